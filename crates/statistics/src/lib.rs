@@ -1,0 +1,25 @@
+//! Every number that strata computes from what it measured: latency histograms, interval series, confidence
+//! intervals, steady state, the knee of a load ladder, and the summary of a phase.
+//!
+//! Pure: no clocks, no printing, no files. Times are nanoseconds from the start of a phase unless said otherwise;
+//! rates are per second.
+
+mod confidence;
+mod distribution;
+mod histogram;
+mod knee;
+mod sample;
+mod series;
+mod snapshot;
+mod steady;
+mod summary;
+
+pub use confidence::{RateEstimate, estimate_mean, estimate_rate, percentile_interval};
+pub use distribution::student_t_quantile;
+pub use histogram::{Bucket, Histogram, InvalidHistogram, SparseHistogram};
+pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee};
+pub use sample::{ClassTotals, ErrorCount, PhaseSamples, WorkerSamples};
+pub use series::{ClassPoint, IntervalPoint, Series};
+pub use snapshot::{Event, Snapshot, WorkerSnapshot};
+pub use steady::{Steady, SteadyReason, find_steady};
+pub use summary::{ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};

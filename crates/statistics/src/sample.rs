@@ -1,0 +1,105 @@
+//! What a runner hands over: plain counts and times, nothing computed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::SparseHistogram;
+use crate::series::Series;
+
+/// Everything one worker did of one class of operations within the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassTotals {
+    /// Name of the class, such as `read`.
+    pub class: String,
+    /// Operations completed.
+    pub operations: u64,
+    /// Payload bytes of these operations.
+    pub bytes: u64,
+    /// Operations that failed; not among `operations`.
+    pub errors: u64,
+    /// Latency of the completed operations.
+    pub latency: SparseHistogram,
+}
+
+/// One kind of failure, counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorCount {
+    /// Class of the operations that failed.
+    pub class: String,
+    /// What went wrong, in words.
+    pub cause: String,
+    /// Error number of the operating system, where there is one.
+    pub errno: Option<i32>,
+    /// How often.
+    pub count: u64,
+    /// When for the first time, nanoseconds from the start of the phase.
+    pub first_at_ns: u64,
+}
+
+/// What one worker did in a phase. Times count from the start of the phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerSamples {
+    /// Number of the worker, from 0.
+    pub worker: usize,
+    /// Core it was pinned to.
+    pub core: Option<usize>,
+    /// When it submitted its first operation, nanoseconds.
+    pub started_ns: u64,
+    /// When its first operation completed, nanoseconds; none when none did.
+    pub first_completion_ns: Option<u64>,
+    /// When it was done: its last counted completion, nanoseconds.
+    pub finished_ns: u64,
+    /// One entry a class, in the order of the phase's classes.
+    pub classes: Vec<ClassTotals>,
+    /// Failures by kind.
+    pub errors: Vec<ErrorCount>,
+    /// Operations that completed after the window had closed; counted nowhere else.
+    pub drained_operations: u64,
+    /// CPU time of the worker's thread in user mode, nanoseconds.
+    pub cpu_user_ns: u64,
+    /// CPU time of the worker's thread in the kernel, nanoseconds.
+    pub cpu_system_ns: u64,
+    /// Time between completions seen and the next submission, nanoseconds: generating, filling, verifying, recording.
+    pub tool_ns: u64,
+    /// Part of `tool_ns` that filled buffers.
+    pub fill_ns: u64,
+    /// Part of `tool_ns` that verified what was read.
+    pub verify_ns: u64,
+    /// Why the worker ended early; what it had measured until then is here.
+    pub failure: Option<String>,
+}
+
+impl WorkerSamples {
+    /// Operations of all classes.
+    pub fn operations(&self) -> u64 {
+        self.classes.iter().map(|class| class.operations).sum()
+    }
+
+    /// Payload bytes of all classes.
+    pub fn bytes(&self) -> u64 {
+        self.classes.iter().map(|class| class.bytes).sum()
+    }
+}
+
+/// Everything measured in one phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseSamples {
+    /// Names of the classes, in the order in which workers and series list them.
+    pub classes: Vec<String>,
+    /// Length of the phase as planned, nanoseconds; none when it ends by count or bytes.
+    pub window_ns: Option<u64>,
+    /// Start of the phase on the clock of the run, nanoseconds; every other time here counts from it.
+    pub started_ns: u64,
+    /// Length of the measured window as it was, nanoseconds: until the last worker was done.
+    pub elapsed_ns: u64,
+    /// One entry a worker.
+    pub workers: Vec<WorkerSamples>,
+    /// All workers together, by interval.
+    pub series: Series,
+    /// Why the phase ended before it was done.
+    pub interrupted: Option<String>,
+    /// CPU time of the whole process in user mode within the phase, nanoseconds.
+    pub process_cpu_user_ns: u64,
+    /// CPU time of the whole process in the kernel within the phase, nanoseconds.
+    pub process_cpu_system_ns: u64,
+}

@@ -1,0 +1,291 @@
+//! Where steady state begins in a series of rates, and whether it is one.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::confidence::{MeanError, mean_error, mean_of, variance_of};
+use crate::distribution::student_t_quantile;
+
+/// Fewest intervals on which anything is decided.
+const SAMPLES_MIN: usize = 8;
+/// Change over the window, in per cent of the mean, below which it does not matter even if it is certain.
+const CHANGE_PERCENT_MIN: f64 = 5.0;
+/// A rate this many scaled median absolute deviations from its neighbours' median is a spike.
+const SPIKE_DEVIATIONS: f64 = 5.0;
+/// One-sided level of the intervals that slope and drift are judged by: two-sided 99 %, so that of a hundred steady
+/// series about one is doubted.
+const DECISION_LEVEL: f64 = 0.995;
+/// Neighbours on either side that a spike is judged by.
+const SPIKE_REACH: usize = 3;
+
+/// Why a series is, or is not, steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SteadyReason {
+    /// Neither a trend nor a difference between the halves that matters.
+    Steady,
+    /// Fewer than 8 intervals.
+    TooFewIntervals,
+    /// Nothing completed.
+    NoRate,
+    /// The rate changed its level within the window, or was still settling in the second half of the run.
+    LevelChanges,
+    /// The rate rises or falls over the window.
+    Trend,
+    /// The two halves of the window differ.
+    HalvesDiffer,
+}
+
+/// Where steady state begins, and whether what follows is steady.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Steady {
+    /// First interval of the steady window; 0 when nothing is cut, and always when there is no steady state.
+    pub begins_at: usize,
+    /// True when the window shows no change that matters.
+    pub is_steady: bool,
+    /// Fitted change from the start of the window to its end, in per cent of its mean.
+    pub slope_percent_per_window: f64,
+    /// Half width of the 99 % interval of that change, in per cent of the mean, allowing for autocorrelation.
+    pub slope_percent_half_width: f64,
+    /// Mean of the second half of the window against that of the first, in per cent of the whole.
+    pub drift_percent: f64,
+    /// Half width of the 99 % interval of that difference, in per cent of the mean.
+    pub drift_percent_half_width: f64,
+    /// Spikes that were kept from swaying the decision.
+    pub spikes: usize,
+    /// Why.
+    pub reason: SteadyReason,
+}
+
+impl Steady {
+    fn without_figures(reason: SteadyReason) -> Self {
+        Self {
+            begins_at: 0,
+            is_steady: false,
+            slope_percent_per_window: 0.0,
+            slope_percent_half_width: 0.0,
+            drift_percent: 0.0,
+            drift_percent_half_width: 0.0,
+            spikes: 0,
+            reason,
+        }
+    }
+}
+
+/// Finds where `rates` (one an interval, of equal length) settle, and says whether they then stay where they are.
+///
+/// 1. Single spikes are replaced by the median of their neighbours (Hampel 1974), so that one stall decides nothing.
+/// 2. The start is cut where the marginal standard error is smallest: MSER-5 (White 1997), over batches of five
+///    intervals (fewer in short series); the cut then moves back to where the rates first differ from the rest beyond
+///    chance. Never more than half is cut: if the level changes later than that, there is no steady state.
+/// 3. What remains is steady unless a change of level at some place, its slope, or the difference between its halves is
+///    both beyond chance (errors allow for autocorrelation) and above 5 % of the mean.
+pub fn find_steady(rates: &[f64]) -> Steady {
+    if rates.len() < SAMPLES_MIN {
+        return Steady::without_figures(SteadyReason::TooFewIntervals);
+    }
+    if !rates.iter().all(|rate| rate.is_finite()) || rates.iter().sum::<f64>() <= 0.0 {
+        return Steady::without_figures(SteadyReason::NoRate);
+    }
+    let (clean, spikes) = without_spikes(rates);
+    let truncation = truncation_of(&clean);
+    let begins_at = truncation.unwrap_or(0);
+    let window = &clean[begins_at..];
+    let mean = mean_of(window);
+    let percent = |value: f64| if mean > 0.0 { 100.0 * value / mean } else { 0.0 };
+    let (slope, slope_half) = slope_over(window);
+    let (drift, drift_half) =
+        difference(&window[..window.len() / 2], &window[window.len() / 2..], DECISION_LEVEL);
+    let matters = |change: f64, half: f64| change.abs() > half && percent(change.abs()) > CHANGE_PERCENT_MIN;
+    let reason = if truncation.is_none() || level_shifts(window) {
+        SteadyReason::LevelChanges
+    } else if matters(slope, slope_half) {
+        SteadyReason::Trend
+    } else if matters(drift, drift_half) {
+        SteadyReason::HalvesDiffer
+    } else {
+        SteadyReason::Steady
+    };
+    let is_steady = reason == SteadyReason::Steady;
+    Steady {
+        // A start that is cut only to find a trend behind it is no warm-up: everything is kept.
+        begins_at: if is_steady { begins_at } else { 0 },
+        is_steady,
+        slope_percent_per_window: percent(slope),
+        slope_percent_half_width: percent(slope_half),
+        drift_percent: percent(drift),
+        drift_percent_half_width: percent(drift_half),
+        spikes,
+        reason,
+    }
+}
+
+fn median_of(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { 0.5 * (values[middle - 1] + values[middle]) }
+}
+
+/// The rates with spikes replaced by the median around them, and how many there were. The first few are left alone:
+/// a single slow first interval is warm-up, not a spike.
+fn without_spikes(rates: &[f64]) -> (Vec<f64>, usize) {
+    // The typical step between neighbours is the noise floor: a window of equal values would call anything a spike.
+    let mut steps: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let floor = 1.0484 * median_of(&mut steps);
+    let mut clean = rates.to_vec();
+    let mut spikes = 0;
+    for at in SPIKE_REACH..rates.len() {
+        let end = (at + SPIKE_REACH + 1).min(rates.len());
+        // At the end of the series the window reaches further back, so that two last rates do not outvote the rest.
+        let mut around = rates[end - (2 * SPIKE_REACH + 1)..end].to_vec();
+        let median = median_of(&mut around);
+        around.iter_mut().for_each(|value| *value = (*value - median).abs());
+        let deviation = (1.4826 * median_of(&mut around)).max(floor);
+        if (rates[at] - median).abs() > SPIKE_DEVIATIONS * deviation {
+            clean[at] = median;
+            spikes += 1;
+        }
+    }
+    (clean, spikes)
+}
+
+/// How many rates to cut from the start; none when the level changes in the second half.
+fn truncation_of(rates: &[f64]) -> Option<usize> {
+    let size = (rates.len() / 20).clamp(1, 5);
+    let batches: Vec<f64> = rates.chunks_exact(size).map(mean_of).collect();
+    let half = batches.len() / 2;
+    let scores = marginal_errors(&batches);
+    let cut_upto = |last: usize| {
+        let lowest = (0..=last).min_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
+        pull_back(rates, lowest * size)
+    };
+    // The last few batches always agree with themselves; five have to be left for the rule to say anything.
+    let cut = cut_upto(batches.len().saturating_sub(5).max(half));
+    if cut <= rates.len() / 2 {
+        return Some(cut);
+    }
+    if level_changes(&rates[..cut], &rates[cut..]) { None } else { Some(cut_upto(half)) }
+}
+
+/// Moves a cut towards the start as far as what it would cut cannot be told from what it leaves.
+///
+/// Behind the true start the marginal standard error is nearly flat and noise puts its minimum anywhere, so the rule
+/// alone cuts too much. Going back stops at a rate, or a mean of the rates gone back over, that differs from the rest
+/// at a level of 1 % shared among all the places looked at, two tests of two sides each.
+fn pull_back(rates: &[f64], cut: usize) -> usize {
+    let rest = &rates[cut..];
+    let (mean, noise) = (mean_of(rest), mean_error(rest));
+    let count = rest.len() as f64;
+    let one = noise.variance * count / noise.inflation;
+    let level = 1.0 - 0.01 / (4.0 * cut.max(1) as f64);
+    let quantile = student_t_quantile(level, noise.degrees).unwrap_or(f64::INFINITY);
+    let differs = |value: f64, over: f64| {
+        let variance = one * (noise.inflation / over).min(1.0) + noise.variance;
+        (value - mean).abs() > quantile * variance.sqrt() + f64::EPSILON * mean.abs()
+    };
+    let mut sum = 0.0;
+    for at in (0..cut).rev() {
+        sum += rates[at];
+        let over = (cut - at) as f64;
+        if differs(rates[at], 1.0) || differs(sum / over, over) {
+            return at + 1;
+        }
+    }
+    0
+}
+
+/// White's marginal standard error for every truncation: the squared error of what is left over the square of its
+/// length.
+fn marginal_errors(batches: &[f64]) -> Vec<f64> {
+    (0..batches.len())
+        .map(|cut| {
+            let left = &batches[cut..];
+            variance_of(left) * (left.len() as f64 - 1.0) / (left.len() as f64).powi(2)
+        })
+        .collect()
+}
+
+/// Whether the mean changes beyond chance, and by enough to matter. The place was chosen because its two sides
+/// differ, so the level is strict.
+fn level_changes(first: &[f64], second: &[f64]) -> bool {
+    let (change, half) = difference(first, second, 0.9995);
+    change.abs() > half && 100.0 * change.abs() > CHANGE_PERCENT_MIN * mean_of(second).abs()
+}
+
+/// Whether the window splits into two levels at the place where the split explains most (a likelihood-ratio change
+/// point, Hinkley 1970). Either level has to last for a twentieth of the window: shorter ones are stalls.
+fn level_shifts(window: &[f64]) -> bool {
+    let count = window.len();
+    let shortest = (count / 20).max(3);
+    let mean = mean_of(window);
+    let mut above = 0.0;
+    let mut best = (0, 0.0_f64);
+    for (at, rate) in window.iter().enumerate().take(count - shortest) {
+        above += rate - mean;
+        let before = at + 1;
+        let explained = above * above / (before as f64 * (count - before) as f64);
+        if before >= shortest && explained > best.1 {
+            best = (before, explained);
+        }
+    }
+    if best.0 == 0 {
+        return false;
+    }
+    let (first, second) = window.split_at(best.0);
+    let (level_first, level_second) = (mean_of(first), mean_of(second));
+    let around = |part: &[f64], level: f64| part.iter().map(|rate| rate - level).collect::<Vec<_>>();
+    let residuals = [around(first, level_first), around(second, level_second)].concat();
+    let noise = mean_error(&residuals);
+    let variance = noise.variance * (count as f64).powi(2) / (first.len() as f64 * second.len() as f64);
+    let degrees = (count as f64 / noise.inflation - 2.0).max(1.0);
+    // The place was chosen among all: they share the level.
+    let level = 1.0 - 0.01 / (2.0 * count as f64);
+    let quantile = student_t_quantile(level, degrees).unwrap_or(f64::INFINITY);
+    let change = (level_second - level_first).abs();
+    change > quantile * variance.sqrt() && 100.0 * change > CHANGE_PERCENT_MIN * mean
+}
+
+/// Mean of `second` less that of `first`, with the half width of its interval at the one-sided `level`.
+fn difference(first: &[f64], second: &[f64], level: f64) -> (f64, f64) {
+    let change = mean_of(second) - mean_of(first);
+    let (a, b) = (part_error(first, second), part_error(second, first));
+    let variance = a.variance + b.variance;
+    // Welch and Satterthwaite.
+    let degrees = if variance > 0.0 {
+        variance.powi(2) / (a.variance.powi(2) / a.degrees + b.variance.powi(2) / b.degrees)
+    } else {
+        1.0
+    };
+    (change, student_t_quantile(level, degrees).unwrap_or(f64::INFINITY) * variance.sqrt())
+}
+
+/// The error of the mean of `part`. A short part knows its own variance badly: it is taken to vary at least as much as
+/// the longer one.
+fn part_error(part: &[f64], other: &[f64]) -> MeanError {
+    let own = mean_error(part);
+    if other.len() <= part.len() {
+        return own;
+    }
+    let lent = mean_error(other);
+    MeanError { variance: own.variance.max(lent.variance * other.len() as f64 / part.len() as f64), ..lent }
+}
+
+/// Fitted change over the whole window, and the half width of its 99 % interval.
+fn slope_over(window: &[f64]) -> (f64, f64) {
+    let count = window.len() as f64;
+    let centre = (count - 1.0) / 2.0;
+    let mean = mean_of(window);
+    let offsets = (0..window.len()).map(|at| at as f64 - centre);
+    let square: f64 = offsets.clone().map(|offset| offset * offset).sum();
+    let slope =
+        offsets.clone().zip(window).map(|(offset, rate)| offset * (rate - mean)).sum::<f64>() / square;
+    let residuals: Vec<f64> =
+        offsets.zip(window).map(|(offset, rate)| rate - mean - slope * offset).collect();
+    let error = mean_error(&residuals);
+    // The residuals' error of the mean holds the inflated variance of one rate, over the count.
+    let variance = error.variance * count / square;
+    let degrees = (count / error.inflation - 2.0).max(1.0);
+    let quantile = student_t_quantile(DECISION_LEVEL, degrees).unwrap_or(f64::INFINITY);
+    let span = count - 1.0;
+    (slope * span, quantile * variance.sqrt() * span)
+}

@@ -1,0 +1,333 @@
+//! From the samples of a phase to the figures that are shown.
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::confidence::{RateEstimate, estimate_rate, percentile_interval};
+use crate::histogram::Histogram;
+use crate::sample::{PhaseSamples, WorkerSamples};
+use crate::series::{ClassPoint, IntervalPoint};
+use crate::steady::{Steady, find_steady};
+
+/// What to do with the start of a phase, where caches fill and queues build up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WarmUp {
+    /// Leave out what comes before steady state.
+    #[default]
+    Auto,
+    /// Keep everything.
+    None,
+}
+
+/// Latency figures, nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencySummary {
+    /// Values behind the figures.
+    pub count: u64,
+    /// Smallest.
+    pub min_ns: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Standard deviation.
+    pub stddev_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p99_9_ns: u64,
+    /// 99.99th percentile.
+    pub p99_99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+    /// 95 % interval of the median, presuming independence; none with too few values.
+    pub p50_interval_ns: Option<(u64, u64)>,
+    /// 95 % interval of the 99th percentile, presuming independence; none with too few values.
+    pub p99_interval_ns: Option<(u64, u64)>,
+    /// Values above the range of the histogram (2.4 h).
+    pub saturated: u64,
+}
+
+impl LatencySummary {
+    /// The figures of a histogram; none when it is empty.
+    pub fn of(histogram: &Histogram) -> Option<Self> {
+        Some(Self {
+            count: histogram.count(),
+            min_ns: histogram.min_ns()?,
+            mean_ns: histogram.mean_ns()?,
+            stddev_ns: histogram.stddev_ns()?,
+            p50_ns: histogram.percentile(50.0)?,
+            p90_ns: histogram.percentile(90.0)?,
+            p95_ns: histogram.percentile(95.0)?,
+            p99_ns: histogram.percentile(99.0)?,
+            p99_9_ns: histogram.percentile(99.9)?,
+            p99_99_ns: histogram.percentile(99.99)?,
+            max_ns: histogram.max_ns()?,
+            p50_interval_ns: percentile_interval(histogram, 50.0),
+            p99_interval_ns: percentile_interval(histogram, 99.0),
+            saturated: histogram.saturated(),
+        })
+    }
+}
+
+/// Figures of one class, or of all together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassSummary {
+    /// Name of the class; `total` for all together.
+    pub class: String,
+    /// Operations completed in the whole phase.
+    pub operations: u64,
+    /// Payload bytes of the whole phase.
+    pub bytes: u64,
+    /// Failed operations of the whole phase.
+    pub errors: u64,
+    /// Operations within the steady window.
+    pub window_operations: u64,
+    /// Payload bytes within the steady window.
+    pub window_bytes: u64,
+    /// Operations per second over the steady window.
+    pub operations_per_second: f64,
+    /// Payload bytes per second over the steady window.
+    pub bytes_per_second: f64,
+    /// The rate with its confidence interval; none with fewer than 4 intervals.
+    pub rate: Option<RateEstimate>,
+    /// The bandwidth (bytes per second) with its confidence interval; none with fewer than 4 intervals.
+    pub bandwidth: Option<RateEstimate>,
+    /// Latency within the steady window; none when nothing completed.
+    pub latency: Option<LatencySummary>,
+}
+
+/// The state of a phase at one of its ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finish {
+    /// Time from the start of the phase, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Operations of all workers completed by then.
+    pub operations: u64,
+    /// Payload bytes of all workers completed by then.
+    pub bytes: u64,
+    /// Operations per second up to then.
+    pub operations_per_second: f64,
+    /// Payload bytes per second up to then.
+    pub bytes_per_second: f64,
+}
+
+impl Finish {
+    fn new(elapsed_ns: u64, operations: u64, bytes: u64) -> Self {
+        let per_second = |amount: u64| rate_of(amount as f64, elapsed_ns);
+        Self {
+            elapsed_ns,
+            operations,
+            bytes,
+            operations_per_second: per_second(operations),
+            bytes_per_second: per_second(bytes),
+        }
+    }
+}
+
+/// The figures of a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Figures by class.
+    pub classes: Vec<ClassSummary>,
+    /// All classes together.
+    pub total: ClassSummary,
+    /// Whether and where the rate is steady; looked at while all workers ran.
+    pub steady: Steady,
+    /// Start of the window that rates and latencies come from, nanoseconds: what comes before is warm-up.
+    pub window_start_ns: u64,
+    /// End of that window, nanoseconds.
+    pub window_end_ns: u64,
+    /// When the first worker was done; none when there was only one, or no series.
+    pub first_done: Option<Finish>,
+    /// When the last worker was done: the whole phase.
+    pub last_done: Finish,
+    /// At the planned end of the phase, had everybody been stopped there; none when no length was planned, or
+    /// without a series.
+    pub stonewalled: Option<Finish>,
+    /// Mean number of operations in flight over the window by Little's law.
+    pub concurrency: f64,
+    /// CPU time of the process per completed operation, nanoseconds; none when nothing completed.
+    pub cpu_ns_per_operation: Option<f64>,
+    /// Time of the tool itself per completed operation, nanoseconds; none when nothing completed.
+    pub tool_ns_per_operation: Option<f64>,
+    /// CPUs that the process kept busy.
+    pub cpus_used: f64,
+    /// Largest share of its time that a worker spent in the tool itself, 0 to 1.
+    pub tool_share_max: f64,
+    /// Operations that completed after the window had closed; in no figure above.
+    pub drained_operations: u64,
+}
+
+/// The part of a phase that rates and latencies come from.
+struct Window<'a> {
+    points: &'a [IntervalPoint],
+    start_ns: u64,
+    end_ns: u64,
+    /// True when it is all of the phase: the workers' own totals are exact then.
+    is_whole: bool,
+}
+
+impl Window<'_> {
+    fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
+fn rate_of(amount: f64, length_ns: u64) -> f64 {
+    if length_ns == 0 { 0.0 } else { amount * 1e9 / length_ns as f64 }
+}
+
+/// Computes every figure of a phase from its samples.
+///
+/// Rates and latencies come from the steady window: from where [`find_steady`] lets it begin (with
+/// [`WarmUp::Auto`]) to where the first worker was done, because after that the load is no longer the one asked for. If the
+/// first worker is done before half of the phase has passed, the window runs to the end of the phase.
+/// `last_done`, `operations`, `bytes` and `errors` always cover the whole phase.
+pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
+    let (operations, bytes) = totals_of(samples);
+    let together = together_of(samples);
+    let rates: Vec<f64> = samples.series.points[together.clone()]
+        .iter()
+        .filter(|point| point.end_ns.saturating_sub(point.start_ns) > samples.series.interval_ns / 2)
+        .map(|point| point.operations() as f64 / point.seconds())
+        .collect();
+    let steady = find_steady(&rates);
+    let cut = if warm_up == WarmUp::Auto { steady.begins_at } else { 0 };
+    let window = window_of(samples, cut, together);
+    let classes: Vec<ClassSummary> =
+        (0..samples.classes.len()).map(|class| class_summary(samples, &window, Some(class))).collect();
+    let total = class_summary(samples, &window, None);
+    let in_flight = total.latency.as_ref().map_or(0.0, |latency| latency.mean_ns / 1e9);
+    let per_operation = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
+    let cpu_ns = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
+    let has_series = !samples.series.points.is_empty();
+    let at = |end_ns: u64| {
+        let (operations, bytes) = samples.series.done_by(end_ns);
+        Finish::new(end_ns, operations.round() as u64, bytes.round() as u64)
+    };
+    Summary {
+        concurrency: total.operations_per_second * in_flight,
+        classes,
+        total,
+        steady,
+        window_start_ns: window.start_ns,
+        window_end_ns: window.end_ns,
+        first_done: first_done_ns(samples).filter(|_| samples.workers.len() > 1 && has_series).map(at),
+        last_done: Finish::new(samples.elapsed_ns, operations, bytes),
+        stonewalled: samples
+            .window_ns
+            .filter(|_| has_series)
+            .map(|planned| at(planned.min(samples.elapsed_ns))),
+        cpu_ns_per_operation: per_operation(cpu_ns),
+        tool_ns_per_operation: per_operation(samples.workers.iter().map(|worker| worker.tool_ns).sum()),
+        cpus_used: if samples.elapsed_ns == 0 { 0.0 } else { cpu_ns as f64 / samples.elapsed_ns as f64 },
+        tool_share_max: samples.workers.iter().map(tool_share_of).fold(0.0, f64::max),
+        drained_operations: samples.workers.iter().map(|worker| worker.drained_operations).sum(),
+    }
+}
+
+fn totals_of(samples: &PhaseSamples) -> (u64, u64) {
+    samples.workers.iter().fold((0, 0), |(operations, bytes), worker| {
+        (operations + worker.operations(), bytes + worker.bytes())
+    })
+}
+
+fn tool_share_of(worker: &WorkerSamples) -> f64 {
+    let length = worker.finished_ns.saturating_sub(worker.started_ns);
+    if length == 0 { 0.0 } else { worker.tool_ns as f64 / length as f64 }
+}
+
+/// When the first worker was done. One that failed was not: it counts only if all did.
+fn first_done_ns(samples: &PhaseSamples) -> Option<u64> {
+    let earliest = |failed_too: bool| {
+        let workers = samples.workers.iter().filter(|worker| failed_too || worker.failure.is_none());
+        workers.map(|worker| worker.finished_ns).min()
+    };
+    earliest(false).or_else(|| earliest(true))
+}
+
+/// The intervals in which all workers ran; all intervals if that is less than half of the phase.
+fn together_of(samples: &PhaseSamples) -> Range<usize> {
+    let points = &samples.series.points;
+    let whole = 0..points.len();
+    let Some(first_done_ns) = first_done_ns(samples) else { return whole };
+    if first_done_ns < samples.elapsed_ns / 2 {
+        return whole;
+    }
+    // Workers stopped by the same deadline differ by an operation or so; a tenth of an interval forgives that.
+    let until_ns = first_done_ns.saturating_add(samples.series.interval_ns / 10);
+    let end = points.iter().take_while(|point| point.end_ns <= until_ns).count();
+    if end * 2 < points.len() { whole } else { 0..end }
+}
+
+fn window_of(samples: &PhaseSamples, cut: usize, together: Range<usize>) -> Window<'_> {
+    let all = &samples.series.points;
+    let points = &all[cut..together.end];
+    let is_whole = points.len() == all.len();
+    match points {
+        [first, .., last] if !is_whole => {
+            Window { points, start_ns: first.start_ns, end_ns: last.end_ns, is_whole: false }
+        }
+        [only] if !is_whole => {
+            Window { points, start_ns: only.start_ns, end_ns: only.end_ns, is_whole: false }
+        }
+        _ => Window { points: all, start_ns: 0, end_ns: samples.elapsed_ns, is_whole: true },
+    }
+}
+
+/// Figures of the class with this number, or of all together.
+fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usize>) -> ClassSummary {
+    let is_meant = |at: &usize| class.is_none_or(|class| class == *at);
+    let mut whole = ClassPoint::default();
+    let mut histogram = Histogram::new();
+    for worker in &samples.workers {
+        for (_, totals) in worker.classes.iter().enumerate().filter(|(at, _)| is_meant(at)) {
+            whole.operations += totals.operations;
+            whole.bytes += totals.bytes;
+            whole.errors += totals.errors;
+            if window.is_whole {
+                histogram.merge_sparse(&totals.latency);
+            }
+        }
+    }
+    let (mut operations, mut bytes, mut seconds) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut window_operations, mut window_bytes) = (0, 0);
+    for point in window.points {
+        let meant =
+            || point.classes.iter().enumerate().filter(|(at, _)| is_meant(at)).map(|(_, class)| class);
+        let (done, moved) =
+            meant().fold((0, 0), |sum, class| (sum.0 + class.operations, sum.1 + class.bytes));
+        window_operations += done;
+        window_bytes += moved;
+        operations.push(done as f64);
+        bytes.push(moved as f64);
+        seconds.push(point.seconds());
+        if !window.is_whole {
+            meant().for_each(|class| histogram.merge_sparse(&class.latency));
+        }
+    }
+    if window.is_whole {
+        (window_operations, window_bytes) = (whole.operations, whole.bytes);
+    }
+    ClassSummary {
+        class: class.map_or("total", |class| samples.classes[class].as_str()).to_owned(),
+        operations: whole.operations,
+        bytes: whole.bytes,
+        errors: whole.errors,
+        window_operations,
+        window_bytes,
+        operations_per_second: rate_of(window_operations as f64, window.length_ns()),
+        bytes_per_second: rate_of(window_bytes as f64, window.length_ns()),
+        rate: estimate_rate(&operations, &seconds),
+        bandwidth: estimate_rate(&bytes, &seconds),
+        latency: LatencySummary::of(&histogram),
+    }
+}
