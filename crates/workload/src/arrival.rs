@@ -1,0 +1,145 @@
+//! When operations are meant to start, for loads with a given rate.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+use units::{ParseError, Rate};
+
+use crate::random::{Random, derive_seed, label};
+
+/// How arrivals are spaced.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Spacing {
+    /// All gaps are equal.
+    #[default]
+    Constant,
+    /// Gaps are exponentially distributed and independent, as from many clients that do not know of each other.
+    Poisson,
+}
+
+impl FromStr for Spacing {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match text {
+            "constant" => Ok(Self::Constant),
+            "poisson" => Ok(Self::Poisson),
+            _ => Err(ParseError::new("an arrival spacing", text, "constant or poisson")),
+        }
+    }
+}
+
+impl fmt::Display for Spacing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::Constant => "constant",
+            Self::Poisson => "poisson",
+        })
+    }
+}
+
+/// The intended starts of one worker's operations, in nanoseconds from the start of the phase, ascending and without
+/// end.
+///
+/// Each of the workers takes an equal part of the rate. Constant arrivals are dealt out in turn, so that the workers
+/// together are evenly spaced: the first worker starts at 0, the next one gap of the whole rate later. Positions are
+/// kept far finer than a nanosecond, so rounding does not add up.
+#[derive(Clone, Debug)]
+pub struct Arrivals(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// In units of 2^-64 ns.
+    Constant {
+        position: u128,
+        gap: u128,
+    },
+    Poisson {
+        whole_ns: u64,
+        fraction_ns: f64,
+        gap_mean_ns: f64,
+        random: Random,
+    },
+}
+
+const SECOND_NS: f64 = 1e9;
+
+/// One nanosecond in fixed point.
+const ONE: u128 = 1 << 64;
+
+/// Gaps above this (292 years) are refused, so that the first few starts always fit 64 bits.
+const GAP_NS_MAX: f64 = (1u64 << 63) as f64;
+
+impl Arrivals {
+    /// The arrivals of worker `worker` (from 0) out of `workers`, where all of them together have `rate`.
+    ///
+    /// # Errors
+    /// Refuses a worker that is not below `workers`, and a rate so low that its gaps exceed 292 years.
+    pub fn new(
+        spacing: Spacing,
+        rate: Rate,
+        worker: u32,
+        workers: u32,
+        seed: u64,
+    ) -> Result<Self, ParseError> {
+        if worker >= workers {
+            let accepted = format!("a worker below the number of workers, {workers}");
+            return Err(ParseError::new("a worker", worker, accepted));
+        }
+        let gap_mean_ns = f64::from(workers) * SECOND_NS / rate.per_second();
+        if gap_mean_ns >= GAP_NS_MAX {
+            return Err(ParseError::new("a rate", rate, "one arrival or more in 292 years"));
+        }
+        Ok(Self(match spacing {
+            Spacing::Constant => {
+                let stagger = fixed_quotient(f64::from(worker) * SECOND_NS, rate.per_second());
+                let gap = fixed_quotient(f64::from(workers) * SECOND_NS, rate.per_second());
+                // The half rounds every start to the nearest nanosecond.
+                Kind::Constant { position: stagger + ONE / 2, gap }
+            }
+            Spacing::Poisson => {
+                let random = Random::new(derive_seed(seed, &[label("arrival"), worker.into()]));
+                Kind::Poisson { whole_ns: 0, fraction_ns: 0.0, gap_mean_ns, random }
+            }
+        }))
+    }
+
+    /// The next intended start.
+    #[inline]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an endless sequence needs no Option around each start"
+    )]
+    pub fn next(&mut self) -> u64 {
+        match &mut self.0 {
+            Kind::Constant { position, gap } => {
+                let start_ns = (*position >> 64) as u64;
+                *position = position.saturating_add(*gap);
+                start_ns
+            }
+            Kind::Poisson { whole_ns, fraction_ns, gap_mean_ns, random } => {
+                let position = *fraction_ns - random.unit_above_zero().ln() * *gap_mean_ns;
+                let whole = position as u64;
+                *fraction_ns = position - whole as f64;
+                *whole_ns = whole_ns.saturating_add(whole);
+                *whole_ns
+            }
+        }
+    }
+}
+
+/// `dividend / divisor` in units of 2^-64, to within 2^-64 and 2^-100 of the result, for positive numbers whose
+/// quotient is below 2^63.
+fn fixed_quotient(dividend: f64, divisor: f64) -> u128 {
+    let quotient = dividend / divisor;
+    // The error of the rounded quotient, exactly known through the fused multiplication, is divided once more.
+    let correction = (-quotient).mul_add(divisor, dividend) / divisor;
+    let scale = ONE as f64;
+    ((quotient * scale) as u128).saturating_add_signed((correction * scale) as i128)
+}

@@ -1,0 +1,19 @@
+//! What the bytes of a write are: generated content, content that is cheap to renew, and content that proves where it
+//! belongs when it is read back.
+//!
+//! | module | gives |
+//! |---|---|
+//! | [`stream`] | random bytes addressed by (key, generation, position), at several times memory speed |
+//! | [`fill`] | buffers as a [`ContentSpec`] asks: random, compressible, dedupable, a pattern, zero |
+//! | [`verify`] | blocks that carry run, target, offset and sequence, and the check that tells faults apart |
+//!
+//! Everything is a pure function of its arguments: no clock, no I/O, no state from one block to the next, and no
+//! allocation after construction.
+
+pub mod fill;
+pub mod stream;
+pub mod verify;
+
+pub use fill::{ContentError, ContentSpec, Filler, Refill};
+pub use stream::{Backend, Stream};
+pub use verify::{BlockChecker, BlockWriter, Expected, Fault, LayoutError, Mismatch};

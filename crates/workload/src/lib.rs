@@ -1,0 +1,15 @@
+//! What the user asked for (`Spec`), resolved to what will be done (`Plan`): operations, sizes, patterns, mixes, load model,
+//! data content, phases. Pure: no clocks, no sockets, no files.
+
+pub mod access;
+pub mod arrival;
+pub mod block_size;
+pub mod content;
+pub mod engine;
+pub mod job;
+pub mod mix;
+pub mod options;
+pub mod plan;
+pub mod random;
+pub mod spec;
+pub mod target;

@@ -1,0 +1,153 @@
+//! The plan: every default resolved, nothing left to decide.
+
+mod parse;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use parse::{ContentChoice, parse_content, parse_mix};
+pub use crate::access::Pattern;
+pub use resolve::{EngineFacts, PlanError, default_engine, expand_ladder, resolve};
+
+use crate::engine::EngineOptions;
+use crate::spec::{ArrivalKind, CachePolicy, OnError, Operation, RefillPolicy, Share, Warmup};
+use crate::target::TargetPlan;
+
+/// Data content of writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContentPlan {
+    /// What is written.
+    pub content: ContentChoice,
+    /// Percent of each 4 KiB that compresses away.
+    pub compress_percent: u8,
+    /// Percent of 4 KiB chunks that are copies.
+    pub dedupe_percent: u8,
+    /// When buffers are filled anew.
+    pub refill: RefillPolicy,
+}
+
+/// The open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivalPlan {
+    /// Operations a second of all workers together.
+    pub rate_per_second: f64,
+    /// Their spacing.
+    pub kind: ArrivalKind,
+}
+
+/// When a phase ends. Whatever comes first; with no limit at all it ends after one pass over the range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitPlan {
+    /// Length of the measured window in nanoseconds.
+    pub time_ns: Option<u64>,
+    /// Operations of all workers together.
+    pub operations: Option<u64>,
+    /// Bytes of all workers together.
+    pub bytes: Option<u64>,
+}
+
+/// How the load is put on: all that the runner needs to know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadPlan {
+    /// Workers.
+    pub threads: u32,
+    /// Operations in flight for each worker.
+    pub depth: u32,
+    /// Most operations handed to the driver at once.
+    pub batch: u32,
+    /// Completions waited for before going on.
+    pub batch_min: u32,
+    /// When the phase ends.
+    pub limit: LimitPlan,
+    /// How its warm-up ends.
+    pub warmup: Warmup,
+    /// Open loop, where asked for.
+    pub arrivals: Option<ArrivalPlan>,
+    /// Length of the series' intervals in nanoseconds.
+    pub interval_ns: u64,
+    /// What happens after a failed operation.
+    pub on_error: OnError,
+    /// Processors that workers are pinned to, round robin; empty: not pinned.
+    pub cores: Vec<u32>,
+    /// NUMA nodes that workers are pinned to, round robin; empty: not pinned.
+    pub numa: Vec<u32>,
+    /// Seed of the phase.
+    pub seed: u64,
+}
+
+/// One phase of the media layer, fully resolved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhasePlan {
+    /// Name in tables.
+    pub name: String,
+    /// Layer that it measures.
+    pub layer: String,
+    /// Driver.
+    pub engine: String,
+    /// Options of the driver.
+    pub options: EngineOptions,
+    /// Ranges that it works on.
+    pub targets: Vec<TargetPlan>,
+    /// What it does.
+    pub operation: Operation,
+    /// Percent of reads, writes and discards; they add up to 100.
+    pub mix: MixPlan,
+    /// Order of positions.
+    pub pattern: Pattern,
+    /// Block sizes, as typed (`4KiB`, `4KiB:70,64KiB:30`).
+    pub block_size: String,
+    /// Largest block in bytes.
+    pub block_size_bytes_max: u64,
+    /// Random positions are multiples of this, in bytes.
+    pub align_bytes: u64,
+    /// How workers share the range.
+    pub share: Share,
+    /// Data content of writes.
+    pub content: ContentPlan,
+    /// Bytes under one verification header, where blocks are verified.
+    pub verify_interval_bytes: Option<u64>,
+    /// A worker makes its writes durable after this many.
+    pub fsync_every: Option<u64>,
+    /// A worker makes its writes durable at its end.
+    pub end_fsync: bool,
+    /// Page cache of the targets before the phase.
+    pub cache: CachePolicy,
+    /// Buffers on huge pages.
+    pub huge_pages: bool,
+    /// How the load is put on.
+    pub load: LoadPlan,
+}
+
+/// Shares of the classes in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MixPlan {
+    /// Reads.
+    pub read_percent: u8,
+    /// Writes.
+    pub write_percent: u8,
+    /// Discards.
+    pub discard_percent: u8,
+}
+
+impl PhasePlan {
+    /// Whether it changes its targets.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.mix.write_percent > 0 || self.mix.discard_percent > 0
+    }
+
+    /// Whether it reads what must have been written before.
+    #[must_use]
+    pub fn reads(&self) -> bool {
+        self.mix.read_percent > 0
+    }
+
+    /// Bytes of all ranges together.
+    #[must_use]
+    pub fn range_bytes(&self) -> u64 {
+        self.targets.iter().map(|target| target.size_bytes).sum()
+    }
+}

@@ -1,0 +1,66 @@
+//! Small grammars of options that a plan keeps resolved.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{ParseError, Percent};
+
+use super::MixPlan;
+
+/// What buffers are filled with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentChoice {
+    /// Incompressible.
+    Random,
+    /// Zeros.
+    Zero,
+    /// These bytes, repeated.
+    Bytes(Vec<u8>),
+}
+
+/// Reads `random`, `zero` or `0x...`.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_content(text: &str) -> Result<ContentChoice, ParseError> {
+    let refuse = || ParseError::new("a content", text, "random, zero or hexadecimal bytes such as 0xdeadbeef");
+    match text {
+        "random" => Ok(ContentChoice::Random),
+        "zero" => Ok(ContentChoice::Zero),
+        _ => {
+            let digits = text.strip_prefix("0x").filter(|digits| digits.is_ascii() && !digits.is_empty() && digits.len() % 2 == 0);
+            let digits = digits.ok_or_else(refuse)?;
+            (0..digits.len())
+                .step_by(2)
+                .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| refuse()))
+                .collect::<Result<Vec<_>, _>>()
+                .map(ContentChoice::Bytes)
+        }
+    }
+}
+
+/// Reads `70` (percent of reads, the rest writes) or `read=70,write=25,discard=5`.
+///
+/// # Errors
+/// Shares that do not add up to 100.
+pub fn parse_mix(text: &str) -> Result<MixPlan, ParseError> {
+    let accepted = "a percentage of reads from 0 to 100, or shares that add up to 100 such as read=70,write=25,discard=5";
+    let refuse = || ParseError::new("a mix", text, accepted);
+    if !text.contains('=') {
+        let read_percent = text.parse::<Percent>().map_err(|_| refuse())?.get();
+        return Ok(MixPlan { read_percent, write_percent: 100 - read_percent, discard_percent: 0 });
+    }
+    let mut mix = MixPlan { read_percent: 0, write_percent: 0, discard_percent: 0 };
+    for part in text.split(',') {
+        let (class, percent) = part.split_once('=').ok_or_else(refuse)?;
+        let field = match class.trim() {
+            "read" => &mut mix.read_percent,
+            "write" => &mut mix.write_percent,
+            "discard" => &mut mix.discard_percent,
+            _ => return Err(refuse()),
+        };
+        *field = percent.parse::<Percent>().map_err(|_| refuse())?.get();
+    }
+    let sum = u32::from(mix.read_percent) + u32::from(mix.write_percent) + u32::from(mix.discard_percent);
+    if sum == 100 { Ok(mix) } else { Err(refuse()) }
+}

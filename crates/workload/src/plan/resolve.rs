@@ -1,0 +1,429 @@
+//! From what was typed to what will be done.
+
+use std::fmt;
+
+use units::{ByteSize, ParseError};
+
+use super::{
+    ArrivalPlan, ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan, parse_content, parse_mix,
+};
+use crate::block_size::BlockSizes;
+use crate::engine::EngineOptions;
+use crate::spec::{
+    ArrivalKind, CachePolicy, LadderDimension, OnError, Operation, RefillPolicy, Share, Spec, Warmup,
+};
+use crate::target::{TargetFacts, TargetKind, TargetPlan};
+
+/// Range that a target without a size of its own gets: large enough that random positions do not repeat soon.
+const SIZELESS_RANGE_BYTES: u64 = 1 << 40;
+/// Memory that each worker walks when no size is given: larger than a processor's caches.
+const MEMORY_RANGE_BYTES: u64 = 256 << 20;
+/// How long a target without a size is measured when no limit is given.
+const SIZELESS_TIME_NS: u64 = 5_000_000_000;
+/// Largest block: the kernel moves at most 2 GiB less a page a call.
+const BLOCK_SIZE_BYTES_MAX: u64 = 1 << 30;
+
+/// A request that cannot be: one line that says what was wrong and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError(pub String);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl From<ParseError> for PlanError {
+    fn from(error: ParseError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn refuse<T>(message: String) -> Result<T, PlanError> {
+    Err(PlanError(message))
+}
+
+/// What planning must know of the chosen driver.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineFacts {
+    /// Its name.
+    pub name: &'static str,
+    /// Classes that it carries out.
+    pub classes: &'static [&'static str],
+    /// Whether it takes a depth above 1.
+    pub asynchronous: bool,
+    /// Largest depth.
+    pub depth_max: u32,
+    /// Whether it needs no path (`null:`, `mem:`).
+    pub targetless: bool,
+    /// Whether `--direct` means something to it.
+    pub direct: bool,
+    /// Engine options that it honours.
+    pub options: &'static [&'static str],
+}
+
+/// The driver for a spec that names none: `null` and `mem` for their targets, psync at depth 1, io_uring above.
+#[must_use]
+pub fn default_engine(spec: &Spec, facts: &[TargetFacts], io_uring_allowed: bool) -> &'static str {
+    let climbs_depth = spec.saturate
+        || spec.ladder.as_ref().is_some_and(|ladder| {
+            ladder.dimension == LadderDimension::Depth && ladder.values.iter().any(|&depth| depth > 1)
+        });
+    match facts.first().map(|target| target.kind) {
+        Some(TargetKind::Null) => "null",
+        Some(TargetKind::Memory) => "mem",
+        _ if spec.depth.unwrap_or(1) == 1 && !climbs_depth && spec.operations != [Operation::Nop] => "psync",
+        _ if io_uring_allowed => "io_uring",
+        _ => "libaio",
+    }
+}
+
+/// One spec a value of the ladder; the spec itself when it has none.
+#[must_use]
+pub fn expand_ladder(spec: &Spec) -> Vec<Spec> {
+    let Some(ladder) = &spec.ladder else { return vec![spec.clone()] };
+    let step = |&value: &u64| {
+        let mut step = Spec { ladder: None, ..spec.clone() };
+        match ladder.dimension {
+            LadderDimension::Depth => step.depth = Some(value as u32),
+            LadderDimension::Threads => step.threads = Some(value as u32),
+            LadderDimension::BlockSize => step.block_size = Some(ByteSize(value).to_string()),
+            LadderDimension::Rate => step.rate = units::Rate::new(value as f64).ok(),
+        }
+        step
+    };
+    ladder.values.iter().map(step).collect()
+}
+
+/// Resolves one operation of a spec on targets with known facts into a phase.
+///
+/// # Errors
+/// Whatever the request asks for that cannot be.
+pub fn resolve(
+    spec: &Spec,
+    operation: Operation,
+    facts: &[TargetFacts],
+    engine: &EngineFacts,
+    seed: u64,
+) -> Result<PhasePlan, PlanError> {
+    if facts.is_empty() {
+        return refuse("no target: give a file, a block device, null: or mem:".to_owned());
+    }
+    let sizes = block_sizes(spec, operation)?;
+    let mix = mix(spec, operation)?;
+    let pattern = pattern(spec, operation)?;
+    let options = engine_options(spec, engine)?;
+    check_engine(spec, operation, mix, engine)?;
+    let targets = facts.iter().map(|target| target_range(spec, target, &sizes)).collect::<Result<Vec<_>, _>>()?;
+    let align_bytes = alignment(spec, &sizes, &pattern)?;
+    if options.direct {
+        check_direct(&targets, &sizes, align_bytes)?;
+    }
+    let mut load = load(spec, facts, seed)?;
+    let content = content(spec)?;
+    let verify_interval_bytes = verify_interval(spec, &sizes, align_bytes, &content, mix, &load)?;
+    let share = spec.share.unwrap_or(Share::Partition);
+    check_share(&targets, &sizes, share, load.threads)?;
+    load.batch = load.batch.min(load.depth);
+    Ok(PhasePlan {
+        name: spec.name.clone().unwrap_or_else(|| operation.name().to_owned()),
+        layer: "media".to_owned(),
+        engine: engine.name.to_owned(),
+        options,
+        targets,
+        operation,
+        mix,
+        pattern,
+        block_size: sizes.to_string(),
+        block_size_bytes_max: sizes.max(),
+        align_bytes,
+        share,
+        content,
+        verify_interval_bytes,
+        fsync_every: spec.fsync,
+        end_fsync: spec.end_fsync.unwrap_or(false),
+        cache: spec.cache.unwrap_or(CachePolicy::Keep),
+        huge_pages: spec.huge_pages,
+        load,
+    })
+}
+
+fn block_sizes(spec: &Spec, operation: Operation) -> Result<BlockSizes, PlanError> {
+    let default = if operation.is_random() || operation == Operation::Nop { "4KiB" } else { "1MiB" };
+    let sizes: BlockSizes = spec.block_size.as_deref().unwrap_or(default).parse()?;
+    if sizes.max() > BLOCK_SIZE_BYTES_MAX {
+        return refuse(format!("block size {} is too large: use 1GiB or less", ByteSize(sizes.max())));
+    }
+    Ok(sizes)
+}
+
+fn mix(spec: &Spec, operation: Operation) -> Result<MixPlan, PlanError> {
+    let pure = |read_percent, write_percent, discard_percent| MixPlan { read_percent, write_percent, discard_percent };
+    let plan = match operation {
+        Operation::Read | Operation::RandRead => pure(100, 0, 0),
+        Operation::Write | Operation::RandWrite => pure(0, 100, 0),
+        Operation::Discard | Operation::RandDiscard => pure(0, 0, 100),
+        Operation::Nop => pure(0, 0, 0),
+        Operation::ReadWrite | Operation::RandRw => pure(50, 50, 0),
+    };
+    match &spec.mix {
+        Some(text) if operation.is_mixed() => Ok(parse_mix(text)?),
+        Some(_) if spec.operations.iter().any(|operation| operation.is_mixed()) => Ok(plan),
+        Some(_) => refuse(format!("--mix goes with --op readwrite or randrw, not with {}", operation.name())),
+        None => Ok(plan),
+    }
+}
+
+fn pattern(spec: &Spec, operation: Operation) -> Result<Pattern, PlanError> {
+    let default = if operation.is_random() { Pattern::Permutation } else { Pattern::Sequential };
+    let Some(text) = &spec.pattern else { return Ok(default) };
+    let pattern: Pattern = text.parse()?;
+    if pattern.is_random() == operation.is_random() {
+        return Ok(pattern);
+    }
+    if spec.operations.iter().any(|other| other.is_random() == pattern.is_random()) {
+        return Ok(default);
+    }
+    let kind = if operation.is_random() { "permutation, uniform, zipf, pareto, normal or zoned" } else { "sequential, backward or strided" };
+    refuse(format!("--pattern {pattern} does not go with --op {}: use {kind}", operation.name()))
+}
+
+fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, PlanError> {
+    if let Some(option) = spec.engine_options_given.iter().find(|option| !engine.options.contains(option)) {
+        return refuse(format!("--{option} is not an option of engine {}: see `strata list` for the engine that has it", engine.name));
+    }
+    let direct = spec.direct.unwrap_or(false);
+    if direct && !engine.direct {
+        return refuse(format!("--direct means nothing to engine {}: use psync, pvsync2, libaio or io_uring", engine.name));
+    }
+    if spec.iopoll && !direct {
+        return refuse("--iopoll polls the device: it needs --direct".to_owned());
+    }
+    if spec.sqpoll_core.is_some() && !spec.sqpoll {
+        return refuse("--sqpoll-core pins the thread of --sqpoll: give both".to_owned());
+    }
+    Ok(EngineOptions {
+        direct,
+        sync: spec.sync.unwrap_or_default(),
+        register_files: spec.register_files.unwrap_or_default(),
+        register_buffers: spec.register_buffers.unwrap_or_default(),
+        defer_taskrun: spec.defer_taskrun.unwrap_or_default(),
+        sqpoll: spec.sqpoll,
+        sqpoll_core: spec.sqpoll_core,
+        iopoll: spec.iopoll,
+        hipri: spec.hipri,
+        nowait: spec.nowait,
+        rwf_dsync: spec.rwf_dsync,
+        dontcache: spec.dontcache,
+        map_sync: spec.map_sync,
+        memory_operation: spec.memory_operation.unwrap_or_default(),
+    })
+}
+
+fn check_engine(spec: &Spec, operation: Operation, mix: MixPlan, engine: &EngineFacts) -> Result<(), PlanError> {
+    let depth = spec.depth.unwrap_or(1);
+    if depth > 1 && !engine.asynchronous {
+        return refuse(format!(
+            "engine {} runs one operation at a time, so --depth {depth} cannot be: use --threads {depth}, or --engine io_uring or libaio",
+            engine.name
+        ));
+    }
+    if depth > engine.depth_max {
+        return refuse(format!("engine {} takes a depth of at most {}, not {depth}", engine.name, engine.depth_max));
+    }
+    let needed = [
+        (mix.read_percent > 0, "read"),
+        (mix.write_percent > 0, "write"),
+        (mix.discard_percent > 0, "discard"),
+        (operation == Operation::Nop, "nop"),
+        (spec.fsync.is_some() || spec.end_fsync == Some(true), "sync"),
+    ];
+    match needed.iter().find(|(used, class)| *used && !engine.classes.contains(class)) {
+        Some((_, class)) => {
+            refuse(format!("engine {} has no {class}: it does {}", engine.name, engine.classes.join(", ")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result<TargetPlan, PlanError> {
+    let offset_bytes = spec.offset.map_or(0, |offset| offset.0);
+    let asked = spec.size.map(|size| size.0);
+    let size_bytes = match target.kind {
+        TargetKind::Null | TargetKind::CharacterDevice => asked.unwrap_or(SIZELESS_RANGE_BYTES),
+        TargetKind::Memory => asked.unwrap_or(MEMORY_RANGE_BYTES),
+        TargetKind::File if !target.exists || target.size_bytes == 0 => match asked {
+            Some(size) => size,
+            None => return refuse(format!("{} does not exist yet: give --size to create it", target.path)),
+        },
+        TargetKind::BlockDevice | TargetKind::File => {
+            let left = target.size_bytes.saturating_sub(offset_bytes);
+            if left == 0 {
+                return refuse(format!(
+                    "--offset {} is past the end of {} ({})", ByteSize(offset_bytes), target.path, ByteSize(target.size_bytes)
+                ));
+            }
+            if target.kind == TargetKind::BlockDevice && asked.is_some_and(|size| size > left) {
+                return refuse(format!(
+                    "--size {} is more than {} has from the offset on: use {} or less",
+                    ByteSize(asked.unwrap_or(0)), target.path, ByteSize(left)
+                ));
+            }
+            asked.unwrap_or(left)
+        }
+    };
+    if offset_bytes.checked_add(size_bytes).is_none_or(|end| end > i64::MAX as u64) {
+        return refuse("offset plus size is more than 8EiB: use less".to_owned());
+    }
+    if sizes.max() > size_bytes {
+        return refuse(format!(
+            "block size {} is larger than the range of {} ({}): use {} or less",
+            ByteSize(sizes.max()), target.path, ByteSize(size_bytes), ByteSize(size_bytes)
+        ));
+    }
+    Ok(TargetPlan {
+        path: target.path.clone(),
+        kind: target.kind,
+        offset_bytes,
+        size_bytes,
+        direct_alignment_bytes: target.direct_alignment_bytes,
+    })
+}
+
+fn alignment(spec: &Spec, sizes: &BlockSizes, pattern: &Pattern) -> Result<u64, PlanError> {
+    match spec.align {
+        None => Ok(sizes.max()),
+        Some(_) if !pattern.is_random() => refuse("--align is for random operations: sequential ones follow each other".to_owned()),
+        Some(align) => Ok(align.0),
+    }
+}
+
+fn check_direct(targets: &[TargetPlan], sizes: &BlockSizes, align_bytes: u64) -> Result<(), PlanError> {
+    for target in targets {
+        let need = target.direct_alignment_bytes;
+        if matches!(target.kind, TargetKind::CharacterDevice) {
+            continue;
+        }
+        if need == 0 {
+            return refuse(format!("{} does not take direct I/O: leave out --direct", target.path));
+        }
+        let parts =
+            [("block size", sizes.granularity()), ("offset", target.offset_bytes), ("--align", align_bytes)];
+        if let Some((what, value)) = parts.iter().find(|(_, value)| value % need != 0) {
+            return refuse(format!(
+                "{what} {} is not aligned for direct I/O on {}: use multiples of {need} bytes", ByteSize(*value), target.path
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanError> {
+    let (threads, depth) = (spec.threads.unwrap_or(1), spec.depth.unwrap_or(1));
+    let sizeless =
+        facts.iter().any(|target| !matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
+    let unlimited = spec.time.is_none() && spec.count.is_none() && spec.bytes.is_none();
+    let time_ns = spec.time.map(|time| time.ns()).or((sizeless && unlimited).then_some(SIZELESS_TIME_NS));
+    if spec.cores.is_some() && spec.numa.is_some() {
+        return refuse("--cores and --numa both say where workers run: give one of them".to_owned());
+    }
+    if spec.arrivals.is_some() && spec.rate.is_none() {
+        return refuse("--arrivals shapes an open loop: give --rate too".to_owned());
+    }
+    if spec.end_fsync == Some(true) && time_ns.is_some() {
+        return refuse("--end-fsync ends a whole pass, a --count or --bytes: with --time use --fsync N".to_owned());
+    }
+    if spec.saturate && (spec.rate.is_some() || spec.ladder.is_some()) {
+        return refuse("--saturate climbs by itself: leave out --rate and --ladder".to_owned());
+    }
+    let batch_min = spec.batch_min.unwrap_or(1);
+    if batch_min > depth {
+        return refuse(format!("--batch-min {batch_min} is more than the depth: use {depth} or less"));
+    }
+    if let Some(batch) = spec.batch.filter(|&batch| batch > depth) {
+        return refuse(format!("--batch {batch} is more than the depth: use {depth} or less"));
+    }
+    let arrivals = spec.rate.map(|rate| ArrivalPlan {
+        rate_per_second: rate.per_second(),
+        kind: spec.arrivals.unwrap_or(ArrivalKind::Constant),
+    });
+    Ok(LoadPlan {
+        threads,
+        depth,
+        batch: spec.batch.unwrap_or(depth),
+        batch_min,
+        limit: LimitPlan { time_ns, operations: spec.count, bytes: spec.bytes.map(|bytes| bytes.0) },
+        warmup: spec.warmup.unwrap_or(Warmup::Auto),
+        arrivals,
+        interval_ns: spec.interval.map_or(20_000_000, |interval| interval.ns()),
+        on_error: spec.on_error.unwrap_or(OnError::Stop),
+        cores: spec.cores.clone().unwrap_or_default(),
+        numa: spec.numa.clone().unwrap_or_default(),
+        seed,
+    })
+}
+
+fn content(spec: &Spec) -> Result<ContentPlan, PlanError> {
+    let content = parse_content(spec.content.as_deref().unwrap_or("random"))?;
+    let (compress_percent, dedupe_percent) = (spec.compress.unwrap_or(0), spec.dedupe.unwrap_or(0));
+    if content != ContentChoice::Random && (compress_percent > 0 || dedupe_percent > 0) {
+        return refuse("--compress and --dedupe shape random content: leave out --content".to_owned());
+    }
+    // Shares of compressible and repeated data hold only when every write is made anew.
+    let shaped = compress_percent > 0 || dedupe_percent > 0;
+    let refill = match spec.refill {
+        Some(refill) if shaped && refill != RefillPolicy::Full => {
+            return refuse("--compress and --dedupe need --refill full".to_owned());
+        }
+        Some(refill) => refill,
+        None if shaped => RefillPolicy::Full,
+        None if content == ContentChoice::Random => RefillPolicy::Stamp,
+        None => RefillPolicy::Once,
+    };
+    Ok(ContentPlan { content, compress_percent, dedupe_percent, refill })
+}
+
+fn verify_interval(
+    spec: &Spec,
+    sizes: &BlockSizes,
+    align_bytes: u64,
+    content: &ContentPlan,
+    mix: MixPlan,
+    load: &LoadPlan,
+) -> Result<Option<u64>, PlanError> {
+    if !spec.verify {
+        return match spec.verify_interval {
+            Some(_) => refuse("--verify-interval is for --verify: give both".to_owned()),
+            None => Ok(None),
+        };
+    }
+    if spec.content.is_some() || content.compress_percent > 0 || content.dedupe_percent > 0 || spec.refill.is_some() {
+        return refuse("--verify writes blocks of its own: leave out --content, --compress, --dedupe and --refill".to_owned());
+    }
+    if sizes.min() != sizes.max() || align_bytes != sizes.max() {
+        return refuse("--verify needs one block size and positions aligned to it".to_owned());
+    }
+    if spec.share == Some(Share::Whole) && load.threads > 1 && mix.write_percent > 0 {
+        return refuse("--verify needs each block to have one writer: leave out --share whole".to_owned());
+    }
+    let interval = spec.verify_interval.map_or(sizes.max().min(4096), |size| size.0);
+    if interval < 512 || interval % 512 != 0 || sizes.max() % interval != 0 {
+        return refuse(format!(
+            "verification interval {} does not divide block size {} into parts of whole 512-byte sectors: use 4k and a multiple of it",
+            ByteSize(interval), ByteSize(sizes.max())
+        ));
+    }
+    Ok(Some(interval))
+}
+
+fn check_share(targets: &[TargetPlan], sizes: &BlockSizes, share: Share, threads: u32) -> Result<(), PlanError> {
+    let blocks: u64 = targets.iter().map(|target| target.size_bytes / sizes.max()).sum();
+    if share == Share::Partition && blocks < u64::from(threads) && !targets.iter().all(|t| t.kind == TargetKind::Memory) {
+        return refuse(format!(
+            "{threads} threads cannot share {blocks} blocks: use fewer threads, a larger --size, or --share whole"
+        ));
+    }
+    Ok(())
+}

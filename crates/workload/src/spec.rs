@@ -1,0 +1,228 @@
+//! What the user asked for, as typed.
+
+use units::{ByteSize, ParseError, Rate, Span};
+
+use crate::engine::{Feature, MemoryOperation, SyncMode};
+
+/// What a phase does to its targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Sequential reads.
+    Read,
+    /// Sequential writes.
+    Write,
+    /// Random reads.
+    RandRead,
+    /// Random writes.
+    RandWrite,
+    /// Sequential reads and writes, interleaved.
+    ReadWrite,
+    /// Random reads and writes, interleaved.
+    RandRw,
+    /// Sequential discards.
+    Discard,
+    /// Random discards.
+    RandDiscard,
+    /// Operations that move nothing: what the path through the driver costs.
+    Nop,
+}
+
+/// Names and aliases of the operations, in the order of help.
+pub const OPERATIONS: &[(&str, Operation)] = &[
+    ("read", Operation::Read),
+    ("write", Operation::Write),
+    ("randread", Operation::RandRead),
+    ("randwrite", Operation::RandWrite),
+    ("readwrite", Operation::ReadWrite),
+    ("rw", Operation::ReadWrite),
+    ("randrw", Operation::RandRw),
+    ("discard", Operation::Discard),
+    ("trim", Operation::Discard),
+    ("randdiscard", Operation::RandDiscard),
+    ("randtrim", Operation::RandDiscard),
+    ("nop", Operation::Nop),
+];
+
+impl Operation {
+    /// Whether positions are random.
+    #[must_use]
+    pub fn is_random(self) -> bool {
+        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw | Self::RandDiscard)
+    }
+
+    /// Whether it mixes reads and writes.
+    #[must_use]
+    pub fn is_mixed(self) -> bool {
+        matches!(self, Self::ReadWrite | Self::RandRw)
+    }
+
+    /// The name users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        OPERATIONS.iter().find(|(_, operation)| *operation == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// How the load ends its warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Warmup {
+    /// Found in the series of rates and cut from the figures.
+    Auto,
+    /// Nothing is cut.
+    None,
+    /// Run for this long before the measured window opens, in nanoseconds.
+    Fixed(u64),
+}
+
+/// How a worker's share of the range is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Share {
+    /// Each worker has its own part of the range.
+    Partition,
+    /// Every worker covers the whole range.
+    Whole,
+}
+
+/// What happens after a failed operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    /// The phase ends; what was measured is kept.
+    Stop,
+    /// It is counted and the worker goes on.
+    Continue,
+}
+
+/// Arrivals of the open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArrivalKind {
+    /// Evenly spaced.
+    Constant,
+    /// Exponential gaps, as independent users bring them.
+    Poisson,
+}
+
+/// What is climbed in a ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LadderDimension {
+    /// Queue depth.
+    Depth,
+    /// Threads.
+    Threads,
+    /// Block size in bytes.
+    BlockSize,
+    /// Rate in operations a second.
+    Rate,
+}
+
+/// A ladder: one phase a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ladder {
+    /// What is climbed.
+    pub dimension: LadderDimension,
+    /// Its values, as bytes, counts or operations a second.
+    pub values: Vec<u64>,
+}
+
+/// Whether the page cache is dropped for the targets before a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CachePolicy {
+    /// Left as it is.
+    Keep,
+    /// Dropped for the targets.
+    Drop,
+    /// The range is read once before the phase, so that a buffered read finds it there.
+    Warm,
+}
+
+/// When write buffers are filled anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RefillPolicy {
+    /// The whole buffer before each write.
+    Full,
+    /// 16 bytes of each 4 KiB before each write: enough that no two chunks are alike.
+    Stamp,
+    /// Once at the start.
+    Once,
+}
+
+/// What the user asked for. `None` means: not said. One table ([`crate::options::OPTIONS`]) fills it from the command line and from
+/// job files; [`crate::plan::resolve`] turns it into a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is the option of the same name, documented in the table of options")]
+pub struct Spec {
+    pub name: Option<String>,
+    pub targets: Vec<String>,
+    pub operations: Vec<Operation>,
+    pub block_size: Option<String>,
+    pub size: Option<ByteSize>,
+    pub offset: Option<ByteSize>,
+    pub align: Option<ByteSize>,
+    pub threads: Option<u32>,
+    pub depth: Option<u32>,
+    pub time: Option<Span>,
+    pub count: Option<u64>,
+    pub bytes: Option<ByteSize>,
+    pub warmup: Option<Warmup>,
+    pub rate: Option<Rate>,
+    pub arrivals: Option<ArrivalKind>,
+    pub ladder: Option<Ladder>,
+    pub saturate: bool,
+    pub engine: Option<String>,
+    pub direct: Option<bool>,
+    pub sync: Option<SyncMode>,
+    pub fsync: Option<u64>,
+    pub end_fsync: Option<bool>,
+    pub mix: Option<String>,
+    pub pattern: Option<String>,
+    pub share: Option<Share>,
+    pub content: Option<String>,
+    pub compress: Option<u8>,
+    pub dedupe: Option<u8>,
+    pub refill: Option<RefillPolicy>,
+    pub verify: bool,
+    pub verify_interval: Option<ByteSize>,
+    pub cache: Option<CachePolicy>,
+    pub seed: Option<u64>,
+    pub cores: Option<Vec<u32>>,
+    pub numa: Option<Vec<u32>>,
+    pub interval: Option<Span>,
+    pub on_error: Option<OnError>,
+    pub keep: bool,
+    pub destroy_data: bool,
+    pub huge_pages: bool,
+    pub batch: Option<u32>,
+    pub batch_min: Option<u32>,
+    pub register_files: Option<Feature>,
+    pub register_buffers: Option<Feature>,
+    pub defer_taskrun: Option<Feature>,
+    pub sqpoll: bool,
+    pub sqpoll_core: Option<u32>,
+    pub iopoll: bool,
+    pub hipri: bool,
+    pub nowait: bool,
+    pub rwf_dsync: bool,
+    pub dontcache: bool,
+    pub map_sync: bool,
+    pub memory_operation: Option<MemoryOperation>,
+    /// Names of the engine options that were given, so that an engine that does not honour one can refuse it.
+    pub engine_options_given: Vec<&'static str>,
+}
+
+/// Looks a word up in a table of choices.
+///
+/// # Errors
+/// Lists the choices.
+pub(crate) fn choice<T: Copy>(what: &str, text: &str, choices: &[(&str, T)]) -> Result<T, ParseError> {
+    choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+        ParseError::new(format!("a value of {what}"), text, format!("one of {}", names.join(", ")))
+    })
+}

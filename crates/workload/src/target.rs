@@ -1,0 +1,54 @@
+//! What a target is, as far as a plan must know.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What lies at a target's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetKind {
+    /// A regular file.
+    File,
+    /// A block device.
+    BlockDevice,
+    /// A character device such as /dev/null or /dev/zero.
+    CharacterDevice,
+    /// `null:`: nothing at all.
+    Null,
+    /// `mem:`: the worker's own memory.
+    Memory,
+}
+
+/// Facts about a target that a plan is made from. Gathered by the layer, so that planning stays pure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetFacts {
+    /// Path or URL as the user gave it.
+    pub path: String,
+    /// What lies there (for a file to be created: `file`).
+    pub kind: TargetKind,
+    /// Whether it exists.
+    pub exists: bool,
+    /// Its size now, in bytes; 0 where it has none.
+    pub size_bytes: u64,
+    /// Bytes of it that are allocated on the medium; below `size_bytes` it is sparse.
+    pub allocated_bytes: u64,
+    /// Alignment that direct I/O needs of offsets and lengths, in bytes.
+    pub direct_alignment_bytes: u64,
+    /// Free space of the file system that it lies on, in bytes, where it lies on one.
+    pub free_bytes: Option<u64>,
+}
+
+/// The part of a target that a phase works on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetPlan {
+    /// Path or URL.
+    pub path: String,
+    /// What lies there.
+    pub kind: TargetKind,
+    /// Where the range begins, in bytes.
+    pub offset_bytes: u64,
+    /// Length of the range in bytes.
+    pub size_bytes: u64,
+    /// Alignment that direct I/O needs, in bytes.
+    pub direct_alignment_bytes: u64,
+}
