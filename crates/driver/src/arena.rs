@@ -1,0 +1,148 @@
+//! The buffers of one worker: one aligned region, cut into one buffer a slot.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use crate::{Error, ErrorKind};
+
+/// Pages that back the buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PageSize {
+    /// The system's base pages.
+    Base,
+    /// Explicit huge pages of 2 MiB (`vm.nr_hugepages` must provide them).
+    Huge,
+}
+
+/// Buffers of one worker. A buffer belongs to the source while its slot is free, and to the driver (or the kernel) from
+/// submit to completion; neither touches it outside its turn. The region is page aligned and stays mapped until the arena,
+/// shared by `Arc` between the two, is dropped.
+#[derive(Debug)]
+pub struct Arena {
+    base: NonNull<u8>,
+    mapped_bytes: usize,
+    slot_bytes: usize,
+    slots: u32,
+}
+
+// SAFETY: the arena is plain memory; who may touch which slot is fixed by the slot protocol in the type's documentation,
+// and a worker's source and driver live on one thread.
+unsafe impl Send for Arena {}
+// SAFETY: as for Send.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Maps and touches `slots` buffers of `slot_bytes` each (rounded up to whole pages).
+    ///
+    /// # Errors
+    /// When the memory cannot be had, naming huge pages as the cause where they were asked for.
+    pub fn new(slots: u32, slot_bytes: usize, pages: PageSize) -> Result<Self, Error> {
+        let slot_bytes = slot_bytes.max(1).next_multiple_of(4096);
+        let (page, extra) = match pages {
+            PageSize::Base => (4096, MapFlags::empty()),
+            PageSize::Huge => (2 << 20, MapFlags::HUGETLB),
+        };
+        let mapped_bytes = slot_bytes
+            .checked_mul(slots as usize)
+            .and_then(|bytes| bytes.checked_next_multiple_of(page))
+            .ok_or_else(|| Error::usage("buffers", "queue depth times block size does not fit into memory"))?;
+        // SAFETY: a fresh anonymous mapping aliases nothing.
+        let address = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                mapped_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::POPULATE | extra,
+            )
+        }
+        .map_err(|errno| {
+            let error = Error::system("buffers", "cannot map the buffers", errno).with("bytes", mapped_bytes);
+            match pages {
+                PageSize::Base => error.remedy("use a smaller block size or queue depth"),
+                PageSize::Huge => error.remedy("reserve huge pages (sysctl vm.nr_hugepages) or leave out --huge-pages"),
+            }
+        })?;
+        let base = NonNull::new(address.cast::<u8>())
+            .ok_or_else(|| Error::new(ErrorKind::System, "buffers", "the kernel mapped the buffers at address 0"))?;
+        Ok(Self { base, mapped_bytes, slot_bytes, slots })
+    }
+
+    /// Number of buffers.
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Room of one buffer in bytes.
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// Address of the buffer of `slot`, for system calls.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[inline]
+    #[must_use]
+    pub fn slot_ptr(&self, slot: u32) -> *mut u8 {
+        assert!(slot < self.slots);
+        // SAFETY: slot < slots, so the offset stays inside the mapping.
+        unsafe { self.base.as_ptr().add(slot as usize * self.slot_bytes) }
+    }
+
+    /// The whole region, for registering it with a target.
+    #[must_use]
+    pub fn region(&self) -> (*mut u8, usize) {
+        (self.base.as_ptr(), self.slot_bytes * self.slots as usize)
+    }
+
+    /// The first `length` bytes of the buffer of `slot`.
+    ///
+    /// # Safety
+    /// The caller holds the slot's turn (see the type's documentation) and keeps no other reference to the same slot.
+    ///
+    /// # Panics
+    /// When there is no such slot or it is shorter than `length`.
+    #[inline]
+    #[must_use]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn slot_mut(&self, slot: u32, length: usize) -> &mut [u8] {
+        assert!(length <= self.slot_bytes);
+        // SAFETY: inside the mapping by the two assertions; exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.slot_ptr(slot), length) }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no driver is left: they hold the arena by Arc.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.mapped_bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_aligned_and_apart() {
+        let arena = Arena::new(3, 5000, PageSize::Base).expect("memory");
+        assert_eq!(arena.slot_bytes(), 8192);
+        assert_eq!(arena.slot_ptr(0) as usize % 4096, 0);
+        assert_eq!(arena.slot_ptr(2) as usize - arena.slot_ptr(0) as usize, 16384);
+        // SAFETY: one reference at a time, no driver.
+        unsafe { arena.slot_mut(1, 5000).fill(7) };
+        // SAFETY: as above.
+        assert!(unsafe { arena.slot_mut(2, 8192) }.iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn too_much_memory_is_an_error() {
+        assert!(Arena::new(u32::MAX, usize::MAX / 4, PageSize::Base).is_err());
+    }
+}

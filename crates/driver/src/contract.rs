@@ -1,0 +1,162 @@
+//! Operations, drivers and sources.
+
+use crate::Error;
+
+/// One operation of a layer: small, plain, copied into the driver.
+pub trait Operation: Copy + Send + 'static {
+    /// Names of the classes that figures are kept apart by (`read`, `write`, ...); at most 8.
+    const CLASSES: &'static [&'static str];
+
+    /// Index into [`Operation::CLASSES`].
+    fn class(&self) -> usize;
+
+    /// The slot of this operation: below the queue depth, in use by no other operation in flight. It names the buffer too.
+    fn slot(&self) -> u32;
+
+    /// Bytes that the operation moves when it succeeds in full; 0 where it moves none.
+    fn bytes(&self) -> u64;
+
+    /// Whether `result` says that the operation was done in full. Operations that move nothing return any count.
+    #[inline]
+    fn is_whole(&self, result: i64) -> bool {
+        result == self.bytes() as i64
+    }
+}
+
+/// What [`Driver::submit`] took of a batch.
+///
+/// Operations come in three outcomes: *completed* (already in `done` when submit returns), *queued* (taken; will appear
+/// in `done` of a later reap) and *busy* (the tail of the batch that was not taken; offer it again after a reap).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Operations taken from the front of the batch. The rest is busy.
+    pub accepted: usize,
+}
+
+/// How long [`Driver::reap`] may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Hand what was submitted to the target and collect what is done, without waiting.
+    None,
+    /// Return when at least this many have completed.
+    AtLeast(u32),
+    /// Return when at least `count` have completed or `timeout_ns` nanoseconds went by.
+    Timeout {
+        /// Completions to wait for.
+        count: u32,
+        /// Longest wait, in nanoseconds.
+        timeout_ns: u64,
+    },
+}
+
+/// One finished operation: `result` is the number of bytes moved, or a negated errno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The slot of the operation.
+    pub slot: u32,
+    /// Bytes moved (>= 0) or negated errno (< 0).
+    pub result: i64,
+}
+
+/// The list that drivers push completions to. Its room is the queue depth: it never grows in the measured window.
+#[derive(Debug)]
+pub struct Completions {
+    entries: Vec<Completion>,
+}
+
+impl Completions {
+    /// A list with room for `depth` completions.
+    #[must_use]
+    pub fn with_depth(depth: u32) -> Self {
+        Self { entries: Vec::with_capacity(depth as usize) }
+    }
+
+    /// Adds a completion.
+    #[inline]
+    pub fn push(&mut self, slot: u32, result: i64) {
+        self.entries.push(Completion { slot, result });
+    }
+
+    /// The completions so far.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[Completion] {
+        &self.entries
+    }
+
+    /// Number of completions so far.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing has completed.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Forgets all completions; keeps the room.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+}
+
+/// Carries out the operations of one worker. One per worker, opened on the worker's own thread, never shared.
+///
+/// An operation that fails is a completion with a negated errno: it never ends the run by itself. `Err` is kept for
+/// failures of the driver (ring broken, event system call refused): the worker stops.
+pub trait Driver<Op>: Send {
+    /// Takes operations from the front of `batch`. A synchronous driver carries out one operation a call and pushes its completion;
+    /// an asynchronous driver may put off the system call to the next [`Driver::reap`].
+    ///
+    /// # Errors
+    /// When the driver itself failed; nothing of the batch is in flight then beyond what was before.
+    fn submit(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error>;
+
+    /// Pushes what has completed since the last call, waiting as `wait` says. Returns early when nothing is in flight,
+    /// or when a signal arrived.
+    ///
+    /// # Errors
+    /// When the driver itself failed.
+    fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error>;
+}
+
+/// A completed operation whose data is wrong: found by [`Source::check`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The kind of damage in one word (`torn`, `stale`, `misplaced`, ...): faults are counted by it.
+    pub cause: &'static str,
+    /// The finding in one line.
+    pub detail: String,
+}
+
+/// Decides what a worker does next. Pure but for the buffers that it fills and checks.
+pub trait Source<Op>: Send {
+    /// The next operation, to run in `slot`; `None` when this worker's share is exhausted.
+    fn next(&mut self, slot: u32) -> Option<Op>;
+
+    /// Whether [`Source::prepare`] does work for any operation of this source.
+    fn prepares(&self) -> bool {
+        false
+    }
+
+    /// Fills the buffer of `op`. Called before the operation's latency begins; timed as `fill_ns`.
+    fn prepare(&mut self, _op: &Op) {}
+
+    /// Whether [`Source::check`] does work for any operation of this source.
+    fn checks(&self) -> bool {
+        false
+    }
+
+    /// Checks what a successful operation returned. Called after its latency has ended; timed as `verify_ns`.
+    ///
+    /// # Errors
+    /// The fault that was found.
+    fn check(&mut self, _op: &Op, _bytes: u64) -> Result<(), Fault> {
+        Ok(())
+    }
+}

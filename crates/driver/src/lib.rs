@@ -1,0 +1,16 @@
+//! The contract between a worker and what it measures.
+//!
+//! A layer brings an operation type ([`Operation`]), a source of operations ([`Source`]) and drivers ([`Driver`]) that carry
+//! them out. The runner knows these three and nothing of the layer. No driver lives here.
+
+mod arena;
+mod capability;
+mod clock;
+mod contract;
+mod error;
+
+pub use arena::{Arena, PageSize};
+pub use capability::{Capabilities, Opened, Registration, find};
+pub use clock::{Clock, ClockSource, HostClock};
+pub use contract::{Completion, Completions, Driver, Fault, Operation, Source, Submitted, Wait};
+pub use error::{Error, ErrorKind};
