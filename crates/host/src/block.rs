@@ -1,0 +1,338 @@
+//! Block devices, from sysfs: what they are, what they are made of, and what is made of them.
+
+use std::fmt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::source;
+
+/// Layers of device mapper, RAID and loop devices that are followed.
+const LAYERS_MAX: usize = 8;
+/// Sysfs counts sizes in sectors of this many bytes, whatever the device's own are.
+const SECTOR_BYTES: u64 = 512;
+
+/// Major and minor number of a device; printed as `major:minor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct DeviceNumber {
+    /// Which driver.
+    pub major: u32,
+    /// Which of its devices.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// From the kernel's packed form (`st_dev`, `st_rdev`).
+    #[must_use]
+    pub fn from_packed(packed: u64) -> Self {
+        Self { major: rustix::fs::major(packed), minor: rustix::fs::minor(packed) }
+    }
+
+    /// The device that the block device file at `path` stands for; `None` when it is something else or
+    /// missing.
+    #[must_use]
+    pub fn of_block_file(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        metadata.file_type().is_block_device().then(|| Self::from_packed(metadata.rdev()))
+    }
+
+    fn directory(self) -> Option<PathBuf> {
+        std::fs::canonicalize(format!("/sys/dev/block/{self}")).ok()
+    }
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for DeviceNumber {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parse = || {
+            let (major, minor) = text.split_once(':')?;
+            Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+        };
+        parse().ok_or_else(|| format!("not a device number such as 8:0: {text}"))
+    }
+}
+
+impl TryFrom<String> for DeviceNumber {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<DeviceNumber> for String {
+    fn from(number: DeviceNumber) -> Self {
+        number.to_string()
+    }
+}
+
+/// A disk, or what acts as one, and the queue in front of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockDevice {
+    /// The kernel's name of the disk, such as `nvme0n1`.
+    pub name: String,
+    /// The kernel's name of the partition, where the target lies on one.
+    pub partition: Option<String>,
+    /// Device number of the target: of the partition where there is one.
+    pub number: DeviceNumber,
+    /// Size of the target in bytes.
+    pub size_bytes: Option<u64>,
+    /// Model, or the name given to a mapped device.
+    pub model: Option<String>,
+    /// Vendor.
+    pub vendor: Option<String>,
+    /// How it is attached, guessed from its name and place in sysfs: `pcie`, `sata`, `sas`, `virtio`, `loop`,
+    /// ...
+    pub transport: Option<String>,
+    /// Whether it spins, as the kernel sees it.
+    pub rotational: Option<bool>,
+    /// Smallest addressable unit in bytes.
+    pub logical_block_size_bytes: Option<u64>,
+    /// Smallest unit that is written without a read, in bytes.
+    pub physical_block_size_bytes: Option<u64>,
+    /// I/O scheduler.
+    pub scheduler: Option<String>,
+    /// Requests that the queue holds.
+    pub nr_requests: Option<u64>,
+    /// Largest request in bytes.
+    pub request_size_bytes_max: Option<u64>,
+    /// Read-ahead in bytes.
+    pub read_ahead_bytes: Option<u64>,
+    /// `write back` (volatile cache, flushes cost) or `write through`.
+    pub write_cache: Option<String>,
+    /// Whether it takes discards.
+    pub discard: Option<bool>,
+    /// Whether it can be mapped without the page cache.
+    pub dax: Option<bool>,
+    /// Whether it has queues that are polled instead of interrupting.
+    pub polling: Option<bool>,
+    /// Whether it refuses writes.
+    pub read_only: Option<bool>,
+    /// NUMA node that it is attached to.
+    pub numa_node: Option<u32>,
+    /// File behind a loop device.
+    pub backing_file: Option<PathBuf>,
+    /// The devices that it is made of (device mapper, RAID, loop).
+    pub underlying: Vec<BlockDevice>,
+}
+
+impl BlockDevice {
+    /// Facts about the device with this number; `None` when sysfs has no such block device.
+    #[must_use]
+    pub fn read(number: DeviceNumber) -> Option<Self> {
+        Self::read_layer(number, LAYERS_MAX)
+    }
+
+    fn read_layer(number: DeviceNumber, layers: usize) -> Option<Self> {
+        let directory = number.directory()?;
+        let disk = disk_directory(&directory);
+        let name = file_name(&disk)?;
+        let queue = disk.join("queue");
+        let backing_file = source::text(disk.join("loop/backing_file")).map(PathBuf::from);
+        let text = |file: &str| source::text(disk.join(file));
+        Some(Self {
+            partition: file_name(&directory).filter(|partition| *partition != name),
+            number,
+            size_bytes: source::value(directory.join("size"))
+                .and_then(|count: u64| count.checked_mul(SECTOR_BYTES)),
+            model: text("device/model").or_else(|| text("dm/name")).or_else(|| text("md/level")),
+            vendor: text("device/vendor"),
+            transport: transport(&disk, &name),
+            rotational: source::switch(queue.join("rotational")),
+            logical_block_size_bytes: source::value(queue.join("logical_block_size")),
+            physical_block_size_bytes: source::value(queue.join("physical_block_size")),
+            scheduler: source::text(queue.join("scheduler")).map(|text| source::chosen(&text).to_owned()),
+            nr_requests: source::value(queue.join("nr_requests")),
+            request_size_bytes_max: source::value(queue.join("max_sectors_kb")).map(|size: u64| size * 1024),
+            read_ahead_bytes: source::value(queue.join("read_ahead_kb")).map(|size: u64| size * 1024),
+            write_cache: source::text(queue.join("write_cache")),
+            discard: source::switch(queue.join("discard_max_bytes")),
+            dax: source::switch(queue.join("dax")),
+            polling: source::switch(queue.join("io_poll")),
+            read_only: source::switch(directory.join("ro")),
+            numa_node: numa_node(&disk),
+            underlying: underlying(&disk, backing_file.as_deref(), layers),
+            backing_file,
+            name,
+        })
+    }
+}
+
+/// The directory of the disk that a partition lies on; a disk's own stays.
+fn disk_directory(directory: &Path) -> PathBuf {
+    let parent = directory.parent().filter(|_| directory.join("partition").exists());
+    parent.unwrap_or(directory).to_owned()
+}
+
+fn file_name(path: &Path) -> Option<String> {
+    path.file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
+fn underlying(disk: &Path, backing_file: Option<&Path>, layers: usize) -> Vec<BlockDevice> {
+    let Some(layers) = layers.checked_sub(1) else { return Vec::new() };
+    let slaves = disk.join("slaves");
+    let slaves =
+        source::names(&slaves).into_iter().filter_map(|name| source::value(slaves.join(name).join("dev")));
+    let behind = backing_file.and_then(|file| {
+        DeviceNumber::of_block_file(file).or_else(|| {
+            std::fs::metadata(file).ok().map(|metadata| DeviceNumber::from_packed(metadata.dev()))
+        })
+    });
+    slaves.chain(behind).filter_map(|number| BlockDevice::read_layer(number, layers)).collect()
+}
+
+/// The nearest node number up the tree; -1 stands for none.
+fn numa_node(disk: &Path) -> Option<u32> {
+    let device = std::fs::canonicalize(disk.join("device")).unwrap_or_else(|_| disk.to_owned());
+    device
+        .ancestors()
+        .take_while(|directory| directory.starts_with("/sys/devices"))
+        .find_map(|directory| source::value::<i64>(directory.join("numa_node")))
+        .and_then(|node| u32::try_from(node).ok())
+}
+
+fn transport(disk: &Path, name: &str) -> Option<String> {
+    if name.starts_with("nvme") {
+        let controllers = disk.join("device");
+        let below = source::names(&controllers).into_iter().filter(|child| child.starts_with("nvme"));
+        return source::text(controllers.join("transport"))
+            .or_else(|| {
+                below.into_iter().find_map(|child| source::text(controllers.join(child).join("transport")))
+            })
+            .or_else(|| Some("nvme".to_owned()));
+    }
+    let by_name = [
+        ("loop", "loop"),
+        ("zram", "memory"),
+        ("ram", "memory"),
+        ("dm-", "device mapper"),
+        ("md", "raid"),
+        ("nbd", "nbd"),
+        ("rbd", "rbd"),
+        ("drbd", "drbd"),
+        ("mmcblk", "mmc"),
+        ("pmem", "nvdimm"),
+        ("xvd", "xen"),
+        ("ublkb", "ublk"),
+    ];
+    let by_place = [
+        ("/virtio", "virtio"),
+        ("/usb", "usb"),
+        ("/session", "iscsi"),
+        ("/rport-", "fibre channel"),
+        ("/end_device-", "sas"),
+        ("/ata", "sata"),
+        ("/vmbus", "hyper-v"),
+    ];
+    let place = disk.to_string_lossy();
+    by_name
+        .iter()
+        .find(|(prefix, _)| name.starts_with(prefix))
+        .or_else(|| by_place.iter().find(|(part, _)| place.contains(part)))
+        .map(|(_, transport)| (*transport).to_owned())
+}
+
+/// Numbers of the partitions of a device.
+#[must_use]
+pub fn partitions(number: DeviceNumber) -> Vec<DeviceNumber> {
+    let Some(directory) = number.directory() else { return Vec::new() };
+    source::names(&directory)
+        .into_iter()
+        .map(|name| directory.join(name))
+        .filter(|child| child.join("partition").exists())
+        .filter_map(|child| source::value(child.join("dev")))
+        .collect()
+}
+
+/// Numbers of all devices that keep their data on this one, over any number of layers: its partitions, what
+/// device mapper, RAID and bcache made of them, and loop devices over them. Itself left out.
+#[must_use]
+pub fn dependents(number: DeviceNumber) -> Vec<DeviceNumber> {
+    let loops = loops_over_devices();
+    let mut found = vec![number];
+    let mut next = 0;
+    while let Some(&current) = found.get(next) {
+        next += 1;
+        let holders = current.directory().map(|directory| directory.join("holders"));
+        let holders = holders.into_iter().flat_map(|directory| {
+            source::names(&directory)
+                .into_iter()
+                .filter_map(move |name| source::value(directory.join(name).join("dev")))
+        });
+        let loops = loops.iter().filter(|(_, below)| *below == current).map(|(over, _)| *over);
+        let above: Vec<DeviceNumber> = partitions(current).into_iter().chain(holders).chain(loops).collect();
+        for device in above {
+            if !found.contains(&device) {
+                found.push(device);
+            }
+        }
+    }
+    found.remove(0);
+    found
+}
+
+/// Loop devices whose backing file is itself a block device, with that device.
+fn loops_over_devices() -> Vec<(DeviceNumber, DeviceNumber)> {
+    let names = source::names("/sys/block").into_iter().filter(|name| name.starts_with("loop"));
+    names
+        .filter_map(|name| {
+            let directory = Path::new("/sys/block").join(name);
+            let file = source::text(directory.join("loop/backing_file"))?;
+            Some((source::value(directory.join("dev"))?, DeviceNumber::of_block_file(Path::new(&file))?))
+        })
+        .collect()
+}
+
+/// The kernel's name of a device, such as `sda1`.
+#[must_use]
+pub fn name(number: DeviceNumber) -> Option<String> {
+    file_name(&number.directory()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_print_and_parse() {
+        let number: DeviceNumber = "254:1048575".parse().unwrap();
+        assert_eq!(number.to_string(), "254:1048575");
+        assert_eq!(serde_json::to_string(&number).unwrap(), "\"254:1048575\"");
+        assert_eq!(serde_json::from_str::<DeviceNumber>("\"254:1048575\"").unwrap(), number);
+        for bad in ["", "8", "8:", ":0", "8:0:1", "a:b", "-1:0"] {
+            assert!(bad.parse::<DeviceNumber>().is_err(), "{bad}");
+        }
+        assert_eq!(DeviceNumber::of_block_file(Path::new("/dev/null")), None);
+    }
+
+    #[test]
+    fn every_disk_reads() {
+        for name in source::names("/sys/block") {
+            let directory = Path::new("/sys/block").join(&name);
+            let number = source::value(directory.join("dev")).unwrap();
+            let device = BlockDevice::read(number).unwrap();
+            assert_eq!((device.name.as_str(), device.partition.as_deref()), (name.as_str(), None));
+            assert!(
+                device.size_bytes.is_some() && device.logical_block_size_bytes >= Some(512),
+                "{device:?}"
+            );
+            for partition in partitions(number) {
+                let part = BlockDevice::read(partition).unwrap();
+                assert_eq!(part.name, name);
+                assert!(part.partition.is_some() && part.number == partition);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Everything about this machine that a record keeps.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::activity;
+use crate::memory::{self, MemoryFacts};
+use crate::processor::{self, Processor};
+use crate::system::{self, System};
+use crate::target::TargetEnvironment;
+use crate::topology::{self, NumaNode};
+
+/// The machine and the targets as they were when the run began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// The operating system.
+    pub system: System,
+    /// The processors.
+    pub processor: Processor,
+    /// NUMA nodes; empty where the kernel knows of none.
+    pub numa_nodes: Vec<NumaNode>,
+    /// Memory.
+    pub memory: MemoryFacts,
+    /// Load averages over 1, 5 and 15 minutes.
+    pub load_averages: Option<[f64; 3]>,
+    /// The targets, in the order given.
+    pub targets: Vec<TargetEnvironment>,
+}
+
+impl Environment {
+    /// Gathers the facts about this machine and the targets. Takes some milliseconds; fails never.
+    #[must_use]
+    pub fn gather(target_paths: &[PathBuf]) -> Self {
+        Self {
+            system: system::system(),
+            processor: processor::processor(),
+            numa_nodes: topology::numa_nodes(),
+            memory: memory::memory(),
+            load_averages: activity::load_averages(),
+            targets: target_paths.iter().map(|path| TargetEnvironment::gather(path)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survives_json() {
+        let environment =
+            Environment::gather(&[std::env::temp_dir().join("none"), "/dev/null".into(), "null:".into()]);
+        assert_eq!(environment.targets.len(), 3);
+        let json = serde_json::to_string_pretty(&environment).unwrap();
+        assert_eq!(serde_json::from_str::<Environment>(&json).unwrap(), environment);
+        let schema = serde_json::to_string(&schemars::schema_for!(Environment)).unwrap();
+        assert!(schema.contains("logical_block_size_bytes"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Facts about the place that a target lies on.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::block::{BlockDevice, DeviceNumber};
+use crate::mounts::{self, Mount};
+
+/// The file system that a target lies on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilesystemFacts {
+    /// Its type.
+    pub kind: String,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// What is mounted there.
+    pub source: PathBuf,
+    /// Options of the mount and of the file system.
+    pub options: String,
+    /// Size in bytes.
+    pub total_bytes: Option<u64>,
+    /// Free for this user, in bytes.
+    pub free_bytes: Option<u64>,
+    /// Size of its blocks in bytes.
+    pub block_size_bytes: Option<u64>,
+}
+
+/// A target's file, file system and device. For a file still to be created: those of its directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetEnvironment {
+    /// Path as given.
+    pub path: PathBuf,
+    /// Size of the file in bytes.
+    pub file_size_bytes: Option<u64>,
+    /// Bytes allocated for the file; below its size it is sparse (or compressed).
+    pub file_allocated_bytes: Option<u64>,
+    /// The file system; `None` for a device.
+    pub filesystem: Option<FilesystemFacts>,
+    /// The block device that it is or lies on; `None` for file systems without one.
+    pub device: Option<BlockDevice>,
+}
+
+impl TargetEnvironment {
+    /// Gathers the facts about `path`. All are `None` where nothing lies there (`null:`).
+    #[must_use]
+    pub fn gather(path: &Path) -> Self {
+        let mut facts = Self {
+            path: path.to_owned(),
+            file_size_bytes: None,
+            file_allocated_bytes: None,
+            filesystem: None,
+            device: None,
+        };
+        let metadata = std::fs::metadata(path).ok();
+        if let Some(metadata) = &metadata {
+            if metadata.file_type().is_block_device() {
+                facts.device = BlockDevice::read(DeviceNumber::from_packed(metadata.rdev()));
+                return facts;
+            }
+            if metadata.file_type().is_char_device() {
+                return facts;
+            }
+            if metadata.is_file() {
+                facts.file_size_bytes = Some(metadata.len());
+                facts.file_allocated_bytes = Some(metadata.blocks() * 512);
+            }
+        }
+        let Some(place) = existing_place(path, metadata.is_some()) else { return facts };
+        facts.place(&place);
+        facts
+    }
+
+    fn place(&mut self, place: &Path) {
+        let mounts = mounts::mounts();
+        let mount = mounts::mount_of(&mounts, place);
+        self.filesystem = mount.map(|mount| filesystem(place, mount));
+        let number = std::fs::metadata(place).ok().map(|metadata| DeviceNumber::from_packed(metadata.dev()));
+        // File systems over several devices have numbers of their own: what is mounted names one of the
+        // devices.
+        self.device = number
+            .and_then(BlockDevice::read)
+            .or_else(|| BlockDevice::read(DeviceNumber::of_block_file(&mount?.source)?));
+    }
+}
+
+/// The path itself, or the directory that it would be created in. Names with a scheme (`null:`) that do not
+/// exist have none.
+fn existing_place(path: &Path, exists: bool) -> Option<PathBuf> {
+    if exists {
+        return std::fs::canonicalize(path).ok();
+    }
+    if path.to_string_lossy().ends_with(':') {
+        return None;
+    }
+    let parent = path.parent()?;
+    std::fs::canonicalize(if parent.as_os_str().is_empty() { Path::new(".") } else { parent }).ok()
+}
+
+fn filesystem(place: &Path, mount: &Mount) -> FilesystemFacts {
+    let space = rustix::fs::statvfs(place).ok();
+    FilesystemFacts {
+        kind: mount.filesystem.clone(),
+        mount_point: mount.mount_point.clone(),
+        source: mount.source.clone(),
+        options: mount.options.clone(),
+        total_bytes: space.as_ref().map(|space| space.f_blocks.saturating_mul(space.f_frsize)),
+        free_bytes: space.as_ref().map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
+        block_size_bytes: space.as_ref().map(|space| space.f_frsize),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_and_file_to_be_share_their_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        let before = TargetEnvironment::gather(&path);
+        std::fs::write(&path, vec![1; 10_000]).unwrap();
+        let after = TargetEnvironment::gather(&path);
+        assert_eq!((before.file_size_bytes, after.file_size_bytes), (None, Some(10_000)));
+        let (before, after) = (before.filesystem.unwrap(), after.filesystem.unwrap());
+        assert_eq!((&before.kind, &before.mount_point), (&after.kind, &after.mount_point));
+        assert!(after.total_bytes >= after.free_bytes && after.free_bytes > Some(0));
+    }
+
+    #[test]
+    fn nothing_lies_behind_null() {
+        let empty = |path: &str| TargetEnvironment {
+            path: path.into(),
+            file_size_bytes: None,
+            file_allocated_bytes: None,
+            filesystem: None,
+            device: None,
+        };
+        for path in ["null:", "mem:", "/nonexistent/directory/file", "/dev/null"] {
+            assert_eq!(TargetEnvironment::gather(Path::new(path)), empty(path), "{path}");
+        }
+    }
+}
