@@ -1,0 +1,48 @@
+//! What writes of this layer carry.
+
+use driver::Error;
+use workload::content::{BlockWriter, ContentSpec, Filler};
+use workload::plan::{ContentChoice, PhasePlan};
+
+/// Stream of the data that files are laid out with; workers use their numbers.
+pub(crate) const LAYOUT_STREAM: u64 = u64::MAX;
+
+/// The filler of one worker's writes, or of the layout.
+pub(crate) fn filler(plan: &PhasePlan, stream: u64) -> Result<Filler, Error> {
+    let content = &plan.content;
+    let spec = match &content.content {
+        ContentChoice::Zero => ContentSpec::Zero,
+        ContentChoice::Bytes(bytes) => ContentSpec::Pattern { bytes: bytes.clone() },
+        ContentChoice::Random if content.compress_percent == 0 && content.dedupe_percent == 0 => {
+            ContentSpec::Random
+        }
+        ContentChoice::Random => ContentSpec::Reducible {
+            compressible_percent: content.compress_percent,
+            dedupable_percent: content.dedupe_percent,
+            chunk_size_bytes: 4096,
+        },
+    };
+    let refill = crate::source::refill(content.refill);
+    Filler::new(&spec, refill, plan.load.seed, stream)
+        .map_err(|error| Error::usage("content", error.to_string()))
+}
+
+/// Fills a part of a target with what a file is laid out with: buffer, index of the target, offset in bytes.
+pub type LayoutFill = Box<dyn Fn(&mut [u8], usize, u64)>;
+
+/// What the files of a phase are laid out with: its own content, or blocks of sequence 1 when it verifies.
+///
+/// # Errors
+/// When the content cannot be made.
+pub fn layout_fill(plan: &PhasePlan, run: u64) -> Result<LayoutFill, Error> {
+    let Some(interval) = plan.verify_interval_bytes else {
+        let filler = filler(plan, LAYOUT_STREAM)?;
+        return Ok(Box::new(move |buffer, target, offset| filler.fill_block(buffer, offset, target as u64)));
+    };
+    let writer = |target: &workload::target::TargetPlan| {
+        BlockWriter::new(run, crate::verify::target_id(&target.path), interval as u32)
+            .map_err(|error| Error::usage("verify", error.to_string()))
+    };
+    let writers = plan.targets.iter().map(writer).collect::<Result<Vec<_>, _>>()?;
+    Ok(Box::new(move |buffer, target, offset| writers[target].write_block(buffer, offset, 1)))
+}

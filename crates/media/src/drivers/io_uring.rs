@@ -1,0 +1,395 @@
+//! `io_uring`: submissions and completions through rings that are shared with the kernel, one system call a batch.
+#![allow(unsafe_code)]
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
+
+use driver::{
+    Arena, Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted, Wait,
+};
+use io_uring::squeue::Entry;
+use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{EnterFlags, IoUring, opcode};
+use workload::target::TargetKind;
+
+use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
+use crate::{MediaClass, MediaOperation, OpenRequest};
+
+mod setup;
+
+const NAME: &str = "io_uring";
+
+const CAPABILITIES: Capabilities = Capabilities {
+    classes: MediaOperation::CLASSES,
+    asynchronous: true,
+    depth_max: 32_768,
+    targetless: false,
+    direct: true,
+    options: &[
+        "sync",
+        "register-files",
+        "register-buffers",
+        "defer-taskrun",
+        "sqpoll",
+        "sqpoll-core",
+        "iopoll",
+    ],
+};
+
+/// The table line.
+pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
+    name: NAME,
+    summary: "rings shared with the kernel, one system call a batch",
+    capabilities: CAPABILITIES,
+    open,
+};
+
+/// Looks into the completion ring before a worker of a polled submission queue goes to sleep: some tens of microseconds.
+const SPINS: u32 = 5_000;
+
+fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
+    descriptor::check(request, NAME, &CAPABILITIES)?;
+    setup::check_options(&request.options)?;
+    let descriptors = descriptor::open_all(request, NAME)?;
+    let mut notes = Vec::new();
+    let mut ring = setup::build(request, &mut notes)?;
+    if request.options.iopoll {
+        setup::probe_polling(&mut ring, &descriptors, request)?;
+    }
+    let fixed_files = setup::register_files(&ring, &descriptors, request.options.register_files, &mut notes)?;
+    let fixed_buffers = setup::register_buffers(&ring, request, &mut notes)?;
+    let handle = setup::Handle::register(&ring);
+    let targets = descriptors
+        .into_iter()
+        .enumerate()
+        .map(|(index, descriptor)| Target {
+            number: if fixed_files { index as i32 } else { descriptor.fd.as_raw_fd() },
+            descriptor,
+        })
+        .collect();
+    let encoder = Encoder {
+        targets,
+        arena: Arc::clone(&request.arena),
+        bounds: Bounds::new(request),
+        fixed_files,
+        fixed_buffers,
+        polled: request.options.iopoll,
+    };
+    let driver = Uring {
+        sqpoll: ring.params().is_setup_sqpoll(),
+        iopoll: ring.params().is_setup_iopoll(),
+        ring,
+        handle,
+        encoder,
+        depth: request.depth,
+        in_flight: 0,
+        unsubmitted: 0,
+    };
+    Ok(Opened { driver: Box::new(driver), notes })
+}
+
+struct Target {
+    descriptor: Descriptor,
+    /// Its number in the ring's table of files, or its descriptor.
+    number: i32,
+}
+
+/// Makes entries of operations.
+struct Encoder {
+    targets: Vec<Target>,
+    arena: Arc<Arena>,
+    bounds: Bounds,
+    fixed_files: bool,
+    fixed_buffers: bool,
+    polled: bool,
+}
+
+/// Expands to an entry on a registered file or a descriptor.
+macro_rules! on_file {
+    ($fixed:expr, $number:expr, $file:ident => $entry:expr) => {
+        if $fixed {
+            let $file = Fixed($number as u32);
+            $entry
+        } else {
+            let $file = Fd($number);
+            $entry
+        }
+    };
+}
+
+impl Encoder {
+    /// The entry of an operation; refuses with a completion. The user data is the slot; above it the bytes that a success with
+    /// result 0 stands for.
+    #[inline]
+    fn entry(&self, operation: &MediaOperation) -> Result<Entry, i64> {
+        if !self.bounds.allow(operation) {
+            return Err(INVALID);
+        }
+        let MediaOperation { slot, offset, length, .. } = *operation;
+        let number = self.targets[usize::from(operation.target)].number;
+        let user_data = u64::from(slot);
+        let entry = match operation.class {
+            MediaClass::Read => {
+                let buffer = self.arena.slot_ptr(slot);
+                on_file!(self.fixed_files, number, file => if self.fixed_buffers {
+                    opcode::ReadFixed::new(file, buffer, length, slot as u16).offset(offset).build()
+                } else {
+                    opcode::Read::new(file, buffer, length).offset(offset).build()
+                })
+            }
+            MediaClass::Write => {
+                let buffer = self.arena.slot_ptr(slot);
+                on_file!(self.fixed_files, number, file => if self.fixed_buffers {
+                    opcode::WriteFixed::new(file, buffer, length, slot as u16).offset(offset).build()
+                } else {
+                    opcode::Write::new(file, buffer, length).offset(offset).build()
+                })
+            }
+            MediaClass::Nop => opcode::Nop::new().build(),
+            MediaClass::Sync | MediaClass::Discard => return self.rare_entry(operation, number),
+        };
+        Ok(entry.user_data(user_data))
+    }
+
+    #[cold]
+    fn rare_entry(&self, operation: &MediaOperation, number: i32) -> Result<Entry, i64> {
+        /// `_IO(0x12, 0)`, Linux 6.12.
+        const BLOCK_URING_CMD_DISCARD: u32 = 0x1200;
+        // A polled ring carries reads and writes alone.
+        if self.polled {
+            return Err(UNSUPPORTED);
+        }
+        let MediaOperation { slot, offset, length, .. } = *operation;
+        if operation.class == MediaClass::Sync {
+            let entry = on_file!(self.fixed_files, number, file => {
+                opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build()
+            });
+            return Ok(entry.user_data(u64::from(slot)));
+        }
+        let kind = self.targets[usize::from(operation.target)].descriptor.kind;
+        let entry = on_file!(self.fixed_files, number, file => match kind {
+            TargetKind::BlockDevice => {
+                let mut command = [0; 16];
+                command[..8].copy_from_slice(&u64::from(length).to_ne_bytes());
+                opcode::UringCmd16::new(file, BLOCK_URING_CMD_DISCARD).addr(Some(offset)).cmd(command).build()
+            }
+            _ => opcode::Fallocate::new(file, u64::from(length))
+                .offset(offset)
+                .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+                .build(),
+        });
+        Ok(entry.user_data(u64::from(slot) | u64::from(length) << 32))
+    }
+}
+
+struct Uring {
+    ring: IoUring,
+    handle: setup::Handle,
+    encoder: Encoder,
+    depth: u32,
+    in_flight: u32,
+    /// Entries in the ring that the kernel was not told of.
+    unsubmitted: u32,
+    sqpoll: bool,
+    iopoll: bool,
+}
+
+impl Uring {
+    /// Takes what is in the completion ring.
+    #[inline]
+    fn take(&mut self, done: &mut Completions) -> u32 {
+        let mut taken = 0;
+        for entry in self.ring.completion() {
+            let user_data = entry.user_data();
+            let result = i64::from(entry.result());
+            done.push(user_data as u32, if result == 0 { (user_data >> 32) as i64 } else { result });
+            taken += 1;
+        }
+        self.in_flight -= taken;
+        taken
+    }
+
+    /// One `io_uring_enter`: hands over what is new, waits for `least` completions.
+    #[inline]
+    fn enter(&mut self, least: u32, timeout: Option<&SubmitArgs<'_, '_>>) -> Result<(), i32> {
+        let mut flags = self.handle.flags | EnterFlags::GETEVENTS.bits();
+        let (argument, size) = match timeout {
+            None => (0, 0),
+            Some(arguments) => {
+                flags |= EnterFlags::EXT_ARG.bits();
+                (std::ptr::from_ref(arguments) as usize, size_of::<SubmitArgs<'_, '_>>())
+            }
+        };
+        if self.sqpoll && self.asleep() {
+            flags |= EnterFlags::SQ_WAKEUP.bits();
+        }
+        // SAFETY: a ring of ours; the entries handed over name buffers and files that live until they complete.
+        let result = unsafe {
+            sc::syscall6(
+                libc::SYS_io_uring_enter as usize,
+                self.handle.number as usize,
+                self.unsubmitted as usize,
+                least as usize,
+                flags as usize,
+                argument,
+                size,
+            )
+        } as isize;
+        if result < 0 {
+            return Err(-result as i32);
+        }
+        self.unsubmitted -= self.unsubmitted.min(result as u32);
+        Ok(())
+    }
+
+    /// Whether the kernel's thread sleeps. The fence puts the entries before the look at its flag.
+    #[inline]
+    fn asleep(&mut self) -> bool {
+        fence(Ordering::SeqCst);
+        self.ring.submission().need_wakeup_after_intermittent_seqcst()
+    }
+
+    /// Whether a look at the target must go through the kernel.
+    #[inline]
+    fn must_enter(&mut self) -> bool {
+        if self.unsubmitted > 0 || self.iopoll {
+            return true;
+        }
+        if self.sqpoll && self.asleep() {
+            return true;
+        }
+        let queue = self.ring.submission();
+        queue.taskrun() || queue.cq_overflow()
+    }
+
+    /// Looks and looks again, for a while: with a polled submission queue a system call is what is to be saved.
+    fn spin(&mut self, want: u32, done: &mut Completions) -> u32 {
+        let mut taken = 0;
+        if self.asleep() {
+            return 0;
+        }
+        for _ in 0..SPINS {
+            taken += self.take(done);
+            if taken >= want {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        taken
+    }
+
+    fn wait(
+        &mut self,
+        mut missing: u32,
+        timeout_ns: Option<u64>,
+        done: &mut Completions,
+    ) -> Result<(), Error> {
+        if self.sqpoll {
+            missing = missing.saturating_sub(self.spin(missing, done));
+        }
+        let deadline = match timeout_ns {
+            // The kernel keeps no time while it polls.
+            Some(ns) if self.iopoll => Some(Instant::now() + Duration::from_nanos(ns)),
+            _ => None,
+        };
+        let span = Timespec::from(Duration::from_nanos(timeout_ns.unwrap_or(0)));
+        let arguments = SubmitArgs::new().timespec(&span);
+        let timeout = (timeout_ns.is_some() && !self.iopoll).then_some(&arguments);
+        while missing > 0 {
+            let entered = self.enter(if deadline.is_some() { 0 } else { missing }, timeout);
+            missing = missing.saturating_sub(self.take(done));
+            match entered {
+                Ok(()) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => return Ok(()),
+                // Short of memory for requests, or of room for completions: both pass.
+                Ok(()) | Err(libc::EAGAIN | libc::EBUSY) => {}
+                Err(libc::EINTR | libc::ETIME) => return Ok(()),
+                Err(errno) => return Err(self.broken(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn broken(&self, errno: i32) -> Error {
+        Error::system("reap", "io_uring_enter failed", std::io::Error::from_raw_os_error(errno))
+            .with("in_flight", self.in_flight)
+    }
+}
+
+impl Driver<MediaOperation> for Uring {
+    #[inline]
+    fn submit(&mut self, batch: &[MediaOperation], done: &mut Completions) -> Result<Submitted, Error> {
+        let room = (self.depth - self.in_flight) as usize;
+        let mut queue = self.ring.submission();
+        let (mut accepted, mut pushed) = (0, 0);
+        for operation in &batch[..batch.len().min(room)] {
+            match self.encoder.entry(operation) {
+                // SAFETY: buffer and file live until the completion: the driver holds both and waits when dropped.
+                Ok(entry) if unsafe { queue.push(&entry) }.is_ok() => pushed += 1,
+                // A kernel thread completes entries before it gives their room back: the rest is busy.
+                Ok(_) => break,
+                Err(result) => done.push(operation.slot, result),
+            }
+            accepted += 1;
+        }
+        drop(queue);
+        self.in_flight += pushed;
+        if !self.sqpoll {
+            self.unsubmitted += pushed;
+        }
+        Ok(Submitted { accepted })
+    }
+
+    #[inline]
+    fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        if self.in_flight == 0 {
+            return Ok(());
+        }
+        let (count, timeout_ns) = match wait {
+            Wait::None => (0, None),
+            Wait::AtLeast(count) => (count, None),
+            Wait::Timeout { count, timeout_ns } => (count, Some(timeout_ns)),
+        };
+        let want = count.min(self.in_flight);
+        let missing = want.saturating_sub(self.take(done));
+        if missing > 0 {
+            return self.wait(missing, timeout_ns, done);
+        }
+        if self.must_enter() {
+            match self.enter(0, None) {
+                Ok(()) | Err(libc::EINTR | libc::EAGAIN | libc::EBUSY) => {}
+                Err(errno) => return Err(self.broken(errno)),
+            }
+            self.take(done);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Uring {
+    /// The kernel writes into buffers until the last completion: it is waited for, or the buffers are left to it for good.
+    fn drop(&mut self) {
+        self.handle.unregister(&self.ring);
+        self.in_flight -= self.unsubmitted;
+        self.unsubmitted = 0;
+        let mut done = Completions::with_depth(self.in_flight);
+        let patience = Timespec::from(Duration::from_secs(5));
+        while self.in_flight > 0 {
+            self.take(&mut done);
+            let arguments = SubmitArgs::new().timespec(&patience);
+            match self.enter(self.in_flight, Some(&arguments)) {
+                Ok(()) | Err(libc::EINTR) => {}
+                Err(_) => {
+                    self.take(&mut done);
+                    break;
+                }
+            }
+            self.take(&mut done);
+        }
+        if self.in_flight > 0 {
+            std::mem::forget(Arc::clone(&self.encoder.arena));
+        }
+    }
+}

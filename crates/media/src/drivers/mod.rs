@@ -1,0 +1,24 @@
+//! The drivers of the media layer: one file each, one line each in [`DRIVERS`].
+
+use driver::Registration;
+
+use crate::{MediaOperation, OpenRequest};
+
+mod io_uring;
+mod libaio;
+mod mem;
+mod mmap;
+mod null;
+mod psync;
+mod pvsync2;
+
+/// All drivers of this layer. Help, `strata list`, the docs and the conformance suite follow from this table.
+pub static DRIVERS: &[Registration<MediaOperation, OpenRequest>] = &[
+    null::REGISTRATION,
+    mem::REGISTRATION,
+    psync::REGISTRATION,
+    pvsync2::REGISTRATION,
+    libaio::REGISTRATION,
+    io_uring::REGISTRATION,
+    mmap::REGISTRATION,
+];

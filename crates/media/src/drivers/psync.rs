@@ -1,0 +1,81 @@
+//! `psync`: one `pread` or `pwrite` at a time.
+#![allow(unsafe_code)]
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use driver::{
+    Arena, Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted, Wait,
+};
+use rustix::io::retry_on_intr;
+
+use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
+use crate::{MediaClass, MediaOperation, OpenRequest};
+
+const NAME: &str = "psync";
+
+const CAPABILITIES: Capabilities = Capabilities {
+    classes: MediaOperation::CLASSES,
+    asynchronous: false,
+    depth_max: 1,
+    targetless: false,
+    direct: true,
+    options: &["sync"],
+};
+
+/// The table line.
+pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> =
+    Registration { name: NAME, summary: "pread and pwrite, one at a time", capabilities: CAPABILITIES, open };
+
+fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
+    descriptor::check(request, NAME, &CAPABILITIES)?;
+    let targets = descriptor::open_all(request, NAME)?;
+    let driver = Psync { targets, arena: Arc::clone(&request.arena), bounds: Bounds::new(request) };
+    Ok(Opened { driver: Box::new(driver), notes: Vec::new() })
+}
+
+struct Psync {
+    targets: Vec<Descriptor>,
+    arena: Arc<Arena>,
+    bounds: Bounds,
+}
+
+impl Psync {
+    #[inline]
+    fn carry_out(&self, operation: &MediaOperation) -> i64 {
+        if !self.bounds.allow(operation) {
+            return INVALID;
+        }
+        let target = &self.targets[usize::from(operation.target)];
+        let MediaOperation { slot, offset, length, .. } = *operation;
+        match operation.class {
+            MediaClass::Read => {
+                // SAFETY: the slot is the driver's from submit to completion, which is this call.
+                let buffer = unsafe { self.arena.slot_mut(slot, length as usize) };
+                completed(retry_on_intr(|| rustix::io::pread(&target.fd, &mut *buffer, offset)))
+            }
+            MediaClass::Write => {
+                // SAFETY: as above.
+                let buffer = unsafe { self.arena.slot_mut(slot, length as usize) };
+                completed(retry_on_intr(|| rustix::io::pwrite(&target.fd, buffer, offset)))
+            }
+            MediaClass::Discard => descriptor::discard(target, offset, length),
+            MediaClass::Sync => descriptor::sync(target.fd.as_fd()),
+            MediaClass::Nop => 0,
+        }
+    }
+}
+
+impl Driver<MediaOperation> for Psync {
+    #[inline]
+    fn submit(&mut self, batch: &[MediaOperation], done: &mut Completions) -> Result<Submitted, Error> {
+        let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
+        done.push(operation.slot, self.carry_out(operation));
+        Ok(Submitted { accepted: 1 })
+    }
+
+    #[inline]
+    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
+        Ok(())
+    }
+}

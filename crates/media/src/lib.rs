@@ -1,0 +1,26 @@
+//! The media layer: files, block devices, character devices and memory, through the system calls that reach them.
+
+pub mod cache;
+pub mod content;
+mod descriptor;
+pub mod drivers;
+pub mod layout;
+mod operation;
+pub mod probe;
+mod region;
+mod request;
+pub mod safety;
+mod source;
+mod verify;
+
+pub use drivers::DRIVERS;
+pub use operation::{MediaClass, MediaOperation};
+pub use request::OpenRequest;
+pub use source::MediaSource;
+pub use verify::{Ledger, Verifier};
+
+/// Whether this process may use io_uring: sysctl, seccomp and the kernel all have a say, so a ring of one entry is tried.
+#[must_use]
+pub fn io_uring_is_available() -> bool {
+    io_uring::IoUring::new(1).is_ok()
+}

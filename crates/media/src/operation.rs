@@ -1,0 +1,61 @@
+//! The operation of the media layer.
+
+use driver::Operation;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum MediaClass {
+    /// Reads into the slot's buffer.
+    Read = 0,
+    /// Writes from the slot's buffer.
+    Write = 1,
+    /// Discards a range (block device: `BLKDISCARD`; file: punched hole).
+    Discard = 2,
+    /// Makes the target's data durable (`fdatasync`; mmap: `msync`).
+    Sync = 3,
+    /// Passes through the driver and moves nothing.
+    Nop = 4,
+}
+
+/// One operation on a file, a device or memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaOperation {
+    /// Byte offset within the target.
+    pub offset: u64,
+    /// Length in bytes; 0 for sync and nop.
+    pub length: u32,
+    /// Slot, and so the buffer.
+    pub slot: u32,
+    /// Index of the target in the open request.
+    pub target: u16,
+    /// What to do.
+    pub class: MediaClass,
+}
+
+impl Operation for MediaOperation {
+    const CLASSES: &'static [&'static str] = &["read", "write", "discard", "sync", "nop"];
+
+    #[inline]
+    fn class(&self) -> usize {
+        self.class as usize
+    }
+
+    #[inline]
+    fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        u64::from(self.length)
+    }
+
+    #[inline]
+    fn is_whole(&self, result: i64) -> bool {
+        match self.class {
+            MediaClass::Read | MediaClass::Write => result == i64::from(self.length),
+            MediaClass::Discard | MediaClass::Sync | MediaClass::Nop => result >= 0,
+        }
+    }
+}

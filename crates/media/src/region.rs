@@ -1,0 +1,129 @@
+//! A worker's part of the targets: all ranges one after the other, cut into places.
+
+use driver::Error;
+use workload::plan::PhasePlan;
+use workload::spec::Share;
+
+/// One target within the joined range.
+struct Stretch {
+    /// Number of its first place.
+    first: u64,
+    /// Byte offset of that place in the target.
+    offset_bytes: u64,
+    /// Its places.
+    places: u64,
+    /// Length of its range in bytes.
+    size_bytes: u64,
+}
+
+/// The places of one worker. A place is where an operation may begin; places are numbered over all targets.
+pub(crate) struct Region {
+    stretches: Vec<Stretch>,
+    unit_bytes: u64,
+    first: u64,
+    end: u64,
+}
+
+impl Region {
+    /// The region of worker `worker`.
+    ///
+    /// # Errors
+    /// When there are fewer places than workers to share them.
+    pub(crate) fn new(plan: &PhasePlan, worker: u32) -> Result<Self, Error> {
+        let unit_bytes = plan.align_bytes;
+        let mut stretches = Vec::with_capacity(plan.targets.len());
+        let mut total = 0u64;
+        for target in &plan.targets {
+            // The largest block must fit behind the last place.
+            let places = (target.size_bytes - plan.block_size_bytes_max) / unit_bytes + 1;
+            stretches.push(Stretch {
+                first: total,
+                offset_bytes: target.offset_bytes,
+                places,
+                size_bytes: target.size_bytes,
+            });
+            total += places;
+        }
+        let (worker, threads) = (u128::from(worker), u128::from(plan.load.threads));
+        let cut = |part: u128| (u128::from(total) * part / threads) as u64;
+        let is_private =
+            plan.targets.iter().all(|target| target.kind == workload::target::TargetKind::Memory);
+        let (first, end) = match plan.share {
+            Share::Partition if !is_private => (cut(worker), cut(worker + 1)),
+            _ => (0, total),
+        };
+        if first == end {
+            return Err(Error::usage("plan", "the range has fewer blocks than there are threads")
+                .with("blocks", total));
+        }
+        Ok(Self { stretches, unit_bytes, first, end })
+    }
+
+    /// Number of places.
+    pub(crate) fn places(&self) -> u64 {
+        self.end - self.first
+    }
+
+    /// Number of the first place, over all targets and workers.
+    #[inline]
+    pub(crate) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Target and byte offset of a place.
+    #[inline]
+    pub(crate) fn locate(&self, place: u64) -> (u16, u64) {
+        let target = match &self.stretches[..] {
+            [_] => 0,
+            all => all.partition_point(|stretch| stretch.first <= place) - 1,
+        };
+        let stretch = &self.stretches[target];
+        (target as u16, stretch.offset_bytes + (place - stretch.first) * self.unit_bytes)
+    }
+}
+
+/// Walks a region byte by byte with blocks of varying size: no gaps, no overlaps, no block across two targets.
+pub(crate) struct SizedCursor {
+    place: u64,
+    within_bytes: u64,
+    granularity_bytes: u64,
+    once: bool,
+}
+
+impl SizedCursor {
+    pub(crate) fn new(region: &Region, granularity_bytes: u64, once: bool) -> Self {
+        Self { place: region.first, within_bytes: 0, granularity_bytes, once }
+    }
+
+    /// Target, offset and length of the next block, cut where the target's part ends; `None` after the only pass.
+    pub(crate) fn next(&mut self, region: &Region, size_bytes: u64) -> Option<(u16, u64, u32)> {
+        loop {
+            if self.place >= region.end {
+                if self.once {
+                    return None;
+                }
+                (self.place, self.within_bytes) = (region.first, 0);
+            }
+            let (target, offset) = region.locate(self.place);
+            let stretch = &region.stretches[usize::from(target)];
+            let last = region.end.min(stretch.first + stretch.places);
+            let to_end = if last == stretch.first + stretch.places {
+                stretch.size_bytes - (self.place - stretch.first) * region.unit_bytes
+            } else {
+                (last - self.place) * region.unit_bytes
+            };
+            let left = (to_end - self.within_bytes) / self.granularity_bytes * self.granularity_bytes;
+            if left == 0 {
+                (self.place, self.within_bytes) = (last, 0);
+                continue;
+            }
+            let length = size_bytes.min(left);
+            let position = (target, offset + self.within_bytes, length as u32);
+            self.within_bytes += length;
+            return Some(position);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

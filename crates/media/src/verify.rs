@@ -1,0 +1,153 @@
+//! Verification of the blocks of one worker: what was written last where, and whether it is there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use driver::{Error, Fault};
+use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault};
+use workload::plan::PhasePlan;
+
+use crate::{MediaClass, MediaOperation};
+
+/// Blocks that one ledger can follow: 4 bytes each.
+const LEDGER_BLOCKS_MAX: u64 = 1 << 30;
+/// A slot in which nothing is in flight.
+const IDLE: u64 = u64::MAX;
+
+/// How often each block of the targets was written in this run; shared by all workers and phases. 0: not by this run.
+#[derive(Debug)]
+pub struct Ledger {
+    run: u64,
+    block_size_bytes: u64,
+    sequences: Vec<AtomicU32>,
+}
+
+impl Ledger {
+    /// A ledger for the blocks of a phase.
+    ///
+    /// # Errors
+    /// When there are too many blocks to follow.
+    pub fn new(plan: &PhasePlan, run: u64) -> Result<Self, Error> {
+        let block = plan.block_size_bytes_max;
+        let blocks: u64 = plan.targets.iter().map(|target| target.size_bytes / block).sum();
+        if blocks > LEDGER_BLOCKS_MAX {
+            return Err(Error::usage("verify", "too many blocks to follow").with("blocks", blocks).remedy(
+                format!("use a larger --block-size or a smaller --size: at most {LEDGER_BLOCKS_MAX} blocks"),
+            ));
+        }
+        Ok(Self { run, block_size_bytes: block, sequences: (0..blocks).map(|_| AtomicU32::new(0)).collect() })
+    }
+
+    /// Whether the blocks of `plan` are the ones of this ledger.
+    #[must_use]
+    pub fn fits(&self, plan: &PhasePlan) -> bool {
+        let blocks: u64 =
+            plan.targets.iter().map(|target| target.size_bytes / plan.block_size_bytes_max).sum();
+        self.block_size_bytes == plan.block_size_bytes_max && self.sequences.len() as u64 == blocks
+    }
+
+    /// Notes that all blocks were laid out with sequence 1.
+    pub fn laid_out(&self) {
+        self.sequences.iter().for_each(|sequence| sequence.store(1, Ordering::Relaxed));
+    }
+}
+
+/// Writes and checks the blocks of one worker.
+pub struct Verifier {
+    ledger: Arc<Ledger>,
+    writers: Vec<BlockWriter>,
+    checkers: Vec<BlockChecker>,
+    in_flight: Vec<u64>,
+    accepts_foreign: bool,
+}
+
+impl Verifier {
+    /// The verifier of one worker. With `accepts_foreign`, blocks that this run did not write are checked against themselves only:
+    /// they carry the run that wrote them.
+    ///
+    /// # Errors
+    /// When the interval does not fit the blocks.
+    pub fn new(plan: &PhasePlan, ledger: Arc<Ledger>, accepts_foreign: bool) -> Result<Self, Error> {
+        let interval = plan.verify_interval_bytes.unwrap_or(4096) as u32;
+        let usage = |error: workload::content::LayoutError| Error::usage("verify", error.to_string());
+        let run = (!accepts_foreign).then_some(ledger.run);
+        let writers =
+            plan.targets.iter().map(|target| BlockWriter::new(ledger.run, target_id(&target.path), interval));
+        let checkers =
+            plan.targets.iter().map(|target| BlockChecker::new(run, target_id(&target.path), interval));
+        Ok(Self {
+            writers: writers.collect::<Result<_, _>>().map_err(usage)?,
+            checkers: checkers.collect::<Result<_, _>>().map_err(usage)?,
+            in_flight: vec![IDLE; plan.load.depth as usize],
+            accepts_foreign,
+            ledger,
+        })
+    }
+
+    /// Whether an operation on this block is in flight.
+    #[inline]
+    pub(crate) fn is_in_flight(&self, block: u64) -> bool {
+        self.in_flight.contains(&block)
+    }
+
+    /// Notes that an operation on this block is about to be in flight.
+    #[inline]
+    pub(crate) fn begin(&mut self, slot: u32, block: u64) {
+        self.in_flight[slot as usize] = block;
+    }
+
+    /// Fills a block that is about to be written.
+    pub(crate) fn write(&mut self, operation: &MediaOperation, buffer: &mut [u8]) {
+        let block = self.in_flight[operation.slot as usize];
+        let sequence = self.ledger.sequences[block as usize].fetch_add(1, Ordering::Relaxed) + 1;
+        self.writers[usize::from(operation.target)].write_block(
+            buffer,
+            operation.offset,
+            u64::from(sequence),
+        );
+    }
+
+    /// Checks a block that was read; frees the slot of any operation.
+    pub(crate) fn check(&mut self, operation: &MediaOperation, buffer: &[u8]) -> Result<(), Fault> {
+        let block = std::mem::replace(&mut self.in_flight[operation.slot as usize], IDLE);
+        if operation.class == MediaClass::Discard && block != IDLE {
+            self.ledger.sequences[block as usize].store(0, Ordering::Relaxed);
+        }
+        if operation.class != MediaClass::Read || block == IDLE {
+            return Ok(());
+        }
+        let expected = match self.ledger.sequences[block as usize].load(Ordering::Relaxed) {
+            0 if self.accepts_foreign => Expected::Any,
+            // Not written by this run: nothing is known about it.
+            0 => return Ok(()),
+            sequence => Expected::Exactly(u64::from(sequence)),
+        };
+        let checked =
+            self.checkers[usize::from(operation.target)].check_block(buffer, operation.offset, expected);
+        checked
+            .map(|_| ())
+            .map_err(|mismatch| Fault { cause: cause(&mismatch.fault), detail: mismatch.to_string() })
+    }
+}
+
+/// One word for each kind of damage.
+fn cause(fault: &BlockFault) -> &'static str {
+    match fault {
+        BlockFault::Unwritten => "unwritten",
+        BlockFault::Corrupt => "corrupt",
+        BlockFault::Misplaced { .. } => "misplaced",
+        BlockFault::Swapped { .. } => "swapped",
+        BlockFault::Stale { .. } => "stale",
+        BlockFault::Newer { .. } => "newer",
+        BlockFault::ForeignRun { .. } => "foreign_run",
+        BlockFault::Torn { .. } => "torn",
+        BlockFault::OtherInterval { .. } => "other_interval",
+    }
+}
+
+/// The number that blocks carry for their target: from its path, so that a later run finds its blocks again (FNV-1a, 64 bits).
+pub(crate) fn target_id(path: &str) -> u64 {
+    path.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
