@@ -1,0 +1,17 @@
+//! The record of a run, and everything that is made from it: text, CSV, waterfall, verdict. Nothing here measures.
+
+pub mod csv;
+pub mod doubts;
+pub mod json;
+mod page;
+pub mod record;
+#[cfg(test)]
+mod sample;
+pub mod stack;
+pub mod text;
+mod words;
+
+pub use csv::to_csv;
+pub use json::{from_json, schema, to_json};
+pub use stack::verdict;
+pub use text::{render, summary_line};

@@ -1,0 +1,167 @@
+//! The record: all that is known about a run, as versioned JSON.
+
+use driver::ClockSource;
+use host::Environment;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use statistics::{Knee, PhaseSamples, Summary};
+use workload::plan::PhasePlan;
+use workload::spec::LadderDimension;
+
+/// Version of the record's shape. Raised when a field changes its meaning or goes; new fields do not raise it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Still going on, or ended without a word (killed): what is here is what was done until then.
+    Running,
+    /// Everything asked for was done.
+    Complete,
+    /// Something failed or was interrupted; what was measured until then is here.
+    Partial,
+}
+
+/// A reason not to believe a figure, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Doubt {
+    /// Its name: `too_short`, `not_steady`, `page_cache`, `client_saturated`, ...; the list is in docs/doubts.md.
+    pub kind: String,
+    /// What was seen, in one sentence with figures.
+    pub detail: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// What strata itself cost, measured in the same process with the `null` driver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCost {
+    /// One operation through the whole loop with full statistics, in nanoseconds.
+    pub null_ns_per_operation: f64,
+    /// One reading of the clock, in nanoseconds.
+    pub clock_read_ns: f64,
+    /// The counter that the clock reads.
+    pub clock_source: ClockSource,
+    /// Drift of the clock against the kernel's over the run, in parts per million.
+    pub clock_drift_ppm: f64,
+}
+
+/// Seen around a phase, from outside the measured loop; doubts are made from it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observations {
+    /// Processors of the whole machine that were busy during the phase (user, system, interrupts).
+    pub machine_cpus_busy: f64,
+    /// Processors that others than this process kept busy.
+    pub other_cpus_busy: f64,
+    /// Share of the range in the page cache before the phase, 0 to 1, where it could be told.
+    pub cached_before_fraction: Option<f64>,
+    /// Share of the range that was never written (holes and unwritten extents) before the phase, 0 to 1.
+    pub unwritten_fraction: Option<f64>,
+    /// Bytes that the block devices of the targets really read during the phase, where they could be told.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that they really wrote.
+    pub device_written_bytes: Option<u64>,
+    /// Voluntary and involuntary context switches of the process.
+    pub context_switches: u64,
+}
+
+/// The open loop as it went.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivalOutcome {
+    /// Operations a second asked for.
+    pub asked_per_second: f64,
+    /// Operations a second that were started.
+    pub started_per_second: f64,
+    /// Operations that were due within the window but never started, because all slots were taken.
+    pub unserved_operations: u64,
+}
+
+/// One phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseRecord {
+    /// What was planned, every default resolved.
+    pub plan: PhasePlan,
+    /// When it began, RFC 3339 UTC.
+    pub started_at: String,
+    /// What the driver had to do otherwise than asked, and what is worth knowing.
+    pub notes: Vec<String>,
+    /// All that was measured.
+    pub samples: PhaseSamples,
+    /// Figures computed from it.
+    pub summary: Summary,
+    /// The open loop as it went.
+    pub arrivals: Option<ArrivalOutcome>,
+    /// Seen around the phase.
+    pub observations: Observations,
+    /// Reasons not to believe the figures.
+    pub doubts: Vec<Doubt>,
+    /// Why the phase failed or ended early.
+    pub failure: Option<String>,
+}
+
+/// A ladder or a climb to saturation over the phases of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LadderRecord {
+    /// What was climbed; none for saturation, which climbs depth and then threads.
+    pub dimension: Option<LadderDimension>,
+    /// Indexes into `phases`, in the order of the climb.
+    pub phases: Vec<usize>,
+    /// Where the climb stops paying, when it was found.
+    pub knee: Option<Knee>,
+}
+
+/// One row of the waterfall of `strata stack`: one load on one layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StackRow {
+    /// Layer (`memory`, `media`, `file`, ...), lowest first.
+    pub layer: String,
+    /// Load (`1 MiB sequential read`, ...).
+    pub load: String,
+    /// Index into `phases`; none when the layer could not be measured.
+    pub phase: Option<usize>,
+    /// Why it could not be measured.
+    pub missing: Option<String>,
+}
+
+/// `strata stack`: the rows of the waterfall.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StackRecord {
+    /// Rows, lowest layer first within a load.
+    pub rows: Vec<StackRow>,
+}
+
+/// The record of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Version of strata.
+    pub strata_version: String,
+    /// Whether strata was built with debug assertions: its figures are worthless then.
+    pub debug_build: bool,
+    /// The command line, word by word.
+    pub command_line: Vec<String>,
+    /// Name of the run: 16 hexadecimal digits; verification blocks carry it.
+    pub run_id: String,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// When it began, RFC 3339 UTC.
+    pub started_at: String,
+    /// How it ended.
+    pub status: Status,
+    /// What went wrong, when it did not complete.
+    pub failure: Option<String>,
+    /// The machine and the targets.
+    pub environment: Environment,
+    /// What strata itself cost; measured after the last phase.
+    pub tool_cost: Option<ToolCost>,
+    /// Most memory that the process held, in bytes.
+    pub peak_rss_bytes: u64,
+    /// The phases so far.
+    pub phases: Vec<PhaseRecord>,
+    /// The ladder, where the run had one.
+    pub ladder: Option<LadderRecord>,
+    /// The waterfall, for `strata stack`.
+    pub stack: Option<StackRecord>,
+}

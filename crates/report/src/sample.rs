@@ -1,0 +1,390 @@
+//! Records for the tests: made from declared rates and latencies, by the same statistics as real ones.
+
+use driver::ClockSource;
+use host::block::{BlockDevice, DeviceNumber};
+use host::memory::MemoryFacts;
+use host::processor::Processor;
+use host::system::System;
+use host::target::FilesystemFacts;
+use host::{Environment, TargetEnvironment};
+use statistics::{
+    ClassPoint, ClassTotals, Histogram, KneeOptions, LadderPoint, PhaseSamples, Series, SparseHistogram,
+    WarmUp, WorkerSamples, find_knee, summarise,
+};
+use workload::engine::EngineOptions;
+use workload::plan::{ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan};
+use workload::spec::{CachePolicy, LadderDimension, OnError, Operation, RefillPolicy, Share, Warmup};
+use workload::target::{TargetKind, TargetPlan};
+
+use crate::record::*;
+
+const INTERVAL_NS: u64 = 100_000_000;
+pub(crate) const INTERVALS: u64 = 40;
+
+/// What a phase of the tests is to show.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) layer: &'static str,
+    pub(crate) engine: &'static str,
+    pub(crate) operation: Operation,
+    pub(crate) kind: TargetKind,
+    pub(crate) block_bytes: u64,
+    pub(crate) threads: u32,
+    pub(crate) depth: u32,
+    pub(crate) direct: bool,
+    pub(crate) operations_per_second: f64,
+    pub(crate) latency_ns: u64,
+    /// Largest deviation of an interval's rate, as a share of the rate.
+    pub(crate) jitter: f64,
+    /// CPU time an operation.
+    pub(crate) cpu_ns: u64,
+}
+
+/// 4 KiB random reads of a drive: 400k/s at 320 us, 4 threads, depth 32.
+pub(crate) const DRIVE: Shape = Shape {
+    layer: "media",
+    engine: "io_uring",
+    operation: Operation::RandRead,
+    kind: TargetKind::File,
+    block_bytes: 4096,
+    threads: 4,
+    depth: 32,
+    direct: true,
+    operations_per_second: 400_000.0,
+    latency_ns: 320_000,
+    jitter: 0.02,
+    cpu_ns: 2400,
+};
+
+fn mix(operation: Operation) -> MixPlan {
+    let (read_percent, write_percent, discard_percent) = match operation {
+        Operation::Read | Operation::RandRead => (100, 0, 0),
+        Operation::Write | Operation::RandWrite => (0, 100, 0),
+        Operation::ReadWrite | Operation::RandRw => (70, 30, 0),
+        Operation::Discard | Operation::RandDiscard => (0, 0, 100),
+        Operation::Nop => (0, 0, 0),
+    };
+    MixPlan { read_percent, write_percent, discard_percent }
+}
+
+pub(crate) fn plan(shape: &Shape) -> PhasePlan {
+    let block = units::ByteSize(shape.block_bytes).to_string();
+    PhasePlan {
+        name: shape.operation.name().to_owned(),
+        layer: shape.layer.to_owned(),
+        engine: shape.engine.to_owned(),
+        options: EngineOptions { direct: shape.direct, ..EngineOptions::default() },
+        targets: vec![TargetPlan {
+            path: "/data/file".to_owned(),
+            kind: shape.kind,
+            offset_bytes: 0,
+            size_bytes: 10 << 30,
+            direct_alignment_bytes: 512,
+        }],
+        operation: shape.operation,
+        mix: mix(shape.operation),
+        pattern: if shape.operation.is_random() { Pattern::Permutation } else { Pattern::Sequential },
+        block_size: block,
+        block_size_bytes_max: shape.block_bytes,
+        align_bytes: shape.block_bytes,
+        share: Share::Partition,
+        content: ContentPlan {
+            content: ContentChoice::Random,
+            compress_percent: 0,
+            dedupe_percent: 0,
+            refill: RefillPolicy::Stamp,
+        },
+        verify_interval_bytes: None,
+        fsync_every: None,
+        end_fsync: false,
+        cache: CachePolicy::Keep,
+        huge_pages: false,
+        load: LoadPlan {
+            threads: shape.threads,
+            depth: shape.depth,
+            batch: shape.depth,
+            batch_min: 1,
+            limit: LimitPlan { time_ns: Some(INTERVALS * INTERVAL_NS), operations: None, bytes: None },
+            warmup: Warmup::Auto,
+            arrivals: None,
+            interval_ns: INTERVAL_NS,
+            on_error: OnError::Stop,
+            cores: vec![],
+            numa: vec![],
+            seed: 42,
+        },
+    }
+}
+
+/// Equally spread values from -1 to 1, the same in every run.
+fn noise(state: &mut u64) -> f64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as f64 / f64::from(1u32 << 30) - 1.0
+}
+
+/// Latencies from 0.8 to 1.2 of the mean, and one in a hundred at four times that.
+fn latencies(count: u64, mean_ns: u64) -> SparseHistogram {
+    let mut histogram = Histogram::new();
+    let slow = count / 100;
+    let rest = count - slow;
+    for step in 0..5 {
+        let share = if step < 4 { rest / 5 } else { rest - 4 * (rest / 5) };
+        histogram.record_n(mean_ns * (8 + step) / 10, share);
+    }
+    histogram.record_n(mean_ns * 4, slow);
+    SparseHistogram::from(&histogram)
+}
+
+/// The classes of a shape with their share of the operations.
+fn classes(operation: Operation) -> Vec<(&'static str, f64)> {
+    let mix = mix(operation);
+    let all = [("read", mix.read_percent), ("write", mix.write_percent), ("discard", mix.discard_percent)];
+    let used: Vec<_> = all
+        .iter()
+        .filter(|(_, share)| *share > 0)
+        .map(|(name, share)| (*name, f64::from(*share) / 100.0))
+        .collect();
+    if used.is_empty() { vec![("nop", 1.0)] } else { used }
+}
+
+pub(crate) fn samples(shape: &Shape) -> PhaseSamples {
+    let classes = classes(shape.operation);
+    let mut series = Series::new(INTERVAL_NS, Series::CAPACITY_DEFAULT, classes.len());
+    let mut state = 7;
+    let elapsed_ns = INTERVALS * INTERVAL_NS;
+    let mut workers = vec![];
+    for worker in 0..shape.threads as usize {
+        let mut totals: Vec<ClassTotals> = classes
+            .iter()
+            .map(|(name, _)| ClassTotals { class: (*name).to_owned(), ..ClassTotals::default() })
+            .collect();
+        let mut due = vec![0.0; classes.len()];
+        let mut deviation = 0.0;
+        for interval in 0..INTERVALS {
+            // Every deviation is made good by the next interval, so that the rate over all is the one declared.
+            deviation = if interval % 2 == 0 { shape.jitter * noise(&mut state) } else { -deviation };
+            let rate = shape.operations_per_second / f64::from(shape.threads) * (1.0 + deviation);
+            for (at, (_, share)) in classes.iter().enumerate() {
+                due[at] += rate * share * INTERVAL_NS as f64 / 1e9;
+                let operations = (due[at] + 1e-6) as u64 - totals[at].operations;
+                let bytes =
+                    if shape.operation == Operation::Nop { 0 } else { operations * shape.block_bytes };
+                let latency = latencies(operations, shape.latency_ns);
+                totals[at].operations += operations;
+                totals[at].bytes += bytes;
+                totals[at].latency.merge(&latency);
+                series.add(interval * INTERVAL_NS, at, &ClassPoint { operations, bytes, errors: 0, latency });
+            }
+        }
+        let operations: u64 = totals.iter().map(|class| class.operations).sum();
+        workers.push(WorkerSamples {
+            worker,
+            started_ns: 1000,
+            first_completion_ns: Some(1000 + shape.latency_ns),
+            finished_ns: elapsed_ns - 100 * worker as u64,
+            classes: totals,
+            cpu_user_ns: operations * shape.cpu_ns / 4,
+            cpu_system_ns: operations * shape.cpu_ns * 3 / 4,
+            tool_ns: operations * 60,
+            ..WorkerSamples::default()
+        });
+    }
+    series.finish(elapsed_ns);
+    PhaseSamples {
+        classes: classes.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        window_ns: Some(elapsed_ns),
+        started_ns: 0,
+        elapsed_ns,
+        process_cpu_user_ns: workers.iter().map(|worker| worker.cpu_user_ns).sum(),
+        process_cpu_system_ns: workers.iter().map(|worker| worker.cpu_system_ns).sum(),
+        workers,
+        series,
+        interrupted: None,
+    }
+}
+
+pub(crate) fn phase(shape: &Shape) -> PhaseRecord {
+    let samples = samples(shape);
+    let summary = summarise(&samples, WarmUp::Auto);
+    PhaseRecord {
+        plan: plan(shape),
+        started_at: "2026-01-02T03:04:06Z".to_owned(),
+        notes: vec![],
+        samples,
+        summary,
+        arrivals: None,
+        observations: Observations {
+            machine_cpus_busy: 1.1,
+            other_cpus_busy: 0.05,
+            unwritten_fraction: Some(0.0),
+            cached_before_fraction: Some(0.0),
+            ..Observations::default()
+        },
+        doubts: vec![],
+        failure: None,
+    }
+}
+
+pub(crate) fn environment() -> Environment {
+    let device = BlockDevice {
+        name: "nvme0n1".to_owned(),
+        partition: Some("nvme0n1p2".to_owned()),
+        number: DeviceNumber { major: 259, minor: 2 },
+        size_bytes: Some(500 << 30),
+        model: Some("Example SSD 980".to_owned()),
+        vendor: None,
+        transport: Some("pcie".to_owned()),
+        rotational: Some(false),
+        logical_block_size_bytes: Some(512),
+        physical_block_size_bytes: Some(4096),
+        scheduler: Some("none".to_owned()),
+        nr_requests: Some(1023),
+        request_size_bytes_max: Some(512 << 10),
+        read_ahead_bytes: Some(128 << 10),
+        write_cache: Some("write back".to_owned()),
+        discard: Some(true),
+        dax: Some(false),
+        polling: Some(false),
+        read_only: Some(false),
+        numa_node: None,
+        backing_file: None,
+        underlying: vec![],
+    };
+    Environment {
+        system: System {
+            kernel: Some("6.12.8".to_owned()),
+            hostname: Some("store1".to_owned()),
+            ..System::default()
+        },
+        processor: Processor {
+            model: Some("Example EPYC 7B13".to_owned()),
+            logical_cores: Some(8),
+            governors: vec!["performance".to_owned()],
+            virtualised: Some(false),
+            ..Processor::default()
+        },
+        numa_nodes: vec![],
+        memory: MemoryFacts { total_bytes: Some(64 << 30), ..MemoryFacts::default() },
+        load_averages: Some([0.5, 0.25, 0.125]),
+        targets: vec![TargetEnvironment {
+            path: "/data/file".into(),
+            file_size_bytes: Some(10 << 30),
+            file_allocated_bytes: Some(10 << 30),
+            filesystem: Some(FilesystemFacts {
+                kind: "ext4".to_owned(),
+                mount_point: "/data".into(),
+                source: "/dev/nvme0n1p2".into(),
+                options: "rw,relatime".to_owned(),
+                total_bytes: Some(400 << 30),
+                free_bytes: Some(200 << 30),
+                block_size_bytes: Some(4096),
+            }),
+            device: Some(device),
+        }],
+    }
+}
+
+/// A complete record of these phases.
+pub(crate) fn record(phases: Vec<PhaseRecord>) -> Record {
+    Record {
+        schema_version: SCHEMA_VERSION,
+        strata_version: "0.1.0".to_owned(),
+        debug_build: false,
+        command_line: ["strata", "media", "/data/file", "--op", "randread"].map(str::to_owned).to_vec(),
+        run_id: "00c0ffee00c0ffee".to_owned(),
+        seed: 42,
+        started_at: "2026-01-02T03:04:05Z".to_owned(),
+        status: Status::Complete,
+        failure: None,
+        environment: environment(),
+        tool_cost: Some(ToolCost {
+            null_ns_per_operation: 38.25,
+            clock_read_ns: 9.8,
+            clock_source: ClockSource::TimeStampCounter,
+            clock_drift_ppm: 3.0,
+        }),
+        peak_rss_bytes: 24 << 20,
+        phases,
+        ladder: None,
+        stack: None,
+    }
+}
+
+/// A ladder over depth of one worker on a server with `unloaded_ns` and at most `rate_max` operations a second.
+pub(crate) fn ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
+    let rung = |&depth: &u32| {
+        let rate = rate_max.min(f64::from(depth) * 1e9 / unloaded_ns);
+        phase(&Shape {
+            threads: 1,
+            depth,
+            operations_per_second: rate,
+            // The sample's slow hundredth makes its mean 1.03 of the latency asked for.
+            latency_ns: (f64::from(depth) / rate * 1e9 / 1.03) as u64,
+            jitter: 0.005,
+            ..DRIVE
+        })
+    };
+    let phases: Vec<_> = depths.iter().map(rung).collect();
+    let points: Vec<_> = phases.iter().map(point).collect();
+    let mut record = record(phases);
+    record.ladder = Some(LadderRecord {
+        dimension: Some(LadderDimension::Depth),
+        phases: (0..depths.len()).collect(),
+        knee: find_knee(&points, &KneeOptions::default()),
+    });
+    record
+}
+
+fn point(phase: &PhaseRecord) -> LadderPoint {
+    let total = &phase.summary.total;
+    let latency = total.latency.as_ref().expect("the sample has latencies");
+    LadderPoint {
+        concurrency: f64::from(phase.plan.load.threads * phase.plan.load.depth),
+        operations_per_second: total.operations_per_second,
+        latency_ns_mean: latency.mean_ns,
+        latency_ns_p50: latency.p50_ns,
+        latency_ns_p99: latency.p99_ns,
+    }
+}
+
+/// One row of a stack of the tests: layer, operation, block size in bytes, operations a second.
+pub(crate) type StackShape = (&'static str, Operation, u64, f64);
+
+/// A stack of these rows, every phase steady to 1 %.
+pub(crate) fn stack(rows: &[StackShape]) -> Record {
+    let shape = |&(layer, operation, block_bytes, operations_per_second): &StackShape| Shape {
+        layer,
+        engine: match layer {
+            "null" => "null",
+            "memory" => "mem",
+            _ => "psync",
+        },
+        kind: match layer {
+            "null" => TargetKind::Null,
+            "memory" => TargetKind::Memory,
+            _ => TargetKind::File,
+        },
+        operation,
+        block_bytes,
+        threads: 1,
+        depth: 1,
+        direct: layer == "media",
+        operations_per_second,
+        latency_ns: (1e9 / operations_per_second) as u64,
+        jitter: 0.01,
+        cpu_ns: 2000,
+    };
+    let row = |(at, shape): (usize, &StackShape)| {
+        let size = if shape.2 >= 1 << 20 { "1 MiB sequential" } else { "4 KiB random" };
+        let writes = matches!(shape.1, Operation::Write | Operation::RandWrite);
+        StackRow {
+            layer: shape.0.to_owned(),
+            load: format!("{size} {}", if writes { "write" } else { "read" }),
+            phase: Some(at),
+            missing: None,
+        }
+    };
+    let mut record = record(rows.iter().map(|row| phase(&shape(row))).collect());
+    record.stack = Some(StackRecord { rows: rows.iter().enumerate().map(row).collect() });
+    record
+}

@@ -1,0 +1,139 @@
+//! What to try when a layer holds the stack back: one table by layer, load and what its workers were doing.
+
+use super::step::{LoadKind, Step};
+
+/// Most lines given.
+const LINES_MAX: usize = 3;
+
+/// Where a line applies: everything that is not said matches.
+struct Remedy {
+    layer: Option<&'static str>,
+    kinds: &'static [LoadKind],
+    cpu_bound: Option<bool>,
+    line: &'static str,
+}
+
+const READS: &[LoadKind] = &[LoadKind::SequentialRead, LoadKind::RandomRead];
+const WRITES: &[LoadKind] = &[LoadKind::SequentialWrite, LoadKind::RandomWrite];
+const RANDOM: &[LoadKind] = &[LoadKind::RandomRead, LoadKind::RandomWrite];
+
+const fn remedy(
+    layer: &'static str,
+    kinds: &'static [LoadKind],
+    cpu_bound: Option<bool>,
+    line: &'static str,
+) -> Remedy {
+    Remedy { layer: Some(layer), kinds, cpu_bound, line }
+}
+
+/// The most promising first.
+const REMEDIES: &[Remedy] = &[
+    remedy(
+        "memory",
+        &[],
+        None,
+        "pin workers and memory to one NUMA node (--numa 0), fill all memory channels, use --huge-pages",
+    ),
+    remedy(
+        "media",
+        &[],
+        Some(true),
+        "the processor is used up before the drive: more threads (-t), io_uring with --register-files on and \
+         --register-buffers on, larger blocks",
+    ),
+    remedy(
+        "media",
+        &[],
+        Some(false),
+        "a faster drive or more of them: no layer above can give more than this one",
+    ),
+    remedy(
+        "media",
+        RANDOM,
+        Some(false),
+        "more in flight, if the drive has more to give: `strata media TARGET --op randread --direct --saturate` says",
+    ),
+    remedy("media", &[], Some(false), "the scheduler `none` for flash (/sys/block/DEVICE/queue/scheduler)"),
+    remedy(
+        "file",
+        &[LoadKind::SequentialRead],
+        Some(false),
+        "a larger read-ahead (/sys/block/DEVICE/queue/read_ahead_kb): a buffered reader has only that much in flight",
+    ),
+    remedy(
+        "file",
+        READS,
+        Some(true),
+        "the copy out of the page cache takes the whole processor: more threads, or direct I/O (--direct)",
+    ),
+    remedy(
+        "file",
+        &[LoadKind::RandomRead],
+        Some(false),
+        "more threads, or io_uring with a depth (-e io_uring -q 32): a reader that misses the cache waits for one \
+         block at a time",
+    ),
+    remedy(
+        "file",
+        &[LoadKind::RandomRead],
+        Some(false),
+        "more memory, so that the data in use fit the page cache",
+    ),
+    remedy(
+        "file",
+        &[LoadKind::SequentialRead],
+        Some(false),
+        "direct reads with a depth (--direct -e io_uring -q 8), where the application can",
+    ),
+    remedy(
+        "file",
+        WRITES,
+        Some(true),
+        "the copy into the page cache takes the whole processor: more threads, larger blocks, or direct I/O (--direct)",
+    ),
+    remedy(
+        "file",
+        WRITES,
+        Some(false),
+        "writers are held to the pace of write-back: direct I/O with a depth (--direct -e io_uring -q 8), or a look \
+         at vm.dirty_background_bytes and vm.dirty_bytes",
+    ),
+    remedy(
+        "file",
+        WRITES,
+        Some(false),
+        "files laid out before they are written over: allocation and the journal cost a part of each write",
+    ),
+    Remedy {
+        layer: None,
+        kinds: &[],
+        cpu_bound: Some(true),
+        line: "more threads or processes for this layer: its processor time is used up",
+    },
+    Remedy {
+        layer: None,
+        kinds: &[],
+        cpu_bound: Some(false),
+        line: "more in flight for this layer (-t, -q): its workers wait for it, and the layer below has more to give",
+    },
+];
+
+fn applies(remedy: &Remedy, step: &Step) -> bool {
+    let known = REMEDIES.iter().any(|remedy| remedy.layer == Some(step.layer.as_str()));
+    let layer = match remedy.layer {
+        Some(layer) => layer == step.layer,
+        None => !known,
+    };
+    let kind = remedy.kinds.is_empty() || step.kind.is_some_and(|kind| remedy.kinds.contains(&kind));
+    layer && kind && remedy.cpu_bound.is_none_or(|bound| bound == step.cpu_bound)
+}
+
+/// What to try about a step, the most promising first.
+pub(super) fn lines(step: &Step) -> Vec<String> {
+    REMEDIES
+        .iter()
+        .filter(|remedy| applies(remedy, step))
+        .take(LINES_MAX)
+        .map(|remedy| remedy.line.to_owned())
+        .collect()
+}

@@ -1,0 +1,236 @@
+//! The table that a person reads: what ran, how fast, how sure, what is doubtful.
+
+mod ladder;
+mod phase;
+#[cfg(test)]
+mod tests;
+
+use driver::ClockSource;
+use host::{Environment, TargetEnvironment};
+use units::human::human_bytes;
+use units::human_ns;
+use workload::target::{TargetKind, TargetPlan};
+
+use crate::page::{Page, Style};
+use crate::record::{PhaseRecord, Record, Status, ToolCost};
+use crate::stack;
+use crate::words::{clean, counted, is_storage};
+
+pub use phase::summary_line;
+
+/// Targets named one by one; of more, the rest is counted.
+const TARGETS_SHOWN: usize = 3;
+
+/// The whole record as text of `width` columns (at least 40), with ANSI colours where `colour` is set.
+///
+/// Lines end in no space; control characters of names and errors are spelled out.
+#[must_use]
+pub fn render(record: &Record, width: usize, colour: bool) -> String {
+    let mut page = Page::new(width, colour);
+    header(&mut page, record);
+    let common = common_targets(record);
+    on_targets(&mut page, &common, &record.environment);
+    let mut shown = vec![false; record.phases.len()];
+    let mut mark = |indexes: &mut dyn Iterator<Item = usize>| {
+        indexes.for_each(|at| shown.iter_mut().skip(at).take(1).for_each(|shown| *shown = true));
+    };
+    if let Some(stack) = &record.stack {
+        mark(&mut stack.rows.iter().filter_map(|row| row.phase));
+    }
+    if let Some(ladder) = &record.ladder {
+        mark(&mut ladder.phases.iter().copied());
+    }
+    for phase in record.phases.iter().zip(&shown).filter(|(_, shown)| !**shown).map(|(phase, _)| phase) {
+        page.blank();
+        phase::block(&mut page, phase, &record.environment, common.is_empty());
+    }
+    if let Some(ladder) = &record.ladder {
+        page.blank();
+        ladder::block(&mut page, record, ladder);
+    }
+    if let Some(rows) = &record.stack {
+        page.blank();
+        stack::block(&mut page, record, rows);
+    }
+    footer(&mut page, record);
+    page.finish()
+}
+
+fn header(page: &mut Page, record: &Record) {
+    let status = match record.status {
+        Status::Running => ", still running or killed: what follows was done until then",
+        Status::Complete => "",
+        Status::Partial => ", partial",
+    };
+    let what = format!(
+        "strata {}, run {}, seed {}, {}{status}",
+        clean(&record.strata_version),
+        clean(&record.run_id),
+        record.seed,
+        clean(&record.started_at)
+    );
+    page.line(&what, Style::Strong);
+    let machine = machine(&record.environment);
+    if !machine.is_empty() {
+        page.line(&machine, Style::Faint);
+    }
+    page.rule();
+}
+
+/// `store1: Example EPYC 7B13, 8 cores, 64 GiB, Linux 6.12.8`.
+fn machine(environment: &Environment) -> String {
+    let (processor, system) = (&environment.processor, &environment.system);
+    let virtual_machine = match (processor.virtualised, &processor.hypervisor) {
+        (Some(true), Some(name)) => Some(format!("virtual machine ({})", clean(name))),
+        (Some(true), None) => Some("virtual machine".to_owned()),
+        _ => None,
+    };
+    let facts = [
+        processor.model.as_deref().map(|model| clean(model).into_owned()),
+        processor.logical_cores.map(|cores| counted(cores.into(), "core")),
+        environment.memory.total_bytes.map(|bytes| human_bytes(bytes as f64)),
+        system.kernel.as_deref().map(|kernel| format!("Linux {}", clean(kernel))),
+        virtual_machine,
+        system.container.as_deref().map(|name| format!("in a container ({})", clean(name))),
+    ];
+    let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    match &system.hostname {
+        Some(name) if !facts.is_empty() => format!("{}: {facts}", clean(name)),
+        _ => facts,
+    }
+}
+
+/// The targets, where all phases have the same; of a stack, whose layers have their own, the storage among them.
+fn common_targets(record: &Record) -> Vec<TargetPlan> {
+    let Some((first, rest)) = record.phases.split_first() else { return vec![] };
+    if rest.iter().all(|phase| phase.plan.targets == first.plan.targets) {
+        return first.plan.targets.clone();
+    }
+    let mut found: Vec<TargetPlan> = vec![];
+    if record.stack.is_some() {
+        for target in record.phases.iter().flat_map(|phase| &phase.plan.targets) {
+            if is_storage(target.kind) && found.iter().all(|known| known.path != target.path) {
+                found.push(target.clone());
+            }
+        }
+    }
+    found
+}
+
+fn on_targets(page: &mut Page, targets: &[TargetPlan], environment: &Environment) {
+    for (at, target) in targets.iter().take(TARGETS_SHOWN).enumerate() {
+        let place = environment.targets.iter().find(|place| place.path.as_os_str() == target.path.as_str());
+        page.field(if at == 0 { "on" } else { "" }, &target_words(target, place), Style::Plain);
+    }
+    if targets.len() > TARGETS_SHOWN {
+        page.field("", &format!("and {} more", targets.len() - TARGETS_SHOWN), Style::Plain);
+    }
+}
+
+/// `/data/file: 10 GiB, ext4 on nvme0n1 (Example SSD 980, scheduler none)`.
+fn target_words(target: &TargetPlan, place: Option<&TargetEnvironment>) -> String {
+    let size = human_bytes(target.size_bytes as f64);
+    let path = clean(&target.path);
+    let range = match target.kind {
+        TargetKind::Null => return format!("{path} nothing at all: strata itself is measured"),
+        TargetKind::Memory => return format!("{path} {size} of each worker's own memory"),
+        TargetKind::CharacterDevice => return format!("{path}, a character device"),
+        TargetKind::File | TargetKind::BlockDevice if target.offset_bytes > 0 => {
+            format!("{size} from {} on", human_bytes(target.offset_bytes as f64))
+        }
+        TargetKind::File | TargetKind::BlockDevice => size,
+    };
+    let Some(place) = place else { return format!("{path}: {range}") };
+    let filesystem = place.filesystem.as_ref().map(|filesystem| clean(&filesystem.kind));
+    let device = place.device.as_ref().map(|device| {
+        let facts = [
+            device.model.as_deref().map(|model| clean(model).into_owned()),
+            device.scheduler.as_deref().map(|scheduler| format!("scheduler {}", clean(scheduler))),
+        ];
+        let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let name = device.partition.as_deref().unwrap_or(&device.name);
+        if facts.is_empty() { clean(name).into_owned() } else { format!("{} ({facts})", clean(name)) }
+    });
+    match (filesystem, device) {
+        (Some(filesystem), Some(device)) => format!("{path}: {range}, {filesystem} on {device}"),
+        (Some(filesystem), None) => format!("{path}: {range}, {filesystem}"),
+        (None, Some(device)) => format!("{path}: {range}, device {device}"),
+        (None, None) => format!("{path}: {range}"),
+    }
+}
+
+/// Doubts of several phases, those of one kind together: in which phases, with the figures of the first.
+pub(crate) fn doubts_of(page: &mut Page, phases: &[(String, &PhaseRecord)]) {
+    let mut kinds: Vec<&str> = Vec::new();
+    for doubt in phases.iter().flat_map(|(_, phase)| &phase.doubts) {
+        if !kinds.contains(&doubt.kind.as_str()) {
+            kinds.push(&doubt.kind);
+        }
+    }
+    for kind in kinds {
+        let doubt_in = |phase: &PhaseRecord| phase.doubts.iter().position(|doubt| doubt.kind == kind);
+        let found: Vec<_> = phases
+            .iter()
+            .filter_map(|(label, phase)| Some((label, &phase.doubts[doubt_in(phase)?])))
+            .collect();
+        let Some((first_label, first)) = found.first() else { continue };
+        let labels: Vec<_> = found.iter().map(|(label, _)| clean(label)).collect();
+        let alike = found.iter().all(|(_, doubt)| doubt.detail == first.detail);
+        let place = match found.len() {
+            1 => format!(" ({})", labels[0]),
+            count if count == phases.len() && alike => " (everywhere)".to_owned(),
+            count if count == phases.len() => format!(" (everywhere; this is {})", clean(first_label)),
+            _ if alike => format!(" ({})", labels.join("; ")),
+            _ => format!(" (this is {}; also {})", labels[0], labels[1..].join("; ")),
+        };
+        doubt_lines(page, kind, &format!("{}{place}", first.detail), &first.remedy);
+    }
+}
+
+fn doubt_lines(page: &mut Page, kind: &str, detail: &str, remedy: &str) {
+    page.field("doubt", &format!("{}: {}", clean(kind), clean(detail)), Style::Doubt);
+    page.field("", &format!("try: {}", clean(remedy)), Style::Plain);
+}
+
+/// Failures and notes of several phases, each with the phase it belongs to; notes only once.
+pub(crate) fn notes_of(page: &mut Page, phases: &[(String, &PhaseRecord)]) {
+    let mut seen: Vec<&str> = Vec::new();
+    for note in phases.iter().flat_map(|(_, phase)| &phase.notes) {
+        if !seen.contains(&note.as_str()) {
+            seen.push(note);
+            page.field("note", &clean(note), Style::Plain);
+        }
+    }
+    for (label, phase) in phases {
+        if let Some(failure) = &phase.failure {
+            page.field("failed", &format!("{}: {}", clean(label), clean(failure)), Style::Failure);
+        }
+    }
+}
+
+fn footer(page: &mut Page, record: &Record) {
+    if record.tool_cost.is_some() || record.failure.is_some() {
+        page.rule();
+    }
+    if let Some(cost) = &record.tool_cost {
+        page.field("strata", &tool_words(cost, record.peak_rss_bytes), Style::Plain);
+    }
+    if let Some(failure) = &record.failure {
+        page.field("failed", &clean(failure), Style::Failure);
+    }
+}
+
+fn tool_words(cost: &ToolCost, peak_rss_bytes: u64) -> String {
+    let source = match cost.clock_source {
+        ClockSource::TimeStampCounter => "time-stamp counter",
+        ClockSource::Monotonic => "kernel clock",
+    };
+    format!(
+        "{} an operation on the null driver; clock {} a read ({source}, drift {:.0} ppm); {} of memory",
+        human_ns(cost.null_ns_per_operation),
+        human_ns(cost.clock_read_ns),
+        // Adding zero turns a rounded -0 into 0.
+        cost.clock_drift_ppm.round() + 0.0,
+        human_bytes(peak_rss_bytes as f64)
+    )
+}

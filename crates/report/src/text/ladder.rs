@@ -1,0 +1,266 @@
+//! A ladder as one table, and where its climb stops paying, in words.
+
+use statistics::{Knee, LadderShape};
+use units::human::human_bytes;
+use units::{human_bytes_per_second, human_ns, percent};
+use workload::plan::PhasePlan;
+use workload::spec::LadderDimension;
+
+use super::{doubts_of, notes_of};
+use crate::page::{Cell, Page, Style, Table};
+use crate::record::{LadderRecord, PhaseRecord, Record};
+use crate::words::{clean, counted, cpu, manner, operations, rate, spread};
+
+/// Deviation from Little's law that is worth a sentence.
+const LITTLE_SPREAD_MAX: f64 = 0.05;
+/// Share of an asked rate that counts as served in full; the same as for the doubt about arrivals.
+const SERVED_SHARE_MIN: f64 = 0.995;
+/// Share of the highest bandwidth that counts as all of it; the same as for the knee.
+const BANDWIDTH_SHARE_MIN: f64 = 0.95;
+
+/// The rungs that the record really has.
+fn rungs<'a>(record: &'a Record, ladder: &LadderRecord) -> Vec<&'a PhaseRecord> {
+    ladder.phases.iter().filter_map(|&at| record.phases.get(at)).collect()
+}
+
+pub(super) fn block(page: &mut Page, record: &Record, ladder: &LadderRecord) {
+    let rungs = rungs(record, ladder);
+    let Some(first) = rungs.first() else { return };
+    page.line(&format!("{} over {}", clean(&first.plan.name), dimension(ladder)), Style::Strong);
+    page.field("what", &what(first, ladder.dimension), Style::Plain);
+    page.blank();
+    table(page, &rungs, ladder);
+    page.blank();
+    if let Some((label, text)) = outcome(&rungs, ladder) {
+        page.field(label, &text, Style::Strong);
+    }
+    if let Some(text) = ladder.knee.as_ref().and_then(|knee| little(knee, ladder.dimension)) {
+        page.field("", &text, Style::Plain);
+    }
+    let labelled: Vec<_> = rungs.iter().map(|rung| (label(&rung.plan, ladder.dimension), *rung)).collect();
+    notes_of(page, &labelled);
+    doubts_of(page, &labelled);
+}
+
+fn dimension(ladder: &LadderRecord) -> &'static str {
+    match ladder.dimension {
+        Some(LadderDimension::Depth) => "depth",
+        Some(LadderDimension::Threads) => "threads",
+        Some(LadderDimension::BlockSize) => "block size",
+        Some(LadderDimension::Rate) => "rate",
+        None => "threads and depth, to saturation",
+    }
+}
+
+fn what(phase: &PhaseRecord, dimension: Option<LadderDimension>) -> String {
+    let plan = &phase.plan;
+    let (threads, depth) = (counted(plan.load.threads.into(), "thread"), plan.load.depth);
+    let mut words = vec![plan.layer.clone(), operations(plan)];
+    match dimension {
+        Some(LadderDimension::Depth) => words.push(threads),
+        Some(LadderDimension::Threads) => words.push(format!("depth {depth}")),
+        Some(LadderDimension::BlockSize | LadderDimension::Rate) => {
+            words.push(format!("{threads} x depth {depth}"));
+        }
+        None => {}
+    }
+    if dimension == Some(LadderDimension::BlockSize) {
+        words[1] = words[1].replacen(&format!("{} ", plan.block_size), "", 1);
+    }
+    words.extend(manner(plan).into_iter().filter(|word| !word.starts_with("open loop")));
+    words.extend(plan.load.limit.time_ns.map(|ns| format!("{} each", human_ns(ns as f64))));
+    words.join(", ")
+}
+
+/// The value of a rung.
+fn value(plan: &PhasePlan, dimension: Option<LadderDimension>) -> String {
+    match dimension {
+        Some(LadderDimension::Depth) => plan.load.depth.to_string(),
+        Some(LadderDimension::Threads) => plan.load.threads.to_string(),
+        Some(LadderDimension::BlockSize) => plan.block_size.clone(),
+        Some(LadderDimension::Rate) => {
+            plan.load.arrivals.map_or_else(|| "-".to_owned(), |arrivals| rate(arrivals.rate_per_second))
+        }
+        None => format!("{} x {}", plan.load.threads, plan.load.depth),
+    }
+}
+
+/// How a rung is called in a sentence: `depth 16`.
+fn label(plan: &PhasePlan, dimension: Option<LadderDimension>) -> String {
+    let value = value(plan, dimension);
+    match dimension {
+        Some(LadderDimension::Depth) => format!("depth {value}"),
+        Some(LadderDimension::Threads) => counted(plan.load.threads.into(), "thread"),
+        Some(LadderDimension::BlockSize | LadderDimension::Rate) => value,
+        None => format!("{} x depth {}", counted(plan.load.threads.into(), "thread"), plan.load.depth),
+    }
+}
+
+fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
+    let header = match ladder.dimension {
+        Some(LadderDimension::Depth) => "depth",
+        Some(LadderDimension::Threads) => "threads",
+        Some(LadderDimension::BlockSize) => "block",
+        Some(LadderDimension::Rate) => "asked",
+        None => "t x q",
+    };
+    let mut table = Table::of_figures(&[
+        header,
+        "rate",
+        "±95%",
+        "bandwidth",
+        "mean",
+        "p50",
+        "p99",
+        "CPU/op",
+        "steady",
+        "",
+    ]);
+    let knee = ladder.knee.as_ref().filter(|knee| has_place(knee)).map(|knee| knee.index);
+    for (at, rung) in rungs.iter().enumerate() {
+        let total = &rung.summary.total;
+        let latency = |ns: Option<f64>| Cell::from(ns.map_or_else(|| "-".to_owned(), human_ns));
+        let style = if knee == Some(at) { Style::Strong } else { Style::Plain };
+        table.row(vec![
+            Cell::styled(value(&rung.plan, ladder.dimension), style),
+            Cell::styled(rate(total.operations_per_second), style),
+            spread(total.rate.as_ref()).into(),
+            Cell::styled(human_bytes_per_second(total.bytes_per_second), style),
+            latency(total.latency.as_ref().map(|latency| latency.mean_ns)),
+            latency(total.latency.as_ref().map(|latency| latency.p50_ns as f64)),
+            latency(total.latency.as_ref().map(|latency| latency.p99_ns as f64)),
+            cpu(rung).into(),
+            if rung.summary.steady.is_steady { "yes" } else { "no" }.into(),
+            Cell::styled(if knee == Some(at) { "knee" } else { "" }, Style::Strong),
+        ]);
+    }
+    page.table(&table);
+}
+
+/// Whether the climb ends at a rung of its own.
+fn has_place(knee: &Knee) -> bool {
+    matches!(knee.shape, LadderShape::Plateau | LadderShape::FallsAfterPeak)
+}
+
+/// Label and sentence of what the ladder shows.
+fn outcome(rungs: &[&PhaseRecord], ladder: &LadderRecord) -> Option<(&'static str, String)> {
+    match ladder.dimension {
+        Some(LadderDimension::BlockSize) => bandwidth_sentence(rungs).map(|text| ("sizes", text)),
+        Some(LadderDimension::Rate) => served_sentence(rungs).map(|text| ("served", text)),
+        _ => {
+            let knee = ladder.knee.as_ref()?;
+            let place = label(&rungs.get(knee.index)?.plan, ladder.dimension);
+            Some(("knee", knee_sentence(knee, &place, rungs)))
+        }
+    }
+}
+
+/// Where the knee is and why, by Little's law.
+fn knee_sentence(knee: &Knee, place: &str, rungs: &[&PhaseRecord]) -> String {
+    let at =
+        format!("{place}: {}, mean {}", rate(knee.operations_per_second), human_ns(knee.latency_ns_mean));
+    let last = rungs.iter().filter_map(|rung| little_words(rung)).max_by(|a, b| a.0.total_cmp(&b.0));
+    match knee.shape {
+        LadderShape::SinglePoint => {
+            format!("{at}; one usable rung, so there is no knee to find: climb further")
+        }
+        LadderShape::StillClimbing => format!(
+            "none yet: the rate still grows at the last rung ({at}): climb further; without any waiting {:.0} in \
+             flight would be enough for it",
+            knee.concurrency_saturation.ceil()
+        ),
+        LadderShape::FlatFromStart => format!(
+            "{at}: the first rung already gives {} of the highest rate; more in flight only wait longer{}",
+            percent(knee.operations_per_second / knee.operations_per_second_max),
+            beyond(knee, last)
+        ),
+        LadderShape::Plateau => {
+            format!("{at}; beyond it latency grows in proportion and the rate does not{}", beyond(knee, last))
+        }
+        LadderShape::FallsAfterPeak => format!(
+            "{at}; more load does harm: the last rung gives {} of the highest rate{}",
+            percent(knee.last_share_of_max),
+            beyond(knee, last)
+        ),
+    }
+}
+
+/// Operations in flight of a rung, and Little's law on it.
+fn little_words(rung: &PhaseRecord) -> Option<(f64, String)> {
+    let in_flight = f64::from(rung.plan.load.threads) * f64::from(rung.plan.load.depth);
+    let per_second = rung.summary.total.operations_per_second;
+    (per_second > 0.0).then(|| {
+        let expected = human_ns(in_flight / per_second * 1e9);
+        let measured = rung.summary.total.latency.as_ref().map(|latency| human_ns(latency.mean_ns));
+        let measured = measured.map_or_else(String::new, |mean| format!(", measured {mean}"));
+        (in_flight, format!("N = X R: {in_flight} in flight / {} = {expected}{measured}", rate(per_second)))
+    })
+}
+
+fn beyond(knee: &Knee, last: Option<(f64, String)>) -> String {
+    match last {
+        Some((in_flight, words)) if in_flight > knee.concurrency => format!(" ({words})"),
+        _ => String::new(),
+    }
+}
+
+/// Where Little's law does not hold: the tool did not keep the load in flight.
+fn little(knee: &Knee, dimension: Option<LadderDimension>) -> Option<String> {
+    let worst = &knee.little_worst;
+    let climbs = !matches!(dimension, Some(LadderDimension::BlockSize | LadderDimension::Rate));
+    (climbs && (worst.ratio - 1.0).abs() > LITTLE_SPREAD_MAX).then(|| {
+        format!(
+            "at {} asked for, {:.1} were in flight on average: the difference is time between operations, in strata \
+             itself or in its system calls",
+            worst.asked, worst.measured
+        )
+    })
+}
+
+fn bandwidth_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
+    let bandwidth = |rung: &PhaseRecord| rung.summary.total.bytes_per_second;
+    let best = rungs.iter().max_by(|a, b| bandwidth(a).total_cmp(&bandwidth(b)))?;
+    let enough = rungs
+        .iter()
+        .filter(|rung| bandwidth(rung) >= BANDWIDTH_SHARE_MIN * bandwidth(best))
+        .min_by_key(|rung| rung.plan.block_size_bytes_max)?;
+    Some(format!(
+        "the highest bandwidth is {} with {}; from {} on {} of it are there",
+        human_bytes_per_second(bandwidth(best)),
+        human_bytes(best.plan.block_size_bytes_max as f64),
+        human_bytes(enough.plan.block_size_bytes_max as f64),
+        percent(bandwidth(enough) / bandwidth(best))
+    ))
+}
+
+fn served_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
+    let outcomes: Vec<_> = rungs
+        .iter()
+        .filter_map(|rung| Some((rung.arrivals?, rung.summary.total.latency.as_ref()?.p99_ns)))
+        .collect();
+    let is_served = |asked: f64, started: f64| started >= SERVED_SHARE_MIN * asked;
+    let served = outcomes
+        .iter()
+        .filter(|(arrivals, _)| is_served(arrivals.asked_per_second, arrivals.started_per_second))
+        .max_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
+    let missed = outcomes
+        .iter()
+        .filter(|(arrivals, _)| !is_served(arrivals.asked_per_second, arrivals.started_per_second))
+        .min_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
+    let full = served.map(|(arrivals, p99_ns)| {
+        format!("in full up to {} (p99 {})", rate(arrivals.asked_per_second), human_ns(*p99_ns as f64))
+    });
+    let short = missed.map(|(arrivals, _)| {
+        let (asked, started) = (arrivals.asked_per_second, arrivals.started_per_second);
+        format!(
+            "of {} asked for only {} were started ({})",
+            rate(asked),
+            rate(started),
+            percent(started / asked)
+        )
+    });
+    match (full, short) {
+        (Some(full), Some(short)) => Some(format!("{full}; {short}")),
+        (full, short) => full.or(short),
+    }
+}

@@ -1,0 +1,239 @@
+//! One phase as a block of text, and as one line.
+
+use std::collections::BTreeMap;
+
+use host::Environment;
+use statistics::{ClassSummary, Finish};
+use units::{human_bytes_per_second, human_ns, percent};
+
+use super::{doubt_lines, on_targets};
+use crate::page::{Cell, Page, Style, Table};
+use crate::record::{ArrivalOutcome, PhaseRecord};
+use crate::words::{clean, count, counted, load, operations, processors, rate, spread};
+
+/// Share of the phase by which workers may end apart before it is worth a line.
+const FINISH_SPREAD_MAX: f64 = 0.01;
+/// Deviation of the operations in flight from those asked for that is worth a line.
+const CONCURRENCY_SPREAD_MAX: f64 = 0.05;
+
+const COLUMNS: &[&str] = &["class", "rate", "±95%", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max"];
+
+pub(super) fn block(page: &mut Page, phase: &PhaseRecord, environment: &Environment, with_targets: bool) {
+    let plan = &phase.plan;
+    page.line(&clean(&plan.name), Style::Strong);
+    page.field("what", &format!("{}, {}, {}", plan.layer, operations(plan), load(plan)), Style::Plain);
+    if with_targets {
+        on_targets(page, &plan.targets, environment);
+    }
+    page.blank();
+    classes(page, phase);
+    page.blank();
+    page.field("sure", &sure(phase), Style::Plain);
+    page.field("cost", &cost(phase), Style::Plain);
+    if let Some(text) = in_flight(phase) {
+        page.field("in flight", &text, Style::Plain);
+    }
+    finishes(page, phase);
+    if let Some(arrivals) = &phase.arrivals {
+        page.field("arrivals", &arrival_words(arrivals), Style::Plain);
+    }
+    errors(page, phase);
+    for note in &phase.notes {
+        page.field("note", &clean(note), Style::Plain);
+    }
+    for doubt in &phase.doubts {
+        doubt_lines(page, &doubt.kind, &doubt.detail, &doubt.remedy);
+    }
+    if let Some(failure) = phase.failure.as_ref().or(phase.samples.interrupted.as_ref()) {
+        page.field("failed", &clean(failure), Style::Failure);
+    }
+}
+
+fn classes(page: &mut Page, phase: &PhaseRecord) {
+    let summary = &phase.summary;
+    let used: Vec<_> = summary.classes.iter().filter(|class| class.operations + class.errors > 0).collect();
+    let mut table = Table::new(COLUMNS);
+    for class in &used {
+        table.row(class_row(class));
+    }
+    // One class is all there is: its row is the total.
+    if used.len() != 1 {
+        table.row(class_row(&summary.total));
+    }
+    page.table(&table);
+}
+
+fn class_row(class: &ClassSummary) -> Vec<Cell> {
+    let dash = || Cell::styled("-", Style::Faint);
+    let mut cells = vec![
+        clean(&class.class).into_owned().into(),
+        Cell::styled(rate(class.operations_per_second), Style::Strong),
+        spread(class.rate.as_ref()).into(),
+        if class.bytes == 0 {
+            dash()
+        } else {
+            Cell::styled(human_bytes_per_second(class.bytes_per_second), Style::Strong)
+        },
+    ];
+    match &class.latency {
+        None => cells.extend((0..6).map(|_| dash())),
+        Some(latency) => {
+            let figures = [latency.p50_ns, latency.p90_ns, latency.p99_ns, latency.p99_9_ns, latency.max_ns];
+            cells.push(human_ns(latency.mean_ns).into());
+            cells.extend(figures.iter().map(|&ns| Cell::from(human_ns(ns as f64))));
+        }
+    }
+    cells
+}
+
+/// How sure the rate is and what was cut.
+fn sure(phase: &PhaseRecord) -> String {
+    let summary = &phase.summary;
+    let intervals = format!(
+        "{} of {}",
+        counted(phase.samples.series.points.len() as u64, "interval"),
+        human_ns(phase.samples.series.interval_ns as f64)
+    );
+    let interval = match &summary.total.rate {
+        Some(estimate) if estimate.low <= 0.0 => format!(
+            "the rate varies too much for a confidence interval ({intervals}, worth {:.1} independent ones)",
+            estimate.effective_samples
+        ),
+        Some(estimate) => format!(
+            "{} to {} with 95% ({intervals}, worth {:.0} independent ones)",
+            rate(estimate.low),
+            rate(estimate.high),
+            estimate.effective_samples
+        ),
+        None => format!("no confidence interval ({intervals}: too few)"),
+    };
+    let start = human_ns(summary.window_start_ns as f64);
+    let steady = match (summary.steady.is_steady, summary.window_start_ns) {
+        (true, 0) => "steady from the start".to_owned(),
+        (true, _) => format!("steady from {start} on, the warm-up before it is cut"),
+        (false, 0) => "not known to be steady, nothing is cut".to_owned(),
+        (false, _) => format!("not known to be steady, {start} are cut"),
+    };
+    format!("{interval}; {steady}")
+}
+
+/// What an operation cost the processors, and strata's part in it.
+fn cost(phase: &PhaseRecord) -> String {
+    let summary = &phase.summary;
+    let (Some(cpu_ns), Some(tool_ns)) = (summary.cpu_ns_per_operation, summary.tool_ns_per_operation) else {
+        return format!("{} busy, nothing completed", processors(summary.cpus_used));
+    };
+    let workers = &phase.samples.workers;
+    let per_operation = |total: u64| total as f64 / summary.last_done.operations.max(1) as f64;
+    let parts = [
+        ("filling", per_operation(workers.iter().map(|worker| worker.fill_ns).sum())),
+        ("verifying", per_operation(workers.iter().map(|worker| worker.verify_ns).sum())),
+    ];
+    let parts: Vec<_> = parts
+        .iter()
+        .filter(|(_, ns)| *ns >= 0.5)
+        .map(|(what, ns)| format!("{} {what} buffers", human_ns(*ns)))
+        .collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!(
+        "{} CPU an operation, {} busy; strata itself {} an operation{parts}",
+        human_ns(cpu_ns),
+        processors(summary.cpus_used),
+        human_ns(tool_ns)
+    )
+}
+
+/// Little's law, where it does not give what was asked for.
+fn in_flight(phase: &PhaseRecord) -> Option<String> {
+    let load = &phase.plan.load;
+    let asked = f64::from(load.threads) * f64::from(load.depth);
+    let measured = phase.summary.concurrency;
+    let apart = (measured / asked - 1.0).abs() > CONCURRENCY_SPREAD_MAX;
+    (load.arrivals.is_none() && asked > 1.0 && measured > 0.0 && apart)
+        .then(|| format!("{measured:.1} on average of {asked} asked for (Little's law: rate x mean latency)"))
+}
+
+fn finishes(page: &mut Page, phase: &PhaseRecord) {
+    let summary = &phase.summary;
+    let Some(first) = &summary.first_done else { return };
+    let last = &summary.last_done;
+    let apart = last.elapsed_ns.saturating_sub(first.elapsed_ns);
+    if apart as f64 <= FINISH_SPREAD_MAX * last.elapsed_ns as f64 {
+        return;
+    }
+    let mut parts = vec![finish("first done", first), finish("last done", last)];
+    parts.extend(summary.stonewalled.as_ref().map(|stonewall| finish("stonewall", stonewall)));
+    page.field("workers", &parts.join("; "), Style::Plain);
+}
+
+fn finish(label: &str, finish: &Finish) -> String {
+    let bandwidth = if finish.bytes == 0 {
+        String::new()
+    } else {
+        format!(", {}", human_bytes_per_second(finish.bytes_per_second))
+    };
+    format!(
+        "{label} at {}: {}{bandwidth}",
+        human_ns(finish.elapsed_ns as f64),
+        rate(finish.operations_per_second)
+    )
+}
+
+fn arrival_words(arrivals: &ArrivalOutcome) -> String {
+    let share = arrivals.started_per_second / arrivals.asked_per_second;
+    let unserved = match arrivals.unserved_operations {
+        0 => "none left out".to_owned(),
+        left => format!("{} due but never started", count(left)),
+    };
+    format!(
+        "{} asked for, {} started ({}), {unserved}; latency counts from the intended start",
+        rate(arrivals.asked_per_second),
+        rate(arrivals.started_per_second),
+        percent(share)
+    )
+}
+
+/// Failed operations of all workers, by class and cause.
+fn errors(page: &mut Page, phase: &PhaseRecord) {
+    let mut causes: BTreeMap<(&str, &str, Option<i32>), (u64, u64)> = BTreeMap::new();
+    for error in phase.samples.workers.iter().flat_map(|worker| &worker.errors) {
+        let entry = causes.entry((&error.class, &error.cause, error.errno)).or_insert((0, u64::MAX));
+        entry.0 = entry.0.saturating_add(error.count);
+        entry.1 = entry.1.min(error.first_at_ns);
+    }
+    for ((class, cause, errno), (times, first_at_ns)) in causes {
+        let errno = errno.map_or_else(String::new, |errno| format!(" (errno {errno})"));
+        let text =
+            format!("{} {class}: {cause}{errno}, first after {}", count(times), human_ns(first_at_ns as f64));
+        page.field("errors", &clean(&text), Style::Failure);
+    }
+    let failed =
+        phase.samples.workers.iter().filter_map(|worker| Some((worker.worker, worker.failure.as_ref()?)));
+    for (worker, failure) in failed {
+        page.field("failed", &clean(&format!("worker {worker}: {failure}")), Style::Failure);
+    }
+}
+
+/// A finished phase in one line, for the end of a progress line.
+#[must_use]
+pub fn summary_line(phase: &PhaseRecord) -> String {
+    let total = &phase.summary.total;
+    let mut parts = vec![format!("{} {}", rate(total.operations_per_second), spread(total.rate.as_ref()))];
+    if total.bytes > 0 {
+        parts.push(human_bytes_per_second(total.bytes_per_second));
+    }
+    if let Some(latency) = &total.latency {
+        parts.push(format!("p50 {}", human_ns(latency.p50_ns as f64)));
+        parts.push(format!("p99 {}", human_ns(latency.p99_ns as f64)));
+    }
+    if total.errors > 0 {
+        parts.push(counted(total.errors, "error"));
+    }
+    if !phase.doubts.is_empty() {
+        parts.push(counted(phase.doubts.len() as u64, "doubt"));
+    }
+    if let Some(failure) = &phase.failure {
+        parts.push(format!("failed: {}", clean(failure)));
+    }
+    format!("{}: {}", clean(&phase.plan.name), parts.join(", "))
+}

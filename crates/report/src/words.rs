@@ -1,0 +1,145 @@
+//! Words and figures that several views share.
+
+use std::borrow::Cow;
+
+use units::{human_ns, human_rate, percent};
+use workload::engine::SyncMode;
+use workload::plan::{Pattern, PhasePlan};
+use workload::spec::{ArrivalKind, Operation};
+use workload::target::TargetKind;
+
+use crate::record::PhaseRecord;
+
+/// The text with control characters spelled out: a path or an error text must not steer the terminal.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let spell = |letter: char| {
+        if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
+    };
+    Cow::Owned(text.chars().map(spell).collect())
+}
+
+/// `1 thread`, `4 threads`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// A rate with its unit: `412k/s`.
+pub(crate) fn rate(per_second: f64) -> String {
+    format!("{}/s", human_rate(per_second))
+}
+
+/// Three significant digits: `3.20`, `17.1`, `1200`.
+pub(crate) fn factor(value: f64) -> String {
+    let decimals = match value {
+        _ if value < 9.995 => 2,
+        _ if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A processor count: two digits are all that the kernel's accounting is worth.
+pub(crate) fn processors(count: f64) -> String {
+    format!("{count:.2} {}", if count == 1.0 { "processor" } else { "processors" })
+}
+
+/// A large count: digits up to five, rounded above.
+pub(crate) fn count(value: u64) -> String {
+    if value < 100_000 { value.to_string() } else { human_rate(value as f64) }
+}
+
+/// Whether a target is storage: neither memory nor a sink of the kernel.
+pub(crate) fn is_storage(kind: TargetKind) -> bool {
+    matches!(kind, TargetKind::File | TargetKind::BlockDevice)
+}
+
+/// What the operations are: `4KiB random reads`, `4KiB random, 70% reads, 30% writes`.
+pub(crate) fn operations(plan: &PhasePlan) -> String {
+    let order = match &plan.pattern {
+        _ if plan.operation == Operation::Nop => return "no-ops".to_owned(),
+        Pattern::Sequential => "sequential",
+        Pattern::Backward => "backward",
+        Pattern::Strided { .. } => "strided",
+        _ => "random",
+    };
+    let mix = [
+        (plan.mix.read_percent, "reads"),
+        (plan.mix.write_percent, "writes"),
+        (plan.mix.discard_percent, "discards"),
+    ];
+    let used: Vec<_> = mix.iter().filter(|(percent, _)| *percent > 0).collect();
+    let what = match used.as_slice() {
+        [(_, class)] => format!(" {class}"),
+        several => several.iter().map(|(percent, class)| format!(", {percent}% {class}")).collect(),
+    };
+    format!("{} {order}{what}", clean(&plan.block_size))
+}
+
+/// Everything about the load that is not its operations: `4 threads x depth 32, io_uring, direct`.
+pub(crate) fn load(plan: &PhasePlan) -> String {
+    let load = &plan.load;
+    let mut words = vec![format!("{} x depth {}", counted(load.threads.into(), "thread"), load.depth)];
+    words.extend(manner(plan));
+    if let Some(time_ns) = load.limit.time_ns {
+        words.push(human_ns(time_ns as f64));
+    }
+    if let Some(operations) = load.limit.operations {
+        words.push(counted(operations, "operation"));
+    }
+    if let Some(bytes) = load.limit.bytes {
+        words.push(units::human::human_bytes(bytes as f64));
+    }
+    words.join(", ")
+}
+
+/// How operations are carried out: engine and options.
+pub(crate) fn manner(plan: &PhasePlan) -> Vec<String> {
+    let options = &plan.options;
+    let flags = [
+        (options.direct, "direct"),
+        (options.sync == SyncMode::Dsync, "O_DSYNC"),
+        (options.sync == SyncMode::Sync, "O_SYNC"),
+        (options.sqpoll, "sqpoll"),
+        (options.iopoll, "iopoll"),
+        (options.hipri, "hipri"),
+        (options.nowait, "nowait"),
+        (options.rwf_dsync, "RWF_DSYNC"),
+        (options.dontcache, "dontcache"),
+        (options.map_sync, "MAP_SYNC"),
+        (plan.huge_pages, "huge pages"),
+        (plan.verify_interval_bytes.is_some(), "verified"),
+        (plan.end_fsync, "fsync at the end"),
+    ];
+    let mut words = vec![clean(&plan.engine).into_owned()];
+    words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
+    words.extend(plan.fsync_every.map(|every| format!("fsync every {every}")));
+    if !matches!(plan.pattern, Pattern::Sequential | Pattern::Backward | Pattern::Permutation) {
+        words.push(plan.pattern.to_string());
+    }
+    if let Some(arrivals) = &plan.load.arrivals {
+        let kind = match arrivals.kind {
+            ArrivalKind::Constant => "constant",
+            ArrivalKind::Poisson => "Poisson",
+        };
+        words.push(format!("open loop {} {kind}", rate(arrivals.rate_per_second)));
+    }
+    words
+}
+
+/// Half the confidence interval of the phase's rate over the rate: `±0.80%`; `-` when there is none, and `>100%` when it includes 0,
+/// because its width means nothing then.
+pub(crate) fn spread(estimate: Option<&statistics::RateEstimate>) -> String {
+    match estimate.map(statistics::RateEstimate::relative_half_width) {
+        Some(share) if share > 1.0 => ">100%".to_owned(),
+        Some(share) if share.is_finite() => format!("±{}", percent(share)),
+        _ => "-".to_owned(),
+    }
+}
+
+/// CPU time an operation, or `-`.
+pub(crate) fn cpu(phase: &PhaseRecord) -> String {
+    phase.summary.cpu_ns_per_operation.map_or_else(|| "-".to_owned(), human_ns)
+}
