@@ -48,7 +48,9 @@ impl Arena {
         let mapped_bytes = slot_bytes
             .checked_mul(slots as usize)
             .and_then(|bytes| bytes.checked_next_multiple_of(page))
-            .ok_or_else(|| Error::usage("buffers", "queue depth times block size does not fit into memory"))?;
+            .ok_or_else(|| {
+                Error::usage("buffers", "queue depth times block size does not fit into memory")
+            })?;
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let address = unsafe {
             mmap_anonymous(
@@ -62,11 +64,14 @@ impl Arena {
             let error = Error::system("buffers", "cannot map the buffers", errno).with("bytes", mapped_bytes);
             match pages {
                 PageSize::Base => error.remedy("use a smaller block size or queue depth"),
-                PageSize::Huge => error.remedy("reserve huge pages (sysctl vm.nr_hugepages) or leave out --huge-pages"),
+                PageSize::Huge => {
+                    error.remedy("reserve huge pages (sysctl vm.nr_hugepages) or leave out --huge-pages")
+                }
             }
         })?;
-        let base = NonNull::new(address.cast::<u8>())
-            .ok_or_else(|| Error::new(ErrorKind::System, "buffers", "the kernel mapped the buffers at address 0"))?;
+        let base = NonNull::new(address.cast::<u8>()).ok_or_else(|| {
+            Error::new(ErrorKind::System, "buffers", "the kernel mapped the buffers at address 0")
+        })?;
         Ok(Self { base, mapped_bytes, slot_bytes, slots })
     }
 

@@ -49,6 +49,7 @@ pub fn find<'a, Op, Request>(
 ) -> Result<&'a Registration<Op, Request>, Error> {
     table.iter().find(|registration| registration.name == name).ok_or_else(|| {
         let names: Vec<_> = table.iter().map(|registration| registration.name).collect();
-        Error::usage("engine", format!("there is no engine \"{name}\"")).remedy(format!("use one of {}", names.join(", ")))
+        Error::usage("engine", format!("there is no engine \"{name}\""))
+            .remedy(format!("use one of {}", names.join(", ")))
     })
 }

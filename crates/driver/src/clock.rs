@@ -63,7 +63,12 @@ impl HostClock {
     /// A clock on the kernel's monotonic clock alone.
     #[must_use]
     pub fn monotonic() -> Self {
-        Self { source: ClockSource::Monotonic, base_ticks: 0, base_ns: monotonic_ns(), ns_per_tick_shifted: 0 }
+        Self {
+            source: ClockSource::Monotonic,
+            base_ticks: 0,
+            base_ns: monotonic_ns(),
+            ns_per_tick_shifted: 0,
+        }
     }
 
     fn calibrated() -> Self {

@@ -16,6 +16,12 @@ pub trait Operation: Copy + Send + 'static {
     /// Bytes that the operation moves when it succeeds in full; 0 where it moves none.
     fn bytes(&self) -> u64;
 
+    /// Whether it counts towards a limit of operations.
+    #[inline]
+    fn is_limited(&self) -> bool {
+        true
+    }
+
     /// Whether `result` says that the operation was done in full. Operations that move nothing return any count.
     #[inline]
     fn is_whole(&self, result: i64) -> bool {
@@ -138,6 +144,12 @@ pub struct Fault {
 pub trait Source<Op>: Send {
     /// The next operation, to run in `slot`; `None` when this worker's share is exhausted.
     fn next(&mut self, slot: u32) -> Option<Op>;
+
+    /// The next of the operations that end this worker's share (making writes durable), to run in `slot`. Asked for one at a time, when
+    /// nothing is in flight and no limit lets [`Source::next`] go on; not asked for when the window closed or the phase was stopped.
+    fn finish(&mut self, _slot: u32) -> Option<Op> {
+        None
+    }
 
     /// Whether [`Source::prepare`] does work for any operation of this source.
     fn prepares(&self) -> bool {

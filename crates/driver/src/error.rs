@@ -40,7 +40,11 @@ impl Error {
     }
 
     /// A failed system call.
-    pub fn system(operation: &'static str, message: impl Into<String>, source: impl Into<std::io::Error>) -> Self {
+    pub fn system(
+        operation: &'static str,
+        message: impl Into<String>,
+        source: impl Into<std::io::Error>,
+    ) -> Self {
         let mut error = Self::new(ErrorKind::System, operation, message);
         error.source = Some(source.into());
         error

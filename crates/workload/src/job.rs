@@ -16,18 +16,24 @@ const PHASES_MAX: usize = 1000;
 /// # Errors
 /// One line that names the line or phase and the key, and says what would be accepted.
 pub fn parse(text: &str) -> Result<Vec<Spec>, PlanError> {
-    let table: Table = text.parse().map_err(|error: toml::de::Error| PlanError(syntax_error(text, &error)))?;
+    let table: Table =
+        text.parse().map_err(|error: toml::de::Error| PlanError(syntax_error(text, &error)))?;
     let mut common = Spec::default();
     let mut phases = Vec::new();
     for (key, value) in &table {
         match (key.as_str(), value) {
             ("phase", Value::Array(list)) => phases = list.iter().collect(),
-            ("phase", _) => return Err(PlanError("job: phase must be written as [[phase]] tables".to_owned())),
+            ("phase", _) => {
+                return Err(PlanError("job: phase must be written as [[phase]] tables".to_owned()));
+            }
             _ => set(&mut common, key, value).map_err(|error| PlanError(format!("job: {key}: {error}")))?,
         }
     }
     if phases.len() > PHASES_MAX {
-        return Err(PlanError(format!("job: {} phases are too many: use at most {PHASES_MAX}", phases.len())));
+        return Err(PlanError(format!(
+            "job: {} phases are too many: use at most {PHASES_MAX}",
+            phases.len()
+        )));
     }
     if phases.is_empty() {
         return Ok(vec![common]);
@@ -41,7 +47,8 @@ fn parse_phase(common: &Spec, number: usize, phase: &Value) -> Result<Spec, Plan
     };
     let mut spec = common.clone();
     for (key, value) in table {
-        set(&mut spec, key, value).map_err(|error| PlanError(format!("job: phase {number}: {key}: {error}")))?;
+        set(&mut spec, key, value)
+            .map_err(|error| PlanError(format!("job: phase {number}: {key}: {error}")))?;
     }
     Ok(spec)
 }
@@ -55,7 +62,11 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
 fn set(spec: &mut Spec, key: &str, value: &Value) -> Result<(), ParseError> {
     if key == "targets" {
         let Value::Array(list) = value else {
-            return Err(ParseError::new("a list of targets", value, "an array of strings such as [\"/data/file\"]"));
+            return Err(ParseError::new(
+                "a list of targets",
+                value,
+                "an array of strings such as [\"/data/file\"]",
+            ));
         };
         let path = |item: &Value| item.as_str().map(str::to_owned);
         spec.targets = list.iter().map(path).collect::<Option<_>>().ok_or_else(|| {
@@ -73,7 +84,9 @@ fn scalar(value: &Value) -> Result<String, ParseError> {
         Value::Integer(number) => Ok(number.to_string()),
         Value::Float(number) => Ok(number.to_string()),
         Value::Boolean(flag) => Ok(flag.to_string()),
-        Value::Array(list) => list.iter().map(scalar).collect::<Result<Vec<_>, _>>().map(|items| items.join(",")),
+        Value::Array(list) => {
+            list.iter().map(scalar).collect::<Result<Vec<_>, _>>().map(|items| items.join(","))
+        }
         Value::Datetime(_) | Value::Table(_) => {
             Err(ParseError::new("a value", value, "a string, a number, true, false or an array of these"))
         }
@@ -102,7 +115,11 @@ mod tests {
     fn errors_name_the_place() {
         let message = |text: &str| parse(text).expect_err("refused").to_string();
         assert!(message("x = [").starts_with("job: line 1: "));
-        assert!(message("op = 'write'\n[[phase]]\ndepht = 3").contains("phase 1: depht: "), "{}", message("[[phase]]\ndepht = 3"));
+        assert!(
+            message("op = 'write'\n[[phase]]\ndepht = 3").contains("phase 1: depht: "),
+            "{}",
+            message("[[phase]]\ndepht = 3")
+        );
         assert!(message("[[phase]]\ndepht = 3").contains("depth (the nearest there is)"));
         assert!(message("block_size = '1zz'").contains("block_size: \"1zz\""));
         assert!(message("phase = 3").contains("[[phase]]"));

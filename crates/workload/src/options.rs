@@ -4,7 +4,8 @@ use units::{ByteSize, ParseError, Percent, Rate, Span, parse_index_list, parse_u
 
 use crate::engine::{Feature, MemoryOperation, SyncMode};
 use crate::spec::{
-    ArrivalKind, CachePolicy, Ladder, LadderDimension, OPERATIONS, OnError, RefillPolicy, Share, Spec, Warmup, choice,
+    ArrivalKind, CachePolicy, Ladder, LadderDimension, OPERATIONS, OnError, RefillPolicy, Share, Spec,
+    Warmup, choice,
 };
 
 /// Heading that an option stands under in help and docs.
@@ -121,7 +122,11 @@ fn count(name: &str, text: &str, min: u64, max: u64) -> Result<u32, ParseError> 
 
 fn nonzero_size(name: &str, text: &str) -> Result<ByteSize, ParseError> {
     let size: ByteSize = text.parse()?;
-    if size.0 == 0 { Err(ParseError::new(format!("a value of {name}"), text, "a size above 0")) } else { Ok(size) }
+    if size.0 == 0 {
+        Err(ParseError::new(format!("a value of {name}"), text, "a size above 0"))
+    } else {
+        Ok(size)
+    }
 }
 
 fn warmup(text: &str) -> Result<Warmup, ParseError> {
@@ -136,7 +141,8 @@ fn warmup(text: &str) -> Result<Warmup, ParseError> {
 }
 
 fn ladder(text: &str) -> Result<Ladder, ParseError> {
-    let accepted = "dimension=value,value,... with dimension depth, threads, block-size or rate, such as depth=1,2,4,8";
+    let accepted =
+        "dimension=value,value,... with dimension depth, threads, block-size or rate, such as depth=1,2,4,8";
     let (name, list) = text.split_once('=').ok_or_else(|| ParseError::new("ladder", text, accepted))?;
     let dimension = choice(
         "ladder dimension",
@@ -152,7 +158,17 @@ fn ladder(text: &str) -> Result<Ladder, ParseError> {
         LadderDimension::Depth => parse_u64_in("ladder depth", item, 1..=65_536),
         LadderDimension::Threads => parse_u64_in("ladder threads", item, 1..=4096),
         LadderDimension::BlockSize => nonzero_size("ladder block-size", item).map(|size| size.0),
-        LadderDimension::Rate => item.parse::<Rate>().map(|rate| rate.per_second() as u64),
+        LadderDimension::Rate => {
+            let rate = item.parse::<Rate>()?.per_second();
+            if rate.fract() != 0.0 {
+                return Err(ParseError::new(
+                    "a ladder rate",
+                    item,
+                    "whole operations a second, such as 300k",
+                ));
+            }
+            Ok(rate as u64)
+        }
     };
     let values = list.split(',').map(str::trim).map(parse).collect::<Result<Vec<_>, _>>()?;
     Ok(Ladder { dimension, values })
@@ -207,158 +223,535 @@ macro_rules! engine_feature {
 
 /// Every option of a load.
 pub static OPTIONS: &[OptionDef] = &[
-    option!("op", None, "OP[,OP...]", "none: it must be given", Workload,
+    option!(
+        "op",
+        None,
+        "OP[,OP...]",
+        "none: it must be given",
+        Workload,
         "read, write, randread, randwrite, readwrite, randrw, discard, randdiscard or nop; a list runs one phase after another",
-        |spec, text| { spec.operations = operations(text)?; Ok(()) }),
-    option!("block-size", Some('b'), "SIZE", "4k for random operations, 1m for sequential ones", Workload,
+        |spec, text| {
+            spec.operations = operations(text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "block-size",
+        Some('b'),
+        "SIZE",
+        "4k for random operations, 1m for sequential ones",
+        Workload,
         "Bytes of one operation: 4k, a range 4k-64k, or shares 4k:70,64k:30",
-        |spec, text| { text.parse::<crate::block_size::BlockSizes>()?; spec.block_size = Some(text.to_owned()); Ok(()) }),
-    option!("size", Some('s'), "SIZE", "the size of the target", Workload,
+        |spec, text| {
+            text.parse::<crate::block_size::BlockSizes>()?;
+            spec.block_size = Some(text.to_owned());
+            Ok(())
+        }
+    ),
+    option!(
+        "size",
+        Some('s'),
+        "SIZE",
+        "the size of the target",
+        Workload,
         "Bytes of each target to work on; a file that is not there is created with this size",
-        |spec, text| { spec.size = Some(nonzero_size("size", text)?); Ok(()) }),
-    option!("offset", None, "SIZE", "0", Workload,
-        "Where in each target the range begins",
-        |spec, text| { spec.offset = Some(text.parse()?); Ok(()) }),
-    option!("align", None, "SIZE", "the block size", Workload,
+        |spec, text| {
+            spec.size = Some(nonzero_size("size", text)?);
+            Ok(())
+        }
+    ),
+    option!("offset", None, "SIZE", "0", Workload, "Where in each target the range begins", |spec, text| {
+        spec.offset = Some(text.parse()?);
+        Ok(())
+    }),
+    option!(
+        "align",
+        None,
+        "SIZE",
+        "the block size",
+        Workload,
         "Random positions are multiples of this",
-        |spec, text| { spec.align = Some(nonzero_size("align", text)?); Ok(()) }),
-    option!("pattern", None, "PATTERN", "sequential, or permutation for random operations", Workload,
+        |spec, text| {
+            spec.align = Some(nonzero_size("align", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "pattern",
+        None,
+        "PATTERN",
+        "sequential, or permutation for random operations",
+        Workload,
         "sequential, backward, strided:BLOCKS; permutation (each block once a pass), uniform, zipf:THETA, pareto:H, normal:PERCENT, zoned:ACCESS/SIZE,...",
-        |spec, text| { text.parse::<crate::plan::Pattern>()?; spec.pattern = Some(text.to_owned()); Ok(()) }),
-    option!("mix", None, "PERCENT", "50 for readwrite and randrw", Workload,
+        |spec, text| {
+            text.parse::<crate::plan::Pattern>()?;
+            spec.pattern = Some(text.to_owned());
+            Ok(())
+        }
+    ),
+    option!(
+        "mix",
+        None,
+        "PERCENT",
+        "50 for readwrite and randrw",
+        Workload,
         "Percentage of reads, or shares such as read=70,write=25,discard=5; the ratio is kept exactly",
-        |spec, text| { crate::plan::parse_mix(text)?; spec.mix = Some(text.to_owned()); Ok(()) }),
-    option!("share", None, "partition|whole", "partition", Workload,
+        |spec, text| {
+            crate::plan::parse_mix(text)?;
+            spec.mix = Some(text.to_owned());
+            Ok(())
+        }
+    ),
+    option!(
+        "share",
+        None,
+        "partition|whole",
+        "partition",
+        Workload,
         "Whether each worker has its own part of the range or covers all of it",
-        |spec, text| { spec.share = Some(choice("share", text, &[("partition", Share::Partition), ("whole", Share::Whole)])?); Ok(()) }),
-    option!("fsync", None, "N", "never", Workload,
+        |spec, text| {
+            spec.share =
+                Some(choice("share", text, &[("partition", Share::Partition), ("whole", Share::Whole)])?);
+            Ok(())
+        }
+    ),
+    option!(
+        "fsync",
+        None,
+        "N",
+        "never",
+        Workload,
         "fdatasync after every N writes of a worker",
-        |spec, text| { spec.fsync = Some(parse_u64_in("fsync", text, 1..=u64::MAX)?); Ok(()) }),
-    option!("end-fsync", None, "", "off", Workload,
+        |spec, text| {
+            spec.fsync = Some(parse_u64_in("fsync", text, 1..=u64::MAX)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "end-fsync",
+        None,
+        "",
+        "off",
+        Workload,
         "fdatasync at the end of each worker's writes, inside the measured time",
-        |spec, text| { spec.end_fsync = Some(switch("end-fsync", text)?); Ok(()) }),
-    option!("threads", Some('t'), "N", "1", Load,
+        |spec, text| {
+            spec.end_fsync = Some(switch("end-fsync", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "threads",
+        Some('t'),
+        "N",
+        "1",
+        Load,
         "Workers, each with its own driver and buffers",
-        |spec, text| { spec.threads = Some(count("threads", text, 1, 4096)?); Ok(()) }),
-    option!("depth", Some('q'), "N", "1", Load,
+        |spec, text| {
+            spec.threads = Some(count("threads", text, 1, 4096)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "depth",
+        Some('q'),
+        "N",
+        "1",
+        Load,
         "Queue depth: operations in flight for each worker",
-        |spec, text| { spec.depth = Some(count("depth", text, 1, 65_536)?); Ok(()) }),
-    option!("time", None, "DURATION", "one pass over the range; 5s where the target has no size", Load,
+        |spec, text| {
+            spec.depth = Some(count("depth", text, 1, 65_536)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "time",
+        None,
+        "DURATION",
+        "one pass over the range; 5s where the target has no size",
+        Load,
         "End after this long",
         |spec, text| {
             let span: Span = text.parse()?;
-            if span.ns() == 0 { return Err(ParseError::new("time", text, "a duration above 0, such as 30s")); }
+            if span.ns() == 0 {
+                return Err(ParseError::new("time", text, "a duration above 0, such as 30s"));
+            }
             spec.time = Some(span);
             Ok(())
-        }),
-    option!("count", None, "N", "no limit", Load,
+        }
+    ),
+    option!(
+        "count",
+        None,
+        "N",
+        "no limit",
+        Load,
         "End after this many operations of all workers together",
-        |spec, text| { spec.count = Some(parse_u64_in("count", text, 1..=u64::MAX)?); Ok(()) }),
-    option!("bytes", None, "SIZE", "no limit", Load,
+        |spec, text| {
+            spec.count = Some(parse_u64_in("count", text, 1..=u64::MAX)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "bytes",
+        None,
+        "SIZE",
+        "no limit",
+        Load,
         "End after this many bytes of all workers together",
-        |spec, text| { spec.bytes = Some(nonzero_size("bytes", text)?); Ok(()) }),
-    option!("warmup", None, "auto|none|DURATION", "auto", Load,
+        |spec, text| {
+            spec.bytes = Some(nonzero_size("bytes", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "warmup",
+        None,
+        "auto|none|DURATION",
+        "auto",
+        Load,
         "auto finds the steady part and cuts what is before it from the figures; a duration runs before the window opens",
-        |spec, text| { spec.warmup = Some(warmup(text)?); Ok(()) }),
-    option!("rate", Some('r'), "RATE", "closed loop", Load,
+        |spec, text| {
+            spec.warmup = Some(warmup(text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "rate",
+        Some('r'),
+        "RATE",
+        "closed loop",
+        Load,
         "Open loop: operations a second of all workers together (300k); latency counts from the intended start",
-        |spec, text| { spec.rate = Some(text.parse()?); Ok(()) }),
-    option!("arrivals", None, "constant|poisson", "constant", Load,
+        |spec, text| {
+            spec.rate = Some(text.parse()?);
+            Ok(())
+        }
+    ),
+    option!(
+        "arrivals",
+        None,
+        "constant|poisson",
+        "constant",
+        Load,
         "Spacing of an open loop's operations",
-        |spec, text| { spec.arrivals = Some(choice("arrivals", text, &[("constant", ArrivalKind::Constant), ("poisson", ArrivalKind::Poisson)])?); Ok(()) }),
-    option!("ladder", None, "WHAT=N,N,...", "none", Load,
+        |spec, text| {
+            spec.arrivals = Some(choice(
+                "arrivals",
+                text,
+                &[("constant", ArrivalKind::Constant), ("poisson", ArrivalKind::Poisson)],
+            )?);
+            Ok(())
+        }
+    ),
+    option!(
+        "ladder",
+        None,
+        "WHAT=N,N,...",
+        "none",
+        Load,
         "One phase a value of depth, threads, block-size or rate: depth=1,2,4,8",
-        |spec, text| { spec.ladder = Some(ladder(text)?); Ok(()) }),
-    option!("saturate", None, "", "off", Load,
+        |spec, text| {
+            spec.ladder = Some(ladder(text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "saturate",
+        None,
+        "",
+        "off",
+        Load,
         "Climb depth, then threads, until the rate no longer grows, and say where the knee is",
-        |spec, text| { spec.saturate = switch("saturate", text)?; Ok(()) }),
-    option!("batch", None, "N", "all free slots", Load,
+        |spec, text| {
+            spec.saturate = switch("saturate", text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "batch",
+        None,
+        "N",
+        "all free slots",
+        Load,
         "Most operations handed to the driver at once",
-        |spec, text| { spec.batch = Some(count("batch", text, 1, 65_536)?); Ok(()) }),
-    option!("batch-min", None, "N", "1", Load,
-        "Completions to wait for before going on",
-        |spec, text| { spec.batch_min = Some(count("batch-min", text, 1, 65_536)?); Ok(()) }),
-    option!("engine", Some('e'), "NAME", "psync at depth 1, io_uring above (libaio where it is not allowed)", Engine,
+        |spec, text| {
+            spec.batch = Some(count("batch", text, 1, 65_536)?);
+            Ok(())
+        }
+    ),
+    option!("batch-min", None, "N", "1", Load, "Completions to wait for before going on", |spec, text| {
+        spec.batch_min = Some(count("batch-min", text, 1, 65_536)?);
+        Ok(())
+    }),
+    option!(
+        "engine",
+        Some('e'),
+        "NAME",
+        "psync at depth 1, io_uring above (libaio where it is not allowed)",
+        Engine,
         "Driver: see `strata list`",
-        |spec, text| { spec.engine = Some(text.to_owned()); Ok(()) }),
-    option!("direct", None, "", "off", Engine,
-        "Past the page cache (O_DIRECT)",
-        |spec, text| { spec.direct = Some(switch("direct", text)?); Ok(()) }),
-    option!("sync", None, "none|dsync|sync", "none", Engine,
+        |spec, text| {
+            spec.engine = Some(text.to_owned());
+            Ok(())
+        }
+    ),
+    option!("direct", None, "", "off", Engine, "Past the page cache (O_DIRECT)", |spec, text| {
+        spec.direct = Some(switch("direct", text)?);
+        Ok(())
+    }),
+    option!(
+        "sync",
+        None,
+        "none|dsync|sync",
+        "none",
+        Engine,
         "Open with O_DSYNC or O_SYNC: a write returns when it is durable",
-        |spec, text| { spec.sync = Some(choice("sync", text, &[("none", SyncMode::None), ("dsync", SyncMode::Dsync), ("sync", SyncMode::Sync)])?); Ok(()) }),
+        |spec, text| {
+            spec.sync = Some(choice(
+                "sync",
+                text,
+                &[("none", SyncMode::None), ("dsync", SyncMode::Dsync), ("sync", SyncMode::Sync)],
+            )?);
+            Ok(())
+        }
+    ),
     engine_feature!("register-files", register_files, "io_uring: register file descriptors with the ring"),
     engine_feature!("register-buffers", register_buffers, "io_uring: register buffers with the ring"),
     engine_feature!("defer-taskrun", defer_taskrun, "io_uring: single issuer and deferred task run"),
     engine_switch!("sqpoll", sqpoll, "io_uring: a kernel thread picks submissions up"),
-    option!("sqpoll-core", None, "N", "any", Engine,
+    option!(
+        "sqpoll-core",
+        None,
+        "N",
+        "any",
+        Engine,
         "io_uring: processor of that kernel thread",
-        |spec, text| { spec.sqpoll_core = Some(count("sqpoll-core", text, 0, 65_535)?); given(spec, "sqpoll-core"); Ok(()) }),
-    engine_switch!("iopoll", iopoll, "io_uring: poll for completions; needs --direct and a device with poll queues"),
+        |spec, text| {
+            spec.sqpoll_core = Some(count("sqpoll-core", text, 0, 65_535)?);
+            given(spec, "sqpoll-core");
+            Ok(())
+        }
+    ),
+    engine_switch!(
+        "iopoll",
+        iopoll,
+        "io_uring: poll for completions; needs --direct and a device with poll queues"
+    ),
     engine_switch!("hipri", hipri, "pvsync2: polled completion (RWF_HIPRI)"),
     engine_switch!("nowait", nowait, "pvsync2: fail with EAGAIN instead of waiting (RWF_NOWAIT)"),
     engine_switch!("rwf-dsync", rwf_dsync, "pvsync2: each write durable when it returns (RWF_DSYNC)"),
-    engine_switch!("dontcache", dontcache, "pvsync2: through the page cache but not left there (RWF_DONTCACHE)"),
+    engine_switch!(
+        "dontcache",
+        dontcache,
+        "pvsync2: through the page cache but not left there (RWF_DONTCACHE)"
+    ),
     engine_switch!("map-sync", map_sync, "mmap: MAP_SYNC, durable by CPU flush; needs a DAX file system"),
-    option!("memory-operation", None, "copy|fill|read", "copy", Engine,
+    option!(
+        "memory-operation",
+        None,
+        "copy|fill|read",
+        "copy",
+        Engine,
         "mem: what is done to memory",
         |spec, text| {
-            let choices = [("copy", MemoryOperation::Copy), ("fill", MemoryOperation::Fill), ("read", MemoryOperation::Read)];
+            let choices = [
+                ("copy", MemoryOperation::Copy),
+                ("fill", MemoryOperation::Fill),
+                ("read", MemoryOperation::Read),
+            ];
             spec.memory_operation = Some(choice("memory-operation", text, &choices)?);
             given(spec, "memory-operation");
             Ok(())
-        }),
-    option!("huge-pages", None, "", "off", Engine,
-        "Buffers on huge pages of 2 MiB",
-        |spec, text| { spec.huge_pages = switch("huge-pages", text)?; Ok(()) }),
-    option!("cache", None, "keep|drop|warm", "keep", Engine,
+        }
+    ),
+    option!("huge-pages", None, "", "off", Engine, "Buffers on huge pages of 2 MiB", |spec, text| {
+        spec.huge_pages = switch("huge-pages", text)?;
+        Ok(())
+    }),
+    option!(
+        "cache",
+        None,
+        "keep|drop|warm",
+        "keep",
+        Engine,
         "Page cache of the targets before a phase: left, dropped, or filled by reading the range once",
-        |spec, text| { spec.cache = Some(choice("cache", text, &[("keep", CachePolicy::Keep), ("drop", CachePolicy::Drop), ("warm", CachePolicy::Warm)])?); Ok(()) }),
-    option!("content", None, "random|zero|HEX", "random", Data,
+        |spec, text| {
+            spec.cache = Some(choice(
+                "cache",
+                text,
+                &[("keep", CachePolicy::Keep), ("drop", CachePolicy::Drop), ("warm", CachePolicy::Warm)],
+            )?);
+            Ok(())
+        }
+    ),
+    option!(
+        "content",
+        None,
+        "random|zero|HEX",
+        "random",
+        Data,
         "What is written: incompressible data, zeros, or repeated bytes such as 0xdeadbeef",
-        |spec, text| { crate::plan::parse_content(text)?; spec.content = Some(text.to_owned()); Ok(()) }),
-    option!("compress", None, "PERCENT", "0", Data,
+        |spec, text| {
+            crate::plan::parse_content(text)?;
+            spec.content = Some(text.to_owned());
+            Ok(())
+        }
+    ),
+    option!(
+        "compress",
+        None,
+        "PERCENT",
+        "0",
+        Data,
         "Share of each 4 KiB that a compressor can take away",
-        |spec, text| { spec.compress = Some(text.parse::<Percent>()?.get()); Ok(()) }),
-    option!("dedupe", None, "PERCENT", "0", Data,
+        |spec, text| {
+            spec.compress = Some(text.parse::<Percent>()?.get());
+            Ok(())
+        }
+    ),
+    option!(
+        "dedupe",
+        None,
+        "PERCENT",
+        "0",
+        Data,
         "Share of 4 KiB chunks that are copies of others",
-        |spec, text| { spec.dedupe = Some(text.parse::<Percent>()?.get()); Ok(()) }),
-    option!("refill", None, "full|stamp|once", "stamp", Data,
+        |spec, text| {
+            spec.dedupe = Some(text.parse::<Percent>()?.get());
+            Ok(())
+        }
+    ),
+    option!(
+        "refill",
+        None,
+        "full|stamp|once",
+        "stamp",
+        Data,
         "Before each write: fill the buffer anew, stamp 16 bytes of each 4 KiB, or nothing",
-        |spec, text| { spec.refill = Some(choice("refill", text, &[("full", RefillPolicy::Full), ("stamp", RefillPolicy::Stamp), ("once", RefillPolicy::Once)])?); Ok(()) }),
-    option!("verify", None, "", "off", Data,
+        |spec, text| {
+            spec.refill = Some(choice(
+                "refill",
+                text,
+                &[("full", RefillPolicy::Full), ("stamp", RefillPolicy::Stamp), ("once", RefillPolicy::Once)],
+            )?);
+            Ok(())
+        }
+    ),
+    option!(
+        "verify",
+        None,
+        "",
+        "off",
+        Data,
         "Write blocks that carry target, offset, run and sequence; check every block that is read, and read back all that was written",
-        |spec, text| { spec.verify = switch("verify", text)?; Ok(()) }),
-    option!("verify-interval", None, "SIZE", "4k, or the block size when smaller", Data,
+        |spec, text| {
+            spec.verify = switch("verify", text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "verify-interval",
+        None,
+        "SIZE",
+        "4k, or the block size when smaller",
+        Data,
         "Bytes under one verification header",
-        |spec, text| { spec.verify_interval = Some(nonzero_size("verify-interval", text)?); Ok(()) }),
-    option!("seed", None, "N", "drawn, and in the record", Run,
+        |spec, text| {
+            spec.verify_interval = Some(nonzero_size("verify-interval", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "seed",
+        None,
+        "N",
+        "drawn, and in the record",
+        Run,
         "The same seed gives the same operations and data",
-        |spec, text| { spec.seed = Some(parse_u64_in("seed", text, 0..=u64::MAX)?); Ok(()) }),
-    option!("cores", None, "LIST", "not pinned", Run,
+        |spec, text| {
+            spec.seed = Some(parse_u64_in("seed", text, 0..=u64::MAX)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "cores",
+        None,
+        "LIST",
+        "not pinned",
+        Run,
         "Pin workers to these processors, round robin: 0,2,4-7",
-        |spec, text| { spec.cores = Some(parse_index_list("cores", text, 65_536)?); Ok(()) }),
-    option!("numa", None, "LIST", "not pinned", Run,
+        |spec, text| {
+            spec.cores = Some(parse_index_list("cores", text, 65_536)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "numa",
+        None,
+        "LIST",
+        "not pinned",
+        Run,
         "Pin workers to the processors of these NUMA nodes, round robin",
-        |spec, text| { spec.numa = Some(parse_index_list("numa", text, 1024)?); Ok(()) }),
-    option!("interval", None, "DURATION", "20ms, doubled as the run gets longer", Run,
+        |spec, text| {
+            spec.numa = Some(parse_index_list("numa", text, 1024)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "interval",
+        None,
+        "DURATION",
+        "20ms, less for runs under 2s, doubled as the run gets longer",
+        Run,
         "Length of the intervals of the series",
         |spec, text| {
             let span: Span = text.parse()?;
-            if span.ns() < 1_000_000 { return Err(ParseError::new("interval", text, "1ms or more")); }
+            if span.ns() < 1_000_000 {
+                return Err(ParseError::new("interval", text, "1ms or more"));
+            }
             spec.interval = Some(span);
             Ok(())
-        }),
-    option!("on-error", None, "stop|continue", "stop", Run,
+        }
+    ),
+    option!(
+        "on-error",
+        None,
+        "stop|continue",
+        "stop",
+        Run,
         "After a failed operation: end the phase, or count it and go on",
-        |spec, text| { spec.on_error = Some(choice("on-error", text, &[("stop", OnError::Stop), ("continue", OnError::Continue)])?); Ok(()) }),
-    option!("keep", None, "", "off", Run,
-        "Leave the files that the run created",
-        |spec, text| { spec.keep = switch("keep", text)?; Ok(()) }),
-    option!("destroy-data", None, "", "off", Run,
+        |spec, text| {
+            spec.on_error =
+                Some(choice("on-error", text, &[("stop", OnError::Stop), ("continue", OnError::Continue)])?);
+            Ok(())
+        }
+    ),
+    option!("keep", None, "", "off", Run, "Leave the files that the run created", |spec, text| {
+        spec.keep = switch("keep", text)?;
+        Ok(())
+    }),
+    option!(
+        "destroy-data",
+        None,
+        "",
+        "off",
+        Run,
         "Allow writes to a device or file that carries data of others",
-        |spec, text| { spec.destroy_data = switch("destroy-data", text)?; Ok(()) }),
-    option!("name", None, "NAME", "the operation", Run,
+        |spec, text| {
+            spec.destroy_data = switch("destroy-data", text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "name",
+        None,
+        "NAME",
+        "the operation",
+        Run,
         "Name of the phase in tables and the record",
-        |spec, text| { spec.name = Some(text.to_owned()); Ok(()) }),
+        |spec, text| {
+            spec.name = Some(text.to_owned());
+            Ok(())
+        }
+    ),
 ];

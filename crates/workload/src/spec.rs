@@ -156,7 +156,10 @@ pub enum RefillPolicy {
 /// What the user asked for. `None` means: not said. One table ([`crate::options::OPTIONS`]) fills it from the command line and from
 /// job files; [`crate::plan::resolve`] turns it into a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs, reason = "each field is the option of the same name, documented in the table of options")]
+#[allow(
+    missing_docs,
+    reason = "each field is the option of the same name, documented in the table of options"
+)]
 pub struct Spec {
     pub name: Option<String>,
     pub targets: Vec<String>,

@@ -8,8 +8,8 @@ mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use parse::{ContentChoice, parse_content, parse_mix};
 pub use crate::access::Pattern;
+pub use parse::{ContentChoice, parse_content, parse_mix};
 pub use resolve::{EngineFacts, PlanError, default_engine, expand_ladder, resolve};
 
 use crate::engine::EngineOptions;

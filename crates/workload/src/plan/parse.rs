@@ -23,13 +23,15 @@ pub enum ContentChoice {
 /// # Errors
 /// Anything else.
 pub fn parse_content(text: &str) -> Result<ContentChoice, ParseError> {
-    let refuse = || ParseError::new("a content", text, "random, zero or hexadecimal bytes such as 0xdeadbeef");
+    let refuse =
+        || ParseError::new("a content", text, "random, zero or hexadecimal bytes such as 0xdeadbeef");
     match text {
         "random" => Ok(ContentChoice::Random),
         "zero" => Ok(ContentChoice::Zero),
         _ => {
-            let digits = text.strip_prefix("0x").filter(|digits| digits.is_ascii() && !digits.is_empty() && digits.len() % 2 == 0);
-            let digits = digits.ok_or_else(refuse)?;
+            let is_hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let is_whole = |digits: &&str| !digits.is_empty() && digits.len().is_multiple_of(2);
+            let digits = text.strip_prefix("0x").filter(is_hex).filter(is_whole).ok_or_else(refuse)?;
             (0..digits.len())
                 .step_by(2)
                 .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| refuse()))
@@ -51,8 +53,13 @@ pub fn parse_mix(text: &str) -> Result<MixPlan, ParseError> {
         return Ok(MixPlan { read_percent, write_percent: 100 - read_percent, discard_percent: 0 });
     }
     let mut mix = MixPlan { read_percent: 0, write_percent: 0, discard_percent: 0 };
+    let mut seen = Vec::new();
     for part in text.split(',') {
         let (class, percent) = part.split_once('=').ok_or_else(refuse)?;
+        if seen.contains(&class.trim()) {
+            return Err(refuse());
+        }
+        seen.push(class.trim());
         let field = match class.trim() {
             "read" => &mut mix.read_percent,
             "write" => &mut mix.write_percent,

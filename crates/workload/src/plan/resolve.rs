@@ -5,7 +5,8 @@ use std::fmt;
 use units::{ByteSize, ParseError};
 
 use super::{
-    ArrivalPlan, ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan, parse_content, parse_mix,
+    ArrivalPlan, ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan, parse_content,
+    parse_mix,
 };
 use crate::block_size::BlockSizes;
 use crate::engine::EngineOptions;
@@ -116,7 +117,8 @@ pub fn resolve(
     let pattern = pattern(spec, operation)?;
     let options = engine_options(spec, engine)?;
     check_engine(spec, operation, mix, engine)?;
-    let targets = facts.iter().map(|target| target_range(spec, target, &sizes)).collect::<Result<Vec<_>, _>>()?;
+    let targets =
+        facts.iter().map(|target| target_range(spec, target, &sizes)).collect::<Result<Vec<_>, _>>()?;
     let align_bytes = alignment(spec, &sizes, &pattern)?;
     if options.direct {
         check_direct(&targets, &sizes, align_bytes)?;
@@ -160,7 +162,11 @@ fn block_sizes(spec: &Spec, operation: Operation) -> Result<BlockSizes, PlanErro
 }
 
 fn mix(spec: &Spec, operation: Operation) -> Result<MixPlan, PlanError> {
-    let pure = |read_percent, write_percent, discard_percent| MixPlan { read_percent, write_percent, discard_percent };
+    let pure = |read_percent, write_percent, discard_percent| MixPlan {
+        read_percent,
+        write_percent,
+        discard_percent,
+    };
     let plan = match operation {
         Operation::Read | Operation::RandRead => pure(100, 0, 0),
         Operation::Write | Operation::RandWrite => pure(0, 100, 0),
@@ -186,17 +192,27 @@ fn pattern(spec: &Spec, operation: Operation) -> Result<Pattern, PlanError> {
     if spec.operations.iter().any(|other| other.is_random() == pattern.is_random()) {
         return Ok(default);
     }
-    let kind = if operation.is_random() { "permutation, uniform, zipf, pareto, normal or zoned" } else { "sequential, backward or strided" };
+    let kind = if operation.is_random() {
+        "permutation, uniform, zipf, pareto, normal or zoned"
+    } else {
+        "sequential, backward or strided"
+    };
     refuse(format!("--pattern {pattern} does not go with --op {}: use {kind}", operation.name()))
 }
 
 fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, PlanError> {
     if let Some(option) = spec.engine_options_given.iter().find(|option| !engine.options.contains(option)) {
-        return refuse(format!("--{option} is not an option of engine {}: see `strata list` for the engine that has it", engine.name));
+        return refuse(format!(
+            "--{option} is not an option of engine {}: see `strata list` for the engine that has it",
+            engine.name
+        ));
     }
     let direct = spec.direct.unwrap_or(false);
     if direct && !engine.direct {
-        return refuse(format!("--direct means nothing to engine {}: use psync, pvsync2, libaio or io_uring", engine.name));
+        return refuse(format!(
+            "--direct means nothing to engine {}: use psync, pvsync2, libaio or io_uring",
+            engine.name
+        ));
     }
     if spec.iopoll && !direct {
         return refuse("--iopoll polls the device: it needs --direct".to_owned());
@@ -222,7 +238,12 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
     })
 }
 
-fn check_engine(spec: &Spec, operation: Operation, mix: MixPlan, engine: &EngineFacts) -> Result<(), PlanError> {
+fn check_engine(
+    spec: &Spec,
+    operation: Operation,
+    mix: MixPlan,
+    engine: &EngineFacts,
+) -> Result<(), PlanError> {
     let depth = spec.depth.unwrap_or(1);
     if depth > 1 && !engine.asynchronous {
         return refuse(format!(
@@ -231,7 +252,10 @@ fn check_engine(spec: &Spec, operation: Operation, mix: MixPlan, engine: &Engine
         ));
     }
     if depth > engine.depth_max {
-        return refuse(format!("engine {} takes a depth of at most {}, not {depth}", engine.name, engine.depth_max));
+        return refuse(format!(
+            "engine {} takes a depth of at most {}, not {depth}",
+            engine.name, engine.depth_max
+        ));
     }
     let needed = [
         (mix.read_percent > 0, "read"),
@@ -262,13 +286,18 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result
             let left = target.size_bytes.saturating_sub(offset_bytes);
             if left == 0 {
                 return refuse(format!(
-                    "--offset {} is past the end of {} ({})", ByteSize(offset_bytes), target.path, ByteSize(target.size_bytes)
+                    "--offset {} is past the end of {} ({})",
+                    ByteSize(offset_bytes),
+                    target.path,
+                    ByteSize(target.size_bytes)
                 ));
             }
             if target.kind == TargetKind::BlockDevice && asked.is_some_and(|size| size > left) {
                 return refuse(format!(
                     "--size {} is more than {} has from the offset on: use {} or less",
-                    ByteSize(asked.unwrap_or(0)), target.path, ByteSize(left)
+                    ByteSize(asked.unwrap_or(0)),
+                    target.path,
+                    ByteSize(left)
                 ));
             }
             asked.unwrap_or(left)
@@ -280,7 +309,10 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result
     if sizes.max() > size_bytes {
         return refuse(format!(
             "block size {} is larger than the range of {} ({}): use {} or less",
-            ByteSize(sizes.max()), target.path, ByteSize(size_bytes), ByteSize(size_bytes)
+            ByteSize(sizes.max()),
+            target.path,
+            ByteSize(size_bytes),
+            ByteSize(size_bytes)
         ));
     }
     Ok(TargetPlan {
@@ -295,7 +327,9 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result
 fn alignment(spec: &Spec, sizes: &BlockSizes, pattern: &Pattern) -> Result<u64, PlanError> {
     match spec.align {
         None => Ok(sizes.max()),
-        Some(_) if !pattern.is_random() => refuse("--align is for random operations: sequential ones follow each other".to_owned()),
+        Some(_) if !pattern.is_random() => {
+            refuse("--align is for random operations: sequential ones follow each other".to_owned())
+        }
         Some(align) => Ok(align.0),
     }
 }
@@ -311,9 +345,11 @@ fn check_direct(targets: &[TargetPlan], sizes: &BlockSizes, align_bytes: u64) ->
         }
         let parts =
             [("block size", sizes.granularity()), ("offset", target.offset_bytes), ("--align", align_bytes)];
-        if let Some((what, value)) = parts.iter().find(|(_, value)| value % need != 0) {
+        if let Some((what, value)) = parts.iter().find(|(_, value)| !value.is_multiple_of(need)) {
             return refuse(format!(
-                "{what} {} is not aligned for direct I/O on {}: use multiples of {need} bytes", ByteSize(*value), target.path
+                "{what} {} is not aligned for direct I/O on {}: use multiples of {need} bytes",
+                ByteSize(*value),
+                target.path
             ));
         }
     }
@@ -333,7 +369,9 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
         return refuse("--arrivals shapes an open loop: give --rate too".to_owned());
     }
     if spec.end_fsync == Some(true) && time_ns.is_some() {
-        return refuse("--end-fsync ends a whole pass, a --count or --bytes: with --time use --fsync N".to_owned());
+        return refuse(
+            "--end-fsync ends a whole pass, a --count or --bytes: with --time use --fsync N".to_owned(),
+        );
     }
     if spec.saturate && (spec.rate.is_some() || spec.ladder.is_some()) {
         return refuse("--saturate climbs by itself: leave out --rate and --ladder".to_owned());
@@ -357,12 +395,17 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
         limit: LimitPlan { time_ns, operations: spec.count, bytes: spec.bytes.map(|bytes| bytes.0) },
         warmup: spec.warmup.unwrap_or(Warmup::Auto),
         arrivals,
-        interval_ns: spec.interval.map_or(20_000_000, |interval| interval.ns()),
+        interval_ns: spec.interval.map_or_else(|| default_interval_ns(time_ns), |interval| interval.ns()),
         on_error: spec.on_error.unwrap_or(OnError::Stop),
         cores: spec.cores.clone().unwrap_or_default(),
         numa: spec.numa.clone().unwrap_or_default(),
         seed,
     })
+}
+
+/// 20 ms, and less for short phases: confidence needs some dozens of intervals.
+fn default_interval_ns(time_ns: Option<u64>) -> u64 {
+    time_ns.map_or(20_000_000, |time_ns| (time_ns / 100).clamp(2_000_000, 20_000_000))
 }
 
 fn content(spec: &Spec) -> Result<ContentPlan, PlanError> {
@@ -399,8 +442,15 @@ fn verify_interval(
             None => Ok(None),
         };
     }
-    if spec.content.is_some() || content.compress_percent > 0 || content.dedupe_percent > 0 || spec.refill.is_some() {
-        return refuse("--verify writes blocks of its own: leave out --content, --compress, --dedupe and --refill".to_owned());
+    if spec.content.is_some()
+        || content.compress_percent > 0
+        || content.dedupe_percent > 0
+        || spec.refill.is_some()
+    {
+        return refuse(
+            "--verify writes blocks of its own: leave out --content, --compress, --dedupe and --refill"
+                .to_owned(),
+        );
     }
     if sizes.min() != sizes.max() || align_bytes != sizes.max() {
         return refuse("--verify needs one block size and positions aligned to it".to_owned());
@@ -409,18 +459,27 @@ fn verify_interval(
         return refuse("--verify needs each block to have one writer: leave out --share whole".to_owned());
     }
     let interval = spec.verify_interval.map_or(sizes.max().min(4096), |size| size.0);
-    if interval < 512 || interval % 512 != 0 || sizes.max() % interval != 0 {
+    if interval < 512 || !interval.is_multiple_of(512) || !sizes.max().is_multiple_of(interval) {
         return refuse(format!(
             "verification interval {} does not divide block size {} into parts of whole 512-byte sectors: use 4k and a multiple of it",
-            ByteSize(interval), ByteSize(sizes.max())
+            ByteSize(interval),
+            ByteSize(sizes.max())
         ));
     }
     Ok(Some(interval))
 }
 
-fn check_share(targets: &[TargetPlan], sizes: &BlockSizes, share: Share, threads: u32) -> Result<(), PlanError> {
+fn check_share(
+    targets: &[TargetPlan],
+    sizes: &BlockSizes,
+    share: Share,
+    threads: u32,
+) -> Result<(), PlanError> {
     let blocks: u64 = targets.iter().map(|target| target.size_bytes / sizes.max()).sum();
-    if share == Share::Partition && blocks < u64::from(threads) && !targets.iter().all(|t| t.kind == TargetKind::Memory) {
+    if share == Share::Partition
+        && blocks < u64::from(threads)
+        && !targets.iter().all(|t| t.kind == TargetKind::Memory)
+    {
         return refuse(format!(
             "{threads} threads cannot share {blocks} blocks: use fewer threads, a larger --size, or --share whole"
         ));

@@ -1,0 +1,181 @@
+//! The collecting side: takes the workers' intervals, keeps totals and the series, makes snapshots for live views.
+
+use std::sync::atomic::Ordering;
+
+use driver::Operation;
+use host::activity::Usage;
+use statistics::{ClassPoint, ClassTotals, Histogram, Series, Snapshot, SparseHistogram, WorkerSnapshot};
+
+use crate::exchange::{Exchange, Interval};
+use crate::job::Job;
+use crate::worker::Shared;
+
+/// Intervals kept of one phase: enough to see steady state, few enough to keep the record small.
+const SERIES_POINTS_MAX: usize = 256;
+
+/// Totals of one worker.
+struct WorkerTotals {
+    classes: Vec<(u64, u64, u64, Histogram)>,
+    latest_operations: u64,
+    latest_bytes: u64,
+    running: bool,
+}
+
+/// Everything collected so far.
+pub(crate) struct Collector {
+    class_names: Vec<String>,
+    workers: Vec<WorkerTotals>,
+    series: Series,
+    latest: Vec<ClassPoint>,
+    latest_since_ns: u64,
+    latest_usage: Usage,
+    name: String,
+    time_ns: Option<u64>,
+    operations: Option<u64>,
+    bytes: Option<u64>,
+}
+
+impl Collector {
+    pub(crate) fn new<Op: Operation, S>(job: &Job<Op, S>) -> Self {
+        let class_names: Vec<String> =
+            job.classes.iter().map(|class| Op::CLASSES[*class].to_owned()).collect();
+        let count = class_names.len();
+        let worker = || WorkerTotals {
+            classes: (0..count).map(|_| (0, 0, 0, Histogram::new())).collect(),
+            latest_operations: 0,
+            latest_bytes: 0,
+            running: true,
+        };
+        Self {
+            workers: (0..job.load.threads).map(|_| worker()).collect(),
+            series: Series::new(job.load.interval_ns, SERIES_POINTS_MAX, count),
+            latest: vec![ClassPoint::default(); count],
+            latest_since_ns: 0,
+            latest_usage: Usage::of_process(),
+            name: job.name.clone(),
+            time_ns: job.load.limit.time_ns,
+            operations: job.load.limit.operations.or(job.expected_operations),
+            bytes: job.load.limit.bytes,
+            class_names,
+        }
+    }
+
+    /// Takes what the workers handed over since the last call.
+    pub(crate) fn poll(&mut self, exchanges: &[Exchange], shared: &Shared) {
+        for (worker, exchange) in exchanges.iter().enumerate() {
+            while let Some(mut interval) = exchange.take() {
+                self.absorb(worker, &interval);
+                interval.clear();
+                exchange.give_back(interval);
+            }
+        }
+        shared.interval_ns.store(self.series.interval_ns, Ordering::Relaxed);
+    }
+
+    /// Adds one interval of one worker.
+    pub(crate) fn absorb(&mut self, worker: usize, interval: &Interval) {
+        let totals = &mut self.workers[worker];
+        for (class, tally) in interval.classes.iter().enumerate() {
+            if tally.operations == 0 && tally.errors == 0 {
+                continue;
+            }
+            let sum = &mut totals.classes[class];
+            sum.0 += tally.operations;
+            sum.1 += tally.bytes;
+            sum.2 += tally.errors;
+            sum.3.merge(&tally.latency);
+            totals.latest_operations += tally.operations;
+            totals.latest_bytes += tally.bytes;
+            let point = ClassPoint {
+                operations: tally.operations,
+                bytes: tally.bytes,
+                errors: tally.errors,
+                latency: SparseHistogram::from(&tally.latency),
+            };
+            self.series.add(interval.start_ns, class, &point);
+            self.latest[class].merge(&point);
+        }
+    }
+
+    pub(crate) fn ended(&mut self, worker: usize) {
+        self.workers[worker].running = false;
+    }
+
+    /// The phase as it looks now; begins a new interval of the live view.
+    pub(crate) fn snapshot(&mut self, now_ns: u64) -> Snapshot {
+        let seconds = (now_ns.saturating_sub(self.latest_since_ns) as f64 / 1e9).max(1e-9);
+        let usage = Usage::of_process();
+        let mut latency = Histogram::new();
+        self.latest.iter().for_each(|class| latency.merge_sparse(&class.latency));
+        let sum = |part: fn(&(u64, u64, u64, Histogram)) -> u64| -> u64 {
+            self.workers.iter().flat_map(|worker| &worker.classes).map(part).sum()
+        };
+        let (operations, bytes, errors) = (sum(|class| class.0), sum(|class| class.1), sum(|class| class.2));
+        let per_class = |part: fn(&ClassPoint) -> u64| -> Vec<f64> {
+            self.latest.iter().map(|class| part(class) as f64 / seconds).collect()
+        };
+        let snapshot = Snapshot {
+            phase: self.name.clone(),
+            phase_number: 0,
+            phase_count: 0,
+            elapsed_ns: now_ns,
+            done_fraction: self.done_fraction(now_ns, operations, bytes),
+            classes: self.class_names.clone(),
+            operations_per_second: per_class(|class| class.operations),
+            bytes_per_second: per_class(|class| class.bytes),
+            p50_ns: latency.percentile(50.0),
+            p99_ns: latency.percentile(99.0),
+            operations,
+            bytes,
+            errors,
+            cpus_used: usage.since(&self.latest_usage).cpu_ns() as f64 / 1e9 / seconds,
+            workers: self.workers.iter().map(|worker| worker.snapshot(seconds)).collect(),
+        };
+        self.latest.iter_mut().for_each(|class| *class = ClassPoint::default());
+        for worker in &mut self.workers {
+            (worker.latest_operations, worker.latest_bytes) = (0, 0);
+        }
+        (self.latest_since_ns, self.latest_usage) = (now_ns, usage);
+        snapshot
+    }
+
+    fn done_fraction(&self, now_ns: u64, operations: u64, bytes: u64) -> Option<f64> {
+        let share = |done: u64, all: Option<u64>| all.map(|all| done as f64 / all.max(1) as f64);
+        let shares =
+            [share(now_ns, self.time_ns), share(operations, self.operations), share(bytes, self.bytes)];
+        shares.into_iter().flatten().reduce(f64::max).map(|share| share.min(1.0))
+    }
+
+    /// The totals of each worker, and the series up to `elapsed_ns`.
+    pub(crate) fn finish(mut self, elapsed_ns: u64) -> (Vec<String>, Vec<Vec<ClassTotals>>, Series) {
+        self.series.finish(elapsed_ns);
+        let names = &self.class_names;
+        let totals = self.workers.iter().map(|worker| {
+            let classes = worker.classes.iter().zip(names);
+            classes
+                .map(|((operations, bytes, errors, latency), name)| ClassTotals {
+                    class: name.clone(),
+                    operations: *operations,
+                    bytes: *bytes,
+                    errors: *errors,
+                    latency: SparseHistogram::from(latency),
+                })
+                .collect()
+        });
+        let totals = totals.collect();
+        (self.class_names, totals, self.series)
+    }
+}
+
+impl WorkerTotals {
+    fn snapshot(&self, seconds: f64) -> WorkerSnapshot {
+        WorkerSnapshot {
+            operations: self.classes.iter().map(|class| class.0).sum(),
+            bytes: self.classes.iter().map(|class| class.1).sum(),
+            operations_per_second: self.latest_operations as f64 / seconds,
+            bytes_per_second: self.latest_bytes as f64 / seconds,
+            errors: self.classes.iter().map(|class| class.2).sum(),
+            running: self.running,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What the runner is given, and what it gives back.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Driver, Error};
+use statistics::PhaseSamples;
+use workload::plan::LoadPlan;
+
+/// What one worker works with; made on the worker's own thread.
+pub struct Station<Op, S> {
+    /// Carries operations out.
+    pub driver: Box<dyn Driver<Op>>,
+    /// Decides on them.
+    pub source: S,
+    /// What the driver has to say for the record.
+    pub notes: Vec<String>,
+}
+
+/// Opens the station of the worker with this number.
+pub(crate) type Opener<Op, S> = Arc<dyn Fn(u32) -> Result<Station<Op, S>, Error> + Send + Sync>;
+
+/// One phase to run.
+pub struct Job<Op, S> {
+    /// Name of the phase, for live views.
+    pub name: String,
+    /// How the load is put on.
+    pub load: LoadPlan,
+    /// Classes of [`driver::Operation::CLASSES`] that can occur, by index: figures are kept for these.
+    pub classes: Vec<usize>,
+    /// Operations of all workers together where a pass has a known end: for progress only.
+    pub expected_operations: Option<u64>,
+    /// Opens a worker's driver and source.
+    pub open: Opener<Op, S>,
+    /// Set from outside (Ctrl-C): workers end after what is in flight.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+/// Arrivals of an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrivalTally {
+    /// Operations started within the window.
+    pub started: u64,
+    /// Operations that were due within the window and never started.
+    pub unserved: u64,
+}
+
+impl std::ops::AddAssign for ArrivalTally {
+    fn add_assign(&mut self, other: Self) {
+        self.started += other.started;
+        self.unserved += other.unserved;
+    }
+}
+
+/// What came of a phase.
+#[derive(Debug)]
+pub struct Outcome {
+    /// All that was measured, up to where it went wrong if it did.
+    pub samples: PhaseSamples,
+    /// What the drivers had to say; each once.
+    pub notes: Vec<String>,
+    /// The open loop's arrivals.
+    pub arrivals: Option<ArrivalTally>,
+    /// Why the phase failed or ended early.
+    pub failure: Option<String>,
+}

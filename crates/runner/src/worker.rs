@@ -1,0 +1,445 @@
+//! One worker: the closed loop, and what both loops share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use driver::{Clock, Completions, Driver, Error, ErrorKind, Operation, Source, Wait};
+use host::activity::Usage;
+use statistics::ErrorCount;
+use workload::plan::LoadPlan;
+use workload::spec::{OnError, Warmup};
+
+use crate::exchange::{Exchange, Interval};
+use crate::job::ArrivalTally;
+use crate::tally::Errors;
+
+/// Place of a class that has no figures in this phase.
+const NO_CLASS: u8 = u8::MAX;
+/// How long a driver may refuse everything while nothing is in flight.
+const BUSY_NS_MAX: u64 = 1_000_000_000;
+/// Time until a busy driver with nothing in flight is asked again, at most.
+const BUSY_POLL_NS: u64 = 100_000;
+
+/// What all workers of a phase share.
+pub(crate) struct Shared {
+    /// Set from outside: end after what is in flight.
+    pub(crate) interrupt: Arc<AtomicBool>,
+    /// Set when a worker failed and the phase ends for it.
+    pub(crate) stop: AtomicBool,
+    /// Length of the intervals now; grows with the length of the run.
+    pub(crate) interval_ns: AtomicU64,
+}
+
+impl Shared {
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
+    }
+}
+
+/// The worker's times and limits. Times are absolute on the phase's clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    /// When the measured window opens.
+    pub(crate) open_ns: u64,
+    /// When it closes; `u64::MAX` without a time limit.
+    pub(crate) close_ns: u64,
+    /// Operations that this worker may start.
+    pub(crate) operations: u64,
+    /// Bytes that this worker may move.
+    pub(crate) bytes: u64,
+}
+
+/// One slot: the operation in it and when it began (closed loop) or was due (open loop).
+#[derive(Clone, Copy)]
+struct Slot<Op> {
+    operation: Option<Op>,
+    start_ns: u64,
+}
+
+/// What a worker gives back besides its intervals.
+pub(crate) struct WorkerEnd {
+    pub(crate) started_ns: u64,
+    pub(crate) first_completion_ns: Option<u64>,
+    pub(crate) finished_ns: u64,
+    /// Whether it was at work until the window closed.
+    pub(crate) reached_close: bool,
+    pub(crate) errors: Vec<ErrorCount>,
+    pub(crate) drained_operations: u64,
+    pub(crate) usage: Usage,
+    pub(crate) tool_ns: u64,
+    pub(crate) fill_ns: u64,
+    pub(crate) verify_ns: u64,
+    pub(crate) arrivals: ArrivalTally,
+    pub(crate) failure: Option<String>,
+    pub(crate) last: Box<Interval>,
+}
+
+/// One worker at work.
+pub(crate) struct Worker<'a, Op, S, C> {
+    driver: &'a mut dyn Driver<Op>,
+    pub(crate) source: S,
+    pub(crate) clock: C,
+    shared: &'a Shared,
+    exchange: &'a Exchange,
+    pub(crate) window: Window,
+    /// Limits in operations and bytes while a warm-up runs: they hold from the opening of the window on.
+    withheld: Option<(u64, u64)>,
+    stops_on_error: bool,
+    pub(crate) batch_max: usize,
+    pub(crate) batch_min: u32,
+    class_places: [u8; 8],
+    slots: Vec<Slot<Op>>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) batch: Vec<Op>,
+    done: Completions,
+    pub(crate) in_flight: u32,
+    busy_since_ns: Option<u64>,
+    current: Box<Interval>,
+    next_interval_ns: u64,
+    pub(crate) is_exhausted: bool,
+    started_ns: u64,
+    first_completion_ns: u64,
+    last_completion_ns: u64,
+    errors: Errors,
+    drained: u64,
+    pub(crate) tool_ns: u64,
+    fill_ns: u64,
+    verify_ns: u64,
+    pub(crate) arrivals: ArrivalTally,
+}
+
+impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
+    #[allow(clippy::too_many_arguments, reason = "made in one place, from parts with different lives")]
+    pub(crate) fn new(
+        driver: &'a mut dyn Driver<Op>,
+        source: S,
+        clock: C,
+        load: &LoadPlan,
+        classes: &[usize],
+        mut window: Window,
+        shared: &'a Shared,
+        exchange: &'a Exchange,
+        current: Box<Interval>,
+    ) -> Self {
+        let warms_up = matches!(load.warmup, Warmup::Fixed(ns) if ns > 0);
+        let withheld = warms_up.then_some((window.operations, window.bytes));
+        if warms_up {
+            (window.operations, window.bytes) = (u64::MAX, u64::MAX);
+        }
+        let mut class_places = [NO_CLASS; 8];
+        for (place, class) in classes.iter().enumerate() {
+            class_places[*class] = place as u8;
+        }
+        Self {
+            driver,
+            source,
+            clock,
+            shared,
+            exchange,
+            window,
+            withheld,
+            stops_on_error: load.on_error == OnError::Stop,
+            batch_max: load.batch as usize,
+            batch_min: load.batch_min,
+            class_places,
+            slots: vec![Slot { operation: None, start_ns: 0 }; load.depth as usize],
+            free: (0..load.depth).rev().collect(),
+            batch: Vec::with_capacity(load.depth as usize),
+            done: Completions::with_depth(load.depth),
+            in_flight: 0,
+            busy_since_ns: None,
+            current,
+            next_interval_ns: window.open_ns + shared.interval_ns.load(Ordering::Relaxed),
+            is_exhausted: false,
+            started_ns: u64::MAX,
+            first_completion_ns: u64::MAX,
+            last_completion_ns: window.open_ns,
+            errors: Errors::new(),
+            drained: 0,
+            tool_ns: 0,
+            fill_ns: 0,
+            verify_ns: 0,
+            arrivals: ArrivalTally::default(),
+        }
+    }
+
+    /// Closed loop: a completed operation makes room for the next.
+    pub(crate) fn run_closed(&mut self) -> Result<(), Error> {
+        let mut mark = self.clock.now_ns();
+        loop {
+            self.impose_limits(mark);
+            if self.may_start(mark) {
+                while self.batch.len() < self.batch_max && self.draw() {}
+            }
+            if self.batch.is_empty() && self.in_flight == 0 && !self.draw_final(mark) {
+                return Ok(());
+            }
+            self.prepare_and_submit(mark)?;
+            // A batch smaller than the depth is followed by the next one until all slots are in use.
+            let is_full = self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
+            if self.done.is_empty() && is_full {
+                let count = self.batch_min.min(self.in_flight);
+                self.driver.reap(Wait::AtLeast(count), &mut self.done)?;
+            }
+            mark = self.clock.now_ns();
+            self.collect(mark);
+        }
+    }
+
+    /// Whether new operations may start at `now`.
+    #[inline]
+    pub(crate) fn may_start(&self, now: u64) -> bool {
+        now < self.window.close_ns && !self.is_exhausted && !self.shared.is_stopped()
+    }
+
+    /// Lets the limits hold once the window is open at `now`.
+    #[inline]
+    pub(crate) fn impose_limits(&mut self, now: u64) {
+        if self.withheld.is_some() && now >= self.window.open_ns {
+            self.impose_withheld_limits();
+        }
+    }
+
+    /// What is in flight at the opening completes within the window: it is part of the limits, as is what has been counted.
+    #[cold]
+    fn impose_withheld_limits(&mut self) {
+        let Some((operations, bytes)) = self.withheld.take() else { return };
+        for slot in &self.free {
+            self.slots[*slot as usize].operation = None;
+        }
+        let begun = self.slots.iter().filter_map(|slot| slot.operation);
+        let begun = begun.fold((0, 0), |sum, operation| (sum.0 + 1, sum.1 + operation.bytes()));
+        let counted = self.current.classes.iter();
+        let counted =
+            counted.fold((0, 0), |sum, tally| (sum.0 + tally.operations + tally.errors, sum.1 + tally.bytes));
+        self.window.operations = operations.saturating_sub(begun.0 + counted.0);
+        self.window.bytes = bytes.saturating_sub(begun.1 + counted.1);
+    }
+
+    /// Draws the next operation into the batch; false when there is no slot or nothing left to do.
+    #[inline]
+    pub(crate) fn draw(&mut self) -> bool {
+        let Some(&slot) = self.free.last() else { return false };
+        if self.window.operations == 0 || self.window.bytes == 0 {
+            self.is_exhausted = true;
+            return false;
+        }
+        let Some(operation) = self.source.next(slot) else {
+            self.is_exhausted = true;
+            return false;
+        };
+        self.window.operations -= u64::from(operation.is_limited());
+        self.window.bytes = self.window.bytes.saturating_sub(operation.bytes());
+        self.occupy(slot, operation);
+        true
+    }
+
+    /// Draws one of the operations that end the worker's share into the batch. Nothing is in flight then.
+    #[cold]
+    pub(crate) fn draw_final(&mut self, now: u64) -> bool {
+        if !self.is_exhausted || now >= self.window.close_ns || self.shared.is_stopped() {
+            return false;
+        }
+        let Some(&slot) = self.free.last() else { return false };
+        let Some(operation) = self.source.finish(slot) else { return false };
+        self.occupy(slot, operation);
+        true
+    }
+
+    #[inline]
+    fn occupy(&mut self, slot: u32, operation: Op) {
+        self.free.pop();
+        self.slots[slot as usize] = Slot { operation: Some(operation), start_ns: 0 };
+        self.batch.push(operation);
+    }
+
+    /// Sets when the operation drawn last was due: its latency counts from there.
+    #[inline]
+    pub(crate) fn due_at(&mut self, due_ns: u64) {
+        if let Some(operation) = self.batch.last() {
+            self.slots[operation.slot() as usize].start_ns = due_ns;
+        }
+    }
+
+    /// Fills the batch's buffers and hands it to the driver. What the driver is too busy for stays in the batch.
+    /// `mark` is when the tool's own work began.
+    #[inline]
+    pub(crate) fn prepare_and_submit(&mut self, mark: u64) -> Result<(), Error> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let mut now = self.clock.now_ns();
+        if self.source.prepares() {
+            let before = now;
+            for operation in &self.batch {
+                self.source.prepare(operation);
+            }
+            now = self.clock.now_ns();
+            self.fill_ns += now - before;
+        }
+        self.tool_ns += now - mark;
+        self.started_ns = self.started_ns.min(now);
+        let accepted = self.driver.submit(&self.batch, &mut self.done)?.accepted;
+        for operation in &self.batch[..accepted] {
+            let slot = &mut self.slots[operation.slot() as usize];
+            if slot.start_ns == 0 {
+                slot.start_ns = now;
+            }
+        }
+        self.in_flight += accepted as u32;
+        if accepted == self.batch.len() {
+            self.batch.clear();
+            self.busy_since_ns = None;
+        } else {
+            self.refused(accepted)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refused(&mut self, accepted: usize) -> Result<(), Error> {
+        self.batch.drain(..accepted);
+        if accepted > 0 || self.in_flight > 0 {
+            self.busy_since_ns = None;
+            return Ok(());
+        }
+        // With nothing in flight only the driver's own helper (a polling kernel thread) can make room: it gets some time.
+        let now = self.clock.now_ns();
+        let since = *self.busy_since_ns.get_or_insert(now);
+        if now - since > BUSY_NS_MAX {
+            return Err(Error::new(
+                ErrorKind::Run,
+                "submit",
+                "the driver is busy although nothing is in flight",
+            ));
+        }
+        self.clock.spin_until(now + BUSY_POLL_NS);
+        Ok(())
+    }
+
+    /// Collects what has completed, without blocking longer than `wait`.
+    #[inline]
+    pub(crate) fn reap(&mut self, wait: Wait) -> Result<(), Error> {
+        self.driver.reap(wait, &mut self.done)
+    }
+
+    /// Whether completions wait to be collected.
+    #[inline]
+    pub(crate) fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// Records what completed at `now`.
+    #[inline]
+    pub(crate) fn collect(&mut self, now: u64) {
+        if self.done.is_empty() {
+            return;
+        }
+        if now > self.next_interval_ns {
+            self.rotate(now);
+        }
+        let is_counted = now >= self.window.open_ns && now <= self.window.close_ns;
+        if is_counted {
+            self.first_completion_ns = self.first_completion_ns.min(now);
+            self.last_completion_ns = now;
+        } else if now > self.window.close_ns {
+            self.drained += self.done.len() as u64;
+        }
+        if self.source.checks() {
+            self.check(now, is_counted);
+        }
+        for at in 0..self.done.len() {
+            let completion = self.done.as_slice()[at];
+            let slot = self.slots[completion.slot as usize];
+            self.free.push(completion.slot);
+            self.in_flight -= 1;
+            let Some(operation) = slot.operation else { continue };
+            if !operation.is_whole(completion.result) {
+                self.failed(&operation, completion.result, now, is_counted);
+                continue;
+            }
+            if is_counted {
+                let place = self.class_places[operation.class()] as usize;
+                let tally = &mut self.current.classes[place];
+                tally.operations += 1;
+                tally.bytes += operation.bytes();
+                tally.latency.record(now.saturating_sub(slot.start_ns));
+            }
+        }
+        self.done.clear();
+    }
+
+    /// Checks what came back; an operation with wrong data is counted as an error and taken out of its slot.
+    fn check(&mut self, now: u64, is_counted: bool) {
+        for at in 0..self.done.len() {
+            let completion = self.done.as_slice()[at];
+            let Some(operation) = self.slots[completion.slot as usize].operation else { continue };
+            if !operation.is_whole(completion.result) {
+                continue;
+            }
+            if let Err(fault) = self.source.check(&operation, operation.bytes()) {
+                self.errors.faulty(&operation, &fault, now.saturating_sub(self.window.open_ns));
+                self.after_error(&operation, is_counted);
+                self.slots[completion.slot as usize].operation = None;
+            }
+        }
+        self.verify_ns += self.clock.now_ns() - now;
+    }
+
+    #[cold]
+    fn failed(&mut self, operation: &Op, result: i64, now: u64, is_counted: bool) {
+        self.errors.failed(operation, result, now.saturating_sub(self.window.open_ns));
+        self.after_error(operation, is_counted);
+    }
+
+    #[cold]
+    fn after_error(&mut self, operation: &Op, is_counted: bool) {
+        if is_counted {
+            self.current.classes[self.class_places[operation.class()] as usize].errors += 1;
+        }
+        if self.stops_on_error {
+            self.shared.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins the interval that `now` lies in. A completion at the border belongs to the interval that ends there.
+    #[cold]
+    fn rotate(&mut self, now: u64) {
+        let interval_ns = self.shared.interval_ns.load(Ordering::Relaxed);
+        let start_ns = (now - self.window.open_ns - 1) / interval_ns * interval_ns;
+        let is_fresh = loop {
+            let is_fresh = self.exchange.rotate(&mut self.current);
+            if is_fresh || !self.clock.await_collector() {
+                break is_fresh;
+            }
+        };
+        if is_fresh {
+            self.current.start_ns = start_ns;
+        }
+        self.next_interval_ns = self.window.open_ns + start_ns + interval_ns;
+    }
+
+    /// The worker's account. A driver that failed is in `result`.
+    pub(crate) fn into_end(self, result: Result<(), Error>, usage: Usage) -> WorkerEnd {
+        let since_open = |ns: u64| ns.saturating_sub(self.window.open_ns);
+        let failure = result.err().map(|error| error.to_string());
+        let failure = failure.or_else(|| if self.stops_on_error { self.errors.first() } else { None });
+        WorkerEnd {
+            started_ns: if self.started_ns == u64::MAX { 0 } else { since_open(self.started_ns) },
+            first_completion_ns: (self.first_completion_ns != u64::MAX)
+                .then(|| since_open(self.first_completion_ns)),
+            finished_ns: since_open(self.last_completion_ns),
+            reached_close: self.clock.now_ns() >= self.window.close_ns,
+            errors: self.errors.into_counts(),
+            drained_operations: self.drained,
+            usage,
+            tool_ns: self.tool_ns,
+            fill_ns: self.fill_ns,
+            verify_ns: self.verify_ns,
+            arrivals: self.arrivals,
+            failure,
+            last: self.current,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Running a phase in a line.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Clock, Driver};
+use runner::{Job, Outcome, Station, run_phase};
+use statistics::{Histogram, LatencySummary, PhaseSamples};
+use testkit::{Service, SimulatedTarget, TestOp, TestSource, VirtualClock};
+use workload::plan::LoadPlan;
+
+pub(crate) const US: u64 = 1_000;
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+/// Size of the operations.
+pub(crate) const BLOCK: u64 = 4096;
+
+pub(crate) type AnyDriver = Box<dyn Driver<TestOp>>;
+
+/// A job whose workers open what `open` gives them.
+pub(crate) fn job<S>(
+    load: &LoadPlan,
+    open: impl Fn(u32) -> (AnyDriver, S) + Send + Sync + 'static,
+) -> Job<TestOp, S> {
+    Job {
+        name: "test".to_owned(),
+        load: load.clone(),
+        classes: vec![0, 1],
+        expected_operations: None,
+        open: Arc::new(move |worker| {
+            let (driver, source) = open(worker);
+            Ok(Station { driver, source, notes: vec!["a note".to_owned()] })
+        }),
+        interrupt: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+pub(crate) fn run<S, C>(job: Job<TestOp, S>, clock: C) -> Outcome
+where
+    S: driver::Source<TestOp> + 'static,
+    C: Clock + 'static,
+{
+    let outcome = run_phase(job, clock, &mut |_| {}).expect("the stations open");
+    series_adds_up(&outcome.samples);
+    outcome
+}
+
+/// Reads of [`BLOCK`] bytes by all workers on one target.
+pub(crate) fn run_on(load: &LoadPlan, service: Service, servers: usize) -> Outcome {
+    let clock = VirtualClock::new();
+    let target = SimulatedTarget::new(&clock, service, servers);
+    run(job(load, move |_| (Box::new(target.driver()), TestSource::reads(BLOCK))), clock)
+}
+
+/// The intervals hold what the workers' totals hold, class by class, and cover the phase without a gap.
+fn series_adds_up(samples: &PhaseSamples) {
+    for class in 0..samples.classes.len() {
+        let totals = samples.workers.iter().map(|worker| &worker.classes[class]);
+        let totals = totals.fold((0, 0, 0, Histogram::new()), |mut sum, class| {
+            sum.3.merge_sparse(&class.latency);
+            (sum.0 + class.operations, sum.1 + class.bytes, sum.2 + class.errors, sum.3)
+        });
+        let points = samples.series.points.iter().map(|point| &point.classes[class]);
+        let points = points.fold((0, 0, 0, Histogram::new()), |mut sum, class| {
+            sum.3.merge_sparse(&class.latency);
+            (sum.0 + class.operations, sum.1 + class.bytes, sum.2 + class.errors, sum.3)
+        });
+        assert_eq!((totals.0, totals.1, totals.2), (points.0, points.1, points.2));
+        assert_eq!(totals.3.count(), totals.0);
+        assert_eq!(LatencySummary::of(&totals.3), LatencySummary::of(&points.3));
+    }
+    let ends = samples.series.points.iter().map(|point| (point.start_ns, point.end_ns));
+    let end_ns = ends.fold(0, |last, (start_ns, end_ns)| {
+        assert_eq!(start_ns, last);
+        end_ns
+    });
+    assert_eq!(end_ns, samples.elapsed_ns);
+}
+
+pub(crate) fn operations(outcome: &Outcome) -> u64 {
+    outcome.samples.workers.iter().map(|worker| worker.operations()).sum()
+}
+
+/// Operations by interval.
+pub(crate) fn by_interval(outcome: &Outcome) -> Vec<u64> {
+    outcome.samples.series.points.iter().map(|point| point.operations()).collect()
+}
+
+/// Latencies of all workers and classes.
+pub(crate) fn latency(outcome: &Outcome) -> LatencySummary {
+    let mut histogram = Histogram::new();
+    for class in outcome.samples.workers.iter().flat_map(|worker| &worker.classes) {
+        histogram.merge_sparse(&class.latency);
+    }
+    LatencySummary::of(&histogram).expect("something completed")
+}
+
+/// Asserts that `found` is within 0.1 % of `expected`.
+#[track_caller]
+pub(crate) fn assert_within_a_thousandth(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() <= 1e-3, "{found} instead of {expected}");
+}

@@ -1,0 +1,18 @@
+//! What tests of the measuring loop need: a clock that only moves when everybody waits, a driver with declared service times over
+//! it, a driver that fails on purpose, and a small operation with its source.
+//!
+//! With a [`VirtualClock`] a phase takes no real time and gives the same figures each time it runs.
+
+mod clock;
+mod faulty;
+mod load;
+mod operation;
+mod service;
+mod simulated;
+
+pub use clock::{Seat, VirtualClock};
+pub use faulty::{Fault, FaultyDriver};
+pub use load::{closed_load, open_load};
+pub use operation::{InstantDriver, TestOp, TestSource};
+pub use service::Service;
+pub use simulated::{SimulatedDriver, SimulatedTarget};

@@ -1,0 +1,29 @@
+//! Loads for tests.
+
+use workload::plan::{ArrivalPlan, LimitPlan, LoadPlan};
+use workload::spec::{ArrivalKind, OnError, Warmup};
+
+/// A closed loop without any limit: series of 100 ms, nothing warmed up, the first failure ends it.
+#[must_use]
+pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
+    LoadPlan {
+        threads,
+        depth,
+        batch: depth,
+        batch_min: 1,
+        limit: LimitPlan::default(),
+        warmup: Warmup::None,
+        arrivals: None,
+        interval_ns: 100_000_000,
+        on_error: OnError::Stop,
+        cores: Vec::new(),
+        numa: Vec::new(),
+        seed: 1,
+    }
+}
+
+/// An open loop of one worker, else as [`closed_load`].
+#[must_use]
+pub fn open_load(rate_per_second: f64, kind: ArrivalKind, depth: u32) -> LoadPlan {
+    LoadPlan { arrivals: Some(ArrivalPlan { rate_per_second, kind }), ..closed_load(1, depth) }
+}

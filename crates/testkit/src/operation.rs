@@ -1,0 +1,90 @@
+//! A small operation, its source, and a driver that has nothing to do.
+
+use driver::{Completions, Driver, Error, Operation, Submitted, Wait};
+
+/// An operation of a layer that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestOp {
+    /// Index into its classes: 0 reads, 1 writes.
+    pub class: usize,
+    /// Its slot.
+    pub slot: u32,
+    /// Bytes that it moves.
+    pub bytes: u64,
+}
+
+impl Operation for TestOp {
+    const CLASSES: &'static [&'static str] = &["read", "write"];
+
+    fn class(&self) -> usize {
+        self.class
+    }
+
+    fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A source of [`TestOp`]s: the given classes in turn, all of one size.
+#[derive(Clone, Debug)]
+pub struct TestSource {
+    classes: Vec<usize>,
+    bytes: u64,
+    left: u64,
+    drawn: usize,
+}
+
+impl TestSource {
+    /// Reads of `bytes` bytes without end.
+    #[must_use]
+    pub fn reads(bytes: u64) -> Self {
+        Self { classes: vec![0], bytes, left: u64::MAX, drawn: 0 }
+    }
+
+    /// Operations of these classes, in turn, from the first again when all were drawn.
+    ///
+    /// # Panics
+    /// Without a class.
+    #[must_use]
+    pub fn in_turn(classes: &[usize], bytes: u64) -> Self {
+        assert!(!classes.is_empty(), "a source needs a class");
+        Self { classes: classes.to_vec(), ..Self::reads(bytes) }
+    }
+
+    /// Ends after `operations`.
+    #[must_use]
+    pub fn ending_after(mut self, operations: u64) -> Self {
+        self.left = operations;
+        self
+    }
+}
+
+impl driver::Source<TestOp> for TestSource {
+    fn next(&mut self, slot: u32) -> Option<TestOp> {
+        self.left = self.left.checked_sub(1)?;
+        let class = self.classes[self.drawn % self.classes.len()];
+        self.drawn += 1;
+        Some(TestOp { class, slot, bytes: self.bytes })
+    }
+}
+
+/// Completes every operation in full at once, on any clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InstantDriver;
+
+impl<Op: Operation> Driver<Op> for InstantDriver {
+    fn submit(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error> {
+        for operation in batch {
+            done.push(operation.slot(), operation.bytes() as i64);
+        }
+        Ok(Submitted { accepted: batch.len() })
+    }
+
+    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! Sizes of files and functions, and words that must not be in them.
+
+use crate::edges::PURE;
+use crate::masked::{mask, words};
+
+const FILE_LINES_MAX: usize = 500;
+/// Tests and tables.
+const EXEMPT_FILE_LINES_MAX: usize = 1000;
+/// 70, and 2 % above.
+const FUNCTION_LINES_MAX: usize = 71;
+
+/// Files that are one table.
+const TABLES: &[&str] = &["crates/workload/src/options.rs"];
+
+/// What is wrong with one Rust source.
+pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
+    let masked = mask(text);
+    let mut complaints = Vec::new();
+    let lines = text.lines().count();
+    let is_test = is_test(path);
+    let limit = if is_test || TABLES.contains(&path) { EXEMPT_FILE_LINES_MAX } else { FILE_LINES_MAX };
+    if lines > limit {
+        complaints.push(format!("{path}: {lines} lines, at most {limit}"));
+    }
+    if !is_test {
+        complaints.extend(long_functions(path, &masked));
+        complaints.extend(impurities(path, &masked));
+    }
+    complaints.extend(forbidden_words(path, &masked));
+    complaints
+}
+
+fn is_test(path: &str) -> bool {
+    let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
+    name == "tests.rs" || directories.split('/').any(|directory| ["tests", "benches"].contains(&directory))
+}
+
+/// Functions of masked text: line of `fn` (from 1), name, lines from there to the closing brace.
+fn functions(masked: &str) -> Vec<(usize, String, usize)> {
+    let mut found = Vec::new();
+    for (at, _) in masked.match_indices("fn ") {
+        let before = masked[..at].chars().next_back();
+        let rest = &masked[at + 3..];
+        let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if name.is_empty() || before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+            continue;
+        }
+        if let Some(length) = body_end(rest) {
+            let line = masked[..at].matches('\n').count() + 1;
+            found.push((line, name, rest[..length].matches('\n').count() + 1));
+        }
+    }
+    found
+}
+
+/// Where the body that follows a function's name ends; none for a declaration.
+fn body_end(text: &str) -> Option<usize> {
+    let mut nesting = 0_i32;
+    let mut braces = 0_i32;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '[' => nesting += 1,
+            ')' | ']' => nesting -= 1,
+            ';' if nesting == 0 && braces == 0 => return None,
+            '{' => braces += 1,
+            '}' => {
+                braces -= 1;
+                if braces <= 0 {
+                    return (braces == 0 && nesting == 0).then_some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn long_functions(path: &str, masked: &str) -> Vec<String> {
+    let long = functions(masked).into_iter().filter(|(_, _, lines)| *lines > FUNCTION_LINES_MAX);
+    long.map(|(line, name, lines)| {
+        format!("{path}:{line}: {name} has {lines} lines, at most {FUNCTION_LINES_MAX}")
+    })
+    .collect()
+}
+
+/// A pure crate does not reach for clocks, files, sockets, processes or the terminal.
+fn impurities(path: &str, masked: &str) -> Vec<String> {
+    let is_pure = PURE.iter().any(|name| {
+        path.strip_prefix("crates/").is_some_and(|below| below.starts_with(&format!("{name}/src/")))
+    });
+    if !is_pure {
+        return Vec::new();
+    }
+    let reaches = [
+        "std::fs",
+        "std::net",
+        "std::process",
+        "std::thread",
+        "Instant::now",
+        "SystemTime",
+        "println!",
+        "eprintln!",
+    ];
+    let found = reaches.iter().filter(|reach| masked.contains(**reach));
+    found.map(|reach| format!("{path}: {reach} in a crate that is pure")).collect()
+}
+
+fn forbidden_words(path: &str, masked: &str) -> Vec<String> {
+    let unsafe_allowed = opens_with_unsafe_allowed(masked);
+    let mut complaints = Vec::new();
+    for (line, word, after) in words(masked) {
+        let is_macro = after.starts_with('!');
+        match word {
+            "todo" | "unimplemented" | "dbg" if is_macro => {
+                complaints.push(format!("{path}:{line}: {word}!"));
+            }
+            "unsafe" if !unsafe_allowed => {
+                complaints.push(format!(
+                    "{path}:{line}: unsafe in a file that does not open with #![allow(unsafe_code)]"
+                ));
+            }
+            _ => {}
+        }
+    }
+    for attribute in ["#[ignore", "allow(dead_code"] {
+        if masked.contains(attribute) {
+            complaints.push(format!("{path}: {attribute}"));
+        }
+    }
+    complaints
+}
+
+/// Whether the attribute stands before anything but other inner attributes.
+fn opens_with_unsafe_allowed(masked: &str) -> bool {
+    let code = masked.lines().map(str::trim).filter(|line| !line.is_empty());
+    code.take_while(|line| line.starts_with("#![")).any(|line| line.contains("allow(unsafe_code)"))
+}
+
+/// Paths that exist on one person's machine only.
+pub(crate) fn machine_paths(path: &str, text: &str) -> Vec<String> {
+    // Put together here, so that this file does not contain them.
+    let homes = [["/ro", "ot/"].concat(), ["/wo", "rk/"].concat()];
+    let mut complaints = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for home in &homes {
+            let begins_a_path = |at: usize| {
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|c| c.is_alphanumeric() || "_-.~/}*".contains(c))
+            };
+            if line.match_indices(home.as_str()).any(|(at, _)| begins_a_path(at)) {
+                complaints.push(format!("{path}:{}: {home} is a path of one machine", index + 1));
+            }
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: &str = "crates/media/src/sample.rs";
+
+    #[track_caller]
+    fn check(path: &str, text: &str, expected: &[&str]) {
+        assert_eq!(complaints(path, text), expected);
+    }
+
+    fn function_of(lines: usize) -> String {
+        format!(
+            "impl T {{\n    pub fn long<const N: usize>(x: [u8; 4]) -> u8\n    where\n        T: U,\n    {{\n{}    }}\n}}\n",
+            "        x();\n".repeat(lines - 5)
+        )
+    }
+
+    #[test]
+    fn a_function_is_measured_from_fn_to_its_brace() {
+        assert_eq!(functions(&function_of(40)), [(2, "long".to_owned(), 40)]);
+        assert_eq!(functions("trait T {\n    fn declared(&self, x: [u8; 2]) -> fn(u8) -> u8;\n}\n"), []);
+        assert_eq!(
+            functions("static F: fn(u8) -> u8 = f;\nfn f(x: u8) -> u8 { x }\n"),
+            [(2, "f".to_owned(), 1)]
+        );
+    }
+
+    #[test]
+    fn a_long_function_is_found() {
+        check(PLACE, &function_of(71), &[]);
+        check(PLACE, &function_of(72), &["crates/media/src/sample.rs:2: long has 72 lines, at most 71"]);
+        check("crates/media/src/sample/tests.rs", &function_of(72), &[]);
+    }
+
+    #[test]
+    fn braces_in_strings_and_comments_do_not_end_a_function() {
+        let body = "    x(\"}\"); // }\n    y('}');\n".repeat(36);
+        check(
+            PLACE,
+            &format!("fn f() {{\n{body}}}\n"),
+            &["crates/media/src/sample.rs:1: f has 74 lines, at most 71"],
+        );
+    }
+
+    #[test]
+    fn a_long_file_is_found() {
+        check(PLACE, &"x();\n".repeat(500), &[]);
+        check(PLACE, &"x();\n".repeat(501), &["crates/media/src/sample.rs: 501 lines, at most 500"]);
+        check("crates/media/tests/sample.rs", &"x();\n".repeat(1000), &[]);
+        check(
+            TABLES[0],
+            &"x();\n".repeat(1001),
+            &["crates/workload/src/options.rs: 1001 lines, at most 1000"],
+        );
+    }
+
+    #[test]
+    fn words_that_must_not_be_there_are_found() {
+        check(PLACE, "// todo!()\nlet x = \"dbg!\"; let todo = 1;\n", &[]);
+        check(PLACE, "fn f() {\n    todo!()\n}\n", &["crates/media/src/sample.rs:2: todo!"]);
+        check(
+            PLACE,
+            "unimplemented!();\ndbg!(1);\n",
+            &["crates/media/src/sample.rs:1: unimplemented!", "crates/media/src/sample.rs:2: dbg!"],
+        );
+        check(PLACE, "#[ignore = \"slow\"]\n", &["crates/media/src/sample.rs: #[ignore"]);
+    }
+
+    #[test]
+    fn unsafe_needs_the_attribute_at_the_top() {
+        check(PLACE, "//! Doc.\n#![allow(unsafe_code)]\nuse a;\nfn f() { unsafe { g() } }\n", &[]);
+        let unsafe_code =
+            "crates/media/src/sample.rs:2: unsafe in a file that does not open with #![allow(unsafe_code)]";
+        check(PLACE, "use a;\nfn f() { unsafe { g() } }\n#![allow(unsafe_code)]\n", &[unsafe_code]);
+    }
+
+    #[test]
+    fn a_clock_in_a_pure_crate_is_found() {
+        let text = "fn f() { Instant::now(); }\n";
+        check(
+            "crates/statistics/src/x.rs",
+            text,
+            &["crates/statistics/src/x.rs: Instant::now in a crate that is pure"],
+        );
+        check("crates/statistics/src/x/tests.rs", text, &[]);
+        check(PLACE, text, &[]);
+    }
+
+    #[test]
+    fn a_path_of_one_machine_is_found() {
+        let home = ["/ro", "ot/"].concat();
+        assert_eq!(machine_paths("README.md", &format!("a\nsee {home}notes\n")).len(), 1);
+        assert!(machine_paths("README.md", &format!("net{home}x and ${{TOP}}{home}x\n")).is_empty());
+    }
+}

@@ -1,0 +1,339 @@
+//! The table of options: each option takes what it documents and refuses the rest in one line.
+
+use std::collections::HashSet;
+
+use units::{ByteSize, Rate, Span};
+use workload::engine::{Feature, MemoryOperation, SyncMode};
+use workload::job;
+use workload::options::{OPTIONS, apply, find};
+use workload::spec::{
+    ArrivalKind, CachePolicy, Ladder, LadderDimension, OnError, Operation, RefillPolicy, Share, Spec, Warmup,
+};
+
+/// An option, texts that it takes, and texts that it refuses.
+type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+const WORKLOAD: &[Case] = &[
+    (
+        "op",
+        &[
+            "read",
+            "write",
+            "randread",
+            "randwrite",
+            "readwrite",
+            "rw",
+            "randrw",
+            "discard",
+            "trim",
+            "randdiscard",
+            "randtrim",
+            "nop",
+            "write,randread",
+        ],
+        &["", "reads", "READ", "read,", "read write"],
+    ),
+    (
+        "block-size",
+        &["4k", "4K", "4KiB", "1.5m", "4KB", "512", "4k-64k", "4k-64k/4k", "4k:70,64k:30"],
+        &["", "0", "1zz", "-1", "4k:70,64k:31", "4k:101", "64k-4k", "4k-64k/7k", "4k,64k", "1e30", " 4k"],
+    ),
+    ("size", &["1", "4k", "1.5g", "10GB"], &["", "0", "0k", "1zz", "-1", "+1", "1.5", "17e", "1 g"]),
+    ("offset", &["0", "4k", "1t"], &["", "1zz", "-1", "0x10"]),
+    ("align", &["512", "4k"], &["", "0", "1zz", "-1"]),
+    (
+        "pattern",
+        &[
+            "sequential",
+            "backward",
+            "strided:8",
+            "permutation",
+            "uniform",
+            "zipf:0.99",
+            "pareto:0.2",
+            "normal:10",
+            "zoned:60/10,30/20,10/70",
+        ],
+        &[
+            "",
+            "random",
+            "strided:0",
+            "strided",
+            "zipf:11",
+            "zipf:-1",
+            "zipf:nan",
+            "pareto:0",
+            "pareto:1",
+            "normal:0",
+            "normal:101",
+            "zoned:60/10",
+            "zoned:60/10,41/90",
+        ],
+    ),
+    (
+        "mix",
+        &["0", "70", "70%", "100", "read=70,write=25,discard=5"],
+        &["", "101", "150", "-1", "read=70,write=31"],
+    ),
+    ("share", &["partition", "whole"], &["", "part", "Whole"]),
+    ("fsync", &["1", "32"], &["", "0", "-1", "1k", "x"]),
+];
+
+const LOAD: &[Case] = &[
+    ("threads", &["1", "4096"], &["", "0", "-1", "4097", "1.5", "+1", "x", "99999999999999999999"]),
+    ("depth", &["1", "32", "65536"], &["", "0", "-1", "65537", "x"]),
+    ("time", &["30s", "500ms", "2m", "1h", "1.5", "1ns"], &["", "0", "0s", "-1", "1zz", "1d", "0.1ns"]),
+    ("count", &["1", "18446744073709551615"], &["", "0", "-1", "1k", "18446744073709551616"]),
+    ("bytes", &["1g", "4096"], &["", "0", "1zz", "-1"]),
+    ("warmup", &["auto", "none", "2s", "0"], &["", "-1", "soon", "1zz"]),
+    ("rate", &["300k", "0.5", "1M", "2.5k/s"], &["", "0", "-1", "1zz", "inf", "nan", "1e3", "1001g"]),
+    ("arrivals", &["constant", "poisson"], &["", "uniform"]),
+    (
+        "ladder",
+        &["depth=1,2,4,8", "threads=1,2", "block-size=4k,64k", "rate=1k,300k", "depth=1, 2"],
+        &[
+            "",
+            "1,2",
+            "depth=",
+            "depth=0",
+            "depth=1,,2",
+            "depth=65537",
+            "threads=4097",
+            "size=1",
+            "rate=0",
+            "rate=0.5",
+            "rate=1.5",
+            "block-size=0",
+            "block-size=1zz",
+        ],
+    ),
+    ("batch", &["1", "65536"], &["", "0", "-1", "65537"]),
+    ("batch-min", &["1", "65536"], &["", "0", "-1", "65537"]),
+];
+
+const ENGINE: &[Case] = &[
+    ("engine", &["psync", "io_uring"], &[]),
+    ("sync", &["none", "dsync", "sync"], &["", "fsync", "true"]),
+    ("register-files", &["auto", "on", "off"], &["", "true", "yes"]),
+    ("register-buffers", &["auto", "on", "off"], &["", "true", "yes"]),
+    ("defer-taskrun", &["auto", "on", "off"], &["", "true", "yes"]),
+    ("sqpoll-core", &["0", "3", "65535"], &["", "-1", "65536", "x"]),
+    ("memory-operation", &["copy", "fill", "read"], &["", "write"]),
+    ("cache", &["keep", "drop", "warm"], &["", "cold"]),
+];
+
+const DATA_AND_RUN: &[Case] = &[
+    ("content", &["random", "zero", "0xdeadbeef"], &["", "0x", "0xabc", "0xzz", "ones"]),
+    ("compress", &["0", "50", "50%", "100"], &["", "101", "150", "-1", "0.5"]),
+    ("dedupe", &["0", "30", "100%"], &["", "101", "150", "-1"]),
+    ("refill", &["full", "stamp", "once"], &["", "never"]),
+    ("verify-interval", &["512", "4k"], &["", "0", "1zz", "-1"]),
+    ("seed", &["0", "18446744073709551615"], &["", "-1", "x", "18446744073709551616"]),
+    ("cores", &["0", "0,2,4-7"], &["", "-1", "7-4", "0,0", "0,", "x", "65536", "0-65536"]),
+    ("numa", &["0", "0,1"], &["", "-1", "1024", "0,0"]),
+    ("interval", &["1ms", "20ms", "1s"], &["", "0", "999us", "-1", "1zz"]),
+    ("on-error", &["stop", "continue"], &["", "ignore"]),
+    ("name", &["first", ""], &[]),
+];
+
+fn cases() -> impl Iterator<Item = &'static Case> {
+    WORKLOAD.iter().chain(LOAD).chain(ENGINE).chain(DATA_AND_RUN)
+}
+
+fn given(key: &str, text: &str) -> Spec {
+    let mut spec = Spec::default();
+    apply(&mut spec, key, text).unwrap_or_else(|error| panic!("{key}={text}: {error}"));
+    spec
+}
+
+fn refusal(key: &str, text: &str) -> String {
+    let mut spec = Spec::default();
+    let refused = apply(&mut spec, key, text);
+    let message = refused.err().unwrap_or_else(|| panic!("{key}={text} was taken")).to_string();
+    assert_eq!(spec, Spec::default(), "{key}={text} was refused and left a trace");
+    message
+}
+
+#[test]
+fn names_and_letters_are_unique_and_plain() {
+    let names: HashSet<_> = OPTIONS.iter().map(|option| option.name).collect();
+    assert_eq!(names.len(), OPTIONS.len());
+    let letters: Vec<_> = OPTIONS.iter().filter_map(|option| option.short).collect();
+    assert_eq!(letters.iter().collect::<HashSet<_>>().len(), letters.len());
+    for option in OPTIONS {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
+        assert!(option.name.chars().all(is_plain) && !option.name.starts_with('-'), "{}", option.name);
+        assert!(
+            option.short.is_none_or(|letter| letter.is_ascii_lowercase() && letter != 'h'),
+            "{}",
+            option.name
+        );
+        assert!(!option.help.is_empty() && !option.default.is_empty(), "{}", option.name);
+        assert!(!option.help.contains('\n'), "{}", option.name);
+        assert!(!option.group.title().is_empty());
+    }
+}
+
+#[test]
+fn every_option_is_covered_here() {
+    let covered: HashSet<_> = cases().map(|case| case.0).collect();
+    for option in OPTIONS {
+        assert_eq!(covered.contains(option.name), !option.is_switch(), "{}", option.name);
+    }
+}
+
+#[test]
+fn each_option_takes_what_it_documents() {
+    for (key, text) in cases().flat_map(|case| case.1.iter().map(|text| (case.0, *text))) {
+        assert_ne!(given(key, text), Spec::default(), "{key}={text} changed nothing");
+    }
+}
+
+#[test]
+fn choices_take_each_of_their_words() {
+    for option in OPTIONS.iter().filter(|option| option.value.contains('|')) {
+        let words = option.value.split('|').filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+        for word in words {
+            given(option.name, word);
+        }
+        let first = option.default.split([' ', ':', ',']).next().unwrap_or_default();
+        if option.value.split('|').any(|word| word == first) {
+            given(option.name, first);
+        }
+    }
+}
+
+#[test]
+fn each_option_refuses_the_rest_in_one_line() {
+    for (key, _, refused) in cases() {
+        for text in *refused {
+            let message = refusal(key, text);
+            assert!(message.contains(" is not ") && message.contains(": use "), "{key}: {message}");
+            assert!(!message.contains('\n') && message.len() < 300, "{key}: {message}");
+        }
+    }
+}
+
+#[test]
+fn switches_are_on_or_off() {
+    for option in OPTIONS.iter().filter(|option| option.is_switch()) {
+        assert_ne!(given(option.name, "true"), Spec::default(), "{}", option.name);
+        given(option.name, "false");
+        for text in ["", "1", "on", "TRUE"] {
+            let message = refusal(option.name, text);
+            let name = option.name;
+            assert_eq!(message, format!("\"{text}\" is not a value of {name}: use one of true, false"));
+        }
+    }
+}
+
+#[test]
+fn a_job_file_has_the_same_keys() {
+    for option in OPTIONS {
+        let key = option.name.replace('-', "_");
+        assert_eq!(find(&key).map(|found| found.name), Some(option.name));
+        assert_eq!(find(option.name).map(|found| found.name), Some(option.name));
+        let text = cases().find(|case| case.0 == option.name).map_or("true", |case| case.1[0]);
+        let specs = job::parse(&format!("{key} = '{text}'\n")).expect("a job");
+        assert_eq!(specs, [given(option.name, text)], "{key}");
+    }
+    let specs = job::parse(
+        "depth = 8\ndirect = true\ncores = [0, 2]\nrate = 2.5\n[[phase]]\nop = ['read', 'write']\n",
+    );
+    let specs = specs.expect("a job");
+    let spec = &specs[0];
+    assert_eq!((spec.depth, spec.direct, spec.cores.as_deref()), (Some(8), Some(true), Some(&[0, 2][..])));
+    assert_eq!(spec.rate, Rate::new(2.5).ok());
+    assert_eq!(spec.operations, [Operation::Read, Operation::Write]);
+}
+
+#[test]
+fn well_known_slips_are_answered() {
+    assert_eq!(
+        refusal("size", "1zz"),
+        "\"1zz\" is not a size: use a number with k, m, g, t (powers of 2), kB, MB (powers of 10), such as 4k, 1.5g, \
+         4KB, 1MiB"
+    );
+    assert_eq!(refusal("depth", "0"), "\"0\" is not a valid depth: use a whole number from 1 to 65536");
+    assert_eq!(refusal("threads", "-1"), "\"-1\" is not a valid threads: use a whole number from 1 to 4096");
+    assert_eq!(refusal("time", "0"), "\"0\" is not time: use a duration above 0, such as 30s");
+    assert!(
+        refusal("mix", "150").starts_with("\"150\" is not a mix: use a percentage of reads from 0 to 100")
+    );
+    assert!(refusal("op", "fetch").ends_with(
+        "use one of read, write, randread, randwrite, readwrite, rw, randrw, discard, trim, randdiscard, randtrim, nop"
+    ));
+    assert_eq!(refusal("name\n", "x"), "\"name\\n\" is not an option: use name (the nearest there is)");
+    assert_eq!(
+        refusal("blocksize", "4k"),
+        "\"blocksize\" is not an option: use block-size (the nearest there is)"
+    );
+    assert_eq!(
+        refusal("ioengine_of_choice", "x"),
+        "\"ioengine_of_choice\" is not an option: use an option of `strata media --help`"
+    );
+}
+
+#[test]
+fn values_arrive_in_their_fields() {
+    let size = |bytes| Some(ByteSize(bytes));
+    assert_eq!(given("size", "1.5g").size, size(3 << 29));
+    assert_eq!((given("offset", "4KB").offset, given("align", "4k").align), (size(4000), size(4096)));
+    assert_eq!(given("block-size", "4k:70,64k:30").block_size.as_deref(), Some("4k:70,64k:30"));
+    assert_eq!(
+        (given("time", "500ms").time, given("time", "2").time),
+        (Some(Span(500_000_000)), Some(Span(2_000_000_000)))
+    );
+    assert_eq!(given("warmup", "2s").warmup, Some(Warmup::Fixed(2_000_000_000)));
+    assert_eq!(
+        (given("warmup", "auto").warmup, given("warmup", "none").warmup),
+        (Some(Warmup::Auto), Some(Warmup::None))
+    );
+    assert_eq!(given("rate", "300k").rate, Rate::new(300_000.0).ok());
+    assert_eq!(given("arrivals", "poisson").arrivals, Some(ArrivalKind::Poisson));
+    assert_eq!(given("op", "trim, randrw").operations, [Operation::Discard, Operation::RandRw]);
+    let ladder = |dimension, values: &[u64]| Some(Ladder { dimension, values: values.to_vec() });
+    assert_eq!(given("ladder", "depth=1,2,4").ladder, ladder(LadderDimension::Depth, &[1, 2, 4]));
+    assert_eq!(given("ladder", "threads=3").ladder, ladder(LadderDimension::Threads, &[3]));
+    assert_eq!(
+        given("ladder", "block-size=4k,1m").ladder,
+        ladder(LadderDimension::BlockSize, &[4096, 1 << 20])
+    );
+    assert_eq!(given("ladder", "rate=1k,2.5k").ladder, ladder(LadderDimension::Rate, &[1000, 2500]));
+    assert_eq!(
+        (given("share", "whole").share, given("cache", "warm").cache),
+        (Some(Share::Whole), Some(CachePolicy::Warm))
+    );
+    assert_eq!(
+        (given("sync", "sync").sync, given("refill", "once").refill),
+        (Some(SyncMode::Sync), Some(RefillPolicy::Once))
+    );
+    assert_eq!(given("memory-operation", "fill").memory_operation, Some(MemoryOperation::Fill));
+    assert_eq!((given("compress", "50%").compress, given("dedupe", "30").dedupe), (Some(50), Some(30)));
+    assert_eq!(given("cores", "0,2,4-7").cores.as_deref(), Some(&[0, 2, 4, 5, 6, 7][..]));
+    assert_eq!(
+        (given("interval", "1ms").interval, given("on-error", "continue").on_error),
+        (Some(Span(1_000_000)), Some(OnError::Continue))
+    );
+    assert_eq!((given("fsync", "8").fsync, given("end-fsync", "true").end_fsync), (Some(8), Some(true)));
+    assert_eq!((given("seed", "42").seed, given("count", "9").count), (Some(42), Some(9)));
+}
+
+#[test]
+fn engine_options_are_remembered_for_engines_without_them() {
+    let named = |key: &str, text: &str| given(key, text).engine_options_given;
+    for key in ["sqpoll", "iopoll", "hipri", "nowait", "rwf-dsync", "dontcache", "map-sync"] {
+        assert_eq!((named(key, "true"), named(key, "false")), (vec![key], vec![]));
+    }
+    for key in ["register-files", "register-buffers", "defer-taskrun"] {
+        assert_eq!(named(key, "off"), [key]);
+    }
+    assert_eq!(
+        (named("sqpoll-core", "3"), named("memory-operation", "copy")),
+        (vec!["sqpoll-core"], vec!["memory-operation"])
+    );
+    assert!(named("direct", "true").is_empty() && named("depth", "4").is_empty());
+    let mut spec = given("register-files", "on");
+    apply(&mut spec, "register_files", "off").expect("a value");
+    assert_eq!((spec.register_files, spec.engine_options_given.len()), (Some(Feature::Off), 1));
+}
