@@ -1,0 +1,90 @@
+# strata. `make help` lists what can be made.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+STRATA := $(TARGET_DIR)/release/strata
+PREFIX ?= /usr/local
+DESTDIR ?=
+ARGS ?=
+FUZZ_SECONDS ?= 60
+
+BIN_DIR = $(DESTDIR)$(PREFIX)/bin
+SHARE_DIR = $(DESTDIR)$(PREFIX)/share
+
+.NOTPARALLEL:
+.PHONY: help build run test setup-tests fmt-check clippy unit-tests deny docs-check bench fuzz install uninstall clean
+
+help: ## List what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+	@echo
+	@echo '  PREFIX=$(PREFIX)  DESTDIR=$(DESTDIR)  CARGO_TARGET_DIR=$(TARGET_DIR)  ARGS="$(ARGS)"'
+
+build: ## Build the release binary
+	$(CARGO) build --release --locked
+
+run: build ## Build strata and measure this machine (ARGS="--quick" for the 10 s version)
+	$(STRATA) stack $(ARGS)
+
+test: setup-tests fmt-check clippy unit-tests docs-check deny ## Everything that must be green before a commit
+	@echo 'make test: all green'
+
+setup-tests:
+	scripts/setup-tests.sh
+
+fmt-check:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+unit-tests:
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	    set -ex; \
+	    $(CARGO) nextest run --workspace --locked --no-fail-fast; \
+	    $(CARGO) test --workspace --locked --doc; \
+	else \
+	    set -ex; \
+	    $(CARGO) test --workspace --locked --no-fail-fast; \
+	fi
+
+docs-check:
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+
+# The advisory database is fetched over the network: where that fails, only the advisories are skipped.
+deny:
+	@if ! $(CARGO) deny --version >/dev/null 2>&1; then \
+	    echo 'cargo-deny: skipped, it is not installed (cargo install cargo-deny --locked)'; \
+	else \
+	    set -ex; \
+	    $(CARGO) deny check --hide-inclusion-graph bans licenses sources; \
+	    if $(CARGO) deny fetch db; then \
+	        $(CARGO) deny check advisories; \
+	    else \
+	        echo 'cargo-deny advisories: skipped, the database cannot be fetched'; \
+	    fi; \
+	fi
+
+bench: build ## Micro-benchmarks, then the comparison with fio (ARGS="--case null")
+	$(CARGO) bench --workspace --locked
+	bench/compare.py --strata $(STRATA) $(ARGS)
+
+fuzz: ## Every fuzz target for FUZZ_SECONDS (60)
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+install: build ## Install binary, man page and completions below PREFIX
+	install -D -m 755 $(STRATA) $(BIN_DIR)/strata
+	install -d $(SHARE_DIR)/man/man1 $(SHARE_DIR)/bash-completion/completions \
+	    $(SHARE_DIR)/zsh/site-functions $(SHARE_DIR)/fish/vendor_completions.d
+	$(STRATA) man >$(SHARE_DIR)/man/man1/strata.1
+	$(STRATA) completions bash >$(SHARE_DIR)/bash-completion/completions/strata
+	$(STRATA) completions zsh >$(SHARE_DIR)/zsh/site-functions/_strata
+	$(STRATA) completions fish >$(SHARE_DIR)/fish/vendor_completions.d/strata.fish
+
+uninstall: ## Remove what install put there
+	rm -f $(BIN_DIR)/strata $(SHARE_DIR)/man/man1/strata.1 $(SHARE_DIR)/bash-completion/completions/strata \
+	    $(SHARE_DIR)/zsh/site-functions/_strata $(SHARE_DIR)/fish/vendor_completions.d/strata.fish
+
+clean: ## Remove what was built
+	$(CARGO) clean
+	rm -rf fuzz/target

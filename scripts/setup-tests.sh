@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Installs the Debian packages and Rust components that tests and benchmarks use, and only those that are missing.
+set -euo pipefail
+
+# command:package
+NEEDED=(
+    cc:gcc
+    git:git
+    fio:fio
+    losetup:mount
+    mkfs.ext4:e2fsprogs
+    sfdisk:fdisk
+    blkid:util-linux
+    script:bsdutils
+    tmux:tmux
+    strace:strace
+    python3:python3
+    column:bsdextrautils
+)
+
+# Tools of the administrator are not in everybody's path.
+PATH=$PATH:/usr/sbin:/sbin
+
+missing=()
+for entry in "${NEEDED[@]}"; do
+    command -v "${entry%%:*}" >/dev/null || missing+=("${entry##*:}")
+done
+
+for component in rustfmt clippy; do
+    tool=cargo-${component/rustfmt/fmt}
+    if ! command -v "$tool" >/dev/null; then
+        echo "setup-tests: adding the Rust component $component"
+        rustup component add "$component" ||
+            { echo "setup-tests: $tool is missing and rustup could not add it" >&2; exit 1; }
+    fi
+done
+
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if sudo -n true 2>/dev/null; then
+        as_root=(sudo -n)
+    else
+        echo "setup-tests: not installed: ${missing[*]}. This needs root: apt-get install ${missing[*]}" >&2
+        echo "setup-tests: going on; tests that need them say so by name" >&2
+        exit 0
+    fi
+fi
+if ! command -v apt-get >/dev/null; then
+    echo "setup-tests: not installed: ${missing[*]} (Debian's names). There is no apt-get here: install them yourself" >&2
+    echo "setup-tests: going on; tests that need them say so by name" >&2
+    exit 0
+fi
+
+echo "setup-tests: installing ${missing[*]}"
+install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}")
+"${install[@]}" >/dev/null || { "${as_root[@]}" apt-get update >/dev/null && "${install[@]}" >/dev/null; } || {
+    echo "setup-tests: apt-get could not install: ${missing[*]}; tests that need them say so by name" >&2
+}
