@@ -76,7 +76,10 @@ mod tests {
     #[test]
     fn reads_the_third_and_seventh_field() {
         let text = "    2530      941   199362      716     4201     3333   305224     5243        0     2484     5960\n";
-        assert_eq!(parse_stat(text), Some(Traffic { read_bytes: 199_362 * 512, written_bytes: 305_224 * 512 }));
+        assert_eq!(
+            parse_stat(text),
+            Some(Traffic { read_bytes: 199_362 * 512, written_bytes: 305_224 * 512 })
+        );
         assert_eq!(parse_stat("1 2 3"), None);
         assert_eq!(parse_stat(""), None);
     }

@@ -18,7 +18,9 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub fn prepare(targets: &[TargetPlan], policy: CachePolicy) -> Result<(), Error> {
     let cached = |target: &&TargetPlan| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice);
     for target in targets.iter().filter(cached) {
-        let failed = |error: std::io::Error| Error::system("cache", "cannot prepare the page cache", error).with("path", &target.path);
+        let failed = |error: std::io::Error| {
+            Error::system("cache", "cannot prepare the page cache", error).with("path", &target.path)
+        };
         match policy {
             CachePolicy::Keep => {}
             CachePolicy::Drop => drop_cache(target).map_err(failed)?,

@@ -51,6 +51,12 @@ impl Operation for MediaOperation {
         u64::from(self.length)
     }
 
+    /// A limit counts what the user asked for; syncs come on top.
+    #[inline]
+    fn is_limited(&self) -> bool {
+        self.class != MediaClass::Sync
+    }
+
     #[inline]
     fn is_whole(&self, result: i64) -> bool {
         match self.class {

@@ -175,9 +175,7 @@ impl Source<MediaOperation> for MediaSource {
         if let Some(target) = self.sync_due.take() {
             return Some(Self::sync(target, slot));
         }
-        let Some((target, offset, length, place)) = self.advance_past_busy() else {
-            return self.final_syncs.pop().map(|target| Self::sync(target, slot));
-        };
+        let (target, offset, length, place) = self.advance_past_busy()?;
         let class = self.classes[self.mix.next()];
         let mut operation = MediaOperation { offset, length, slot, target, class };
         match class {
@@ -195,6 +193,10 @@ impl Source<MediaOperation> for MediaSource {
             verifier.begin(slot, place);
         }
         Some(operation)
+    }
+
+    fn finish(&mut self, slot: u32) -> Option<MediaOperation> {
+        self.final_syncs.pop().map(|target| Self::sync(target, slot))
     }
 
     #[inline]

@@ -1,10 +1,11 @@
 //! Verification of the blocks of one worker: what was written last where, and whether it is there.
 
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::{Error, Fault};
-use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault};
+use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch};
 use workload::plan::PhasePlan;
 
 use crate::{MediaClass, MediaOperation};
@@ -59,6 +60,7 @@ pub struct Verifier {
     checkers: Vec<BlockChecker>,
     in_flight: Vec<u64>,
     accepts_foreign: bool,
+    paths: Vec<String>,
 }
 
 impl Verifier {
@@ -80,6 +82,7 @@ impl Verifier {
             checkers: checkers.collect::<Result<_, _>>().map_err(usage)?,
             in_flight: vec![IDLE; plan.load.depth as usize],
             accepts_foreign,
+            paths: plan.targets.iter().map(|target| target.path.clone()).collect(),
             ledger,
         })
     }
@@ -124,9 +127,24 @@ impl Verifier {
         };
         let checked =
             self.checkers[usize::from(operation.target)].check_block(buffer, operation.offset, expected);
-        checked
-            .map(|_| ())
-            .map_err(|mismatch| Fault { cause: cause(&mismatch.fault), detail: mismatch.to_string() })
+        checked.map(|_| ()).map_err(|mismatch| Fault {
+            cause: cause(&mismatch.fault),
+            detail: self.describe(usize::from(operation.target), &mismatch),
+        })
+    }
+
+    /// The finding in one line, with paths for the numbers of targets.
+    fn describe(&self, target: usize, mismatch: &Mismatch) -> String {
+        let path = &self.paths[target];
+        let other = match mismatch.fault {
+            BlockFault::Swapped { found_target } => {
+                self.paths.iter().find(|path| target_id(path) == found_target)
+            }
+            _ => None,
+        };
+        let other = other.map_or_else(String::new, |path| format!(", {path}"));
+        let Mismatch { offset, at_byte, fault, .. } = mismatch;
+        format!("{path}, block at offset {offset}, from its byte {at_byte} on: {fault}{other}")
     }
 }
 
@@ -147,7 +165,9 @@ fn cause(fault: &BlockFault) -> &'static str {
 
 /// The number that blocks carry for their target: from its path, so that a later run finds its blocks again (FNV-1a, 64 bits).
 pub(crate) fn target_id(path: &str) -> u64 {
-    path.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+    // However the path was typed: `file`, `./file` and `/data/file` in /data are one target.
+    let place = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    place.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }

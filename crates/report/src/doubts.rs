@@ -346,7 +346,7 @@ fn highest_share(samples: &PhaseSamples, time_ns: fn(&WorkerSamples) -> u64) -> 
 
 fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
     let cores = evidence.logical_cores()?;
-    let busy = evidence.observations.machine_cpus_busy;
+    let busy = evidence.observations.machine_cpus_busy?;
     // Memory and the tool itself are measured by keeping processors busy.
     let meant = evidence
         .plan
@@ -361,7 +361,7 @@ fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
 fn other_load(evidence: &Evidence<'_>) -> Option<String> {
     let limit =
         evidence.logical_cores().map_or(0.0, |cores| cores * OTHER_CPUS_SHARE_MAX).max(OTHER_CPUS_MAX);
-    let others = evidence.observations.other_cpus_busy;
+    let others = evidence.observations.other_cpus_busy?;
     (others > limit).then(|| format!("others kept {} of this machine busy", processors(others)))
 }
 

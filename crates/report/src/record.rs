@@ -50,10 +50,11 @@ pub struct ToolCost {
 /// Seen around a phase, from outside the measured loop; doubts are made from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observations {
-    /// Processors of the whole machine that were busy during the phase (user, system, interrupts).
-    pub machine_cpus_busy: f64,
-    /// Processors that others than this process kept busy.
-    pub other_cpus_busy: f64,
+    /// Processors of the whole machine that were busy during the phase (user, system, interrupts); none when it was too short for
+    /// the kernel's accounting to tell.
+    pub machine_cpus_busy: Option<f64>,
+    /// Processors that others than this process kept busy; none when it was too short to tell.
+    pub other_cpus_busy: Option<f64>,
     /// Share of the range in the page cache before the phase, 0 to 1, where it could be told.
     pub cached_before_fraction: Option<f64>,
     /// Share of the range that was never written (holes and unwritten extents) before the phase, 0 to 1.

@@ -214,8 +214,8 @@ pub(crate) fn phase(shape: &Shape) -> PhaseRecord {
         summary,
         arrivals: None,
         observations: Observations {
-            machine_cpus_busy: 1.1,
-            other_cpus_busy: 0.05,
+            machine_cpus_busy: Some(1.1),
+            other_cpus_busy: Some(0.05),
             unwritten_fraction: Some(0.0),
             cached_before_fraction: Some(0.0),
             ..Observations::default()

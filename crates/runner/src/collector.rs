@@ -29,6 +29,7 @@ pub(crate) struct Collector {
     latest: Vec<ClassPoint>,
     latest_since_ns: u64,
     latest_usage: Usage,
+    usage_at_open: Usage,
     name: String,
     time_ns: Option<u64>,
     operations: Option<u64>,
@@ -52,6 +53,7 @@ impl Collector {
             latest: vec![ClassPoint::default(); count],
             latest_since_ns: 0,
             latest_usage: Usage::of_process(),
+            usage_at_open: Usage::of_process(),
             name: job.name.clone(),
             time_ns: job.load.limit.time_ns,
             operations: job.load.limit.operations.or(job.expected_operations),
@@ -95,6 +97,16 @@ impl Collector {
             self.series.add(interval.start_ns, class, &point);
             self.latest[class].merge(&point);
         }
+    }
+
+    /// The measured window opens: what the process used before is not part of it.
+    pub(crate) fn open_window(&mut self) {
+        self.usage_at_open = Usage::of_process();
+    }
+
+    /// What the process used since the window opened.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage::of_process().since(&self.usage_at_open)
     }
 
     pub(crate) fn ended(&mut self, worker: usize) {

@@ -108,11 +108,11 @@ where
     }
     drop(sender);
     let notes = await_ready(&floor, &receiver)?;
-    let usage = Usage::of_process();
+    collector.open_window();
     let open_ns = floor.clock.now_ns() + ramp_ns(&floor.job.load);
     floor.gate.open(Some(open_ns));
     let ends = watch(&floor, &receiver, &mut collector, open_ns, observe);
-    let usage = Usage::of_process().since(&usage);
+    let usage = collector.usage();
     Ok(conclude(&floor, collector, ends, &places, notes, usage, open_ns))
 }
 
@@ -185,10 +185,8 @@ fn work<Op, S, C>(
             &exchanges[number as usize],
             buffer,
         );
-        let before = Usage::of_thread();
         let result = run(&mut worker, &job.load, number, open_ns);
-        let usage = Usage::of_thread().since(&before);
-        let end = worker.into_end(result, usage);
+        let end = worker.into_end(result);
         if end.failure.is_some() {
             shared.stop.store(true, Ordering::Relaxed);
         }
@@ -256,6 +254,7 @@ fn watch<Op: Operation, S, C: Clock>(
     let mut ends: Vec<Option<Result<Box<WorkerEnd>, String>>> = (0..threads).map(|_| None).collect();
     let mut next_snapshot_ns = open_ns + SNAPSHOT_NS;
     let mut over_since = close_ns;
+    let mut is_warming_up = ramp_ns(&floor.job.load) > 0;
     while ends.iter().any(Option::is_none) {
         match receiver.recv_timeout(TICK) {
             Ok(Message::Ended(worker, end)) => {
@@ -271,6 +270,10 @@ fn watch<Op: Operation, S, C: Clock>(
         }
         collector.poll(&floor.exchanges, &floor.shared);
         let now = floor.clock.now_ns();
+        if is_warming_up && now >= open_ns {
+            is_warming_up = false;
+            collector.open_window();
+        }
         if now >= next_snapshot_ns {
             next_snapshot_ns = now + SNAPSHOT_NS;
             observe(&collector.snapshot(now.saturating_sub(open_ns)));

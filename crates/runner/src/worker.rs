@@ -106,6 +106,7 @@ pub(crate) struct Worker<'a, Op, S, C> {
     pub(crate) tool_ns: u64,
     fill_ns: u64,
     verify_ns: u64,
+    usage_before: Usage,
     pub(crate) arrivals: ArrivalTally,
 }
 
@@ -160,6 +161,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             tool_ns: 0,
             fill_ns: 0,
             verify_ns: 0,
+            usage_before: Usage::of_thread(),
             arrivals: ArrivalTally::default(),
         }
     }
@@ -205,6 +207,8 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     #[cold]
     fn impose_withheld_limits(&mut self) {
         let Some((operations, bytes)) = self.withheld.take() else { return };
+        self.usage_before = Usage::of_thread();
+        (self.tool_ns, self.fill_ns, self.verify_ns) = (0, 0, 0);
         for slot in &self.free {
             self.slots[*slot as usize].operation = None;
         }
@@ -421,7 +425,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     }
 
     /// The worker's account. A driver that failed is in `result`.
-    pub(crate) fn into_end(self, result: Result<(), Error>, usage: Usage) -> WorkerEnd {
+    pub(crate) fn into_end(self, result: Result<(), Error>) -> WorkerEnd {
         let since_open = |ns: u64| ns.saturating_sub(self.window.open_ns);
         let failure = result.err().map(|error| error.to_string());
         let failure = failure.or_else(|| if self.stops_on_error { self.errors.first() } else { None });
@@ -433,7 +437,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             reached_close: self.clock.now_ns() >= self.window.close_ns,
             errors: self.errors.into_counts(),
             drained_operations: self.drained,
-            usage,
+            usage: Usage::of_thread().since(&self.usage_before),
             tool_ns: self.tool_ns,
             fill_ns: self.fill_ns,
             verify_ns: self.verify_ns,

@@ -229,7 +229,7 @@ fn client_saturated() {
 
 #[test]
 fn all_processors_busy() {
-    let busy = |cpus| move |record: &mut Record| phase(record).observations.machine_cpus_busy = cpus;
+    let busy = |cpus| move |record: &mut Record| phase(record).observations.machine_cpus_busy = Some(cpus);
     assert!(detail("all_processors_busy", &DRIVE, busy(7.9)).unwrap().starts_with("7.90 of 8 processors"));
     assert_eq!(detail("all_processors_busy", &DRIVE, busy(7.5)), None);
     let memory = Shape { kind: TargetKind::Memory, threads: 8, ..DRIVE };
@@ -245,12 +245,14 @@ fn all_processors_busy() {
 
 #[test]
 fn other_load() {
-    let others = |cpus| move |record: &mut Record| phase(record).observations.other_cpus_busy = cpus;
+    let others = |cpus| move |record: &mut Record| phase(record).observations.other_cpus_busy = Some(cpus);
     assert_eq!(
         detail("other_load", &DRIVE, others(0.5)).unwrap(),
         "others kept 0.50 processors of this machine busy"
     );
     assert_eq!(detail("other_load", &DRIVE, others(0.2)), None);
+    let too_short = |record: &mut Record| phase(record).observations.other_cpus_busy = None;
+    assert_eq!(detail("other_load", &DRIVE, too_short), None);
     let large = |record: &mut Record| {
         others(0.5)(record);
         record.environment.processor.logical_cores = Some(64);
