@@ -367,7 +367,9 @@ fn other_load(evidence: &Evidence<'_>) -> Option<String> {
 
 fn arrivals_unserved(evidence: &Evidence<'_>) -> Option<String> {
     let arrivals = evidence.arrivals?;
-    let missing = 1.0 - arrivals.started_per_second / arrivals.asked_per_second;
+    // Against what was due, not against the rate asked for: the number of Poisson arrivals varies by its square root.
+    let due = arrivals.started_operations + arrivals.unserved_operations;
+    let missing = arrivals.unserved_operations as f64 / due.max(1) as f64;
     (missing > UNSERVED_SHARE_MAX).then(|| {
         format!(
             "{} were asked for and {} started: {} operations never were",

@@ -74,6 +74,8 @@ pub struct ArrivalOutcome {
     pub asked_per_second: f64,
     /// Operations a second that were started.
     pub started_per_second: f64,
+    /// Operations that were started within the window.
+    pub started_operations: u64,
     /// Operations that were due within the window but never started, because all slots were taken.
     pub unserved_operations: u64,
 }

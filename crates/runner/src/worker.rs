@@ -178,11 +178,11 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
                 return Ok(());
             }
             self.prepare_and_submit(mark)?;
-            // A batch smaller than the depth is followed by the next one until all slots are in use.
-            let is_full = self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
-            if self.done.is_empty() && is_full {
+            if self.done.is_empty() {
+                // A batch smaller than the depth goes to the target at once, and the next one follows.
+                let is_full = self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
                 let count = self.batch_min.min(self.in_flight);
-                self.driver.reap(Wait::AtLeast(count), &mut self.done)?;
+                self.driver.reap(if is_full { Wait::AtLeast(count) } else { Wait::None }, &mut self.done)?;
             }
             mark = self.clock.now_ns();
             self.collect(mark);

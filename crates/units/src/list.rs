@@ -10,7 +10,7 @@ pub fn parse_u64_in(name: &str, text: &str, range: RangeInclusive<u64>) -> Resul
     let number = digits(text).filter(|number| range.contains(number));
     number.ok_or_else(|| {
         let accepted = format!("a whole number from {} to {}", range.start(), range.end());
-        ParseError::new(format!("a valid {name}"), text, accepted)
+        ParseError::new(format!("a value of {name}"), text, accepted)
     })
 }
 

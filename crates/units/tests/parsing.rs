@@ -103,7 +103,7 @@ fn errors_are_one_line_that_says_what_is_accepted() {
     assert!(!long.contains('\n') && long.len() < 300, "{long}");
     assert_eq!(
         parse_u64_in("depth", "0", 1..=4096).unwrap_err().to_string(),
-        "\"0\" is not a valid depth: use a whole number from 1 to 4096"
+        "\"0\" is not a value of depth: use a whole number from 1 to 4096"
     );
 }
 

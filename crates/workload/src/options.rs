@@ -88,8 +88,8 @@ fn nearest(key: &str) -> String {
     let flag = key.replace('_', "-");
     let close = OPTIONS.iter().map(|option| (edit_distance(option.name, &flag), option.name)).min();
     match close {
-        Some((distance, name)) if distance <= 3 => format!("{name} (the nearest there is)"),
-        _ => "an option of `strata media --help`".to_owned(),
+        Some((distance, name)) if distance <= (flag.len() / 2).min(3) => format!("{name} (the nearest there is)"),
+        _ => "an option of a load (see `strata media --help`; what comes out of a run is said on the command line)".to_owned(),
     }
 }
 
@@ -471,7 +471,7 @@ pub static OPTIONS: &[OptionDef] = &[
         "batch",
         None,
         "N",
-        "all free slots",
+        "all free slots; an eighth of the depth for direct I/O on files and block devices",
         Load,
         "Most operations handed to the driver at once",
         |spec, text| {
@@ -507,6 +507,7 @@ pub static OPTIONS: &[OptionDef] = &[
         Engine,
         "Open with O_DSYNC or O_SYNC: a write returns when it is durable",
         |spec, text| {
+            given(spec, "sync");
             spec.sync = Some(choice(
                 "sync",
                 text,

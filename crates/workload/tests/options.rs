@@ -254,8 +254,11 @@ fn well_known_slips_are_answered() {
         "\"1zz\" is not a size: use a number with k, m, g, t (powers of 2), kB, MB (powers of 10), such as 4k, 1.5g, \
          4KB, 1MiB"
     );
-    assert_eq!(refusal("depth", "0"), "\"0\" is not a valid depth: use a whole number from 1 to 65536");
-    assert_eq!(refusal("threads", "-1"), "\"-1\" is not a valid threads: use a whole number from 1 to 4096");
+    assert_eq!(refusal("depth", "0"), "\"0\" is not a value of depth: use a whole number from 1 to 65536");
+    assert_eq!(
+        refusal("threads", "-1"),
+        "\"-1\" is not a value of threads: use a whole number from 1 to 4096"
+    );
     assert_eq!(refusal("time", "0"), "\"0\" is not time: use a duration above 0, such as 30s");
     assert!(
         refusal("mix", "150").starts_with("\"150\" is not a mix: use a percentage of reads from 0 to 100")

@@ -35,8 +35,12 @@ fn the_header_is_stable() {
 #[test]
 fn one_row_a_class_and_one_for_all() {
     let mut phase = sample::phase(&Shape { operation: Operation::RandRw, ..DRIVE });
-    phase.arrivals =
-        Some(ArrivalOutcome { asked_per_second: 4e5, started_per_second: 4e5, unserved_operations: 0 });
+    phase.arrivals = Some(ArrivalOutcome {
+        asked_per_second: 4e5,
+        started_per_second: 4e5,
+        started_operations: 4_000_000,
+        unserved_operations: 0,
+    });
     for kind in ["page_cache", "clock"] {
         phase.doubts.push(Doubt { kind: kind.to_owned(), detail: String::new(), remedy: String::new() });
     }

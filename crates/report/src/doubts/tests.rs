@@ -262,17 +262,22 @@ fn other_load() {
 
 #[test]
 fn arrivals_unserved() {
-    let served = |started_per_second| {
+    let served = |started_operations, unserved_operations| {
         move |record: &mut Record| {
-            phase(record).arrivals =
-                Some(ArrivalOutcome { asked_per_second: 1e5, started_per_second, unserved_operations: 4000 });
+            phase(record).arrivals = Some(ArrivalOutcome {
+                asked_per_second: 1e5,
+                started_per_second: started_operations as f64 / 10.0,
+                started_operations,
+                unserved_operations,
+            });
         }
     };
     assert_eq!(
-        detail("arrivals_unserved", &DRIVE, served(9.9e4)).unwrap(),
-        "100k/s were asked for and 99.0k/s started: 4000 operations never were"
+        detail("arrivals_unserved", &DRIVE, served(990_000, 10_000)).unwrap(),
+        "100k/s were asked for and 99.0k/s started: 10000 operations never were"
     );
-    assert_eq!(detail("arrivals_unserved", &DRIVE, served(9.96e4)), None);
+    assert_eq!(detail("arrivals_unserved", &DRIVE, served(996_000, 4_000)), None);
+    assert_eq!(detail("arrivals_unserved", &DRIVE, served(980_000, 0)), None, "fewer arrivals by chance");
 }
 
 #[test]

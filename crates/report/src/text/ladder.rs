@@ -8,7 +8,7 @@ use workload::spec::LadderDimension;
 
 use super::{doubts_of, notes_of};
 use crate::page::{Cell, Page, Style, Table};
-use crate::record::{LadderRecord, PhaseRecord, Record};
+use crate::record::{ArrivalOutcome, LadderRecord, PhaseRecord, Record};
 use crate::words::{clean, counted, cpu, manner, operations, rate, spread};
 
 /// Deviation from Little's law that is worth a sentence.
@@ -238,14 +238,17 @@ fn served_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
         .iter()
         .filter_map(|rung| Some((rung.arrivals?, rung.summary.total.latency.as_ref()?.p99_ns)))
         .collect();
-    let is_served = |asked: f64, started: f64| started >= SERVED_SHARE_MIN * asked;
+    let is_served = |arrivals: &ArrivalOutcome| {
+        let due = arrivals.started_operations + arrivals.unserved_operations;
+        arrivals.started_operations as f64 >= SERVED_SHARE_MIN * due as f64
+    };
     let served = outcomes
         .iter()
-        .filter(|(arrivals, _)| is_served(arrivals.asked_per_second, arrivals.started_per_second))
+        .filter(|(arrivals, _)| is_served(arrivals))
         .max_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
     let missed = outcomes
         .iter()
-        .filter(|(arrivals, _)| !is_served(arrivals.asked_per_second, arrivals.started_per_second))
+        .filter(|(arrivals, _)| !is_served(arrivals))
         .min_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
     let full = served.map(|(arrivals, p99_ns)| {
         format!("in full up to {} (p99 {})", rate(arrivals.asked_per_second), human_ns(*p99_ns as f64))

@@ -160,7 +160,8 @@ fn ladders_of_sizes_and_rates_have_outcomes_of_their_own() {
         phase.arrivals = Some(ArrivalOutcome {
             asked_per_second: asked,
             started_per_second: asked.min(1e5),
-            unserved_operations: 0,
+            started_operations: asked.min(1e5) as u64,
+            unserved_operations: (asked - asked.min(1e5)) as u64,
         });
     }
     record.ladder = Some(ladder(Some(LadderDimension::Rate)));
@@ -209,8 +210,12 @@ fn errors_failures_and_arrivals_are_told() {
         "64.0 on average of 128 asked for (Little's law: rate x mean latency)"
     );
     phase.plan.load.arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: ArrivalKind::Poisson });
-    phase.arrivals =
-        Some(ArrivalOutcome { asked_per_second: 1e5, started_per_second: 9.8e4, unserved_operations: 12 });
+    phase.arrivals = Some(ArrivalOutcome {
+        asked_per_second: 1e5,
+        started_per_second: 9.8e4,
+        started_operations: 980_000,
+        unserved_operations: 12,
+    });
     let text = render(&sample::record(vec![phase]), 200, false);
     assert_eq!(
         field(&text, "arrivals"),

@@ -1,5 +1,6 @@
 //! The plan: every default resolved, nothing left to decide.
 
+mod error;
 mod parse;
 mod resolve;
 #[cfg(test)]
@@ -9,8 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::access::Pattern;
+pub use error::PlanError;
 pub use parse::{ContentChoice, parse_content, parse_mix};
-pub use resolve::{EngineFacts, PlanError, default_engine, expand_ladder, resolve};
+pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
 use crate::engine::EngineOptions;
 use crate::spec::{ArrivalKind, CachePolicy, OnError, Operation, RefillPolicy, Share, Warmup};

@@ -1,9 +1,8 @@
 //! From what was typed to what will be done.
 
-use std::fmt;
+use units::ByteSize;
 
-use units::{ByteSize, ParseError};
-
+use super::error::{Amount, PlanError};
 use super::{
     ArrivalPlan, ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan, parse_content,
     parse_mix,
@@ -23,24 +22,6 @@ const MEMORY_RANGE_BYTES: u64 = 256 << 20;
 const SIZELESS_TIME_NS: u64 = 5_000_000_000;
 /// Largest block: the kernel moves at most 2 GiB less a page a call.
 const BLOCK_SIZE_BYTES_MAX: u64 = 1 << 30;
-
-/// A request that cannot be: one line that says what was wrong and what would be accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanError(pub String);
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PlanError {}
-
-impl From<ParseError> for PlanError {
-    fn from(error: ParseError) -> Self {
-        Self(error.to_string())
-    }
-}
 
 fn refuse<T>(message: String) -> Result<T, PlanError> {
     Err(PlanError(message))
@@ -128,7 +109,9 @@ pub fn resolve(
     let verify_interval_bytes = verify_interval(spec, &sizes, align_bytes, &content, mix, &load)?;
     let share = spec.share.unwrap_or(Share::Partition);
     check_share(&targets, &sizes, share, load.threads)?;
-    load.batch = load.batch.min(load.depth);
+    if spec.batch.is_none() {
+        load.batch = default_batch(load.depth, options.direct, &targets);
+    }
     Ok(PhasePlan {
         name: spec.name.clone().unwrap_or_else(|| operation.name().to_owned()),
         layer: "media".to_owned(),
@@ -247,8 +230,9 @@ fn check_engine(
     let depth = spec.depth.unwrap_or(1);
     if depth > 1 && !engine.asynchronous {
         return refuse(format!(
-            "engine {} runs one operation at a time, so --depth {depth} cannot be: use --threads {depth}, or --engine io_uring or libaio",
-            engine.name
+            "engine {} runs one operation at a time, so --depth {depth} cannot be: use --threads {depth}{}",
+            engine.name,
+            if engine.targetless { "" } else { ", or --engine io_uring or libaio" }
         ));
     }
     if depth > engine.depth_max {
@@ -287,17 +271,17 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result
             if left == 0 {
                 return refuse(format!(
                     "--offset {} is past the end of {} ({})",
-                    ByteSize(offset_bytes),
+                    Amount(offset_bytes),
                     target.path,
-                    ByteSize(target.size_bytes)
+                    Amount(target.size_bytes)
                 ));
             }
             if target.kind == TargetKind::BlockDevice && asked.is_some_and(|size| size > left) {
                 return refuse(format!(
                     "--size {} is more than {} has from the offset on: use {} or less",
-                    ByteSize(asked.unwrap_or(0)),
+                    Amount(asked.unwrap_or(0)),
                     target.path,
-                    ByteSize(left)
+                    Amount(left)
                 ));
             }
             asked.unwrap_or(left)
@@ -309,10 +293,10 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result
     if sizes.max() > size_bytes {
         return refuse(format!(
             "block size {} is larger than the range of {} ({}): use {} or less",
-            ByteSize(sizes.max()),
+            Amount(sizes.max()),
             target.path,
-            ByteSize(size_bytes),
-            ByteSize(size_bytes)
+            Amount(size_bytes),
+            Amount(size_bytes)
         ));
     }
     Ok(TargetPlan {
@@ -348,7 +332,7 @@ fn check_direct(targets: &[TargetPlan], sizes: &BlockSizes, align_bytes: u64) ->
         if let Some((what, value)) = parts.iter().find(|(_, value)| !value.is_multiple_of(need)) {
             return refuse(format!(
                 "{what} {} is not aligned for direct I/O on {}: use multiples of {need} bytes",
-                ByteSize(*value),
+                Amount(*value),
                 target.path
             ));
         }
@@ -401,6 +385,14 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
         numa: spec.numa.clone().unwrap_or_default(),
         seed,
     })
+}
+
+/// All free slots; an eighth of the depth on a drive without the page cache before it, which would run dry while a large batch
+/// is put together. Measured: bench/RESULTS.md, batch.
+fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) -> u32 {
+    let on_drive =
+        targets.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
+    if direct && on_drive { (depth / 8).max(1) } else { depth }
 }
 
 /// 20 ms, and less for short phases: confidence needs some dozens of intervals.
@@ -462,8 +454,8 @@ fn verify_interval(
     if interval < 512 || !interval.is_multiple_of(512) || !sizes.max().is_multiple_of(interval) {
         return refuse(format!(
             "verification interval {} does not divide block size {} into parts of whole 512-byte sectors: use 4k and a multiple of it",
-            ByteSize(interval),
-            ByteSize(sizes.max())
+            Amount(interval),
+            Amount(sizes.max())
         ));
     }
     Ok(Some(interval))

@@ -15,7 +15,15 @@ const IO_URING: EngineFacts = EngineFacts {
     depth_max: 4096,
     targetless: false,
     direct: true,
-    options: &["register-files", "register-buffers", "defer-taskrun", "sqpoll", "sqpoll-core", "iopoll"],
+    options: &[
+        "sync",
+        "register-files",
+        "register-buffers",
+        "defer-taskrun",
+        "sqpoll",
+        "sqpoll-core",
+        "iopoll",
+    ],
 };
 
 const PSYNC: EngineFacts = EngineFacts {
@@ -253,7 +261,7 @@ fn direct_io_is_aligned() {
     assert!(plan("op=randread direct block-size=512").options.direct);
     refused(
         "op=randread direct block-size=1000",
-        "block size 1000 is not aligned for direct I/O on /data/file: use multiples of 512 bytes",
+        "block size 1000 bytes is not aligned for direct I/O on /data/file: use multiples of 512 bytes",
     );
     let uneven = refusal_on("op=randread direct block-size=4k:50,4100:50", &[file(GIB)], &IO_URING);
     assert!(
@@ -262,11 +270,11 @@ fn direct_io_is_aligned() {
     );
     refused(
         "op=randread direct offset=100",
-        "offset 100 is not aligned for direct I/O on /data/file: use multiples of 512 bytes",
+        "offset 100 bytes is not aligned for direct I/O on /data/file: use multiples of 512 bytes",
     );
     refused(
         "op=randread direct align=3000",
-        "--align 3000 is not aligned for direct I/O on /data/file: use multiples of 512 bytes",
+        "--align 3000 bytes is not aligned for direct I/O on /data/file: use multiples of 512 bytes",
     );
     let large = TargetFacts { direct_alignment_bytes: 4096, ..file(GIB) };
     assert_eq!(
