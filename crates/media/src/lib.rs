@@ -15,6 +15,7 @@ mod verify;
 
 pub use drivers::DRIVERS;
 pub use operation::{MediaClass, MediaOperation};
+pub use region::check_plan;
 pub use request::OpenRequest;
 pub use source::MediaSource;
 pub use verify::{Ledger, Verifier};

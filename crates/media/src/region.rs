@@ -1,8 +1,33 @@
 //! A worker's part of the targets: all ranges one after the other, cut into places.
 
 use driver::Error;
+use workload::access::Access;
 use workload::plan::PhasePlan;
 use workload::spec::Share;
+
+/// Whether every worker of a plan gets a region that its pattern fits and that verification has room in: for plans to
+/// be refused before anything is touched.
+///
+/// # Errors
+/// Bad usage: what does not fit.
+pub fn check_plan(plan: &PhasePlan) -> Result<(), Error> {
+    let regions =
+        (0..plan.load.threads).map(|worker| Region::new(plan, worker)).collect::<Result<Vec<_>, _>>()?;
+    let places = regions.iter().map(Region::places).min().unwrap_or(0);
+    Access::new(&plan.pattern, places, 0).map_err(|error| Error::usage("plan", error.to_string()))?;
+    check_verification(plan, places)
+}
+
+/// Verification never has two operations on one block in flight, so it needs a block for each.
+pub(crate) fn check_verification(plan: &PhasePlan, places: u64) -> Result<(), Error> {
+    if plan.verify_interval_bytes.is_some() && places < u64::from(plan.load.depth) {
+        let message = "verification needs at least as many blocks for each worker as the depth";
+        return Err(Error::usage("plan", message)
+            .with("blocks", places)
+            .remedy("use a larger --size or a smaller --depth"));
+    }
+    Ok(())
+}
 
 /// One target within the joined range.
 struct Stretch {

@@ -13,7 +13,7 @@ use workload::plan::PhasePlan;
 use workload::random::{Random, derive_seed};
 use workload::spec::{Operation, RefillPolicy};
 
-use crate::region::{Region, SizedCursor};
+use crate::region::{Region, SizedCursor, check_verification};
 use crate::verify::Verifier;
 use crate::{MediaClass, MediaOperation};
 
@@ -60,14 +60,7 @@ impl MediaSource {
         let sizes: BlockSizes = plan.block_size.parse().map_err(usage)?;
         let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
         let region = Region::new(plan, worker)?;
-        if verifier.is_some() && region.places() < u64::from(plan.load.depth) {
-            return Err(Error::usage(
-                "plan",
-                "verification needs at least as many blocks for each worker as the depth",
-            )
-            .with("blocks", region.places())
-            .remedy("use a larger --size or a smaller --depth"));
-        }
+        check_verification(plan, region.places())?;
         let unlimited = plan.load.limit == workload::plan::LimitPlan::default();
         let is_cursor = sizes.single().is_none() && !plan.pattern.is_random();
         let (walk, operations_left) = if is_cursor {

@@ -144,7 +144,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "compressible_content",
         look: compressible_content,
-        remedy: "write --content random (the default) with --refill stamp or full, unless your data are like this",
+        remedy: "write --content random with --refill full (the defaults), unless your data are like this",
     },
     Kind {
         name: "client_saturated",
@@ -302,10 +302,11 @@ fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
         ContentChoice::Random if content.dedupe_percent > 0 => {
             format!("{}% of what is written are copies", content.dedupe_percent)
         }
-        ContentChoice::Random if content.refill == RefillPolicy::Once => {
-            "buffers are filled once and written again and again".to_owned()
-        }
-        ContentChoice::Random => return None,
+        ContentChoice::Random => match content.refill {
+            RefillPolicy::Full => return None,
+            RefillPolicy::Stamp => "all but 16 bytes of each 4 KiB are written again and again".to_owned(),
+            RefillPolicy::Once => "buffers are filled once and written again and again".to_owned(),
+        },
     };
     Some(format!("{what}: a target that compresses or removes copies stores less than it is given"))
 }

@@ -92,7 +92,7 @@ pub(crate) fn plan(shape: &Shape) -> PhasePlan {
             content: ContentChoice::Random,
             compress_percent: 0,
             dedupe_percent: 0,
-            refill: RefillPolicy::Stamp,
+            refill: RefillPolicy::Full,
         },
         verify_interval_bytes: None,
         fsync_every: None,

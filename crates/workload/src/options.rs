@@ -88,8 +88,10 @@ fn nearest(key: &str) -> String {
     let flag = key.replace('_', "-");
     let close = OPTIONS.iter().map(|option| (edit_distance(option.name, &flag), option.name)).min();
     match close {
-        Some((distance, name)) if distance <= (flag.len() / 2).min(3) => format!("{name} (the nearest there is)"),
-        _ => "an option of a load (see `strata media --help`; what comes out of a run is said on the command line)".to_owned(),
+        Some((distance, name)) if distance <= (flag.len() / 2).min(3) => {
+            format!("{name} (the nearest there is)")
+        }
+        _ => "an option of `strata media --help`".to_owned(),
     }
 }
 
@@ -507,12 +509,12 @@ pub static OPTIONS: &[OptionDef] = &[
         Engine,
         "Open with O_DSYNC or O_SYNC: a write returns when it is durable",
         |spec, text| {
-            given(spec, "sync");
             spec.sync = Some(choice(
                 "sync",
                 text,
                 &[("none", SyncMode::None), ("dsync", SyncMode::Dsync), ("sync", SyncMode::Sync)],
             )?);
+            given(spec, "sync");
             Ok(())
         }
     ),
@@ -626,7 +628,7 @@ pub static OPTIONS: &[OptionDef] = &[
         "refill",
         None,
         "full|stamp|once",
-        "stamp",
+        "full on files and block devices, once elsewhere",
         Data,
         "Before each write: fill the buffer anew, stamp 16 bytes of each 4 KiB, or nothing",
         |spec, text| {

@@ -175,6 +175,8 @@ fn compressible_content() {
     assert!(detail("compressible_content", &WRITES, shaped).unwrap().starts_with("40% of what is written"));
     let once = |record: &mut Record| phase(record).plan.content.refill = RefillPolicy::Once;
     assert!(detail("compressible_content", &WRITES, once).unwrap().starts_with("buffers are filled once"));
+    let stamp = |record: &mut Record| phase(record).plan.content.refill = RefillPolicy::Stamp;
+    assert!(detail("compressible_content", &WRITES, stamp).unwrap().starts_with("all but 16 bytes"));
     assert_eq!(detail("compressible_content", &WRITES, |_| ()), None);
     assert_eq!(detail("compressible_content", &DRIVE, zeros), None, "nothing is written");
     let verified = |record: &mut Record| {

@@ -105,7 +105,7 @@ pub fn resolve(
         check_direct(&targets, &sizes, align_bytes)?;
     }
     let mut load = load(spec, facts, seed)?;
-    let content = content(spec)?;
+    let content = content(spec, facts)?;
     let verify_interval_bytes = verify_interval(spec, &sizes, align_bytes, &content, mix, &load)?;
     let share = spec.share.unwrap_or(Share::Partition);
     check_share(&targets, &sizes, share, load.threads)?;
@@ -400,7 +400,7 @@ fn default_interval_ns(time_ns: Option<u64>) -> u64 {
     time_ns.map_or(20_000_000, |time_ns| (time_ns / 100).clamp(2_000_000, 20_000_000))
 }
 
-fn content(spec: &Spec) -> Result<ContentPlan, PlanError> {
+fn content(spec: &Spec, facts: &[TargetFacts]) -> Result<ContentPlan, PlanError> {
     let content = parse_content(spec.content.as_deref().unwrap_or("random"))?;
     let (compress_percent, dedupe_percent) = (spec.compress.unwrap_or(0), spec.dedupe.unwrap_or(0));
     if content != ContentChoice::Random && (compress_percent > 0 || dedupe_percent > 0) {
@@ -408,13 +408,15 @@ fn content(spec: &Spec) -> Result<ContentPlan, PlanError> {
     }
     // Shares of compressible and repeated data hold only when every write is made anew.
     let shaped = compress_percent > 0 || dedupe_percent > 0;
+    let is_stored =
+        facts.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
     let refill = match spec.refill {
         Some(refill) if shaped && refill != RefillPolicy::Full => {
             return refuse("--compress and --dedupe need --refill full".to_owned());
         }
         Some(refill) => refill,
-        None if shaped => RefillPolicy::Full,
-        None if content == ContentChoice::Random => RefillPolicy::Stamp,
+        // Storage may compress or compare whole records of many blocks: only data that is new everywhere is incompressible.
+        None if shaped || (is_stored && content == ContentChoice::Random) => RefillPolicy::Full,
         None => RefillPolicy::Once,
     };
     Ok(ContentPlan { content, compress_percent, dedupe_percent, refill })

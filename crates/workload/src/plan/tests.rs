@@ -279,7 +279,7 @@ fn direct_io_is_aligned() {
     let large = TargetFacts { direct_alignment_bytes: 4096, ..file(GIB) };
     assert_eq!(
         refusal_on("op=randread direct block-size=512", &[large], &IO_URING),
-        "block size 512 is not aligned for direct I/O on /data/file: use multiples of 4096 bytes"
+        "block size 512 bytes is not aligned for direct I/O on /data/file: use multiples of 4096 bytes"
     );
     let without = TargetFacts { direct_alignment_bytes: 0, ..file(GIB) };
     assert_eq!(
@@ -368,7 +368,10 @@ fn content_is_filled_as_it_needs_to_be() {
         let content = plan(&format!("op=write {words}")).content;
         (content.content, content.compress_percent, content.dedupe_percent, content.refill)
     };
-    assert_eq!(content(""), (ContentChoice::Random, 0, 0, RefillPolicy::Stamp));
+    assert_eq!(content(""), (ContentChoice::Random, 0, 0, RefillPolicy::Full));
+    assert_eq!(content("refill=stamp"), (ContentChoice::Random, 0, 0, RefillPolicy::Stamp));
+    let memory = plan_on("op=write", &[target("mem:", TargetKind::Memory, 0)], &IO_URING).expect("plan");
+    assert_eq!(memory.content.refill, RefillPolicy::Once, "nobody stores it");
     assert_eq!(content("refill=once"), (ContentChoice::Random, 0, 0, RefillPolicy::Once));
     assert_eq!(content("compress=50%"), (ContentChoice::Random, 50, 0, RefillPolicy::Full));
     assert_eq!(content("dedupe=30 refill=full"), (ContentChoice::Random, 0, 30, RefillPolicy::Full));

@@ -1,0 +1,26 @@
+//! The `strata` command: wires the crates together.
+
+mod cli;
+mod commands;
+mod options;
+mod output;
+mod phase;
+mod planning;
+mod saturate;
+mod session;
+mod stack;
+mod tool_cost;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // The clock's calibration runs on while the command line is read.
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    match commands::dispatch(&words) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("strata: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Ladders and saturation: several phases of one load, and the knee over them.
+
+use driver::Error;
+use report::record::{LadderRecord, PhaseRecord};
+use statistics::{KneeOptions, LadderPoint, find_knee};
+use workload::spec::LadderDimension;
+
+use crate::planning::{Planned, Programme};
+use crate::session::Session;
+
+/// Growth of the rate below which a step is taken for none: below it lies the noise of a short phase.
+const GROWTH_MIN: f64 = 1.05;
+/// Steps without growth after which the climb ends: one may be bad luck.
+const FLAT_STEPS_MAX: u32 = 2;
+/// Length of one step when the user names none.
+const STEP_NS: u64 = 2_000_000_000;
+/// Highest depth that is climbed to.
+const DEPTH_MAX: u32 = 1024;
+
+/// Runs all phases of the programme and finds the knee of its ladder.
+pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Error> {
+    if programme.saturate.is_some() {
+        return saturate(session, &programme.phases[0]);
+    }
+    session.phase_count = programme.phases.len();
+    let mut climbed = Vec::new();
+    for planned in &programme.phases {
+        let at = session.run_phase(planned)?;
+        climbed.push(at);
+        if let Some(dimension) = programme.ladder {
+            note_ladder(session, Some(dimension), &climbed);
+        }
+        if ends_run(session, at) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing more shall be run after the phase `at`.
+pub(crate) fn ends_run(session: &Session, at: usize) -> bool {
+    session.is_interrupted() || session.record.phases[at].failure.is_some()
+}
+
+fn note_ladder(session: &mut Session, dimension: Option<LadderDimension>, climbed: &[usize]) {
+    let is_concurrency = matches!(dimension, None | Some(LadderDimension::Depth | LadderDimension::Threads));
+    let points: Vec<_> = climbed.iter().map(|&at| point(&session.record.phases[at])).collect();
+    let knee = if is_concurrency { find_knee(&points, &KneeOptions::default()) } else { None };
+    session.record.ladder = Some(LadderRecord { dimension, phases: climbed.to_vec(), knee });
+}
+
+fn point(phase: &PhaseRecord) -> LadderPoint {
+    let total = &phase.summary.total;
+    let latency = total.latency.as_ref();
+    LadderPoint {
+        concurrency: f64::from(phase.plan.load.threads) * f64::from(phase.plan.load.depth),
+        operations_per_second: total.operations_per_second,
+        latency_ns_mean: latency.map_or(0.0, |latency| latency.mean_ns),
+        latency_ns_p50: latency.map_or(0, |latency| latency.p50_ns),
+        latency_ns_p99: latency.map_or(0, |latency| latency.p99_ns),
+    }
+}
+
+/// Climbs depth until the rate no longer grows, then threads.
+fn saturate(session: &mut Session, first: &Planned) -> Result<(), Error> {
+    let capabilities = driver::find(media::DRIVERS, &first.plan.engine)?.capabilities;
+    let depth_max = if capabilities.asynchronous { capabilities.depth_max.min(DEPTH_MAX) } else { 1 };
+    let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
+    let mut step = first.clone();
+    if step.plan.load.limit.time_ns.is_none() {
+        step.plan.load.limit.time_ns = Some(STEP_NS);
+    }
+    let mut climb = Climb { climbed: Vec::new(), best_rate: 0.0, best: step.clone() };
+    climb.along(session, &step, |load, value| load.depth = value, first.plan.load.depth, depth_max)?;
+    let best = climb.best.clone();
+    if session.is_interrupted() || climb.has_failed(session) {
+        return Ok(());
+    }
+    let threads = first.plan.load.threads.saturating_mul(2);
+    climb.along(
+        session,
+        &best,
+        |load, value| load.threads = value,
+        threads,
+        cores.saturating_mul(4).max(threads),
+    )
+}
+
+/// A climb under way.
+struct Climb {
+    climbed: Vec<usize>,
+    best_rate: f64,
+    best: Planned,
+}
+
+impl Climb {
+    fn has_failed(&self, session: &Session) -> bool {
+        self.climbed.last().is_some_and(|&at| session.record.phases[at].failure.is_some())
+    }
+
+    /// Doubles one dimension from `from` to `to` until the rate is flat.
+    fn along(
+        &mut self,
+        session: &mut Session,
+        base: &Planned,
+        set: fn(&mut workload::plan::LoadPlan, u32),
+        from: u32,
+        to: u32,
+    ) -> Result<(), Error> {
+        let mut flat_steps = 0;
+        let mut value = from;
+        while value <= to && flat_steps < FLAT_STEPS_MAX {
+            let mut step = base.clone();
+            set(&mut step.plan.load, value);
+            let load = &mut step.plan.load;
+            load.batch = load.depth;
+            load.batch_min = load.batch_min.min(load.depth);
+            step.plan.name = format!("{} {}x{}", base.plan.operation.name(), load.threads, load.depth);
+            let at = session.run_phase(&step)?;
+            self.climbed.push(at);
+            note_ladder(session, None, &self.climbed);
+            if ends_run(session, at) {
+                return Ok(());
+            }
+            let rate = session.record.phases[at].summary.total.operations_per_second;
+            flat_steps = if rate > self.best_rate * GROWTH_MIN { 0 } else { flat_steps + 1 };
+            if rate > self.best_rate * GROWTH_MIN {
+                (self.best_rate, self.best) = (rate, step);
+            }
+            value = value.saturating_mul(2);
+        }
+        Ok(())
+    }
+}

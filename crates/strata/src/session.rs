@@ -1,0 +1,277 @@
+//! A run: its record, its files, its phases one after the other.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use driver::{Error, ErrorKind, HostClock};
+use host::Environment;
+use live::View;
+use media::Ledger;
+use media::layout::{self, Manifest, Progress};
+use report::doubts::{self, Evidence};
+use report::record::{ArrivalOutcome, PhaseRecord, Record, SCHEMA_VERSION, Status};
+use statistics::{Event, WarmUp, summarise};
+use workload::plan::PhasePlan;
+use workload::random::SplitMix64;
+use workload::spec::Warmup;
+
+use crate::options::OutputSpec;
+use crate::output::{self, Output};
+use crate::phase::{self, Watch};
+use crate::planning::Planned;
+use crate::tool_cost;
+
+/// A seed that differs from run to run.
+pub(crate) fn draw_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    SplitMix64::new(now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 48)).next_u64()
+}
+
+/// A run under way.
+pub(crate) struct Session {
+    pub(crate) record: Record,
+    output: Output,
+    view: Box<dyn View>,
+    interrupt: Arc<AtomicBool>,
+    manifest: Manifest,
+    keep: bool,
+    run: u64,
+    ledger: Option<Arc<Ledger>>,
+    has_written: bool,
+    /// Phases of the run as far as known, for the live view.
+    pub(crate) phase_count: usize,
+}
+
+impl Session {
+    /// Begins a run: opens the outputs and the live view, gathers the environment, writes the first record.
+    pub(crate) fn begin(
+        words: &[String],
+        output: &OutputSpec,
+        targets: &[String],
+        seed: u64,
+        keep: bool,
+    ) -> Result<Self, Error> {
+        output::check_places(output, targets)?;
+        let run = SplitMix64::new(seed ^ draw_seed()).next_u64();
+        let interrupt = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // The second signal ends the process at once: an operation may hang.
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupt))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupt)))
+                .map_err(|error| Error::system("signals", "cannot handle signals", error))?;
+        }
+        let paths: Vec<PathBuf> = targets.iter().map(PathBuf::from).collect();
+        let record = Record {
+            schema_version: SCHEMA_VERSION,
+            strata_version: env!("CARGO_PKG_VERSION").to_owned(),
+            debug_build: cfg!(debug_assertions),
+            command_line: words.to_vec(),
+            run_id: format!("{run:016x}"),
+            seed,
+            started_at: now_utc(),
+            status: Status::Running,
+            failure: None,
+            environment: Environment::gather(&paths),
+            tool_cost: None,
+            peak_rss_bytes: 0,
+            phases: Vec::new(),
+            ladder: None,
+            stack: None,
+        };
+        let view = live::open(output.live, output.live_csv.as_ref())
+            .map_err(|error| Error::usage("live", error.to_string()))?;
+        let output = Output::open(output)?;
+        output.save(&record)?;
+        let manifest = Manifest::new(record.run_id.clone(), keep);
+        Ok(Self {
+            record,
+            output,
+            view,
+            interrupt,
+            manifest,
+            keep,
+            run,
+            ledger: None,
+            has_written: false,
+            phase_count: 0,
+        })
+    }
+
+    /// Whether the run was interrupted.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Runs a phase and adds it to the record; its index there.
+    ///
+    /// # Errors
+    /// When it could not begin. A phase that failed in the middle is in the record, with its failure.
+    pub(crate) fn run_phase(&mut self, planned: &Planned) -> Result<usize, Error> {
+        let plan = &planned.plan;
+        let ledger = self.ledger_of(plan)?;
+        self.lay_out(planned, ledger.as_deref())?;
+        media::cache::prepare(&plan.targets, plan.cache)?;
+        let accepts_foreign = !self.has_written && !plan.writes();
+        let job = phase::job(plan, ledger, accepts_foreign, Arc::clone(&self.interrupt));
+        self.has_written |= plan.writes();
+        let (view, number, count) = (&mut self.view, self.record.phases.len() + 1, self.phase_count);
+        let started_at = now_utc();
+        let watch = Watch::begin(plan);
+        let outcome = runner::run_phase(job, HostClock::get(), &mut |snapshot| {
+            let mut snapshot = snapshot.clone();
+            (snapshot.phase_number, snapshot.phase_count) = (number, count);
+            view.event(&Event::Running(&snapshot));
+        })?;
+        let observations = watch.end(plan);
+        let warm_up = if plan.load.warmup == Warmup::Auto { WarmUp::Auto } else { WarmUp::None };
+        let summary = summarise(&outcome.samples, warm_up);
+        let arrivals = plan.load.arrivals.zip(outcome.arrivals).map(|(asked, tally)| ArrivalOutcome {
+            asked_per_second: asked.rate_per_second,
+            started_per_second: tally.started as f64 * 1e9 / outcome.samples.elapsed_ns as f64,
+            started_operations: tally.started,
+            unserved_operations: tally.unserved,
+        });
+        self.view.event(&Event::Finished(&plan.name, &outcome.samples));
+        self.record.phases.push(PhaseRecord {
+            plan: plan.clone(),
+            started_at,
+            notes: outcome.notes,
+            samples: outcome.samples,
+            summary,
+            arrivals,
+            observations,
+            doubts: Vec::new(),
+            failure: outcome.failure,
+        });
+        let at = self.record.phases.len() - 1;
+        self.record.phases[at].doubts = doubts::find(&Evidence::of(&self.record, &self.record.phases[at]));
+        self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
+        self.output.save(&self.record)?;
+        Ok(at)
+    }
+
+    /// The ledger for the blocks of a phase that verifies: that of the phases before where the blocks are the same.
+    fn ledger_of(&mut self, plan: &PhasePlan) -> Result<Option<Arc<Ledger>>, Error> {
+        if plan.verify_interval_bytes.is_none() {
+            return Ok(None);
+        }
+        match &self.ledger {
+            Some(ledger) if ledger.fits(plan) => {}
+            _ => self.ledger = Some(Arc::new(Ledger::new(plan, self.run)?)),
+        }
+        Ok(self.ledger.clone())
+    }
+
+    /// Makes the files of a phase: filled when they are read or overwritten at random, allocated when they are written in order.
+    fn lay_out(&mut self, planned: &Planned, ledger: Option<&Ledger>) -> Result<(), Error> {
+        let plan = &planned.plan;
+        let fill = media::content::layout_fill(plan, self.run)?;
+        let name = plan.targets.first().map_or("", |target| target.path.as_str()).to_owned();
+        let view = std::cell::RefCell::new(&mut self.view);
+        let progress = |progress: Progress| {
+            let share = progress.written_bytes as f64 / progress.total_bytes.max(1) as f64;
+            view.borrow_mut().event(&Event::Preparing(&name, share));
+        };
+        let request = layout::Request {
+            needs_data: plan.reads() || plan.operation.is_random(),
+            refill: false,
+            destroy_data: planned.destroy_data,
+            direct: true,
+            grain_bytes: plan.block_size_bytes_max.max(plan.verify_interval_bytes.unwrap_or(1)),
+            fill: &*fill,
+            stop: &self.interrupt,
+            progress: &progress,
+        };
+        let written = layout::prepare(&mut self.manifest, &plan.targets, &request)?;
+        if let Some(ledger) = ledger.filter(|_| written >= plan.range_bytes()) {
+            ledger.laid_out();
+        }
+        Ok(())
+    }
+
+    /// Ends the run: the tool's own cost, the final record, the report. `result` is what stopped it.
+    pub(crate) fn finish(mut self, result: Result<(), Error>) -> Result<u8, Error> {
+        self.view.finish();
+        if let Some(failure) = self.view.failure() {
+            eprintln!("strata: live: {failure}");
+        }
+        self.record.tool_cost = tool_cost::measure().ok();
+        let cleaned = if self.keep { Ok(()) } else { self.manifest.remove_all() };
+        let failed = self.record.phases.iter().find_map(failure_of);
+        let failure = match (&result, failed) {
+            (Err(error), _) => Some(error.to_string()),
+            (Ok(()), Some(failure)) => Some(failure),
+            (Ok(()), None) if self.is_interrupted() => Some("interrupted".to_owned()),
+            (Ok(()), None) => cleaned.err().map(|error| error.to_string()),
+        };
+        self.record.status = if failure.is_some() { Status::Partial } else { Status::Complete };
+        self.record.failure = failure;
+        for at in 0..self.record.phases.len() {
+            self.record.phases[at].doubts =
+                doubts::find(&Evidence::of(&self.record, &self.record.phases[at]));
+        }
+        self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
+        self.output.save(&self.record)?;
+        // Refused before anything was measured: the error alone, with its own exit code.
+        if let (Err(error), true) = (result, self.record.phases.is_empty()) {
+            return Err(error);
+        }
+        self.output.print(&self.record)?;
+        match &self.record.failure {
+            Some(failure) => Err(Error::new(ErrorKind::Run, "run", format!("partial: {failure}"))),
+            None => Ok(0),
+        }
+    }
+}
+
+/// What went wrong in a phase; with `--on-error continue` operations may have failed in one that went on to its end.
+fn failure_of(phase: &PhaseRecord) -> Option<String> {
+    let errors = || phase.samples.workers.iter().flat_map(|worker| &worker.errors);
+    let first = || errors().min_by_key(|error| error.first_at_ns);
+    let counted = || {
+        let count: u64 = errors().map(|error| error.count).sum();
+        first().map(|first| {
+            format!(
+                "{count} operations failed in phase {}: {} failed: {}",
+                phase.plan.name, first.class, first.cause
+            )
+        })
+    };
+    phase.failure.clone().or_else(counted)
+}
+
+/// The time now, RFC 3339, UTC, to the millisecond.
+fn now_utc() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (days, seconds) = (now.as_secs() / 86_400, now.as_secs() % 86_400);
+    let (year, month, day) = civil_from_days(days as i64);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", now.subsec_millis())
+}
+
+/// Year, month and day of a day counted from 1970-01-01 (Hinnant, "chrono-compatible low-level date algorithms").
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
+    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil_from_days;
+
+    #[test]
+    fn days_become_dates() {
+        assert_eq!(civil_from_days(0), (1970, 1, 1));
+        assert_eq!(civil_from_days(11_016), (2000, 2, 29));
+        assert_eq!(civil_from_days(20_778), (2026, 11, 21));
+    }
+}

@@ -1,0 +1,228 @@
+//! `strata stack`: the same loads on every layer of this machine. Layers and loads are two tables; a new layer is a line.
+
+use std::path::{Path, PathBuf};
+
+use driver::Error;
+use report::record::{StackRecord, StackRow};
+use units::{ByteSize, Span};
+use workload::options;
+use workload::spec::{Operation, Spec};
+use workload::target::TargetKind;
+
+use crate::options::{OutputSpec, StackSpec};
+use crate::planning::{self, Planned};
+use crate::saturate::ends_run;
+use crate::session::{self, Session};
+
+/// One load that every layer gets.
+struct Load {
+    name: &'static str,
+    operation: Operation,
+    options: &'static [(&'static str, &'static str)],
+    /// Writes to storage are made durable after each 64 MiB, whatever caches they pass.
+    fsync: &'static str,
+}
+
+/// The four loads.
+const LOADS: &[Load] = &[
+    Load {
+        name: "1 MiB sequential write",
+        operation: Operation::Write,
+        options: &[("block-size", "1m"), ("depth", "8")],
+        fsync: "64",
+    },
+    Load {
+        name: "1 MiB sequential read",
+        operation: Operation::Read,
+        options: &[("block-size", "1m"), ("depth", "8")],
+        fsync: "",
+    },
+    Load {
+        name: "4 KiB random write",
+        operation: Operation::RandWrite,
+        options: &[("block-size", "4k"), ("depth", "32")],
+        fsync: "16384",
+    },
+    Load {
+        name: "4 KiB random read",
+        operation: Operation::RandRead,
+        options: &[("block-size", "4k"), ("depth", "32")],
+        fsync: "",
+    },
+];
+
+/// Where a layer's operations go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Null,
+    Memory,
+    Storage,
+}
+
+/// One layer.
+struct Layer {
+    name: &'static str,
+    place: Place,
+    options: &'static [(&'static str, &'static str)],
+    /// Whether reads leave the range in a cache, so that a second pass would measure memory.
+    is_cached: bool,
+}
+
+/// The layers, lowest first.
+const LAYERS: &[Layer] = &[
+    Layer { name: "null", place: Place::Null, options: &[], is_cached: false },
+    Layer {
+        name: "memory",
+        place: Place::Memory,
+        options: &[("depth", "1"), ("size", "256m")],
+        is_cached: false,
+    },
+    Layer { name: "media", place: Place::Storage, options: &[("direct", "true")], is_cached: false },
+    Layer { name: "file", place: Place::Storage, options: &[("cache", "drop")], is_cached: true },
+];
+
+/// A row of the waterfall, and its phase as planned or why it cannot be.
+type Row = (StackRow, Result<Planned, Error>);
+
+/// Bytes left free on the file system of the scratch file.
+const FREE_BYTES_MIN: u64 = 256 << 20;
+
+/// Runs the stack.
+pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Result<u8, Error> {
+    let seed = spec.seed.unwrap_or_else(session::draw_seed);
+    spec.device.as_deref().map_or(Ok(()), check_device)?;
+    let scratch = scratch_file(spec)?;
+    let rows = plan_rows(spec, &scratch, seed)?;
+    let mut targets = vec![scratch.to_string_lossy().into_owned()];
+    targets.extend(spec.device.clone());
+    let mut session = Session::begin(words, output, &targets, seed, false)?;
+    session.phase_count = rows.iter().filter(|(_, planned)| planned.is_ok()).count();
+    session.record.stack = Some(StackRecord { rows: rows.iter().map(|(row, _)| row.clone()).collect() });
+    let result = run_rows(&mut session, &rows);
+    session.finish(result)
+}
+
+fn run_rows(session: &mut Session, rows: &[Row]) -> Result<(), Error> {
+    for (number, (_, planned)) in rows.iter().enumerate() {
+        let Ok(planned) = planned else { continue };
+        let outcome = session.run_phase(planned);
+        if session.is_interrupted() && outcome.is_err() {
+            return outcome.map(|_| ());
+        }
+        let Some(row) = session.record.stack.as_mut().and_then(|stack| stack.rows.get_mut(number)) else {
+            continue;
+        };
+        match outcome {
+            Ok(at) => {
+                row.phase = Some(at);
+                if ends_run(session, at) {
+                    return Ok(());
+                }
+            }
+            // A layer that cannot be measured does not take the others with it; its row says why.
+            Err(error) => row.missing = Some(error.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a `--device` that is none: a file in its place would be made and measured instead.
+fn check_device(device: &str) -> Result<(), Error> {
+    if media::probe::probe(device, false).is_ok_and(|facts| facts.kind == TargetKind::BlockDevice) {
+        return Ok(());
+    }
+    Err(Error::usage("stack", "there is no such block device")
+        .with("device", device)
+        .remedy("give --device a block device, or leave it out"))
+}
+
+/// A name for the scratch file that nobody has yet, beside which there is room for it.
+fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
+    let directory = spec.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    if !directory.is_dir() {
+        return Err(Error::usage("stack", "there is no such directory")
+            .with("dir", directory.display())
+            .remedy("give --dir a directory"));
+    }
+    let free_bytes = rustix::fs::statvfs(&directory).map(|facts| facts.f_bavail * facts.f_frsize);
+    let free_bytes =
+        free_bytes.map_err(|error| Error::system("stack", "cannot examine the file system", error))?;
+    let need_bytes = size(spec).0 + FREE_BYTES_MIN;
+    if free_bytes < need_bytes {
+        return Err(Error::new(driver::ErrorKind::Run, "stack", "not enough space for the scratch file")
+            .with("dir", directory.display())
+            .with("free", ByteSize(free_bytes).human())
+            .remedy(format!(
+                "free {} there, or give --dir another place or --size less",
+                ByteSize(need_bytes).human()
+            )));
+    }
+    Ok(directory.join(format!("strata-scratch-{}", std::process::id())))
+}
+
+fn size(spec: &StackSpec) -> ByteSize {
+    spec.size.unwrap_or(ByteSize(if spec.quick { 256 << 20 } else { 1 << 30 }))
+}
+
+/// Every row of the waterfall, planned; what cannot be planned says why.
+fn plan_rows(spec: &StackSpec, scratch: &Path, seed: u64) -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for (number, load) in LOADS.iter().enumerate() {
+        for layer in LAYERS {
+            // The floor is the same for every load.
+            if layer.place == Place::Null && number > 0 {
+                continue;
+            }
+            let planned = plan_row(spec, layer, load, scratch, seed);
+            // The user's own device being refused is for the user to decide, not a missing row.
+            if let Err(error) = &planned
+                && error.exit_code() == 2
+                && spec.device.is_some()
+                && layer.name == "media"
+            {
+                return planned.map(|_| Vec::new());
+            }
+            let missing = planned.as_ref().err().map(ToString::to_string);
+            let row =
+                StackRow { layer: layer.name.to_owned(), load: load.name.to_owned(), phase: None, missing };
+            rows.push((row, planned));
+        }
+    }
+    Ok(rows)
+}
+
+fn plan_row(
+    spec: &StackSpec,
+    layer: &Layer,
+    load: &Load,
+    scratch: &Path,
+    seed: u64,
+) -> Result<Planned, Error> {
+    let measured_ns = if spec.quick { 600_000_000 } else { 6_000_000_000 };
+    // Memory and the floor are steady at once; the time is better spent on the drive.
+    let time_ns = if layer.place == Place::Storage { measured_ns } else { measured_ns / 4 };
+    let size = size(spec).to_string();
+    let mut row = Spec {
+        operations: vec![load.operation],
+        destroy_data: spec.destroy_data,
+        time: Some(Span(time_ns)),
+        ..Spec::default()
+    };
+    let is_storage = layer.place == Place::Storage;
+    let fsync = (is_storage && !load.fsync.is_empty()).then_some(("fsync", load.fsync));
+    let reads_once = layer.is_cached && load.fsync.is_empty();
+    let one_pass = reads_once.then_some(("bytes", size.as_str()));
+    let common = [("size", size.as_str()), ("name", layer.name)];
+    for (key, value) in common.iter().chain(load.options).chain(layer.options).chain(&fsync).chain(&one_pass)
+    {
+        options::apply(&mut row, key, value).map_err(|error| Error::usage("stack", error.to_string()))?;
+    }
+    row.name = Some(format!("{}: {}", layer.name, load.name));
+    row.targets = vec![match (layer.place, &spec.device) {
+        (Place::Null, _) => "null:".to_owned(),
+        (Place::Memory, _) => "mem:".to_owned(),
+        (Place::Storage, Some(device)) if layer.name == "media" => device.clone(),
+        (Place::Storage, _) => scratch.to_string_lossy().into_owned(),
+    }];
+    planning::plan_phase(&row, load.operation, seed)
+}

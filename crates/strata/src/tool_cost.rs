@@ -1,0 +1,43 @@
+//! What strata itself costs: the `null` driver through the whole loop, in the process that measured.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Clock, Error, HostClock};
+use report::record::ToolCost;
+use statistics::{WarmUp, summarise};
+use workload::options;
+use workload::spec::{Operation, Spec};
+
+use crate::phase;
+use crate::planning;
+
+/// Readings of the clock that its cost is averaged over.
+const CLOCK_READINGS: u32 = 100_000;
+
+/// Measures the tool for 30 ms, with one worker at depth 1: the dearest case for each operation.
+pub(crate) fn measure() -> Result<ToolCost, Error> {
+    let mut spec =
+        Spec { targets: vec!["null:".to_owned()], operations: vec![Operation::RandRead], ..Spec::default() };
+    for (key, value) in [("time", "30ms"), ("warmup", "none"), ("seed", "1")] {
+        options::apply(&mut spec, key, value)
+            .map_err(|error| Error::usage("tool cost", error.to_string()))?;
+    }
+    let planned = planning::plan_phase(&spec, Operation::RandRead, 1)?;
+    let job = phase::job(&planned.plan, None, false, Arc::new(AtomicBool::new(false)));
+    let outcome = runner::run_phase(job, HostClock::get(), &mut |_| {})?;
+    let summary = summarise(&outcome.samples, WarmUp::None);
+    let clock = HostClock::get();
+    let begun = clock.now_ns();
+    for _ in 0..CLOCK_READINGS {
+        std::hint::black_box(clock.now_ns());
+    }
+    let clock_read_ns = (clock.now_ns() - begun) as f64 / f64::from(CLOCK_READINGS);
+    let rate = summary.total.operations_per_second;
+    Ok(ToolCost {
+        null_ns_per_operation: if rate > 0.0 { 1e9 / rate } else { 0.0 },
+        clock_read_ns,
+        clock_source: clock.source(),
+        clock_drift_ppm: clock.drift_ppm(),
+    })
+}

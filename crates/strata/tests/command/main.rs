@@ -1,0 +1,14 @@
+//! The `strata` command as its users meet it: real files, loop devices, signals, records.
+
+mod bad_input;
+mod damage;
+mod faults;
+mod loads;
+mod memory;
+mod outputs;
+mod patterns;
+mod safety;
+mod signals;
+mod stack;
+mod support;
+mod verification;

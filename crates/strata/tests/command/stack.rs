@@ -1,0 +1,53 @@
+//! `strata stack`: every layer of this machine, and nothing left behind.
+
+use crate::support::{Scratch, parse_record, total};
+
+#[test]
+fn every_layer_is_measured() {
+    let scratch = Scratch::new();
+    let ended = scratch.run("stack --quick --size 64m --dir . --json - --out results --seed 3");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(scratch.names(), ["results"], "left something behind");
+    let record = parse_record(&ended.stdout);
+    assert_eq!((&record["status"], &record["seed"]), (&"complete".into(), &3.into()));
+    let rows = record["stack"]["rows"].as_array().unwrap();
+    let layers: Vec<_> = rows.iter().map(|row| row["layer"].as_str().unwrap()).collect();
+    // Load by load, the lowest layer first; the floor is the same for all loads and stands once.
+    let expected: Vec<_> =
+        std::iter::once("null").chain(["memory", "media", "file"].into_iter().cycle().take(12)).collect();
+    assert_eq!(layers, expected);
+    for row in rows {
+        // Not every file system takes direct I/O, and a row says so.
+        if row["layer"] == "media" && row["missing"].is_string() {
+            continue;
+        }
+        assert!(row["missing"].is_null(), "{row}");
+        let phase = usize::try_from(row["phase"].as_u64().unwrap()).unwrap();
+        assert!(total(&record, phase, "operations_per_second").as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!(total(&record, phase, "errors"), 0, "{row}");
+        let plan = &record["phases"][phase]["plan"];
+        assert_eq!(plan["options"]["direct"], row["layer"] == "media", "{row}");
+    }
+    let text = scratch.run("report results/record.json");
+    assert_eq!(text.code, Some(0));
+    for word in ["null", "memory", "media", "file", "1 MiB sequential read", "4 KiB random write"] {
+        assert!(text.stdout.contains(word), "{word}: {}", text.stdout);
+    }
+}
+
+#[test]
+fn an_interrupt_leaves_the_rows_done() {
+    let scratch = Scratch::new();
+    let mut running = scratch.start("stack --size 64m --dir . --live-csv - --out results");
+    running.await_row("memory: 1 MiB sequential read");
+    running.signal(rustix::process::Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(scratch.names(), ["results"], "left something behind");
+    let record = crate::support::read_record(&scratch.join("results/record.json"));
+    assert_eq!((&record["status"], &record["failure"]), (&"partial".into(), &"interrupted".into()));
+    let rows = record["stack"]["rows"].as_array().unwrap();
+    let measured = rows.iter().filter(|row| row["phase"].is_u64()).count();
+    assert_eq!((rows.len(), measured), (13, record["phases"].as_array().unwrap().len()));
+    assert_eq!(scratch.run("report results/record.json").code, Some(0));
+}

@@ -1,0 +1,55 @@
+//! `--verify`: what was written is read back and found whole, on every engine.
+
+use crate::loads::engines;
+use crate::support::{Scratch, class, total};
+
+#[test]
+fn what_is_written_is_read_back() {
+    let scratch = Scratch::new();
+    for (engine, _) in engines(&scratch) {
+        for operation in ["write", "randwrite"] {
+            for block in ["4k", "64k"] {
+                let words =
+                    format!("media a b -s 512k --op {operation} -b {block} --engine {engine} --verify");
+                let record = scratch.measured(&words);
+                let blocks = if block == "4k" { 256 } else { 16 };
+                assert_eq!(record["phases"].as_array().unwrap().len(), 2, "{words}");
+                assert_eq!(record["phases"][1]["plan"]["name"], "verify");
+                assert_eq!(class(&record, 0, "write"), (blocks, 1 << 20), "{words}");
+                assert_eq!(class(&record, 1, "read"), (blocks, 1 << 20), "{words}");
+                let worker = &record["phases"][1]["samples"]["workers"][0];
+                assert!(worker["verify_ns"].as_u64().unwrap() > 0, "{words}: nothing was checked");
+            }
+        }
+    }
+}
+
+#[test]
+fn mixes_and_depth_are_verified_too() {
+    let scratch = Scratch::new();
+    for words in [
+        "media file -s 1m --op randrw -b 4k --verify --count 1000",
+        "media file -s 1m --op randrw -b 4k --mix read=50,write=30,discard=20 --verify --count 1000",
+        "media file -s 1m --op randrw -b 4k --pattern zipf:1.2 --verify --count 1000",
+        "media file -s 4m --op randwrite -b 4k -t 2 -q 16 --verify --count 5000",
+        "media file -s 4m --op randrw -b 16k -t 2 -q 16 --direct --verify --count 1000",
+        "media file -s 1m --op write -b 64k --verify --verify-interval 16k",
+        "media file -s 1m --op write,randread -b 4k --verify",
+    ] {
+        let record = scratch.measured(words);
+        assert_eq!(record["phases"].as_array().unwrap().len(), 2, "{words}");
+        assert_eq!(total(&record, 1, "errors"), 0, "{words}");
+    }
+}
+
+#[test]
+fn a_later_run_verifies_what_an_earlier_one_kept() {
+    let scratch = Scratch::new();
+    scratch.measured("media file -s 1m --op write -b 4k --verify --keep");
+    let absolute = scratch.join("file").to_str().unwrap().to_owned();
+    for path in ["file", "./file", &absolute] {
+        let record = scratch.measured(&format!("media {path} --op read -b 4k --verify"));
+        assert_eq!(class(&record, 0, "read"), (256, 1 << 20), "{path}");
+        scratch.measured(&format!("media {path} --op randread -b 64k --verify -t 2"));
+    }
+}
