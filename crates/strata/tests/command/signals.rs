@@ -57,13 +57,13 @@ fn kept_files_outlive_an_interrupt() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let scratch = Scratch::new();
-    let mut running = scratch.start("media null: --op randread --time 60s --live-csv - --json record.json");
-    running.await_row("randread");
-    // Both are there when it wakes up: two of the same would be one.
-    running.signal(Signal::STOP);
+    // One operation takes so long that the run is still waiting for it when the second signal comes.
+    let mut running =
+        scratch.start("media /dev/zero -b 1g -s 1g --op read --time 60s --live-csv - --json record.json");
+    running.await_row("read");
     running.signal(Signal::INT);
+    running.await_delivery();
     running.signal(Signal::TERM);
-    running.signal(Signal::CONT);
     let ended = running.end();
     assert_eq!((ended.code, ended.stdout.contains("strata ")), (Some(1), false), "{}", ended.stdout);
     assert_eq!(read_record(&scratch.join("record.json"))["status"], "running");

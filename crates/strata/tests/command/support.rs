@@ -128,6 +128,19 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Waits until the process has taken every signal that was sent to it.
+    pub(crate) fn await_delivery(&self) {
+        let pending = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+            let mask =
+                status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap().trim().to_owned();
+            mask.bytes().any(|digit| digit != b'0')
+        };
+        while pending() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Closes the reading end of its standard output.
     pub(crate) fn close_stdout(self) -> Ended {
         let Self { child, stdout, watchdog } = self;
