@@ -115,7 +115,14 @@ fn small_batches_fill_all_slots() {
     for batch_min in [1, 4, 8] {
         load.batch_min = batch_min;
         let outcome = run_on(&load, Service::Fixed(MS), 8);
-        assert_eq!((operations(&outcome), outcome.samples.elapsed_ns), (80, 10 * MS), "eight are in flight");
+        // The look at the target after a small batch takes some virtual time: 100 ns, once a round at most.
+        let looks = 10 * MS..=10 * MS + 10 * 100;
+        assert_eq!(operations(&outcome), 80);
+        assert!(
+            looks.contains(&outcome.samples.elapsed_ns),
+            "eight are in flight: {}",
+            outcome.samples.elapsed_ns
+        );
     }
     // With two servers the first two of four wait for the other two to be seen.
     load.batch_min = 4;
