@@ -473,7 +473,7 @@ pub static OPTIONS: &[OptionDef] = &[
         "batch",
         None,
         "N",
-        "all free slots; an eighth of the depth for direct I/O on files and block devices",
+        "all free slots; 1 for direct I/O on files and block devices",
         Load,
         "Most operations handed to the driver at once",
         |spec, text| {

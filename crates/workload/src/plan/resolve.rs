@@ -387,12 +387,12 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
     })
 }
 
-/// All free slots; an eighth of the depth on a drive without the page cache before it, which would run dry while a large batch
-/// is put together. Measured: bench/RESULTS.md, batch.
+/// All free slots; one by one on a drive without the page cache before it, which would run dry while a batch is put together.
+/// Measured: bench/RESULTS.md, batch.
 fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) -> u32 {
     let on_drive =
         targets.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
-    if direct && on_drive { (depth / 8).max(1) } else { depth }
+    if direct && on_drive { 1 } else { depth }
 }
 
 /// 20 ms, and less for short phases: confidence needs some dozens of intervals.
