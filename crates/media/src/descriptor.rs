@@ -2,8 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use driver::{Arena, Capabilities, Error, ErrorKind};
+use host::block::{BlockDevice, DeviceNumber};
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use workload::engine::SyncMode;
@@ -121,7 +123,16 @@ fn open(target: &TargetPlan, request: &OpenRequest, engine: &'static str) -> Res
                 .with("path", &target.path));
         }
     };
+    if request.writes && kind == TargetKind::BlockDevice && is_read_only(&target.path) {
+        return Err(open_error(&target.path, direct, true, Errno::ROFS));
+    }
     Ok(Descriptor { fd, kind })
+}
+
+/// Whether the kernel keeps this block device read-only: it may be opened for writing all the same, and every write fails.
+fn is_read_only(path: &str) -> bool {
+    let number = DeviceNumber::of_block_file(Path::new(path));
+    number.and_then(BlockDevice::read).and_then(|device| device.read_only).unwrap_or(false)
 }
 
 fn open_flags(request: &OpenRequest) -> OFlags {

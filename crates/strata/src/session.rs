@@ -168,7 +168,7 @@ impl Session {
     fn lay_out(&mut self, planned: &Planned, ledger: Option<&Ledger>) -> Result<(), Error> {
         let plan = &planned.plan;
         let fill = media::content::layout_fill(plan, self.run)?;
-        let name = plan.targets.first().map_or("", |target| target.path.as_str()).to_owned();
+        let name = format!("laying out {}", plan.targets.first().map_or("", |target| target.path.as_str()));
         let view = std::cell::RefCell::new(&mut self.view);
         let progress = |progress: Progress| {
             let share = progress.written_bytes as f64 / progress.total_bytes.max(1) as f64;
@@ -244,34 +244,5 @@ fn failure_of(phase: &PhaseRecord) -> Option<String> {
 
 /// The time now, RFC 3339, UTC, to the millisecond.
 fn now_utc() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, seconds) = (now.as_secs() / 86_400, now.as_secs() % 86_400);
-    let (year, month, day) = civil_from_days(days as i64);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", now.subsec_millis())
-}
-
-/// Year, month and day of a day counted from 1970-01-01 (Hinnant, "chrono-compatible low-level date algorithms").
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::civil_from_days;
-
-    #[test]
-    fn days_become_dates() {
-        assert_eq!(civil_from_days(0), (1970, 1, 1));
-        assert_eq!(civil_from_days(11_016), (2000, 2, 29));
-        assert_eq!(civil_from_days(20_778), (2026, 11, 21));
-    }
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }

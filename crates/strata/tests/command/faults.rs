@@ -110,7 +110,7 @@ fn targets_that_cannot_be_written() {
         return skipped("targets_that_cannot_be_written", "no read-only loop device");
     };
     let (ended, record) = scratch.measure(&format!("media {} --op write --destroy-data", locked.device));
-    assert_partial(&scratch, &ended, &record, "ermi");
+    assert_partial(&scratch, &ended, &record, "it is read-only");
     scratch.measured(&format!("media {} --op read --count 1", locked.device));
 }
 
