@@ -5,6 +5,7 @@ pub mod content;
 mod descriptor;
 pub mod drivers;
 pub mod layout;
+mod one_by_one;
 mod operation;
 pub mod probe;
 mod region;

@@ -5,14 +5,13 @@ use std::hint::black_box;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use driver::{
-    Arena, Capabilities, Completions, Driver, Error, ErrorKind, Opened, Registration, Submitted, Wait,
-};
+use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Registration};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use workload::engine::MemoryOperation;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::descriptor::{self, Bounds, INVALID, UNSUPPORTED};
+use crate::one_by_one::{CarryOut, OneByOne};
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
 const NAME: &str = "mem";
@@ -47,7 +46,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
         operation: request.options.memory_operation,
         sum: best_sum(),
     };
-    Ok(Opened { driver: Box::new(driver), notes: Vec::new() })
+    Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
 }
 
 /// The memory that stands for one target.
@@ -126,7 +125,7 @@ struct Memory {
     sum: fn(&[u8]) -> u64,
 }
 
-impl Memory {
+impl CarryOut for Memory {
     #[inline]
     fn carry_out(&self, operation: &MediaOperation) -> i64 {
         if !self.bounds.allow(operation) {
@@ -183,20 +182,6 @@ fn best_sum() -> fn(&[u8]) -> u64 {
         return |bytes| unsafe { sum_words_avx2(bytes) };
     }
     |bytes| sum_words(bytes)
-}
-
-impl Driver<MediaOperation> for Memory {
-    #[inline]
-    fn submit(&mut self, batch: &[MediaOperation], done: &mut Completions) -> Result<Submitted, Error> {
-        let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
-        done.push(operation.slot, self.carry_out(operation));
-        Ok(Submitted { accepted: 1 })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

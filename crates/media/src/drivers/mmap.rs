@@ -5,15 +5,13 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use driver::{
-    Arena, Capabilities, Completions, Driver, Error, ErrorKind, Opened, Operation, Registration, Submitted,
-    Wait,
-};
+use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Operation, Registration};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
+use crate::one_by_one::{CarryOut, OneByOne};
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
 mod guard;
@@ -46,7 +44,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     }
     let (arena, bounds) = (Arc::clone(&request.arena), Bounds::new(request));
     let driver = Mmap { maps, arena, bounds, writes: request.writes };
-    Ok(Opened { driver: Box::new(driver), notes: Vec::new() })
+    Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
 }
 
 /// The mapping of one target's range, as far as the target reaches.
@@ -223,7 +221,7 @@ struct Mmap {
     writes: bool,
 }
 
-impl Mmap {
+impl CarryOut for Mmap {
     #[inline]
     fn carry_out(&self, operation: &MediaOperation) -> i64 {
         if !self.bounds.allow(operation) {
@@ -253,19 +251,5 @@ impl Mmap {
         }
         // SAFETY: as for the copy that reads; the mapping is writable.
         map.copy(memory, inside, || unsafe { memory.copy_from_nonoverlapping(buffer, inside) })
-    }
-}
-
-impl Driver<MediaOperation> for Mmap {
-    #[inline]
-    fn submit(&mut self, batch: &[MediaOperation], done: &mut Completions) -> Result<Submitted, Error> {
-        let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
-        done.push(operation.slot, self.carry_out(operation));
-        Ok(Submitted { accepted: 1 })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

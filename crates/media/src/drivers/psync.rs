@@ -4,12 +4,11 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use driver::{
-    Arena, Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted, Wait,
-};
+use driver::{Arena, Capabilities, Error, Opened, Operation, Registration};
 use rustix::io::retry_on_intr;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
+use crate::one_by_one::{CarryOut, OneByOne};
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
 const NAME: &str = "psync";
@@ -31,7 +30,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     descriptor::check(request, NAME, &CAPABILITIES)?;
     let targets = descriptor::open_all(request, NAME)?;
     let driver = Psync { targets, arena: Arc::clone(&request.arena), bounds: Bounds::new(request) };
-    Ok(Opened { driver: Box::new(driver), notes: Vec::new() })
+    Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
 }
 
 struct Psync {
@@ -40,7 +39,7 @@ struct Psync {
     bounds: Bounds,
 }
 
-impl Psync {
+impl CarryOut for Psync {
     #[inline]
     fn carry_out(&self, operation: &MediaOperation) -> i64 {
         if !self.bounds.allow(operation) {
@@ -63,19 +62,5 @@ impl Psync {
             MediaClass::Sync => descriptor::sync(target.fd.as_fd()),
             MediaClass::Nop => 0,
         }
-    }
-}
-
-impl Driver<MediaOperation> for Psync {
-    #[inline]
-    fn submit(&mut self, batch: &[MediaOperation], done: &mut Completions) -> Result<Submitted, Error> {
-        let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
-        done.push(operation.slot, self.carry_out(operation));
-        Ok(Submitted { accepted: 1 })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

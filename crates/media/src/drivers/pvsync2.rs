@@ -5,14 +5,12 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use driver::{
-    Arena, Capabilities, Completions, Driver, Error, ErrorKind, Opened, Operation, Registration, Submitted,
-    Wait,
-};
+use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Operation, Registration};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
 use workload::target::TargetPlan;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
+use crate::one_by_one::{CarryOut, OneByOne};
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
 const NAME: &str = "pvsync2";
@@ -63,7 +61,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     write_flags.set(ReadWriteFlags::DSYNC, options.rwf_dsync);
     let (arena, bounds) = (Arc::clone(&request.arena), Bounds::new(request));
     let driver = Pvsync2 { targets, arena, bounds, read_flags, write_flags };
-    Ok(Opened { driver: Box::new(driver), notes: Vec::new() })
+    Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
 }
 
 /// Reads the start of the range once with `flag`. Only a plain "not supported" is a verdict.
@@ -99,7 +97,7 @@ struct Pvsync2 {
     write_flags: ReadWriteFlags,
 }
 
-impl Pvsync2 {
+impl CarryOut for Pvsync2 {
     #[inline]
     fn carry_out(&self, operation: &MediaOperation) -> i64 {
         if !self.bounds.allow(operation) {
@@ -124,19 +122,5 @@ impl Pvsync2 {
             MediaClass::Sync => descriptor::sync(target.fd.as_fd()),
             MediaClass::Nop => 0,
         }
-    }
-}
-
-impl Driver<MediaOperation> for Pvsync2 {
-    #[inline]
-    fn submit(&mut self, batch: &[MediaOperation], done: &mut Completions) -> Result<Submitted, Error> {
-        let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
-        done.push(operation.slot, self.carry_out(operation));
-        Ok(Submitted { accepted: 1 })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }
