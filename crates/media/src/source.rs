@@ -84,7 +84,8 @@ impl MediaSource {
             sync_due: None,
             final_syncs: if plan.end_fsync { (0..plan.targets.len() as u16).collect() } else { Vec::new() },
             content: crate::content::filler(plan, u64::from(worker))?,
-            refills: plan.mix.write_percent > 0 && plan.content.refill != RefillPolicy::Once,
+            refills: plan.mix.write_percent > 0
+                && (plan.verify_interval_bytes.is_some() || plan.content.refill != RefillPolicy::Once),
             generation: 0,
             verifier,
             arena,
@@ -194,7 +195,7 @@ impl Source<MediaOperation> for MediaSource {
 
     #[inline]
     fn prepares(&self) -> bool {
-        self.refills || self.verifier.is_some()
+        self.refills
     }
 
     #[inline]

@@ -215,7 +215,10 @@ fn footer(page: &mut Page, record: &Record) {
     if let Some(cost) = &record.tool_cost {
         page.field("strata", &tool_words(cost, record.peak_rss_bytes), Style::Plain);
     }
-    if let Some(failure) = &record.failure {
+    // The failure of the only phase stands with the phase.
+    let is_told =
+        |failure: &&String| matches!(&record.phases[..], [only] if only.failure.as_ref() == Some(*failure));
+    if let Some(failure) = record.failure.as_ref().filter(|failure| !is_told(failure)) {
         page.field("failed", &clean(failure), Style::Failure);
     }
 }

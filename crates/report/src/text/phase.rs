@@ -44,7 +44,13 @@ pub(super) fn block(page: &mut Page, phase: &PhaseRecord, environment: &Environm
     for doubt in &phase.doubts {
         doubt_lines(page, &doubt.kind, &doubt.detail, &doubt.remedy);
     }
-    if let Some(failure) = phase.failure.as_ref().or(phase.samples.interrupted.as_ref()) {
+    // What a worker failed with stands above already.
+    let is_told = |failure: &&String| {
+        phase.samples.workers.iter().any(|worker| worker.failure.as_ref() == Some(*failure))
+    };
+    let failure =
+        phase.failure.as_ref().or(phase.samples.interrupted.as_ref()).filter(|failure| !is_told(failure));
+    if let Some(failure) = failure {
         page.field("failed", &clean(failure), Style::Failure);
     }
 }
