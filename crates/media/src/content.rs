@@ -22,8 +22,7 @@ pub(crate) fn filler(plan: &PhasePlan, stream: u64) -> Result<Filler, Error> {
             chunk_size_bytes: 4096,
         },
     };
-    let refill = crate::source::refill(content.refill);
-    Filler::new(&spec, refill, plan.load.seed, stream)
+    Filler::new(&spec, content.refill, plan.load.seed, stream)
         .map_err(|error| Error::usage("content", error.to_string()))
 }
 

@@ -7,11 +7,11 @@ use driver::{Arena, Error, Fault, Operation as _, Source};
 use units::ParseError;
 use workload::access::Access;
 use workload::block_size::BlockSizes;
-use workload::content::{Filler, Refill};
+use workload::content::Filler;
 use workload::mix::Mix;
 use workload::plan::PhasePlan;
 use workload::random::{Random, derive_seed};
-use workload::spec::{Operation, RefillPolicy};
+use workload::spec::{Operation, Refill};
 
 use crate::region::{Region, SizedCursor, check_verification};
 use crate::verify::Verifier;
@@ -85,7 +85,7 @@ impl MediaSource {
             final_syncs: if plan.end_fsync { (0..plan.targets.len() as u16).collect() } else { Vec::new() },
             content: crate::content::filler(plan, u64::from(worker))?,
             refills: plan.mix.write_percent > 0
-                && (plan.verify_interval_bytes.is_some() || plan.content.refill != RefillPolicy::Once),
+                && (plan.verify_interval_bytes.is_some() || plan.content.refill != Refill::Once),
             generation: 0,
             verifier,
             arena,
@@ -224,14 +224,5 @@ impl Source<MediaOperation> for MediaSource {
         // SAFETY: the operation has completed, so its slot is the source's again.
         let buffer = unsafe { self.arena.slot_mut(operation.slot(), bytes as usize) };
         verifier.check(operation, buffer)
-    }
-}
-
-/// The refill of the content module for that of a plan.
-pub(crate) fn refill(policy: RefillPolicy) -> Refill {
-    match policy {
-        RefillPolicy::Full => Refill::Full,
-        RefillPolicy::Stamp => Refill::Stamp,
-        RefillPolicy::Once => Refill::Once,
     }
 }

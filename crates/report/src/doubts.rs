@@ -9,7 +9,7 @@ use host::Environment;
 use statistics::{PhaseSamples, SteadyReason, Summary, WorkerSamples};
 use units::{human_ns, percent};
 use workload::plan::{ContentChoice, PhasePlan};
-use workload::spec::{CachePolicy, RefillPolicy};
+use workload::spec::{CachePolicy, Refill};
 use workload::target::TargetKind;
 
 use crate::record::{ArrivalOutcome, Doubt, Observations, PhaseRecord, Record, ToolCost};
@@ -303,9 +303,9 @@ fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
             format!("{}% of what is written are copies", content.dedupe_percent)
         }
         ContentChoice::Random => match content.refill {
-            RefillPolicy::Full => return None,
-            RefillPolicy::Stamp => "all but 16 bytes of each 4 KiB are written again and again".to_owned(),
-            RefillPolicy::Once => "buffers are filled once and written again and again".to_owned(),
+            Refill::Full => return None,
+            Refill::Stamp => "all but 16 bytes of each 4 KiB are written again and again".to_owned(),
+            Refill::Once => "buffers are filled once and written again and again".to_owned(),
         },
     };
     Some(format!("{what}: a target that compresses or removes copies stores less than it is given"))

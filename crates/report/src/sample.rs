@@ -13,7 +13,7 @@ use statistics::{
 };
 use workload::engine::EngineOptions;
 use workload::plan::{ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan};
-use workload::spec::{CachePolicy, LadderDimension, OnError, Operation, RefillPolicy, Share, Warmup};
+use workload::spec::{CachePolicy, LadderDimension, OnError, Operation, Refill, Share, Warmup};
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::record::*;
@@ -92,7 +92,7 @@ pub(crate) fn plan(shape: &Shape) -> PhasePlan {
             content: ContentChoice::Random,
             compress_percent: 0,
             dedupe_percent: 0,
-            refill: RefillPolicy::Full,
+            refill: Refill::Full,
         },
         verify_interval_bytes: None,
         fsync_every: None,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use units::{human_ns, human_rate, percent};
 use workload::engine::SyncMode;
 use workload::plan::{Pattern, PhasePlan};
-use workload::spec::{ArrivalKind, Operation};
+use workload::spec::{Operation, Spacing};
 use workload::target::TargetKind;
 
 use crate::record::PhaseRecord;
@@ -121,8 +121,8 @@ pub(crate) fn manner(plan: &PhasePlan) -> Vec<String> {
     }
     if let Some(arrivals) = &plan.load.arrivals {
         let kind = match arrivals.kind {
-            ArrivalKind::Constant => "constant",
-            ArrivalKind::Poisson => "Poisson",
+            Spacing::Constant => "constant",
+            Spacing::Poisson => "Poisson",
         };
         words.push(format!("open loop {} {kind}", rate(arrivals.rate_per_second)));
     }

@@ -11,9 +11,9 @@ use driver::{Clock, Error, ErrorKind, Operation, Source};
 use host::activity::Usage;
 use statistics::{PhaseSamples, Snapshot, WorkerSamples};
 use units::Rate;
-use workload::arrival::{Arrivals, Spacing};
+use workload::arrival::Arrivals;
 use workload::plan::LoadPlan;
-use workload::spec::{ArrivalKind, Warmup};
+use workload::spec::Warmup;
 
 use crate::collector::Collector;
 use crate::exchange::{Exchange, Interval};
@@ -231,12 +231,8 @@ fn run<Op: Operation, S: Source<Op>, C: Clock>(
     let Some(plan) = load.arrivals else { return worker.run_closed() };
     // One nanosecond of slack instead of 50 us: a sleeping worker comes back when its operation is due.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let spacing = match plan.kind {
-        ArrivalKind::Constant => Spacing::Constant,
-        ArrivalKind::Poisson => Spacing::Poisson,
-    };
     let arrivals = Rate::new(plan.rate_per_second)
-        .and_then(|rate| Arrivals::new(spacing, rate, number, load.threads, load.seed));
+        .and_then(|rate| Arrivals::new(plan.kind, rate, number, load.threads, load.seed));
     let mut arrivals = arrivals.map_err(|error| Error::usage("rate", error.to_string()))?;
     worker.run_open(&mut arrivals, open_ns - ramp_ns(load))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use live::{CsvTarget, LiveMode};
 use units::{ByteSize, ParseError};
-use workload::options::{Group, OptionDef};
+use workload::options::{Group, OptionDef, switch};
 
 /// What comes out of a run, and where to.
 #[derive(Clone, Debug, Default)]
@@ -32,14 +32,6 @@ fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
         return Err(ParseError::new(format!("a value of {name}"), text, "a path"));
     }
     Ok(PathBuf::from(text))
-}
-
-fn switch(name: &str, text: &str) -> Result<bool, ParseError> {
-    match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(ParseError::new(format!("a value of {name}"), text, "true or false")),
-    }
 }
 
 /// Options of every command that measures.

@@ -1,7 +1,7 @@
 //! Loads for tests.
 
 use workload::plan::{ArrivalPlan, LimitPlan, LoadPlan};
-use workload::spec::{ArrivalKind, OnError, Warmup};
+use workload::spec::{OnError, Spacing, Warmup};
 
 /// A closed loop without any limit: series of 100 ms, nothing warmed up, the first failure ends it.
 #[must_use]
@@ -24,6 +24,6 @@ pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
 
 /// An open loop of one worker, else as [`closed_load`].
 #[must_use]
-pub fn open_load(rate_per_second: f64, kind: ArrivalKind, depth: u32) -> LoadPlan {
+pub fn open_load(rate_per_second: f64, kind: Spacing, depth: u32) -> LoadPlan {
     LoadPlan { arrivals: Some(ArrivalPlan { rate_per_second, kind }), ..closed_load(1, depth) }
 }

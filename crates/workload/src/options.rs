@@ -4,8 +4,7 @@ use units::{ByteSize, ParseError, Percent, Rate, Span, parse_index_list, parse_u
 
 use crate::engine::{Feature, MemoryOperation, SyncMode};
 use crate::spec::{
-    ArrivalKind, CachePolicy, Ladder, LadderDimension, OPERATIONS, OnError, RefillPolicy, Share, Spec,
-    Warmup, choice,
+    CachePolicy, Ladder, LadderDimension, OPERATIONS, OnError, Refill, Share, Spacing, Spec, Warmup, choice,
 };
 
 /// Heading that an option stands under in help and docs.
@@ -110,7 +109,11 @@ fn edit_distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-fn switch(name: &str, text: &str) -> Result<bool, ParseError> {
+/// Reads the value of a switch, as job files write it.
+///
+/// # Errors
+/// Anything but `true` and `false`.
+pub fn switch(name: &str, text: &str) -> Result<bool, ParseError> {
     choice(name, text, &[("true", true), ("false", false)])
 }
 
@@ -440,7 +443,7 @@ pub static OPTIONS: &[OptionDef] = &[
             spec.arrivals = Some(choice(
                 "arrivals",
                 text,
-                &[("constant", ArrivalKind::Constant), ("poisson", ArrivalKind::Poisson)],
+                &[("constant", Spacing::Constant), ("poisson", Spacing::Poisson)],
             )?);
             Ok(())
         }
@@ -635,7 +638,7 @@ pub static OPTIONS: &[OptionDef] = &[
             spec.refill = Some(choice(
                 "refill",
                 text,
-                &[("full", RefillPolicy::Full), ("stamp", RefillPolicy::Stamp), ("once", RefillPolicy::Once)],
+                &[("full", Refill::Full), ("stamp", Refill::Stamp), ("once", Refill::Once)],
             )?);
             Ok(())
         }

@@ -2,6 +2,8 @@
 
 use units::{ByteSize, ParseError, Rate, Span};
 
+pub use crate::arrival::Spacing;
+pub use crate::content::Refill;
 use crate::engine::{Feature, MemoryOperation, SyncMode};
 
 /// What a phase does to its targets.
@@ -96,16 +98,6 @@ pub enum OnError {
     Continue,
 }
 
-/// Arrivals of the open loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ArrivalKind {
-    /// Evenly spaced.
-    Constant,
-    /// Exponential gaps, as independent users bring them.
-    Poisson,
-}
-
 /// What is climbed in a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -141,18 +133,6 @@ pub enum CachePolicy {
     Warm,
 }
 
-/// When write buffers are filled anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RefillPolicy {
-    /// The whole buffer before each write.
-    Full,
-    /// 16 bytes of each 4 KiB before each write: enough that no two chunks are alike.
-    Stamp,
-    /// Once at the start.
-    Once,
-}
-
 /// What the user asked for. `None` means: not said. One table ([`crate::options::OPTIONS`]) fills it from the command line and from
 /// job files; [`crate::plan::resolve`] turns it into a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -175,7 +155,7 @@ pub struct Spec {
     pub bytes: Option<ByteSize>,
     pub warmup: Option<Warmup>,
     pub rate: Option<Rate>,
-    pub arrivals: Option<ArrivalKind>,
+    pub arrivals: Option<Spacing>,
     pub ladder: Option<Ladder>,
     pub saturate: bool,
     pub engine: Option<String>,
@@ -189,7 +169,7 @@ pub struct Spec {
     pub content: Option<String>,
     pub compress: Option<u8>,
     pub dedupe: Option<u8>,
-    pub refill: Option<RefillPolicy>,
+    pub refill: Option<Refill>,
     pub verify: bool,
     pub verify_interval: Option<ByteSize>,
     pub cache: Option<CachePolicy>,

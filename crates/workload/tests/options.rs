@@ -7,7 +7,7 @@ use workload::engine::{Feature, MemoryOperation, SyncMode};
 use workload::job;
 use workload::options::{OPTIONS, apply, find};
 use workload::spec::{
-    ArrivalKind, CachePolicy, Ladder, LadderDimension, OnError, Operation, RefillPolicy, Share, Spec, Warmup,
+    CachePolicy, Ladder, LadderDimension, OnError, Operation, Refill, Share, Spacing, Spec, Warmup,
 };
 
 /// An option, texts that it takes, and texts that it refuses.
@@ -293,7 +293,7 @@ fn values_arrive_in_their_fields() {
         (Some(Warmup::Auto), Some(Warmup::None))
     );
     assert_eq!(given("rate", "300k").rate, Rate::new(300_000.0).ok());
-    assert_eq!(given("arrivals", "poisson").arrivals, Some(ArrivalKind::Poisson));
+    assert_eq!(given("arrivals", "poisson").arrivals, Some(Spacing::Poisson));
     assert_eq!(given("op", "trim, randrw").operations, [Operation::Discard, Operation::RandRw]);
     let ladder = |dimension, values: &[u64]| Some(Ladder { dimension, values: values.to_vec() });
     assert_eq!(given("ladder", "depth=1,2,4").ladder, ladder(LadderDimension::Depth, &[1, 2, 4]));
@@ -309,7 +309,7 @@ fn values_arrive_in_their_fields() {
     );
     assert_eq!(
         (given("sync", "sync").sync, given("refill", "once").refill),
-        (Some(SyncMode::Sync), Some(RefillPolicy::Once))
+        (Some(SyncMode::Sync), Some(Refill::Once))
     );
     assert_eq!(given("memory-operation", "fill").memory_operation, Some(MemoryOperation::Fill));
     assert_eq!((given("compress", "50%").compress, given("dedupe", "30").dedupe), (Some(50), Some(30)));

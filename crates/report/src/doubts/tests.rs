@@ -2,7 +2,7 @@ use driver::ClockSource;
 use statistics::{ClassPoint, Steady, WarmUp, summarise};
 use workload::engine::SyncMode;
 use workload::plan::ArrivalPlan;
-use workload::spec::{ArrivalKind, Operation};
+use workload::spec::{Operation, Spacing};
 
 use super::*;
 use crate::sample::{self, DRIVE, Shape};
@@ -173,9 +173,9 @@ fn compressible_content() {
     assert!(detail("compressible_content", &WRITES, zeros).unwrap().starts_with("only zeros"));
     let shaped = |record: &mut Record| phase(record).plan.content.compress_percent = 40;
     assert!(detail("compressible_content", &WRITES, shaped).unwrap().starts_with("40% of what is written"));
-    let once = |record: &mut Record| phase(record).plan.content.refill = RefillPolicy::Once;
+    let once = |record: &mut Record| phase(record).plan.content.refill = Refill::Once;
     assert!(detail("compressible_content", &WRITES, once).unwrap().starts_with("buffers are filled once"));
-    let stamp = |record: &mut Record| phase(record).plan.content.refill = RefillPolicy::Stamp;
+    let stamp = |record: &mut Record| phase(record).plan.content.refill = Refill::Stamp;
     assert!(detail("compressible_content", &WRITES, stamp).unwrap().starts_with("all but 16 bytes"));
     assert_eq!(detail("compressible_content", &WRITES, |_| ()), None);
     assert_eq!(detail("compressible_content", &DRIVE, zeros), None, "nothing is written");
@@ -223,8 +223,7 @@ fn client_saturated() {
     assert_eq!(detail("client_saturated", &DRIVE, polled), None, "polling keeps a processor busy");
     let open = |record: &mut Record| {
         user(record);
-        phase(record).plan.load.arrivals =
-            Some(ArrivalPlan { rate_per_second: 1e5, kind: ArrivalKind::Poisson });
+        phase(record).plan.load.arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
     };
     assert_eq!(detail("client_saturated", &BUFFERED, open), None, "the pacer may spin");
 }

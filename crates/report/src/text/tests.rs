@@ -1,6 +1,6 @@
 use statistics::{ErrorCount, WarmUp, summarise};
 use workload::plan::ArrivalPlan;
-use workload::spec::{ArrivalKind, LadderDimension, Operation};
+use workload::spec::{LadderDimension, Operation, Spacing};
 
 use super::*;
 use crate::record::{ArrivalOutcome, Doubt};
@@ -156,7 +156,7 @@ fn ladders_of_sizes_and_rates_have_outcomes_of_their_own() {
     );
     assert!(text.contains("media, random reads, 4 threads x depth 32, io_uring, direct"), "{text}");
     for (phase, asked) in record.phases.iter_mut().zip([1e4, 1e5, 2e5]) {
-        phase.plan.load.arrivals = Some(ArrivalPlan { rate_per_second: asked, kind: ArrivalKind::Poisson });
+        phase.plan.load.arrivals = Some(ArrivalPlan { rate_per_second: asked, kind: Spacing::Poisson });
         phase.arrivals = Some(ArrivalOutcome {
             asked_per_second: asked,
             started_per_second: asked.min(1e5),
@@ -209,7 +209,7 @@ fn errors_failures_and_arrivals_are_told() {
         field(&text, "in flight"),
         "64.0 on average of 128 asked for (Little's law: rate x mean latency)"
     );
-    phase.plan.load.arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: ArrivalKind::Poisson });
+    phase.plan.load.arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
     phase.arrivals = Some(ArrivalOutcome {
         asked_per_second: 1e5,
         started_per_second: 9.8e4,

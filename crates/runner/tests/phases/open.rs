@@ -6,7 +6,7 @@ use driver::{Clock, Completions, Driver, Error, Submitted, Wait};
 use testkit::{Service, SimulatedTarget, TestOp, TestSource, VirtualClock, open_load};
 use units::Rate;
 use workload::arrival::{Arrivals, Spacing};
-use workload::spec::{ArrivalKind, Warmup};
+use workload::spec::Warmup;
 
 use crate::support::{
     AnyDriver, BLOCK, MS, SECOND, US, assert_within_a_thousandth, job, latency, operations, run, run_on,
@@ -14,7 +14,7 @@ use crate::support::{
 
 /// A thousand operations a second for ten seconds; each takes 100 us but one, which takes 100 ms.
 fn with_one_stall(depth: u32) -> statistics::LatencySummary {
-    let mut load = open_load(1000.0, ArrivalKind::Constant, depth);
+    let mut load = open_load(1000.0, Spacing::Constant, depth);
     load.limit.time_ns = Some(10 * SECOND);
     let mut times = vec![100 * US; 10_000];
     times[5000] = 100 * MS;
@@ -43,7 +43,7 @@ fn waiting_behind_a_slow_operation_is_counted() {
 #[test]
 fn constant_arrivals_keep_their_rate() {
     for (rate, service_ns) in [(1000.0, 100 * US), (100_000.0, 2 * US), (300_000.0, US), (1e6, 400)] {
-        let mut load = open_load(rate, ArrivalKind::Constant, 8);
+        let mut load = open_load(rate, Spacing::Constant, 8);
         load.limit.time_ns = Some(100 * MS);
         let outcome = run_on(&load, Service::Fixed(service_ns), 8);
         assert_within_a_thousandth(operations(&outcome) as f64, rate / 10.0);
@@ -56,7 +56,7 @@ fn constant_arrivals_keep_their_rate() {
 
 #[test]
 fn workers_share_the_rate_in_turn() {
-    let mut load = open_load(1000.0, ArrivalKind::Constant, 4);
+    let mut load = open_load(1000.0, Spacing::Constant, 4);
     load.threads = 3;
     load.limit.time_ns = Some(SECOND);
     let outcome = run_on(&load, Service::Fixed(100 * US), 8);
@@ -88,7 +88,7 @@ impl Driver<TestOp> for Recorder {
 #[test]
 fn poisson_arrivals_have_exponential_gaps() {
     let (rate, window_ns) = (10_000.0, 10 * SECOND);
-    let mut load = open_load(rate, ArrivalKind::Poisson, 64);
+    let mut load = open_load(rate, Spacing::Poisson, 64);
     load.limit.time_ns = Some(window_ns);
     let clock = VirtualClock::new();
     let target = SimulatedTarget::new(&clock, Service::Fixed(US), 64);
@@ -122,7 +122,7 @@ fn poisson_arrivals_have_exponential_gaps() {
 
 #[test]
 fn arrivals_that_were_never_served_are_counted() {
-    let mut load = open_load(1000.0, ArrivalKind::Constant, 1);
+    let mut load = open_load(1000.0, Spacing::Constant, 1);
     load.limit.time_ns = Some(SECOND);
     let outcome = run_on(&load, Service::Fixed(10 * MS), 1);
     let arrivals = outcome.arrivals.expect("an open loop");
@@ -134,7 +134,7 @@ fn arrivals_that_were_never_served_are_counted() {
 
 #[test]
 fn a_low_rate_lasts_as_long_as_planned() {
-    let mut load = open_load(1.0, ArrivalKind::Constant, 1);
+    let mut load = open_load(1.0, Spacing::Constant, 1);
     load.limit.time_ns = Some(2 * SECOND + SECOND / 2);
     let outcome = run_on(&load, Service::Fixed(MS), 1);
     assert_eq!((operations(&outcome), outcome.samples.elapsed_ns), (3, 2 * SECOND + SECOND / 2));
@@ -142,7 +142,7 @@ fn a_low_rate_lasts_as_long_as_planned() {
 
 #[test]
 fn a_count_ends_an_open_loop() {
-    let mut load = open_load(1000.0, ArrivalKind::Constant, 4);
+    let mut load = open_load(1000.0, Spacing::Constant, 4);
     load.limit.operations = Some(50);
     let outcome = run_on(&load, Service::Fixed(100 * US), 4);
     assert_eq!(operations(&outcome), 50);
@@ -152,7 +152,7 @@ fn a_count_ends_an_open_loop() {
 
 #[test]
 fn an_open_loop_warms_up_too() {
-    let mut load = open_load(1000.0, ArrivalKind::Constant, 4);
+    let mut load = open_load(1000.0, Spacing::Constant, 4);
     (load.warmup, load.limit.time_ns) = (Warmup::Fixed(500 * MS), Some(SECOND));
     let outcome = run_on(&load, Service::Fixed(100 * US), 4);
     let arrivals = outcome.arrivals.expect("an open loop");

@@ -3,7 +3,7 @@
 use driver::HostClock;
 use testkit::{InstantDriver, TestSource, closed_load, open_load};
 use workload::plan::LoadPlan;
-use workload::spec::ArrivalKind;
+use workload::spec::Spacing;
 
 use crate::support::{AnyDriver, BLOCK, MS, job, operations, run};
 
@@ -31,7 +31,7 @@ fn a_time_limit_is_kept_within_ten_milliseconds() {
 
 #[test]
 fn an_open_loop_keeps_its_rate() {
-    let mut load = open_load(1000.0, ArrivalKind::Constant, 4);
+    let mut load = open_load(1000.0, Spacing::Constant, 4);
     load.limit.time_ns = Some(200 * MS);
     assert!(holds_once(|| {
         let outcome = run_real(&load);

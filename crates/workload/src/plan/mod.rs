@@ -15,7 +15,7 @@ pub use parse::{ContentChoice, parse_content, parse_mix};
 pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
 use crate::engine::EngineOptions;
-use crate::spec::{ArrivalKind, CachePolicy, OnError, Operation, RefillPolicy, Share, Warmup};
+use crate::spec::{CachePolicy, OnError, Operation, Refill, Share, Spacing, Warmup};
 use crate::target::TargetPlan;
 
 /// Data content of writes.
@@ -28,7 +28,7 @@ pub struct ContentPlan {
     /// Percent of 4 KiB chunks that are copies.
     pub dedupe_percent: u8,
     /// When buffers are filled anew.
-    pub refill: RefillPolicy,
+    pub refill: Refill,
 }
 
 /// The open loop.
@@ -37,7 +37,7 @@ pub struct ArrivalPlan {
     /// Operations a second of all workers together.
     pub rate_per_second: f64,
     /// Their spacing.
-    pub kind: ArrivalKind,
+    pub kind: Spacing,
 }
 
 /// When a phase ends. Whatever comes first; with no limit at all it ends after one pass over the range.

@@ -9,9 +9,7 @@ use super::{
 };
 use crate::block_size::BlockSizes;
 use crate::engine::EngineOptions;
-use crate::spec::{
-    ArrivalKind, CachePolicy, LadderDimension, OnError, Operation, RefillPolicy, Share, Spec, Warmup,
-};
+use crate::spec::{CachePolicy, LadderDimension, OnError, Operation, Refill, Share, Spacing, Spec, Warmup};
 use crate::target::{TargetFacts, TargetKind, TargetPlan};
 
 /// Range that a target without a size of its own gets: large enough that random positions do not repeat soon.
@@ -369,7 +367,7 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
     }
     let arrivals = spec.rate.map(|rate| ArrivalPlan {
         rate_per_second: rate.per_second(),
-        kind: spec.arrivals.unwrap_or(ArrivalKind::Constant),
+        kind: spec.arrivals.unwrap_or(Spacing::Constant),
     });
     Ok(LoadPlan {
         threads,
@@ -411,13 +409,13 @@ fn content(spec: &Spec, facts: &[TargetFacts]) -> Result<ContentPlan, PlanError>
     let is_stored =
         facts.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
     let refill = match spec.refill {
-        Some(refill) if shaped && refill != RefillPolicy::Full => {
+        Some(refill) if shaped && refill != Refill::Full => {
             return refuse("--compress and --dedupe need --refill full".to_owned());
         }
         Some(refill) => refill,
         // Storage may compress or compare whole records of many blocks: only data that is new everywhere is incompressible.
-        None if shaped || (is_stored && content == ContentChoice::Random) => RefillPolicy::Full,
-        None => RefillPolicy::Once,
+        None if shaped || (is_stored && content == ContentChoice::Random) => Refill::Full,
+        None => Refill::Once,
     };
     Ok(ContentPlan { content, compress_percent, dedupe_percent, refill })
 }

@@ -162,7 +162,7 @@ fn a_request_is_kept() {
     assert_eq!((load.threads, load.depth, load.batch, load.batch_min), (4, 32, 16, 2));
     let limit = LimitPlan { time_ns: Some(30_000_000_000), operations: Some(1000), bytes: Some(GIB) };
     assert_eq!((load.limit, load.warmup), (limit, Warmup::Fixed(2_000_000_000)));
-    assert_eq!(load.arrivals, Some(ArrivalPlan { rate_per_second: 300_000.0, kind: ArrivalKind::Poisson }));
+    assert_eq!(load.arrivals, Some(ArrivalPlan { rate_per_second: 300_000.0, kind: Spacing::Poisson }));
     assert_eq!(
         (load.interval_ns, load.on_error, load.cores.as_slice()),
         (50_000_000, OnError::Continue, &[0, 2][..])
@@ -170,7 +170,7 @@ fn a_request_is_kept() {
     assert_eq!((plan.options.direct, plan.options.sync), (true, crate::engine::SyncMode::Dsync));
     assert_eq!((plan.fsync_every, plan.share, plan.cache), (Some(8), Share::Whole, CachePolicy::Drop));
     assert_eq!(plan.pattern, Pattern::Zipf { theta: 0.9 });
-    assert_eq!((plan.content.content, plan.content.refill), (ContentChoice::Zero, RefillPolicy::Once));
+    assert_eq!((plan.content.content, plan.content.refill), (ContentChoice::Zero, Refill::Once));
     assert!(plan.huge_pages);
 }
 
@@ -368,14 +368,14 @@ fn content_is_filled_as_it_needs_to_be() {
         let content = plan(&format!("op=write {words}")).content;
         (content.content, content.compress_percent, content.dedupe_percent, content.refill)
     };
-    assert_eq!(content(""), (ContentChoice::Random, 0, 0, RefillPolicy::Full));
-    assert_eq!(content("refill=stamp"), (ContentChoice::Random, 0, 0, RefillPolicy::Stamp));
+    assert_eq!(content(""), (ContentChoice::Random, 0, 0, Refill::Full));
+    assert_eq!(content("refill=stamp"), (ContentChoice::Random, 0, 0, Refill::Stamp));
     let memory = plan_on("op=write", &[target("mem:", TargetKind::Memory, 0)], &IO_URING).expect("plan");
-    assert_eq!(memory.content.refill, RefillPolicy::Once, "nobody stores it");
-    assert_eq!(content("refill=once"), (ContentChoice::Random, 0, 0, RefillPolicy::Once));
-    assert_eq!(content("compress=50%"), (ContentChoice::Random, 50, 0, RefillPolicy::Full));
-    assert_eq!(content("dedupe=30 refill=full"), (ContentChoice::Random, 0, 30, RefillPolicy::Full));
-    assert_eq!(content("content=0xab"), (ContentChoice::Bytes(vec![0xab]), 0, 0, RefillPolicy::Once));
+    assert_eq!(memory.content.refill, Refill::Once, "nobody stores it");
+    assert_eq!(content("refill=once"), (ContentChoice::Random, 0, 0, Refill::Once));
+    assert_eq!(content("compress=50%"), (ContentChoice::Random, 50, 0, Refill::Full));
+    assert_eq!(content("dedupe=30 refill=full"), (ContentChoice::Random, 0, 30, Refill::Full));
+    assert_eq!(content("content=0xab"), (ContentChoice::Bytes(vec![0xab]), 0, 0, Refill::Once));
     refused(
         "op=write content=zero compress=50",
         "--compress and --dedupe shape random content: leave out --content",
