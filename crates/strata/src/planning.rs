@@ -20,8 +20,8 @@ pub(crate) struct Programme {
     pub(crate) phases: Vec<Planned>,
     /// What a ladder climbs; its phases are all phases of the run.
     pub(crate) ladder: Option<LadderDimension>,
-    /// The spec to climb with, for saturation; `phases` holds its first step.
-    pub(crate) saturate: Option<Spec>,
+    /// Whether it climbs to saturation from its only phase.
+    pub(crate) saturate: bool,
     /// Files that the run creates stay.
     pub(crate) keep: bool,
 }
@@ -46,7 +46,7 @@ fn facts_of(registration: &Registration<MediaOperation, OpenRequest>) -> EngineF
 
 /// Plans everything that the specs ask for.
 pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
-    let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: None, keep: false };
+    let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: false, keep: false };
     let is_alone = specs.len() == 1 && specs[0].operations.len() == 1;
     for spec in specs {
         if spec.operations.is_empty() {
@@ -63,14 +63,41 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
         }
         programme.ladder = spec.ladder.as_ref().map(|ladder| ladder.dimension);
         programme.keep |= spec.keep;
-        if spec.saturate {
-            programme.saturate = Some(spec.clone());
-        }
+        programme.saturate = spec.saturate;
         for step in expand_ladder(spec) {
             plan_step(&step, seed, &mut programme.phases)?;
         }
     }
+    check_verified_blocks(&programme.phases)?;
     Ok(programme)
+}
+
+/// A block is checked as a whole, so a phase that reads must read the blocks that the phase before it wrote to the same target.
+fn check_verified_blocks(phases: &[Planned]) -> Result<(), Error> {
+    let verified: Vec<&PhasePlan> = phases
+        .iter()
+        .map(|planned| &planned.plan)
+        .filter(|plan| plan.verify_interval_bytes.is_some())
+        .collect();
+    for (number, reader) in verified.iter().enumerate().filter(|(_, plan)| !plan.writes()) {
+        let shares = |writer: &&&PhasePlan| {
+            writer.writes()
+                && writer
+                    .targets
+                    .iter()
+                    .any(|target| reader.targets.iter().any(|own| own.path == target.path))
+        };
+        let written = verified[..number].iter().rev().find(shares);
+        if written.is_some_and(|writer| writer.block_size_bytes_max != reader.block_size_bytes_max) {
+            return Err(Error::usage(
+                "plan",
+                "--verify reads the blocks that were written, so their sizes must be the same",
+            )
+            .with("phase", &reader.name)
+            .remedy("give --block-size for all phases"));
+        }
+    }
+    Ok(())
 }
 
 /// Plans the operations of one spec, and the reading back of what is written for verification.
@@ -78,25 +105,23 @@ fn plan_step(spec: &Spec, seed: u64, phases: &mut Vec<Planned>) -> Result<(), Er
     for (number, operation) in spec.operations.iter().enumerate() {
         let planned = plan_phase(spec, *operation, derive_seed(seed, &[phases.len() as u64]))?;
         let writes = planned.plan.mix.write_percent > 0;
+        let block_size = planned.plan.block_size.clone();
         phases.push(planned);
         let reads_next =
             matches!(spec.operations.get(number + 1), Some(Operation::Read | Operation::RandRead));
         if spec.verify && writes && !reads_next {
-            phases.push(plan_read_back(spec, derive_seed(seed, &[phases.len() as u64]))?);
+            phases.push(plan_read_back(spec, block_size, derive_seed(seed, &[phases.len() as u64]))?);
         }
     }
     Ok(())
 }
 
-/// One sequential pass over all that was written, with no limit but the range.
-fn plan_read_back(spec: &Spec, seed: u64) -> Result<Planned, Error> {
-    let block_size = spec.block_size.clone().or_else(|| {
-        Some(if spec.operations.iter().any(|o| o.is_random()) { "4KiB" } else { "1MiB" }.to_owned())
-    });
+/// One sequential pass over all that was written, in the blocks that were written, with no limit but the range.
+fn plan_read_back(spec: &Spec, block_size: String, seed: u64) -> Result<Planned, Error> {
     let back = Spec {
         name: Some("verify".to_owned()),
         operations: vec![Operation::Read],
-        block_size,
+        block_size: Some(block_size),
         pattern: None,
         mix: None,
         rate: None,

@@ -19,7 +19,7 @@ const DEPTH_MAX: u32 = 1024;
 
 /// Runs all phases of the programme and finds the knee of its ladder.
 pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Error> {
-    if programme.saturate.is_some() {
+    if programme.saturate {
         return saturate(session, &programme.phases[0]);
     }
     session.phase_count = programme.phases.len();

@@ -53,3 +53,22 @@ fn a_later_run_verifies_what_an_earlier_one_kept() {
         scratch.measured(&format!("media {path} --op randread -b 64k --verify -t 2"));
     }
 }
+
+#[test]
+fn blocks_are_read_back_as_they_were_written() {
+    let scratch = Scratch::new();
+    let record = scratch.measured("media file -s 4m --op write,randwrite --verify");
+    let phases: Vec<_> = record["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|phase| {
+            let plan = &phase["plan"];
+            (plan["name"].as_str().unwrap(), plan["block_size_bytes_max"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(phases, [("write", 1 << 20), ("verify", 1 << 20), ("randwrite", 4096), ("verify", 4096)]);
+    let ended = scratch.run("media other -s 4m --op write,randread --verify");
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("give --block-size for all phases"), "{}", ended.stderr);
+}
