@@ -146,7 +146,8 @@ pub trait Source<Op>: Send {
     fn next(&mut self, slot: u32) -> Option<Op>;
 
     /// The next of the operations that end this worker's share (making writes durable), to run in `slot`. Asked for one at a time, when
-    /// nothing is in flight and no limit lets [`Source::next`] go on; not asked for when the window closed or the phase was stopped.
+    /// nothing is in flight and no limit lets [`Source::next`] go on; not asked for when the phase was stopped, nor after the window has
+    /// closed unless the phase is measured until the last of them.
     fn finish(&mut self, _slot: u32) -> Option<Op> {
         None
     }

@@ -8,7 +8,7 @@ use driver::{Arena, Capabilities, Error, ErrorKind};
 use host::block::{BlockDevice, DeviceNumber};
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use workload::engine::SyncMode;
+use workload::engine::{SyncCall, SyncMode};
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::{MediaClass, MediaOperation, OpenRequest};
@@ -180,9 +180,13 @@ pub(crate) fn completed<T: TryInto<i64>>(result: Result<T, Errno>) -> i64 {
     }
 }
 
-/// Makes the data of `fd` durable.
-pub(crate) fn sync(fd: BorrowedFd<'_>) -> i64 {
-    completed(rustix::io::retry_on_intr(|| rustix::fs::fdatasync(fd)).map(|()| 0))
+/// Makes what was written to `fd` durable.
+pub(crate) fn sync(fd: BorrowedFd<'_>, call: SyncCall) -> i64 {
+    let synced = rustix::io::retry_on_intr(|| match call {
+        SyncCall::Fdatasync => rustix::fs::fdatasync(fd),
+        SyncCall::Fsync => rustix::fs::fsync(fd),
+    });
+    completed(synced.map(|()| 0))
 }
 
 /// Discards a range; the completion is its length.

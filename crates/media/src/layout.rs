@@ -1,5 +1,6 @@
 //! Laying files out: before a file is read it is created and filled in full, so that no read hits a hole or a
-//! stretch that was allocated but never written, which the file system would serve without the device.
+//! stretch that was allocated but never written, which the file system would serve without the device; unless the user
+//! wants it otherwise.
 
 mod manifest;
 mod writer;
@@ -15,6 +16,7 @@ use driver::{Error, ErrorKind};
 use host::extents::{self, Backing};
 use rustix::fs::{FallocateFlags, XattrFlags};
 use units::ByteSize;
+use workload::spec::Layout;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::probe::{MARK, is_own};
@@ -31,8 +33,11 @@ pub struct Progress {
 
 /// What [`prepare`] shall do.
 pub struct Request<'a> {
-    /// Whether the ranges will be read: then they are filled. Otherwise their space is only allocated.
+    /// Whether the ranges will be read or overwritten at random: [`Layout::Auto`] fills them then, and only allocates
+    /// their space otherwise.
     pub needs_data: bool,
+    /// How files are made that are missing, empty or too short. What a file holds beyond that is touched by filling alone.
+    pub layout: Layout,
     /// Fill what is already written too: its content is of another run, and this one verifies.
     pub refill: bool,
     /// Existing files that strata did not create may be extended and filled. They are never deleted.
@@ -48,6 +53,17 @@ pub struct Request<'a> {
     pub stop: &'a AtomicBool,
     /// Told after every write.
     pub progress: &'a dyn Fn(Progress),
+}
+
+impl Request<'_> {
+    /// Whether everything that was never written gets data.
+    fn fills(&self) -> bool {
+        match self.layout {
+            Layout::Auto => self.needs_data,
+            Layout::Fill => true,
+            Layout::Allocate | Layout::Sparse => false,
+        }
+    }
 }
 
 /// A file that is to be filled, open for writing and of full length.
@@ -96,8 +112,7 @@ fn lay_out(
     for (index, target) in targets.iter().enumerate().filter(|(_, target)| target.kind == TargetKind::File) {
         if let Some(file) = open(manifest, target, request)? {
             lengthen(&file, target, request, manifest, extended)?;
-            let ranges =
-                if request.needs_data { ranges_to_fill(&file, target, request)? } else { Vec::new() };
+            let ranges = if request.fills() { ranges_to_fill(&file, target, request)? } else { Vec::new() };
             if !ranges.is_empty() {
                 jobs.push(Job { index, file: open_writable(target)?, ranges });
             }
@@ -152,8 +167,11 @@ fn check_space(targets: &[TargetPlan], request: &Request<'_>) -> Result<(), Erro
     Ok(())
 }
 
-/// Bytes of the range that are not allocated yet.
+/// Bytes of the range that are not allocated yet and will be.
 fn needed_bytes(target: &TargetPlan, request: &Request<'_>) -> Result<u64, Error> {
+    if request.layout == Layout::Sparse {
+        return Ok(0);
+    }
     let path = Path::new(&target.path);
     let range = target.offset_bytes..end_of(target)?;
     match std::fs::metadata(path) {
@@ -218,7 +236,7 @@ fn lengthen(
     }
     let copy = file.try_clone().map_err(failed("cannot open the file", target))?;
     extended.push(Extended { file: copy, size_bytes: size });
-    if !request.needs_data && target.size_bytes > 0 {
+    if !request.fills() && request.layout != Layout::Sparse && target.size_bytes > 0 {
         let start = target.offset_bytes;
         match rustix::fs::fallocate(file, FallocateFlags::empty(), start, target.size_bytes) {
             Ok(()) => return Ok(()),

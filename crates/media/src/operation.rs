@@ -12,7 +12,7 @@ pub enum MediaClass {
     Write = 1,
     /// Discards a range (block device: `BLKDISCARD`; file: punched hole).
     Discard = 2,
-    /// Makes the target's data durable (`fdatasync`; mmap: `msync`).
+    /// Makes the target's data durable (`fdatasync` or `fsync`; mmap: `msync`).
     Sync = 3,
     /// Passes through the driver and moves nothing.
     Nop = 4,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use driver::{Error, Fault};
 use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch};
 use workload::plan::PhasePlan;
+use workload::target::{TargetKind, TargetPlan};
 
 use crate::{MediaClass, MediaOperation};
 
@@ -19,12 +20,14 @@ const IDLE: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Ledger {
     run: u64,
+    targets: Vec<TargetPlan>,
     block_size_bytes: u64,
     sequences: Vec<AtomicU32>,
 }
 
 impl Ledger {
-    /// A ledger for the blocks of a phase.
+    /// A ledger for the blocks of a phase. `run` is the number that they carry, unless the plan names another
+    /// ([`PhasePlan::verify_run`]).
     ///
     /// # Errors
     /// When there are too many blocks to follow.
@@ -36,21 +39,57 @@ impl Ledger {
                 format!("use a larger --block-size or a smaller --size: at most {LEDGER_BLOCKS_MAX} blocks"),
             ));
         }
-        Ok(Self { run, block_size_bytes: block, sequences: (0..blocks).map(|_| AtomicU32::new(0)).collect() })
+        Ok(Self {
+            run: plan.verify_run.unwrap_or(run),
+            targets: plan.targets.clone(),
+            block_size_bytes: block,
+            sequences: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+        })
     }
 
-    /// Whether the blocks of `plan` are the ones of this ledger.
+    /// The number that the blocks carry.
     #[must_use]
-    pub fn fits(&self, plan: &PhasePlan) -> bool {
-        let blocks: u64 =
-            plan.targets.iter().map(|target| target.size_bytes / plan.block_size_bytes_max).sum();
-        self.block_size_bytes == plan.block_size_bytes_max && self.sequences.len() as u64 == blocks
+    pub fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Whether the blocks of `plan` are the ones of this ledger: of the same targets, of the same size and the same run.
+    #[must_use]
+    pub fn fits(&self, plan: &PhasePlan, run: u64) -> bool {
+        self.run == plan.verify_run.unwrap_or(run)
+            && self.block_size_bytes == plan.block_size_bytes_max
+            && self.targets.len() == plan.targets.len()
+            && self.targets.iter().zip(&plan.targets).all(|(own, target)| is_same_range(own, target))
+    }
+
+    /// Whether it is about a part of these ranges.
+    #[must_use]
+    pub fn overlaps(&self, targets: &[TargetPlan]) -> bool {
+        overlap(&self.targets, targets).is_some()
     }
 
     /// Notes that all blocks were laid out with sequence 1.
     pub fn laid_out(&self) {
         self.sequences.iter().for_each(|sequence| sequence.store(1, Ordering::Relaxed));
     }
+}
+
+fn is_same_range(one: &TargetPlan, other: &TargetPlan) -> bool {
+    target_id(&one.path) == target_id(&other.path)
+        && (one.offset_bytes, one.size_bytes) == (other.offset_bytes, other.size_bytes)
+}
+
+/// The first path on which both lists of ranges share a byte. Memory and nothing are each worker's own.
+#[must_use]
+pub fn overlap<'a>(some: &'a [TargetPlan], others: &[TargetPlan]) -> Option<&'a str> {
+    let end = |target: &TargetPlan| target.offset_bytes.saturating_add(target.size_bytes);
+    let share = |one: &TargetPlan, other: &TargetPlan| {
+        matches!(one.kind, TargetKind::File | TargetKind::BlockDevice)
+            && one.offset_bytes < end(other)
+            && other.offset_bytes < end(one)
+            && target_id(&one.path) == target_id(&other.path)
+    };
+    some.iter().find(|one| others.iter().any(|other| share(one, other))).map(|one| one.path.as_str())
 }
 
 /// Writes and checks the blocks of one worker.
@@ -64,15 +103,15 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// The verifier of one worker. With `accepts_foreign`, blocks that this run did not write are checked against themselves only:
-    /// they carry the run that wrote them.
+    /// The verifier of one worker. With `accepts_foreign`, blocks that this run did not write are checked against themselves only,
+    /// and carry the run that wrote them, or the one that the plan names ([`PhasePlan::verify_run`]).
     ///
     /// # Errors
     /// When the interval does not fit the blocks.
     pub fn new(plan: &PhasePlan, ledger: Arc<Ledger>, accepts_foreign: bool) -> Result<Self, Error> {
         let interval = plan.verify_interval_bytes.unwrap_or(4096) as u32;
         let usage = |error: workload::content::LayoutError| Error::usage("verify", error.to_string());
-        let run = (!accepts_foreign).then_some(ledger.run);
+        let run = (!accepts_foreign || plan.verify_run.is_some()).then_some(ledger.run);
         let writers =
             plan.targets.iter().map(|target| BlockWriter::new(ledger.run, target_id(&target.path), interval));
         let checkers =

@@ -13,6 +13,7 @@ use host::extents::{Extents, extents};
 use media::layout::{Manifest, Progress, Request, prepare};
 use media::probe::{MARK, is_own, probe};
 use scratch::{Loop, Mounted, run, skipped};
+use workload::spec::Layout;
 use workload::target::{TargetKind, TargetPlan};
 
 const MIB: u64 = 1 << 20;
@@ -41,6 +42,7 @@ static NO_STOP: AtomicBool = AtomicBool::new(false);
 fn request(needs_data: bool) -> Request<'static> {
     Request {
         needs_data,
+        layout: Layout::Auto,
         refill: false,
         destroy_data: false,
         direct: false,
@@ -121,6 +123,42 @@ fn kept_files_stay_and_are_filled_where_they_were_not() {
     assert!(std::fs::read(&path).unwrap() == expected(0, 0, 5 * MIB));
     drop(manifest);
     assert_eq!(entries(directory.path()), ["data"], "the second run did not create it");
+}
+
+#[test]
+fn the_user_says_how_a_file_is_made() {
+    let directory = tempfile::tempdir().unwrap();
+    // What is written, what is a hole, and what is allocated and unwritten afterwards.
+    for (layout, needs_data, expected) in [
+        (Layout::Auto, false, (0, 0, MIB)),
+        (Layout::Auto, true, (MIB, 0, 0)),
+        (Layout::Fill, false, (MIB, 0, 0)),
+        (Layout::Allocate, true, (0, 0, MIB)),
+        (Layout::Sparse, true, (0, MIB, 0)),
+    ] {
+        let path = directory.path().join("data");
+        let mut manifest = Manifest::new("run", false);
+        let request = Request { layout, ..request(needs_data) };
+        let range = target(&path, 0, MIB);
+        assert_eq!(prepare(&mut manifest, std::slice::from_ref(&range), &request).unwrap(), expected.0);
+        assert_eq!(path.metadata().unwrap().len(), MIB, "{layout:?}");
+        let found = extents(&path, 0..MIB).unwrap();
+        assert_eq!((found.hole_bytes, found.unwritten_bytes), (expected.1, expected.2), "{layout:?}");
+        assert_eq!(prepare(&mut manifest, std::slice::from_ref(&range), &request).unwrap(), 0);
+    }
+    // A file that is long enough is left as it is, but for filling.
+    let path = directory.path().join("long");
+    let mut manifest = Manifest::new("run", false);
+    let range = [target(&path, 0, MIB)];
+    let make =
+        |manifest: &mut Manifest, layout| prepare(manifest, &range, &Request { layout, ..request(true) });
+    for layout in [Layout::Sparse, Layout::Allocate, Layout::Sparse] {
+        assert_eq!(make(&mut manifest, layout).unwrap(), 0);
+        assert_eq!(extents(&path, 0..MIB).unwrap().hole_bytes, MIB, "{layout:?}");
+    }
+    assert_eq!(make(&mut manifest, Layout::Fill).unwrap(), MIB);
+    assert_eq!(make(&mut manifest, Layout::Sparse).unwrap(), 0);
+    assert!(written(&path, MIB));
 }
 
 #[test]

@@ -5,8 +5,8 @@ pub mod doubts;
 pub mod json;
 mod page;
 pub mod record;
-#[cfg(test)]
-mod sample;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
 pub mod stack;
 pub mod text;
 mod words;

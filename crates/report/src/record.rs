@@ -47,7 +47,8 @@ pub struct ToolCost {
     pub clock_drift_ppm: f64,
 }
 
-/// Seen around a phase, from outside the measured loop; doubts are made from it.
+/// Seen around a phase, from outside the measured loop; doubts are made from it. Figures of the machine, of its devices
+/// and of the process are shared by the phases of a stage, which run at the same time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observations {
     /// Processors of the whole machine that were busy during the phase (user, system, interrupts); none when it was too short for
@@ -65,6 +66,46 @@ pub struct Observations {
     pub device_written_bytes: Option<u64>,
     /// Voluntary and involuntary context switches of the process.
     pub context_switches: u64,
+    /// Page faults of the process that read a disk.
+    #[serde(default)]
+    pub major_faults: u64,
+    /// Page faults of the process that did not.
+    #[serde(default)]
+    pub minor_faults: u64,
+    /// CPU time of the process that none of strata's own threads used, in nanoseconds: that of threads which the kernel
+    /// made in it, such as those of io_uring. None when it cannot be told: the phase did not run alone, or a worker was lost.
+    #[serde(default)]
+    pub kernel_worker_cpu_ns: Option<u64>,
+    /// What each block device under the targets did, where it could be told.
+    #[serde(default)]
+    pub devices: Vec<DeviceActivity>,
+}
+
+/// What a block device did during a phase, by the kernel's counters (Documentation/block/stat.rst), for all users of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceActivity {
+    /// Its name, such as `nvme0n1`.
+    pub name: String,
+    /// Reads that completed.
+    pub reads: u64,
+    /// Reads merged with others in its queue.
+    pub reads_merged: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Time of all reads together, nanoseconds.
+    pub read_ns: u64,
+    /// Writes that completed.
+    pub writes: u64,
+    /// Writes merged with others in its queue.
+    pub writes_merged: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Time of all writes together, nanoseconds.
+    pub write_ns: u64,
+    /// Time in which something was in flight, nanoseconds.
+    pub busy_ns: u64,
+    /// Time that requests spent in its queue, all together, nanoseconds.
+    pub queue_ns: u64,
 }
 
 /// The open loop as it went.
@@ -85,6 +126,15 @@ pub struct ArrivalOutcome {
 pub struct PhaseRecord {
     /// What was planned, every default resolved.
     pub plan: PhasePlan,
+    /// Phases of the same stage ran at the same time. Stages count from 0.
+    #[serde(default)]
+    pub stage: usize,
+    /// The phase of the request (job file, dialect) that it carries out, from 0.
+    #[serde(default)]
+    pub request: usize,
+    /// Whether it reads back, for verification, what a phase of the same request wrote.
+    #[serde(default)]
+    pub is_read_back: bool,
     /// When it began, RFC 3339 UTC.
     pub started_at: String,
     /// What the driver had to do otherwise than asked, and what is worth knowing.

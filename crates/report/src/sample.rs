@@ -1,4 +1,5 @@
-//! Records for the tests: made from declared rates and latencies, by the same statistics as real ones.
+//! Records for tests: made from declared rates and latencies, by the same statistics as real ones.
+#![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
 use driver::ClockSource;
 use host::block::{BlockDevice, DeviceNumber};
@@ -19,29 +20,29 @@ use workload::target::{TargetKind, TargetPlan};
 use crate::record::*;
 
 const INTERVAL_NS: u64 = 100_000_000;
-pub(crate) const INTERVALS: u64 = 40;
+pub const INTERVALS: u64 = 40;
 
 /// What a phase of the tests is to show.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
-    pub(crate) layer: &'static str,
-    pub(crate) engine: &'static str,
-    pub(crate) operation: Operation,
-    pub(crate) kind: TargetKind,
-    pub(crate) block_bytes: u64,
-    pub(crate) threads: u32,
-    pub(crate) depth: u32,
-    pub(crate) direct: bool,
-    pub(crate) operations_per_second: f64,
-    pub(crate) latency_ns: u64,
+pub struct Shape {
+    pub layer: &'static str,
+    pub engine: &'static str,
+    pub operation: Operation,
+    pub kind: TargetKind,
+    pub block_bytes: u64,
+    pub threads: u32,
+    pub depth: u32,
+    pub direct: bool,
+    pub operations_per_second: f64,
+    pub latency_ns: u64,
     /// Largest deviation of an interval's rate, as a share of the rate.
-    pub(crate) jitter: f64,
+    pub jitter: f64,
     /// CPU time an operation.
-    pub(crate) cpu_ns: u64,
+    pub cpu_ns: u64,
 }
 
 /// 4 KiB random reads of a drive: 400k/s at 320 us, 4 threads, depth 32.
-pub(crate) const DRIVE: Shape = Shape {
+pub const DRIVE: Shape = Shape {
     layer: "media",
     engine: "io_uring",
     operation: Operation::RandRead,
@@ -67,7 +68,7 @@ fn mix(operation: Operation) -> MixPlan {
     MixPlan { read_percent, write_percent, discard_percent }
 }
 
-pub(crate) fn plan(shape: &Shape) -> PhasePlan {
+pub fn plan(shape: &Shape) -> PhasePlan {
     let block = units::ByteSize(shape.block_bytes).to_string();
     PhasePlan {
         name: shape.operation.name().to_owned(),
@@ -97,6 +98,8 @@ pub(crate) fn plan(shape: &Shape) -> PhasePlan {
         verify_interval_bytes: None,
         fsync_every: None,
         end_fsync: false,
+        verify_run: None,
+        layout: Default::default(),
         cache: CachePolicy::Keep,
         huge_pages: false,
         load: LoadPlan {
@@ -109,7 +112,12 @@ pub(crate) fn plan(shape: &Shape) -> PhasePlan {
             arrivals: None,
             interval_ns: INTERVAL_NS,
             on_error: OnError::Stop,
+            think: None,
+            start_delay_ns: 0,
+            end_others: false,
+            split_latency: false,
             cores: vec![],
+            cores_policy: Default::default(),
             numa: vec![],
             seed: 42,
         },
@@ -147,7 +155,7 @@ fn classes(operation: Operation) -> Vec<(&'static str, f64)> {
     if used.is_empty() { vec![("nop", 1.0)] } else { used }
 }
 
-pub(crate) fn samples(shape: &Shape) -> PhaseSamples {
+pub fn samples(shape: &Shape) -> PhaseSamples {
     let classes = classes(shape.operation);
     let mut series = Series::new(INTERVAL_NS, Series::CAPACITY_DEFAULT, classes.len());
     let mut state = 7;
@@ -203,11 +211,14 @@ pub(crate) fn samples(shape: &Shape) -> PhaseSamples {
     }
 }
 
-pub(crate) fn phase(shape: &Shape) -> PhaseRecord {
+pub fn phase(shape: &Shape) -> PhaseRecord {
     let samples = samples(shape);
     let summary = summarise(&samples, WarmUp::Auto);
     PhaseRecord {
         plan: plan(shape),
+        stage: 0,
+        request: 0,
+        is_read_back: false,
         started_at: "2026-01-02T03:04:06Z".to_owned(),
         notes: vec![],
         samples,
@@ -225,7 +236,7 @@ pub(crate) fn phase(shape: &Shape) -> PhaseRecord {
     }
 }
 
-pub(crate) fn environment() -> Environment {
+pub fn environment() -> Environment {
     let device = BlockDevice {
         name: "nvme0n1".to_owned(),
         partition: Some("nvme0n1p2".to_owned()),
@@ -285,7 +296,7 @@ pub(crate) fn environment() -> Environment {
 }
 
 /// A complete record of these phases.
-pub(crate) fn record(phases: Vec<PhaseRecord>) -> Record {
+pub fn record(phases: Vec<PhaseRecord>) -> Record {
     Record {
         schema_version: SCHEMA_VERSION,
         strata_version: "0.1.0".to_owned(),
@@ -311,7 +322,7 @@ pub(crate) fn record(phases: Vec<PhaseRecord>) -> Record {
 }
 
 /// A ladder over depth of one worker on a server with `unloaded_ns` and at most `rate_max` operations a second.
-pub(crate) fn ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
+pub fn ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
     let rung = |&depth: &u32| {
         let rate = rate_max.min(f64::from(depth) * 1e9 / unloaded_ns);
         phase(&Shape {
@@ -348,10 +359,10 @@ fn point(phase: &PhaseRecord) -> LadderPoint {
 }
 
 /// One row of a stack of the tests: layer, operation, block size in bytes, operations a second.
-pub(crate) type StackShape = (&'static str, Operation, u64, f64);
+pub type StackShape = (&'static str, Operation, u64, f64);
 
 /// A stack of these rows, every phase steady to 1 %.
-pub(crate) fn stack(rows: &[StackShape]) -> Record {
+pub fn stack(rows: &[StackShape]) -> Record {
     let shape = |&(layer, operation, block_bytes, operations_per_second): &StackShape| Shape {
         layer,
         engine: match layer {

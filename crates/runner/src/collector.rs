@@ -8,7 +8,7 @@ use statistics::{ClassPoint, ClassTotals, Histogram, Series, Snapshot, SparseHis
 
 use crate::exchange::{Exchange, Interval};
 use crate::job::Job;
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 /// Intervals kept of one phase: enough to see steady state, few enough to keep the record small.
 const SERIES_POINTS_MAX: usize = 256;
@@ -27,9 +27,8 @@ pub(crate) struct Collector {
     workers: Vec<WorkerTotals>,
     series: Series,
     latest: Vec<ClassPoint>,
-    latest_since_ns: u64,
-    latest_usage: Usage,
     usage_at_open: Usage,
+    coordinator_at_open: Usage,
     name: String,
     time_ns: Option<u64>,
     operations: Option<u64>,
@@ -51,9 +50,8 @@ impl Collector {
             workers: (0..job.load.threads).map(|_| worker()).collect(),
             series: Series::new(job.load.interval_ns, SERIES_POINTS_MAX, count),
             latest: vec![ClassPoint::default(); count],
-            latest_since_ns: 0,
-            latest_usage: Usage::of_process(),
             usage_at_open: Usage::of_process(),
+            coordinator_at_open: Usage::of_thread(),
             name: job.name.clone(),
             time_ns: job.load.limit.time_ns,
             operations: job.load.limit.operations.or(job.expected_operations),
@@ -102,6 +100,7 @@ impl Collector {
     /// The measured window opens: what the process used before is not part of it.
     pub(crate) fn open_window(&mut self) {
         self.usage_at_open = Usage::of_process();
+        self.coordinator_at_open = Usage::of_thread();
     }
 
     /// What the process used since the window opened.
@@ -109,15 +108,18 @@ impl Collector {
         Usage::of_process().since(&self.usage_at_open)
     }
 
+    /// What the calling thread, which coordinates, used since then.
+    pub(crate) fn coordinator_usage(&self) -> Usage {
+        Usage::of_thread().since(&self.coordinator_at_open)
+    }
+
     pub(crate) fn ended(&mut self, worker: usize) {
         self.workers[worker].running = false;
     }
 
-    /// The phase as it looks now; begins a new interval of the live view.
-    pub(crate) fn snapshot(&mut self, now_ns: u64) -> Snapshot {
-        let seconds = (now_ns.saturating_sub(self.latest_since_ns) as f64 / 1e9).max(1e-9);
-        let usage = Usage::of_process();
-        let mut latency = Histogram::new();
+    /// The phase as it looks `now_ns` after its opening and `seconds` after the last look; begins a new interval of the live view and
+    /// adds the latencies of the one that ends to `latency`. Percentiles and processors are for the caller.
+    pub(crate) fn snapshot(&mut self, now_ns: u64, seconds: f64, latency: &mut Histogram) -> Snapshot {
         self.latest.iter().for_each(|class| latency.merge_sparse(&class.latency));
         let sum = |part: fn(&(u64, u64, u64, Histogram)) -> u64| -> u64 {
             self.workers.iter().flat_map(|worker| &worker.classes).map(part).sum()
@@ -135,19 +137,18 @@ impl Collector {
             classes: self.class_names.clone(),
             operations_per_second: per_class(|class| class.operations),
             bytes_per_second: per_class(|class| class.bytes),
-            p50_ns: latency.percentile(50.0),
-            p99_ns: latency.percentile(99.0),
+            p50_ns: None,
+            p99_ns: None,
             operations,
             bytes,
             errors,
-            cpus_used: usage.since(&self.latest_usage).cpu_ns() as f64 / 1e9 / seconds,
+            cpus_used: 0.0,
             workers: self.workers.iter().map(|worker| worker.snapshot(seconds)).collect(),
         };
         self.latest.iter_mut().for_each(|class| *class = ClassPoint::default());
         for worker in &mut self.workers {
             (worker.latest_operations, worker.latest_bytes) = (0, 0);
         }
-        (self.latest_since_ns, self.latest_usage) = (now_ns, usage);
         snapshot
     }
 
@@ -171,6 +172,8 @@ impl Collector {
                     bytes: *bytes,
                     errors: *errors,
                     latency: SparseHistogram::from(latency),
+                    submission: None,
+                    completion: None,
                 })
                 .collect()
         });

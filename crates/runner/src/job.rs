@@ -30,6 +30,10 @@ pub struct Job<Op, S> {
     pub classes: Vec<usize>,
     /// Operations of all workers together where a pass has a known end: for progress only.
     pub expected_operations: Option<u64>,
+    /// The sources have final operations ([`driver::Source::finish`]) that belong to what is measured even when time ends the phase:
+    /// what is in flight at the close and the final operations are counted, and the phase lasts until the last of them. Without,
+    /// final operations follow only where a worker's share is exhausted before the close. An interruption or a failure skips them.
+    pub finishes: bool,
     /// Opens a worker's driver and source.
     pub open: Opener<Op, S>,
     /// Set from outside (Ctrl-C): workers end after what is in flight.
@@ -57,10 +61,12 @@ impl std::ops::AddAssign for ArrivalTally {
 pub struct Outcome {
     /// All that was measured, up to where it went wrong if it did.
     pub samples: PhaseSamples,
-    /// What the drivers had to say; each once.
+    /// What the drivers had to say, each once, and whether the phase ended with another one.
     pub notes: Vec<String>,
     /// The open loop's arrivals.
     pub arrivals: Option<ArrivalTally>,
-    /// Why the phase failed or ended early.
+    /// Why the phase failed or ended early; `stopped: phase NAME failed` where another one did that ran at the same time.
     pub failure: Option<String>,
+    /// CPU time of the thread that called, which coordinates and collects, within the phase, in nanoseconds.
+    pub coordinator_cpu_ns: u64,
 }

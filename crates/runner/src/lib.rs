@@ -1,15 +1,25 @@
 //! The measuring loop: workers that each own a driver and a source, closed and open loops, limits, intervals. From a plan
 //! to samples; what the samples mean is for `statistics`, how they look for `report`.
 
+mod account;
+mod closed_loop;
 mod collector;
 mod exchange;
 mod job;
+mod limits;
 mod open_loop;
 mod phase;
 mod placement;
+mod shared;
+mod split;
+mod stage;
 mod tally;
+mod thread;
+mod together;
+mod view;
+mod waiting;
 mod worker;
 
 pub use job::{ArrivalTally, Job, Outcome, Station};
-pub use phase::run_phase;
 pub use placement::check_placement;
+pub use together::{run_phase, run_together};

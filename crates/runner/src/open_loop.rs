@@ -4,12 +4,8 @@
 use driver::{Clock, Error, Operation, Source, Wait};
 use workload::arrival::Arrivals;
 
+use crate::waiting::{SLEEP_NS_MAX, SPIN_NS};
 use crate::worker::Worker;
-
-/// Waits longer than this sleep; the rest spins, because a sleeping thread comes back late by some tens of microseconds.
-const SPIN_NS: u64 = 150_000;
-/// Longest sleep at a time, so that an interruption is noticed.
-const SLEEP_NS_MAX: u64 = 10_000_000;
 
 impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     /// Starts operations when `arrivals` (from `begin_ns` on) says.

@@ -2,6 +2,7 @@
 
 use driver::Error;
 use workload::plan::LoadPlan;
+use workload::spec::CoresPolicy;
 
 /// Whether the workers of a load can run where it says: for plans to be refused before anything is touched.
 ///
@@ -18,11 +19,20 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// The place of each worker, round robin over `--cores` or `--numa`.
+    /// The place of each worker, round robin over `--cores` or `--numa`; shared processors are one place.
     pub(crate) fn plan(load: &LoadPlan) -> Result<Vec<Self>, Error> {
         let mut places = Vec::new();
-        for core in &load.cores {
-            places.push(Self { cores: vec![*core] });
+        match load.cores_policy {
+            CoresPolicy::Split => {
+                places.extend(load.cores.iter().map(|core| Self { cores: vec![*core] }));
+            }
+            CoresPolicy::Shared if load.cores.is_empty() => {}
+            CoresPolicy::Shared => {
+                let mut cores = load.cores.clone();
+                cores.sort_unstable();
+                cores.dedup();
+                places.push(Self { cores });
+            }
         }
         for node in &load.numa {
             let cores =

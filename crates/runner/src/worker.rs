@@ -1,16 +1,16 @@
-//! One worker: the closed loop, and what both loops share.
+//! One worker: what both loops share.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use driver::{Clock, Completions, Driver, Error, ErrorKind, Operation, Source, Wait};
 use host::activity::Usage;
-use statistics::ErrorCount;
-use workload::plan::LoadPlan;
-use workload::spec::{OnError, Warmup};
+use workload::spec::OnError;
 
 use crate::exchange::{Exchange, Interval};
-use crate::job::ArrivalTally;
+use crate::job::{ArrivalTally, Job};
+use crate::limits::{Window, ramp_ns};
+use crate::shared::Shared;
+use crate::split::SplitTally;
 use crate::tally::Errors;
 
 /// Place of a class that has no figures in this phase.
@@ -20,94 +20,58 @@ const BUSY_NS_MAX: u64 = 1_000_000_000;
 /// Time until a busy driver with nothing in flight is asked again, at most.
 const BUSY_POLL_NS: u64 = 100_000;
 
-/// What all workers of a phase share.
-pub(crate) struct Shared {
-    /// Set from outside: end after what is in flight.
-    pub(crate) interrupt: Arc<AtomicBool>,
-    /// Set when a worker failed and the phase ends for it.
-    pub(crate) stop: AtomicBool,
-    /// Length of the intervals now; grows with the length of the run.
-    pub(crate) interval_ns: AtomicU64,
-}
-
-impl Shared {
-    #[inline]
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
-    }
-}
-
-/// The worker's times and limits. Times are absolute on the phase's clock.
-#[derive(Clone, Copy)]
-pub(crate) struct Window {
-    /// When the measured window opens.
-    pub(crate) open_ns: u64,
-    /// When it closes; `u64::MAX` without a time limit.
-    pub(crate) close_ns: u64,
-    /// Operations that this worker may start.
-    pub(crate) operations: u64,
-    /// Bytes that this worker may move.
-    pub(crate) bytes: u64,
+/// What a worker records in, allocated before the window opens.
+pub(crate) struct Books {
+    pub(crate) interval: Box<Interval>,
+    pub(crate) split: Option<Box<SplitTally>>,
 }
 
 /// One slot: the operation in it and when it began (closed loop) or was due (open loop).
 #[derive(Clone, Copy)]
-struct Slot<Op> {
-    operation: Option<Op>,
-    start_ns: u64,
-}
-
-/// What a worker gives back besides its intervals.
-pub(crate) struct WorkerEnd {
-    pub(crate) started_ns: u64,
-    pub(crate) first_completion_ns: Option<u64>,
-    pub(crate) finished_ns: u64,
-    /// Whether it was at work until the window closed.
-    pub(crate) reached_close: bool,
-    pub(crate) errors: Vec<ErrorCount>,
-    pub(crate) drained_operations: u64,
-    pub(crate) usage: Usage,
-    pub(crate) tool_ns: u64,
-    pub(crate) fill_ns: u64,
-    pub(crate) verify_ns: u64,
-    pub(crate) arrivals: ArrivalTally,
-    pub(crate) failure: Option<String>,
-    pub(crate) last: Box<Interval>,
+pub(crate) struct Slot<Op> {
+    pub(crate) operation: Option<Op>,
+    pub(crate) start_ns: u64,
 }
 
 /// One worker at work.
 pub(crate) struct Worker<'a, Op, S, C> {
-    driver: &'a mut dyn Driver<Op>,
+    pub(crate) driver: &'a mut dyn Driver<Op>,
     pub(crate) source: S,
     pub(crate) clock: C,
-    shared: &'a Shared,
+    pub(crate) shared: &'a Shared,
     exchange: &'a Exchange,
     pub(crate) window: Window,
     /// Limits in operations and bytes while a warm-up runs: they hold from the opening of the window on.
     withheld: Option<(u64, u64)>,
-    stops_on_error: bool,
+    pub(crate) stops_on_error: bool,
     pub(crate) batch_max: usize,
     pub(crate) batch_min: u32,
-    class_places: [u8; 8],
-    slots: Vec<Slot<Op>>,
+    pub(crate) class_places: [u8; 8],
+    pub(crate) slots: Vec<Slot<Op>>,
     pub(crate) free: Vec<u32>,
     pub(crate) batch: Vec<Op>,
-    done: Completions,
+    pub(crate) done: Completions,
     pub(crate) in_flight: u32,
     busy_since_ns: Option<u64>,
-    current: Box<Interval>,
+    pub(crate) current: Box<Interval>,
     next_interval_ns: u64,
     pub(crate) is_exhausted: bool,
-    started_ns: u64,
-    first_completion_ns: u64,
-    last_completion_ns: u64,
-    errors: Errors,
-    drained: u64,
+    pub(crate) started_ns: u64,
+    pub(crate) first_completion_ns: u64,
+    pub(crate) last_completion_ns: u64,
+    pub(crate) errors: Errors,
+    pub(crate) drained: u64,
     pub(crate) tool_ns: u64,
-    fill_ns: u64,
-    verify_ns: u64,
-    usage_before: Usage,
+    pub(crate) fill_ns: u64,
+    pub(crate) verify_ns: u64,
+    pub(crate) usage_before: Usage,
     pub(crate) arrivals: ArrivalTally,
+    /// Submission and completion apart, where asked for.
+    pub(crate) split: Option<Box<SplitTally>>,
+    /// Whether final operations belong to the phase after its close too.
+    pub(crate) finishes: bool,
+    /// Whether the source has no final operation left.
+    pub(crate) is_finished: bool,
 }
 
 impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
@@ -116,20 +80,20 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         driver: &'a mut dyn Driver<Op>,
         source: S,
         clock: C,
-        load: &LoadPlan,
-        classes: &[usize],
+        job: &Job<Op, S>,
         mut window: Window,
         shared: &'a Shared,
         exchange: &'a Exchange,
-        current: Box<Interval>,
+        books: Books,
     ) -> Self {
-        let warms_up = matches!(load.warmup, Warmup::Fixed(ns) if ns > 0);
+        let load = &job.load;
+        let warms_up = ramp_ns(load) > 0;
         let withheld = warms_up.then_some((window.operations, window.bytes));
         if warms_up {
             (window.operations, window.bytes) = (u64::MAX, u64::MAX);
         }
         let mut class_places = [NO_CLASS; 8];
-        for (place, class) in classes.iter().enumerate() {
+        for (place, class) in job.classes.iter().enumerate() {
             class_places[*class] = place as u8;
         }
         Self {
@@ -150,8 +114,8 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             done: Completions::with_depth(load.depth),
             in_flight: 0,
             busy_since_ns: None,
-            current,
-            next_interval_ns: window.open_ns + shared.interval_ns.load(Ordering::Relaxed),
+            current: books.interval,
+            next_interval_ns: window.open_ns.saturating_add(shared.interval_ns.load(Ordering::Relaxed)),
             is_exhausted: false,
             started_ns: u64::MAX,
             first_completion_ns: u64::MAX,
@@ -163,36 +127,16 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             verify_ns: 0,
             usage_before: Usage::of_thread(),
             arrivals: ArrivalTally::default(),
-        }
-    }
-
-    /// Closed loop: a completed operation makes room for the next.
-    pub(crate) fn run_closed(&mut self) -> Result<(), Error> {
-        let mut mark = self.clock.now_ns();
-        loop {
-            self.impose_limits(mark);
-            if self.may_start(mark) {
-                while self.batch.len() < self.batch_max && self.draw() {}
-            }
-            if self.batch.is_empty() && self.in_flight == 0 && !self.draw_final(mark) {
-                return Ok(());
-            }
-            self.prepare_and_submit(mark)?;
-            if self.done.is_empty() {
-                // A batch smaller than the depth goes to the target at once, and the next one follows.
-                let is_full = self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
-                let count = self.batch_min.min(self.in_flight);
-                self.driver.reap(if is_full { Wait::AtLeast(count) } else { Wait::None }, &mut self.done)?;
-            }
-            mark = self.clock.now_ns();
-            self.collect(mark);
+            split: books.split,
+            finishes: job.finishes,
+            is_finished: false,
         }
     }
 
     /// Whether new operations may start at `now`.
     #[inline]
     pub(crate) fn may_start(&self, now: u64) -> bool {
-        now < self.window.close_ns && !self.is_exhausted && !self.shared.is_stopped()
+        now < self.window.close_ns && !self.is_exhausted && !self.shared.is_ending()
     }
 
     /// Lets the limits hold once the window is open at `now`.
@@ -225,7 +169,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     #[inline]
     pub(crate) fn draw(&mut self) -> bool {
         let Some(&slot) = self.free.last() else { return false };
-        if self.window.operations == 0 || self.window.bytes == 0 {
+        if self.window.is_used_up() {
             self.is_exhausted = true;
             return false;
         }
@@ -242,11 +186,20 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     /// Draws one of the operations that end the worker's share into the batch. Nothing is in flight then.
     #[cold]
     pub(crate) fn draw_final(&mut self, now: u64) -> bool {
-        if !self.is_exhausted || now >= self.window.close_ns || self.shared.is_stopped() {
+        let is_over = now >= self.window.close_ns;
+        let is_due = if self.finishes {
+            self.is_exhausted || is_over || self.shared.is_ending()
+        } else {
+            self.is_exhausted && !is_over
+        };
+        if !is_due || self.shared.is_stopped() {
             return false;
         }
         let Some(&slot) = self.free.last() else { return false };
-        let Some(operation) = self.source.finish(slot) else { return false };
+        let Some(operation) = self.source.finish(slot) else {
+            self.is_finished = true;
+            return false;
+        };
         self.occupy(slot, operation);
         true
     }
@@ -285,6 +238,9 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         self.tool_ns += now - mark;
         self.started_ns = self.started_ns.min(now);
         let accepted = self.driver.submit(&self.batch, &mut self.done)?.accepted;
+        if self.split.is_some() {
+            self.note_submission(accepted);
+        }
         for operation in &self.batch[..accepted] {
             let slot = &mut self.slots[operation.slot() as usize];
             if slot.start_ns == 0 {
@@ -343,15 +299,18 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         if now > self.next_interval_ns {
             self.rotate(now);
         }
-        let is_counted = now >= self.window.open_ns && now <= self.window.close_ns;
+        let is_counted = self.window.counts(now);
         if is_counted {
             self.first_completion_ns = self.first_completion_ns.min(now);
             self.last_completion_ns = now;
-        } else if now > self.window.close_ns {
+        } else if now > self.window.count_until_ns {
             self.drained += self.done.len() as u64;
         }
         if self.source.checks() {
             self.check(now, is_counted);
+        }
+        if is_counted && self.split.is_some() {
+            self.note_completions(now);
         }
         for at in 0..self.done.len() {
             let completion = self.done.as_slice()[at];
@@ -403,7 +362,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             self.current.classes[self.class_places[operation.class()] as usize].errors += 1;
         }
         if self.stops_on_error {
-            self.shared.stop.store(true, Ordering::Relaxed);
+            self.shared.stop();
         }
     }
 
@@ -422,28 +381,5 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             self.current.start_ns = start_ns;
         }
         self.next_interval_ns = self.window.open_ns + start_ns + interval_ns;
-    }
-
-    /// The worker's account. A driver that failed is in `result`.
-    pub(crate) fn into_end(self, result: Result<(), Error>) -> WorkerEnd {
-        let since_open = |ns: u64| ns.saturating_sub(self.window.open_ns);
-        let failure = result.err().map(|error| error.to_string());
-        let failure = failure.or_else(|| if self.stops_on_error { self.errors.first() } else { None });
-        WorkerEnd {
-            started_ns: if self.started_ns == u64::MAX { 0 } else { since_open(self.started_ns) },
-            first_completion_ns: (self.first_completion_ns != u64::MAX)
-                .then(|| since_open(self.first_completion_ns)),
-            finished_ns: since_open(self.last_completion_ns),
-            reached_close: self.clock.now_ns() >= self.window.close_ns,
-            errors: self.errors.into_counts(),
-            drained_operations: self.drained,
-            usage: Usage::of_thread().since(&self.usage_before),
-            tool_ns: self.tool_ns,
-            fill_ns: self.fill_ns,
-            verify_ns: self.verify_ns,
-            arrivals: self.arrivals,
-            failure,
-            last: self.current,
-        }
     }
 }

@@ -18,7 +18,7 @@ pub use confidence::{RateEstimate, estimate_mean, estimate_rate, percentile_inte
 pub use distribution::student_t_quantile;
 pub use histogram::{Bucket, Histogram, InvalidHistogram, SparseHistogram};
 pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee};
-pub use sample::{ClassTotals, ErrorCount, PhaseSamples, WorkerSamples};
+pub use sample::{ClassTotals, DepthCounts, ErrorCount, PhaseSamples, WorkerSamples};
 pub use series::{ClassPoint, IntervalPoint, Series};
 pub use snapshot::{Event, Snapshot, WorkerSnapshot};
 pub use steady::{Steady, SteadyReason, find_steady};

@@ -19,6 +19,12 @@ pub struct ClassTotals {
     pub errors: u64,
     /// Latency of the completed operations.
     pub latency: SparseHistogram,
+    /// The part of it until the driver had taken the operation, where it was timed apart.
+    #[serde(default)]
+    pub submission: Option<SparseHistogram>,
+    /// The part of it from there to completion, where it was timed apart.
+    #[serde(default)]
+    pub completion: Option<SparseHistogram>,
 }
 
 /// One kind of failure, counted.
@@ -34,6 +40,18 @@ pub struct ErrorCount {
     pub count: u64,
     /// When for the first time, nanoseconds from the start of the phase.
     pub first_at_ns: u64,
+}
+
+/// How deep a worker's queue was and how large its batches were: counts by powers of two, where place `k` holds the
+/// sizes from `2^k` to below `2^(k+1)`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DepthCounts {
+    /// Operations, by the number in flight once they were submitted.
+    pub in_flight: Vec<u64>,
+    /// Calls of submission, by the operations that each handed over.
+    pub submitted: Vec<u64>,
+    /// Collections, by the operations that each brought.
+    pub completed: Vec<u64>,
 }
 
 /// What one worker did in a phase. Times count from the start of the phase.
@@ -53,6 +71,9 @@ pub struct WorkerSamples {
     pub classes: Vec<ClassTotals>,
     /// Failures by kind.
     pub errors: Vec<ErrorCount>,
+    /// Depths and batches, where they were counted.
+    #[serde(default)]
+    pub depths: Option<DepthCounts>,
     /// Operations that completed after the window had closed; counted nowhere else.
     pub drained_operations: u64,
     /// CPU time of the worker's thread in user mode, nanoseconds.
@@ -98,8 +119,10 @@ pub struct PhaseSamples {
     pub series: Series,
     /// Why the phase ended before it was done.
     pub interrupted: Option<String>,
-    /// CPU time of the whole process in user mode within the phase, nanoseconds.
+    /// CPU time of the whole process in user mode within the phase, nanoseconds. Where other phases ran at the same time it cannot be
+    /// told apart: then that of this phase's workers.
     pub process_cpu_user_ns: u64,
-    /// CPU time of the whole process in the kernel within the phase, nanoseconds.
+    /// CPU time of the whole process in the kernel within the phase, nanoseconds; with other phases at the same time, that of this
+    /// phase's workers.
     pub process_cpu_system_ns: u64,
 }

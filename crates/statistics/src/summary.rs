@@ -102,6 +102,12 @@ pub struct ClassSummary {
     pub bandwidth: Option<RateEstimate>,
     /// Latency within the steady window; none when nothing completed.
     pub latency: Option<LatencySummary>,
+    /// Its part until the driver had taken the operation, over the whole phase, where it was timed apart.
+    #[serde(default)]
+    pub submission: Option<LatencySummary>,
+    /// Its part from there to completion, over the whole phase, where it was timed apart.
+    #[serde(default)]
+    pub completion: Option<LatencySummary>,
 }
 
 /// The state of a phase at one of its ends.
@@ -288,11 +294,14 @@ fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usiz
     let is_meant = |at: &usize| class.is_none_or(|class| class == *at);
     let mut whole = ClassPoint::default();
     let mut histogram = Histogram::new();
+    let (mut submission, mut completion) = (Histogram::new(), Histogram::new());
     for worker in &samples.workers {
         for (_, totals) in worker.classes.iter().enumerate().filter(|(at, _)| is_meant(at)) {
             whole.operations += totals.operations;
             whole.bytes += totals.bytes;
             whole.errors += totals.errors;
+            totals.submission.iter().for_each(|part| submission.merge_sparse(part));
+            totals.completion.iter().for_each(|part| completion.merge_sparse(part));
             if window.is_whole {
                 histogram.merge_sparse(&totals.latency);
             }
@@ -329,5 +338,7 @@ fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usiz
         rate: estimate_rate(&operations, &seconds),
         bandwidth: estimate_rate(&bytes, &seconds),
         latency: LatencySummary::of(&histogram),
+        submission: LatencySummary::of(&submission),
+        completion: LatencySummary::of(&completion),
     }
 }

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod ledgers;
 mod options;
 mod output;
 mod phase;

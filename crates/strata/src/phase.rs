@@ -6,19 +6,21 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Clock, HostClock, PageSize};
 use host::activity::{CpuTimes, Usage};
-use media::{DRIVERS, Ledger, MediaClass, MediaOperation, MediaSource, OpenRequest, Verifier};
-use report::record::Observations;
-use runner::{Job, Station};
+use host::block::DeviceNumber;
+use host::traffic::{self, Traffic};
+use media::{DRIVERS, MediaClass, MediaOperation, MediaSource, OpenRequest, Verifier};
+use report::record::{DeviceActivity, Observations};
+use runner::{Job, Outcome, Station};
 use workload::plan::PhasePlan;
 use workload::spec::Operation;
 use workload::target::{TargetKind, TargetPlan};
 
-/// The runner's job for a plan. `ledger` where blocks are verified; with `accepts_foreign`, blocks of other runs are
-/// checked against themselves.
+use crate::ledgers::Check;
+
+/// The runner's job for a plan; `check` where blocks are verified.
 pub(crate) fn job(
     plan: &PhasePlan,
-    ledger: Option<Arc<Ledger>>,
-    accepts_foreign: bool,
+    check: Option<Check>,
     interrupt: Arc<AtomicBool>,
 ) -> Job<MediaOperation, MediaSource> {
     let shared = Arc::new(plan.clone());
@@ -26,8 +28,8 @@ pub(crate) fn job(
         let plan = Arc::clone(&shared);
         let pages = if plan.huge_pages { PageSize::Huge } else { PageSize::Base };
         let arena = Arc::new(Arena::new(plan.load.depth, plan.block_size_bytes_max as usize, pages)?);
-        let verifier = match &ledger {
-            Some(ledger) => Some(Verifier::new(&plan, Arc::clone(ledger), accepts_foreign)?),
+        let verifier = match &check {
+            Some(check) => Some(Verifier::new(&plan, Arc::clone(&check.ledger), check.accepts_foreign)?),
             None => None,
         };
         let request = OpenRequest {
@@ -46,6 +48,7 @@ pub(crate) fn job(
         load: plan.load.clone(),
         classes: classes(plan),
         expected_operations: expected_operations(plan),
+        finishes: plan.end_fsync,
         open: Arc::new(open),
         interrupt,
     }
@@ -77,52 +80,94 @@ fn is_stored(target: &&TargetPlan) -> bool {
 /// Shortest phase over which the machine's own accounting says anything.
 const MACHINE_SPAN_NS_MIN: u64 = 400_000_000;
 
-/// Watches the machine around a phase.
+/// Watches the machine around the phases of a stage.
 pub(crate) struct Watch {
-    begun_ns: u64,
+    phases: Vec<PhaseWatch>,
     machine: Option<CpuTimes>,
     process: Usage,
-    device: Option<host::traffic::Traffic>,
-    cached_before_fraction: Option<f64>,
-    unwritten_fraction: Option<f64>,
+    begun_ns: u64,
 }
 
-impl Watch {
-    /// Begins just before the phase.
-    pub(crate) fn begin(plan: &PhasePlan) -> Self {
+/// What is seen of one phase's targets.
+struct PhaseWatch {
+    cached_before_fraction: Option<f64>,
+    unwritten_fraction: Option<f64>,
+    devices: Option<Vec<(DeviceNumber, Traffic)>>,
+}
+
+impl PhaseWatch {
+    fn begin(plan: &PhasePlan) -> Self {
         let reads_cache = plan.reads() && !plan.options.direct;
         Self {
             cached_before_fraction: if reads_cache { over_range(plan, cached_fraction) } else { None },
             unwritten_fraction: if plan.reads() { over_range(plan, unwritten_fraction) } else { None },
-            device: traffic(plan),
+            devices: devices(plan),
+        }
+    }
+
+    /// What each device did since; none when that cannot be told of all of them.
+    fn activity(&self) -> Option<Vec<DeviceActivity>> {
+        self.devices.as_ref()?.iter().map(|(device, before)| activity(*device, before)).collect()
+    }
+}
+
+impl Watch {
+    /// Begins just before the stage.
+    pub(crate) fn begin(plans: &[&PhasePlan]) -> Self {
+        // Looking at large files takes time of its own, so it comes before the times.
+        let phases = plans.iter().map(|plan| PhaseWatch::begin(plan)).collect();
+        Self {
+            phases,
             machine: CpuTimes::read(),
             process: Usage::of_process(),
             begun_ns: HostClock::get().now_ns(),
         }
     }
 
-    /// Ends just after it.
-    pub(crate) fn end(self, plan: &PhasePlan) -> Observations {
+    /// Ends just after it; what was seen around each phase, in their order. Figures of the machine and the process are
+    /// those of the whole stage.
+    pub(crate) fn end(self, outcomes: &[Outcome]) -> Vec<Observations> {
         let elapsed_ns = HostClock::get().now_ns() - self.begun_ns;
         let process = Usage::of_process().since(&self.process);
         // The kernel counts the machine's time in ticks of up to 10 ms: too coarse for a short phase.
         let machine = self.machine.zip(CpuTimes::read()).filter(|_| elapsed_ns >= MACHINE_SPAN_NS_MIN);
         let busy = machine.map(|(before, after)| after.since(&before).busy_ns() as f64 / elapsed_ns as f64);
         let ours = process.cpu_ns() as f64 / elapsed_ns.max(1) as f64;
-        let moved = match (self.device, traffic(plan)) {
-            (Some(before), Some(after)) => Some(after.since(&before)),
+        let kernel_workers = match outcomes {
+            [outcome] => kernel_worker_cpu_ns(outcome),
             _ => None,
         };
-        Observations {
-            machine_cpus_busy: busy,
-            other_cpus_busy: busy.map(|busy| (busy - ours).max(0.0)),
-            cached_before_fraction: self.cached_before_fraction,
-            unwritten_fraction: self.unwritten_fraction,
-            device_read_bytes: moved.map(|moved| moved.read_bytes),
-            device_written_bytes: moved.map(|moved| moved.written_bytes),
-            context_switches: process.voluntary_switches + process.involuntary_switches,
-        }
+        let see = |phase: PhaseWatch| {
+            let activity = phase.activity();
+            let moved = |part: fn(&DeviceActivity) -> u64| Some(activity.as_ref()?.iter().map(part).sum());
+            Observations {
+                machine_cpus_busy: busy,
+                other_cpus_busy: busy.map(|busy| (busy - ours).max(0.0)),
+                cached_before_fraction: phase.cached_before_fraction,
+                unwritten_fraction: phase.unwritten_fraction,
+                device_read_bytes: moved(|device| device.read_bytes),
+                device_written_bytes: moved(|device| device.written_bytes),
+                context_switches: process.voluntary_switches + process.involuntary_switches,
+                major_faults: process.major_faults,
+                minor_faults: process.minor_faults,
+                kernel_worker_cpu_ns: kernel_workers,
+                devices: activity.unwrap_or_default(),
+            }
+        };
+        self.phases.into_iter().map(see).collect()
     }
+}
+
+/// CPU time of the process that no thread of strata's own used: that of threads which the kernel made in it.
+fn kernel_worker_cpu_ns(outcome: &Outcome) -> Option<u64> {
+    let samples = &outcome.samples;
+    // A worker that was given up told nothing of its time.
+    if samples.workers.iter().any(|worker| worker.failure.is_some()) {
+        return None;
+    }
+    let workers: u64 = samples.workers.iter().map(|worker| worker.cpu_user_ns + worker.cpu_system_ns).sum();
+    let process = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
+    Some(process.saturating_sub(workers + outcome.coordinator_cpu_ns))
 }
 
 /// Mean of a fraction over the stored targets, weighted by their sizes.
@@ -149,17 +194,31 @@ fn unwritten_fraction(target: &TargetPlan) -> Option<f64> {
     Some((extents.unwritten_bytes + extents.hole_bytes) as f64 / target.size_bytes.max(1) as f64)
 }
 
-/// What the devices under the targets have moved so far; each device once.
-fn traffic(plan: &PhasePlan) -> Option<host::traffic::Traffic> {
-    let mut devices = Vec::new();
+/// The devices under the targets, each once, with what they did so far; none where that cannot be told.
+fn devices(plan: &PhasePlan) -> Option<Vec<(DeviceNumber, Traffic)>> {
+    let mut devices: Vec<(DeviceNumber, Traffic)> = Vec::new();
     for target in plan.targets.iter().filter(is_stored) {
-        let device = host::traffic::device_of(Path::new(&target.path))?;
-        if !devices.contains(&device) {
-            devices.push(device);
+        let device = traffic::device_of(Path::new(&target.path))?;
+        if !devices.iter().any(|(known, _)| *known == device) {
+            devices.push((device, Traffic::read(device)?));
         }
     }
-    if devices.is_empty() {
-        return None;
-    }
-    devices.into_iter().map(host::traffic::Traffic::read).sum()
+    (!devices.is_empty()).then_some(devices)
+}
+
+fn activity(device: DeviceNumber, before: &Traffic) -> Option<DeviceActivity> {
+    let done = Traffic::read(device)?.since(before);
+    Some(DeviceActivity {
+        name: traffic::name_of(device)?,
+        reads: done.reads,
+        reads_merged: done.reads_merged,
+        read_bytes: done.read_bytes,
+        read_ns: done.read_ns,
+        writes: done.writes,
+        writes_merged: done.writes_merged,
+        written_bytes: done.written_bytes,
+        write_ns: done.write_ns,
+        busy_ns: done.busy_ns,
+        queue_ns: done.queue_ns,
+    })
 }

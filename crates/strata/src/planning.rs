@@ -13,6 +13,12 @@ pub(crate) struct Planned {
     pub(crate) plan: PhasePlan,
     /// The user allows writes to what carries data.
     pub(crate) destroy_data: bool,
+    /// Phases of the same stage run at the same time.
+    pub(crate) stage: usize,
+    /// The spec that it carries out.
+    pub(crate) request: usize,
+    /// Whether it reads back what another phase of the same request wrote.
+    pub(crate) is_read_back: bool,
 }
 
 /// The phases of a run.
@@ -47,6 +53,7 @@ fn facts_of(registration: &Registration<MediaOperation, OpenRequest>) -> EngineF
 /// Plans everything that the specs ask for.
 pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
     let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: false, keep: false };
+    check_concurrent(specs)?;
     let is_alone = specs.len() == 1 && specs[0].operations.len() == 1;
     for spec in specs {
         if spec.operations.is_empty() {
@@ -64,12 +71,97 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
         programme.ladder = spec.ladder.as_ref().map(|ladder| ladder.dimension);
         programme.keep |= spec.keep;
         programme.saturate = spec.saturate;
-        for step in expand_ladder(spec) {
-            plan_step(&step, seed, &mut programme.phases)?;
+    }
+    let mut request = 0;
+    for stage in specs.chunk_by(|_, next| next.concurrent) {
+        match stage {
+            [spec] => expand_ladder(spec)
+                .iter()
+                .try_for_each(|step| plan_step(step, request, seed, &mut programme.phases))?,
+            _ => plan_stage(stage, request, seed, &mut programme.phases)?,
         }
+        request += stage.len();
     }
     check_verified_blocks(&programme.phases)?;
     Ok(programme)
+}
+
+/// What phases that run at the same time must be.
+fn check_concurrent(specs: &[Spec]) -> Result<(), Error> {
+    if specs.first().is_some_and(|spec| spec.concurrent) {
+        return Err(Error::usage(
+            "plan",
+            "--concurrent: there is no phase before it to run at the same time with",
+        )
+        .remedy("give it to a later phase of a job file (concurrent = true)"));
+    }
+    for stage in specs.chunk_by(|_, next| next.concurrent) {
+        let is_alone = stage.len() == 1;
+        for (number, spec) in stage.iter().enumerate() {
+            if spec.end_others && is_alone {
+                return Err(Error::usage(
+                    "plan",
+                    "--end-others ends the phases that run at the same time: there are none",
+                )
+                .remedy("give concurrent = true to the phase after it in a job file, or leave it out"));
+            }
+            let phase = || spec.name.clone().unwrap_or_else(|| format!("number {} of its stage", number + 1));
+            if !is_alone && spec.operations.len() > 1 {
+                return Err(Error::usage(
+                    "plan",
+                    "a phase that runs at the same time as another has one operation",
+                )
+                .with("phase", phase())
+                .remedy("give one op, and a phase for each of the others"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Plans specs that run at the same time; what is written for verification is read back after all of them, at the same
+/// time too.
+fn plan_stage(specs: &[Spec], request: usize, seed: u64, phases: &mut Vec<Planned>) -> Result<(), Error> {
+    let (first, stage) = (phases.len(), next_stage(phases));
+    let seed_of = |phases: &[Planned]| derive_seed(seed, &[phases.len() as u64]);
+    for (number, spec) in specs.iter().enumerate() {
+        let planned = plan_phase(spec, spec.operations[0], seed_of(phases))?;
+        phases.push(Planned { stage, request: request + number, ..planned });
+    }
+    check_shared_ranges(&phases[first..])?;
+    for (number, spec) in specs.iter().enumerate() {
+        let written = &phases[first + number];
+        if reads_back(spec, &written.plan) {
+            let back = plan_read_back(spec, written.plan.block_size.clone(), seed_of(phases))?;
+            phases.push(Planned { stage: stage + 1, request: request + number, ..back });
+        }
+    }
+    Ok(())
+}
+
+/// A block that one phase writes while another one checks it would be neither the old nor the new one.
+fn check_shared_ranges(stage: &[Planned]) -> Result<(), Error> {
+    for (number, one) in stage.iter().map(|planned| &planned.plan).enumerate() {
+        for other in stage[number + 1..].iter().map(|planned| &planned.plan) {
+            let verifies = one.verify_interval_bytes.is_some() || other.verify_interval_bytes.is_some();
+            let path = media::overlap(&one.targets, &other.targets);
+            if let Some(path) = path.filter(|_| verifies && (one.writes() || other.writes())) {
+                return Err(Error::usage(
+                    "plan",
+                    "--verify needs each block to have one writer and nobody else at it",
+                )
+                .with("path", path)
+                .with("phases", format!("{}, {}", one.name, other.name))
+                .remedy("give phases that run at the same time ranges of their own (--offset, --size)"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Number of the stage after those of these phases.
+fn next_stage(phases: &[Planned]) -> usize {
+    phases.last().map_or(0, |planned| planned.stage + 1)
 }
 
 /// A block is checked as a whole, so a phase that reads must read the blocks that the phase before it wrote to the same target.
@@ -100,20 +192,25 @@ fn check_verified_blocks(phases: &[Planned]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Plans the operations of one spec, and the reading back of what is written for verification.
-fn plan_step(spec: &Spec, seed: u64, phases: &mut Vec<Planned>) -> Result<(), Error> {
+/// Plans the operations of one spec, one stage each, and the reading back of what is written for verification.
+fn plan_step(spec: &Spec, request: usize, seed: u64, phases: &mut Vec<Planned>) -> Result<(), Error> {
     for (number, operation) in spec.operations.iter().enumerate() {
         let planned = plan_phase(spec, *operation, derive_seed(seed, &[phases.len() as u64]))?;
-        let writes = planned.plan.mix.write_percent > 0;
+        let reads_back = reads_back(spec, &planned.plan);
         let block_size = planned.plan.block_size.clone();
-        phases.push(planned);
+        phases.push(Planned { stage: next_stage(phases), request, ..planned });
         let reads_next =
             matches!(spec.operations.get(number + 1), Some(Operation::Read | Operation::RandRead));
-        if spec.verify && writes && !reads_next {
-            phases.push(plan_read_back(spec, block_size, derive_seed(seed, &[phases.len() as u64]))?);
+        if reads_back && !reads_next {
+            let back = plan_read_back(spec, block_size, derive_seed(seed, &[phases.len() as u64]))?;
+            phases.push(Planned { stage: next_stage(phases), request, ..back });
         }
     }
     Ok(())
+}
+
+fn reads_back(spec: &Spec, plan: &PhasePlan) -> bool {
+    spec.verify && !spec.no_read_back && plan.mix.write_percent > 0
 }
 
 /// One sequential pass over all that was written, in the blocks that were written, with no limit but the range.
@@ -131,13 +228,19 @@ fn plan_read_back(spec: &Spec, block_size: String, seed: u64) -> Result<Planned,
         bytes: None,
         fsync: None,
         end_fsync: None,
+        sync_call: None,
         align: None,
+        think_time: None,
+        think_blocks: None,
+        start_delay: None,
+        end_others: false,
         ..spec.clone()
     };
-    plan_phase(&back, Operation::Read, seed)
+    let planned = plan_phase(&back, Operation::Read, seed)?;
+    Ok(Planned { is_read_back: true, ..planned })
 }
 
-/// Plans one phase.
+/// Plans one phase: the first stage of the first request, for the caller to place.
 pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result<Planned, Error> {
     if spec.targets.is_empty() {
         return Err(Error::usage("plan", "no target").remedy("give a file, a block device, null: or mem:"));
@@ -166,7 +269,7 @@ pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result
     if plan.writes() {
         facts.iter().try_for_each(|target| media::safety::check_writable(target, spec.destroy_data))?;
     }
-    Ok(Planned { plan, destroy_data: spec.destroy_data })
+    Ok(Planned { plan, destroy_data: spec.destroy_data, stage: 0, request: 0, is_read_back: false })
 }
 
 fn is_without_path(target: &TargetFacts) -> bool {

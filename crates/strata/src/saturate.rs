@@ -1,4 +1,4 @@
-//! Ladders and saturation: several phases of one load, and the knee over them.
+//! The stages of a run; ladders and saturation: several phases of one load, and the knee over them.
 
 use driver::Error;
 use report::record::{LadderRecord, PhaseRecord};
@@ -24,13 +24,13 @@ pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Er
     }
     session.phase_count = programme.phases.len();
     let mut climbed = Vec::new();
-    for planned in &programme.phases {
-        let at = session.run_phase(planned)?;
-        climbed.push(at);
+    for stage in programme.phases.chunk_by(|one, next| one.stage == next.stage) {
+        let ran = session.run_stage(stage)?;
+        climbed.extend_from_slice(&ran);
         if let Some(dimension) = programme.ladder {
             note_ladder(session, Some(dimension), &climbed);
         }
-        if ends_run(session, at) {
+        if ran.into_iter().any(|at| ends_run(session, at)) {
             break;
         }
     }

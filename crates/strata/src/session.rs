@@ -1,22 +1,23 @@
-//! A run: its record, its files, its phases one after the other.
+//! A run: its record, its files, its stages one after the other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use driver::{Error, ErrorKind, HostClock};
 use host::Environment;
 use live::View;
-use media::Ledger;
 use media::layout::{self, Manifest, Progress};
 use report::doubts::{self, Evidence};
-use report::record::{ArrivalOutcome, PhaseRecord, Record, SCHEMA_VERSION, Status};
+use report::record::{ArrivalOutcome, Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
+use runner::Outcome;
 use statistics::{Event, WarmUp, summarise};
 use workload::plan::PhasePlan;
 use workload::random::SplitMix64;
 use workload::spec::Warmup;
 
+use crate::ledgers::{Check, Ledgers};
 use crate::options::OutputSpec;
 use crate::output::{self, Output};
 use crate::phase::{self, Watch};
@@ -37,9 +38,7 @@ pub(crate) struct Session {
     interrupt: Arc<AtomicBool>,
     manifest: Manifest,
     keep: bool,
-    run: u64,
-    ledger: Option<Arc<Ledger>>,
-    has_written: bool,
+    ledgers: Ledgers,
     /// Phases of the run as far as known, for the live view.
     pub(crate) phase_count: usize,
 }
@@ -70,7 +69,7 @@ impl Session {
             command_line: words.to_vec(),
             run_id: format!("{run:016x}"),
             seed,
-            started_at: now_utc(),
+            started_at: utc(SystemTime::now()),
             status: Status::Running,
             failure: None,
             environment: Environment::gather(&paths),
@@ -92,9 +91,7 @@ impl Session {
             interrupt,
             manifest,
             keep,
-            run,
-            ledger: None,
-            has_written: false,
+            ledgers: Ledgers::new(run),
             phase_count: 0,
         })
     }
@@ -104,70 +101,58 @@ impl Session {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Runs a phase and adds it to the record; its index there.
+    /// Runs a phase by itself and adds it to the record; its index there.
     ///
     /// # Errors
-    /// When it could not begin. A phase that failed in the middle is in the record, with its failure.
+    /// As for [`Session::run_stage`].
     pub(crate) fn run_phase(&mut self, planned: &Planned) -> Result<usize, Error> {
-        let plan = &planned.plan;
-        let ledger = self.ledger_of(plan)?;
-        self.lay_out(planned, ledger.as_deref())?;
-        media::cache::prepare(&plan.targets, plan.cache)?;
-        let accepts_foreign = !self.has_written && !plan.writes();
-        let job = phase::job(plan, ledger, accepts_foreign, Arc::clone(&self.interrupt));
-        self.has_written |= plan.writes();
-        let (view, number, count) = (&mut self.view, self.record.phases.len() + 1, self.phase_count);
-        let started_at = now_utc();
-        let watch = Watch::begin(plan);
-        let outcome = runner::run_phase(job, HostClock::get(), &mut |snapshot| {
+        self.run_stage(std::slice::from_ref(planned))?;
+        Ok(self.record.phases.len() - 1)
+    }
+
+    /// Runs phases at the same time and adds them to the record; their indexes there, in the same order.
+    ///
+    /// # Errors
+    /// When they could not begin. A phase that failed in the middle is in the record, with its failure.
+    pub(crate) fn run_stage(&mut self, stage: &[Planned]) -> Result<Vec<usize>, Error> {
+        let plans: Vec<&PhasePlan> = stage.iter().map(|planned| &planned.plan).collect();
+        let checks = self.ledgers.begin_stage(&plans)?;
+        for (planned, check) in stage.iter().zip(&checks) {
+            self.lay_out(planned, check.as_ref())?;
+        }
+        plans.iter().try_for_each(|plan| media::cache::prepare(&plan.targets, plan.cache))?;
+        let jobs = plans.iter().zip(checks);
+        let jobs = jobs.map(|(plan, check)| phase::job(plan, check, Arc::clone(&self.interrupt))).collect();
+        let (view, before, count) = (&mut self.view, self.record.phases.len(), self.phase_count);
+        let begun = SystemTime::now();
+        let watch = Watch::begin(&plans);
+        let outcomes = runner::run_together(jobs, HostClock::get(), &mut |snapshot| {
             let mut snapshot = snapshot.clone();
-            (snapshot.phase_number, snapshot.phase_count) = (number, count);
+            (snapshot.phase_number, snapshot.phase_count) = (before + 1, count);
             view.event(&Event::Running(&snapshot));
         })?;
-        let observations = watch.end(plan);
-        let warm_up = if plan.load.warmup == Warmup::Auto { WarmUp::Auto } else { WarmUp::None };
-        let summary = summarise(&outcome.samples, warm_up);
-        let arrivals = plan.load.arrivals.zip(outcome.arrivals).map(|(asked, tally)| ArrivalOutcome {
-            asked_per_second: asked.rate_per_second,
-            started_per_second: tally.started as f64 * 1e9 / outcome.samples.elapsed_ns as f64,
-            started_operations: tally.started,
-            unserved_operations: tally.unserved,
-        });
-        self.view.event(&Event::Finished(&plan.name, &outcome.samples));
-        self.record.phases.push(PhaseRecord {
-            plan: plan.clone(),
-            started_at,
-            notes: outcome.notes,
-            samples: outcome.samples,
-            summary,
-            arrivals,
-            observations,
-            doubts: Vec::new(),
-            failure: outcome.failure,
-        });
-        let at = self.record.phases.len() - 1;
-        self.record.phases[at].doubts = doubts::find(&Evidence::of(&self.record, &self.record.phases[at]));
+        let observations = watch.end(&outcomes);
+        // Stages count by what ran: a climb has more of them than were planned.
+        let number = self.record.phases.last().map_or(0, |phase| phase.stage + 1);
+        for ((planned, outcome), observations) in stage.iter().zip(outcomes).zip(observations) {
+            self.view.event(&Event::Finished(&planned.plan.name, &outcome.samples));
+            let phase = phase_record(planned, number, begun, outcome, observations);
+            self.record.phases.push(phase);
+        }
+        let new = before..self.record.phases.len();
+        for at in new.clone() {
+            self.record.phases[at].doubts =
+                doubts::find(&Evidence::of(&self.record, &self.record.phases[at]));
+        }
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
         self.output.save(&self.record)?;
-        Ok(at)
+        Ok(new.collect())
     }
 
-    /// The ledger for the blocks of a phase that verifies: that of the phases before where the blocks are the same.
-    fn ledger_of(&mut self, plan: &PhasePlan) -> Result<Option<Arc<Ledger>>, Error> {
-        if plan.verify_interval_bytes.is_none() {
-            return Ok(None);
-        }
-        match &self.ledger {
-            Some(ledger) if ledger.fits(plan) => {}
-            _ => self.ledger = Some(Arc::new(Ledger::new(plan, self.run)?)),
-        }
-        Ok(self.ledger.clone())
-    }
-
-    /// Makes the files of a phase: filled when they are read or overwritten at random, allocated when they are written in order.
-    fn lay_out(&mut self, planned: &Planned, ledger: Option<&Ledger>) -> Result<(), Error> {
+    /// Makes the files of a phase ([`workload::spec::Layout`]).
+    fn lay_out(&mut self, planned: &Planned, check: Option<&Check>) -> Result<(), Error> {
         let plan = &planned.plan;
-        let fill = media::content::layout_fill(plan, self.run)?;
+        let fill = media::content::layout_fill(plan, self.ledgers.run_of(plan))?;
         let name = format!("laying out {}", plan.targets.first().map_or("", |target| target.path.as_str()));
         let view = std::cell::RefCell::new(&mut self.view);
         let progress = |progress: Progress| {
@@ -176,6 +161,7 @@ impl Session {
         };
         let request = layout::Request {
             needs_data: plan.reads() || plan.operation.is_random(),
+            layout: plan.layout,
             refill: false,
             destroy_data: planned.destroy_data,
             direct: true,
@@ -185,8 +171,8 @@ impl Session {
             progress: &progress,
         };
         let written = layout::prepare(&mut self.manifest, &plan.targets, &request)?;
-        if let Some(ledger) = ledger.filter(|_| written >= plan.range_bytes()) {
-            ledger.laid_out();
+        if let Some(check) = check.filter(|_| written >= plan.range_bytes()) {
+            self.ledgers.laid_out(&check.ledger);
         }
         Ok(())
     }
@@ -199,7 +185,9 @@ impl Session {
         }
         self.record.tool_cost = tool_cost::measure().ok();
         let cleaned = if self.keep { Ok(()) } else { self.manifest.remove_all() };
-        let failed = self.record.phases.iter().find_map(failure_of);
+        // A phase that was stopped because another one failed only names that one.
+        let phases = &self.record.phases;
+        let failed = phases.iter().filter(|phase| is_cause(phase)).chain(phases).find_map(failure_of);
         let failure = match (&result, failed) {
             (Err(error), _) => Some(error.to_string()),
             (Ok(()), Some(failure)) => Some(failure),
@@ -226,6 +214,44 @@ impl Session {
     }
 }
 
+/// The record of a phase that ran.
+fn phase_record(
+    planned: &Planned,
+    stage: usize,
+    begun: SystemTime,
+    outcome: Outcome,
+    observations: Observations,
+) -> PhaseRecord {
+    let load = &planned.plan.load;
+    let warm_up = if load.warmup == Warmup::Auto { WarmUp::Auto } else { WarmUp::None };
+    let summary = summarise(&outcome.samples, warm_up);
+    let arrivals = load.arrivals.zip(outcome.arrivals).map(|(asked, tally)| ArrivalOutcome {
+        asked_per_second: asked.rate_per_second,
+        started_per_second: tally.started as f64 * 1e9 / outcome.samples.elapsed_ns as f64,
+        started_operations: tally.started,
+        unserved_operations: tally.unserved,
+    });
+    PhaseRecord {
+        plan: planned.plan.clone(),
+        stage,
+        request: planned.request,
+        is_read_back: planned.is_read_back,
+        started_at: utc(begun + Duration::from_nanos(load.start_delay_ns)),
+        notes: outcome.notes,
+        samples: outcome.samples,
+        summary,
+        arrivals,
+        observations,
+        doubts: Vec::new(),
+        failure: outcome.failure,
+    }
+}
+
+/// Whether what went wrong in a phase went wrong there.
+fn is_cause(phase: &PhaseRecord) -> bool {
+    phase.samples.workers.iter().any(|worker| worker.failure.is_some() || !worker.errors.is_empty())
+}
+
 /// What went wrong in a phase; with `--on-error continue` operations may have failed in one that went on to its end.
 fn failure_of(phase: &PhaseRecord) -> Option<String> {
     let errors = || phase.samples.workers.iter().flat_map(|worker| &worker.errors);
@@ -242,7 +268,7 @@ fn failure_of(phase: &PhaseRecord) -> Option<String> {
     phase.failure.clone().or_else(counted)
 }
 
-/// The time now, RFC 3339, UTC, to the millisecond.
-fn now_utc() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+/// RFC 3339, UTC, to the millisecond.
+fn utc(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
 }

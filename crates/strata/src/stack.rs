@@ -173,7 +173,8 @@ fn plan_rows(spec: &StackSpec, scratch: &Path, seed: u64) -> Result<Vec<Row>, Er
             if layer.place == Place::Null && number > 0 {
                 continue;
             }
-            let planned = plan_row(spec, layer, load, scratch, seed);
+            let planned = plan_row(spec, layer, load, scratch, seed)
+                .map(|planned| Planned { request: rows.len(), ..planned });
             // The user's own device being refused is for the user to decide, not a missing row.
             if let Err(error) = &planned
                 && error.exit_code() == 2

@@ -24,7 +24,7 @@ pub(crate) fn measure() -> Result<ToolCost, Error> {
             .map_err(|error| Error::usage("tool cost", error.to_string()))?;
     }
     let planned = planning::plan_phase(&spec, Operation::RandRead, 1)?;
-    let job = phase::job(&planned.plan, None, false, Arc::new(AtomicBool::new(false)));
+    let job = phase::job(&planned.plan, None, Arc::new(AtomicBool::new(false)));
     let outcome = runner::run_phase(job, HostClock::get(), &mut |_| {})?;
     let summary = summarise(&outcome.samples, WarmUp::None);
     let clock = HostClock::get();

@@ -1,7 +1,7 @@
 //! Loads for tests.
 
 use workload::plan::{ArrivalPlan, LimitPlan, LoadPlan};
-use workload::spec::{OnError, Spacing, Warmup};
+use workload::spec::{CoresPolicy, OnError, Spacing, Warmup};
 
 /// A closed loop without any limit: series of 100 ms, nothing warmed up, the first failure ends it.
 #[must_use]
@@ -16,7 +16,12 @@ pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
         arrivals: None,
         interval_ns: 100_000_000,
         on_error: OnError::Stop,
+        think: None,
+        start_delay_ns: 0,
+        end_others: false,
+        split_latency: false,
         cores: Vec::new(),
+        cores_policy: CoresPolicy::Split,
         numa: Vec::new(),
         seed: 1,
     }

@@ -36,13 +36,15 @@ pub struct TestSource {
     bytes: u64,
     left: u64,
     drawn: usize,
+    final_class: usize,
+    finals_left: u64,
 }
 
 impl TestSource {
     /// Reads of `bytes` bytes without end.
     #[must_use]
     pub fn reads(bytes: u64) -> Self {
-        Self { classes: vec![0], bytes, left: u64::MAX, drawn: 0 }
+        Self { classes: vec![0], bytes, left: u64::MAX, drawn: 0, final_class: 0, finals_left: 0 }
     }
 
     /// Operations of these classes, in turn, from the first again when all were drawn.
@@ -61,6 +63,13 @@ impl TestSource {
         self.left = operations;
         self
     }
+
+    /// Has `operations` final operations of this class.
+    #[must_use]
+    pub fn finishing_with(mut self, class: usize, operations: u64) -> Self {
+        (self.final_class, self.finals_left) = (class, operations);
+        self
+    }
 }
 
 impl driver::Source<TestOp> for TestSource {
@@ -69,6 +78,11 @@ impl driver::Source<TestOp> for TestSource {
         let class = self.classes[self.drawn % self.classes.len()];
         self.drawn += 1;
         Some(TestOp { class, slot, bytes: self.bytes })
+    }
+
+    fn finish(&mut self, slot: u32) -> Option<TestOp> {
+        self.finals_left = self.finals_left.checked_sub(1)?;
+        Some(TestOp { class: self.final_class, slot, bytes: self.bytes })
     }
 }
 

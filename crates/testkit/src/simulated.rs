@@ -26,6 +26,8 @@ pub struct SimulatedTarget {
     clock: VirtualClock,
     model: Arc<Mutex<Model>>,
     depth_max: usize,
+    submission_ns: u64,
+    is_synchronous: bool,
 }
 
 impl SimulatedTarget {
@@ -37,13 +39,33 @@ impl SimulatedTarget {
     pub fn new(clock: &VirtualClock, service: Service, servers: usize) -> Self {
         assert!(servers > 0, "a target needs a server");
         let model = Model { generator: Generator::new(service), free_at_ns: vec![0; servers] };
-        Self { clock: clock.clone(), model: Arc::new(Mutex::new(model)), depth_max: usize::MAX }
+        Self {
+            clock: clock.clone(),
+            model: Arc::new(Mutex::new(model)),
+            depth_max: usize::MAX,
+            submission_ns: 0,
+            is_synchronous: false,
+        }
     }
 
     /// Lets each driver take `depth_max` operations at most; it is busy for the rest.
     #[must_use]
     pub fn with_depth_max(mut self, depth_max: usize) -> Self {
         self.depth_max = depth_max;
+        self
+    }
+
+    /// Lets each call of submission take `submission_ns`; service begins after it.
+    #[must_use]
+    pub fn with_submission_ns(mut self, submission_ns: u64) -> Self {
+        self.submission_ns = submission_ns;
+        self
+    }
+
+    /// Lets each call of submission carry one operation out, as a blocking system call does.
+    #[must_use]
+    pub fn synchronous(mut self) -> Self {
+        self.is_synchronous = true;
         self
     }
 
@@ -103,14 +125,20 @@ impl<Op> SimulatedDriver<Op> {
 }
 
 impl<Op: Operation> Driver<Op> for SimulatedDriver<Op> {
-    fn submit(&mut self, batch: &[Op], _done: &mut Completions) -> Result<Submitted, Error> {
-        let now_ns = self.target.clock.now_ns();
-        let accepted = batch.len().min(self.target.depth_max - self.pending.len());
+    fn submit(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error> {
+        let clock = &self.target.clock;
+        clock.wait_until(clock.now_ns() + self.target.submission_ns);
+        let now_ns = clock.now_ns();
+        let taken_max = if self.target.is_synchronous { 1 } else { usize::MAX };
+        let accepted = batch.len().min(self.target.depth_max - self.pending.len()).min(taken_max);
         for operation in &batch[..accepted] {
             let done_ns = self.target.accept(now_ns);
             let (slot, bytes) = (operation.slot(), operation.bytes());
             self.pending.push(Reverse(Pending { done_ns, number: self.submitted, slot, bytes }));
             self.submitted += 1;
+        }
+        if self.target.is_synchronous {
+            self.reap(Wait::AtLeast(1), done)?;
         }
         Ok(Submitted { accepted })
     }
@@ -163,6 +191,22 @@ mod tests {
         done.clear();
         assert!(driver.reap(Wait::AtLeast(1), &mut done).is_ok());
         assert_eq!((done.len(), clock.elapsed_ns()), (0, 3 * MS), "nothing is in flight: no wait");
+    }
+
+    #[test]
+    fn submission_takes_its_time_and_may_wait_for_completion() {
+        let clock = VirtualClock::new();
+        let target = SimulatedTarget::new(&clock, Service::Fixed(MS), 2).with_submission_ns(300_000);
+        let mut done = Completions::with_depth(2);
+        let mut driver = target.driver::<TestOp>();
+        assert_eq!(driver.submit(&batch(0..2), &mut done).map(|taken| taken.accepted).ok(), Some(2));
+        assert_eq!((done.len(), clock.elapsed_ns()), (0, 300_000));
+        assert!(driver.reap(Wait::AtLeast(2), &mut done).is_ok());
+        assert_eq!((done.len(), clock.elapsed_ns()), (2, 1_300_000));
+        done.clear();
+        let mut driver = target.synchronous().driver::<TestOp>();
+        assert_eq!(driver.submit(&batch(0..2), &mut done).map(|taken| taken.accepted).ok(), Some(1));
+        assert_eq!((done.len(), clock.elapsed_ns()), (1, 2_600_000));
     }
 
     #[test]

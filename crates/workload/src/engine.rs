@@ -29,6 +29,17 @@ pub enum SyncMode {
     Sync,
 }
 
+/// The call that makes writes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncCall {
+    /// Data, and only the metadata that reading it needs (fdatasync(2)).
+    #[default]
+    Fdatasync,
+    /// Data and all metadata (fsync(2)).
+    Fsync,
+}
+
 /// What the memory engine does with a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -49,6 +60,9 @@ pub struct EngineOptions {
     pub direct: bool,
     /// When a write counts as done.
     pub sync: SyncMode,
+    /// The call that makes writes durable after the fact.
+    #[serde(default)]
+    pub sync_call: SyncCall,
     /// io_uring: file descriptors registered with the ring.
     pub register_files: Feature,
     /// io_uring: buffers registered with the ring.

@@ -2,9 +2,10 @@
 
 use units::{ByteSize, ParseError, Percent, Rate, Span, parse_index_list, parse_u64_in};
 
-use crate::engine::{Feature, MemoryOperation, SyncMode};
+use crate::engine::{Feature, MemoryOperation, SyncCall, SyncMode};
 use crate::spec::{
-    CachePolicy, Ladder, LadderDimension, OPERATIONS, OnError, Refill, Share, Spacing, Spec, Warmup, choice,
+    CachePolicy, CoresPolicy, Ladder, LadderDimension, Layout, OPERATIONS, OnError, Refill, Share, Spacing,
+    Spec, Warmup, choice,
 };
 
 /// Heading that an option stands under in help and docs.
@@ -326,7 +327,7 @@ pub static OPTIONS: &[OptionDef] = &[
         "N",
         "never",
         Workload,
-        "fdatasync after every N writes of a worker",
+        "Make the target durable after every N writes of a worker (--sync-call)",
         |spec, text| {
             spec.fsync = Some(parse_u64_in("fsync", text, 1..=u64::MAX)?);
             Ok(())
@@ -338,9 +339,25 @@ pub static OPTIONS: &[OptionDef] = &[
         "",
         "off",
         Workload,
-        "fdatasync at the end of each worker's writes, inside the measured time",
+        "Make every target durable at the end of each worker's writes, inside the measured time (--sync-call)",
         |spec, text| {
             spec.end_fsync = Some(switch("end-fsync", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "sync-call",
+        None,
+        "fdatasync|fsync",
+        "fdatasync",
+        Workload,
+        "The call of --fsync and --end-fsync: data alone, or all metadata with it",
+        |spec, text| {
+            spec.sync_call = Some(choice(
+                "sync-call",
+                text,
+                &[("fdatasync", SyncCall::Fdatasync), ("fsync", SyncCall::Fsync)],
+            )?);
             Ok(())
         }
     ),
@@ -445,6 +462,70 @@ pub static OPTIONS: &[OptionDef] = &[
                 text,
                 &[("constant", Spacing::Constant), ("poisson", Spacing::Poisson)],
             )?);
+            Ok(())
+        }
+    ),
+    option!(
+        "think-time",
+        None,
+        "DURATION",
+        "none",
+        Load,
+        "Closed loop: a worker waits this long after every --think-blocks operations, with nothing in flight",
+        |spec, text| {
+            let span: Span = text.parse()?;
+            if span.ns() == 0 {
+                return Err(ParseError::new("think-time", text, "a duration above 0, such as 1ms"));
+            }
+            spec.think_time = Some(span);
+            Ok(())
+        }
+    ),
+    option!(
+        "think-blocks",
+        None,
+        "N",
+        "1",
+        Load,
+        "Operations of a worker between two pauses of --think-time",
+        |spec, text| {
+            spec.think_blocks = Some(parse_u64_in("think-blocks", text, 1..=u64::MAX)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "start-delay",
+        None,
+        "DURATION",
+        "none",
+        Load,
+        "Begin this long after the phase, or the phases that run together, could begin",
+        |spec, text| {
+            spec.start_delay = Some(text.parse()?);
+            Ok(())
+        }
+    ),
+    option!(
+        "concurrent",
+        None,
+        "",
+        "off",
+        Load,
+        "Run at the same time as the phase before it in the job",
+        |spec, text| {
+            spec.concurrent = switch("concurrent", text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "end-others",
+        None,
+        "",
+        "off",
+        Load,
+        "When this phase is done, the phases that run at the same time end too",
+        |spec, text| {
+            spec.end_others = switch("end-others", text)?;
             Ok(())
         }
     ),
@@ -591,6 +672,24 @@ pub static OPTIONS: &[OptionDef] = &[
         }
     ),
     option!(
+        "layout",
+        None,
+        "auto|fill|allocate|sparse",
+        "auto: filled when it is read or overwritten at random, else allocated",
+        Data,
+        "How a file that is not there, or is too short, is made before the phase",
+        |spec, text| {
+            let choices = [
+                ("auto", Layout::Auto),
+                ("fill", Layout::Fill),
+                ("allocate", Layout::Allocate),
+                ("sparse", Layout::Sparse),
+            ];
+            spec.layout = Some(choice("layout", text, &choices)?);
+            Ok(())
+        }
+    ),
+    option!(
         "content",
         None,
         "random|zero|HEX",
@@ -668,6 +767,30 @@ pub static OPTIONS: &[OptionDef] = &[
         }
     ),
     option!(
+        "verify-run",
+        None,
+        "N",
+        "drawn, and in the record",
+        Data,
+        "Number that verified blocks carry; a later run that reads with the same number refuses blocks of others",
+        |spec, text| {
+            spec.verify_run = Some(parse_u64_in("verify-run", text, 1..=u64::MAX)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "no-read-back",
+        None,
+        "",
+        "off",
+        Data,
+        "With --verify: do not read back after a phase that wrote",
+        |spec, text| {
+            spec.no_read_back = switch("no-read-back", text)?;
+            Ok(())
+        }
+    ),
+    option!(
         "seed",
         None,
         "N",
@@ -692,6 +815,22 @@ pub static OPTIONS: &[OptionDef] = &[
         }
     ),
     option!(
+        "cores-policy",
+        None,
+        "split|shared",
+        "split",
+        Run,
+        "split: each worker on one of --cores; shared: each on any of them",
+        |spec, text| {
+            spec.cores_policy = Some(choice(
+                "cores-policy",
+                text,
+                &[("split", CoresPolicy::Split), ("shared", CoresPolicy::Shared)],
+            )?);
+            Ok(())
+        }
+    ),
+    option!(
         "numa",
         None,
         "LIST",
@@ -700,6 +839,18 @@ pub static OPTIONS: &[OptionDef] = &[
         "Pin workers to the processors of these NUMA nodes, round robin",
         |spec, text| {
             spec.numa = Some(parse_index_list("numa", text, 1024)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "split-latency",
+        None,
+        "",
+        "off",
+        Run,
+        "Time submission and completion apart too, and count queue depths and batch sizes",
+        |spec, text| {
+            spec.split_latency = switch("split-latency", text)?;
             Ok(())
         }
     ),

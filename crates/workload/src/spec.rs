@@ -4,7 +4,7 @@ use units::{ByteSize, ParseError, Rate, Span};
 
 pub use crate::arrival::Spacing;
 pub use crate::content::Refill;
-use crate::engine::{Feature, MemoryOperation, SyncMode};
+use crate::engine::{Feature, MemoryOperation, SyncCall, SyncMode};
 
 /// What a phase does to its targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -133,6 +133,36 @@ pub enum CachePolicy {
     Warm,
 }
 
+/// How a file that a phase needs is made before it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// Filled when it is read or overwritten at random, allocated when it is written in order.
+    #[default]
+    Auto,
+    /// Filled with data.
+    Fill,
+    /// Its space is allocated (fallocate(2)) and not written.
+    Allocate,
+    /// It is given its length, and no space.
+    Sparse,
+}
+
+/// Which of the processors of `--cores` a worker may run on.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CoresPolicy {
+    /// One of them, round robin.
+    #[default]
+    Split,
+    /// All of them.
+    Shared,
+}
+
 /// What the user asked for. `None` means: not said. One table ([`crate::options::OPTIONS`]) fills it from the command line and from
 /// job files; [`crate::plan::resolve`] turns it into a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -163,6 +193,7 @@ pub struct Spec {
     pub sync: Option<SyncMode>,
     pub fsync: Option<u64>,
     pub end_fsync: Option<bool>,
+    pub sync_call: Option<SyncCall>,
     pub mix: Option<String>,
     pub pattern: Option<String>,
     pub share: Option<Share>,
@@ -172,10 +203,20 @@ pub struct Spec {
     pub refill: Option<Refill>,
     pub verify: bool,
     pub verify_interval: Option<ByteSize>,
+    pub verify_run: Option<u64>,
+    pub no_read_back: bool,
+    pub layout: Option<Layout>,
     pub cache: Option<CachePolicy>,
     pub seed: Option<u64>,
     pub cores: Option<Vec<u32>>,
+    pub cores_policy: Option<CoresPolicy>,
     pub numa: Option<Vec<u32>>,
+    pub concurrent: bool,
+    pub end_others: bool,
+    pub start_delay: Option<Span>,
+    pub think_time: Option<Span>,
+    pub think_blocks: Option<u64>,
+    pub split_latency: bool,
     pub interval: Option<Span>,
     pub on_error: Option<OnError>,
     pub keep: bool,

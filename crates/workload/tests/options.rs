@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use units::{ByteSize, Rate, Span};
-use workload::engine::{Feature, MemoryOperation, SyncMode};
+use workload::engine::{Feature, MemoryOperation, SyncCall, SyncMode};
 use workload::job;
 use workload::options::{OPTIONS, apply, find};
 use workload::spec::{
-    CachePolicy, Ladder, LadderDimension, OnError, Operation, Refill, Share, Spacing, Spec, Warmup,
+    CachePolicy, CoresPolicy, Ladder, LadderDimension, Layout, OnError, Operation, Refill, Share, Spacing,
+    Spec, Warmup,
 };
 
 /// An option, texts that it takes, and texts that it refuses.
@@ -107,6 +108,9 @@ const LOAD: &[Case] = &[
             "block-size=1zz",
         ],
     ),
+    ("think-time", &["1us", "1ms", "2"], &["", "0", "-1", "1zz"]),
+    ("think-blocks", &["1", "18446744073709551615"], &["", "0", "-1", "x"]),
+    ("start-delay", &["0", "5ms", "1"], &["", "-1", "1zz"]),
     ("batch", &["1", "65536"], &["", "0", "-1", "65537"]),
     ("batch-min", &["1", "65536"], &["", "0", "-1", "65537"]),
 ];
@@ -114,6 +118,7 @@ const LOAD: &[Case] = &[
 const ENGINE: &[Case] = &[
     ("engine", &["psync", "io_uring"], &[]),
     ("sync", &["none", "dsync", "sync"], &["", "fsync", "true"]),
+    ("sync-call", &["fdatasync", "fsync"], &["", "sync", "none"]),
     ("register-files", &["auto", "on", "off"], &["", "true", "yes"]),
     ("register-buffers", &["auto", "on", "off"], &["", "true", "yes"]),
     ("defer-taskrun", &["auto", "on", "off"], &["", "true", "yes"]),
@@ -128,8 +133,11 @@ const DATA_AND_RUN: &[Case] = &[
     ("dedupe", &["0", "30", "100%"], &["", "101", "150", "-1"]),
     ("refill", &["full", "stamp", "once"], &["", "never"]),
     ("verify-interval", &["512", "4k"], &["", "0", "1zz", "-1"]),
+    ("verify-run", &["1", "18446744073709551615"], &["", "0", "-1", "x", "18446744073709551616"]),
+    ("layout", &["auto", "fill", "allocate", "sparse"], &["", "none", "full"]),
     ("seed", &["0", "18446744073709551615"], &["", "-1", "x", "18446744073709551616"]),
     ("cores", &["0", "0,2,4-7"], &["", "-1", "7-4", "0,0", "0,", "x", "65536", "0-65536"]),
+    ("cores-policy", &["split", "shared"], &["", "all"]),
     ("numa", &["0", "0,1"], &["", "-1", "1024", "0,0"]),
     ("interval", &["1ms", "20ms", "1s"], &["", "0", "999us", "-1", "1zz"]),
     ("on-error", &["stop", "continue"], &["", "ignore"]),
@@ -319,6 +327,19 @@ fn values_arrive_in_their_fields() {
         (Some(Span(1_000_000)), Some(OnError::Continue))
     );
     assert_eq!((given("fsync", "8").fsync, given("end-fsync", "true").end_fsync), (Some(8), Some(true)));
+    assert_eq!(
+        (given("sync-call", "fsync").sync_call, given("layout", "sparse").layout),
+        (Some(SyncCall::Fsync), Some(Layout::Sparse))
+    );
+    assert_eq!(given("cores-policy", "shared").cores_policy, Some(CoresPolicy::Shared));
+    assert_eq!(
+        (given("think-time", "1ms").think_time, given("start-delay", "2s").start_delay),
+        (Some(Span(1_000_000)), Some(Span(2_000_000_000)))
+    );
+    assert_eq!(
+        (given("think-blocks", "8").think_blocks, given("verify-run", "7").verify_run),
+        (Some(8), Some(7))
+    );
     assert_eq!((given("seed", "42").seed, given("count", "9").count), (Some(42), Some(9)));
 }
 

@@ -12,6 +12,7 @@ use driver::{
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, opcode};
+use workload::engine::SyncCall;
 use workload::target::TargetKind;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
@@ -76,6 +77,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
         fixed_files,
         fixed_buffers,
         polled: request.options.iopoll,
+        sync_flags: sync_flags(request.options.sync_call),
     };
     let driver = Uring {
         sqpoll: ring.params().is_setup_sqpoll(),
@@ -88,6 +90,13 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
         unsubmitted: 0,
     };
     Ok(Opened { driver: Box::new(driver), notes })
+}
+
+fn sync_flags(call: SyncCall) -> FsyncFlags {
+    match call {
+        SyncCall::Fdatasync => FsyncFlags::DATASYNC,
+        SyncCall::Fsync => FsyncFlags::empty(),
+    }
 }
 
 struct Target {
@@ -104,6 +113,7 @@ struct Encoder {
     fixed_files: bool,
     fixed_buffers: bool,
     polled: bool,
+    sync_flags: FsyncFlags,
 }
 
 /// Expands to an entry on a registered file or a descriptor.
@@ -164,7 +174,7 @@ impl Encoder {
         let MediaOperation { slot, offset, length, .. } = *operation;
         if operation.class == MediaClass::Sync {
             let entry = on_file!(self.fixed_files, number, file => {
-                opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build()
+                opcode::Fsync::new(file).flags(self.sync_flags).build()
             });
             return Ok(entry.user_data(u64::from(slot)));
         }
@@ -391,5 +401,39 @@ impl Drop for Uring {
         if self.in_flight > 0 {
             std::mem::forget(Arc::clone(&self.encoder.arena));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_told_which_sync() {
+        // struct io_uring_sqe: opcode in byte 0, fsync_flags in bytes 28 to 32; IORING_OP_FSYNC is 3.
+        let sync = |call| {
+            let descriptor = Descriptor {
+                fd: std::fs::File::open("/dev/null").expect("open").into(),
+                kind: TargetKind::File,
+            };
+            let arena = Arc::new(Arena::new(1, 4096, driver::PageSize::Base).expect("memory"));
+            let encoder = Encoder {
+                targets: vec![Target { descriptor, number: 0 }],
+                arena,
+                bounds: Bounds::none(),
+                fixed_files: false,
+                fixed_buffers: false,
+                polled: false,
+                sync_flags: sync_flags(call),
+            };
+            let operation =
+                MediaOperation { offset: 0, length: 0, slot: 0, target: 0, class: MediaClass::Sync };
+            let entry = encoder.rare_entry(&operation, 0).expect("an entry");
+            // SAFETY: an entry is the kernel's structure of 64 plain bytes.
+            let bytes: [u8; 64] = unsafe { std::mem::transmute(entry) };
+            (bytes[0], u32::from_ne_bytes([bytes[28], bytes[29], bytes[30], bytes[31]]))
+        };
+        assert_eq!(sync(SyncCall::Fdatasync), (3, 1));
+        assert_eq!(sync(SyncCall::Fsync), (3, 0));
     }
 }

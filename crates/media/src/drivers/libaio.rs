@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::{Arena, Capabilities, Completions, Driver, Error, Opened, Registration, Submitted, Wait};
+use workload::engine::SyncCall;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
 use crate::{MediaClass, MediaOperation, OpenRequest};
@@ -44,6 +45,10 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
         blocks,
         batch: Vec::with_capacity(depth),
         events: vec![Event::default(); depth],
+        sync_opcode: match request.options.sync_call {
+            SyncCall::Fdatasync => IOCB_CMD_FDSYNC,
+            SyncCall::Fsync => IOCB_CMD_FSYNC,
+        },
         arena: Arc::clone(&request.arena),
     };
     let mut notes = Vec::new();
@@ -79,6 +84,7 @@ struct Ring {
 const RING_MAGIC: u32 = 0xa10a_10a1;
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
+const IOCB_CMD_FSYNC: u16 = 2;
 const IOCB_CMD_FDSYNC: u16 = 3;
 
 /// An asynchronous I/O context. Dropping it waits for what is in flight.
@@ -175,6 +181,7 @@ struct Libaio {
     blocks: Vec<libc::iocb>,
     batch: Vec<*mut libc::iocb>,
     events: Vec<Event>,
+    sync_opcode: u16,
     arena: Arc<Arena>,
 }
 
@@ -191,7 +198,7 @@ impl Libaio {
         let opcode = match operation.class {
             MediaClass::Read => IOCB_CMD_PREAD,
             MediaClass::Write => IOCB_CMD_PWRITE,
-            MediaClass::Sync => IOCB_CMD_FDSYNC,
+            MediaClass::Sync => self.sync_opcode,
             MediaClass::Discard | MediaClass::Nop => return Err(UNSUPPORTED),
         };
         let block = &mut self.blocks[operation.slot as usize];
@@ -282,7 +289,7 @@ impl Libaio {
 fn refusal(opcode: u16, errno: Option<i32>) -> i64 {
     match errno {
         // What a target without this operation says.
-        Some(libc::EINVAL) if opcode == IOCB_CMD_FDSYNC => UNSUPPORTED,
+        Some(libc::EINVAL) if matches!(opcode, IOCB_CMD_FSYNC | IOCB_CMD_FDSYNC) => UNSUPPORTED,
         Some(errno) => -i64::from(errno),
         None => -i64::from(libc::EAGAIN),
     }
@@ -372,6 +379,7 @@ mod tests {
             blocks: Vec::new(),
             batch: Vec::new(),
             events: vec![Event::default()],
+            sync_opcode: IOCB_CMD_FDSYNC,
             arena,
         };
         let mut done = Completions::with_depth(1);
@@ -384,6 +392,7 @@ mod tests {
     #[test]
     fn a_sync_that_the_target_lacks_is_unsupported() {
         assert_eq!(refusal(IOCB_CMD_FDSYNC, Some(libc::EINVAL)), UNSUPPORTED);
+        assert_eq!(refusal(IOCB_CMD_FSYNC, Some(libc::EINVAL)), UNSUPPORTED);
         assert_eq!(refusal(IOCB_CMD_PREAD, Some(libc::EBADF)), -9);
         assert_eq!(refusal(IOCB_CMD_PREAD, None), -11);
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Operation, Registration};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
+use workload::engine::SyncCall;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
@@ -43,7 +44,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
         maps.push(Map::new(descriptor, plan, request)?);
     }
     let (arena, bounds) = (Arc::clone(&request.arena), Bounds::new(request));
-    let driver = Mmap { maps, arena, bounds, writes: request.writes };
+    let driver = Mmap { maps, arena, bounds, writes: request.writes, sync_call: request.options.sync_call };
     Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
 }
 
@@ -159,15 +160,20 @@ impl Map {
         debug_assert!(mended.is_ok());
     }
 
-    /// Writes all changes of the mapping to the target.
-    fn sync(&self) -> i64 {
-        if self.mapped_bytes == 0 {
-            return 0;
+    /// Writes all changes of the mapping to the target. msync(2) leaves out metadata as fdatasync(2) does, so fsync(2)
+    /// comes on top where it is asked for.
+    fn sync(&self, call: SyncCall) -> i64 {
+        if self.mapped_bytes > 0 {
+            // SAFETY: the whole mapping; msync changes no memory.
+            let synced = unsafe { msync(self.base.as_ptr().cast(), self.mapped_bytes, MsyncFlags::SYNC) };
+            if let Err(errno) = synced {
+                return completed::<u32>(Err(errno));
+            }
         }
-        // SAFETY: the whole mapping; msync changes no memory.
-        completed(
-            unsafe { msync(self.base.as_ptr().cast(), self.mapped_bytes, MsyncFlags::SYNC) }.map(|()| 0),
-        )
+        match call {
+            SyncCall::Fdatasync => 0,
+            SyncCall::Fsync => descriptor::sync(self.descriptor.fd.as_fd(), call),
+        }
     }
 
     /// Discards whole pages. The kernel rounds a length up, which would discard more than was asked for.
@@ -219,6 +225,7 @@ struct Mmap {
     arena: Arc<Arena>,
     bounds: Bounds,
     writes: bool,
+    sync_call: SyncCall,
 }
 
 impl CarryOut for Mmap {
@@ -231,7 +238,7 @@ impl CarryOut for Mmap {
         let MediaOperation { slot, offset, length, .. } = *operation;
         match operation.class {
             MediaClass::Read | MediaClass::Write => {}
-            MediaClass::Sync => return map.sync(),
+            MediaClass::Sync => return map.sync(self.sync_call),
             MediaClass::Nop => return 0,
             MediaClass::Discard if self.writes => return map.discard(offset, length),
             MediaClass::Discard => return -i64::from(libc::EBADF),

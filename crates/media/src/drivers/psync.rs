@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use driver::{Arena, Capabilities, Error, Opened, Operation, Registration};
 use rustix::io::retry_on_intr;
+use workload::engine::SyncCall;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
 use crate::one_by_one::{CarryOut, OneByOne};
@@ -29,7 +30,8 @@ pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> =
 fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     descriptor::check(request, NAME, &CAPABILITIES)?;
     let targets = descriptor::open_all(request, NAME)?;
-    let driver = Psync { targets, arena: Arc::clone(&request.arena), bounds: Bounds::new(request) };
+    let (arena, bounds) = (Arc::clone(&request.arena), Bounds::new(request));
+    let driver = Psync { targets, arena, bounds, sync_call: request.options.sync_call };
     Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
 }
 
@@ -37,6 +39,7 @@ struct Psync {
     targets: Vec<Descriptor>,
     arena: Arc<Arena>,
     bounds: Bounds,
+    sync_call: SyncCall,
 }
 
 impl CarryOut for Psync {
@@ -59,7 +62,7 @@ impl CarryOut for Psync {
                 completed(retry_on_intr(|| rustix::io::pwrite(&target.fd, buffer, offset)))
             }
             MediaClass::Discard => descriptor::discard(target, offset, length),
-            MediaClass::Sync => descriptor::sync(target.fd.as_fd()),
+            MediaClass::Sync => descriptor::sync(target.fd.as_fd(), self.sync_call),
             MediaClass::Nop => 0,
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Operation, Registration};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
+use workload::engine::SyncCall;
 use workload::target::TargetPlan;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
@@ -60,7 +61,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     let mut write_flags = read_flags;
     write_flags.set(ReadWriteFlags::DSYNC, options.rwf_dsync);
     let (arena, bounds) = (Arc::clone(&request.arena), Bounds::new(request));
-    let driver = Pvsync2 { targets, arena, bounds, read_flags, write_flags };
+    let driver = Pvsync2 { targets, arena, bounds, read_flags, write_flags, sync_call: options.sync_call };
     Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
 }
 
@@ -95,6 +96,7 @@ struct Pvsync2 {
     bounds: Bounds,
     read_flags: ReadWriteFlags,
     write_flags: ReadWriteFlags,
+    sync_call: SyncCall,
 }
 
 impl CarryOut for Pvsync2 {
@@ -119,7 +121,7 @@ impl CarryOut for Pvsync2 {
                 completed(retry_on_intr(|| pwritev2(&target.fd, &vector, offset, self.write_flags)))
             }
             MediaClass::Discard => descriptor::discard(target, offset, length),
-            MediaClass::Sync => descriptor::sync(target.fd.as_fd()),
+            MediaClass::Sync => descriptor::sync(target.fd.as_fd(), self.sync_call),
             MediaClass::Nop => 0,
         }
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use driver::{Operation, Wait};
 use media::{DRIVERS, MediaClass, MediaOperation};
 use support::{BLOCK, Entry, Rig, Scratch, carries, on_files, operation, pattern, plan, plan_for, skip};
-use workload::engine::EngineOptions;
+use workload::engine::{EngineOptions, SyncCall};
 use workload::target::TargetKind;
 
 const BLOCK_BYTES: usize = BLOCK as usize;
@@ -283,10 +283,14 @@ fn with_nothing_in_flight_reap_returns_at_once() {
 #[test]
 fn sync_after_write_succeeds() {
     for entry in on_files().filter(|entry| carries(entry, "sync")) {
-        let scratch = Scratch::with(&[0; BLOCK_BYTES]);
-        let mut rig = Rig::on(entry, &scratch.file, u64::from(BLOCK));
-        assert_eq!(rig.run(operation(MediaClass::Write, 0)), FULL, "{}", entry.name);
-        assert_eq!(rig.run(operation(MediaClass::Sync, 0)), 0, "{}", entry.name);
+        for sync_call in [SyncCall::Fdatasync, SyncCall::Fsync] {
+            let scratch = Scratch::with(&[0; BLOCK_BYTES]);
+            let options = EngineOptions { sync_call, ..EngineOptions::default() };
+            let target = plan_for(entry, &scratch.file, u64::from(BLOCK));
+            let mut rig = Rig::open(entry, vec![target], true, options).expect("open");
+            assert_eq!(rig.run(operation(MediaClass::Write, 0)), FULL, "{}", entry.name);
+            assert_eq!(rig.run(operation(MediaClass::Sync, 0)), 0, "{}: {sync_call:?}", entry.name);
+        }
     }
 }
 

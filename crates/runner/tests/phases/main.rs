@@ -2,8 +2,13 @@
 
 mod closed;
 mod failures;
+mod finals;
 mod limits;
 mod open;
+mod pauses;
+mod placement;
 mod real;
 mod shapes;
+mod split;
 mod support;
+mod together;

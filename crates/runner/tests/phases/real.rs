@@ -57,3 +57,27 @@ fn snapshots_grow_towards_the_totals() {
     assert!(seen.iter().all(|shot| shot.2.is_some_and(|done| (0.0..=1.0).contains(&done))), "{seen:?}");
     assert!(seen.iter().all(|shot| shot.1 <= operations(&outcome)));
 }
+
+#[test]
+fn phases_at_the_same_time_are_seen_as_one() {
+    let mut load = closed_load(1, 1);
+    load.limit.time_ns = Some(350 * MS);
+    let named = |name: &str, threads| {
+        let mut load = load.clone();
+        load.threads = threads;
+        let open = |_| (Box::new(InstantDriver) as AnyDriver, TestSource::reads(BLOCK));
+        runner::Job { name: name.to_owned(), ..job(&load, open) }
+    };
+    let mut seen = Vec::new();
+    let jobs = vec![named("one", 1), named("two", 2)];
+    let outcomes = runner::run_together(jobs, HostClock::get(), &mut |snapshot| {
+        seen.push((snapshot.elapsed_ns, snapshot.operations, snapshot.done_fraction));
+        assert_eq!((snapshot.phase.as_str(), snapshot.workers.len()), ("one + two", 3));
+        assert_eq!(snapshot.classes, ["read", "write"]);
+    })
+    .expect("the stations open");
+    assert!(!seen.is_empty() && seen.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{seen:?}");
+    assert!(seen.iter().all(|shot| shot.2.is_some_and(|done| (0.0..=1.0).contains(&done))), "{seen:?}");
+    let all: u64 = outcomes.iter().map(operations).sum();
+    assert!(seen.iter().all(|shot| shot.1 <= all));
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Clock, Driver};
-use runner::{Job, Outcome, Station, run_phase};
+use runner::{Job, Outcome, Station, run_phase, run_together};
 use statistics::{Histogram, LatencySummary, PhaseSamples};
 use testkit::{Service, SimulatedTarget, TestOp, TestSource, VirtualClock};
 use workload::plan::LoadPlan;
@@ -27,6 +27,7 @@ pub(crate) fn job<S>(
         load: load.clone(),
         classes: vec![0, 1],
         expected_operations: None,
+        finishes: false,
         open: Arc::new(move |worker| {
             let (driver, source) = open(worker);
             Ok(Station { driver, source, notes: vec!["a note".to_owned()] })
@@ -43,6 +44,17 @@ where
     let outcome = run_phase(job, clock, &mut |_| {}).expect("the stations open");
     series_adds_up(&outcome.samples);
     outcome
+}
+
+/// Several jobs at the same time.
+pub(crate) fn run_all<S, C>(jobs: Vec<Job<TestOp, S>>, clock: C) -> Vec<Outcome>
+where
+    S: driver::Source<TestOp> + 'static,
+    C: Clock + 'static,
+{
+    let outcomes = run_together(jobs, clock, &mut |_| {}).expect("the stations open");
+    outcomes.iter().for_each(|outcome| series_adds_up(&outcome.samples));
+    outcomes
 }
 
 /// Reads of [`BLOCK`] bytes by all workers on one target.

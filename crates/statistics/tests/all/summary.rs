@@ -168,6 +168,7 @@ fn classes_are_told_apart() {
         bytes: 2000 * 512,
         errors: 3,
         latency: latencies(700_000, 2000),
+        ..ClassTotals::default()
     });
     let mut series = Series::new(INTERVAL_NS, 512, 2);
     for at in 0..20 {

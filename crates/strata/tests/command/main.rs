@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod damage;
+mod durability;
 mod faults;
 mod loads;
 mod memory;
@@ -10,5 +11,6 @@ mod patterns;
 mod safety;
 mod signals;
 mod stack;
+mod stages;
 mod support;
 mod verification;

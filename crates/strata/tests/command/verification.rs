@@ -1,7 +1,7 @@
 //! `--verify`: what was written is read back and found whole, on every engine.
 
 use crate::loads::engines;
-use crate::support::{Scratch, class, total};
+use crate::support::{Scratch, assert_partial, class, total};
 
 #[test]
 fn what_is_written_is_read_back() {
@@ -71,4 +71,42 @@ fn blocks_are_read_back_as_they_were_written() {
     let ended = scratch.run("media other -s 4m --op write,randread --verify");
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("give --block-size for all phases"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_run_has_the_number_that_it_is_given() {
+    let scratch = Scratch::new();
+    scratch.measured("media file -s 256k --op write -b 4k --verify --verify-run 7 --keep");
+    let words = |run: &str| format!("media file --op read -b 4k --verify {run} --on-error continue");
+    for run in ["", "--verify-run 7"] {
+        let record = scratch.measured(&words(run));
+        assert_eq!(class(&record, 0, "read"), (64, 256 << 10), "{run}");
+    }
+    let (ended, record) = scratch.measure(&words("--verify-run 8"));
+    assert_partial(&scratch, &ended, &record, "foreign_run");
+    let errors = &record["phases"][0]["samples"]["workers"][0]["errors"];
+    assert!(errors[0]["cause"].as_str().unwrap().ends_with("written by run 0x0000000000000007"), "{errors}");
+    assert_eq!(errors[0]["count"], 64);
+    // Within one job the number says whose blocks they are, too.
+    let job = "targets = ['other']\nsize = '64k'\nblock_size = '4k'\nverify = true\n\
+               [[phase]]\nop = 'write'\nverify_run = 1\nno_read_back = true\n\
+               [[phase]]\nop = 'read'\nverify_run = 1\n[[phase]]\nop = 'read'\nverify_run = 2\n";
+    std::fs::write(scratch.join("job.toml"), job).unwrap();
+    let (ended, record) = scratch.measure("run job.toml");
+    assert_partial(&scratch, &ended, &record, "foreign_run");
+    let failures: Vec<_> =
+        record["phases"].as_array().unwrap().iter().map(|phase| phase["failure"].is_null()).collect();
+    assert_eq!(failures, [true, true, false]);
+}
+
+#[test]
+fn nothing_is_read_back_where_it_is_not_wanted() {
+    let scratch = Scratch::new();
+    let record =
+        scratch.measured("media file -s 256k --op write,randwrite -b 4k --verify --no-read-back --keep");
+    let names: Vec<_> =
+        record["phases"].as_array().unwrap().iter().map(|phase| &phase["plan"]["name"]).collect();
+    assert_eq!(names, ["write", "randwrite"]);
+    let record = scratch.measured("media file --op read -b 4k --verify");
+    assert_eq!(class(&record, 0, "read"), (64, 256 << 10), "the blocks can be verified later");
 }

@@ -22,6 +22,10 @@ impl From<ParseError> for PlanError {
     }
 }
 
+pub(super) fn refuse<T>(message: String) -> Result<T, PlanError> {
+    Err(PlanError(message))
+}
+
 /// A size in a message: `4KiB`, or `1279 bytes` where it is no whole number of a unit.
 pub(super) struct Amount(pub(super) u64);
 

@@ -1,5 +1,6 @@
 //! The plan: every default resolved, nothing left to decide.
 
+mod checks;
 mod error;
 mod parse;
 mod resolve;
@@ -15,7 +16,7 @@ pub use parse::{ContentChoice, parse_content, parse_mix};
 pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
 use crate::engine::EngineOptions;
-use crate::spec::{CachePolicy, OnError, Operation, Refill, Share, Spacing, Warmup};
+use crate::spec::{CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Warmup};
 use crate::target::TargetPlan;
 
 /// Data content of writes.
@@ -51,6 +52,15 @@ pub struct LimitPlan {
     pub bytes: Option<u64>,
 }
 
+/// Pauses of a closed loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ThinkPlan {
+    /// Length of a pause in nanoseconds.
+    pub pause_ns: u64,
+    /// Operations of a worker between two pauses.
+    pub blocks: u64,
+}
+
 /// How the load is put on: all that the runner needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
@@ -72,8 +82,23 @@ pub struct LoadPlan {
     pub interval_ns: u64,
     /// What happens after a failed operation.
     pub on_error: OnError,
-    /// Processors that workers are pinned to, round robin; empty: not pinned.
+    /// Pauses between operations, closed loop only.
+    #[serde(default)]
+    pub think: Option<ThinkPlan>,
+    /// The window opens this long after the phases that run together could begin, in nanoseconds.
+    #[serde(default)]
+    pub start_delay_ns: u64,
+    /// When it is done, the phases that run at the same time end too.
+    #[serde(default)]
+    pub end_others: bool,
+    /// Submission and completion are timed apart, and depths and batches counted.
+    #[serde(default)]
+    pub split_latency: bool,
+    /// Processors that workers are pinned to; empty: not pinned.
     pub cores: Vec<u32>,
+    /// Which of `cores` a worker may run on.
+    #[serde(default)]
+    pub cores_policy: CoresPolicy,
     /// NUMA nodes that workers are pinned to, round robin; empty: not pinned.
     pub numa: Vec<u32>,
     /// Seed of the phase.
@@ -115,6 +140,12 @@ pub struct PhasePlan {
     pub fsync_every: Option<u64>,
     /// A worker makes its writes durable at its end.
     pub end_fsync: bool,
+    /// Number that verified blocks carry, where it was given.
+    #[serde(default)]
+    pub verify_run: Option<u64>,
+    /// How files that are not there are made.
+    #[serde(default)]
+    pub layout: Layout,
     /// Page cache of the targets before the phase.
     pub cache: CachePolicy,
     /// Buffers on huge pages.

@@ -2,10 +2,11 @@
 
 use units::ByteSize;
 
-use super::error::{Amount, PlanError};
+use super::checks::{check_direct, check_engine, check_pairs, check_share};
+use super::error::{Amount, PlanError, refuse};
 use super::{
-    ArrivalPlan, ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan, parse_content,
-    parse_mix,
+    ArrivalPlan, ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan, ThinkPlan,
+    parse_content, parse_mix,
 };
 use crate::block_size::BlockSizes;
 use crate::engine::EngineOptions;
@@ -20,10 +21,6 @@ const MEMORY_RANGE_BYTES: u64 = 256 << 20;
 const SIZELESS_TIME_NS: u64 = 5_000_000_000;
 /// Largest block: the kernel moves at most 2 GiB less a page a call.
 const BLOCK_SIZE_BYTES_MAX: u64 = 1 << 30;
-
-fn refuse<T>(message: String) -> Result<T, PlanError> {
-    Err(PlanError(message))
-}
 
 /// What planning must know of the chosen driver.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +88,7 @@ pub fn resolve(
     if facts.is_empty() {
         return refuse("no target: give a file, a block device, null: or mem:".to_owned());
     }
+    check_pairs(spec)?;
     let sizes = block_sizes(spec, operation)?;
     let mix = mix(spec, operation)?;
     let pattern = pattern(spec, operation)?;
@@ -127,6 +125,8 @@ pub fn resolve(
         verify_interval_bytes,
         fsync_every: spec.fsync,
         end_fsync: spec.end_fsync.unwrap_or(false),
+        verify_run: spec.verify_run,
+        layout: spec.layout.unwrap_or_default(),
         cache: spec.cache.unwrap_or(CachePolicy::Keep),
         huge_pages: spec.huge_pages,
         load,
@@ -204,6 +204,7 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
     Ok(EngineOptions {
         direct,
         sync: spec.sync.unwrap_or_default(),
+        sync_call: spec.sync_call.unwrap_or_default(),
         register_files: spec.register_files.unwrap_or_default(),
         register_buffers: spec.register_buffers.unwrap_or_default(),
         defer_taskrun: spec.defer_taskrun.unwrap_or_default(),
@@ -217,41 +218,6 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
         map_sync: spec.map_sync,
         memory_operation: spec.memory_operation.unwrap_or_default(),
     })
-}
-
-fn check_engine(
-    spec: &Spec,
-    operation: Operation,
-    mix: MixPlan,
-    engine: &EngineFacts,
-) -> Result<(), PlanError> {
-    let depth = spec.depth.unwrap_or(1);
-    if depth > 1 && !engine.asynchronous {
-        return refuse(format!(
-            "engine {} runs one operation at a time, so --depth {depth} cannot be: use --threads {depth}{}",
-            engine.name,
-            if engine.targetless { "" } else { ", or --engine io_uring or libaio" }
-        ));
-    }
-    if depth > engine.depth_max {
-        return refuse(format!(
-            "engine {} takes a depth of at most {}, not {depth}",
-            engine.name, engine.depth_max
-        ));
-    }
-    let needed = [
-        (mix.read_percent > 0, "read"),
-        (mix.write_percent > 0, "write"),
-        (mix.discard_percent > 0, "discard"),
-        (operation == Operation::Nop, "nop"),
-        (spec.fsync.is_some() || spec.end_fsync == Some(true), "sync"),
-    ];
-    match needed.iter().find(|(used, class)| *used && !engine.classes.contains(class)) {
-        Some((_, class)) => {
-            refuse(format!("engine {} has no {class}: it does {}", engine.name, engine.classes.join(", ")))
-        }
-        None => Ok(()),
-    }
 }
 
 fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result<TargetPlan, PlanError> {
@@ -316,28 +282,6 @@ fn alignment(spec: &Spec, sizes: &BlockSizes, pattern: &Pattern) -> Result<u64, 
     }
 }
 
-fn check_direct(targets: &[TargetPlan], sizes: &BlockSizes, align_bytes: u64) -> Result<(), PlanError> {
-    for target in targets {
-        let need = target.direct_alignment_bytes;
-        if matches!(target.kind, TargetKind::CharacterDevice) {
-            continue;
-        }
-        if need == 0 {
-            return refuse(format!("{} does not take direct I/O: leave out --direct", target.path));
-        }
-        let parts =
-            [("block size", sizes.granularity()), ("offset", target.offset_bytes), ("--align", align_bytes)];
-        if let Some((what, value)) = parts.iter().find(|(_, value)| !value.is_multiple_of(need)) {
-            return refuse(format!(
-                "{what} {} is not aligned for direct I/O on {}: use multiples of {need} bytes",
-                Amount(*value),
-                target.path
-            ));
-        }
-    }
-    Ok(())
-}
-
 fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanError> {
     let (threads, depth) = (spec.threads.unwrap_or(1), spec.depth.unwrap_or(1));
     let sizeless =
@@ -349,11 +293,6 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
     }
     if spec.arrivals.is_some() && spec.rate.is_none() {
         return refuse("--arrivals shapes an open loop: give --rate too".to_owned());
-    }
-    if spec.end_fsync == Some(true) && time_ns.is_some() {
-        return refuse(
-            "--end-fsync ends a whole pass, a --count or --bytes: with --time use --fsync N".to_owned(),
-        );
     }
     if spec.saturate && (spec.rate.is_some() || spec.ladder.is_some()) {
         return refuse("--saturate climbs by itself: leave out --rate and --ladder".to_owned());
@@ -379,7 +318,14 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
         arrivals,
         interval_ns: spec.interval.map_or_else(|| default_interval_ns(time_ns), |interval| interval.ns()),
         on_error: spec.on_error.unwrap_or(OnError::Stop),
+        think: spec
+            .think_time
+            .map(|pause| ThinkPlan { pause_ns: pause.ns(), blocks: spec.think_blocks.unwrap_or(1) }),
+        start_delay_ns: spec.start_delay.map_or(0, |delay| delay.ns()),
+        end_others: spec.end_others,
+        split_latency: spec.split_latency,
         cores: spec.cores.clone().unwrap_or_default(),
+        cores_policy: spec.cores_policy.unwrap_or_default(),
         numa: spec.numa.clone().unwrap_or_default(),
         seed,
     })
@@ -459,22 +405,4 @@ fn verify_interval(
         ));
     }
     Ok(Some(interval))
-}
-
-fn check_share(
-    targets: &[TargetPlan],
-    sizes: &BlockSizes,
-    share: Share,
-    threads: u32,
-) -> Result<(), PlanError> {
-    let blocks: u64 = targets.iter().map(|target| target.size_bytes / sizes.max()).sum();
-    if share == Share::Partition
-        && blocks < u64::from(threads)
-        && !targets.iter().all(|t| t.kind == TargetKind::Memory)
-    {
-        return refuse(format!(
-            "{threads} threads cannot share {blocks} blocks: use fewer threads, a larger --size, or --share whole"
-        ));
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 use units::ByteSize;
 
 use super::*;
+use crate::engine::SyncCall;
 use crate::options;
 use crate::spec::{LadderDimension, Spec};
 use crate::target::{TargetFacts, TargetKind};
@@ -335,10 +336,20 @@ fn engines_do_what_they_can() {
 fn loads_that_contradict_themselves_are_refused() {
     refused("op=read cores=0 numa=0", "--cores and --numa both say where workers run: give one of them");
     refused("op=read arrivals=poisson", "--arrivals shapes an open loop: give --rate too");
+    assert!(plan("op=write end-fsync time=1s").end_fsync, "the runner syncs after the window too");
     refused(
-        "op=write end-fsync time=1s",
-        "--end-fsync ends a whole pass, a --count or --bytes: with --time use --fsync N",
+        "op=read think-time=1ms rate=1k",
+        "--think-time pauses a closed loop, --rate makes an open one: give one of them",
     );
+    refused(
+        "op=read think-blocks=4",
+        "--think-blocks counts the operations between pauses: give --think-time too",
+    );
+    refused(
+        "op=write sync-call=fsync",
+        "--sync-call is the call of --fsync and --end-fsync: give one of them too",
+    );
+    refused("op=read cores-policy=shared", "--cores-policy deals out the processors of --cores: give both");
     refused("op=read saturate rate=1k", "--saturate climbs by itself: leave out --rate and --ladder");
     refused(
         "op=read saturate ladder=depth=1,2",
@@ -346,6 +357,28 @@ fn loads_that_contradict_themselves_are_refused() {
     );
     refused("op=read depth=4 batch-min=5", "--batch-min 5 is more than the depth: use 4 or less");
     refused("op=read depth=4 batch=5", "--batch 5 is more than the depth: use 4 or less");
+}
+
+#[test]
+fn pauses_delays_and_layouts_arrive_in_the_plan() {
+    let plain = plan("op=write");
+    let load = &plain.load;
+    assert_eq!(
+        (load.think, load.start_delay_ns, load.end_others, load.split_latency),
+        (None, 0, false, false)
+    );
+    assert_eq!((load.cores_policy, plain.layout), (CoresPolicy::Split, Layout::Auto));
+    assert_eq!(plain.options.sync_call, SyncCall::Fdatasync);
+    let asked = plan(
+        "op=write think-time=2ms start-delay=1s end-others split-latency cores=0 cores-policy=shared \
+         layout=sparse fsync=4 sync-call=fsync",
+    );
+    let load = &asked.load;
+    assert_eq!(load.think, Some(ThinkPlan { pause_ns: 2_000_000, blocks: 1 }));
+    assert_eq!((load.start_delay_ns, load.end_others, load.split_latency), (1_000_000_000, true, true));
+    assert_eq!((load.cores_policy, asked.layout), (CoresPolicy::Shared, Layout::Sparse));
+    assert_eq!(asked.options.sync_call, SyncCall::Fsync);
+    assert_eq!(plan("op=read think-time=1ms think-blocks=8").load.think.map(|think| think.blocks), Some(8));
 }
 
 #[test]
@@ -389,6 +422,12 @@ fn verified_blocks_are_whole() {
     assert_eq!(plan("op=write verify block-size=512").verify_interval_bytes, Some(512));
     assert_eq!(plan("op=write verify verify-interval=64k").verify_interval_bytes, Some(64 << 10));
     refused("op=write verify-interval=4k", "--verify-interval is for --verify: give both");
+    refused("op=read verify-run=7", "--verify-run is the number of verified blocks: give --verify too");
+    refused(
+        "op=write no-read-back",
+        "--no-read-back leaves out what --verify does after a write: give --verify too",
+    );
+    assert_eq!(plan("op=read verify verify-run=7").verify_run, Some(7));
     let own = "--verify writes blocks of its own: leave out --content, --compress, --dedupe and --refill";
     for words in ["content=zero", "compress=10", "dedupe=10", "refill=full"] {
         refused(&format!("op=write verify {words}"), own);

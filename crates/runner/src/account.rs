@@ -1,0 +1,108 @@
+//! What a worker gives back at its end.
+
+use driver::{Clock, Error, Operation, Source};
+use host::activity::Usage;
+use statistics::{ClassTotals, ErrorCount, WorkerSamples};
+
+use crate::exchange::Interval;
+use crate::job::ArrivalTally;
+use crate::split::SplitTally;
+use crate::worker::Worker;
+
+/// Why a worker ended although it had more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Another phase was done that lets its companions end.
+    Ended,
+    /// Something failed, or the run was interrupted.
+    Stopped,
+}
+
+/// What a worker gives back besides its intervals. Times count from the opening of the window.
+pub(crate) struct WorkerEnd {
+    started_ns: u64,
+    first_completion_ns: Option<u64>,
+    /// Its last counted completion.
+    pub(crate) finished_ns: u64,
+    /// When its loop ended.
+    pub(crate) ended_ns: u64,
+    /// Whether it was at work until the window closed.
+    pub(crate) reached_close: bool,
+    /// Why it ended although it had more to do; none when it had not.
+    pub(crate) cut: Option<Cut>,
+    errors: Vec<ErrorCount>,
+    drained_operations: u64,
+    pub(crate) usage: Usage,
+    tool_ns: u64,
+    fill_ns: u64,
+    verify_ns: u64,
+    pub(crate) arrivals: ArrivalTally,
+    pub(crate) failure: Option<String>,
+    pub(crate) last: Box<Interval>,
+    split: Option<Box<SplitTally>>,
+}
+
+impl WorkerEnd {
+    /// The worker's samples, with what was collected of its classes.
+    pub(crate) fn into_samples(
+        self,
+        worker: usize,
+        core: Option<usize>,
+        mut classes: Vec<ClassTotals>,
+    ) -> WorkerSamples {
+        let depths = self.split.map(|split| split.hand_over(&mut classes));
+        WorkerSamples {
+            worker,
+            core,
+            started_ns: self.started_ns,
+            first_completion_ns: self.first_completion_ns,
+            finished_ns: self.finished_ns,
+            classes,
+            errors: self.errors,
+            depths,
+            drained_operations: self.drained_operations,
+            cpu_user_ns: self.usage.user_ns,
+            cpu_system_ns: self.usage.system_ns,
+            tool_ns: self.tool_ns,
+            fill_ns: self.fill_ns,
+            verify_ns: self.verify_ns,
+            failure: self.failure,
+        }
+    }
+}
+
+impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
+    /// The worker's account. A driver that failed is in `result`.
+    pub(crate) fn into_end(self, result: Result<(), Error>) -> WorkerEnd {
+        let since_open = |ns: u64| ns.saturating_sub(self.window.open_ns);
+        let failure = result.err().map(|error| error.to_string());
+        let failure = failure.or_else(|| if self.stops_on_error { self.errors.first() } else { None });
+        let now = self.clock.now_ns();
+        let is_over = self.is_exhausted || self.window.is_used_up() || now >= self.window.close_ns;
+        let is_done = is_over && (self.is_finished || !self.finishes);
+        let cut = match (self.shared.is_stopped(), self.shared.is_ending()) {
+            (true, _) => Some(Cut::Stopped),
+            (false, true) => Some(Cut::Ended),
+            (false, false) => None,
+        };
+        WorkerEnd {
+            started_ns: if self.started_ns == u64::MAX { 0 } else { since_open(self.started_ns) },
+            first_completion_ns: (self.first_completion_ns != u64::MAX)
+                .then(|| since_open(self.first_completion_ns)),
+            finished_ns: since_open(self.last_completion_ns),
+            ended_ns: since_open(now),
+            reached_close: now >= self.window.close_ns,
+            cut: cut.filter(|_| !is_done),
+            errors: self.errors.into_counts(),
+            drained_operations: self.drained,
+            usage: Usage::of_thread().since(&self.usage_before),
+            tool_ns: self.tool_ns,
+            fill_ns: self.fill_ns,
+            verify_ns: self.verify_ns,
+            arrivals: self.arrivals,
+            failure,
+            last: self.current,
+            split: self.split,
+        }
+    }
+}

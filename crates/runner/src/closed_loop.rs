@@ -1,0 +1,71 @@
+//! The closed loop: a completed operation makes room for the next.
+
+use driver::{Clock, Error, Operation, Source, Wait};
+use workload::plan::ThinkPlan;
+
+use crate::waiting::wait;
+use crate::worker::Worker;
+
+impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
+    /// Starts operations as slots become free.
+    pub(crate) fn run_closed(&mut self) -> Result<(), Error> {
+        let mut mark = self.clock.now_ns();
+        loop {
+            self.impose_limits(mark);
+            if self.may_start(mark) {
+                while self.batch.len() < self.batch_max && self.draw() {}
+            }
+            if self.batch.is_empty() && self.in_flight == 0 && !self.draw_final(mark) {
+                return Ok(());
+            }
+            mark = self.advance(mark, false)?;
+        }
+    }
+
+    /// As [`Worker::run_closed`], with a pause after every so many operations, once what is in flight has completed.
+    pub(crate) fn run_thinking(&mut self, think: ThinkPlan) -> Result<(), Error> {
+        let mut mark = self.clock.now_ns();
+        let mut left = think.blocks;
+        loop {
+            self.impose_limits(mark);
+            if self.may_start(mark) {
+                while left > 0 && self.batch.len() < self.batch_max && self.draw() {
+                    left -= 1;
+                }
+            }
+            if self.batch.is_empty() && self.in_flight == 0 {
+                if left == 0 && self.may_start(mark) && !self.window.is_used_up() {
+                    mark = self.pause(mark, think.pause_ns);
+                    left = think.blocks;
+                    continue;
+                }
+                if !self.draw_final(mark) {
+                    return Ok(());
+                }
+            }
+            mark = self.advance(mark, left == 0)?;
+        }
+    }
+
+    /// Lets the pause that begins at `mark` go by, as far as the window is open and the phase goes on; the time then.
+    fn pause(&self, mark: u64, pause_ns: u64) -> u64 {
+        let until_ns = mark.saturating_add(pause_ns).min(self.window.close_ns);
+        wait(&self.clock, until_ns, || self.shared.is_ending())
+    }
+
+    /// Hands the batch over, waits for completions where nothing more can be drawn (`is_held`: nothing may be), and records them;
+    /// the time then.
+    #[inline(always)]
+    fn advance(&mut self, mark: u64, is_held: bool) -> Result<u64, Error> {
+        self.prepare_and_submit(mark)?;
+        if self.done.is_empty() {
+            // A batch smaller than the depth goes to the target at once, and the next one follows.
+            let is_full = is_held || self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
+            let count = self.batch_min.min(self.in_flight);
+            self.driver.reap(if is_full { Wait::AtLeast(count) } else { Wait::None }, &mut self.done)?;
+        }
+        let now = self.clock.now_ns();
+        self.collect(now);
+        Ok(now)
+    }
+}

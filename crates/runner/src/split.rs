@@ -1,0 +1,122 @@
+//! Submission and completion apart, and how deep queues and how large batches are: only where asked for.
+
+use driver::{Clock, Completion, Operation, Source};
+use statistics::{ClassTotals, DepthCounts, Histogram, SparseHistogram};
+
+use crate::worker::Worker;
+
+/// Places of counts by powers of two: every depth has one.
+const PLACES: usize = u32::BITS as usize;
+/// In place of a time: the operation was complete when the driver had taken it.
+const COMPLETED_AT_ONCE: u64 = 0;
+
+/// What one class did.
+struct ClassSplit {
+    submission: Histogram,
+    completion: Histogram,
+}
+
+/// Counts of one worker. Everything is allocated before the window opens.
+pub(crate) struct SplitTally {
+    classes: Vec<ClassSplit>,
+    /// When the driver had taken the operation of a slot.
+    taken_ns: Vec<u64>,
+    in_flight: [u64; PLACES],
+    submitted: [u64; PLACES],
+    completed: [u64; PLACES],
+}
+
+/// The place of a size from 1 on.
+#[inline]
+fn place(size: u32) -> usize {
+    size.max(1).ilog2() as usize
+}
+
+impl SplitTally {
+    /// A tally for `classes` classes and `depth` slots.
+    pub(crate) fn new(classes: usize, depth: u32) -> Self {
+        let class = || ClassSplit { submission: Histogram::new(), completion: Histogram::new() };
+        Self {
+            classes: (0..classes).map(|_| class()).collect(),
+            taken_ns: vec![0; depth as usize],
+            in_flight: [0; PLACES],
+            submitted: [0; PLACES],
+            completed: [0; PLACES],
+        }
+    }
+
+    /// The driver had taken `batch` at `now`, and `done` of it was complete then.
+    fn taken<Op: Operation>(&mut self, batch: &[Op], done: &[Completion], now: u64) {
+        for operation in batch {
+            self.taken_ns[operation.slot() as usize] = now;
+        }
+        for completion in done {
+            self.taken_ns[completion.slot as usize] = COMPLETED_AT_ONCE;
+        }
+    }
+
+    /// Counts a call that handed `accepted` operations over, after which `in_flight` were in flight.
+    fn submitted(&mut self, accepted: u32, in_flight: u32) {
+        if accepted > 0 {
+            self.submitted[place(accepted)] += 1;
+            self.in_flight[place(in_flight)] += u64::from(accepted);
+        }
+    }
+
+    /// Records an operation that began at `start_ns` and completed at `now`. What was complete when submission returned has no
+    /// submission of its own: a synchronous call is one time.
+    fn completed(&mut self, class: usize, slot: u32, start_ns: u64, now: u64) {
+        let split = &mut self.classes[class];
+        let taken_ns = match self.taken_ns[slot as usize] {
+            COMPLETED_AT_ONCE => start_ns,
+            taken_ns => {
+                split.submission.record(taken_ns.saturating_sub(start_ns));
+                taken_ns.max(start_ns)
+            }
+        };
+        split.completion.record(now.saturating_sub(taken_ns));
+    }
+
+    /// Puts the latencies into the totals of the classes, which are in the same order; gives the counts back.
+    pub(crate) fn hand_over(&self, totals: &mut [ClassTotals]) -> DepthCounts {
+        for (totals, split) in totals.iter_mut().zip(&self.classes) {
+            totals.submission = Some(SparseHistogram::from(&split.submission));
+            totals.completion = Some(SparseHistogram::from(&split.completion));
+        }
+        let places = place(self.taken_ns.len() as u32) + 1;
+        DepthCounts {
+            in_flight: self.in_flight[..places].to_vec(),
+            submitted: self.submitted[..places].to_vec(),
+            completed: self.completed[..places].to_vec(),
+        }
+    }
+}
+
+impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
+    /// Takes the time at which the driver had taken `accepted` operations of the batch.
+    #[inline(never)]
+    pub(crate) fn note_submission(&mut self, accepted: usize) {
+        let now = self.clock.now_ns();
+        let is_counted = self.window.counts(now);
+        let Some(split) = &mut self.split else { return };
+        split.taken(&self.batch[..accepted], self.done.as_slice(), now);
+        if is_counted {
+            split.submitted(accepted as u32, self.in_flight + accepted as u32);
+        }
+    }
+
+    /// Records the two parts of what completed whole and counted at `now`.
+    #[inline(never)]
+    pub(crate) fn note_completions(&mut self, now: u64) {
+        let Some(split) = &mut self.split else { return };
+        split.completed[place(self.done.len() as u32)] += 1;
+        for completion in self.done.as_slice() {
+            let slot = self.slots[completion.slot as usize];
+            let whole = slot.operation.filter(|operation| operation.is_whole(completion.result));
+            if let Some(operation) = whole {
+                let class = self.class_places[operation.class()] as usize;
+                split.completed(class, completion.slot, slot.start_ns, now);
+            }
+        }
+    }
+}

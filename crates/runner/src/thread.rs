@@ -1,0 +1,126 @@
+//! A worker's thread: from its station to its account.
+
+use std::any::Any;
+use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::Sender;
+
+use driver::{Clock, Error, Operation, Source};
+use units::Rate;
+use workload::arrival::Arrivals;
+use workload::plan::LoadPlan;
+
+use crate::account::WorkerEnd;
+use crate::job::Station;
+use crate::limits::{Window, ramp_ns};
+use crate::placement::Placement;
+use crate::stage::Stage;
+use crate::waiting::wait;
+use crate::worker::{Books, Worker};
+
+/// What a worker's thread tells the coordinator.
+pub(crate) enum Message {
+    /// The station is open; what its driver had to say.
+    Ready(Vec<String>),
+    Refused(Error),
+    Ended(Box<WorkerEnd>),
+    Panicked(String),
+}
+
+/// A message with where it comes from: the index of the phase and the number of the worker.
+pub(crate) type Letter = (usize, u32, Message);
+
+/// Runs worker `number` of phase `phase` on the calling thread.
+pub(crate) fn work<Op, S, C>(
+    stage: &Stage<Op, S, C>,
+    (phase, number): (usize, u32),
+    place: &Placement,
+    books: Books,
+    sender: &Sender<Letter>,
+) where
+    Op: Operation,
+    S: Source<Op>,
+    C: Clock,
+{
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let job = &stage.floors[phase].job;
+        let station = match place.apply().and_then(|()| (job.open)(number)) {
+            Ok(station) => station,
+            Err(error) => return Some(Message::Refused(error)),
+        };
+        let Station { mut driver, source, notes } = station;
+        // The receiver lives as long as the phases; when it is gone nobody waits for this worker.
+        sender.send((phase, number, Message::Ready(notes))).ok()?;
+        let start_ns = stage.gate.wait()?;
+        let end = measure(stage, (phase, number), driver.as_mut(), source, books, start_ns);
+        // The others learn of it while the driver lives: with virtual time, at this very moment.
+        if end.failure.is_some() {
+            stage.fail(phase);
+        }
+        stage.leave(phase);
+        Some(Message::Ended(Box::new(end)))
+    }));
+    let message = result.unwrap_or_else(|panic| {
+        stage.fail(phase);
+        stage.leave(phase);
+        Some(Message::Panicked(text_of(panic.as_ref())))
+    });
+    if let Some(message) = message {
+        // Nobody listens any more when the phase was given up.
+        let _ = sender.send((phase, number, message));
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+/// Waits for the phase's begin and runs the loop.
+fn measure<Op: Operation, S: Source<Op>, C: Clock>(
+    stage: &Stage<Op, S, C>,
+    (phase, number): (usize, u32),
+    driver: &mut dyn driver::Driver<Op>,
+    source: S,
+    books: Books,
+    start_ns: u64,
+) -> WorkerEnd {
+    let floor = &stage.floors[phase];
+    let load = &floor.job.load;
+    let begins = load.start_delay_ns == 0 || {
+        wait(&stage.clock, floor.begin_ns(start_ns), || floor.shared.is_ending());
+        !floor.shared.is_ending()
+    };
+    let mut worker = Worker::new(
+        driver,
+        source,
+        stage.clock.clone(),
+        &floor.job,
+        Window::new(load, number, floor.open_ns(start_ns), floor.job.finishes),
+        &floor.shared,
+        &floor.exchanges[number as usize],
+        books,
+    );
+    let result = if begins { run(&mut worker, load, number) } else { Ok(()) };
+    worker.into_end(result)
+}
+
+fn run<Op: Operation, S: Source<Op>, C: Clock>(
+    worker: &mut Worker<'_, Op, S, C>,
+    load: &LoadPlan,
+    number: u32,
+) -> Result<(), Error> {
+    let Some(plan) = load.arrivals else {
+        return match load.think {
+            Some(think) => worker.run_thinking(think),
+            None => worker.run_closed(),
+        };
+    };
+    // One nanosecond of slack instead of 50 us: a sleeping worker comes back when its operation is due.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let arrivals = Rate::new(plan.rate_per_second)
+        .and_then(|rate| Arrivals::new(plan.kind, rate, number, load.threads, load.seed));
+    let mut arrivals = arrivals.map_err(|error| Error::usage("rate", error.to_string()))?;
+    let begin_ns = worker.window.open_ns - ramp_ns(load);
+    worker.run_open(&mut arrivals, begin_ns)
+}

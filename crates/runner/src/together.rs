@@ -1,0 +1,188 @@
+//! Phases from their common start to their last completions.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use driver::{Clock, Error, ErrorKind, Operation, Source};
+use statistics::Snapshot;
+use workload::plan::LoadPlan;
+
+use crate::job::{Job, Outcome};
+use crate::phase::Phase;
+use crate::placement::Placement;
+use crate::stage::{Floor, Stage};
+use crate::thread::{Letter, Message, work};
+use crate::view::View;
+use crate::worker::Books;
+
+/// How often the coordinator looks after its workers.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Runs one phase: opens a station for each worker on its own thread, lets all begin at once, collects what they measure and gives
+/// it back. `observe` is called on this thread about ten times a second.
+///
+/// # Errors
+/// When a station could not be opened: nothing was measured then. What fails later is in the outcome.
+pub fn run_phase<Op, S, C>(
+    job: Job<Op, S>,
+    clock: C,
+    observe: &mut dyn FnMut(&Snapshot),
+) -> Result<Outcome, Error>
+where
+    Op: Operation,
+    S: Source<Op> + 'static,
+    C: Clock + 'static,
+{
+    let mut outcomes = run_together(vec![job], clock, observe)?;
+    outcomes.pop().ok_or_else(|| Error::new(ErrorKind::Run, "phase", "there is no outcome"))
+}
+
+/// Runs several phases at the same time: all stations of all jobs are opened, then all may begin at once. The window of a job opens
+/// after its `start_delay_ns` and its own fixed warm-up from there. The outcomes are in the order of the jobs.
+///
+/// - A phase that fails (a worker, or an operation where the first failure ends it) stops the others after what is in flight. What
+///   they measured is kept, and their failure names the phase that failed. Failures that are only counted stop nobody, and neither
+///   does the failure of one phase touch another that was done.
+/// - When all workers of a job with `end_others` have ended, those of all others end after what is in flight, as if their limits were
+///   reached: no failure, and as long as they ran. A note in the outcome says so. One that had not begun does not begin.
+/// - `observe` is called on this thread about ten times a second, with all phases as one.
+///
+/// # Errors
+/// When a load cannot be put on, or a station of any job could not be opened: nobody begins then. What fails later is in the outcomes.
+pub fn run_together<Op, S, C>(
+    jobs: Vec<Job<Op, S>>,
+    clock: C,
+    observe: &mut dyn FnMut(&Snapshot),
+) -> Result<Vec<Outcome>, Error>
+where
+    Op: Operation,
+    S: Source<Op> + 'static,
+    C: Clock + 'static,
+{
+    let mut places = Vec::with_capacity(jobs.len());
+    for job in &jobs {
+        check_pauses(&job.load)?;
+        places.push(Placement::plan(&job.load)?);
+    }
+    let (floors, books): (Vec<_>, Vec<_>) = jobs.into_iter().map(Floor::new).unzip();
+    let phases = floors.iter().zip(&places).map(|(floor, places)| Phase::new(floor, places.clone()));
+    let mut phases: Vec<Phase> = phases.collect();
+    let stage = Arc::new(Stage::new(clock, floors));
+    let (sender, receiver) = channel();
+    for (phase, (places, books)) in places.into_iter().zip(books).enumerate() {
+        if let Err(error) = spawn(&stage, phase, places, books, &sender) {
+            stage.gate.open(None);
+            return Err(error);
+        }
+    }
+    drop(sender);
+    if let Some(refusal) = await_ready(&stage, &receiver, &mut phases) {
+        stage.gate.open(None);
+        return Err(refusal);
+    }
+    let start_ns = stage.clock.now_ns();
+    for (phase, floor) in phases.iter_mut().zip(&stage.floors) {
+        phase.begin(floor, start_ns);
+    }
+    stage.gate.open(Some(start_ns));
+    watch(&stage, &receiver, &mut phases, observe);
+    let concluded = phases.into_iter().zip(&stage.floors);
+    Ok(concluded.map(|(phase, floor)| phase.conclude(&stage, floor)).collect())
+}
+
+/// Refuses pauses that the loop cannot make.
+fn check_pauses(load: &LoadPlan) -> Result<(), Error> {
+    match load.think {
+        Some(think) if think.blocks == 0 => {
+            Err(Error::usage("think", "a pause after every 0 operations would never end")
+                .remedy("pause after every 1 or more"))
+        }
+        Some(_) if load.arrivals.is_some() => {
+            Err(Error::usage("think", "an open loop has no pauses: its operations start when they are due")
+                .remedy("take the rate or the pauses away"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Starts the threads of one phase.
+fn spawn<Op, S, C>(
+    stage: &Arc<Stage<Op, S, C>>,
+    phase: usize,
+    places: Vec<Placement>,
+    books: Vec<Books>,
+    sender: &Sender<Letter>,
+) -> Result<(), Error>
+where
+    Op: Operation,
+    S: Source<Op> + 'static,
+    C: Clock + 'static,
+{
+    for ((number, place), books) in (0u32..).zip(places).zip(books) {
+        let (stage, sender) = (Arc::clone(stage), sender.clone());
+        std::thread::Builder::new()
+            .name(format!("worker-{number}"))
+            .spawn(move || work(&stage, (phase, number), &place, books, &sender))
+            .map_err(|error| {
+                Error::system("threads", "cannot start a worker", error).with("worker", number)
+            })?;
+    }
+    Ok(())
+}
+
+/// Waits until every worker has opened its station; the first refusal.
+fn await_ready<Op, S, C>(
+    stage: &Stage<Op, S, C>,
+    receiver: &Receiver<Letter>,
+    phases: &mut [Phase],
+) -> Option<Error> {
+    let mut refusal = None;
+    for _ in 0..stage.floors.iter().map(|floor| floor.job.load.threads).sum() {
+        match receiver.recv() {
+            Ok((phase, _, Message::Ready(notes))) => phases[phase].note(notes),
+            Ok((_, _, Message::Refused(error))) => refusal = refusal.or(Some(error)),
+            Ok((_, worker, Message::Panicked(text))) => {
+                let error = Error::new(ErrorKind::Run, "open", format!("worker {worker} panicked: {text}"));
+                refusal = refusal.or(Some(error));
+            }
+            Ok((_, _, Message::Ended(_))) | Err(_) => {}
+        }
+    }
+    refusal
+}
+
+/// Collects until every worker of every phase has ended or was given up.
+fn watch<Op: Operation, S, C: Clock>(
+    stage: &Stage<Op, S, C>,
+    receiver: &Receiver<Letter>,
+    phases: &mut [Phase],
+    observe: &mut dyn FnMut(&Snapshot),
+) {
+    let Some(open_ns) = phases.iter().map(|phase| phase.open_ns).min() else { return };
+    let mut view = View::new(open_ns);
+    while !phases.iter().all(Phase::is_over) {
+        match receiver.recv_timeout(TICK) {
+            Ok((phase, worker, message)) => phases[phase].ended(worker, message),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        poll(stage, phases);
+        let now = stage.clock.now_ns();
+        for (number, (phase, floor)) in phases.iter_mut().zip(&stage.floors).enumerate() {
+            if phase.attend(floor, now) {
+                stage.fail(number);
+            }
+        }
+        if let Some(snapshot) = view.look(phases, now) {
+            observe(&snapshot);
+        }
+    }
+    poll(stage, phases);
+}
+
+fn poll<Op: Operation, S, C>(stage: &Stage<Op, S, C>, phases: &mut [Phase]) {
+    for (phase, floor) in phases.iter_mut().zip(&stage.floors) {
+        phase.collector.poll(&floor.exchanges, &floor.shared);
+    }
+}

@@ -1,0 +1,227 @@
+//! Phases that run at the same time: their figures, their limits, their verification, and what is refused of them.
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, Scratch, assert_partial, class, read_record, total};
+
+fn run_job(scratch: &Scratch, job: &str) -> (Ended, Value) {
+    std::fs::write(scratch.join("job.toml"), job).unwrap();
+    scratch.measure("run job.toml")
+}
+
+fn ran(scratch: &Scratch, job: &str) -> Value {
+    std::fs::write(scratch.join("job.toml"), job).unwrap();
+    scratch.measured("run job.toml")
+}
+
+/// Name, stage, request, and whether it reads back, of every phase.
+fn places(record: &Value) -> Vec<(String, u64, u64, bool)> {
+    let phases = record["phases"].as_array().unwrap().iter();
+    let place = |phase: &Value| {
+        let number = |key: &str| phase[key].as_u64().unwrap();
+        let name = phase["plan"]["name"].as_str().unwrap().to_owned();
+        (name, number("stage"), number("request"), phase["is_read_back"].as_bool().unwrap())
+    };
+    phases.map(place).collect()
+}
+
+fn place(name: &str, stage: u64, request: u64, is_read_back: bool) -> (String, u64, u64, bool) {
+    (name.to_owned(), stage, request, is_read_back)
+}
+
+/// When the window of a phase opened and how long it was, nanoseconds.
+fn window(record: &Value, phase: usize) -> (u64, u64) {
+    let samples = &record["phases"][phase]["samples"];
+    (samples["started_ns"].as_u64().unwrap(), samples["elapsed_ns"].as_u64().unwrap())
+}
+
+#[test]
+fn a_writer_and_a_reader_at_the_same_time() {
+    let scratch = Scratch::new();
+    let job = "size = '1m'\nblock_size = '4k'\n\
+               [[phase]]\nname = 'before'\ntargets = ['a']\nop = 'write'\n\
+               [[phase]]\nname = 'writer'\ntargets = ['a']\nop = 'randwrite'\ntime = '1s'\n\
+               [[phase]]\nname = 'reader'\ntargets = ['b']\nop = 'randread'\ntime = '800ms'\nthreads = 2\n\
+               concurrent = true\nstart_delay = '100ms'\n\
+               [[phase]]\nname = 'after'\ntargets = ['a']\nop = 'read'\n";
+    let record = ran(&scratch, job);
+    assert_eq!(
+        places(&record),
+        [
+            place("before", 0, 0, false),
+            place("writer", 1, 1, false),
+            place("reader", 1, 2, false),
+            place("after", 2, 3, false)
+        ]
+    );
+    let ((writer_ns, writer_for_ns), (reader_ns, reader_for_ns)) = (window(&record, 1), window(&record, 2));
+    assert_eq!(reader_ns - writer_ns, 100_000_000, "the delay counts from where both could begin");
+    assert_eq!((writer_for_ns, reader_for_ns), (1_000_000_000, 800_000_000));
+    for phase in [1, 2] {
+        assert!(total(&record, phase, "operations_per_second").as_f64().unwrap() > 0.0);
+        assert_eq!(total(&record, phase, "errors"), 0);
+        let observations = &record["phases"][phase]["observations"];
+        assert_eq!(observations["kernel_worker_cpu_ns"], Value::Null, "it did not run alone");
+    }
+    assert_eq!(
+        record["phases"][1]["summary"]["classes"].as_array().unwrap().len(),
+        1,
+        "a writer only writes"
+    );
+    assert_eq!(record["phases"][2]["samples"]["workers"].as_array().unwrap().len(), 2);
+    assert!(record["phases"][0]["observations"]["kernel_worker_cpu_ns"].is_u64());
+    assert_eq!(class(&record, 3, "read"), (256, 1 << 20));
+    assert_eq!(scratch.names(), ["job.toml", "record.json"], "files of every phase are gone");
+}
+
+#[test]
+fn both_are_verified() {
+    let scratch = Scratch::new();
+    let job = "size = '256k'\nblock_size = '4k'\nverify = true\n\
+               [[phase]]\nname = 'one'\ntargets = ['a', 'b']\nop = 'write'\n\
+               [[phase]]\nname = 'two'\ntargets = ['c']\nop = 'randwrite'\ncount = 200\nconcurrent = true\n\
+               [[phase]]\nname = 'again'\ntargets = ['a', 'b']\nop = 'randread'\n\
+               [[phase]]\nname = 'other'\ntargets = ['c']\nop = 'randrw'\ncount = 100\nconcurrent = true\n";
+    let record = ran(&scratch, job);
+    assert_eq!(
+        places(&record),
+        [
+            place("one", 0, 0, false),
+            place("two", 0, 1, false),
+            place("verify", 1, 0, true),
+            place("verify", 1, 1, true),
+            place("again", 2, 2, false),
+            place("other", 2, 3, false),
+            place("verify", 3, 3, true),
+        ]
+    );
+    assert_eq!((class(&record, 2, "read"), class(&record, 3, "read")), ((128, 512 << 10), (64, 256 << 10)));
+    for phase in [2, 3, 4, 6] {
+        let worker = &record["phases"][phase]["samples"]["workers"][0];
+        assert!(worker["verify_ns"].as_u64().unwrap() > 0, "phase {phase} checked nothing");
+    }
+}
+
+#[test]
+fn the_first_to_be_done_ends_the_others() {
+    let scratch = Scratch::new();
+    let job = "block_size = '4k'\n\
+               [[phase]]\nname = 'long'\ntargets = ['null:']\nop = 'randread'\ntime = '60s'\n\
+               [[phase]]\nname = 'short'\ntargets = ['a']\nsize = '1m'\nop = 'write'\nconcurrent = true\nend_others = true\nstart_delay = '500ms'\n";
+    let record = ran(&scratch, job);
+    assert!(window(&record, 0).1 < 30_000_000_000);
+    assert!(total(&record, 0, "operations").as_u64().unwrap() > 0);
+    assert_eq!(class(&record, 1, "write"), (256, 1 << 20));
+    assert_eq!(record["phases"][0]["notes"], json!(["ended when phase short was done"]));
+}
+
+#[test]
+fn a_failure_stops_the_stage_and_the_run() {
+    let scratch = Scratch::new();
+    let job = "block_size = '4k'\n\
+               [[phase]]\nname = 'fine'\ntargets = ['null:']\nop = 'randread'\ntime = '60s'\n\
+               [[phase]]\nname = 'full'\ntargets = ['/dev/full']\nop = 'write'\ntime = '60s'\nconcurrent = true\n\
+               [[phase]]\nname = 'never'\ntargets = ['null:']\nop = 'randread'\ncount = 1\n";
+    let (ended, record) = run_job(&scratch, job);
+    assert_partial(&scratch, &ended, &record, "No space left");
+    assert_eq!(places(&record), [place("fine", 0, 0, false), place("full", 0, 1, false)]);
+    assert_eq!(record["phases"][0]["failure"], "stopped: phase full failed");
+}
+
+#[test]
+fn what_cannot_run_together_is_refused() {
+    let scratch = Scratch::new();
+    let two = |one: &str, other: &str| {
+        format!("size = '1m'\n[[phase]]\ntargets = ['a']\n{one}\n[[phase]]\nconcurrent = true\n{other}\n")
+    };
+    let same = "--verify needs each block to have one writer and nobody else at it (path=";
+    for (job, expected) in [
+        ("targets = ['null:']\nop = 'read'\nconcurrent = true\n".to_owned(), "there is no phase before it"),
+        (two("op = 'write,read'", "targets = ['b']\nop = 'write'"), "has one operation (phase=number 1 of its stage)"),
+        (two("op = 'read'", "name = 'x'\ntargets = ['b']\nop = 'write,read'"), "has one operation (phase=x)"),
+        (two("op = 'read'\nladder = 'depth=1,2'", "targets = ['b']\nop = 'read'"), "a ladder climbs one operation"),
+        (two("op = 'read'", "targets = ['b']\nop = 'read'\nsaturate = true"), "a ladder climbs one operation"),
+        (two("op = 'write'\nverify = true", "targets = ['a']\nop = 'write'"), same),
+        (two("op = 'write'\nverify = true", "targets = ['./a']\nop = 'read'\nverify = true"), same),
+        (two("op = 'read'\nverify = true", "targets = ['b', 'a']\nop = 'randwrite'"), same),
+        (
+            "[[phase]]\ntargets = ['null:']\nop = 'read'\nend_others = true\n[[phase]]\ntargets = ['null:']\nop = 'read'\n"
+                .to_owned(),
+            "--end-others ends the phases that run at the same time: there are none",
+        ),
+    ] {
+        std::fs::write(scratch.join("job.toml"), &job).unwrap();
+        let ended = scratch.run("run job.toml");
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{job}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{job}: {}", ended.stderr);
+        assert_eq!(scratch.names(), ["job.toml"], "{job}: touched something");
+    }
+    // Ranges of their own in one file.
+    let job = "targets = ['a']\nsize = '64k'\nblock_size = '4k'\nverify = true\nop = 'write'\n\
+               [[phase]]\n[[phase]]\noffset = '64k'\nconcurrent = true\n";
+    let record = ran(&scratch, job);
+    assert_eq!(places(&record).len(), 4);
+    assert_eq!(class(&record, 3, "read"), (16, 64 << 10));
+}
+
+#[test]
+fn the_command_line_has_one_phase() {
+    let scratch = Scratch::new();
+    for (words, expected) in [
+        ("media null: --op read --concurrent", "--concurrent: there is no phase before it"),
+        ("media null: --op write,read --concurrent", "--concurrent: there is no phase before it"),
+        ("media null: --op read --end-others", "--end-others ends the phases that run at the same time"),
+    ] {
+        let ended = scratch.run(words);
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{words}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(expected) && ended.stderr.contains("job file"),
+            "{words}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn every_phase_of_a_list_is_a_stage() {
+    let scratch = Scratch::new();
+    let record =
+        scratch.measured("media a -s 64k --op write,randwrite,randread -b 4k --verify --start-delay 20ms");
+    assert_eq!(
+        places(&record),
+        [
+            place("write", 0, 0, false),
+            place("verify", 1, 0, true),
+            place("randwrite", 2, 0, false),
+            place("randread", 3, 0, false)
+        ]
+    );
+    assert_eq!(record["phases"][1]["plan"]["load"]["start_delay_ns"], 0, "nobody waits to read back");
+    assert_eq!(record["phases"][2]["plan"]["load"]["start_delay_ns"], 20_000_000);
+    let record = scratch.measured("media null: --op randread --ladder depth=1,2 --count 10");
+    assert_eq!(places(&record).iter().map(|place| (place.1, place.2)).collect::<Vec<_>>(), [(0, 0), (1, 0)]);
+    let record = scratch.measured("media null: --op randread --saturate --time 5ms");
+    let stages: Vec<_> = places(&record).iter().map(|place| place.1).collect();
+    assert_eq!(stages, (0..stages.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn devices_are_told_apart() {
+    let scratch = Scratch::new();
+    scratch.measured("media a -s 1m --op write -b 64k --end-fsync");
+    let record = read_record(&scratch.join("record.json"));
+    let observations = &record["phases"][0]["observations"];
+    let devices = observations["devices"].as_array().unwrap();
+    if devices.is_empty() {
+        return crate::support::skipped(
+            "devices_are_told_apart",
+            "no block device is under the build's directory",
+        );
+    }
+    assert!(devices.len() == 1 && !devices[0]["name"].as_str().unwrap().is_empty(), "{devices:?}");
+    assert_eq!(devices[0]["written_bytes"], observations["device_written_bytes"]);
+    assert!(devices[0]["written_bytes"].as_u64().unwrap() >= 1 << 20, "made durable: {devices:?}");
+    assert!(devices[0]["writes"].as_u64().unwrap() > 0);
+    let record = scratch.measured("media null: --op read --count 10");
+    assert_eq!(record["phases"][0]["observations"]["devices"], json!([]));
+}

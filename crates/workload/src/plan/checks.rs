@@ -1,0 +1,122 @@
+//! What does not go together.
+
+use super::MixPlan;
+use super::error::{Amount, PlanError, refuse};
+use super::resolve::EngineFacts;
+use crate::block_size::BlockSizes;
+use crate::spec::{Operation, Share, Spec};
+use crate::target::{TargetKind, TargetPlan};
+
+/// Options that mean nothing without another one, or beside it.
+pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
+    let syncs = spec.fsync.is_some() || spec.end_fsync == Some(true);
+    let wrong = [
+        (
+            spec.think_time.is_some() && spec.rate.is_some(),
+            "--think-time pauses a closed loop, --rate makes an open one: give one of them",
+        ),
+        (
+            spec.think_blocks.is_some() && spec.think_time.is_none(),
+            "--think-blocks counts the operations between pauses: give --think-time too",
+        ),
+        (
+            spec.sync_call.is_some() && !syncs,
+            "--sync-call is the call of --fsync and --end-fsync: give one of them too",
+        ),
+        (
+            spec.verify_run.is_some() && !spec.verify,
+            "--verify-run is the number of verified blocks: give --verify too",
+        ),
+        (
+            spec.no_read_back && !spec.verify,
+            "--no-read-back leaves out what --verify does after a write: give --verify too",
+        ),
+        (
+            spec.cores_policy.is_some() && spec.cores.is_none(),
+            "--cores-policy deals out the processors of --cores: give both",
+        ),
+    ];
+    match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
+        Some((_, message)) => refuse((*message).to_owned()),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn check_engine(
+    spec: &Spec,
+    operation: Operation,
+    mix: MixPlan,
+    engine: &EngineFacts,
+) -> Result<(), PlanError> {
+    let depth = spec.depth.unwrap_or(1);
+    if depth > 1 && !engine.asynchronous {
+        return refuse(format!(
+            "engine {} runs one operation at a time, so --depth {depth} cannot be: use --threads {depth}{}",
+            engine.name,
+            if engine.targetless { "" } else { ", or --engine io_uring or libaio" }
+        ));
+    }
+    if depth > engine.depth_max {
+        return refuse(format!(
+            "engine {} takes a depth of at most {}, not {depth}",
+            engine.name, engine.depth_max
+        ));
+    }
+    let needed = [
+        (mix.read_percent > 0, "read"),
+        (mix.write_percent > 0, "write"),
+        (mix.discard_percent > 0, "discard"),
+        (operation == Operation::Nop, "nop"),
+        (spec.fsync.is_some() || spec.end_fsync == Some(true), "sync"),
+    ];
+    match needed.iter().find(|(used, class)| *used && !engine.classes.contains(class)) {
+        Some((_, class)) => {
+            refuse(format!("engine {} has no {class}: it does {}", engine.name, engine.classes.join(", ")))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(super) fn check_direct(
+    targets: &[TargetPlan],
+    sizes: &BlockSizes,
+    align_bytes: u64,
+) -> Result<(), PlanError> {
+    for target in targets {
+        let need = target.direct_alignment_bytes;
+        if matches!(target.kind, TargetKind::CharacterDevice) {
+            continue;
+        }
+        if need == 0 {
+            return refuse(format!("{} does not take direct I/O: leave out --direct", target.path));
+        }
+        let parts =
+            [("block size", sizes.granularity()), ("offset", target.offset_bytes), ("--align", align_bytes)];
+        if let Some((what, value)) = parts.iter().find(|(_, value)| !value.is_multiple_of(need)) {
+            return refuse(format!(
+                "{what} {} is not aligned for direct I/O on {}: use multiples of {need} bytes",
+                Amount(*value),
+                target.path
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_share(
+    targets: &[TargetPlan],
+    sizes: &BlockSizes,
+    share: Share,
+    threads: u32,
+) -> Result<(), PlanError> {
+    let blocks: u64 = targets.iter().map(|target| target.size_bytes / sizes.max()).sum();
+    if share == Share::Partition
+        && blocks < u64::from(threads)
+        && !targets.iter().all(|t| t.kind == TargetKind::Memory)
+    {
+        return refuse(format!(
+            "{threads} threads cannot share {blocks} blocks: use fewer threads, a larger --size, or --share whole"
+        ));
+    }
+    Ok(())
+}
