@@ -18,12 +18,22 @@ NEEDED=(
     column:bsdextrautils
 )
 
+# file:package, for what is no command
+NEEDED_FILES=(
+    /usr/share/doc/fio/examples/null.fio:fio-examples
+)
+
 # Tools of the administrator are not in everybody's path.
 PATH=$PATH:/usr/sbin:/sbin
 
 missing=()
 for entry in "${NEEDED[@]}"; do
     command -v "${entry%%:*}" >/dev/null || missing+=("${entry##*:}")
+done
+
+for entry in "${NEEDED_FILES[@]}"; do
+    # Slim images leave documents out although the package is installed.
+    [ -e "${entry%%:*}" ] || dpkg -s "${entry##*:}" >/dev/null 2>&1 || missing+=("${entry##*:}")
 done
 
 for component in rustfmt clippy; do

@@ -67,6 +67,7 @@ pub struct Completion {
 /// The list that drivers push completions to. Its room is the queue depth: it never grows in the measured window.
 #[derive(Debug)]
 pub struct Completions {
+    reaped_max: usize,
     entries: Vec<Completion>,
 }
 
@@ -74,7 +75,21 @@ impl Completions {
     /// A list with room for `depth` completions.
     #[must_use]
     pub fn with_depth(depth: u32) -> Self {
-        Self { entries: Vec::with_capacity(depth as usize) }
+        Self { entries: Vec::with_capacity(depth as usize), reaped_max: depth as usize }
+    }
+
+    /// The same list, which a [`Driver::reap`] fills to `reaped_max` at most.
+    #[must_use]
+    pub fn limited_to(mut self, reaped_max: u32) -> Self {
+        self.reaped_max = reaped_max.max(1) as usize;
+        self
+    }
+
+    /// How many more completions a [`Driver::reap`] may add; what else has completed is left for the next one.
+    #[inline]
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.reaped_max.saturating_sub(self.entries.len())
     }
 
     /// Adds a completion.
@@ -123,8 +138,8 @@ pub trait Driver<Op>: Send {
     /// When the driver itself failed; nothing of the batch is in flight then beyond what was before.
     fn submit(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error>;
 
-    /// Pushes what has completed since the last call, waiting as `wait` says. Returns early when nothing is in flight,
-    /// or when a signal arrived.
+    /// Pushes what has completed since the last call, as far as `done` has [`Completions::room`], waiting as `wait` says.
+    /// Returns early when nothing is in flight, or when a signal arrived.
     ///
     /// # Errors
     /// When the driver itself failed.

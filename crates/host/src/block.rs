@@ -8,7 +8,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source;
+use crate::{mounts, source};
 
 /// Layers of device mapper, RAID and loop devices that are followed.
 const LAYERS_MAX: usize = 8;
@@ -124,6 +124,9 @@ pub struct BlockDevice {
     pub numa_node: Option<u32>,
     /// File behind a loop device.
     pub backing_file: Option<PathBuf>,
+    /// Type of the file system that this file lies on.
+    #[serde(default)]
+    pub backing_filesystem: Option<String>,
     /// The devices that it is made of (device mapper, RAID, loop).
     pub underlying: Vec<BlockDevice>,
 }
@@ -164,6 +167,7 @@ impl BlockDevice {
             read_only: source::switch(directory.join("ro")),
             numa_node: numa_node(&disk),
             underlying: underlying(&disk, backing_file.as_deref(), layers),
+            backing_filesystem: backing_file.as_deref().and_then(filesystem_of),
             backing_file,
             name,
         })
@@ -191,6 +195,12 @@ fn underlying(disk: &Path, backing_file: Option<&Path>, layers: usize) -> Vec<Bl
         })
     });
     slaves.chain(behind).filter_map(|number| BlockDevice::read_layer(number, layers)).collect()
+}
+
+/// The type of the file system that a file lies on; none for devices.
+fn filesystem_of(file: &Path) -> Option<String> {
+    let file = std::fs::canonicalize(file).ok().filter(|file| DeviceNumber::of_block_file(file).is_none())?;
+    mounts::mount_of(&mounts::mounts(), &file).map(|mount| mount.filesystem.clone())
 }
 
 /// The nearest node number up the tree; -1 stands for none.

@@ -1,5 +1,7 @@
 //! The record of a run, and everything that is made from it: text, CSV, waterfall, verdict. Nothing here measures.
 
+pub mod chart;
+pub mod compare;
 pub mod csv;
 pub mod doubts;
 pub mod json;

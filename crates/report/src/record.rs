@@ -56,6 +56,12 @@ pub struct Observations {
     pub machine_cpus_busy: Option<f64>,
     /// Processors that others than this process kept busy; none when it was too short to tell.
     pub other_cpus_busy: Option<f64>,
+    /// Of these, processors that were busy in user mode: programs. The rest may be threads of the kernel that serve this load.
+    #[serde(default)]
+    pub other_cpus_user: Option<f64>,
+    /// Processors that the hypervisor gave to others while this machine wanted them; none when it was too short to tell.
+    #[serde(default)]
+    pub stolen_cpus: Option<f64>,
     /// Share of the range in the page cache before the phase, 0 to 1, where it could be told.
     pub cached_before_fraction: Option<f64>,
     /// Share of the range that was never written (holes and unwritten extents) before the phase, 0 to 1.
@@ -217,4 +223,24 @@ pub struct Record {
     pub ladder: Option<LadderRecord>,
     /// The waterfall, for `strata stack`.
     pub stack: Option<StackRecord>,
+}
+
+/// Whether two phases were at work at the same time.
+fn overlap(one: &PhaseSamples, other: &PhaseSamples) -> bool {
+    let end = |samples: &PhaseSamples| samples.started_ns.saturating_add(samples.elapsed_ns);
+    one.started_ns < end(other) && other.started_ns < end(one)
+}
+
+impl Record {
+    /// The phases of the same stage that ran at the same time as the one of this index. Records from before stages were
+    /// counted have one stage for all, so the times are looked at too.
+    #[must_use]
+    pub fn beside(&self, at: usize) -> Vec<&PhaseRecord> {
+        let Some(own) = self.phases.get(at) else { return Vec::new() };
+        let others = self.phases.iter().enumerate().filter(|(other, _)| *other != at);
+        others
+            .map(|(_, phase)| phase)
+            .filter(|phase| phase.stage == own.stage && overlap(&own.samples, &phase.samples))
+            .collect()
+    }
 }

@@ -107,6 +107,7 @@ pub fn plan(shape: &Shape) -> PhasePlan {
             depth: shape.depth,
             batch: shape.depth,
             batch_min: 1,
+            batch_max: shape.depth,
             limit: LimitPlan { time_ns: Some(INTERVALS * INTERVAL_NS), operations: None, bytes: None },
             warmup: Warmup::Auto,
             arrivals: None,
@@ -259,6 +260,7 @@ pub fn environment() -> Environment {
         read_only: Some(false),
         numa_node: None,
         backing_file: None,
+        backing_filesystem: None,
         underlying: vec![],
     };
     Environment {

@@ -40,9 +40,9 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
     if let Some(ladder) = &record.ladder {
         mark(&mut ladder.phases.iter().copied());
     }
-    for phase in record.phases.iter().zip(&shown).filter(|(_, shown)| !**shown).map(|(phase, _)| phase) {
+    for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| !shown[*at]) {
         page.blank();
-        phase::block(&mut page, phase, &record.environment, common.is_empty());
+        phase::block(&mut page, phase, &record.beside(at), &record.environment, common.is_empty());
     }
     if let Some(ladder) = &record.ladder {
         page.blank();
@@ -159,6 +159,9 @@ fn target_words(target: &TargetPlan, place: Option<&TargetEnvironment>) -> Strin
     }
 }
 
+/// Phases that a doubt names before the rest is only counted.
+const DOUBT_LABELS_MAX: usize = 3;
+
 /// Doubts of several phases, those of one kind together: in which phases, with the figures of the first.
 pub(crate) fn doubts_of(page: &mut Page, phases: &[(String, &PhaseRecord)]) {
     let mut kinds: Vec<&str> = Vec::new();
@@ -174,7 +177,12 @@ pub(crate) fn doubts_of(page: &mut Page, phases: &[(String, &PhaseRecord)]) {
             .filter_map(|(label, phase)| Some((label, &phase.doubts[doubt_in(phase)?])))
             .collect();
         let Some((first_label, first)) = found.first() else { continue };
-        let labels: Vec<_> = found.iter().map(|(label, _)| clean(label)).collect();
+        let mut labels: Vec<_> = found.iter().map(|(label, _)| clean(label)).collect();
+        if labels.len() > DOUBT_LABELS_MAX + 1 {
+            let more = labels.len() - DOUBT_LABELS_MAX;
+            labels.truncate(DOUBT_LABELS_MAX);
+            labels.push(format!("{more} more").into());
+        }
         let alike = found.iter().all(|(_, doubt)| doubt.detail == first.detail);
         let place = match found.len() {
             1 => format!(" ({})", labels[0]),

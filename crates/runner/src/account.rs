@@ -22,10 +22,9 @@ pub(crate) enum Cut {
 pub(crate) struct WorkerEnd {
     started_ns: u64,
     first_completion_ns: Option<u64>,
-    /// Its last counted completion.
+    /// When it was done: the close of its window, or when it was cut short, where it was at work until then; else its last
+    /// counted completion.
     pub(crate) finished_ns: u64,
-    /// When its loop ended.
-    pub(crate) ended_ns: u64,
     /// Whether it was at work until the window closed.
     pub(crate) reached_close: bool,
     /// Why it ended although it had more to do; none when it had not.
@@ -78,6 +77,9 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         let failure = result.err().map(|error| error.to_string());
         let failure = failure.or_else(|| if self.stops_on_error { self.errors.first() } else { None });
         let now = self.clock.now_ns();
+        // What a warm-up cost that never came to its end is in no figure.
+        let in_window = |ns: u64| if now < self.window.open_ns { 0 } else { ns };
+        let usage = Usage::of_thread().since(&self.usage_before);
         let is_over = self.is_exhausted || self.window.is_used_up() || now >= self.window.close_ns;
         let is_done = is_over && (self.is_finished || !self.finishes);
         let cut = match (self.shared.is_stopped(), self.shared.is_ending()) {
@@ -85,20 +87,23 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             (false, true) => Some(Cut::Ended),
             (false, false) => None,
         };
+        let cut = cut.filter(|_| !is_done);
+        // A worker that waited in vain until the close, or until it was cut short, was at work: its rate falls by the wait.
+        let reached_close = now >= self.window.close_ns;
+        let until_ns = if reached_close || cut.is_some() { now.min(self.window.close_ns) } else { 0 };
         WorkerEnd {
             started_ns: if self.started_ns == u64::MAX { 0 } else { since_open(self.started_ns) },
             first_completion_ns: (self.first_completion_ns != u64::MAX)
                 .then(|| since_open(self.first_completion_ns)),
-            finished_ns: since_open(self.last_completion_ns),
-            ended_ns: since_open(now),
-            reached_close: now >= self.window.close_ns,
-            cut: cut.filter(|_| !is_done),
+            finished_ns: since_open(self.last_completion_ns.max(until_ns)),
+            reached_close,
+            cut,
             errors: self.errors.into_counts(),
             drained_operations: self.drained,
-            usage: Usage::of_thread().since(&self.usage_before),
-            tool_ns: self.tool_ns,
-            fill_ns: self.fill_ns,
-            verify_ns: self.verify_ns,
+            usage: if now < self.window.open_ns { Usage::default() } else { usage },
+            tool_ns: in_window(self.tool_ns),
+            fill_ns: in_window(self.fill_ns),
+            verify_ns: in_window(self.verify_ns),
             arrivals: self.arrivals,
             failure,
             last: self.current,

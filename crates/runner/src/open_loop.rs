@@ -12,8 +12,12 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     pub(crate) fn run_open(&mut self, arrivals: &mut Arrivals, begin_ns: u64) -> Result<(), Error> {
         let mut due = begin_ns + arrivals.next();
         let mut now = self.clock.now_ns();
+        let mut until_ns = self.window.close_ns;
         loop {
             self.impose_limits(now);
+            if self.shared.is_ending() {
+                until_ns = until_ns.min(now);
+            }
             while due <= now && self.may_start(now) && self.batch.len() < self.batch_max && self.draw() {
                 self.due_at(due);
                 self.arrivals.started += u64::from(due >= self.window.open_ns);
@@ -29,7 +33,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             now = self.clock.now_ns();
             self.collect(now);
         }
-        self.arrivals.unserved = self.unserved(arrivals, begin_ns, due);
+        self.arrivals.unserved = self.unserved(arrivals, begin_ns, due, until_ns);
         Ok(())
     }
 
@@ -52,14 +56,16 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         Ok(())
     }
 
-    /// Operations that were due before the window closed and never started.
-    fn unserved(&self, arrivals: &mut Arrivals, begin_ns: u64, mut due: u64) -> u64 {
-        let ended = self.clock.now_ns().min(self.window.close_ns);
-        let mut count = 0;
-        while due < ended && !self.is_exhausted {
-            count += 1;
-            due = begin_ns + arrivals.next();
+    /// Operations from `due` on that were due within the window, before `until_ns`, and never started.
+    fn unserved(&self, arrivals: &mut Arrivals, begin_ns: u64, due: u64, until_ns: u64) -> u64 {
+        let (open_ns, until_ns) = (self.window.open_ns, until_ns.min(self.clock.now_ns()));
+        if due >= until_ns || until_ns <= open_ns || self.is_exhausted {
+            return 0;
         }
-        count
+        let is_within = due >= open_ns;
+        if !is_within {
+            arrivals.count_until(open_ns - begin_ns);
+        }
+        u64::from(is_within) + arrivals.count_until(until_ns - begin_ns)
     }
 }

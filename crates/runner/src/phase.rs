@@ -27,6 +27,8 @@ pub(crate) struct Phase {
     /// Since when its workers should come to their end.
     over_since: Option<u64>,
     is_given_up: bool,
+    /// Whether all others end with it.
+    pub(crate) ends_others: bool,
 }
 
 impl Phase {
@@ -40,6 +42,7 @@ impl Phase {
             is_open: false,
             over_since: None,
             is_given_up: false,
+            ends_others: floor.job.load.end_others,
         }
     }
 
@@ -103,8 +106,9 @@ impl Phase {
         floor: &Floor<Op, S>,
     ) -> Outcome {
         let (load, interrupted) = (&floor.job.load, floor.shared.is_interrupted());
-        let Self { places, mut collector, mut notes, ends, open_ns, .. } = self;
-        let (process, coordinator) = (collector.usage(), collector.coordinator_usage());
+        let Self { places, mut collector, mut notes, ends, open_ns, is_open, .. } = self;
+        let (process, coordinator) =
+            if is_open { (collector.usage(), collector.coordinator_usage()) } else { Default::default() };
         let ends = ends.into_iter().enumerate();
         let ends: Vec<End> = ends.map(|(worker, end)| end.unwrap_or_else(|| Err(lost(worker)))).collect();
         for (worker, end) in ends.iter().enumerate() {
@@ -168,7 +172,7 @@ fn failure(ends: &[End]) -> Option<String> {
 }
 
 /// Length of the phase: to its last completion; as planned where somebody worked until it closed, even when the last completion
-/// fell short of that; to the end of the last worker where others let it end.
+/// fell short of that.
 fn elapsed_ns<Op, S>(floor: &Floor<Op, S>, ends: &[End], is_whole: bool) -> u64 {
     let ends = || ends.iter().flatten();
     let finished_ns = ends().map(|end| end.finished_ns).max().unwrap_or(0);
@@ -178,7 +182,7 @@ fn elapsed_ns<Op, S>(floor: &Floor<Op, S>, ends: &[End], is_whole: bool) -> u64 
     match floor.job.load.limit.time_ns.filter(|_| ends().any(|end| end.reached_close)) {
         Some(time_ns) if floor.job.finishes => finished_ns.max(time_ns),
         Some(time_ns) => time_ns,
-        None => ends().filter(|end| end.cut.is_some()).map(|end| end.ended_ns).fold(finished_ns, u64::max),
+        None => finished_ns,
     }
 }
 

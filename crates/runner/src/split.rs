@@ -94,7 +94,7 @@ impl SplitTally {
 
 impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     /// Takes the time at which the driver had taken `accepted` operations of the batch.
-    #[inline(never)]
+    #[cold] // Keeps it out of the way of the runs that do not ask for it.
     pub(crate) fn note_submission(&mut self, accepted: usize) {
         let now = self.clock.now_ns();
         let is_counted = self.window.counts(now);
@@ -106,7 +106,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     }
 
     /// Records the two parts of what completed whole and counted at `now`.
-    #[inline(never)]
+    #[cold]
     pub(crate) fn note_completions(&mut self, now: u64) {
         let Some(split) = &mut self.split else { return };
         split.completed[place(self.done.len() as u32)] += 1;

@@ -32,15 +32,20 @@ impl View {
         let usage = Usage::of_process();
         let mut latency = Histogram::new();
         let is_one_of_several = phases.len() > 1;
+        let mut leader = None;
         let parts = phases.iter_mut().map(|phase| {
             let mut snapshot =
                 phase.collector.snapshot(now.saturating_sub(phase.open_ns), seconds, &mut latency);
             if is_one_of_several && phase.is_over() {
                 snapshot.done_fraction = Some(1.0);
             }
+            if phase.ends_others {
+                leader = larger(leader, snapshot.done_fraction);
+            }
             snapshot
         });
-        let mut snapshot = combine(parts.collect());
+        let parts = parts.collect();
+        let mut snapshot = combine(parts, leader);
         snapshot.elapsed_ns = now - self.open_ns;
         (snapshot.p50_ns, snapshot.p99_ns) = (latency.percentile(50.0), latency.percentile(99.0));
         snapshot.cpus_used = usage.since(&self.usage).cpu_ns() as f64 / 1e9 / seconds;
@@ -49,9 +54,13 @@ impl View {
     }
 }
 
+fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::max)
+}
+
 /// Several phases as one: rates and counts add up by class, workers stand side by side, and no more is done than of the phase
-/// that has done least.
-fn combine(mut parts: Vec<Snapshot>) -> Snapshot {
+/// that has done least, or of the one that the others end with.
+fn combine(mut parts: Vec<Snapshot>, leader: Option<f64>) -> Snapshot {
     if parts.len() == 1 {
         return parts.remove(0);
     }
@@ -86,6 +95,7 @@ fn combine(mut parts: Vec<Snapshot>) -> Snapshot {
         names.push("...".to_owned());
     }
     all.phase = names.join(" + ");
+    all.done_fraction = larger(all.done_fraction, leader);
     all
 }
 
@@ -113,16 +123,18 @@ mod tests {
     #[test]
     fn one_phase_stays_as_it_is() {
         let alone = part("a", &[("read", 5.0)], None);
-        assert_eq!(combine(vec![alone.clone()]), alone);
+        assert_eq!(combine(vec![alone.clone()], None), alone);
     }
 
     #[test]
     fn several_phases_add_up() {
-        let all = combine(vec![
+        let parts = vec![
             part("a", &[("read", 5.0)], Some(0.5)),
             part("b", &[("write", 2.0), ("read", 1.0)], None),
             part("a", &[("write", 4.0)], Some(0.25)),
-        ]);
+        ];
+        assert_eq!(combine(parts.clone(), Some(0.5)).done_fraction, Some(0.5), "all end with the first");
+        let all = combine(parts, None);
         assert_eq!((all.phase.as_str(), all.done_fraction), ("a + b", Some(0.25)));
         assert_eq!(all.classes, ["read", "write"]);
         assert_eq!(all.operations_per_second, [6.0, 6.0]);
@@ -133,7 +145,7 @@ mod tests {
     #[test]
     fn more_than_three_names_are_cut() {
         let parts = ["a", "b", "c", "d", "e"].map(|name| part(name, &[], None));
-        assert_eq!(combine(parts[..3].to_vec()).phase, "a + b + c");
-        assert_eq!(combine(parts.to_vec()).phase, "a + b + c + ...");
+        assert_eq!(combine(parts[..3].to_vec(), None).phase, "a + b + c");
+        assert_eq!(combine(parts.to_vec(), None).phase, "a + b + c + ...");
     }
 }

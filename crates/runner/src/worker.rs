@@ -111,7 +111,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             slots: vec![Slot { operation: None, start_ns: 0 }; load.depth as usize],
             free: (0..load.depth).rev().collect(),
             batch: Vec::with_capacity(load.depth as usize),
-            done: Completions::with_depth(load.depth),
+            done: Completions::with_depth(load.depth).limited_to(load.batch_max),
             in_flight: 0,
             busy_since_ns: None,
             current: books.interval,

@@ -88,9 +88,20 @@ pub(crate) fn mean_error(values: &[f64]) -> MeanError {
     }
 }
 
-fn batch_means(values: &[f64], size: usize) -> Vec<f64> {
+pub(crate) fn batch_means(values: &[f64], size: usize) -> Vec<f64> {
     // What does not fill a batch is left out at the front, where a run is least settled.
     values[values.len() % size..].chunks_exact(size).map(mean_of).collect()
+}
+
+/// Error of the mean of correlated `values` by batch means, and the number of batches.
+pub(crate) fn batched_error(values: &[f64]) -> (MeanError, usize) {
+    let mut size = 1;
+    let mut means = values.to_vec();
+    while values.len() / (2 * size) >= BATCHES_MIN && lag1_of(&means) > 1.0 / (means.len() as f64).sqrt() {
+        size *= 2;
+        means = batch_means(values, size);
+    }
+    (mean_error(&means), means.len())
 }
 
 /// The mean of `values` with a 95 % confidence interval that allows for autocorrelation; none for fewer than 4 values.
@@ -103,13 +114,7 @@ pub fn estimate_mean(values: &[f64]) -> Option<RateEstimate> {
     if values.len() < SAMPLES_MIN || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
-    let mut size = 1;
-    let mut means = values.to_vec();
-    while values.len() / (2 * size) >= BATCHES_MIN && lag1_of(&means) > 1.0 / (means.len() as f64).sqrt() {
-        size *= 2;
-        means = batch_means(values, size);
-    }
-    let error = mean_error(&means);
+    let (error, batches) = batched_error(values);
     let half = student_t_quantile(0.975, error.degrees)? * error.variance.sqrt();
     let mean = mean_of(values);
     let effective =
@@ -118,7 +123,7 @@ pub fn estimate_mean(values: &[f64]) -> Option<RateEstimate> {
         mean,
         low: mean - half,
         high: mean + half,
-        batches: means.len(),
+        batches,
         lag1_autocorrelation: lag1_of(values),
         effective_samples: effective.clamp(1.0, values.len() as f64),
     })
@@ -129,6 +134,17 @@ pub fn estimate_mean(values: &[f64]) -> Option<RateEstimate> {
 /// A last interval shorter than half the one before it is joined to that one. None for fewer than 4 intervals, for
 /// lists of unequal length, or when an interval has no length.
 pub fn estimate_rate(amounts: &[f64], seconds: &[f64]) -> Option<RateEstimate> {
+    let mut estimate = estimate_mean(&whole_intervals(amounts, seconds)?)?;
+    let overall = amounts.iter().sum::<f64>() / seconds.iter().sum::<f64>();
+    estimate.low += overall - estimate.mean;
+    estimate.high += overall - estimate.mean;
+    estimate.mean = overall;
+    Some(estimate)
+}
+
+/// The rate of each interval; a last one shorter than half the one before it is joined to that one. None for lists of
+/// unequal length, or when an interval has no length.
+pub(crate) fn whole_intervals(amounts: &[f64], seconds: &[f64]) -> Option<Vec<f64>> {
     if amounts.len() != seconds.len() || seconds.iter().any(|length| length.is_nan() || *length <= 0.0) {
         return None;
     }
@@ -139,12 +155,7 @@ pub fn estimate_rate(amounts: &[f64], seconds: &[f64]) -> Option<RateEstimate> {
         rates.pop();
         *rates.last_mut()? = (a + b) / (s + t);
     }
-    let mut estimate = estimate_mean(&rates)?;
-    let overall = amounts.iter().sum::<f64>() / seconds.iter().sum::<f64>();
-    estimate.low += overall - estimate.mean;
-    estimate.high += overall - estimate.mean;
-    estimate.mean = overall;
-    Some(estimate)
+    Some(rates)
 }
 
 /// Probability that at most `most` of `count` values fall below the quantile `share`.

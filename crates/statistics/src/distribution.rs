@@ -55,7 +55,7 @@ pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
 }
 
 /// Distribution function of Student's t with `degrees` of freedom (Abramowitz and Stegun 26.7.1).
-fn student_t_below(t: f64, degrees: f64) -> f64 {
+pub(crate) fn student_t_below(t: f64, degrees: f64) -> f64 {
     let tail = 0.5 * incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t));
     if t > 0.0 { 1.0 - tail } else { tail }
 }

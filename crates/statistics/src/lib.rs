@@ -4,22 +4,31 @@
 //! Pure: no clocks, no printing, no files. Times are nanoseconds from the start of a phase unless said otherwise;
 //! rates are per second.
 
+mod compare;
 mod confidence;
 mod distribution;
 mod histogram;
 mod knee;
+mod merge;
 mod sample;
 mod series;
 mod snapshot;
+mod spread;
 mod steady;
 mod summary;
 
+pub use compare::{
+    Difference, Direction, Figure, LEVEL, Verdict, adjust_for_many, latency_resolution, mean_latency,
+    percentile_latency, rate_over, window_points,
+};
 pub use confidence::{RateEstimate, estimate_mean, estimate_rate, percentile_interval};
 pub use distribution::student_t_quantile;
 pub use histogram::{Bucket, Histogram, InvalidHistogram, SparseHistogram};
 pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee};
+pub use merge::merge;
 pub use sample::{ClassTotals, DepthCounts, ErrorCount, PhaseSamples, WorkerSamples};
 pub use series::{ClassPoint, IntervalPoint, Series};
 pub use snapshot::{Event, Snapshot, WorkerSnapshot};
+pub use spread::{RateSpread, Spread, spread};
 pub use steady::{Steady, SteadyReason, find_steady};
 pub use summary::{ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};

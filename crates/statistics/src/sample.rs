@@ -65,7 +65,8 @@ pub struct WorkerSamples {
     pub started_ns: u64,
     /// When its first operation completed, nanoseconds; none when none did.
     pub first_completion_ns: Option<u64>,
-    /// When it was done: its last counted completion, nanoseconds.
+    /// When it was done, nanoseconds: the close of the window where it was at work until then, else its last counted
+    /// completion.
     pub finished_ns: u64,
     /// One entry a class, in the order of the phase's classes.
     pub classes: Vec<ClassTotals>,

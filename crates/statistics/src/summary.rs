@@ -195,7 +195,8 @@ fn rate_of(amount: f64, length_ns: u64) -> f64 {
 ///
 /// Rates and latencies come from the steady window: from where [`find_steady`] lets it begin (with
 /// [`WarmUp::Auto`]) to where the first worker was done, because after that the load is no longer the one asked for. If the
-/// first worker is done before half of the phase has passed, the window runs to the end of the phase.
+/// first worker is done before half of the phase has passed, the window runs to the end of the phase. If nothing completed in
+/// it, it is the whole phase.
 /// `last_done`, `operations`, `bytes` and `errors` always cover the whole phase.
 pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
     let (operations, bytes) = totals_of(samples);
@@ -207,7 +208,11 @@ pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
         .collect();
     let steady = find_steady(&rates);
     let cut = if warm_up == WarmUp::Auto { steady.begins_at } else { 0 };
-    let window = window_of(samples, cut, together);
+    let mut window = window_of(samples, cut, together);
+    if window.points.iter().all(|point| point.operations() == 0) {
+        // A run that stalled, or was cut off, may have all it did before what looks steady.
+        window = window_of(samples, 0, 0..samples.series.points.len());
+    }
     let classes: Vec<ClassSummary> =
         (0..samples.classes.len()).map(|class| class_summary(samples, &window, Some(class))).collect();
     let total = class_summary(samples, &window, None);

@@ -6,6 +6,8 @@ use driver::Error;
 use workload::options::{OPTIONS, OptionDef};
 use workload::spec::Spec;
 
+use crate::compare::{COMPARE, CompareSpec};
+use crate::dialect::{self, DIALECT, DialectSpec};
 use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec};
 
 /// The whole command.
@@ -44,19 +46,18 @@ pub(crate) fn command() -> Command {
                 .arg(Arg::new("job").value_name("JOB.toml").required(true).help("The job file; - for standard input"))
                 .args(arguments(OUTPUT)),
         )
-        .subcommand(
-            Command::new("report")
-                .about("Render a record again")
-                .arg(Arg::new("record").value_name("RECORD").required(true).help("A record as JSON; - for standard input"))
-                .arg(
-                    Arg::new("csv")
-                        .long("csv")
-                        .action(ArgAction::SetTrue)
-                        .help("As CSV instead of a table"),
-                ),
-        )
+        .subcommand(compare())
+        .subcommand(report())
+        .subcommand(speak())
         .subcommand(Command::new("list").about("List layers, engines and what they can do"))
-        .subcommand(Command::new("schema").about("Print the JSON schema of the record"))
+        .subcommand(
+            Command::new("schema").about("Print the JSON schema of the record, or of a comparison").arg(
+                Arg::new("of")
+                    .value_parser(["record", "comparison"])
+                    .default_value("record")
+                    .help("What the schema describes"),
+            ),
+        )
         .subcommand(Command::new("options").about("Print the tables of options as Markdown").hide(true))
         .subcommand(Command::new("man").about("Print the man page"))
         .subcommand(
@@ -69,12 +70,64 @@ pub(crate) fn command() -> Command {
         )
 }
 
+/// An option that says where output goes.
+fn place(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn report() -> Command {
+    Command::new("report")
+        .about("Render records again: as tables, CSV, or charts")
+        .arg(
+            Arg::new("records")
+                .value_name("RECORD")
+                .num_args(1..)
+                .required(true)
+                .help("Records as JSON; - for standard input. Several share their charts"),
+        )
+        .arg(Arg::new("csv").long("csv").action(ArgAction::SetTrue).help("As CSV instead of a table"))
+        .arg(place("svg", "DIR", "Write every chart as SVG into this directory"))
+        .arg(place("png", "DIR", "Write every chart as PNG into this directory"))
+        .arg(place("html", "FILE", "Write one page with figures, doubts and charts; - for standard output"))
+}
+
+fn speak() -> Command {
+    Command::new("as")
+        .about("Speak the command line and the output of another tool")
+        .args(dialect::arguments())
+        .arg(
+            Arg::new("words")
+                .value_name("NAME [WORDS]")
+                .num_args(1..)
+                .required(true)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true)
+                .help("fio, spdk_nvme_perf, elbencho or elbencho-chart, and all that follows its name"),
+        )
+}
+
+fn compare() -> Command {
+    let side = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).value_name(value).required(true).help(help)
+    };
+    let command = Command::new("compare")
+        .about("Compare two records, or two sets of repeats: differences, how sure they are, and a verdict")
+        .arg(side(
+            "a",
+            "A",
+            "Record, directory of records, or several with commas between them; with --repeat a job file (.toml) or a \
+             quoted command line such as 'media FILE --op randread --time 2s' or 'as fio job.fio'",
+        ))
+        .arg(side("b", "B", "The same, compared with A"));
+    with_options(command, COMPARE).mut_arg("fail-if", |argument| argument.action(ArgAction::Append))
+}
+
 fn with_options<T>(command: Command, table: &'static [OptionDef<T>]) -> Command {
     command.args(arguments(table))
 }
 
 /// One argument an option of the table.
-fn arguments<T>(table: &'static [OptionDef<T>]) -> impl Iterator<Item = Arg> {
+pub(crate) fn arguments<T>(table: &'static [OptionDef<T>]) -> impl Iterator<Item = Arg> {
     table.iter().map(|option| {
         let help = StyledStr::from(format!("{} [default: {}]", option.help, option.default));
         let mut argument =
@@ -94,12 +147,12 @@ fn arguments<T>(table: &'static [OptionDef<T>]) -> impl Iterator<Item = Arg> {
 /// Fills a spec from the matches of a table's options.
 fn fill<T>(table: &'static [OptionDef<T>], matches: &ArgMatches, spec: &mut T) -> Result<(), Error> {
     for option in table {
-        let text = if option.is_switch() {
-            matches.get_flag(option.name).then_some("true")
+        let texts: Vec<&str> = if option.is_switch() {
+            matches.get_flag(option.name).then_some("true").into_iter().collect()
         } else {
-            matches.get_one::<String>(option.name).map(String::as_str)
+            matches.get_many::<String>(option.name).into_iter().flatten().map(String::as_str).collect()
         };
-        if let Some(text) = text {
+        for text in texts {
             (option.apply)(spec, text)
                 .map_err(|error| Error::usage("options", format!("--{}: {error}", option.name)))?;
         }
@@ -129,6 +182,20 @@ pub(crate) fn stack_spec(matches: &ArgMatches) -> Result<StackSpec, Error> {
     Ok(spec)
 }
 
+/// Options of strata's own for a dialect.
+pub(crate) fn dialect_spec(matches: &ArgMatches) -> Result<DialectSpec, Error> {
+    let mut spec = DialectSpec::default();
+    fill(DIALECT, matches, &mut spec)?;
+    Ok(spec)
+}
+
+/// What `strata compare` compares with.
+pub(crate) fn compare_spec(matches: &ArgMatches) -> Result<CompareSpec, Error> {
+    let mut spec = CompareSpec::default();
+    fill(COMPARE, matches, &mut spec)?;
+    Ok(spec)
+}
+
 /// A mistake that clap found, in one line.
 pub(crate) fn usage_error(error: &clap::Error) -> Error {
     let text = error.to_string();
@@ -152,6 +219,8 @@ pub(crate) fn markdown() -> String {
     table_as_markdown("Options of a load (`strata media`, `strata run`)", OPTIONS, &mut text);
     table_as_markdown("Options of every command that measures", OUTPUT, &mut text);
     table_as_markdown("Options of `strata stack`", STACK, &mut text);
+    table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);
+    table_as_markdown("Options of `strata compare`", COMPARE, &mut text);
     text
 }
 

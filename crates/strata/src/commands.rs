@@ -1,21 +1,27 @@
 //! The subcommands.
 
-use std::io::Read;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use dialects::Render;
 use driver::{Capabilities, Error};
+use report::record::Record;
 use workload::spec::Spec;
 
-use crate::output::{print, print_report};
+use crate::options::OutputSpec;
+use crate::output::print;
 use crate::session::{self, Session};
-use crate::{cli, planning, saturate, stack};
+use crate::world::read_text;
+use crate::{charts, cli, compare, dialect, planning, saturate, stack};
 
 /// Longest job file or record that is read.
-const INPUT_BYTES_MAX: u64 = 1 << 30;
+pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs the command that the words ask for.
 pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
+    if let Some(dialect) = dialect::of_link(words) {
+        return dialect::run_link(words, dialect).map(ExitCode::from);
+    }
     let matches = match cli::command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) if !error.use_stderr() => {
@@ -33,11 +39,15 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
         Some(("stack", matches)) => {
             stack::run(words, &cli::stack_spec(matches)?, &cli::output_spec(matches)?)?
         }
-        Some(("media", matches)) => measure(words, &[cli::load_spec(matches)?], matches)?,
+        Some(("media", matches)) => {
+            measure(words, &[cli::load_spec(matches)?], &cli::output_spec(matches)?, None)?
+        }
+        Some(("as", matches)) => dialect::run(words, matches)?,
         Some(("run", matches)) => run_job(words, matches)?,
-        Some(("report", matches)) => report(matches)?,
+        Some(("compare", matches)) => compare::run(matches)?,
+        Some(("report", matches)) => charts::report(matches)?,
         Some(("list", _)) => list(),
-        Some(("schema", _)) => show(&format!("{:#}\n", report::schema())),
+        Some(("schema", matches)) => schema(matches),
         Some(("options", _)) => show(&cli::markdown()),
         Some(("man", _)) => man()?,
         Some(("completions", matches)) => completions(matches),
@@ -52,61 +62,66 @@ fn show(text: &str) -> u8 {
 }
 
 /// Plans, runs and reports a load.
-fn measure(words: &[String], specs: &[Spec], matches: &ArgMatches) -> Result<u8, Error> {
-    let output = cli::output_spec(matches)?;
+pub(crate) fn measure(
+    words: &[String],
+    specs: &[Spec],
+    output: &OutputSpec,
+    render: Option<Box<dyn Render>>,
+) -> Result<u8, Error> {
     let seed = specs.iter().find_map(|spec| spec.seed).unwrap_or_else(session::draw_seed);
+    let targets = targets_of(specs);
+    let programme = match planning::plan(specs, seed) {
+        Ok(programme) => programme,
+        Err(error) if error.exit_code() == 2 && render.is_none() => return Err(error),
+        // Nothing wrong with what was asked for: the fault of the target belongs into the record. And a program that reads
+        // the output of a dialect finds it well-formed.
+        Err(error) => {
+            return Session::begin(words, output, &targets, seed, false, render)?.finish(Err(error));
+        }
+    };
+    let mut session = Session::begin(words, output, &targets, seed, programme.keep, render)?;
+    let result = saturate::run(&mut session, &programme);
+    session.finish(result)
+}
+
+/// The targets of all specs, each once.
+pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
     let mut targets: Vec<String> = Vec::new();
     for target in specs.iter().flat_map(|spec| &spec.targets) {
         if !targets.contains(target) {
             targets.push(target.clone());
         }
     }
-    let programme = match planning::plan(specs, seed) {
-        Ok(programme) => programme,
-        Err(error) if error.exit_code() == 2 => return Err(error),
-        // Nothing wrong with what was asked for: the fault of the target belongs into the record.
-        Err(error) => return Session::begin(words, &output, &targets, seed, false)?.finish(Err(error)),
-    };
-    let mut session = Session::begin(words, &output, &targets, seed, programme.keep)?;
-    let result = saturate::run(&mut session, &programme);
-    session.finish(result)
+    targets
 }
 
 fn run_job(words: &[String], matches: &ArgMatches) -> Result<u8, Error> {
-    let path = matches.get_one::<String>("job").map_or("", String::as_str);
-    let text = read_input("job", path)?;
-    let specs =
-        workload::job::parse(&text).map_err(|error| Error::usage("run", error.0).with("file", path))?;
-    measure(words, &specs, matches)
+    measure(words, &job_specs(matches)?, &cli::output_spec(matches)?, None)
 }
 
-fn report(matches: &ArgMatches) -> Result<u8, Error> {
-    let path = matches.get_one::<String>("record").map_or("", String::as_str);
-    let text = read_input("report", path)?;
-    let record =
-        report::from_json(&text).map_err(|message| Error::usage("report", message).with("file", path))?;
-    if matches.get_flag("csv") {
-        print(&report::to_csv(&record));
-    } else {
-        print_report(&record);
-    }
-    Ok(0)
+/// The phases of the job file that the words name.
+pub(crate) fn job_specs(matches: &ArgMatches) -> Result<Vec<Spec>, Error> {
+    let path = matches.get_one::<String>("job").map_or("", String::as_str);
+    let text = read_input("job", path)?;
+    workload::job::parse(&text).map_err(|error| Error::usage("run", error.0).with("file", path))
+}
+
+fn schema(matches: &ArgMatches) -> u8 {
+    let of = matches.get_one::<String>("of").map(String::as_str);
+    let schema = if of == Some("comparison") { report::compare::schema() } else { report::schema() };
+    show(&format!("{schema:#}\n"))
+}
+
+/// Reads a record, from standard input for `-`.
+pub(crate) fn read_record(operation: &'static str, path: &str) -> Result<Record, Error> {
+    let text = read_input(operation, path)?;
+    report::from_json(&text).map_err(|message| Error::usage(operation, message).with("file", path))
 }
 
 /// Reads a file, or standard input for `-`.
-fn read_input(operation: &'static str, path: &str) -> Result<String, Error> {
-    let mut text = String::new();
-    let result = if path == "-" {
-        std::io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX).read_to_string(&mut text))
-    };
-    match result {
-        Ok(_) => Ok(text),
-        Err(error) => {
-            Err(Error::usage(operation, format!("cannot read the file: {error}")).with("file", path))
-        }
-    }
+pub(crate) fn read_input(operation: &'static str, path: &str) -> Result<String, Error> {
+    read_text(path)
+        .map_err(|error| Error::usage(operation, format!("cannot read the file: {error}")).with("file", path))
 }
 
 /// Layers and their engines, from the tables of drivers.
@@ -128,6 +143,10 @@ fn list() -> u8 {
             let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
             text += &format!("{:26}options: {}\n", "", flags.join(" "));
         }
+    }
+    text += "\ndialect         what is spoken of it (strata as NAME ..., or a link of that name)\n";
+    for dialect in dialects::DIALECTS {
+        text += &format!("{:<14}  {}\n", dialect.name, dialect.summary);
     }
     show(&text)
 }

@@ -1,7 +1,10 @@
 //! The `strata` command: wires the crates together.
 
+mod charts;
 mod cli;
 mod commands;
+mod compare;
+mod dialect;
 mod ledgers;
 mod options;
 mod output;
@@ -11,6 +14,7 @@ mod saturate;
 mod session;
 mod stack;
 mod tool_cost;
+mod world;
 
 use std::process::ExitCode;
 

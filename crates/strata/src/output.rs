@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use dialects::{Piece, Place, Render};
 use driver::Error;
 use live::CsvTarget;
 use report::record::Record;
@@ -13,7 +14,7 @@ use report::record::Record;
 use crate::options::OutputSpec;
 
 /// Width of the report where standard output is no terminal.
-const WIDTH_DEFAULT: usize = 120;
+pub(crate) const WIDTH_DEFAULT: usize = 120;
 
 /// The places that a run writes to.
 pub(crate) struct Output {
@@ -22,6 +23,8 @@ pub(crate) struct Output {
     text: Option<PathBuf>,
     json_to_stdout: bool,
     csv_to_stdout: bool,
+    /// Shows the run as another tool would, in place of the report.
+    render: Option<Box<dyn Render>>,
 }
 
 impl Output {
@@ -29,7 +32,7 @@ impl Output {
     ///
     /// # Errors
     /// Bad usage: a place that cannot be written.
-    pub(crate) fn open(spec: &OutputSpec) -> Result<Self, Error> {
+    pub(crate) fn open(spec: &OutputSpec, render: Option<Box<dyn Render>>) -> Result<Self, Error> {
         let is_stdout = |name: &Option<String>| name.as_deref() == Some("-");
         let file = |name: &Option<String>| {
             name.iter().filter(|name| *name != "-").map(PathBuf::from).collect::<Vec<_>>()
@@ -40,26 +43,31 @@ impl Output {
             text: None,
             json_to_stdout: is_stdout(&spec.json),
             csv_to_stdout: is_stdout(&spec.csv),
+            render,
         };
         if output.json_to_stdout && output.csv_to_stdout {
             return Err(Error::usage("output", "--json - and --csv - both want standard output")
                 .remedy("give one of them a file"));
         }
-        if let Some(directory) = &spec.out {
-            fs::create_dir_all(directory).map_err(|error| {
-                Error::usage("output", format!("cannot make the directory: {error}"))
-                    .with("path", directory.display())
+        if output.render.is_some() && (output.json_to_stdout || output.csv_to_stdout) {
+            return Err(Error::usage("output", "standard output belongs to the dialect")
+                .remedy("give --json and --csv a file"));
+        }
+        for path in output.render.iter().flat_map(|render| render.files()) {
+            fs::OpenOptions::new().append(true).create(true).open(&path).map_err(|error| {
+                Error::usage("output", format!("cannot write: {error}"))
+                    .with("path", path.display())
+                    .remedy("give a place that can be written")
             })?;
+        }
+        if let Some(directory) = &spec.out {
+            make_directory(directory)?;
             output.json.push(directory.join("record.json"));
             output.csv.push(directory.join("table.csv"));
             output.text = Some(directory.join("report.txt"));
         }
         for path in output.json.iter().chain(&output.csv).chain(&output.text) {
-            write_whole(path, "").map_err(|error| {
-                Error::usage("output", format!("cannot write: {error}"))
-                    .with("path", path.display())
-                    .remedy("give a place that can be written")
-            })?;
+            try_place(path)?;
         }
         Ok(output)
     }
@@ -80,9 +88,32 @@ impl Output {
         }
     }
 
+    /// Shows, before the first phase, what a dialect shows then.
+    pub(crate) fn begin(&mut self, record: &Record) -> Result<(), Error> {
+        match &mut self.render {
+            Some(render) => emit(&render.begin(record)),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows, after a stage whose phases are the record's from `from` on, what a dialect shows then.
+    pub(crate) fn stage(&mut self, record: &Record, from: usize) -> Result<(), Error> {
+        match &mut self.render {
+            Some(render) => emit(&render.stage(record, from)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether output is for a dialect to make, which keeps it well-formed even when nothing was measured.
+    pub(crate) fn speaks_dialect(&self) -> bool {
+        self.render.is_some()
+    }
+
     /// Prints what the user asked to see on standard output at the end.
-    pub(crate) fn print(&self, record: &Record) -> Result<(), Error> {
-        if self.json_to_stdout {
+    pub(crate) fn print(&mut self, record: &Record) -> Result<(), Error> {
+        if let Some(render) = &mut self.render {
+            emit(&render.end(record))?;
+        } else if self.json_to_stdout {
             print(&to_json(record)?);
         } else if self.csv_to_stdout {
             print(&report::to_csv(record));
@@ -93,12 +124,35 @@ impl Output {
     }
 }
 
-fn to_json(record: &Record) -> Result<String, Error> {
+/// Makes the directory that results go into.
+pub(crate) fn make_directory(directory: &Path) -> Result<(), Error> {
+    fs::create_dir_all(directory).map_err(|error| {
+        Error::usage("output", format!("cannot make the directory: {error}"))
+            .with("path", directory.display())
+    })
+}
+
+/// Tries whether a place can be written, before anything is measured.
+pub(crate) fn try_place(path: &Path) -> Result<(), Error> {
+    write_whole(path, "").map_err(|error| {
+        Error::usage("output", format!("cannot write: {error}"))
+            .with("path", path.display())
+            .remedy("give a place that can be written")
+    })
+}
+
+pub(crate) fn to_json(record: &Record) -> Result<String, Error> {
     report::to_json(record).map_err(|message| Error::new(driver::ErrorKind::Run, "output", message))
 }
 
 /// Prints the report as the terminal can show it.
 pub(crate) fn print_report(record: &Record) {
+    let (width, colour) = page();
+    print(&report::render(record, width, colour));
+}
+
+/// Width of a page on standard output, and whether it may be coloured.
+pub(crate) fn page() -> (usize, bool) {
     let stdout = std::io::stdout();
     let is_terminal = stdout.is_terminal();
     let width = if is_terminal {
@@ -107,8 +161,30 @@ pub(crate) fn print_report(record: &Record) {
     } else {
         WIDTH_DEFAULT
     };
-    let colour = is_terminal && std::env::var_os("NO_COLOR").is_none();
-    print(&report::render(record, width, colour));
+    (width, is_terminal && std::env::var_os("NO_COLOR").is_none())
+}
+
+/// Puts the pieces of a dialect's output where they belong.
+pub(crate) fn emit(pieces: &[Piece]) -> Result<(), Error> {
+    for piece in pieces {
+        match &piece.place {
+            // A reader that has gone away is not an error of the run.
+            Place::Stdout => drop(io::stdout().write_all(&piece.content)),
+            Place::Stderr => drop(io::stderr().write_all(&piece.content)),
+            Place::File { path, append } => {
+                let written = if *append {
+                    let file = fs::OpenOptions::new().append(true).create(true).open(path);
+                    file.and_then(|mut file| file.write_all(&piece.content))
+                } else {
+                    write_whole(path, &piece.content)
+                };
+                written.map_err(|error| {
+                    Error::system("output", "cannot write", error).with("path", path.display())
+                })?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Prints to standard output; a reader that has gone away is not an error of the run.
@@ -143,24 +219,28 @@ pub(crate) fn check_places(spec: &OutputSpec, targets: &[String]) -> Result<(), 
 }
 
 /// The one name of a place, by whatever path it is reached.
-fn place(path: &Path) -> PathBuf {
+pub(crate) fn place(path: &Path) -> PathBuf {
     fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
-fn write_or_fail(path: &Path, text: &str) -> Result<(), Error> {
+pub(crate) fn write_or_fail(path: &Path, text: &str) -> Result<(), Error> {
     write_whole(path, text)
         .map_err(|error| Error::system("output", "cannot write", error).with("path", path.display()))
 }
 
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+/// Writes a file beside its place and moves it there.
+///
+/// # Errors
+/// As the system says; what stood at the place is then as it was.
+pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     // A pipe or a device such as /dev/stdout cannot be replaced by a renamed file.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return fs::write(path, text);
+        return fs::write(path, content);
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let beside = path.with_file_name(name);
-    fs::write(&beside, text).and_then(|()| fs::rename(&beside, path)).inspect_err(|_| {
+    fs::write(&beside, content).and_then(|()| fs::rename(&beside, path)).inspect_err(|_| {
         // The error that led here is the one worth telling.
         let _ = fs::remove_file(&beside);
     })

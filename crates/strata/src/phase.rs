@@ -96,11 +96,11 @@ struct PhaseWatch {
 }
 
 impl PhaseWatch {
-    fn begin(plan: &PhasePlan) -> Self {
+    fn begin(plan: &PhasePlan, cached: &mut Looked, unwritten: &mut Looked) -> Self {
         let reads_cache = plan.reads() && !plan.options.direct;
         Self {
-            cached_before_fraction: if reads_cache { over_range(plan, cached_fraction) } else { None },
-            unwritten_fraction: if plan.reads() { over_range(plan, unwritten_fraction) } else { None },
+            cached_before_fraction: if reads_cache { cached.over_range(plan) } else { None },
+            unwritten_fraction: if plan.reads() { unwritten.over_range(plan) } else { None },
             devices: devices(plan),
         }
     }
@@ -115,7 +115,8 @@ impl Watch {
     /// Begins just before the stage.
     pub(crate) fn begin(plans: &[&PhasePlan]) -> Self {
         // Looking at large files takes time of its own, so it comes before the times.
-        let phases = plans.iter().map(|plan| PhaseWatch::begin(plan)).collect();
+        let (mut cached, mut unwritten) = (Looked::new(cached_fraction), Looked::new(unwritten_fraction));
+        let phases = plans.iter().map(|plan| PhaseWatch::begin(plan, &mut cached, &mut unwritten)).collect();
         Self {
             phases,
             machine: CpuTimes::read(),
@@ -131,8 +132,9 @@ impl Watch {
         let process = Usage::of_process().since(&self.process);
         // The kernel counts the machine's time in ticks of up to 10 ms: too coarse for a short phase.
         let machine = self.machine.zip(CpuTimes::read()).filter(|_| elapsed_ns >= MACHINE_SPAN_NS_MIN);
-        let busy = machine.map(|(before, after)| after.since(&before).busy_ns() as f64 / elapsed_ns as f64);
-        let ours = process.cpu_ns() as f64 / elapsed_ns.max(1) as f64;
+        let machine = machine.map(|(before, after)| after.since(&before));
+        let processors = |ns: u64| ns as f64 / elapsed_ns.max(1) as f64;
+        let busy = machine.map(|machine| processors(machine.busy_ns()));
         let kernel_workers = match outcomes {
             [outcome] => kernel_worker_cpu_ns(outcome),
             _ => None,
@@ -142,7 +144,10 @@ impl Watch {
             let moved = |part: fn(&DeviceActivity) -> u64| Some(activity.as_ref()?.iter().map(part).sum());
             Observations {
                 machine_cpus_busy: busy,
-                other_cpus_busy: busy.map(|busy| (busy - ours).max(0.0)),
+                other_cpus_busy: busy.map(|busy| (busy - processors(process.cpu_ns())).max(0.0)),
+                other_cpus_user: machine
+                    .map(|machine| (processors(machine.user_ns) - processors(process.user_ns)).max(0.0)),
+                stolen_cpus: machine.map(|machine| processors(machine.steal_ns)),
                 cached_before_fraction: phase.cached_before_fraction,
                 unwritten_fraction: phase.unwritten_fraction,
                 device_read_bytes: moved(|device| device.read_bytes),
@@ -170,15 +175,36 @@ fn kernel_worker_cpu_ns(outcome: &Outcome) -> Option<u64> {
     Some(process.saturating_sub(workers + outcome.coordinator_cpu_ns))
 }
 
-/// Mean of a fraction over the stored targets, weighted by their sizes.
-fn over_range(plan: &PhasePlan, fraction: fn(&TargetPlan) -> Option<f64>) -> Option<f64> {
-    let mut weighted = 0.0;
-    let mut bytes = 0;
-    for target in plan.targets.iter().filter(is_stored) {
-        weighted += fraction(target)? * target.size_bytes as f64;
-        bytes += target.size_bytes;
+/// A fraction of ranges; each range is looked at once, however many phases of a stage share it.
+struct Looked {
+    fraction: fn(&TargetPlan) -> Option<f64>,
+    known: Vec<(TargetPlan, Option<f64>)>,
+}
+
+impl Looked {
+    fn new(fraction: fn(&TargetPlan) -> Option<f64>) -> Self {
+        Self { fraction, known: Vec::new() }
     }
-    (bytes > 0).then(|| weighted / bytes as f64)
+
+    fn of(&mut self, target: &TargetPlan) -> Option<f64> {
+        if let Some((_, fraction)) = self.known.iter().find(|(known, _)| known == target) {
+            return *fraction;
+        }
+        let fraction = (self.fraction)(target);
+        self.known.push((target.clone(), fraction));
+        fraction
+    }
+
+    /// Mean over the stored targets, weighted by their sizes.
+    fn over_range(&mut self, plan: &PhasePlan) -> Option<f64> {
+        let mut weighted = 0.0;
+        let mut bytes = 0;
+        for target in plan.targets.iter().filter(is_stored) {
+            weighted += self.of(target)? * target.size_bytes as f64;
+            bytes += target.size_bytes;
+        }
+        (bytes > 0).then(|| weighted / bytes as f64)
+    }
 }
 
 fn cached_fraction(target: &TargetPlan) -> Option<f64> {

@@ -4,7 +4,7 @@ use driver::{Error, Registration};
 use media::{DRIVERS, MediaOperation, OpenRequest};
 use workload::plan::{EngineFacts, PhasePlan, PlanError, default_engine, expand_ladder, resolve};
 use workload::random::derive_seed;
-use workload::spec::{LadderDimension, Operation, Spec};
+use workload::spec::{CachePolicy, LadderDimension, Operation, Spec};
 use workload::target::TargetFacts;
 
 /// A phase that is ready to run.
@@ -139,20 +139,28 @@ fn plan_stage(specs: &[Spec], request: usize, seed: u64, phases: &mut Vec<Planne
     Ok(())
 }
 
-/// A block that one phase writes while another one checks it would be neither the old nor the new one.
+/// Why two phases that run at the same time cannot share a range; none when they can.
+fn conflict(one: &PhasePlan, other: &PhasePlan) -> Option<&'static str> {
+    let verifies = one.verify_interval_bytes.is_some() || other.verify_interval_bytes.is_some();
+    // A block that one phase writes while another one checks it would be neither the old nor the new one.
+    if verifies && (one.writes() || other.writes()) {
+        return Some("--verify needs each block to have one writer and nobody else at it");
+    }
+    let caches = [one.cache, other.cache];
+    (caches.contains(&CachePolicy::Drop) && caches.contains(&CachePolicy::Warm))
+        .then_some("--cache drop and --cache warm of one range undo each other")
+}
+
+/// Refuses phases that share a range and must not.
 fn check_shared_ranges(stage: &[Planned]) -> Result<(), Error> {
     for (number, one) in stage.iter().map(|planned| &planned.plan).enumerate() {
         for other in stage[number + 1..].iter().map(|planned| &planned.plan) {
-            let verifies = one.verify_interval_bytes.is_some() || other.verify_interval_bytes.is_some();
-            let path = media::overlap(&one.targets, &other.targets);
-            if let Some(path) = path.filter(|_| verifies && (one.writes() || other.writes())) {
-                return Err(Error::usage(
-                    "plan",
-                    "--verify needs each block to have one writer and nobody else at it",
-                )
-                .with("path", path)
-                .with("phases", format!("{}, {}", one.name, other.name))
-                .remedy("give phases that run at the same time ranges of their own (--offset, --size)"));
+            let Some(reason) = conflict(one, other) else { continue };
+            if let Some(path) = media::overlap(&one.targets, &other.targets) {
+                return Err(Error::usage("plan", reason)
+                    .with("path", path)
+                    .with("phases", format!("{}, {}", one.name, other.name))
+                    .remedy("give phases that run at the same time ranges of their own (--offset, --size)"));
             }
         }
     }

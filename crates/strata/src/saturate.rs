@@ -114,7 +114,7 @@ impl Climb {
             set(&mut step.plan.load, value);
             let load = &mut step.plan.load;
             load.batch = load.depth;
-            load.batch_min = load.batch_min.min(load.depth);
+            (load.batch_min, load.batch_max) = (load.batch_min.min(load.depth), load.depth);
             step.plan.name = format!("{} {}x{}", base.plan.operation.name(), load.threads, load.depth);
             let at = session.run_phase(&step)?;
             self.climbed.push(at);

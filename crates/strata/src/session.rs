@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use dialects::Render;
 use driver::{Error, ErrorKind, HostClock};
 use host::Environment;
 use live::View;
@@ -51,6 +52,7 @@ impl Session {
         targets: &[String],
         seed: u64,
         keep: bool,
+        render: Option<Box<dyn Render>>,
     ) -> Result<Self, Error> {
         output::check_places(output, targets)?;
         let run = SplitMix64::new(seed ^ draw_seed()).next_u64();
@@ -81,7 +83,7 @@ impl Session {
         };
         let view = live::open(output.live, output.live_csv.as_ref())
             .map_err(|error| Error::usage("live", error.to_string()))?;
-        let output = Output::open(output)?;
+        let output = Output::open(output, render)?;
         output.save(&record)?;
         let manifest = Manifest::new(record.run_id.clone(), keep);
         Ok(Self {
@@ -115,12 +117,21 @@ impl Session {
     /// # Errors
     /// When they could not begin. A phase that failed in the middle is in the record, with its failure.
     pub(crate) fn run_stage(&mut self, stage: &[Planned]) -> Result<Vec<usize>, Error> {
+        if self.record.phases.is_empty() {
+            self.output.begin(&self.record)?;
+        }
         let plans: Vec<&PhasePlan> = stage.iter().map(|planned| &planned.plan).collect();
         let checks = self.ledgers.begin_stage(&plans)?;
         for (planned, check) in stage.iter().zip(&checks) {
             self.lay_out(planned, check.as_ref())?;
         }
-        plans.iter().try_for_each(|plan| media::cache::prepare(&plan.targets, plan.cache))?;
+        for (number, plan) in plans.iter().enumerate() {
+            // Once, however many phases share it.
+            let is_like = |other: &&PhasePlan| (other.cache, &other.targets) == (plan.cache, &plan.targets);
+            if !plans[..number].iter().any(is_like) {
+                media::cache::prepare(&plan.targets, plan.cache, &self.interrupt)?;
+            }
+        }
         let jobs = plans.iter().zip(checks);
         let jobs = jobs.map(|(plan, check)| phase::job(plan, check, Arc::clone(&self.interrupt))).collect();
         let (view, before, count) = (&mut self.view, self.record.phases.len(), self.phase_count);
@@ -146,6 +157,7 @@ impl Session {
         }
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
         self.output.save(&self.record)?;
+        self.output.stage(&self.record, before)?;
         Ok(new.collect())
     }
 
@@ -177,18 +189,35 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the run: the tool's own cost, the final record, the report. `result` is what stopped it.
+    /// Ends the run and prints its report. `result` is what stopped it.
     pub(crate) fn finish(mut self, result: Result<(), Error>) -> Result<u8, Error> {
+        let saved = self.close(&result);
+        // Refused before anything was measured: the error alone, with its own exit code.
+        if let (Err(error), true) = (result, self.record.phases.is_empty()) {
+            if self.output.speaks_dialect() {
+                self.output.print(&self.record)?;
+            }
+            return Err(error);
+        }
+        // What was measured is shown even where it could not be saved.
+        self.output.print(&self.record)?;
+        saved?;
+        match &self.record.failure {
+            Some(failure) => Err(Error::new(ErrorKind::Run, "run", format!("partial: {failure}"))),
+            None => Ok(0),
+        }
+    }
+
+    /// Ends the run without a report: the tool's own cost, the final record. `result` is what stopped it.
+    pub(crate) fn close(&mut self, result: &Result<(), Error>) -> Result<(), Error> {
         self.view.finish();
         if let Some(failure) = self.view.failure() {
             eprintln!("strata: live: {failure}");
         }
         self.record.tool_cost = tool_cost::measure().ok();
         let cleaned = if self.keep { Ok(()) } else { self.manifest.remove_all() };
-        // A phase that was stopped because another one failed only names that one.
-        let phases = &self.record.phases;
-        let failed = phases.iter().filter(|phase| is_cause(phase)).chain(phases).find_map(failure_of);
-        let failure = match (&result, failed) {
+        let failed = failure_of(&self.record.phases);
+        let failure = match (result, failed) {
             (Err(error), _) => Some(error.to_string()),
             (Ok(()), Some(failure)) => Some(failure),
             (Ok(()), None) if self.is_interrupted() => Some("interrupted".to_owned()),
@@ -201,16 +230,7 @@ impl Session {
                 doubts::find(&Evidence::of(&self.record, &self.record.phases[at]));
         }
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
-        self.output.save(&self.record)?;
-        // Refused before anything was measured: the error alone, with its own exit code.
-        if let (Err(error), true) = (result, self.record.phases.is_empty()) {
-            return Err(error);
-        }
-        self.output.print(&self.record)?;
-        match &self.record.failure {
-            Some(failure) => Err(Error::new(ErrorKind::Run, "run", format!("partial: {failure}"))),
-            None => Ok(0),
-        }
+        self.output.save(&self.record)
     }
 }
 
@@ -247,25 +267,23 @@ fn phase_record(
     }
 }
 
-/// Whether what went wrong in a phase went wrong there.
-fn is_cause(phase: &PhaseRecord) -> bool {
-    phase.samples.workers.iter().any(|worker| worker.failure.is_some() || !worker.errors.is_empty())
+/// What went wrong in a run: where a worker failed, before a phase that was stopped for it or interrupted, before failures of
+/// operations that were only counted.
+fn failure_of(phases: &[PhaseRecord]) -> Option<String> {
+    let has_failed =
+        |phase: &&PhaseRecord| phase.samples.workers.iter().any(|worker| worker.failure.is_some());
+    let failed = phases.iter().filter(has_failed).chain(phases);
+    let mut failures = failed.filter_map(|phase| phase.failure.clone());
+    failures.next().or_else(|| phases.iter().find_map(counted_failures))
 }
 
-/// What went wrong in a phase; with `--on-error continue` operations may have failed in one that went on to its end.
-fn failure_of(phase: &PhaseRecord) -> Option<String> {
+/// What failed in a phase that went on to its end (`--on-error continue`).
+fn counted_failures(phase: &PhaseRecord) -> Option<String> {
     let errors = || phase.samples.workers.iter().flat_map(|worker| &worker.errors);
-    let first = || errors().min_by_key(|error| error.first_at_ns);
-    let counted = || {
-        let count: u64 = errors().map(|error| error.count).sum();
-        first().map(|first| {
-            format!(
-                "{count} operations failed in phase {}: {} failed: {}",
-                phase.plan.name, first.class, first.cause
-            )
-        })
-    };
-    phase.failure.clone().or_else(counted)
+    let count: u64 = errors().map(|error| error.count).sum();
+    let first = errors().min_by_key(|error| error.first_at_ns)?;
+    let (name, class, cause) = (&phase.plan.name, &first.class, &first.cause);
+    Some(format!("{count} operations failed in phase {name}: {class} failed: {cause}"))
 }
 
 /// RFC 3339, UTC, to the millisecond.

@@ -95,7 +95,7 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     let rows = plan_rows(spec, &scratch, seed)?;
     let mut targets = vec![scratch.to_string_lossy().into_owned()];
     targets.extend(spec.device.clone());
-    let mut session = Session::begin(words, output, &targets, seed, false)?;
+    let mut session = Session::begin(words, output, &targets, seed, false, None)?;
     session.phase_count = rows.iter().filter(|(_, planned)| planned.is_ok()).count();
     session.record.stack = Some(StackRecord { rows: rows.iter().map(|(row, _)| row.clone()).collect() });
     let result = run_rows(&mut session, &rows);

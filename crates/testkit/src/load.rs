@@ -11,6 +11,7 @@ pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
         depth,
         batch: depth,
         batch_min: 1,
+        batch_max: depth,
         limit: LimitPlan::default(),
         warmup: Warmup::None,
         arrivals: None,

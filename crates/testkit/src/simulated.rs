@@ -159,6 +159,9 @@ impl<Op: Operation> Driver<Op> for SimulatedDriver<Op> {
         }
         let now_ns = clock.now_ns();
         while let Some(Reverse(next)) = self.pending.peek().filter(|Reverse(next)| next.done_ns <= now_ns) {
+            if done.room() == 0 {
+                break;
+            }
             done.push(next.slot, next.bytes as i64);
             self.pending.pop();
         }

@@ -85,29 +85,10 @@ pub fn apply(spec: &mut Spec, key: &str, text: &str) -> Result<(), ParseError> {
 }
 
 fn nearest(key: &str) -> String {
-    let flag = key.replace('_', "-");
-    let close = OPTIONS.iter().map(|option| (edit_distance(option.name, &flag), option.name)).min();
-    match close {
-        Some((distance, name)) if distance <= (flag.len() / 2).min(3) => {
-            format!("{name} (the nearest there is)")
-        }
-        _ => "an option of `strata media --help`".to_owned(),
+    match units::nearest(&key.replace('_', "-"), OPTIONS.iter().map(|option| option.name)) {
+        Some(name) => format!("{name} (the nearest there is)"),
+        None => "an option of `strata media --help`".to_owned(),
     }
-}
-
-fn edit_distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let substituted = diagonal + usize::from(l != *r);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }
 
 /// Reads the value of a switch, as job files write it.
@@ -569,6 +550,18 @@ pub static OPTIONS: &[OptionDef] = &[
         spec.batch_min = Some(count("batch-min", text, 1, 65_536)?);
         Ok(())
     }),
+    option!(
+        "batch-max",
+        None,
+        "N",
+        "all that have completed",
+        Load,
+        "Most completions collected at once",
+        |spec, text| {
+            spec.batch_max = Some(count("batch-max", text, 1, 65_536)?);
+            Ok(())
+        }
+    ),
     option!(
         "engine",
         Some('e'),

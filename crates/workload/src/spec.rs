@@ -224,6 +224,7 @@ pub struct Spec {
     pub huge_pages: bool,
     pub batch: Option<u32>,
     pub batch_min: Option<u32>,
+    pub batch_max: Option<u32>,
     pub register_files: Option<Feature>,
     pub register_buffers: Option<Feature>,
     pub defer_taskrun: Option<Feature>,

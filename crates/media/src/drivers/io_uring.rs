@@ -211,7 +211,7 @@ impl Uring {
     #[inline]
     fn take(&mut self, done: &mut Completions) -> u32 {
         let mut taken = 0;
-        for entry in self.ring.completion() {
+        for entry in self.ring.completion().take(done.room()) {
             let user_data = entry.user_data();
             let result = i64::from(entry.result());
             done.push(user_data as u32, if result == 0 { (user_data >> 32) as i64 } else { result });

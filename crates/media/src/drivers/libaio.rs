@@ -117,7 +117,8 @@ impl Context {
         let tail = ring.tail.load(Ordering::Acquire);
         let mut head = ring.head.load(Ordering::Relaxed);
         let mut taken = 0;
-        while head != tail {
+        let room = done.room();
+        while head != tail && taken < room {
             // SAFETY: the events follow the header; head < entries is kept by the kernel and by the line below.
             let event = unsafe { *((self.handle + size_of::<Ring>()) as *const Event).add(head as usize) };
             done.push(event.data as u32, event.result);
@@ -257,13 +258,14 @@ impl Libaio {
         done: &mut Completions,
     ) -> Result<usize, Error> {
         let timeout = timeout.map_or(std::ptr::null(), std::ptr::from_ref);
+        let most = self.events.len().min(done.room()).max(least);
         // SAFETY: room for `events.len()` events; the timeout lives through the call.
         let result = check(unsafe {
             sc::syscall5(
                 libc::SYS_io_getevents as usize,
                 self.context.handle,
                 least,
-                self.events.len(),
+                most,
                 self.events.as_mut_ptr() as usize,
                 timeout as usize,
             )

@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use driver::{Operation, Wait};
+use driver::{Completions, Operation, Wait};
 use media::{DRIVERS, MediaClass, MediaOperation};
 use support::{BLOCK, Entry, Rig, Scratch, carries, on_files, operation, pattern, plan, plan_for, skip};
 use workload::engine::{EngineOptions, SyncCall};
@@ -254,6 +254,37 @@ fn completes_each_once(entry: &Entry, options: EngineOptions) {
         }
         finished += rig.done.len() as u64;
         assert!(finished <= started, "{}", entry.name);
+    }
+}
+
+#[test]
+fn reap_brings_no_more_than_there_is_room_for() {
+    for entry in DRIVERS.iter().filter(|entry| entry.capabilities.asynchronous) {
+        let scratch = Scratch::with(&pattern(1, 8 * BLOCK_BYTES));
+        let mut rig = Rig::on(entry, &scratch.file, 8 * u64::from(BLOCK));
+        let batch: Vec<_> = (0..rig.depth)
+            .map(|slot| MediaOperation {
+                slot,
+                ..operation(MediaClass::Read, u64::from(slot % 8) * u64::from(BLOCK))
+            })
+            .collect();
+        let mut accepted = 0;
+        let mut slots = Vec::new();
+        let mut done = Completions::with_depth(rig.depth).limited_to(2);
+        while slots.len() < batch.len() {
+            done.clear();
+            if accepted < batch.len() {
+                accepted += rig.driver.submit(&batch[accepted..], &mut done).expect("submit").accepted;
+            }
+            // What completes as it is submitted needs no reaping.
+            if done.is_empty() {
+                rig.driver.reap(Wait::AtLeast(1), &mut done).expect("reap");
+                assert!((1..=2).contains(&done.len()), "{}: {} at once", entry.name, done.len());
+            }
+            slots.extend(done.as_slice().iter().map(|done| done.slot));
+        }
+        slots.sort_unstable();
+        assert_eq!(slots, (0..rig.depth).collect::<Vec<_>>(), "{}: each slot once", entry.name);
     }
 }
 

@@ -1,8 +1,10 @@
 use driver::ClockSource;
-use statistics::{ClassPoint, Steady, WarmUp, summarise};
+use host::block::BlockDevice;
+use statistics::{ClassPoint, ClassSummary, Steady, SteadyReason, WarmUp, summarise};
 use workload::engine::SyncMode;
-use workload::plan::ArrivalPlan;
-use workload::spec::{Operation, Spacing};
+use workload::plan::{ArrivalPlan, ContentChoice};
+use workload::spec::{CachePolicy, Operation, Refill, Spacing, Warmup};
+use workload::target::TargetKind;
 
 use super::*;
 use crate::sample::{self, DRIVE, Shape};
@@ -37,15 +39,47 @@ fn a_sound_phase_raises_none() {
     }
 }
 
+/// Cells of the rows of the docs that begin with a kind, by table.
+fn rows(page: &str) -> Vec<(String, Vec<String>)> {
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix("| `")?.trim_end_matches('|').split(" | ").map(str::trim);
+        let kind = cells.next()?.trim_end_matches('`').to_owned();
+        Some((kind, cells.map(str::to_owned).collect()))
+    };
+    page.lines().filter_map(row).collect()
+}
+
 #[test]
 fn every_kind_is_in_the_docs_and_has_a_remedy() {
     let page = std::fs::read_to_string(DOUBTS_PAGE).unwrap();
-    for kind in KINDS {
-        assert!(page.contains(&format!("| `{}` |", kind.name)), "docs/doubts.md lacks {}", kind.name);
-        assert!(!kind.remedy.is_empty());
+    let names: Vec<_> = kinds().collect();
+    let rows: Vec<_> = rows(&page).into_iter().map(|(kind, _)| kind).collect();
+    let (what, tests) = rows.split_at(rows.len() / 2);
+    assert_eq!(what, names, "docs/doubts.md: the table of kinds");
+    assert_eq!(tests, names, "docs/doubts.md: the table of tests");
+    assert!(KINDS.iter().all(|kind| !kind.remedy.is_empty() && kind.remedy.len() <= 110), "a line at most");
+}
+
+#[test]
+fn every_kind_has_its_two_tests() {
+    let page = std::fs::read_to_string(DOUBTS_PAGE).unwrap();
+    let source = |path: &str| {
+        let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    let files = [
+        ("unit", source("crates/report/src/doubts/tests.rs")),
+        ("command", source("crates/strata/tests/command/doubts.rs")),
+    ];
+    for (kind, cells) in rows(&page).into_iter().skip(KINDS.len()) {
+        assert_eq!(cells.len(), 2, "{kind}: what provokes it, what shows it silent");
+        for cell in &cells {
+            let (place, name) = cell.trim_matches('`').split_once("::").unwrap_or_default();
+            let (_, text) =
+                files.iter().find(|(file, _)| *file == place).unwrap_or_else(|| panic!("{kind}: {cell}"));
+            assert!(text.contains(&format!("#[test]\nfn {name}() {{")), "{kind}: there is no test {cell}");
+        }
     }
-    let rows = page.lines().filter(|line| line.starts_with("| `")).count();
-    assert_eq!(rows, kinds().count(), "docs/doubts.md has a kind that is not there");
 }
 
 #[test]
@@ -73,6 +107,11 @@ fn too_short() {
         "the rate rests on 9.4 independent intervals, below 10"
     );
     assert!(detail("too_short", &DRIVE, |record| phase(record).summary.total.rate = None).is_some());
+    let changing = |record: &mut Record| {
+        few(record);
+        phase(record).summary.steady.reason = SteadyReason::LevelChanges;
+    };
+    assert_eq!(found(&DRIVE, changing), ["not_steady"], "a change looks like correlation: it is told once");
 }
 
 #[test]
@@ -98,6 +137,32 @@ fn not_steady() {
         };
         assert_eq!(detail("not_steady", &DRIVE, unknown), None, "{reason:?}");
     }
+    let stalled = |from: usize, to: usize| {
+        move |record: &mut Record| {
+            for point in &mut phase(record).samples.series.points[from..to] {
+                point.classes.fill(ClassPoint::default());
+            }
+        }
+    };
+    let told = detail("not_steady", &DRIVE, stalled(36, 40)).unwrap();
+    assert_eq!(told, "nothing completed for 400 ms within the phase", "at the end, where no figure shows it");
+    assert!(detail("not_steady", &DRIVE, stalled(10, 14)).unwrap().contains("400 ms"));
+    assert_eq!(detail("not_steady", &DRIVE, stalled(10, 12)), None, "5% of the phase");
+    let slow = Shape { operations_per_second: 40.0, ..DRIVE };
+    assert_eq!(detail("not_steady", &slow, stalled(10, 14)), None, "16 operations");
+    let synced = |record: &mut Record| {
+        stalled(36, 40)(record);
+        phase(record).plan.end_fsync = true;
+    };
+    assert_eq!(detail("not_steady", &WRITES, synced), None, "the fsync at the end");
+    let wandering = |record: &mut Record| {
+        phase(record).summary.total.rate.as_mut().unwrap().effective_samples = 1.2;
+    };
+    assert_eq!(found(&DRIVE, wandering), ["not_steady"]);
+    assert_eq!(
+        detail("not_steady", &DRIVE, wandering).unwrap(),
+        "the rate wanders: its 40 intervals are worth 1.2 independent ones"
+    );
     let drift = |record: &mut Record| {
         let steady = &mut phase(record).summary.steady;
         *steady = Steady { reason: SteadyReason::HalvesDiffer, drift_percent: 12.34, ..steady.clone() };
@@ -150,9 +215,7 @@ fn buffered_writes() {
         phase(record).observations.device_written_bytes = Some(phase(record).summary.total.bytes / 4);
     };
     assert!(
-        detail("buffered_writes", &shape, reached)
-            .unwrap()
-            .ends_with("25.0% of the bytes had reached the device")
+        detail("buffered_writes", &shape, reached).unwrap().ends_with("durable: 25.0% reached the device")
     );
     assert!(detail("buffered_writes", &shape, |_| ()).unwrap().ends_with("makes them durable"));
     assert_eq!(detail("buffered_writes", &WRITES, |_| ()), None);
@@ -165,6 +228,26 @@ fn buffered_writes() {
     );
     let memory = Shape { kind: TargetKind::Memory, ..shape };
     assert_eq!(detail("buffered_writes", &memory, |_| ()), None);
+    let written_over = |record: &mut Record| {
+        reached(record);
+        phase(record).plan.end_fsync = true;
+    };
+    assert_eq!(
+        detail("buffered_writes", &shape, written_over).unwrap(),
+        "25.0% of the bytes written reached the device: blocks were written over in the page cache"
+    );
+    let zeros = |record: &mut Record| {
+        written_over(record);
+        phase(record).plan.content.content = ContentChoice::Zero;
+    };
+    assert_eq!(detail("buffered_writes", &shape, zeros), None, "a file system that compresses writes less");
+    let never_synced = |record: &mut Record| {
+        phase(record).plan.fsync_every = Some(1 << 40);
+        let sync =
+            ClassSummary { class: "sync".to_owned(), operations: 0, ..phase(record).summary.total.clone() };
+        phase(record).summary.classes.push(sync);
+    };
+    assert!(detail("buffered_writes", &shape, never_synced).is_some(), "the first fsync never came");
 }
 
 #[test]
@@ -188,6 +271,98 @@ fn compressible_content() {
         None,
         "verified blocks have content of their own"
     );
+}
+
+/// The target's place: `change` makes it another.
+fn place(record: &mut Record) -> &mut TargetEnvironment {
+    &mut record.environment.targets[0]
+}
+
+/// Puts the target on this file system without a device.
+fn on_filesystem(kind: &str, options: &str) -> impl Fn(&mut Record) {
+    move |record| {
+        let filesystem = place(record).filesystem.as_mut().unwrap();
+        (filesystem.kind, filesystem.options) = (kind.to_owned(), options.to_owned());
+        place(record).device = None;
+    }
+}
+
+/// Makes the device of the target another.
+fn on_device(name: &str, change: impl Fn(&mut BlockDevice)) -> impl Fn(&mut Record) {
+    move |record| {
+        let device = place(record).device.as_mut().unwrap();
+        (device.name, device.model, device.transport) = (name.to_owned(), None, None);
+        change(device);
+    }
+}
+
+fn on_loop(filesystem: &str) -> impl Fn(&mut Record) {
+    on_device("loop0", move |device| device.backing_filesystem = Some(filesystem.to_owned()))
+}
+
+#[test]
+fn memory_target() {
+    let told = |change: &dyn Fn(&mut Record)| detail("memory_target", &DRIVE, change);
+    assert_eq!(
+        told(&on_filesystem("tmpfs", "rw")).unwrap(),
+        "/data/file lies in memory (tmpfs): no drive is measured"
+    );
+    assert!(told(&on_loop("tmpfs")).unwrap().contains("(loop0 over tmpfs)"));
+    assert!(told(&on_device("ram3", |_| ())).unwrap().contains("(ram3)"));
+    assert!(told(&on_device("nullb0", |_| ())).unwrap().contains("(nullb0)"));
+    let stacked = on_device("dm-0", |device| {
+        device.underlying = vec![BlockDevice { name: "ram0".to_owned(), ..device.clone() }];
+    });
+    assert!(told(&stacked).unwrap().contains("(dm-0 over ram0)"));
+    assert_eq!(told(&|_| ()), None);
+    assert_eq!(told(&on_loop("ext4")), None);
+    assert_eq!(told(&on_device("rampart0", |_| ())), None);
+    assert_eq!(told(&on_filesystem("nfs4", "rw")), None);
+    assert_eq!(told(&|record: &mut Record| record.environment.targets.clear()), None, "nothing is known");
+    let own = Shape { kind: TargetKind::Memory, ..DRIVE };
+    assert_eq!(detail("memory_target", &own, on_filesystem("tmpfs", "rw")), None, "mem: says so itself");
+    // What would be said of the page cache does not help there.
+    let cached = |record: &mut Record| {
+        on_filesystem("tmpfs", "rw")(record);
+        phase(record).observations.cached_before_fraction = Some(1.0);
+    };
+    assert_eq!(found(&BUFFERED, cached), ["memory_target"]);
+    assert_eq!(found(&Shape { direct: false, ..WRITES }, on_loop("ramfs")), ["memory_target"]);
+}
+
+#[test]
+fn who_compresses() {
+    let told = |change: &dyn Fn(&mut Record)| {
+        let zeros = |record: &mut Record| {
+            change(record);
+            phase(record).plan.content.content = ContentChoice::Zero;
+        };
+        detail("compressible_content", &WRITES, zeros)
+    };
+    let ends = |change: &dyn Fn(&mut Record), end: &str| {
+        let text = told(change).unwrap();
+        assert_eq!(text.strip_prefix("only zeros are written; "), Some(end));
+    };
+    ends(&|_| (), "nvme0n1 may compress inside, which cannot be told from here");
+    ends(&on_filesystem("btrfs", "rw,compress=zstd:3,ssd"), "btrfs on /data compresses (compress=zstd:3)");
+    ends(&on_filesystem("zfs", "rw"), "ZFS compresses unless it is told not to");
+    ends(
+        &on_filesystem("btrfs", "rw"),
+        "storage that compresses or removes copies stores less than it is given",
+    );
+    ends(&on_device("zram0", |_| ()), "zram0 compresses");
+    let vdo = |device: &mut BlockDevice| {
+        device.model = Some("vg-vdo0".to_owned());
+        device.transport = Some("device mapper".to_owned());
+    };
+    ends(&on_device("dm-3", vdo), "dm-3 compresses");
+    let array = |device: &mut BlockDevice| device.transport = Some("iscsi".to_owned());
+    ends(&on_device("sda", array), "what is behind sda may compress, which cannot be told from here");
+    for memory in ["tmpfs", "ramfs"] {
+        assert_eq!(told(&on_filesystem(memory, "rw")), None, "{memory}");
+        assert_eq!(told(&on_loop(memory)), None, "loop over {memory}");
+    }
+    assert_eq!(told(&on_device("nullb0", |_| ())), None);
 }
 
 #[test]
@@ -229,6 +404,33 @@ fn client_saturated() {
 }
 
 #[test]
+fn kernel_workers() {
+    let took = |share: f64| {
+        move |record: &mut Record| {
+            let samples = &phase(record).samples;
+            let all = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
+            phase(record).observations.kernel_worker_cpu_ns = Some((all as f64 * share) as u64);
+        }
+    };
+    let buffered = Shape { direct: false, ..DRIVE };
+    assert_eq!(
+        detail("kernel_workers", &buffered, took(0.4)).unwrap(),
+        "kernel worker threads used 40.0% of the CPU: io_uring handed operations to them; the CPU figures here include \
+         them"
+    );
+    assert_eq!(detail("kernel_workers", &buffered, took(0.09)), None);
+    assert_eq!(detail("kernel_workers", &buffered, |_| ()), None, "where it cannot be told");
+    assert_eq!(detail("kernel_workers", &BUFFERED, took(0.4)), None, "psync has none");
+    let idle = Shape { operations_per_second: 4000.0, ..buffered };
+    assert_eq!(detail("kernel_workers", &idle, took(0.4)), None, "0.004 processors");
+    let polled = |record: &mut Record| {
+        took(0.4)(record);
+        phase(record).plan.options.sqpoll = true;
+    };
+    assert_eq!(detail("kernel_workers", &buffered, polled), None, "the thread that polls was asked for");
+}
+
+#[test]
 fn all_processors_busy() {
     let busy = |cpus| move |record: &mut Record| phase(record).observations.machine_cpus_busy = Some(cpus);
     assert!(detail("all_processors_busy", &DRIVE, busy(7.9)).unwrap().starts_with("7.90 of 8 processors"));
@@ -237,6 +439,19 @@ fn all_processors_busy() {
     assert_eq!(detail("all_processors_busy", &memory, busy(7.9)), None, "as many workers as processors");
     let crowded = Shape { threads: 9, ..memory };
     assert!(detail("all_processors_busy", &crowded, busy(7.9)).is_some());
+    let stolen = |record: &mut Record| {
+        busy(7.0)(record);
+        phase(record).observations.stolen_cpus = Some(0.9);
+    };
+    assert!(
+        detail("all_processors_busy", &DRIVE, stolen).is_some(),
+        "what the hypervisor took was not to be had"
+    );
+    let others = |record: &mut Record| {
+        busy(7.9)(record);
+        phase(record).observations.other_cpus_busy = Some(6.0);
+    };
+    assert_eq!(found(&DRIVE, others), ["other_load"], "others crowd them: it is told once");
     let unknown = |record: &mut Record| {
         busy(7.9)(record);
         record.environment.processor.logical_cores = None;
@@ -246,19 +461,76 @@ fn all_processors_busy() {
 
 #[test]
 fn other_load() {
-    let others = |cpus| move |record: &mut Record| phase(record).observations.other_cpus_busy = Some(cpus);
+    let others = |cpus, user| {
+        move |record: &mut Record| {
+            let seen = &mut phase(record).observations;
+            (seen.other_cpus_busy, seen.other_cpus_user) = (Some(cpus), user);
+        }
+    };
     assert_eq!(
-        detail("other_load", &DRIVE, others(0.5)).unwrap(),
+        detail("other_load", &DRIVE, others(0.5, None)).unwrap(),
         "others kept 0.50 processors of this machine busy"
     );
-    assert_eq!(detail("other_load", &DRIVE, others(0.2)), None);
+    assert_eq!(detail("other_load", &DRIVE, others(0.2, None)), None);
+    assert!(detail("other_load", &DRIVE, others(0.2, Some(0.15))).is_some(), "a program computes");
+    assert_eq!(detail("other_load", &DRIVE, others(0.45, Some(0.02))), None, "a loop device's thread");
+    assert_eq!(
+        detail("other_load", &DRIVE, others(1.2, Some(0.02))).unwrap(),
+        "others kept 1.20 processors busy, 0.02 of it in user mode: programs, or the kernel's threads for this load"
+    );
     let too_short = |record: &mut Record| phase(record).observations.other_cpus_busy = None;
     assert_eq!(detail("other_load", &DRIVE, too_short), None);
     let large = |record: &mut Record| {
-        others(0.5)(record);
+        others(1.0, Some(0.5))(record);
         record.environment.processor.logical_cores = Some(64);
     };
     assert_eq!(detail("other_load", &DRIVE, large), None, "half a processor of 64");
+    let stolen = |cpus| move |record: &mut Record| phase(record).observations.stolen_cpus = Some(cpus);
+    assert_eq!(
+        detail("other_load", &DRIVE, stolen(0.25)).unwrap(),
+        "the hypervisor gave 0.25 processors of this machine to others"
+    );
+    assert_eq!(detail("other_load", &DRIVE, stolen(0.05)), None);
+}
+
+#[test]
+fn other_io() {
+    // 40 s x 400k/s x 4 KiB were read.
+    let moved = |read_share: f64, written_share: f64| {
+        move |record: &mut Record| {
+            let bytes = phase(record).summary.total.bytes as f64;
+            let seen = &mut phase(record).observations;
+            seen.kernel_worker_cpu_ns = Some(0);
+            seen.device_read_bytes = Some((bytes * read_share) as u64);
+            seen.device_written_bytes = Some((bytes * written_share) as u64);
+        }
+    };
+    assert_eq!(
+        detail("other_io", &DRIVE, moved(1.5, 0.0)).unwrap(),
+        "others read 3.05 GiB from the devices of this load"
+    );
+    assert_eq!(
+        detail("other_io", &DRIVE, moved(1.0, 0.5)).unwrap(),
+        "3.05 GiB were written to the devices while this load only read"
+    );
+    assert_eq!(detail("other_io", &DRIVE, moved(1.04, 0.04)), None);
+    assert_eq!(detail("other_io", &BUFFERED, moved(1.5, 0.0)), None, "read-ahead");
+    assert_eq!(detail("other_io", &WRITES, moved(0.0, 1.5)), None, "journals and metadata");
+    let delayed = |record: &mut Record| {
+        moved(2.0, 1.0)(record);
+        phase(record).plan.load.start_delay_ns = 1_000_000_000;
+    };
+    assert_eq!(detail("other_io", &DRIVE, delayed), None, "counters run over the delay");
+    let failed = |record: &mut Record| {
+        moved(2.0, 1.0)(record);
+        phase(record).samples.workers[0].failure = Some("it did not come back".to_owned());
+    };
+    assert_eq!(detail("other_io", &DRIVE, failed), None, "nobody knows what it read");
+    let warmed_up = |record: &mut Record| {
+        moved(2.0, 1.0)(record);
+        phase(record).plan.load.warmup = Warmup::Fixed(1_000_000_000);
+    };
+    assert_eq!(detail("other_io", &DRIVE, warmed_up), None, "samples leave the warm-up out");
 }
 
 #[test]
@@ -311,5 +583,56 @@ fn frequency_scaling() {
         detail("frequency_scaling", &DRIVE, governors(&[])),
         None,
         "a guest does not see its governor"
+    );
+}
+
+/// The doubts of the first of two phases of a stage, where the second is of another shape.
+fn beside(shape: &Shape, other: &Shape, change: impl FnOnce(&mut Record)) -> Vec<Doubt> {
+    let mut record = sample::record(vec![sample::phase(shape), sample::phase(other)]);
+    change(&mut record);
+    find(&Evidence::of(&record, &record.phases[0]))
+}
+
+#[test]
+fn phases_that_ran_together_share_what_was_seen() {
+    let details = |kind: &str, doubts: Vec<Doubt>| {
+        let mut details = doubts.into_iter().filter(|doubt| doubt.kind == kind);
+        details.next().map(|doubt| doubt.detail)
+    };
+    // A reader and a writer on one device.
+    let written = |record: &mut Record| {
+        phase(record).observations.device_written_bytes = Some(1 << 40);
+        phase(record).observations.device_read_bytes = Some(1 << 40);
+    };
+    assert!(detail("other_io", &DRIVE, written).is_some(), "alone it was somebody else");
+    assert_eq!(details("other_io", beside(&DRIVE, &WRITES, written)), None);
+    let in_turn = |record: &mut Record| {
+        written(record);
+        record.phases[1].stage = 1;
+    };
+    assert!(details("other_io", beside(&DRIVE, &WRITES, in_turn)).is_some(), "they ran one after the other");
+    let buffered = Shape { direct: false, ..WRITES };
+    let reached = |record: &mut Record| {
+        phase(record).observations.device_written_bytes = Some(phase(record).summary.total.bytes / 4);
+    };
+    let detail_found = details("buffered_writes", beside(&buffered, &WRITES, reached)).unwrap();
+    assert!(detail_found.ends_with("makes them durable"), "{detail_found}");
+    let synced = |record: &mut Record| {
+        reached(record);
+        phase(record).plan.end_fsync = true;
+    };
+    let detail_found = details("buffered_writes", beside(&buffered, &WRITES, synced)).unwrap();
+    assert!(detail_found.starts_with("at most 25.0% of the bytes written"), "{detail_found}");
+    let from_memory = |record: &mut Record| {
+        phase(record).observations.device_read_bytes = Some(phase(record).summary.total.bytes / 2);
+    };
+    let detail_found = details("page_cache", beside(&BUFFERED, &DRIVE, from_memory)).unwrap();
+    assert!(detail_found.starts_with("the device gave at most 50.0%"), "{detail_found}");
+    let memory = Shape { kind: TargetKind::Memory, threads: 5, ..DRIVE };
+    let busy = |record: &mut Record| phase(record).observations.machine_cpus_busy = Some(7.9);
+    assert_eq!(detail("all_processors_busy", &memory, busy), None, "5 workers on 8 processors");
+    assert!(
+        details("all_processors_busy", beside(&memory, &memory, busy)).is_some(),
+        "10 workers on 8 processors"
     );
 }

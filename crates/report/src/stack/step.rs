@@ -22,6 +22,8 @@ const GRAVE_DOUBTS: &[&str] = &[
     "all_processors_busy",
     "other_load",
     "unwritten_range",
+    "memory_target",
+    "other_io",
 ];
 
 /// How sure a comparison is.

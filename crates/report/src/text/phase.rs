@@ -18,10 +18,23 @@ const CONCURRENCY_SPREAD_MAX: f64 = 0.05;
 
 const COLUMNS: &[&str] = &["class", "rate", "±95%", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max"];
 
-pub(super) fn block(page: &mut Page, phase: &PhaseRecord, environment: &Environment, with_targets: bool) {
+/// Phases beside which one ran that are named; of more, the rest is counted.
+const BESIDE_SHOWN: usize = 3;
+
+/// `beside` are the phases that ran at the same time.
+pub(super) fn block(
+    page: &mut Page,
+    phase: &PhaseRecord,
+    beside: &[&PhaseRecord],
+    environment: &Environment,
+    with_targets: bool,
+) {
     let plan = &phase.plan;
     page.line(&clean(&plan.name), Style::Strong);
     page.field("what", &format!("{}, {}, {}", plan.layer, operations(plan), load(plan)), Style::Plain);
+    if !beside.is_empty() {
+        page.field("beside", &format!("{}, at the same time", names(beside)), Style::Plain);
+    }
     if with_targets {
         on_targets(page, &plan.targets, environment);
     }
@@ -53,6 +66,16 @@ pub(super) fn block(page: &mut Page, phase: &PhaseRecord, environment: &Environm
     if let Some(failure) = failure {
         page.field("failed", &clean(failure), Style::Failure);
     }
+}
+
+/// `reads, writes`, `a, b, c and 5 more`.
+fn names(phases: &[&PhaseRecord]) -> String {
+    let shown: Vec<_> = phases.iter().take(BESIDE_SHOWN).map(|phase| clean(&phase.plan.name)).collect();
+    let more = match phases.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
 }
 
 fn classes(page: &mut Page, phase: &PhaseRecord) {

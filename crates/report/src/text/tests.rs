@@ -292,3 +292,19 @@ fn indexes_that_lead_nowhere_are_passed_over() {
     record.stack.as_mut().unwrap().rows[0].phase = Some(4);
     assert!(render(&record, 80, false).contains("nothing to compare"));
 }
+
+#[test]
+fn phases_that_ran_at_the_same_time_say_so() {
+    let named = |name: &str, stage: usize| {
+        let mut phase = sample::phase(&DRIVE);
+        (phase.plan.name, phase.stage) = (name.to_owned(), stage);
+        phase
+    };
+    let text = |phases| render(&sample::record(phases), 100, false);
+    let found = text(vec![named("alone", 0), named("reads", 1), named("writes", 1)]);
+    let lines: Vec<_> = found.lines().filter(|line| line.starts_with("beside")).collect();
+    assert_eq!(lines, ["beside    writes, at the same time", "beside    reads, at the same time"]);
+    let many = text(["a", "b", "c", "d", "e"].map(|name| named(name, 0)).to_vec());
+    assert!(many.contains("beside    b, c, d and 1 more, at the same time"), "{many}");
+    assert!(!text(vec![named("a", 0), named("b", 1)]).contains("beside"));
+}

@@ -1,11 +1,17 @@
 //! When a phase ends, and for whom.
 
-use statistics::{WarmUp, summarise};
-use testkit::{Service, SimulatedTarget, TestSource, VirtualClock, closed_load};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use runner::Outcome;
+use statistics::{Summary, WarmUp, summarise};
+use testkit::{Fault, FaultyDriver, Service, SimulatedTarget, TestSource, VirtualClock, closed_load};
 use workload::plan::LoadPlan;
 use workload::spec::Warmup;
 
-use crate::support::{AnyDriver, BLOCK, MS, SECOND, by_interval, job, operations, run, run_on};
+use crate::support::{
+    AnyDriver, BLOCK, MS, SECOND, assert_within_a_thousandth, by_interval, job, operations, run, run_on,
+};
 
 fn each_worker(load: &LoadPlan) -> Vec<u64> {
     let outcome = run_on(load, Service::Fixed(MS), 64);
@@ -66,7 +72,7 @@ fn a_time_limit_holds_although_operations_are_long() {
     load.limit.time_ns = Some(250 * MS);
     let outcome = run_on(&load, Service::Fixed(100 * MS), 1);
     let worker = &outcome.samples.workers[0];
-    assert_eq!((worker.operations(), worker.drained_operations, worker.finished_ns), (2, 1, 200 * MS));
+    assert_eq!((worker.operations(), worker.drained_operations, worker.finished_ns), (2, 1, 250 * MS));
     assert_eq!(outcome.samples.elapsed_ns, 250 * MS, "the window was open, and worked in, until then");
 }
 
@@ -123,4 +129,52 @@ fn the_stonewall_stands_at_the_planned_end() {
     let summary = summarise(&run_on(&load, Service::Fixed(MS), 2).samples, WarmUp::None);
     let stonewalled = summary.stonewalled.expect("a length was planned");
     assert_eq!((stonewalled.elapsed_ns, stonewalled.operations), (SECOND, 2000));
+}
+
+/// Reads of 1 ms until 600 ms, and then of 10 s, for a second; the rate that is reported.
+fn rate_with_a_stall(threads: u32) -> (Outcome, Summary) {
+    let mut load = closed_load(threads, 1);
+    (load.limit.time_ns, load.interval_ns) = (Some(SECOND), 20 * MS);
+    let service = Service::Steps(vec![(0, MS), (600 * MS, 10 * SECOND)]);
+    let outcome = run_on(&load, service, threads as usize);
+    let summary = summarise(&outcome.samples, WarmUp::Auto);
+    (outcome, summary)
+}
+
+#[test]
+fn a_stall_at_the_end_lowers_the_rate() {
+    for threads in [1, 3] {
+        let (outcome, summary) = rate_with_a_stall(threads);
+        assert_eq!(operations(&outcome), u64::from(threads) * 600);
+        assert!(
+            outcome.samples.workers.iter().all(|worker| worker.finished_ns == SECOND),
+            "at work until then"
+        );
+        assert_within_a_thousandth(summary.last_done.operations_per_second, f64::from(threads) * 600.0);
+        assert_eq!((summary.window_start_ns, summary.window_end_ns), (0, SECOND));
+        assert_within_a_thousandth(summary.total.operations_per_second, f64::from(threads) * 600.0);
+    }
+}
+
+#[test]
+fn a_warm_up_that_never_ends_costs_nothing() {
+    let clock = VirtualClock::new();
+    let target = SimulatedTarget::new(&clock, Service::Fixed(MS), 1);
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupt);
+    let mut load = closed_load(1, 1);
+    load.warmup = Warmup::Fixed(3600 * SECOND);
+    let mut job = job(&load, move |_| {
+        let flag = Arc::clone(&flag);
+        let call = Fault::Call(Box::new(move || flag.store(true, Ordering::Relaxed)));
+        let driver = FaultyDriver::new(Box::new(target.driver())).with_fault(50, call);
+        (Box::new(driver) as AnyDriver, TestSource::reads(BLOCK))
+    });
+    job.interrupt = interrupt;
+    let outcome = run(job, clock);
+    let samples = &outcome.samples;
+    assert_eq!((operations(&outcome), outcome.failure.as_deref()), (0, Some("interrupted")));
+    assert_eq!((samples.process_cpu_user_ns, samples.process_cpu_system_ns), (0, 0));
+    assert_eq!((samples.workers[0].cpu_user_ns, samples.workers[0].tool_ns), (0, 0));
+    assert_eq!(summarise(samples, WarmUp::Auto).cpus_used, 0.0);
 }

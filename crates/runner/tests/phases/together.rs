@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use driver::{Clock, Error, ErrorKind};
 use runner::{Job, run_together};
 use testkit::{Fault, FaultyDriver, Service, SimulatedTarget, TestOp, TestSource, VirtualClock, closed_load};
-use workload::plan::LoadPlan;
+use workload::plan::{LoadPlan, ThinkPlan};
 use workload::spec::{OnError, Spacing, Warmup};
 
 use crate::support::{AnyDriver, BLOCK, MS, SECOND, US, job, latency, operations, run_all};
@@ -140,6 +140,53 @@ fn one_that_is_done_may_end_the_others() {
     );
     assert_eq!((outcomes[1].notes.len(), outcomes[3].notes.len()), (1, 1));
     assert!(clock.elapsed_ns() <= 120 * MS, "nobody waits for the delay: {} ns", clock.elapsed_ns());
+}
+
+#[test]
+fn what_is_cut_short_was_at_work_until_then() {
+    let clock = VirtualClock::new();
+    let mut ends = counted(1, 1, 100);
+    ends.end_others = true;
+    let mut pausing = timed(2, 1, 60 * SECOND);
+    pausing.think = Some(ThinkPlan { pause_ns: 95 * MS, blocks: 1 });
+    let mut open = testkit::open_load(40.0, Spacing::Constant, 2);
+    open.limit.time_ns = Some(60 * SECOND);
+    let jobs = vec![
+        healthy(&clock, "ends", &ends, MS),
+        healthy(&clock, "pausing", &pausing, 4 * MS),
+        healthy(&clock, "open", &open, 60 * MS),
+    ];
+    let outcomes = run_all(jobs, clock);
+    let [_, pausing, open] = &outcomes[..] else { panic!("three outcomes") };
+    // Two at 4 ms, two that were in flight at 100 ms.
+    assert_eq!((operations(pausing), pausing.samples.elapsed_ns), (4, 103 * MS));
+    assert!(pausing.samples.workers.iter().all(|worker| worker.finished_ns == 103 * MS));
+    let arrivals = open.arrivals.map(|arrivals| (arrivals.started, arrivals.unserved));
+    // Due every 25 ms on two slots of 60 ms: the one due at 100 ms finds none before it is seen at 120 ms that the phase ends,
+    // and what is due while the last one is waited for was not meant to start.
+    assert_eq!((arrivals, open.samples.elapsed_ns), (Some((4, 1)), 145 * MS));
+}
+
+#[test]
+fn a_chain_of_ends_is_cut_at_the_first() {
+    let clock = VirtualClock::new();
+    let chain: Vec<_> = (1..=4)
+        .map(|number| {
+            let mut load = timed(1, 1, number * 100 * MS);
+            load.end_others = true;
+            healthy(&clock, &format!("{number}"), &load, MS)
+        })
+        .collect();
+    let outcomes = run_all(chain, clock.clone());
+    for outcome in &outcomes[1..] {
+        assert_eq!(outcome.failure, None);
+        assert!(
+            (100 * MS..=102 * MS).contains(&outcome.samples.elapsed_ns),
+            "{}",
+            outcome.samples.elapsed_ns
+        );
+        assert_eq!(outcome.notes, ["a note", "ended when phase 1 was done"]);
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Known answers: every figure against data whose true value is known.
 
+mod compare;
 mod confidence;
 mod histogram;
 mod knee;
+mod merge;
 mod random;
 mod series;
+mod spread;
 mod steady;
 mod summary;

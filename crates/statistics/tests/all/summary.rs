@@ -204,3 +204,13 @@ fn samples_and_summary_come_back_from_json() {
     assert_eq!(again.total.operations, summary.total.operations);
     assert_eq!(summarise(&back, WarmUp::Auto), summary);
 }
+
+#[test]
+fn a_window_in_which_nothing_completed_is_not_the_measured_one() {
+    // 1000 operations, and then a stall that is as steady as can be.
+    let samples = phase(&[[vec![(500, 100_000); 2], vec![(0, 100_000); 30]].concat()]);
+    let summary = summarise(&samples, WarmUp::Auto);
+    assert_eq!(summary.total.window_operations, 1000);
+    let seconds = samples.elapsed_ns as f64 / 1e9;
+    assert!((summary.total.operations_per_second * seconds / 1000.0 - 1.0).abs() < 1e-9);
+}

@@ -212,4 +212,5 @@ fn outputs_that_go_away() {
     assert_eq!(ended.code, Some(1));
     let last = ended.stderr.lines().last().unwrap();
     assert!(last.contains("cannot write (path=results/record.json)"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("bandwidth"), "what was measured is shown: {}", ended.stdout);
 }

@@ -1,7 +1,11 @@
 //! The `strata` command as its users meet it: real files, loop devices, signals, records.
 
 mod bad_input;
+mod charts;
+mod compare;
 mod damage;
+mod dialects;
+mod doubts;
 mod durability;
 mod faults;
 mod loads;

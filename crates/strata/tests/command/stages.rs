@@ -1,8 +1,21 @@
 //! Phases that run at the same time: their figures, their limits, their verification, and what is refused of them.
 
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Ended, Scratch, assert_partial, class, read_record, total};
+use crate::support::{
+    Ended, Mounted, NO_ROOT, Scratch, assert_partial, class, names_in, read_record, skipped, total,
+};
+
+/// Three phases at the same time on files of their own.
+const THREE: &str = "block_size = '4k'\nsize = '256k'\ntime = '60s'\n\
+     [[phase]]\nname = 'one'\ntargets = ['a']\nop = 'randread'\n\
+     [[phase]]\nname = 'two'\ntargets = ['b']\nop = 'randwrite'\nconcurrent = true\n\
+     [[phase]]\nname = 'three'\ntargets = ['c']\nop = 'randrw'\nrate = '500'\nconcurrent = true\n";
 
 fn run_job(scratch: &Scratch, job: &str) -> (Ended, Value) {
     std::fs::write(scratch.join("job.toml"), job).unwrap();
@@ -145,6 +158,10 @@ fn what_cannot_run_together_is_refused() {
         (two("op = 'write'\nverify = true", "targets = ['./a']\nop = 'read'\nverify = true"), same),
         (two("op = 'read'\nverify = true", "targets = ['b', 'a']\nop = 'randwrite'"), same),
         (
+            two("op = 'read'\ncache = 'drop'", "targets = ['a']\nop = 'randread'\ncache = 'warm'"),
+            "--cache drop and --cache warm of one range undo each other (path=",
+        ),
+        (
             "[[phase]]\ntargets = ['null:']\nop = 'read'\nend_others = true\n[[phase]]\ntargets = ['null:']\nop = 'read'\n"
                 .to_owned(),
             "--end-others ends the phases that run at the same time: there are none",
@@ -224,4 +241,171 @@ fn devices_are_told_apart() {
     assert!(devices[0]["writes"].as_u64().unwrap() > 0);
     let record = scratch.measured("media null: --op read --count 10");
     assert_eq!(record["phases"][0]["observations"]["devices"], json!([]));
+}
+
+#[test]
+fn a_signal_ends_all_phases_of_a_stage() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let scratch = Scratch::new();
+        fs::write(scratch.join("job.toml"), THREE).unwrap();
+        let mut running = scratch.start("run job.toml --live-csv - --json record.json");
+        running.await_row("one + two + three");
+        running.signal(signal);
+        let ended = running.end();
+        let record = read_record(&scratch.join("record.json"));
+        assert_partial(&scratch, &ended, &record, "interrupted");
+        assert_eq!(record["phases"].as_array().unwrap().len(), 3);
+        for phase in 0..3 {
+            assert_eq!(record["phases"][phase]["failure"], "interrupted");
+            assert!(total(&record, phase, "operations").as_u64().unwrap() > 0);
+            let rate = total(&record, phase, "operations_per_second").as_f64().unwrap();
+            assert!(rate > 0.0 && window(&record, phase).1 < 60_000_000_000);
+        }
+        assert_eq!(scratch.names(), ["job.toml", "record.json"], "left something behind");
+    }
+}
+
+#[test]
+fn a_killed_stage_leaves_the_stages_before_it() {
+    let scratch = Scratch::new();
+    let job = THREE.replacen(
+        "[[phase]]",
+        "[[phase]]\nname = 'zero'\ntargets = ['a']\nop = 'write'\ntime = '20ms'\n[[phase]]",
+        1,
+    );
+    fs::write(scratch.join("job.toml"), job).unwrap();
+    let mut running = scratch.start("run job.toml --live-csv - --json record.json");
+    running.await_row("one + two + three");
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().code, None);
+    let record = read_record(&scratch.join("record.json"));
+    assert_eq!((&record["status"], places(&record)), (&"running".into(), vec![place("zero", 0, 0, false)]));
+    let shown = scratch.run("report record.json");
+    assert!(shown.code == Some(0) && shown.stdout.contains("killed"), "{}", shown.stdout);
+}
+
+/// Waits until a file that a run writes holds this text.
+fn await_text(path: &Path, text: &str) {
+    while !fs::read_to_string(path).is_ok_and(|found| found.contains(text)) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_interrupted_dialect_prints_all_its_jobs() {
+    let scratch = Scratch::new();
+    let job = "[global]\nioengine=psync\nsize=256k\nbs=4k\ntime_based=1\nruntime=60\nunlink=1\n\
+               [a]\nrw=randread\n[b]\nrw=randwrite\n[c]\nrw=randrw\n";
+    fs::write(scratch.join("job.fio"), job).unwrap();
+    let words = "as --live-csv live.csv --json record.json fio --output-format=json job.fio";
+    let running = scratch.start(words);
+    await_text(&scratch.join("live.csv"), "a + b + c");
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let shown: Value =
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout));
+    let jobs: Vec<_> = shown["jobs"].as_array().unwrap().iter().map(|job| &job["jobname"]).collect();
+    assert_eq!(jobs, ["a", "b", "c"]);
+    assert_eq!(read_record(&scratch.join("record.json"))["status"], "partial");
+}
+
+#[test]
+fn a_file_system_that_runs_full_under_one_phase() {
+    let Some(disk) = Mounted::tmpfs("4m") else {
+        return skipped("a_file_system_that_runs_full_under_one_phase", NO_ROOT);
+    };
+    let scratch = Scratch::new();
+    let place = disk.path().display();
+    // The first one only counts its failures: it is not what the run failed of.
+    let job = format!(
+        "block_size = '64k'\ntime = '60s'\n\
+         [[phase]]\nname = 'counting'\ntargets = ['/dev/full']\nop = 'write'\non_error = 'continue'\nthink_time = '10ms'\n\
+         [[phase]]\nname = 'fine'\ntargets = ['null:']\nop = 'randread'\nconcurrent = true\nthink_time = '1ms'\n\
+         [[phase]]\nname = 'full'\ntargets = ['{place}/file']\nsize = '8m'\nlayout = 'sparse'\nop = 'write'\n\
+         concurrent = true\nstart_delay = '200ms'\n"
+    );
+    let (ended, record) = run_job(&scratch, &job);
+    assert_partial(&scratch, &ended, &record, "write failed: No space left on device");
+    let failures: Vec<_> = (0..3).map(|phase| record["phases"][phase]["failure"].as_str().unwrap()).collect();
+    assert_eq!(failures[..2], ["stopped: phase full failed"; 2]);
+    assert_eq!(record["failure"], failures[2], "the phase that failed is the one to blame");
+    assert!(total(&record, 0, "errors").as_u64().unwrap() > 0);
+    assert!(total(&record, 1, "operations").as_u64().unwrap() > 0);
+    let written = total(&record, 2, "bytes").as_u64().unwrap();
+    assert!((3 << 20..=4 << 20).contains(&written), "{written}");
+    assert!(names_in(disk.path()).is_empty(), "left something behind");
+}
+
+#[test]
+fn damage_under_one_phase_stops_the_others() {
+    let scratch = Scratch::new();
+    let job = "block_size = '4k'\nsize = '256k'\ntime = '60s'\nverify = true\n\
+               [[phase]]\nname = 'healthy'\ntargets = ['a']\nop = 'randrw'\n\
+               [[phase]]\nname = 'damaged'\ntargets = ['b']\nop = 'randread'\nconcurrent = true\n";
+    fs::write(scratch.join("job.toml"), job).unwrap();
+    let mut running = scratch.start("run job.toml --live-csv - --json record.json");
+    running.await_row("healthy + damaged");
+    let file = OpenOptions::new().write(true).open(scratch.join("b")).unwrap();
+    file.write_all_at(&[7; 64], 8 * 4096 + 1000).unwrap();
+    let ended = running.end();
+    let record = read_record(&scratch.join("record.json"));
+    assert_partial(&scratch, &ended, &record, "read failed: corrupt");
+    assert_eq!(places(&record).len(), 2, "nothing is read back after a failure");
+    assert_eq!(record["phases"][0]["failure"], "stopped: phase damaged failed");
+    assert_eq!((total(&record, 0, "errors"), total(&record, 1, "errors")), (&0.into(), &1.into()));
+    assert_eq!(scratch.names(), ["job.toml", "record.json"]);
+}
+
+#[test]
+fn one_that_cannot_be_opened_lets_nobody_begin() {
+    let reserved = fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap_or_default();
+    if reserved.trim() != "0" {
+        return skipped("one_that_cannot_be_opened_lets_nobody_begin", "huge pages are reserved here");
+    }
+    let scratch = Scratch::new();
+    let job = "size = '256k'\ncount = 10\n\
+               [[phase]]\ntargets = ['a']\nop = 'randwrite'\n\
+               [[phase]]\ntargets = ['b']\nop = 'randwrite'\nhuge_pages = true\nconcurrent = true\n";
+    let (ended, record) = run_job(&scratch, job);
+    assert_partial(&scratch, &ended, &record, "reserve huge pages");
+    assert_eq!(record["phases"], json!([]));
+    assert_eq!(scratch.names(), ["job.toml", "record.json"], "left something behind");
+}
+
+#[test]
+fn what_never_began_has_no_figures() {
+    let scratch = Scratch::new();
+    let job = "block_size = '4k'\ntargets = ['null:']\nop = 'randread'\n\
+               [[phase]]\nname = 'short'\ntime = '50ms'\nend_others = true\n\
+               [[phase]]\nname = 'late'\nstart_delay = '1h'\nrate = '1k'\nconcurrent = true\n\
+               [[phase]]\nname = 'warming'\nwarmup = '1h'\nrate = '1k'\nconcurrent = true\n";
+    let record = ran(&scratch, job);
+    for phase in [1, 2] {
+        let summary = &record["phases"][phase]["summary"];
+        assert_eq!((&summary["total"]["operations"], &summary["cpus_used"]), (&0.into(), &0.0.into()));
+        let arrivals = &record["phases"][phase]["arrivals"];
+        assert_eq!(
+            (&arrivals["started_per_second"], &arrivals["unserved_operations"]),
+            (&0.0.into(), &0.into())
+        );
+        assert_eq!(record["phases"][phase]["notes"], json!(["ended when phase short was done"]));
+    }
+}
+
+#[test]
+fn many_phases_at_the_same_time() {
+    let scratch = Scratch::new();
+    let phase = |number: usize| {
+        let key = if number > 0 { "concurrent = true\n" } else { "" };
+        format!("[[phase]]\nname = 'j{number}'\n{key}")
+    };
+    let phases: String = (0..128).map(phase).collect();
+    let record =
+        ran(&scratch, &format!("targets = ['a']\nsize = '1m'\nblock_size = '4k'\nop = 'randread'\n{phases}"));
+    assert_eq!(record["phases"].as_array().unwrap().len(), 128);
+    assert!((0..128).all(|phase| class(&record, phase, "read") == (256, 1 << 20)));
+    let length = fs::metadata(scratch.join("record.json")).unwrap().len();
+    assert!(length < 128 * 64 * 1024, "{length} bytes of record");
+    assert!(record["peak_rss_bytes"].as_u64().unwrap() < 256 << 20);
 }

@@ -53,6 +53,11 @@ impl Scratch {
         Running::start(self.path(), &words.split_whitespace().collect::<Vec<_>>())
     }
 
+    /// Starts it with these words, which may hold spaces.
+    pub(crate) fn start_words(&self, words: &[&str]) -> Running {
+        Running::start(self.path(), words)
+    }
+
     /// Runs a load with `--json record.json`; how it ended, and the record, which holds to its schema.
     pub(crate) fn measure(&self, words: &str) -> (Ended, Value) {
         let ended = self.run(&format!("{words} --json record.json"));
@@ -114,13 +119,26 @@ impl Running {
         Self { child, stdout, watchdog }
     }
 
-    /// Waits for a row of `--live-csv -` that begins with `start`: a row comes each tenth of a second.
-    pub(crate) fn await_row(&mut self, start: &str) {
+    /// Waits for a row of `--live-csv -` that begins with `start`, and returns it: one comes each tenth of a second.
+    pub(crate) fn await_row(&mut self, start: &str) -> String {
         let mut line = String::new();
         while !line.starts_with(start) {
             line.clear();
             let count = self.stdout.read_line(&mut line).unwrap();
             assert!(count > 0, "ended before a row of {start}");
+        }
+        line
+    }
+
+    /// Number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until a file is there, which the run makes.
+    pub(crate) fn await_file(&self, path: &Path) {
+        while !path.exists() {
+            std::thread::yield_now();
         }
     }
 

@@ -15,12 +15,27 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("runner", &["driver", "host", "statistics", "units", "workload"]),
     ("report", &["driver", "host", "statistics", "units", "workload"]),
     ("live", &["statistics", "units"]),
+    ("dialects", &["driver", "report", "statistics", "units", "workload"]),
     ("testkit", &["driver", "runner", "statistics", "workload"]),
-    ("strata", &["driver", "host", "live", "media", "report", "runner", "statistics", "units", "workload"]),
+    (
+        "strata",
+        &[
+            "dialects",
+            "driver",
+            "host",
+            "live",
+            "media",
+            "report",
+            "runner",
+            "statistics",
+            "units",
+            "workload",
+        ],
+    ),
 ];
 
 /// Crates that compute: a clock, a file or a socket would make their results depend on more than their arguments.
-pub(crate) const PURE: &[&str] = &["units", "workload", "statistics"];
+pub(crate) const PURE: &[&str] = &["units", "workload", "statistics", "dialects"];
 
 /// What is wrong with the manifests, given as (name, text).
 pub(crate) fn complaints(manifests: &[(String, String)]) -> Vec<String> {

@@ -164,3 +164,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn starts_before_an_end_are_counted() {
+    let arrivals = |spacing, rate: f64| Arrivals::new(spacing, Rate::new(rate).unwrap(), 0, 1, 7).unwrap();
+    // Starts at 0, 100, 200, ... ns.
+    let mut constant = arrivals(Spacing::Constant, 1e7);
+    assert_eq!(constant.count_until(0), 0);
+    assert_eq!((constant.next(), constant.count_until(1000)), (0, 9));
+    assert_eq!((constant.count_until(1000), constant.next()), (0, 1000));
+    // 0.2 ns apart and rounded to the nearest nanosecond: those of the last half nanosecond belong to the end.
+    assert_eq!(arrivals(Spacing::Constant, 5e9).count_until(1_000_000_000_000), 4_999_999_999_998);
+    let by_hand = |mut poisson: Arrivals| (0..).take_while(|_| poisson.next() < 1_000_000).count() as u64;
+    assert_eq!(
+        arrivals(Spacing::Poisson, 1e7).count_until(1_000_000),
+        by_hand(arrivals(Spacing::Poisson, 1e7))
+    );
+    let many = arrivals(Spacing::Poisson, 1e9).count_until(10_000_000_000) as f64;
+    assert!((many / 1e10 - 1.0).abs() < 0.001, "{many}");
+}

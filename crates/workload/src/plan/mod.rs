@@ -72,6 +72,9 @@ pub struct LoadPlan {
     pub batch: u32,
     /// Completions waited for before going on.
     pub batch_min: u32,
+    /// Most completions collected at once.
+    #[serde(default)]
+    pub batch_max: u32,
     /// When the phase ends.
     pub limit: LimitPlan,
     /// How its warm-up ends.

@@ -301,6 +301,9 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
     if batch_min > depth {
         return refuse(format!("--batch-min {batch_min} is more than the depth: use {depth} or less"));
     }
+    if let Some(batch_max) = spec.batch_max.filter(|&batch_max| batch_max < batch_min) {
+        return refuse(format!("--batch-max {batch_max} is less than --batch-min: use {batch_min} or more"));
+    }
     if let Some(batch) = spec.batch.filter(|&batch| batch > depth) {
         return refuse(format!("--batch {batch} is more than the depth: use {depth} or less"));
     }
@@ -313,6 +316,7 @@ fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanE
         depth,
         batch: spec.batch.unwrap_or(depth),
         batch_min,
+        batch_max: spec.batch_max.unwrap_or(depth),
         limit: LimitPlan { time_ns, operations: spec.count, bytes: spec.bytes.map(|bytes| bytes.0) },
         warmup: spec.warmup.unwrap_or(Warmup::Auto),
         arrivals,

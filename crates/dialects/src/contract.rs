@@ -1,0 +1,123 @@
+//! What a dialect is, and what it hands over.
+
+use std::path::PathBuf;
+
+use driver::Error;
+use report::record::Record;
+use workload::spec::Spec;
+
+use crate::world::World;
+
+/// One tool's command line and output.
+pub struct Dialect {
+    /// The tool's name, as typed.
+    pub name: &'static str,
+    /// What of it is spoken, in one line.
+    pub summary: &'static str,
+    /// Reads the words after the name. What the tool would do silently wrong is refused, or comes back as a warning.
+    ///
+    /// # Errors
+    /// Bad usage, in one line: what was wrong, and what would be accepted.
+    pub parse: fn(&[String], &dyn World) -> Result<Request, Error>,
+    /// Output for words that [`Dialect::parse`] refused, so that a program which reads the tool's output finds it well-formed;
+    /// nothing for most.
+    pub refused: fn(&[String], &Error) -> Vec<Piece>,
+}
+
+/// What the words ask for.
+pub enum Request {
+    /// Only output: help, a version, a chart.
+    Show(Vec<Piece>),
+    /// A measurement.
+    Run(Box<Run>),
+}
+
+/// A measurement, and how its record is shown.
+pub struct Run {
+    /// The phases, in order. Those that run at the same time as the one before say so ([`Spec::concurrent`]). A spec has one
+    /// operation; its place in this list is the `request` of its phases in the record.
+    pub specs: Vec<Spec>,
+    /// Shows the record.
+    pub render: Box<dyn Render>,
+    /// What is done otherwise than the tool would; one line each, printed to standard error before the run.
+    pub warnings: Vec<String>,
+    /// What is shown while it runs, where the user has not asked for a view of strata's own.
+    pub progress: Progress,
+}
+
+/// What is shown while a run is under way, on standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// A line on a terminal; nothing elsewhere, where a script listens.
+    #[default]
+    Auto,
+    /// A line on a terminal, plain lines elsewhere.
+    Always,
+    /// The full screen.
+    Full,
+    /// Nothing.
+    Never,
+}
+
+/// Where a piece of output goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// A file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Whether what is there stays, and this comes after it.
+        append: bool,
+    },
+}
+
+/// A piece of output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it goes.
+    pub place: Place,
+    /// What it is.
+    pub content: Vec<u8>,
+}
+
+impl Piece {
+    /// Text on standard output.
+    #[must_use]
+    pub fn stdout(text: impl Into<String>) -> Self {
+        Self { place: Place::Stdout, content: text.into().into_bytes() }
+    }
+
+    /// Text into a file.
+    #[must_use]
+    pub fn file(path: impl Into<PathBuf>, append: bool, text: impl Into<String>) -> Self {
+        Self { place: Place::File { path: path.into(), append }, content: text.into().into_bytes() }
+    }
+}
+
+/// Shows a record as the tool shows its results. Every figure comes from the record, or from `statistics` over its samples.
+pub trait Render {
+    /// Files that [`Render::phase`] and [`Render::end`] will write: tried before anything is measured.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Before the first phase. The record has no phases yet.
+    fn begin(&mut self, record: &Record) -> Vec<Piece> {
+        let _ = record;
+        Vec::new()
+    }
+
+    /// After a stage: the phases `from..` of the record are new.
+    fn stage(&mut self, record: &Record, from: usize) -> Vec<Piece> {
+        let _ = (record, from);
+        Vec::new()
+    }
+
+    /// After the last phase, whatever came of it; `record.failure` says what went wrong. Called too when nothing could be
+    /// measured, so that output meant for programs stays well-formed: the record then has no phases.
+    fn end(&mut self, record: &Record) -> Vec<Piece>;
+}

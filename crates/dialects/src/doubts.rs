@@ -1,0 +1,188 @@
+//! Doubts in the words of the tool that is spoken: its users cannot type strata's own options.
+
+use std::borrow::Cow;
+
+use report::record::{Doubt, PhaseRecord};
+
+/// For each kind of doubt of `report`, what to do about it in the words of one tool. What is left out is the same in all of
+/// them, and the record says it.
+type Remedies = &'static [(&'static str, &'static str)];
+
+/// Remedies in fio's options.
+const FIO: Remedies = &[
+    ("too_short", "run longer: runtime=10 time_based"),
+    ("not_steady", "run longer (runtime=60 time_based, ramp_time=10); write a drive over twice first"),
+    ("memory_target", "choose a filename or directory on a drive (`df -T` shows file systems)"),
+    (
+        "page_cache",
+        "read with direct=1, or with invalidate=1 and without loops; if you mean memory, pre_read=1",
+    ),
+    ("unwritten_range", "write all of it once (rw=write, same size) before reading it"),
+    ("buffered_writes", "write with direct=1 or sync=dsync; or more than memory holds, with end_fsync=1"),
+    ("compressible_content", "write with refill_buffers=1, unless your data are like this"),
+    ("client_saturated", "raise numjobs or bs, or bind the jobs (cpus_allowed); leave out refill_buffers"),
+    ("kernel_workers", "use direct=1, or ioengine=psync with more numjobs"),
+    (
+        "all_processors_busy",
+        "lower numjobs below the processors; if the load needs more, use a larger machine",
+    ),
+    (
+        "arrivals_unserved",
+        "lower the rate, or raise numjobs or iodepth; latencies are those of an overloaded target",
+    ),
+];
+
+/// Remedies in elbencho's options.
+const ELBENCHO: Remedies = &[
+    ("too_short", "run longer: a larger -s, or --infloop with --timelimit 10"),
+    ("not_steady", "run longer (--infloop --timelimit 60); write a drive over twice first (-w -i 2)"),
+    ("memory_target", "choose a path on a drive (`df -T` shows file systems)"),
+    ("page_cache", "read with --direct, or with --sync --dropcache and without --infloop"),
+    ("unwritten_range", "write all of it once (-w, same -s) before reading it"),
+    ("buffered_writes", "write with --direct, or more than memory holds (-s) with --sync"),
+    ("compressible_content", "write with --blockvarpct 100, unless your data are like this"),
+    ("client_saturated", "raise -t or -b, or bind the threads (--cores); write with --blockvarpct 0"),
+    ("kernel_workers", "use --direct, or --iodepth 1 with more -t"),
+    ("all_processors_busy", "lower -t below the processors; if the load needs more, use a larger machine"),
+    (
+        "arrivals_unserved",
+        "lower --limitread or --limitwrite, or raise -t or --iodepth; latencies are those of an overloaded target",
+    ),
+];
+
+/// Remedies in the options of `spdk_nvme_perf`.
+const SPDK: Remedies = &[
+    ("too_short", "run longer: -t 10"),
+    ("not_steady", "run longer (-t 60 -a 10); write a drive over twice first (-w write)"),
+    ("memory_target", "choose a drive (-r), or a path on one (`df -T` shows file systems)"),
+    ("unwritten_range", "write all of it once (-w write) before reading it"),
+    ("client_saturated", "give more cores (-c), or larger operations (-o)"),
+    ("kernel_workers", "drive the path with libaio: leave out -R"),
+    ("all_processors_busy", "leave a processor free (-c); if the load needs more, use a larger machine"),
+];
+
+/// The remedies of each dialect, by its name.
+const DIALECTS: &[(&str, Remedies)] = &[("fio", FIO), ("elbencho", ELBENCHO), ("spdk_nvme_perf", SPDK)];
+
+/// A doubt as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told<'a> {
+    /// Name of the kind, as in the record.
+    pub(crate) kind: &'a str,
+    /// What was seen.
+    pub(crate) detail: &'a str,
+    /// What to do about it, in the tool's words.
+    pub(crate) remedy: Cow<'a, str>,
+}
+
+impl Told<'_> {
+    /// `strata doubts JOB: DETAIL; REMEDY` and the end of the line; without JOB where there is no name.
+    pub(crate) fn line(&self, name: &str) -> String {
+        let space = if name.is_empty() { "" } else { " " };
+        format!("strata doubts{space}{name}: {}; {}\n", self.detail, self.remedy)
+    }
+}
+
+/// The lines of many doubts, each with the job that it is about. One line for each job and kind: that of the first phase, with
+/// the number of those that differ from it only in their figures.
+pub(crate) fn lines<'a>(all: impl IntoIterator<Item = (&'a str, &'a Told<'a>)>) -> String {
+    let mut folded: Vec<(&str, &Told<'_>, Vec<&str>)> = Vec::new();
+    for (name, told) in all {
+        match folded.iter_mut().find(|(known, first, _)| *known == name && first.kind == told.kind) {
+            Some((_, first, others)) if first.detail == told.detail || others.contains(&told.detail) => {}
+            Some((_, _, others)) => others.push(told.detail),
+            None => folded.push((name, told, Vec::new())),
+        }
+    }
+    let line = |(name, told, others): &(&str, &Told<'_>, Vec<&str>)| match others.len() {
+        0 => told.line(name),
+        more => {
+            let counted = format!("{} (and {more} more like it)", told.detail);
+            Told { detail: &counted, ..(*told).clone() }.line(name)
+        }
+    };
+    folded.iter().map(line).collect()
+}
+
+/// The doubts about these phases, in order, in the words of a dialect. What is the same in two of them, as in a phase and its read-back, is told once.
+pub(crate) fn told<'a>(dialect: &str, phases: impl IntoIterator<Item = &'a PhaseRecord>) -> Vec<Told<'a>> {
+    let remedies =
+        DIALECTS.iter().find(|(name, _)| *name == dialect).map_or(&[][..], |(_, remedies)| remedies);
+    let mut all: Vec<Told<'a>> = Vec::new();
+    for doubt in phases.into_iter().flat_map(|phase| &phase.doubts) {
+        if !all.iter().any(|told| told.kind == doubt.kind && told.detail == doubt.detail) {
+            all.push(in_words(remedies, doubt));
+        }
+    }
+    all
+}
+
+fn in_words<'a>(remedies: Remedies, doubt: &'a Doubt) -> Told<'a> {
+    let own = remedies.iter().find(|(kind, _)| *kind == doubt.kind).map(|(_, remedy)| *remedy);
+    Told { kind: &doubt.kind, detail: &doubt.detail, remedy: own.unwrap_or(&doubt.remedy).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use report::sample;
+
+    use super::*;
+
+    #[test]
+    fn remedies_are_for_kinds_and_dialects_that_there_are() {
+        for (dialect, remedies) in DIALECTS {
+            assert!(crate::find(dialect).is_some(), "{dialect}");
+            for (at, (kind, remedy)) in remedies.iter().enumerate() {
+                assert!(report::doubts::kinds().any(|known| known == *kind), "{dialect}: {kind}");
+                assert!(!remedies[..at].iter().any(|(other, _)| other == kind), "{dialect}: {kind} twice");
+                assert!(remedy.len() <= 120, "{dialect}: {kind} is long");
+            }
+        }
+    }
+
+    #[test]
+    fn remedies_name_options_that_fio_has() {
+        for (_, remedy) in FIO {
+            let options =
+                remedy.split([' ', '(', ')', ',', ';', ':']).filter_map(|word| word.split_once('='));
+            for (key, _) in options {
+                assert!(crate::fio::has_option(key), "{key} in {remedy}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_told_twice_is_told_once_and_in_the_tools_words() {
+        let doubt = |kind: &str, detail: &str| Doubt {
+            kind: kind.to_owned(),
+            detail: detail.to_owned(),
+            remedy: "use --direct".to_owned(),
+        };
+        let mut main = sample::phase(&sample::DRIVE);
+        let mut read_back = main.clone();
+        main.doubts = vec![doubt("page_cache", "a"), doubt("clock", "b")];
+        read_back.doubts = vec![doubt("clock", "b"), doubt("page_cache", "c")];
+        let phases = [main, read_back];
+        let lines = |dialect: &str| -> Vec<String> {
+            told(dialect, &phases).iter().map(|told| told.line("x")).collect()
+        };
+        let fio = lines("fio");
+        assert_eq!(fio.len(), 3);
+        assert!(fio[0].starts_with("strata doubts x: a; read with direct=1"), "{}", fio[0]);
+        assert_eq!(fio[1], "strata doubts x: b; use --direct\n");
+        assert!(fio[2].starts_with("strata doubts x: c; read with direct=1"), "{}", fio[2]);
+        assert!(lines("elbencho")[0].contains("--dropcache"));
+        assert!(lines("spdk_nvme_perf")[0].ends_with("use --direct\n"));
+        assert_eq!(told("fio", &phases[..1])[0].line("").find("doubts: a"), Some(7));
+    }
+
+    #[test]
+    fn figures_of_one_kind_and_job_share_a_line() {
+        let told = |kind: &'static str, detail: &'static str| Told { kind, detail, remedy: "wait".into() };
+        let all = [told("k", "1 s"), told("k", "2 s"), told("k", "2 s"), told("m", "3 s")];
+        let text = lines(all.iter().map(|told| ("a", told)).chain([("b", &all[0])]));
+        let expected = "strata doubts a: 1 s (and 1 more like it); wait\n\
+                        strata doubts a: 3 s; wait\nstrata doubts b: 1 s; wait\n";
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,151 @@
+//! The table of results.
+
+use std::fmt::Write as _;
+
+use report::record::PhaseRecord;
+use statistics::Histogram;
+
+use super::figures::{Done, Figures, Side, elapsed_text, latency_text, quarter_buckets, us_text};
+use super::settings::Output;
+use super::table::TOOL;
+
+const BYTES_PER_MIB: u64 = 1 << 20;
+
+fn row(text: &mut String, operation: &str, kind: &str, colon: &str, first: &str, last: &str) {
+    let _ = writeln!(text, "{operation:<11} {kind:<17}{colon:<1} {first:>11} {last:>11}");
+}
+
+fn open_row(text: &mut String, kind: &str, content: &str) {
+    let _ = writeln!(text, "{:<11} {kind:<17}: [ {content} ]", "");
+}
+
+/// The head of the table.
+pub(crate) fn header() -> String {
+    let mut text = String::new();
+    row(&mut text, "OPERATION", "RESULT TYPE", "", "FIRST DONE", "LAST DONE");
+    row(&mut text, "===========", "================", "", "==========", "=========");
+    text
+}
+
+/// A row of two numbers.
+fn numbers(text: &mut String, kind: &str, side: (Done, Done), figure: fn(Done) -> f64, unit: f64) {
+    let whole = |done: Done| ((figure(done) / unit) as u64).to_string();
+    row(text, "", kind, ":", &whole(side.0), &whole(side.1));
+}
+
+/// The rows of a phase, without the line that ends it.
+pub(crate) fn rows(operation: &str, figures: &Figures, show: &Output) -> String {
+    let mut text = String::new();
+    row(
+        &mut text,
+        operation,
+        "Elapsed time",
+        ":",
+        &elapsed_text(figures.first_ns),
+        &elapsed_text(figures.last_ns),
+    );
+    let (main, reads) = (&figures.main, &figures.mixed_reads);
+    let is_mix = !reads.is_empty();
+    rates(&mut text, main, reads, show);
+    let mib = BYTES_PER_MIB as f64;
+    let amount = |text: &mut String, kind: &str, side: &Side| {
+        if side.last.bytes > 0 {
+            numbers(text, kind, (side.first, side.last), |done| done.bytes as f64, mib);
+        }
+    };
+    amount(&mut text, if is_mix { "MiB write" } else { "Total MiB" }, main);
+    amount(&mut text, "MiB read", reads);
+    if show.operations {
+        let count = |text: &mut String, kind: &str, side: &Side| {
+            if !side.is_empty() {
+                numbers(text, kind, (side.first, side.last), |done| done.operations as f64, 1.0);
+            }
+        };
+        count(&mut text, if is_mix { "IOs write" } else { "IOs total" }, main);
+        count(&mut text, "IOs read", reads);
+    }
+    if main.errors + reads.errors > 0 {
+        row(&mut text, "", "IOs failed", ":", "", &(main.errors + reads.errors).to_string());
+    }
+    if show.cpu {
+        let [first, last] = figures.cpu_texts();
+        row(&mut text, "", "CPU util %", ":", &first, &last);
+    }
+    if show.all_elapsed {
+        let times: Vec<String> = figures.threads_ns.iter().map(|ns| (ns / 1_000_000).to_string()).collect();
+        open_row(&mut text, "Time ms each", &times.join(" "));
+    }
+    latency(&mut text, if is_mix { "IO wr" } else { "IO" }, &main.latency, show);
+    latency(&mut text, "IO rd", &reads.latency, show);
+    text
+}
+
+fn rates(text: &mut String, main: &Side, reads: &Side, show: &Output) {
+    let is_mix = !reads.is_empty();
+    let total = (main.first.plus(reads.first), main.last.plus(reads.last));
+    let operations: fn(Done) -> f64 = |done| done.operations_per_second;
+    if !main.is_empty() {
+        numbers(text, if is_mix { "IOPS write" } else { "IOPS" }, (main.first, main.last), operations, 1.0);
+    }
+    if is_mix {
+        numbers(text, "IOPS read", (reads.first, reads.last), operations, 1.0);
+        numbers(text, "IOPS total", total, operations, 1.0);
+    }
+    let (name, unit) = if show.base10 { ("MB/s", 1e6) } else { ("MiB/s", BYTES_PER_MIB as f64) };
+    let bytes: fn(Done) -> f64 = |done| done.bytes_per_second;
+    if main.last.bytes > 0 {
+        let kind = if is_mix { format!("{name} write") } else { format!("Throughput {name}") };
+        numbers(text, &kind, (main.first, main.last), bytes, unit);
+    }
+    if reads.last.bytes > 0 {
+        numbers(text, &format!("{name} read"), (reads.first, reads.last), bytes, unit);
+        numbers(text, &format!("{name} total"), total, bytes, unit);
+    }
+}
+
+fn latency(text: &mut String, name: &str, latency: &Histogram, show: &Output) {
+    let (Some(min), Some(mean), Some(max)) = (latency.min_ns(), latency.mean_ns(), latency.max_ns()) else {
+        return;
+    };
+    if show.latency {
+        let (min, mean, max) = (latency_text(min as f64), latency_text(mean), latency_text(max as f64));
+        open_row(text, &format!("{name} latency"), &format!("min={min} avg={mean} max={max}"));
+    }
+    if show.percentiles {
+        open_row(text, &format!("{name} lat % us"), &percentiles(latency, show.nines));
+    }
+    if show.histogram {
+        let buckets = quarter_buckets(latency);
+        let parts: Vec<String> =
+            buckets.iter().map(|(end, count)| format!("{}: {count}", us_text(*end))).collect();
+        open_row(text, &format!("{name} lat hist"), &parts.join(", "));
+    }
+}
+
+fn percentiles(latency: &Histogram, nines: u32) -> String {
+    let fixed = ["1", "50", "75", "99"].map(str::to_owned);
+    let more = (1..=nines as usize).map(|count| format!("99.{}", "9".repeat(count)));
+    let part = |percent: String| {
+        let ns = percent.parse().ok().and_then(|value| latency.percentile(value)).unwrap_or(0);
+        format!("{percent}%<={}", us_text(ns as f64 / 1000.0))
+    };
+    fixed.into_iter().chain(more).map(part).collect::<Vec<_>>().join(" ")
+}
+
+/// What casts doubt on the phases, the gravest first, but for what `told` already has.
+pub(crate) fn doubts(phases: &[&PhaseRecord], told: &mut Vec<String>) -> String {
+    // Where all operations failed there is no figure to doubt.
+    let has_figures = |phase: &&PhaseRecord| {
+        phase.failure.is_none() || phase.samples.workers.iter().any(|worker| worker.operations() > 0)
+    };
+    let mut all = crate::doubts::told(TOOL, phases.iter().copied().filter(has_figures));
+    all.sort_by_key(|doubt| report::doubts::kinds().position(|kind| kind == doubt.kind));
+    let mut text = String::new();
+    for line in all.iter().map(|doubt| doubt.line("")) {
+        if !told.contains(&line) {
+            text.push_str(&line);
+            told.push(line);
+        }
+    }
+    text
+}

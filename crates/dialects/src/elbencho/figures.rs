@@ -1,0 +1,216 @@
+//! The figures of a phase: of the record, and by `statistics` over its samples.
+
+use report::record::{PhaseRecord, Record};
+use statistics::{Histogram, IntervalPoint, Series};
+
+/// What was done of one kind until a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Done {
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+    pub(crate) operations_per_second: f64,
+    pub(crate) bytes_per_second: f64,
+}
+
+impl Done {
+    fn new(operations: u64, bytes: u64, elapsed_ns: u64) -> Self {
+        let rate = |amount: u64| if elapsed_ns == 0 { 0.0 } else { amount as f64 * 1e9 / elapsed_ns as f64 };
+        Self { operations, bytes, operations_per_second: rate(operations), bytes_per_second: rate(bytes) }
+    }
+
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            operations: self.operations + other.operations,
+            bytes: self.bytes + other.bytes,
+            operations_per_second: self.operations_per_second + other.operations_per_second,
+            bytes_per_second: self.bytes_per_second + other.bytes_per_second,
+        }
+    }
+}
+
+/// Reads or writes of a phase.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Side {
+    /// By the time that the first thread was done.
+    pub(crate) first: Done,
+    /// By the time that the last one was.
+    pub(crate) last: Done,
+    pub(crate) latency: Histogram,
+    /// Failed operations; in nothing else.
+    pub(crate) errors: u64,
+}
+
+impl Side {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.last.operations == 0
+    }
+}
+
+/// A phase of the table, which may have been several that ran at the same time.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+    /// What the phase is named for: the writes, where there are both.
+    pub(crate) main: Side,
+    /// The reads of a mix.
+    pub(crate) mixed_reads: Side,
+    /// Busy share of the machine's processors, in percent.
+    pub(crate) cpu_percent: Option<f64>,
+    /// Time of each thread, nanoseconds.
+    pub(crate) threads_ns: Vec<u64>,
+    pub(crate) started_at: String,
+}
+
+/// The class of this number alone.
+fn of_class(series: &Series, class: usize) -> Series {
+    let points = series.points.iter().map(|point| IntervalPoint {
+        start_ns: point.start_ns,
+        end_ns: point.end_ns,
+        classes: vec![point.classes[class].clone()],
+    });
+    Series { class_count: 1, points: points.collect(), ..series.clone() }
+}
+
+fn first_ns(phase: &PhaseRecord) -> u64 {
+    let summary = &phase.summary;
+    summary.first_done.as_ref().unwrap_or(&summary.last_done).elapsed_ns
+}
+
+impl Figures {
+    /// The figures of phases that ran at the same time; none for none. `is_mix` where reads are apart from writes.
+    pub(crate) fn of(record: &Record, phases: &[&PhaseRecord], is_mix: bool) -> Option<Self> {
+        let first_ns = phases.iter().map(|phase| first_ns(phase)).min()?;
+        let last_ns = phases.iter().map(|phase| phase.summary.last_done.elapsed_ns).max()?;
+        let side = |class: &str| side(phases, class, first_ns, last_ns);
+        let writes_only = !phases.iter().any(|phase| phase.plan.reads());
+        let (main, mixed_reads) = match (is_mix, writes_only) {
+            (true, _) => (side("write"), side("read")),
+            (false, true) => (side("write"), Side::default()),
+            (false, false) => (side("read"), Side::default()),
+        };
+        let workers = phases.iter().flat_map(|phase| &phase.samples.workers);
+        Some(Self {
+            first_ns,
+            last_ns,
+            main,
+            mixed_reads,
+            cpu_percent: cpu_percent(record, phases),
+            threads_ns: workers.map(|worker| worker.finished_ns).collect(),
+            started_at: phases.first().map(|phase| phase.started_at.clone()).unwrap_or_default(),
+        })
+    }
+}
+
+impl Figures {
+    /// The use of processors by the time that the first and the last thread were done. It is known of a whole phase: the first is
+    /// empty unless both are one.
+    pub(crate) fn cpu_texts(&self) -> [String; 2] {
+        let last = self.cpu_percent.map(|percent| (percent as u64).to_string()).unwrap_or_default();
+        let first = if self.first_ns == self.last_ns { last.clone() } else { String::new() };
+        [first, last]
+    }
+}
+
+fn side(phases: &[&PhaseRecord], name: &str, first_ns: u64, last_ns: u64) -> Side {
+    let mut side = Side::default();
+    let (mut first, mut last) = ((0.0, 0.0), (0, 0));
+    for phase in phases {
+        let samples = &phase.samples;
+        let Some(class) = samples.classes.iter().position(|class| class == name) else { continue };
+        let (mut operations, mut bytes) = (0, 0);
+        for totals in samples.workers.iter().filter_map(|worker| worker.classes.get(class)) {
+            operations += totals.operations;
+            bytes += totals.bytes;
+            side.errors += totals.errors;
+            side.latency.merge_sparse(&totals.latency);
+        }
+        last = (last.0 + operations, last.1 + bytes);
+        let by_first = if first_ns >= phase.summary.last_done.elapsed_ns {
+            (operations as f64, bytes as f64)
+        } else {
+            of_class(&samples.series, class).done_by(first_ns)
+        };
+        first = (first.0 + by_first.0, first.1 + by_first.1);
+    }
+    side.first = Done::new(first.0.round() as u64, first.1.round() as u64, first_ns);
+    side.last = Done::new(last.0, last.1, last_ns);
+    side
+}
+
+/// The machine's use where it was told, else that of the process.
+fn cpu_percent(record: &Record, phases: &[&PhaseRecord]) -> Option<f64> {
+    let cores = f64::from(record.environment.processor.logical_cores?);
+    let of_machine = phases.iter().filter_map(|phase| phase.observations.machine_cpus_busy).reduce(f64::max);
+    let busy =
+        of_machine.unwrap_or_else(|| phases.iter().map(|phase| phase.summary.cpus_used).fold(0.0, f64::max));
+    (cores > 0.0).then(|| (busy * 100.0 / cores).min(100.0))
+}
+
+/// Upper ends of the buckets that elbencho shows, in microseconds, and how many values each holds: four to a power of two.
+pub(crate) fn quarter_buckets(latency: &Histogram) -> Vec<(f64, u64)> {
+    let mut buckets: Vec<(f64, u64)> = Vec::new();
+    for bucket in latency.buckets() {
+        let us = (bucket.midpoint_ns() as f64 / 1000.0).max(1.0);
+        let end = 2f64.powf(((us.log2() * 4.0).floor() + 1.0) / 4.0);
+        match buckets.last_mut() {
+            Some((last, count)) if *last == end => *count += bucket.count,
+            _ => buckets.push((end, bucket.count)),
+        }
+    }
+    buckets
+}
+
+/// A number of microseconds: with one decimal below 10, else whole.
+pub(crate) fn us_text(us: f64) -> String {
+    if us < 10.0 { format!("{us:.1}") } else { format!("{us:.0}") }
+}
+
+/// A latency as elbencho writes it: `123us`, `1.23ms`, `12.3s`.
+pub(crate) fn latency_text(ns: f64) -> String {
+    let us = ns / 1000.0;
+    let (value, unit) = match us {
+        _ if us < 1000.0 => return format!("{}us", us as u64),
+        _ if us < 1e6 => (us / 1e3, "ms"),
+        _ => (us / 1e6, "s"),
+    };
+    let decimals = match value {
+        _ if value < 10.0 => 2,
+        _ if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}{unit}")
+}
+
+/// A time as elbencho writes it: `12ms`, `1.001s`, `2m3.456s`, `3h25m45s`.
+pub(crate) fn elapsed_text(ns: u64) -> String {
+    let ms = ns / 1_000_000;
+    let (hours, minutes, seconds, ms) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
+    if hours > 0 {
+        format!("{hours}h{minutes}m{seconds}s")
+    } else if minutes > 0 {
+        format!("{minutes}m{seconds}.{ms:03}s")
+    } else if seconds > 0 {
+        format!("{seconds}.{ms:03}s")
+    } else {
+        format!("{ms}ms")
+    }
+}
+
+/// RFC 3339 in UTC as elbencho's dates: `2026-01-02T03:04:05.000+0000`.
+pub(crate) fn date_text(rfc3339: &str) -> String {
+    let (date, fraction) = date_parts(rfc3339);
+    let digits: String = fraction.chars().chain("000".chars()).take(3).collect();
+    format!("{date}.{digits}+0000")
+}
+
+/// The same to the second, as in the file of `--resfile`.
+pub(crate) fn date_text_seconds(rfc3339: &str) -> String {
+    format!("{}+0000", date_parts(rfc3339).0)
+}
+
+fn date_parts(rfc3339: &str) -> (&str, &str) {
+    let text = rfc3339.strip_suffix('Z').unwrap_or(rfc3339);
+    text.split_once('.').unwrap_or((text, ""))
+}

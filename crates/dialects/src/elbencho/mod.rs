@@ -1,0 +1,120 @@
+//! The dialect of elbencho: large files and block devices.
+
+mod config;
+mod console;
+mod figures;
+mod files;
+mod paths;
+mod render;
+mod settings;
+mod specs;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use driver::Error;
+
+use crate::words::{Words, quoted};
+use crate::{PathFacts, Piece, Request, Run, World};
+use files::Configuration;
+use paths::{Dataset, Kind};
+use render::Model;
+use settings::{Mix, Order, Settings};
+use table::{TABLE, TOOL};
+
+/// Reads the words after the name.
+///
+/// # Errors
+/// Bad usage.
+pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
+    let mut split = TABLE.split(words)?;
+    if let Some(piece) = only_output(&split) {
+        return Ok(Request::Show(vec![piece]));
+    }
+    config::merge(&mut split, world)?;
+    let mut warnings = split.warnings.clone();
+    let settings = Settings::read(&split, world, &mut warnings)?;
+    let given: Vec<String> =
+        split.values("path").map(str::to_owned).chain(split.paths.iter().cloned()).collect();
+    let expands = !split.has("nopathexp");
+    let dataset = paths::dataset(&given, expands, &settings, world, &mut warnings)?;
+    if settings.dry_run {
+        return Ok(Request::Show(vec![Piece::stdout(specs::dry_run(&settings, &dataset))]));
+    }
+    let csv_is_new = check_csv(&settings, world)?;
+    let programme = specs::build(&settings, &dataset, &mut warnings)?;
+    warnings.extend(specs::later_phases_run(&settings, &programme));
+    let render = Model {
+        steps: programme.steps,
+        step_of: programme.step_of,
+        iterations: settings.iterations,
+        is_mix: settings.mix != Mix::None,
+        configuration: configuration(words, &settings, &dataset),
+        csv_is_new,
+        begun: 0,
+        told: Vec::new(),
+        show: settings.output,
+    };
+    let (specs, progress) = (programme.specs, settings.progress);
+    Ok(Request::Run(Box::new(Run { specs, render: Box::new(render), warnings, progress })))
+}
+
+fn only_output(words: &Words) -> Option<Piece> {
+    if words.has("version") {
+        return Some(Piece::stdout("elbencho\n * Version: 3.1, as far as strata speaks it\n"));
+    }
+    let is_help = ["help", "help-large", "help-bdev", "help-all"].iter().any(|long| words.has(long));
+    is_help.then(|| {
+        Piece::stdout(format!(
+            "Usage: {TOOL} OPTIONS PATH [PATH...]\n\nLarge files and block devices. Options:\n{}",
+            TABLE.help()
+        ))
+    })
+}
+
+fn configuration(words: &[String], settings: &Settings, dataset: &Dataset) -> Configuration {
+    let all = std::iter::once(TOOL).chain(words.iter().map(String::as_str));
+    let escaped = |word: &str| word.replace(['\n', '\r'], " ");
+    Configuration {
+        is_block_device: dataset.kind == Kind::BlockDevice,
+        paths: dataset.paths.len(),
+        threads: settings.threads,
+        size_bytes: dataset.size_bytes,
+        block_bytes: dataset.block_bytes,
+        direct: settings.direct,
+        random: matches!(settings.order, Order::Random { .. }),
+        unaligned: matches!(settings.order, Order::Random { unaligned: true, .. }),
+        depth: settings.depth,
+        truncate: settings.truncate,
+        command: all.map(|word| format!("\"{}\"", escaped(word))).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// Columns of a line, whose commas may be quoted.
+fn columns_of(line: &str) -> usize {
+    let mut is_quoted = false;
+    let is_end = |letter: char| {
+        is_quoted ^= letter == '"';
+        letter == ',' && !is_quoted
+    };
+    line.chars().filter(|&letter| letter == ',' || letter == '"').map(is_end).filter(|&end| end).count() + 1
+}
+
+/// Whether the CSV file is new or empty. One that is there must have the same columns.
+fn check_csv(settings: &Settings, world: &dyn World) -> Result<bool, Error> {
+    let Some(path) = settings.output.csv.as_ref().and_then(|path| path.to_str()) else { return Ok(true) };
+    if matches!(world.look(path), PathFacts::Missing | PathFacts::File { size_bytes: 0 }) {
+        return Ok(true);
+    }
+    let text = world
+        .read(path)
+        .map_err(|error| Error::system(TOOL, "cannot read the CSV file", error).with("path", quoted(path)))?;
+    let columns = columns_of(text.lines().next().unwrap_or_default());
+    if columns != files::csv_columns() {
+        return TABLE.refuse(
+            format!("--csvfile {} has {columns} columns, not {}", quoted(path), files::csv_columns()),
+            "give a new file",
+        );
+    }
+    Ok(false)
+}

@@ -1,0 +1,231 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::Progress;
+use crate::fio::command_options::{Flag, What, find, names};
+use crate::fio::fault::{Fault, Place, shown};
+use crate::fio::jobfile::{Entry, Section};
+use crate::fio::model::{Format, Output};
+use crate::fio::options::{OPTIONS, Takes};
+use units::nearest;
+
+/// What is shown instead of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Run,
+    Help,
+    Version,
+    /// `--cmdhelp`, of one option or of all.
+    OptionHelp(Option<String>),
+    /// `--enghelp`.
+    EngineHelp(Option<String>),
+}
+
+/// The command line, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) wanted: Wanted,
+    /// What stands before the first `--name`, and the jobs of the line.
+    pub(crate) sections: Vec<Section>,
+    /// Job files, in order.
+    pub(crate) files: Vec<String>,
+    /// `--section`: the only jobs to run; all when there are none.
+    pub(crate) only: Vec<String>,
+    pub(crate) formats: Vec<Format>,
+    pub(crate) terse_version: u8,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) progress: Progress,
+    pub(crate) readonly: bool,
+    pub(crate) parse_only: bool,
+    pub(crate) show_command: bool,
+    pub(crate) warnings_fatal: bool,
+}
+
+impl Line {
+    pub(crate) fn output(&self) -> Output {
+        let quiet = self.progress == Progress::Never || !self.formats.contains(&Format::Normal);
+        Output {
+            formats: self.formats.clone(),
+            terse_version: self.terse_version,
+            path: self.output.clone(),
+            quiet,
+        }
+    }
+}
+
+/// Reads the words after the name.
+///
+/// # Errors
+/// An option of the program that is unknown or refused. Options of jobs are read later.
+pub(crate) fn read(words: &[String]) -> Result<Line, Fault> {
+    let mut line = Line {
+        wanted: Wanted::Run,
+        sections: vec![section("global")],
+        files: Vec::new(),
+        only: Vec::new(),
+        formats: vec![Format::Normal],
+        terse_version: 3,
+        output: None,
+        progress: Progress::Auto,
+        readonly: false,
+        parse_only: false,
+        show_command: false,
+        warnings_fatal: false,
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            line.files.extend(words.by_ref().cloned());
+        } else if let Some(text) = option_text(word) {
+            line.option(text, &mut words)?;
+        } else {
+            line.files.push(word.clone());
+        }
+    }
+    if line.only.iter().any(|name| name.starts_with("global")) {
+        return Err(Fault::of("section", "global sections are always read: name a job"));
+    }
+    Ok(line)
+}
+
+fn section(name: &str) -> Section {
+    Section { name: name.into(), entries: Vec::new(), waits: false }
+}
+
+/// What follows the dashes: one or two of them; a dash alone is standard input.
+fn option_text(word: &str) -> Option<&str> {
+    word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|text| !text.is_empty())
+}
+
+impl Line {
+    fn option<'a>(&mut self, text: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<(), Fault> {
+        let (key, value) = match text.split_once('=') {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None => (text, None),
+        };
+        let key = match key {
+            "h" => "help",
+            "v" => "version",
+            key => key,
+        };
+        let own = find(key);
+        let of_job = crate::fio::options::find(key);
+        let takes = match (own, of_job) {
+            (Some(own), _) => own.takes,
+            (None, Some(option)) => option.takes,
+            (None, None) => return Err(unknown(key)),
+        };
+        let value = match (value, takes) {
+            (None, Takes::Bool | Takes::Value) => Some(following(key, words)?),
+            (value, _) => value,
+        };
+        match own {
+            Some(own) => match own.what {
+                What::Does(flag, _) => self.own(flag, key, value.unwrap_or_default()),
+                What::Accepted(_) => Ok(()),
+                What::Refused(because, nearest) => {
+                    Err(Fault::of(&format!("--{key}"), format!("is refused: {because}; nearest: {nearest}")))
+                }
+            },
+            None => self.of_job(key, value),
+        }
+    }
+
+    fn of_job(&mut self, key: &str, value: Option<String>) -> Result<(), Fault> {
+        if key == "name" {
+            let name = value.clone().unwrap_or_default();
+            if name.is_empty() {
+                return Err(Fault::of("name", "needs a value: name=..."));
+            }
+            self.sections.push(section(&name));
+            if name.starts_with("global") {
+                return Ok(());
+            }
+        }
+        let Some(last) = self.sections.last_mut() else { return Ok(()) };
+        let job: Option<Rc<str>> = (!last.is_global()).then(|| last.name.clone());
+        last.entries.push(Entry { key: key.to_owned(), value, place: Place::Line { job } });
+        Ok(())
+    }
+
+    fn own(&mut self, flag: Flag, key: &str, value: String) -> Result<(), Fault> {
+        let fault =
+            |accepted: &str| Fault::of(&format!("--{key}"), format!("\"{}\": use {accepted}", shown(&value)));
+        let some = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
+        match flag {
+            Flag::Help => self.wanted = Wanted::Help,
+            Flag::Version => self.wanted = Wanted::Version,
+            Flag::OptionHelp => self.wanted = Wanted::OptionHelp(some(&value).filter(|name| name != "all")),
+            Flag::EngineHelp => self.wanted = Wanted::EngineHelp(some(&value)),
+            Flag::Output => self.output = Some(PathBuf::from(value)),
+            Flag::OutputFormat => {
+                self.formats = formats(&value)
+                    .ok_or_else(|| fault("normal, terse, json or json+, or several with commas"))?;
+            }
+            Flag::Minimal => self.formats = vec![Format::Terse],
+            Flag::TerseVersion => {
+                let version = value.parse().ok().filter(|version| (3..=5).contains(version));
+                self.terse_version = version.ok_or_else(|| fault("3, 4 or 5"))?;
+            }
+            Flag::Eta => {
+                self.progress = match value.as_str() {
+                    "auto" => Progress::Auto,
+                    "always" => Progress::Always,
+                    "never" => Progress::Never,
+                    _ => return Err(fault("always, never or auto")),
+                }
+            }
+            Flag::Section => self.only.push(value),
+            Flag::ReadOnly => self.readonly = true,
+            Flag::ParseOnly => self.parse_only = true,
+            Flag::ShowCommand => self.show_command = true,
+            Flag::WarningsFatal => self.warnings_fatal = true,
+        }
+        Ok(())
+    }
+}
+
+/// The next word, which must not be an option: fio would take `--rw` as the value.
+fn following<'a>(key: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<String, Fault> {
+    let next = words.next().filter(|word| !word.starts_with("--"));
+    next.cloned().ok_or_else(|| {
+        Fault::of(&format!("--{}", shown(key)), format!("needs a value: --{}=...", shown(key)))
+    })
+}
+
+fn formats(text: &str) -> Option<Vec<Format>> {
+    let mut formats = Vec::new();
+    for word in text.split(',') {
+        let format = match word.trim() {
+            "normal" => Format::Normal,
+            "terse" => Format::Terse,
+            "json" => Format::Json,
+            "json+" => Format::JsonPlus,
+            _ => return None,
+        };
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    Some(formats)
+}
+
+/// Options of `strata as` that fio's users are told of and may put in the wrong place.
+const STRATA_OPTIONS: [&str; 7] = ["destroy-data", "json", "csv", "out", "live", "live-csv", "seed"];
+
+fn unknown(key: &str) -> Fault {
+    if let Some(option) = STRATA_OPTIONS.iter().find(|option| **option == key) {
+        let message = format!(
+            "is an option of strata and stands before the name: strata as --{option} fio ...; under a link: STRATA_OPTIONS=--{option}"
+        );
+        return Fault::of(&format!("--{key}"), message);
+    }
+    let known = OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
+    let message = match nearest(key, known.chain(names())) {
+        Some(name) => format!("there is no such option; the nearest is --{name}"),
+        None => "there is no such option; --help and --cmdhelp list them".to_owned(),
+    };
+    Fault::of(&format!("--{}", shown(key)), message)
+}

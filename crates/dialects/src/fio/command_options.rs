@@ -1,0 +1,121 @@
+//! The options of fio itself, which are not of a job.
+
+use crate::fio::options::Takes;
+
+/// What an option does to the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flag {
+    Help,
+    Version,
+    OptionHelp,
+    EngineHelp,
+    Output,
+    OutputFormat,
+    Minimal,
+    TerseVersion,
+    Eta,
+    Section,
+    ReadOnly,
+    ParseOnly,
+    ShowCommand,
+    WarningsFatal,
+}
+
+/// What becomes of an option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    /// What it does, in words too.
+    Does(Flag, &'static str),
+    /// Why it changes nothing.
+    Accepted(&'static str),
+    /// Why it is refused, and the nearest that there is.
+    Refused(&'static str, &'static str),
+}
+
+/// One option.
+pub(crate) struct CommandOption {
+    pub(crate) name: &'static str,
+    pub(crate) takes: Takes,
+    pub(crate) what: What,
+}
+
+const HOSTS: &str = "one run is of one machine";
+const TRIGGER: &str = "a run is not steered from outside";
+const SELF_TEST: &str = "a dialect measures files and devices, not itself";
+
+const fn row(name: &'static str, takes: Takes, what: What) -> CommandOption {
+    CommandOption { name, takes, what }
+}
+
+/// Every option of the program.
+pub(crate) static COMMAND_OPTIONS: &[CommandOption] = &[
+    row("output", Takes::Value, What::Does(Flag::Output, "file that the results go to")),
+    row(
+        "output-format",
+        Takes::Value,
+        What::Does(Flag::OutputFormat, "normal, terse, json, json+, or several with commas"),
+    ),
+    row("minimal", Takes::Flag, What::Does(Flag::Minimal, "terse output")),
+    row("terse-version", Takes::Value, What::Does(Flag::TerseVersion, "3, 4 or 5")),
+    row("append-terse", Takes::Flag, What::Refused("fio has withdrawn it", "--output-format=normal,terse")),
+    row("section", Takes::Value, What::Does(Flag::Section, "the only jobs to run; may be given again")),
+    row("readonly", Takes::Flag, What::Does(Flag::ReadOnly, "refuses jobs that write or trim")),
+    row("eta", Takes::Value, What::Does(Flag::Eta, "when progress is shown: always, never or auto")),
+    row("eta-interval", Takes::Value, What::Refused("progress has a pace of its own", "--eta=always")),
+    row(
+        "eta-newline",
+        Takes::Value,
+        What::Refused(
+            "progress has a pace of its own",
+            "--eta=always, plain lines where there is no terminal",
+        ),
+    ),
+    row(
+        "status-interval",
+        Takes::Value,
+        What::Refused("results are given once, when they are whole", "--live-csv of strata as"),
+    ),
+    row("parse-only", Takes::Flag, What::Does(Flag::ParseOnly, "reads all and runs nothing")),
+    row("showcmd", Takes::Flag, What::Does(Flag::ShowCommand, "prints the jobs as a command line")),
+    row("warnings-fatal", Takes::Flag, What::Does(Flag::WarningsFatal, "refuses what would be warned about")),
+    row("help", Takes::Flag, What::Does(Flag::Help, "prints this")),
+    row("version", Takes::Flag, What::Does(Flag::Version, "prints the version of fio that is spoken")),
+    row("cmdhelp", Takes::Flag, What::Does(Flag::OptionHelp, "what becomes of the options of a job")),
+    row("enghelp", Takes::Flag, What::Does(Flag::EngineHelp, "the engines")),
+    row("max-jobs", Takes::Value, What::Accepted("memory is not shared by processes")),
+    row("alloc-size", Takes::Value, What::Accepted("memory is not shared by processes")),
+    row("bandwidth-log", Takes::Flag, What::Refused("logs are of a job", "write_bw_log")),
+    row("latency-log", Takes::Flag, What::Refused("fio has withdrawn it", "write_lat_log")),
+    row("idle-prof", Takes::Value, What::Refused("processor use is in every result", "the cpu line")),
+    row("debug", Takes::Value, What::Refused("there are no debug messages", "--parse-only, --showcmd")),
+    row("inflate-log", Takes::Value, What::Refused("logs are text", "zcat")),
+    row("profile", Takes::Value, What::Refused("profiles are code of fio's", "a job file")),
+    row("client", Takes::Value, What::Refused(HOSTS, "a run on each host")),
+    row("server", Takes::Flag, What::Refused(HOSTS, "a run on each host")),
+    row("server-internal", Takes::Value, What::Refused(HOSTS, "a run on each host")),
+    row("daemonize", Takes::Value, What::Refused(HOSTS, "a run on each host")),
+    row("remote-config", Takes::Value, What::Refused(HOSTS, "a run on each host")),
+    row(
+        "cpuclock-test",
+        Takes::Flag,
+        What::Refused(SELF_TEST, "a record, which says how steady the clock was"),
+    ),
+    row("crctest", Takes::Flag, What::Refused(SELF_TEST, "verify=crc32c")),
+    row("memcpytest", Takes::Flag, What::Refused(SELF_TEST, "strata media mem:")),
+    row("trigger-file", Takes::Value, What::Refused(TRIGGER, "runtime")),
+    row("trigger-timeout", Takes::Value, What::Refused(TRIGGER, "runtime")),
+    row("trigger", Takes::Value, What::Refused(TRIGGER, "a script around the run")),
+    row("trigger-remote", Takes::Value, What::Refused(TRIGGER, "a script around the run")),
+    row("aux-path", Takes::Value, What::Refused("no files of state are made", "--output")),
+    row("merge-blktrace-only", Takes::Flag, What::Refused("traces are not read", "a job for each load")),
+];
+
+/// The option of this name.
+pub(crate) fn find(name: &str) -> Option<&'static CommandOption> {
+    COMMAND_OPTIONS.iter().find(|option| option.name == name)
+}
+
+/// All names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    COMMAND_OPTIONS.iter().map(|option| option.name)
+}

@@ -1,0 +1,165 @@
+//! The options of one job, read.
+
+use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
+
+use crate::fio::fault::Place;
+use crate::fio::value::{Amount, Triple};
+
+/// `rw`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) operation: Operation,
+    /// Bytes that `read:-8k` steps back after each block.
+    pub(crate) back_bytes: Option<u64>,
+}
+
+/// `ioengine`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Engine {
+    /// As typed.
+    pub(crate) typed: String,
+    pub(crate) ours: &'static str,
+    /// What of it is different here.
+    pub(crate) difference: Option<&'static str>,
+}
+
+/// `continue_on_error`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnErrors {
+    None,
+    Reads,
+    Writes,
+    All,
+}
+
+macro_rules! draft {
+    ($($field:ident: $type:ty,)*) => {
+        /// What was said of a job; none where nothing was. Fields are named as fio's options.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub(crate) struct Draft {
+            $(pub(crate) $field: Option<$type>,)*
+            /// Where each option was given last.
+            pub(crate) places: Vec<(&'static str, Place)>,
+            /// How values were read, for the user.
+            pub(crate) notes: Vec<String>,
+        }
+    };
+}
+
+draft! {
+    access: Access,
+    allow_file_create: bool,
+    ba: Triple<u64>,
+    bs: Triple<u64>,
+    bsrange: Triple<(u64, u64)>,
+    bssplit: Triple<Vec<(u64, u8)>>,
+    buffer_compress_percentage: u8,
+    buffer_pattern: String,
+    bwavgtime: u64,
+    clat_percentiles: bool,
+    continue_on_error: OnErrors,
+    cpus_allowed: Vec<u32>,
+    cpus_allowed_policy: CoresPolicy,
+    create_on_open: bool,
+    dedupe_percentage: u8,
+    description: String,
+    direct: bool,
+    directory: String,
+    disable_bw: bool,
+    disable_clat: bool,
+    disable_lat: bool,
+    disable_slat: bool,
+    do_verify: bool,
+    end_fsync: bool,
+    engine: Engine,
+    exit_what: String,
+    exitall: bool,
+    fallocate: Layout,
+    fdatasync: u64,
+    file_service_type: String,
+    filename: String,
+    filename_format: String,
+    filesize: u64,
+    fixedbufs: bool,
+    fsync: u64,
+    fsync_on_close: bool,
+    group_reporting: bool,
+    gtod_reduce: bool,
+    hipri: bool,
+    huge_pages: bool,
+    invalidate: bool,
+    io_size: Amount,
+    iodepth: u32,
+    iodepth_batch: u64,
+    iodepth_batch_complete_max: u64,
+    iodepth_batch_complete_min: u32,
+    iodepth_low: u64,
+    kb_base: u32,
+    lat_percentiles: bool,
+    log_avg_msec: u64,
+    log_hist_msec: u64,
+    loops: u64,
+    name: String,
+    new_group: bool,
+    norandommap: bool,
+    nowait: bool,
+    nrfiles: u32,
+    numa_cpu_nodes: Vec<u32>,
+    number_ios: u64,
+    numjobs: u32,
+    offload: bool,
+    offset: Amount,
+    offset_increment: Amount,
+    openfiles: u32,
+    overwrite: bool,
+    per_job_logs: bool,
+    percentage_random: Triple<u8>,
+    percentile_list: Vec<f64>,
+    pre_read: bool,
+    ramp_time: u64,
+    randrepeat: bool,
+    randseed: u64,
+    random_distribution: String,
+    rate: Triple<u64>,
+    rate_iops: Triple<u64>,
+    rate_process: Spacing,
+    refill_buffers: bool,
+    registerfiles: bool,
+    runtime: u64,
+    rwmixread: u8,
+    scramble_buffers: bool,
+    size: Amount,
+    slat_percentiles: bool,
+    sqthread_poll: bool,
+    sqthread_poll_cpu: u64,
+    startdelay: u64,
+    stonewall: bool,
+    sync: String,
+    thinktime: u64,
+    thinktime_blocks: u64,
+    time_based: bool,
+    uncached: bool,
+    unit_base: u32,
+    unlink: bool,
+    verify: bool,
+    verify_interval: u64,
+    verify_only: bool,
+    write_bw_log: String,
+    write_hist_log: String,
+    write_iops_log: String,
+    write_lat_log: String,
+    zero_buffers: bool,
+}
+
+impl Draft {
+    /// Where an option was given, for what is found wrong with it later.
+    pub(crate) fn place(&self, name: &str) -> Option<&Place> {
+        self.places.iter().find(|(known, _)| *known == name).map(|(_, place)| place)
+    }
+
+    /// Notes where an option was given; the last place counts.
+    pub(crate) fn given(&mut self, name: &'static str, place: &Place) {
+        self.places.retain(|(known, _)| *known != name);
+        self.places.push((name, place.clone()));
+    }
+}

@@ -1,0 +1,249 @@
+//! From jobs to the specs of a run, and to what its results are shown with.
+
+use workload::spec::{Operation, Spec};
+
+use crate::World;
+use crate::fio::draft::Draft;
+use crate::fio::fault::{Fault, Place};
+use crate::fio::model::{Direction, Job, Log, LogKind};
+use crate::fio::settle::Settled;
+use crate::fio::specs::{Built, Clones, build};
+
+/// Jobs of a run with all their clones.
+const JOBS_MAX: usize = 4096;
+/// Files of all specs together, each counted as often as it is named.
+const FILES_MAX: usize = 1_000_000;
+const PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+/// What the jobs of a run come to.
+#[derive(Default)]
+pub(super) struct Assembled {
+    pub(super) specs: Vec<Spec>,
+    pub(super) jobs: Vec<Job>,
+    /// One line for each thing that is done otherwise, with the jobs that it is about.
+    pub(super) warnings: Vec<String>,
+    /// The same as found: job and text.
+    found: Vec<(String, String)>,
+    /// For each job section: the stage that it runs in and the group that it is reported in.
+    stages: Vec<(usize, usize)>,
+    /// For each spec, the section that it comes from.
+    sections: Vec<usize>,
+    clones: usize,
+    files: usize,
+}
+
+/// Makes the specs of all jobs.
+///
+/// # Errors
+/// What a job asks for that cannot be, or jobs that do not go together.
+pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled, Fault> {
+    let mut all = Assembled::default();
+    let (mut stage, mut group, mut in_group) = (0, 0, 0usize);
+    for (index, job) in jobs.iter().enumerate() {
+        let walled = job.waits || job.draft.stonewall == Some(true);
+        if index > 0 && walled {
+            stage += 1;
+        }
+        if in_group > 0 && (walled || job.draft.new_group == Some(true)) {
+            group += 1;
+            in_group = 0;
+        }
+        in_group += 1;
+        all.stages.push((stage, group));
+        all.add(job, group, index > 0 && !walled, world)?;
+    }
+    // As in fio: where one job says so, all do.
+    if jobs.iter().any(|job| job.draft.exitall == Some(true)) {
+        all.set_ends(jobs)?;
+    }
+    all.fold_warnings();
+    check_agreement(jobs, "unlink", |draft| draft.unlink.unwrap_or(false))?;
+    check_agreement(jobs, "randseed", |draft| draft.randseed)?;
+    check_agreement(jobs, "randrepeat", |draft| draft.randrepeat.unwrap_or(true))?;
+    Ok(all)
+}
+
+impl Assembled {
+    fn add(&mut self, job: &Settled, group: usize, joins: bool, world: &dyn World) -> Result<(), Fault> {
+        let clones = job.draft.numjobs.unwrap_or(1);
+        if self.clones + clones as usize > JOBS_MAX {
+            let fault = Fault::of("numjobs", format!("a run has at most {JOBS_MAX} jobs with their clones"));
+            return Err(located(fault, job));
+        }
+        let one = is_one_phase(&job.draft);
+        let (parts, each) = if one { (1, clones) } else { (clones, 1) };
+        for part in 0..parts {
+            let built = build(Clones { job, first: part * each, count: each, world })?;
+            self.files += built.spec.targets.len();
+            if self.files > FILES_MAX {
+                let fault =
+                    Fault::of("nrfiles", format!("a run names at most {FILES_MAX} files in all its jobs"));
+                return Err(located(fault, job));
+            }
+            self.push(job, built, group, each, joins || part > 0);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, job: &Settled, built: Built, group: usize, clones: u32, concurrent: bool) {
+        let number = self.clones + 1;
+        self.clones += clones as usize;
+        let mut shown = shown_job(job, &built);
+        shown.group = group;
+        shown.number = number;
+        shown.clones = clones;
+        shown.request = self.specs.len();
+        self.found.extend(built.warnings.into_iter().map(|warning| (shown.name.clone(), warning)));
+        let mut spec = built.spec;
+        spec.concurrent = concurrent;
+        self.sections.push(self.stages.len() - 1);
+        self.jobs.push(shown);
+        self.specs.push(spec);
+    }
+
+    fn fold_warnings(&mut self) {
+        const NAMES_MAX: usize = 3;
+        let mut folded: Vec<(String, Vec<String>)> = Vec::new();
+        for (name, text) in self.found.drain(..) {
+            let name = crate::fio::fault::shown(&name);
+            match folded.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, names)) if names.contains(&name) => {}
+                Some((_, names)) => names.push(name),
+                None => folded.push((text, vec![name])),
+            }
+        }
+        let line = |(text, names): (String, Vec<String>)| match names.len().saturating_sub(NAMES_MAX) {
+            0 => format!("{}: {text}", names.join(", ")),
+            more => format!("{} and {more} more jobs: {text}", names[..NAMES_MAX].join(", ")),
+        };
+        self.warnings = folded.into_iter().map(line).collect();
+    }
+
+    /// Gives each spec whether its end ends others.
+    fn set_ends(&mut self, jobs: &[Settled]) -> Result<(), Fault> {
+        for (at, job) in jobs.iter().enumerate() {
+            let ends = self.ends_others(at, job)?;
+            let of_job = self.sections.iter().zip(&mut self.specs).filter(|(section, _)| **section == at);
+            of_job.for_each(|(_, spec)| spec.end_others = ends);
+        }
+        Ok(())
+    }
+
+    /// A phase ends all that run at the same time or none; fio's word may mean others.
+    fn ends_others(&self, at: usize, job: &Settled) -> Result<bool, Fault> {
+        let (stage, group) = self.stages[at];
+        let last = self.stages.last().map_or(0, |(stage, _)| *stage);
+        let word = job.draft.exit_what.as_deref().unwrap_or("group");
+        let is_alone = self.stages.iter().filter(|place| **place == (stage, group)).count() == 1
+            && self.sections.iter().filter(|section| **section == at).count() == 1;
+        let is_stage = self.stages.iter().all(|(other, its)| *other != stage || *its == group);
+        match word {
+            "stonewall" => Ok(true),
+            "group" if is_stage => Ok(true),
+            "group" if is_alone => Ok(false),
+            "all" if stage == last => Ok(true),
+            "group" | "all" => {
+                let message = format!(
+                    "exitall with exit_what={word} is refused here: what ends is what runs at the same time, and it means others; nearest: exit_what=stonewall"
+                );
+                Err(located(Fault::of("exit_what", message), job))
+            }
+            _ => Err(located(Fault::of("exit_what", "use group, stonewall or all"), job)),
+        }
+    }
+}
+
+fn located(fault: Fault, job: &Settled) -> Fault {
+    let place = fault.key.as_deref().and_then(|key| job.draft.place(key)).cloned();
+    fault.at(&place.unwrap_or_else(|| Place::Job(job.section.clone())))
+}
+
+/// Some things hold for a run, not for a job.
+fn check_agreement<T: PartialEq>(jobs: &[Settled], key: &str, of: impl Fn(&Draft) -> T) -> Result<(), Fault> {
+    let Some(first) = jobs.first().map(|job| of(&job.draft)) else { return Ok(()) };
+    match jobs.iter().find(|job| of(&job.draft) != first) {
+        Some(job) => {
+            let message =
+                "differs from that of the first job: it holds for the whole run, so give it in [global]";
+            Err(located(Fault::of(key, message), job))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether all clones of a job can be the threads of one phase: they are reported as one, and nothing tells them apart.
+fn is_one_phase(draft: &Draft) -> bool {
+    let logs = [&draft.write_bw_log, &draft.write_iops_log, &draft.write_lat_log, &draft.write_hist_log];
+    let own_logs = draft.per_job_logs.unwrap_or(true) && logs.iter().any(|log| log.is_some());
+    draft.group_reporting == Some(true) && draft.offset_increment.is_none() && !own_logs
+}
+
+fn shown_job(job: &Settled, built: &Built) -> Job {
+    let draft = &job.draft;
+    let reduced = draft.gtod_reduce == Some(true);
+    let hidden = |flag: Option<bool>| flag.unwrap_or(reduced);
+    let name = draft.name.clone().unwrap_or_else(|| job.section.to_string());
+    Job {
+        group: 0,
+        number: 0,
+        clones: 1,
+        group_reporting: draft.group_reporting == Some(true),
+        request: 0,
+        rw: fio_word(built.access.operation).to_owned(),
+        directions: directions(built.access.operation),
+        block_size_bytes: (built.blocks.min_bytes, built.blocks.max_bytes),
+        engine: built.engine.typed.clone(),
+        depth: built.depth,
+        description: draft.description.clone(),
+        options: job.options.clone(),
+        percentiles: draft.percentile_list.clone().unwrap_or_else(|| PERCENTILES.to_vec()),
+        shows_completion_percentiles: draft.clat_percentiles.unwrap_or(true) && !hidden(draft.disable_clat),
+        shows_submission_percentiles: draft.slat_percentiles.unwrap_or(false) && !hidden(draft.disable_slat),
+        shows_total_percentiles: draft.lat_percentiles.unwrap_or(false) && !hidden(draft.disable_lat),
+        shows_latency: !hidden(draft.disable_lat),
+        shows_completion: !hidden(draft.disable_clat),
+        shows_submission: !hidden(draft.disable_slat),
+        shows_bandwidth: !hidden(draft.disable_bw),
+        kb_base: draft.kb_base.unwrap_or(1024),
+        unit_base: draft.unit_base.unwrap_or(8),
+        bandwidth_average_ms: draft.bwavgtime.unwrap_or(500),
+        logs: logs(draft, &name),
+        log_average_ms: draft.log_avg_msec.or(draft.log_hist_msec).filter(|&length| length > 0),
+        per_job_logs: draft.per_job_logs.unwrap_or(true),
+        name,
+    }
+}
+
+fn logs(draft: &Draft, name: &str) -> Vec<Log> {
+    let asked = [
+        (LogKind::Bandwidth, &draft.write_bw_log),
+        (LogKind::Iops, &draft.write_iops_log),
+        (LogKind::Latency, &draft.write_lat_log),
+        (LogKind::Histogram, &draft.write_hist_log),
+    ];
+    let log = |(kind, prefix): (LogKind, &Option<String>)| {
+        let prefix = prefix.as_ref()?;
+        Some(Log { kind, prefix: if prefix.is_empty() { name.to_owned() } else { prefix.clone() } })
+    };
+    asked.into_iter().filter_map(log).collect()
+}
+
+fn directions(operation: Operation) -> Vec<Direction> {
+    match operation {
+        Operation::Read | Operation::RandRead | Operation::Nop => vec![Direction::Read],
+        Operation::Write | Operation::RandWrite => vec![Direction::Write],
+        Operation::Discard | Operation::RandDiscard => vec![Direction::Trim],
+        Operation::ReadWrite | Operation::RandRw => vec![Direction::Read, Direction::Write],
+    }
+}
+
+/// The operation as fio shows it.
+fn fio_word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Discard => "trim",
+        Operation::RandDiscard => "randtrim",
+        Operation::ReadWrite => "rw",
+        other => other.name(),
+    }
+}

@@ -1,0 +1,116 @@
+//! What reading a fio command line leaves for showing its results.
+
+use std::path::PathBuf;
+
+/// A format of `--output-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Normal,
+    /// `terse`, in one of the versions 3 to 5.
+    Terse,
+    Json,
+    /// `json+`: with all latency bins.
+    JsonPlus,
+}
+
+/// Where and how results are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Output {
+    /// In the order given; `normal,json` shows both.
+    pub(crate) formats: Vec<Format>,
+    /// 3, 4 or 5.
+    pub(crate) terse_version: u8,
+    /// `--output`; none for standard output.
+    pub(crate) path: Option<PathBuf>,
+    /// Whether `--eta=never` or a format for programs silences the lines on standard error.
+    pub(crate) quiet: bool,
+}
+
+/// Directions of one job, as fio orders them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+    Trim,
+}
+
+/// A log that `write_*_log` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Log {
+    pub(crate) kind: LogKind,
+    /// The prefix given, or the job's name.
+    pub(crate) prefix: String,
+}
+
+/// What a log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogKind {
+    Bandwidth,
+    Iops,
+    /// `_lat.log`, `_slat.log` and `_clat.log`.
+    Latency,
+    /// `_clat_hist.log`.
+    Histogram,
+}
+
+/// One clone of a job, or all its clones where they are reported as a group and run as the threads of one phase.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Job {
+    /// Name of the section.
+    pub(crate) name: String,
+    /// Group that it is reported in (`groupid`).
+    pub(crate) group: usize,
+    /// Number of the job among all of the run, from 1 (`jobs=` and `$jobnum` count clones).
+    pub(crate) number: usize,
+    /// Clones that this stands for.
+    pub(crate) clones: u32,
+    /// Whether its group is reported as one.
+    pub(crate) group_reporting: bool,
+    /// `request` of its phases: the place of its spec in the run.
+    pub(crate) request: usize,
+    /// `rw`, as typed.
+    pub(crate) rw: String,
+    pub(crate) directions: Vec<Direction>,
+    /// Smallest and largest block in bytes.
+    pub(crate) block_size_bytes: (u64, u64),
+    /// `ioengine`, as typed or defaulted.
+    pub(crate) engine: String,
+    pub(crate) depth: u32,
+    pub(crate) description: Option<String>,
+    /// Options of the section, and of its clones, as typed, in order; what [global] gave is in [`Model::global_options`].
+    pub(crate) options: Vec<(String, String)>,
+    /// Percentiles to show, ascending, in percent.
+    pub(crate) percentiles: Vec<f64>,
+    /// `clat_percentiles` (the default), `slat_percentiles`, `lat_percentiles`.
+    pub(crate) shows_completion_percentiles: bool,
+    pub(crate) shows_submission_percentiles: bool,
+    pub(crate) shows_total_percentiles: bool,
+    /// False with `disable_lat`, `disable_clat`, `disable_slat`, `disable_bw_measurement`, or `gtod_reduce` for all.
+    pub(crate) shows_latency: bool,
+    pub(crate) shows_completion: bool,
+    pub(crate) shows_submission: bool,
+    pub(crate) shows_bandwidth: bool,
+    /// `kb_base`: 1000 or 1024; `unit_base`: 8 for bytes, 1 for bits.
+    pub(crate) kb_base: u32,
+    pub(crate) unit_base: u32,
+    /// `bwavgtime`, milliseconds.
+    pub(crate) bandwidth_average_ms: u64,
+    pub(crate) logs: Vec<Log>,
+    /// `log_avg_msec`; none: the intervals of the series.
+    pub(crate) log_average_ms: Option<u64>,
+    /// Whether names of logs carry the job's number (`per_job_logs`).
+    pub(crate) per_job_logs: bool,
+}
+
+/// All that showing the results needs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Model {
+    pub(crate) jobs: Vec<Job>,
+    /// Options of the [global] sections, as typed, in order.
+    pub(crate) global_options: Vec<(String, String)>,
+    pub(crate) output: Output,
+    pub(crate) host_name: String,
+    pub(crate) process_id: u32,
+    /// What is done otherwise than fio would: in the JSON too.
+    pub(crate) warnings: Vec<String>,
+}

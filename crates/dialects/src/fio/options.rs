@@ -1,0 +1,416 @@
+//! The one table of fio's options: what becomes of each of them. Reading, `--cmdhelp` and docs/dialects/fio.md are made from it.
+
+use crate::fio::draft::Draft;
+use crate::fio::value::Value;
+
+/// Whether a value follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// May stand alone; a value comes after `=` only.
+    Flag,
+    /// One on the command line; in a job file the option may stand alone.
+    Bool,
+    /// Always one.
+    Value,
+}
+
+/// What becomes of an option.
+pub(crate) enum Fate {
+    /// It means here what it means to fio.
+    Honoured { read: fn(&mut Draft, &Value<'_>) -> Result<(), String>, becomes: &'static str },
+    /// Any value that fio takes changes nothing here.
+    Accepted { check: fn(&Value<'_>) -> Result<(), String>, because: &'static str },
+    /// Only these values, which ask for nothing, are taken.
+    Refused { unless: &'static [&'static str], because: &'static str, nearest: &'static str },
+}
+
+/// One option of fio.
+pub(crate) struct FioOption {
+    pub(crate) name: &'static str,
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) takes: Takes,
+    pub(crate) fate: Fate,
+}
+
+/// The option of this name or alias.
+pub(crate) fn find(name: &str) -> Option<&'static FioOption> {
+    OPTIONS.iter().find(|option| option.name == name || option.aliases.contains(&name))
+}
+
+macro_rules! fate {
+    (does $field:ident $read:ident, $becomes:literal) => {
+        Fate::Honoured {
+            read: |draft, value| {
+                draft.$field = Some(value.$read()?);
+                Ok(())
+            },
+            becomes: $becomes,
+        }
+    };
+    (free $read:ident, $because:literal) => {
+        Fate::Accepted { check: |value| value.$read().map(drop), because: $because }
+    };
+    (no [$($unless:literal)*], $because:literal, $nearest:literal) => {
+        Fate::Refused { unless: &[$($unless),*], because: $because, nearest: $nearest }
+    };
+    (of $engine:literal) => {
+        Fate::Refused {
+            unless: &[],
+            because: concat!("it is an option of engine ", $engine),
+            nearest: "ioengine=psync, libaio or io_uring and their options",
+        }
+    };
+}
+
+macro_rules! table {
+    ($({ $name:literal [$($alias:literal)*] $takes:ident $($fate:tt)+ })*) => {
+        /// Every option of a job.
+        pub(crate) static OPTIONS: &[FioOption] = &[$(FioOption {
+            name: $name,
+            aliases: &[$($alias),*],
+            takes: Takes::$takes,
+            fate: fate!($($fate)+),
+        }),*];
+    };
+}
+
+table! {
+    // The job.
+    { "name" [] Value does name text, "`--name`" }
+    { "description" [] Value does description text, "shown with the job" }
+    { "wait_for" [] Value no [], "jobs wait for all before them or for none", "stonewall" }
+    { "loops" [] Value does loops positive, "`--bytes`: so many times the size" }
+    { "numjobs" [] Value does numjobs count, "`--threads`, or one concurrent phase a clone" }
+    { "thread" [] Flag free flag, "workers are threads of one process either way" }
+    { "stonewall" ["wait_for_previous"] Flag does stonewall flag, "the phase is not `--concurrent`" }
+    { "new_group" [] Flag does new_group flag, "group of the report" }
+    { "group_reporting" [] Flag does group_reporting flag, "clones of a job are the threads of one phase" }
+    { "startdelay" [] Value does startdelay seconds, "`--start-delay`" }
+    { "runtime" ["timeout"] Value does runtime seconds, "`--time`; whichever of it and the size comes first" }
+    { "time_based" [] Flag does time_based flag, "`--time` alone" }
+    { "ramp_time" [] Value does ramp_time seconds, "`--warmup`" }
+    { "ramp_size" [] Value no [], "warm-up is a time", "ramp_time" }
+    { "exitall" [] Flag does exitall flag, "`--end-others`, of all jobs where one has it" }
+    { "exit_what" [] Value does exit_what text, "jobs that run at the same time; refused where it would be others" }
+    { "exitall_on_error" [] Flag free flag, "a job that fails ends those beside it, and the run, anyway" }
+    { "exec_prerun" [] Value no [], "a dialect starts no programs", "a script around the run" }
+    { "exec_postrun" [] Value no [], "a dialect starts no programs", "a script around the run" }
+    { "profile" [] Value no [], "profiles are code of fio's", "a job file" }
+    { "comm" [] Value no [], "threads keep their names", "name" }
+    { "stats" [] Bool no ["1"], "a job without results measures nothing", "leave the job's figures aside" }
+
+    // What is done.
+    { "rw" ["readwrite"] Value does access access, "`--op`; `read:-8k` at `bs=4k` is `--pattern backward`" }
+    { "rw_sequencer" [] Value no ["sequential"], "it shapes `rw=...:n`, which is refused", "rw without :n" }
+    { "rwmixread" [] Value does rwmixread percent, "`--mix`" }
+    { "rwmixwrite" [] Value does rwmixread rest_percent, "`--mix`" }
+    { "rwmixcycle" [] Value no [], "fio has withdrawn it", "rwmixread" }
+    { "bs" ["blocksize"] Value does bs sizes, "`--block-size`; one size for reads and writes of a mixed job" }
+    { "ba" ["blockalign"] Value does ba sizes, "`--align`" }
+    { "bsrange" ["blocksize_range"] Value does bsrange ranges, "`--block-size`" }
+    { "bssplit" [] Value does bssplit splits, "`--block-size`" }
+    { "bs_unaligned" ["blocksize_unaligned"] Flag no ["0"], "sizes in a range are multiples of the smallest", "bsrange" }
+    { "bs_is_seq_rand" [] Bool no ["0"], "all operations of a job are in order or all at random", "two jobs" }
+    { "percentage_random" [] Value does percentage_random percents, "0 and 100; others are refused" }
+    { "percentage_sequential" [] Value no [], "fio has withdrawn it", "percentage_random" }
+    { "norandommap" [] Flag does norandommap flag, "`--pattern uniform`" }
+    { "softrandommap" [] Bool free flag, "the order of blocks needs no memory for a map" }
+    { "random_generator" [] Value free text, "one generator serves all: each block once a pass without a map" }
+    { "random_distribution" [] Value does random_distribution distribution, "`--pattern`" }
+    { "random_sequence_stride" [] Bool no ["0"], "sequences of positions are not chosen", "norandommap" }
+    { "randrepeat" ["allrandrepeat"] Bool does randrepeat flag, "1: `--seed 137`; 0: a drawn seed" }
+    { "randseed" [] Value does randseed number, "`--seed`" }
+    { "sprandom" [] Bool no ["0"], "preconditioning by regions is not built", "rw=randwrite with loops=2" }
+    { "spr_num_regions" [] Value no [], "it is for sprandom", "rw=randwrite with loops=2" }
+    { "spr_op" [] Value no [], "it is for sprandom", "rw=randwrite with loops=2" }
+    { "spr_cs" [] Value no [], "it is for sprandom", "rw=randwrite with loops=2" }
+    { "num_range" [] Value no ["1"], "a trim is one range", "rw=randtrim" }
+    { "size" [] Value does size amount, "`--size` of each file, the job's size over its files; in percent of what is there" }
+    { "io_size" ["io_limit"] Value does io_size amount, "`--bytes`" }
+    { "number_ios" [] Value does number_ios number, "`--count`" }
+    { "filesize" [] Value does filesize positive, "`--size` of each file; ranges are refused" }
+    { "fill_device" ["fill_fs"] Bool no ["0"], "a run does not fill a file system until it fails", "size" }
+    { "file_append" [] Bool no ["0"], "a range begins at an offset, not at a file's end", "offset" }
+    { "offset" ["fileoffset"] Value does offset amount, "`--offset`" }
+    { "offset_align" [] Value no ["0"], "offsets are what they are", "offset in multiples of the block" }
+    { "offset_increment" [] Value does offset_increment amount, "`--offset` of each clone's own phase" }
+
+    // Files.
+    { "filename" [] Value does filename text, "targets; a colon between two, `\\:` for a colon" }
+    { "directory" [] Value does directory text, "directory of the targets; several are dealt out to the clones" }
+    { "filename_format" [] Value does filename_format text, "names of the targets" }
+    { "unique_filename" [] Bool free flag, "it is for jobs of many hosts" }
+    { "filetype" [] Value no ["none"], "the type is that of what lies there; a new target is a file", "leave it out" }
+    { "lockfile" [] Value no ["none"], "files are not locked", "a job for each file" }
+    { "opendir" [] Value no [], "a directory is not walked for targets", "filename=a:b:c" }
+    { "nrfiles" ["nr_files"] Value does nrfiles count, "so many targets" }
+    { "openfiles" [] Value does openfiles count, "all files are open; fewer is refused" }
+    { "file_service_type" [] Value does file_service_type text, "random jobs use all files, others one after the other" }
+    { "fallocate" [] Value does fallocate layout, "`--layout allocate` or `sparse` for jobs that only write" }
+    { "overwrite" [] Bool does overwrite flag, "`--layout fill`" }
+    { "create_serialize" [] Bool free flag, "files are laid out before anything is measured" }
+    { "create_fsync" [] Bool free flag, "files are laid out before anything is measured" }
+    { "create_on_open" [] Bool does create_on_open flag, "`--layout sparse` for a job that only writes" }
+    { "create_only" [] Bool no ["0"], "each run lays out the files that it needs", "the job with number_ios=1, which lays out all of them and does one operation" }
+    { "allow_file_create" [] Bool does allow_file_create flag, "0 refuses targets that do not exist" }
+    { "allow_mounted_write" [] Bool no ["0"], "safety is not a matter of job files", "strata as --destroy-data fio ..." }
+    { "unlink" [] Bool does unlink flag, "0 is `--keep`; 1 removes what the run created" }
+    { "unlink_each_loop" [] Bool no ["0"], "files are made once a run", "unlink" }
+    { "pre_read" [] Bool does pre_read flag, "`--cache warm`" }
+    { "invalidate" [] Bool does invalidate flag, "1: `--cache drop`; 0: `--cache keep`" }
+    { "fadvise_hint" [] Value no ["1"], "the kernel is not told the order of access", "invalidate" }
+    { "write_hint" [] Value no ["none"], "no lifetime hints are given", "leave it out" }
+
+    // The driver.
+    { "ioengine" [] Value does engine engine, "`--engine`" }
+    { "iodepth" [] Value does iodepth count, "`--depth`; 1 with an engine that waits" }
+    { "iodepth_batch" ["iodepth_batch_submit"] Value does iodepth_batch number, "`--batch`" }
+    { "iodepth_batch_complete_min" ["iodepth_batch_complete"] Value does iodepth_batch_complete_min count, "`--batch-min`" }
+    { "iodepth_batch_complete_max" [] Value does iodepth_batch_complete_max number, "`--batch-max`; as `iodepth_batch_complete_min` where it is not given" }
+    { "iodepth_low" [] Value does iodepth_low number, "the queue is filled at once; a lower mark is refused" }
+    { "serialize_overlap" [] Bool no ["0"], "overlapping operations are not held back", "one job a part of the file" }
+    { "io_submit_mode" [] Value does offload submit_mode, "offload with a rate: the open loop, which it stands in for; refused without one" }
+    { "direct" [] Bool does direct flag, "`--direct`" }
+    { "buffered" [] Bool does direct not, "0 is `--direct`" }
+    { "atomic" [] Bool no ["0"], "writes are not asked to be atomic", "sync=dsync" }
+    { "sync" [] Value does sync sync_mode, "`--sync`" }
+    { "fsync" [] Value does fsync number, "`--fsync` with `--sync-call fsync`" }
+    { "fdatasync" [] Value does fdatasync number, "`--fsync`" }
+    { "end_fsync" [] Bool does end_fsync flag, "`--end-fsync`; with a runtime too" }
+    { "fsync_on_close" [] Bool does fsync_on_close flag, "`--end-fsync`" }
+    { "end_syncfs" [] Bool no ["0"], "a whole file system is not synced", "end_fsync" }
+    { "write_barrier" [] Value no ["0"], "it is not a barrier but fdatasync", "fdatasync" }
+    { "sync_file_range" [] Value no [], "it makes nothing durable", "fdatasync" }
+    { "mem" ["iomem"] Value does huge_pages memory, "`--huge-pages` for mmaphuge and shmhuge" }
+    { "iomem_align" ["mem_align"] Value no ["0" "512" "4096" "4k"], "buffers lie on pages", "4k" }
+    { "hugepage-size" [] Value no ["2m" "2097152"], "huge pages are of 2 MiB", "2m" }
+    { "lockmem" [] Value no ["0"], "memory is not taken away from the page cache", "a control group around the run" }
+    { "hipri" [] Flag does hipri flag, "io_uring: `--iopoll`; pvsync2: `--hipri`" }
+    { "hipri_percentage" [] Value no ["100"], "all operations are polled for or none", "hipri" }
+    { "fixedbufs" [] Flag does fixedbufs flag, "`--register-buffers on`" }
+    { "registerfiles" [] Flag does registerfiles flag, "`--register-files on`" }
+    { "sqthread_poll" [] Flag does sqthread_poll flag, "`--sqpoll`" }
+    { "sqthread_poll_cpu" [] Value does sqthread_poll_cpu number, "`--sqpoll-core`" }
+    { "nonvectored" [] Value free flag, "operations have one buffer and need no vector" }
+    { "libaio_vectored" [] Value no ["0"], "operations have one buffer and need no vector", "leave it out" }
+    { "userspace_reap" [] Flag free flag, "completions are taken from the ring where the kernel allows it" }
+    { "uncached" [] Value does uncached flag, "pvsync2: `--dontcache`" }
+    { "nowait" [] Value does nowait flag, "pvsync2: `--nowait`" }
+    { "force_async" [] Value no ["0"], "operations are not sent to the kernel's worker threads", "leave it out" }
+    { "readfua" [] Bool no ["0"], "commands of a device are not shaped", "direct" }
+    { "writefua" [] Bool no ["0"], "commands of a device are not shaped", "sync=dsync" }
+    { "thp" [] Flag no ["0"], "mappings get the pages that the kernel gives", "mem=mmaphuge for buffers" }
+    { "gpu_dev_id" [] Value no [], "buffers are memory of the process", "mem=malloc" }
+
+    // What is written and checked.
+    { "zero_buffers" [] Flag does zero_buffers flag, "`--content zero`" }
+    { "refill_buffers" [] Flag does refill_buffers flag, "`--refill full`" }
+    { "scramble_buffers" [] Bool does scramble_buffers flag, "1: `--refill stamp`; 0: `--refill once`" }
+    { "buffer_pattern" [] Value does buffer_pattern content, "`--content`" }
+    { "buffer_compress_percentage" [] Value does buffer_compress_percentage percent, "`--compress`" }
+    { "buffer_compress_chunk" [] Value no ["512" "1k" "1024" "2k" "2048" "4k" "4096"], "the share compresses in each 4 KiB, not over larger chunks", "4k" }
+    { "dedupe_percentage" [] Value does dedupe_percentage percent, "`--dedupe`" }
+    { "dedupe_mode" [] Value no ["repeat"], "copies are of blocks written before", "dedupe_mode=repeat" }
+    { "dedupe_global" [] Bool no ["0"], "a job repeats blocks of its own", "dedupe_percentage in one job" }
+    { "dedupe_working_set_percentage" [] Value no [], "it is for dedupe_mode=working_set", "dedupe_mode=repeat" }
+    { "verify" [] Value does verify verification, "`--verify`, with headers and sums of strata's own" }
+    { "do_verify" [] Bool does do_verify flag, "0 is `--no-read-back`" }
+    { "verify_only" [] Flag does verify_only flag, "the blocks are read and checked, and nothing is written" }
+    { "verify_interval" [] Value does verify_interval positive, "`--verify-interval`" }
+    { "verify_fatal" [] Bool free flag, "wrong blocks are all counted, and the run fails" }
+    { "verify_policy" [] Value no ["completed"], "what was written is read after the phase", "leave it out" }
+    { "verifysort" [] Bool free flag, "blocks are read back in order of position" }
+    { "verifysort_nr" [] Value free number, "blocks are read back in order of position" }
+    { "verify_offset" [] Value no ["0"], "the header of a block stands at its beginning", "leave it out" }
+    { "verify_pattern" [] Value no [], "a verified block is filled from its position and sequence", "verify=crc32c without it" }
+    { "verify_pattern_interval" [] Bool no ["0"], "a verified block is filled from its position and sequence", "verify=crc32c" }
+    { "verify_dump" [] Bool no ["0"], "a wrong block is named, not saved", "leave it out" }
+    { "verify_async" [] Value no ["0"], "blocks are checked by the thread that reads them", "leave it out" }
+    { "verify_async_cpus" [] Value no [], "blocks are checked by the thread that reads them", "cpus_allowed" }
+    { "verify_backlog" [] Value no ["0"], "blocks are read back after the phase that wrote them", "verify without it" }
+    { "verify_backlog_batch" [] Value no ["0"], "blocks are read back after the phase that wrote them", "verify without it" }
+    { "experimental_verify" [] Bool no ["0"], "there is one way to verify", "verify" }
+    { "verify_state_load" [] Bool no ["0"], "no state of an earlier run is read", "verify in one run" }
+    { "verify_state_save" [] Bool free flag, "no state is left: the record says what was written" }
+    { "verify_write_sequence" [] Bool no ["1"], "the sequence of writes is always checked", "leave it out" }
+    { "verify_header_seed" [] Bool no ["1"], "the run of a block is always checked", "leave it out" }
+    { "trim_percentage" [] Value no ["0"], "trims do not mix into a job that verifies", "a job with rw=trim" }
+    { "trim_verify_zero" [] Bool no [], "trimmed blocks are not checked for zeros", "a job with rw=trim" }
+    { "trim_backlog" [] Value no ["0"], "trims do not mix into a job that verifies", "a job with rw=trim" }
+    { "trim_backlog_batch" [] Value no ["0"], "trims do not mix into a job that verifies", "a job with rw=trim" }
+
+    // Logs of operations.
+    { "read_iolog" [] Value no [], "operations of a log are not replayed", "rw with bssplit and random_distribution" }
+    { "write_iolog" [] Value no [], "operations are not logged one by one", "write_lat_log with log_avg_msec" }
+    { "read_iolog_chunked" [] Value no ["0"], "operations of a log are not replayed", "rw with bssplit" }
+    { "replay_no_stall" [] Bool no ["0"], "operations of a log are not replayed", "rate_iops" }
+    { "replay_redirect" [] Value no [], "operations of a log are not replayed", "filename" }
+    { "replay_scale" [] Value no [], "operations of a log are not replayed", "size" }
+    { "replay_align" [] Value no [], "operations of a log are not replayed", "ba" }
+    { "replay_time_scale" [] Value no [], "operations of a log are not replayed", "rate_iops" }
+    { "replay_skip" [] Value no [], "operations of a log are not replayed", "rw" }
+    { "merge_blktrace_file" [] Value no [], "traces are not read", "a job for each load" }
+    { "merge_blktrace_scalars" [] Value no [], "traces are not read", "a job for each load" }
+    { "merge_blktrace_iters" [] Value no [], "traces are not read", "a job for each load" }
+
+    // Zones and placement.
+    { "zonemode" [] Value no ["none"], "zoned devices and strided zones are not built", "random_distribution=zoned" }
+    { "zonesize" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
+    { "zonecapacity" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
+    { "zonerange" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
+    { "zoneskip" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
+    { "read_beyond_wp" [] Bool no ["0"], "it is for zonemode", "leave it out" }
+    { "max_open_zones" [] Value no ["0"], "it is for zonemode", "leave it out" }
+    { "job_max_open_zones" [] Value no ["0"], "it is for zonemode", "leave it out" }
+    { "ignore_zone_limits" [] Bool no ["0"], "it is for zonemode", "leave it out" }
+    { "zone_reset_threshold" [] Value no [], "it is for zonemode", "leave it out" }
+    { "zone_reset_frequency" [] Value no [], "it is for zonemode", "leave it out" }
+    { "recover_zbd_write_error" [] Bool no ["0"], "it is for zonemode", "leave it out" }
+    { "write_zone_remainder" [] Bool no ["0"], "it is for zonemode", "leave it out" }
+    { "fdp" [] Bool no ["0"], "placement is left to the device", "leave it out" }
+    { "dataplacement" ["data_placement"] Value no ["none"], "placement is left to the device", "leave it out" }
+    { "plid_select" ["fdp_pli_select"] Value no [], "placement is left to the device", "leave it out" }
+    { "plids" ["fdp_pli"] Value no [], "placement is left to the device", "leave it out" }
+    { "dp_scheme" [] Value no [], "placement is left to the device", "leave it out" }
+
+    // Pace.
+    { "rate" [] Value does rate limits, "`--rate`: bytes a second over the mean block; latency counts from when an operation was due" }
+    { "rate_iops" [] Value does rate_iops limits, "`--rate`; latency counts from when an operation was due" }
+    { "rate_process" [] Value does rate_process arrivals, "`--arrivals`" }
+    { "rate_min" ["ratemin"] Value no ["0"], "a job does not end because it is slow", "strata compare --fail-if slower:5%" }
+    { "rate_iops_min" [] Value no ["0"], "a job does not end because it is slow", "strata compare --fail-if slower:5%" }
+    { "rate_cycle" ["ratecycle"] Value free number, "each operation has a time of its own" }
+    { "rate_ignore_thinktime" [] Bool no ["0"], "pauses and a rate exclude each other", "thinktime or rate_iops" }
+    { "thinktime" [] Value does thinktime microseconds, "`--think-time`" }
+    { "thinktime_blocks" [] Value does thinktime_blocks positive, "`--think-blocks`" }
+    { "thinktime_blocks_type" [] Value no ["complete"], "a pause comes after completions", "complete" }
+    { "thinktime_iotime" [] Value no ["0"], "a pause comes after a number of blocks", "thinktime_blocks" }
+    { "thinktime_spin" [] Value no ["0"], "a pause does not burn processor time", "thinktime" }
+    { "thinkcycles" [] Value no ["0"], "a pause does not burn processor time", "thinktime" }
+    { "max_latency" [] Value no ["0"], "a job does not end because it is slow", "the percentiles" }
+    { "latency_target" [] Value no ["0"], "fio's search for a depth is not built", "strata media --saturate, or rate_iops: an open loop" }
+    { "latency_window" [] Value no ["0"], "fio's search for a depth is not built", "strata media --saturate" }
+    { "latency_percentile" [] Value no ["100" "100.0"], "fio's search for a depth is not built", "strata media --saturate" }
+    { "latency_run" [] Bool no ["0"], "fio's search for a depth is not built", "strata media --saturate" }
+    { "flow" [] Value no ["0"], "jobs are not paced against each other", "rw=rw with rwmixread, or rate_iops in each" }
+    { "flow_id" [] Value no ["0"], "jobs are not paced against each other", "rate_iops in each" }
+    { "flow_watermark" [] Value no [], "fio has withdrawn it", "rate_iops in each" }
+    { "flow_sleep" [] Value no ["0"], "jobs are not paced against each other", "rate_iops in each" }
+    { "steadystate" ["ss"] Value no [], "every record says whether the load was steady, and no run ends by it", "strata media --warmup auto" }
+    { "steadystate_duration" ["ss_dur"] Value no ["0"], "it is for steadystate", "runtime" }
+    { "steadystate_ramp_time" ["ss_ramp"] Value no ["0"], "it is for steadystate", "ramp_time" }
+    { "steadystate_check_interval" ["ss_interval"] Value no [], "it is for steadystate", "log_avg_msec" }
+
+    // Where it runs.
+    { "cpus_allowed" [] Value does cpus_allowed indexes, "`--cores`" }
+    { "cpumask" [] Value does cpus_allowed mask, "`--cores`" }
+    { "cpus_allowed_policy" [] Value does cpus_allowed_policy cores_policy, "`--cores-policy`; shared where it is not given" }
+    { "numa_cpu_nodes" [] Value does numa_cpu_nodes indexes, "`--numa`" }
+    { "numa_mem_policy" [] Value no ["default" "local"], "memory comes from the node that first touches it", "numa_cpu_nodes" }
+    { "nice" [] Value no ["0"], "priorities are left as they are", "nice(1) around the run" }
+    { "prio" [] Value no [], "operations carry no priority", "ionice(1) around the run" }
+    { "prioclass" [] Value no [], "operations carry no priority", "ionice(1) around the run" }
+    { "priohint" [] Value no [], "operations carry no hints", "ionice(1) around the run" }
+    { "ioscheduler" [] Value no [], "the machine's settings are left as they are", "/sys/block/DEVICE/queue/scheduler" }
+    { "cgroup" [] Value no [], "control groups are left as they are", "systemd-run around the run" }
+    { "cgroup_nodelete" [] Bool no ["0"], "control groups are left as they are", "systemd-run around the run" }
+    { "cgroup_weight" [] Value no [], "control groups are left as they are", "systemd-run around the run" }
+    { "uid" [] Value no [], "the user is not changed", "setpriv(1) around the run" }
+    { "gid" [] Value no [], "the group is not changed", "setpriv(1) around the run" }
+    { "clocksource" [] Value free text, "the clock is chosen by the machine, and the record names it" }
+    { "gtod_cpu" [] Value no [], "no processor is set aside to read the clock", "leave it out" }
+    { "job_start_clock_id" [] Value no ["0"], "the start is given on the clock of the day", "leave it out" }
+    { "continue_on_error" [] Value does continue_on_error on_errors, "`--on-error`" }
+    { "ignore_error" [] Value no [], "errors are not chosen by number", "continue_on_error=all" }
+    { "error_dump" [] Bool free flag, "every kind of failure is told once" }
+
+    // What is shown.
+    { "kb_base" [] Value does kb_base kb_base, "units of sizes, read and shown" }
+    { "unit_base" [] Value does unit_base unit_base, "bytes or bits, shown" }
+    { "significant_figures" [] Value no ["4"], "figures have four digits", "--output-format=json" }
+    { "clat_percentiles" [] Bool does clat_percentiles flag, "percentiles shown" }
+    { "lat_percentiles" [] Bool does lat_percentiles flag, "percentiles shown" }
+    { "slat_percentiles" [] Bool does slat_percentiles flag, "percentiles shown" }
+    { "percentile_list" [] Value does percentile_list percentiles, "percentiles shown" }
+    { "disk_util" [] Bool free flag, "what the devices did is in the record" }
+    { "gtod_reduce" [] Bool does gtod_reduce flag, "latency is measured, and not shown" }
+    { "disable_lat" [] Bool does disable_lat flag, "measured, and not shown" }
+    { "disable_clat" [] Bool does disable_clat flag, "measured, and not shown" }
+    { "disable_slat" [] Bool does disable_slat flag, "measured, and not shown" }
+    { "disable_bw_measurement" ["disable_bw"] Bool does disable_bw flag, "measured, and not shown" }
+    { "unified_rw_reporting" [] Value no ["none" "0"], "directions are shown each on its own", "none" }
+    { "block_error_percentiles" [] Bool no ["0"], "errors are not counted by block", "continue_on_error=all" }
+    { "bwavgtime" [] Value does bwavgtime positive, "bandwidth samples, shown" }
+    { "iopsavgtime" [] Value no ["500"], "samples of both rates have the length of bwavgtime", "bwavgtime" }
+    { "per_job_logs" [] Bool does per_job_logs flag, "names of the logs" }
+    { "write_bw_log" [] Bool does write_bw_log prefix, "`PREFIX_bw.N.log`, one line an interval" }
+    { "write_iops_log" [] Bool does write_iops_log prefix, "`PREFIX_iops.N.log`, one line an interval" }
+    { "write_lat_log" [] Bool does write_lat_log prefix, "`PREFIX_lat.N.log` and its like, one line an interval" }
+    { "write_hist_log" [] Bool does write_hist_log prefix, "`PREFIX_clat_hist.N.log`, one line an interval" }
+    { "log_avg_msec" [] Value does log_avg_msec number, "`--interval`" }
+    { "log_hist_msec" [] Value does log_hist_msec number, "`--interval`" }
+    { "log_hist_coarseness" [] Value no ["0"], "histograms are logged with all their bins", "log_hist_coarseness=0" }
+    { "log_window_value" ["log_max_value"] Value no ["avg" "0"], "a line of a log holds the mean of its interval", "avg" }
+    { "log_entries" [] Value free number, "logs are made from the record when all is measured" }
+    { "log_offset" [] Bool no ["0"], "operations are not logged one by one", "write_lat_log without it" }
+    { "log_prio" [] Bool no ["0"], "operations carry no priority", "write_lat_log without it" }
+    { "log_issue_time" [] Bool no ["0"], "operations are not logged one by one", "write_lat_log without it" }
+    { "log_compression" [] Value no [], "logs are text", "gzip after the run" }
+    { "log_compression_cpus" [] Value no [], "logs are text", "gzip after the run" }
+    { "log_store_compressed" [] Bool no ["0"], "logs are text", "gzip after the run" }
+    { "log_alternate_epoch" ["log_unix_epoch"] Bool no ["0"], "times in logs count from the start", "leave it out" }
+    { "log_alternate_epoch_clock_id" [] Value no [], "times in logs count from the start", "leave it out" }
+
+    // Options of engines that are not spoken.
+    { "cmdprio_percentage" [] Value no ["0"], "operations carry no priority", "two jobs" }
+    { "cmdprio_class" [] Value no [], "operations carry no priority", "two jobs" }
+    { "cmdprio_hint" [] Value no [], "operations carry no hints", "two jobs" }
+    { "cmdprio" [] Value no [], "operations carry no priority", "two jobs" }
+    { "cmdprio_bssplit" [] Value no [], "operations carry no priority", "bssplit, or two jobs" }
+    { "cpuload" [] Value of "cpuio" } { "cpumode" [] Value of "cpuio" } { "cpuchunks" [] Value of "cpuio" }
+    { "exit_on_io_done" [] Bool of "cpuio" }
+    { "program" [] Value of "exec" } { "arguments" [] Value of "exec" } { "grace_time" [] Value of "exec" }
+    { "std_redirect" [] Bool of "exec" }
+    { "pool" [] Value of "rados, rbd or dfs" } { "cont" [] Value of "dfs" } { "chunk_size" [] Value of "dfs" }
+    { "object_class" [] Value of "dfs" } { "svcl" [] Value of "dfs" }
+    { "donorname" [] Value of "e4defrag" } { "inplace" [] Value of "e4defrag" }
+    { "stat_type" [] Value of "filestat" }
+    { "volume" [] Value of "gfapi" } { "brick" [] Value of "gfapi" } { "single-instance" [] Value of "gfapi" }
+    { "https" [] Value of "http" } { "http_host" [] Value of "http" } { "http_user" [] Value of "http" }
+    { "http_pass" [] Value of "http" } { "http_s3_key" [] Value of "http" } { "http_s3_keyid" [] Value of "http" }
+    { "http_s3_security_token" [] Value of "http" } { "http_swift_auth_token" [] Value of "http" }
+    { "http_s3_region" [] Value of "http" } { "http_s3_sse_customer_key" [] Value of "http" }
+    { "http_s3_sse_customer_algorithm" [] Value of "http" } { "http_s3_storage_class" [] Value of "http" }
+    { "http_mode" [] Value of "http" } { "http_verbose" [] Value of "http" } { "http_object_mode" [] Value of "http" }
+    { "write_mode" [] Value of "io_uring_cmd" } { "verify_mode" [] Value of "io_uring_cmd" }
+    { "cmd_type" [] Value of "io_uring_cmd" } { "cdb_len" [] Value of "io_uring_cmd" }
+    { "verify_bytchk" [] Value of "io_uring_cmd" } { "read_mode" [] Value of "io_uring_cmd" }
+    { "md_per_io_size" [] Value of "io_uring_cmd" } { "pi_act" [] Value of "io_uring_cmd" }
+    { "pi_chk" [] Value of "io_uring_cmd" } { "apptag" [] Value of "io_uring_cmd" }
+    { "apptag_mask" [] Value of "io_uring_cmd" } { "deac" [] Value of "io_uring_cmd" }
+    { "libblkio_driver" [] Value of "libblkio" } { "libblkio_path" [] Value of "libblkio" }
+    { "libblkio_pre_connect_props" [] Value of "libblkio" } { "libblkio_num_entries" [] Value of "libblkio" }
+    { "libblkio_queue_size" [] Value of "libblkio" } { "libblkio_pre_start_props" [] Value of "libblkio" }
+    { "libblkio_vectored" [] Flag of "libblkio" } { "libblkio_write_zeroes_on_trim" [] Flag of "libblkio" }
+    { "libblkio_wait_mode" [] Value of "libblkio" } { "libblkio_force_enable_completion_eventfd" [] Flag of "libblkio" }
+    { "gpu_dev_ids" [] Value of "libcufile" } { "cuda_io" [] Value of "libcufile" } { "rocm_io" [] Value of "libhipfile" }
+    { "namenode" [] Value of "libhdfs" } { "hostname" [] Value of "net, rdma or libhdfs" }
+    { "port" [] Value of "net, rdma or libhdfs" } { "hdfsdirectory" [] Value of "libhdfs" }
+    { "chunck_size" [] Value of "libhdfs" } { "single_instance" [] Value of "libhdfs" }
+    { "hdfs_use_direct" [] Value of "libhdfs" } { "initiator" [] Value of "libiscsi" }
+    { "skip_bad" [] Value of "mtd" } { "uri" [] Value of "nbd" } { "nfs_url" [] Value of "nfs" }
+    { "protocol" ["proto"] Value of "net" } { "nodelay" [] Bool of "net" } { "listen" [] Flag of "net" }
+    { "pingpong" [] Flag of "net" } { "interface" [] Value of "net" } { "ttl" [] Value of "net" }
+    { "window_size" [] Value of "net" } { "mss" [] Value of "net" }
+    { "clustername" [] Value of "rados or rbd" } { "clientname" [] Value of "rados or rbd" }
+    { "conf" [] Value of "rados" } { "busy_poll" [] Bool of "rados or rbd" } { "touch_objects" [] Bool of "rados" }
+    { "rbdname" [] Value of "rbd" } { "rbd_encryption_format" [] Value of "rbd" }
+    { "rbd_encryption_passphrase" [] Value of "rbd" } { "bindname" [] Value of "rdma" } { "verb" [] Value of "rdma" }
+    { "serverip" [] Value of "librpma" } { "direct_write_to_pmem" [] Bool of "librpma" }
+    { "busy_wait_polling" [] Bool of "librpma" }
+    { "sg_write_mode" [] Value of "sg" } { "stream_id" [] Value of "sg" }
+    { "no_completion_thread" [] Flag of "windowsaio" }
+    { "xnvme_be" [] Value of "xnvme" } { "xnvme_mem" [] Value of "xnvme" } { "xnvme_async" [] Value of "xnvme" }
+    { "xnvme_sync" [] Value of "xnvme" } { "xnvme_admin" [] Value of "xnvme" } { "xnvme_dev_nsid" [] Value of "xnvme" }
+    { "xnvme_dev_subnqn" [] Value of "xnvme" } { "xnvme_iovec" [] Flag of "xnvme" }
+}

@@ -1,0 +1,217 @@
+//! `--output-format=json` and `json+`.
+
+use report::record::Record;
+use serde_json::{Map, Value, json};
+use statistics::RateSpread;
+
+use super::VERSION;
+use super::disk::{Disk, disks};
+use super::distribution::{BATCHES, BOUNDS, LEVELS};
+use super::entry::{DIRECTIONS, Entry, Way};
+use super::group::{Group, group_of, groups, share_of_group};
+use super::latency::Latency;
+use super::number::{ctime, epoch_ms, milliseconds, moment};
+use crate::doubts::Told;
+use crate::fio::model::Model;
+
+/// The results; with all latency bins for `json+`. Whatever became of the run, it is one object.
+pub(super) fn results(model: &Model, entries: &[Entry<'_>], record: &Record, has_bins: bool) -> String {
+    let ended_at = entries.iter().map(|entry| entry.ended_at).max();
+    let ended_at = ended_at.unwrap_or_else(|| moment(&record.started_at, 0));
+    let groups = groups(entries);
+    let mut root = Map::new();
+    let mut put = |name: &str, value: Value| root.insert(name.to_owned(), value);
+    put("fio version", VERSION.into());
+    put("timestamp", (epoch_ms(ended_at) / 1000).into());
+    put("timestamp_ms", epoch_ms(ended_at).into());
+    put("time", ctime(ended_at).into());
+    if !model.global_options.is_empty() {
+        put("global options", options(&model.global_options));
+    }
+    let elapsed_s = elapsed_s(record);
+    let jobs = entries.iter().map(|entry| job(entry, group_of(&groups, entry), elapsed_s, has_bins));
+    put("jobs", jobs.collect());
+    let disks = disks(record);
+    if !disks.is_empty() {
+        put("disk_util", disks.iter().map(disk_object).collect());
+    }
+    if let Some(failure) = &record.failure {
+        put("error", failure.as_str().into());
+    }
+    put(
+        "strata",
+        json!({
+            "version": record.strata_version,
+            "run_id": record.run_id,
+            "seed": record.seed,
+            "warnings": model.warnings,
+        }),
+    );
+    let mut text = String::new();
+    print(&Value::Object(root), 0, &mut text);
+    text + "\n"
+}
+
+/// Whole seconds from the beginning of the run to the end of its last phase.
+fn elapsed_s(record: &Record) -> u64 {
+    let ends =
+        record.phases.iter().map(|phase| phase.samples.started_ns.saturating_add(phase.samples.elapsed_ns));
+    ends.max().unwrap_or(0).div_ceil(1_000_000_000)
+}
+
+fn options(options: &[(String, String)]) -> Value {
+    options.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
+}
+
+fn job(entry: &Entry<'_>, group: Option<&Group>, elapsed_s: u64, has_bins: bool) -> Value {
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
+    put("jobname", entry.job.name.as_str().into());
+    put("groupid", entry.job.group.into());
+    put("job_start", entry.started_ms().into());
+    put("error", entry.failures.errno.into());
+    put("eta", 0.into());
+    put("elapsed", elapsed_s.into());
+    put("job options", options(&entry.job.options));
+    for (direction, way) in entry.ways.iter().enumerate() {
+        put(DIRECTIONS[direction], way_object(way, direction, group, has_bins));
+    }
+    let sync = latency(&entry.sync, has_bins);
+    put("sync", json!({ "total_ios": entry.sync.count, "lat_ns": sync }));
+    let (user, system) = entry.usage.percent();
+    put("job_runtime", milliseconds(entry.usage.run_ns).into());
+    put("usr_cpu", user.into());
+    put("sys_cpu", system.into());
+    put("ctx", entry.usage.context_switches.into());
+    put("majf", entry.usage.major_faults.into());
+    put("minf", entry.usage.minor_faults.into());
+    let [levels, submitted, completed] = entry.depths.percent();
+    put("iodepth_level", labelled(&LEVELS, &levels));
+    put("iodepth_submit", labelled(&BATCHES, &submitted));
+    put("iodepth_complete", labelled(&BATCHES, &completed));
+    put("latency_ns", labelled(&BOUNDS, &entry.latencies.ns));
+    put("latency_us", labelled(&BOUNDS, &entry.latencies.us));
+    put("latency_ms", labelled(&BOUNDS, &entry.latencies.ms));
+    if entry.failures.goes_on || entry.failures.count > 0 {
+        put("total_err", entry.failures.count.into());
+        put("first_error", entry.failures.errno.into());
+    }
+    put("latency_depth", entry.job.depth.into());
+    put("latency_target", 0.into());
+    put("latency_percentile", 100.0.into());
+    put("latency_window", 0.into());
+    if let Some(description) = &entry.job.description {
+        put("desc", description.as_str().into());
+    }
+    put("doubts", entry.doubts.iter().map(doubt).collect());
+    Value::Object(object)
+}
+
+fn doubt(doubt: &Told<'_>) -> Value {
+    json!({ "kind": doubt.kind, "detail": doubt.detail, "remedy": doubt.remedy })
+}
+
+fn labelled(labels: &[&str], shares: &[f64]) -> Value {
+    labels.iter().zip(shares).map(|(label, share)| ((*label).to_owned(), Value::from(*share))).collect()
+}
+
+fn way_object(way: &Way, direction: usize, group: Option<&Group>, has_bins: bool) -> Value {
+    let spread = way.spread.unwrap_or_default();
+    let RateSpread { pieces, operations, bytes } = &spread;
+    let share = share_of_group(group, direction, bytes.mean);
+    json!({
+        "io_bytes": way.bytes,
+        "io_kbytes": way.bytes >> 10,
+        "bw_bytes": way.bytes_per_second(),
+        "bw": way.bytes_per_second() >> 10,
+        "iops": way.operations_per_second(),
+        "runtime": milliseconds(way.elapsed_ns),
+        "total_ios": way.operations,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "slat_ns": latency(&way.submission, has_bins),
+        "clat_ns": latency(&way.completion, has_bins),
+        "lat_ns": latency(&way.total, has_bins),
+        "bw_min": (bytes.min / 1024.0) as u64,
+        "bw_max": (bytes.max / 1024.0) as u64,
+        "bw_agg": share,
+        "bw_mean": bytes.mean / 1024.0,
+        "bw_dev": bytes.stddev / 1024.0,
+        "bw_samples": pieces,
+        "iops_min": operations.min as u64,
+        "iops_max": operations.max as u64,
+        "iops_mean": operations.mean,
+        "iops_stddev": operations.stddev,
+        "iops_samples": pieces,
+    })
+}
+
+fn latency(latency: &Latency, has_bins: bool) -> Value {
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
+    put("min", latency.min_ns.into());
+    put("max", latency.max_ns.into());
+    put("mean", latency.mean_ns.into());
+    put("stddev", latency.stddev_ns.into());
+    put("N", latency.count.into());
+    if latency.percentiles.is_empty() {
+        return Value::Object(object);
+    }
+    let named = |(percent, value_ns): &(f64, u64)| (format!("{percent:.6}"), Value::from(*value_ns));
+    put("percentile", latency.percentiles.iter().map(named).collect());
+    if has_bins {
+        let mut bins = Map::new();
+        for bucket in latency.histogram.buckets() {
+            // What lies above the range is one bin: at the largest value that there was.
+            let value_ns = bucket.midpoint_ns().min(latency.max_ns);
+            bins.insert(value_ns.to_string(), bucket.count.into());
+        }
+        put("bins", Value::Object(bins));
+    }
+    Value::Object(object)
+}
+
+fn disk_object(disk: &Disk) -> Value {
+    json!({
+        "name": disk.name,
+        "read_ios": disk.operations[0],
+        "write_ios": disk.operations[1],
+        "read_sectors": disk.sectors[0],
+        "write_sectors": disk.sectors[1],
+        "read_merges": disk.merges[0],
+        "write_merges": disk.merges[1],
+        "read_ticks": disk.ticks_ms[0],
+        "write_ticks": disk.ticks_ms[1],
+        "in_queue": disk.queue_ms,
+        "util": disk.busy_percent,
+    })
+}
+
+/// Writes a value as fio does: a space on both sides of the colon, six decimals.
+fn print(value: &Value, depth: usize, text: &mut String) {
+    let indent = |depth: usize| "  ".repeat(depth);
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            *text += "{\n";
+            for (at, (name, value)) in map.iter().enumerate() {
+                let comma = if at > 0 { ",\n" } else { "" };
+                *text += &format!("{comma}{}{} : ", indent(depth + 1), Value::from(name.as_str()));
+                print(value, depth + 1, text);
+            }
+            *text += &format!("\n{}}}", indent(depth));
+        }
+        Value::Array(values) if !values.is_empty() => {
+            *text += "[\n";
+            for (at, value) in values.iter().enumerate() {
+                let comma = if at > 0 { ",\n" } else { "" };
+                *text += &format!("{comma}{}", indent(depth + 1));
+                print(value, depth + 1, text);
+            }
+            *text += &format!("\n{}]", indent(depth));
+        }
+        Value::Number(number) if number.is_f64() => {
+            *text += &format!("{:.6}", number.as_f64().unwrap_or(0.0));
+        }
+        other => *text += &other.to_string(),
+    }
+}

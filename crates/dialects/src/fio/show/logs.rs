@@ -1,0 +1,185 @@
+//! The files of `write_bw_log`, `write_iops_log`, `write_lat_log` and `write_hist_log`.
+
+use std::path::PathBuf;
+
+use report::record::Record;
+use statistics::{ClassPoint, Series, SparseHistogram};
+
+use super::entry::{CLASSES, Run, runs, totals_of};
+use super::number::per_second;
+use crate::fio::model::{Job, Log, LogKind};
+
+/// Bins of a histogram in a log: 64 for every power of two (6 bits), 29 powers.
+const BIN_BITS: u32 = 6;
+const BINS: usize = 29 << BIN_BITS;
+
+/// What a file holds.
+#[derive(Clone, Copy)]
+enum Content {
+    Bandwidth,
+    Iops,
+    Total,
+    Submission,
+    Completion,
+    Histogram,
+}
+
+/// The files that a log of a job is written to.
+fn files(job: &Job, log: &Log) -> Vec<(Content, PathBuf)> {
+    let file = |name: &str| {
+        let number = if job.per_job_logs { format!(".{}", job.number) } else { String::new() };
+        PathBuf::from(format!("{}_{name}{number}.log", log.prefix))
+    };
+    let shown = |is_shown: bool, content, name| is_shown.then(|| (content, file(name)));
+    match log.kind {
+        LogKind::Bandwidth => vec![(Content::Bandwidth, file("bw"))],
+        LogKind::Iops => vec![(Content::Iops, file("iops"))],
+        LogKind::Histogram => vec![(Content::Histogram, file("clat_hist"))],
+        LogKind::Latency => [
+            shown(job.shows_latency, Content::Total, "lat"),
+            shown(job.shows_submission, Content::Submission, "slat"),
+            shown(job.shows_completion, Content::Completion, "clat"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    }
+}
+
+/// Every file that will be written, each once.
+pub(super) fn paths(jobs: &[Job]) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for job in jobs {
+        for (_, path) in job.logs.iter().flat_map(|log| files(job, log)) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    paths
+}
+
+/// The logs of all jobs: path and text, in order. Jobs that share a file have a text each.
+pub(super) fn texts(jobs: &[Job], record: &Record) -> Vec<(PathBuf, String)> {
+    let mut texts = Vec::new();
+    for job in jobs.iter().filter(|job| !job.logs.is_empty()) {
+        let runs = runs(std::slice::from_ref(job), record);
+        for (content, path) in job.logs.iter().flat_map(|log| files(job, log)) {
+            texts.push((path, text(job, &runs, content)));
+        }
+    }
+    texts
+}
+
+fn text(job: &Job, runs: &[Run<'_>], content: Content) -> String {
+    let began_ns = runs.first().map_or(0, |run| run.samples.started_ns);
+    let average_ns = job.log_average_ms.unwrap_or(0).saturating_mul(1_000_000);
+    let (least, most) = job.block_size_bytes;
+    let block_bytes = if least == most { least } else { 0 };
+    let mut lines = Vec::new();
+    for run in runs {
+        let late_ns = run.samples.started_ns.saturating_sub(began_ns);
+        for (direction, class) in CLASSES.iter().enumerate() {
+            let place = run.samples.classes.iter().position(|name| name == class);
+            let is_used = totals_of(run, class).any(|totals| totals.operations > 0);
+            let Some(place) = place.filter(|_| is_used) else { continue };
+            let windows = match content {
+                Content::Submission => submissions(run, class),
+                _ => windows(&run.samples.series, place, average_ns),
+            };
+            for window in windows {
+                let at_ms = late_ns.saturating_add(window.end_ns) / 1_000_000;
+                let line = line(at_ms, direction, &window, content, block_bytes);
+                lines.extend(line.map(|line| (at_ms, line)));
+            }
+        }
+    }
+    lines.sort_by_key(|(at_ms, _)| *at_ms);
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// What was done in a stretch of a run.
+struct Window {
+    end_ns: u64,
+    length_ns: u64,
+    done: ClassPoint,
+}
+
+/// Intervals joined until they are as long as asked for; what is left at the end is a window too.
+fn windows(series: &Series, place: usize, average_ns: u64) -> Vec<Window> {
+    let mut windows: Vec<Window> = Vec::new();
+    for point in &series.points {
+        let length_ns = point.end_ns.saturating_sub(point.start_ns);
+        let Some(done) = point.classes.get(place) else { continue };
+        match windows.last_mut().filter(|last| last.length_ns < average_ns) {
+            Some(open) => {
+                open.end_ns = point.end_ns;
+                open.length_ns += length_ns;
+                open.done.merge(done);
+            }
+            None => windows.push(Window { end_ns: point.end_ns, length_ns, done: done.clone() }),
+        }
+    }
+    windows
+}
+
+/// Submission is not timed by interval: the whole run is one window.
+fn submissions(run: &Run<'_>, class: &str) -> Vec<Window> {
+    let mut latency = SparseHistogram::default();
+    for totals in totals_of(run, class) {
+        totals.submission.iter().for_each(|part| latency.merge(part));
+    }
+    let elapsed_ns = run.samples.elapsed_ns;
+    let done = ClassPoint { latency, ..ClassPoint::default() };
+    vec![Window { end_ns: elapsed_ns, length_ns: elapsed_ns, done }]
+}
+
+/// `time (ms), value, direction, block size (0: an average), priority class`; of a histogram `time (ms), direction, block
+/// size (0: many), counts`. None where there was nothing to time.
+fn line(at_ms: u64, direction: usize, window: &Window, content: Content, block_bytes: u64) -> Option<String> {
+    let rate = |amount| per_second(amount, window.length_ns);
+    let value = match content {
+        Content::Bandwidth => rate(window.done.bytes) / 1024.0,
+        Content::Iops => rate(window.done.operations),
+        Content::Total | Content::Submission | Content::Completion => window.done.latency.mean_ns()?,
+        Content::Histogram if window.done.latency.is_empty() => return None,
+        Content::Histogram => {
+            let bins: Vec<_> = bins(&window.done.latency).iter().map(u64::to_string).collect();
+            return Some(format!("{at_ms}, {direction}, {block_bytes}, {}\n", bins.join(", ")));
+        }
+    };
+    Some(format!("{at_ms}, {}, {direction}, 0, 0\n", value as u64))
+}
+
+/// Counts in fio's bins: one for every nanosecond below 128, then 64 for every power of two.
+fn bins(latency: &SparseHistogram) -> Vec<u64> {
+    let mut bins = vec![0; BINS];
+    for bucket in latency.buckets() {
+        let value_ns = bucket.midpoint_ns();
+        let shift = (value_ns | 1).ilog2().saturating_sub(BIN_BITS);
+        let bin = ((shift as usize) << BIN_BITS) + (value_ns >> shift) as usize;
+        bins[bin.min(BINS - 1)] += bucket.count;
+    }
+    bins
+}
+
+#[cfg(test)]
+mod tests {
+    use statistics::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn bins_are_those_of_fio() {
+        // Value and bin by the layout of stat.h: group 0 and 1 are exact, then 64 bins for each power of two.
+        let rows = [(0, 0), (1, 1), (63, 63), (64, 64), (127, 127), (128, 128), (129, 128), (130, 129)];
+        let rows = rows.into_iter().chain([(255, 191), (256, 192), (1 << 40, BINS - 1)]);
+        for (value_ns, bin) in rows {
+            let mut histogram = Histogram::new();
+            histogram.record_n(value_ns, 3);
+            let found = bins(&SparseHistogram::from(&histogram));
+            assert_eq!(found.len(), 1856);
+            assert_eq!(found.iter().position(|count| *count == 3), Some(bin), "{value_ns}");
+        }
+    }
+}

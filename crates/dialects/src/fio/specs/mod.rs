@@ -1,0 +1,181 @@
+//! From the options of a job to a spec.
+
+mod amount;
+mod data;
+mod driver;
+mod pace;
+mod shape;
+mod targets;
+
+use workload::options;
+use workload::spec::{OnError, Operation, Spec};
+
+use crate::World;
+use crate::fio::draft::{Access, Draft, Engine, OnErrors};
+use crate::fio::fault::{Fault, Place};
+use crate::fio::settle::Settled;
+use crate::fio::value::Triple;
+
+pub(crate) use shape::Blocks;
+
+/// fio's generator starts here unless it is told otherwise.
+const SEED: u64 = 0x89;
+
+/// Clones of a job that become one spec.
+#[derive(Clone, Copy)]
+pub(crate) struct Clones<'a> {
+    pub(crate) job: &'a Settled,
+    /// The first of them, from 0.
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    pub(crate) world: &'a dyn World,
+}
+
+/// A spec, and what its results are shown with.
+pub(crate) struct Built {
+    pub(crate) spec: Spec,
+    pub(crate) access: Access,
+    pub(crate) engine: Engine,
+    pub(crate) depth: u32,
+    pub(crate) blocks: Blocks,
+    /// What is done otherwise than fio would.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A job on its way.
+struct Site<'a> {
+    clones: Clones<'a>,
+    draft: &'a Draft,
+    operation: Operation,
+    engine: Engine,
+    blocks: Blocks,
+    spec: Spec,
+    warnings: Vec<String>,
+}
+
+/// Makes the spec of some clones of a job.
+///
+/// # Errors
+/// What the job asks for that cannot be, or that fio would do silently wrong.
+pub(crate) fn build(clones: Clones<'_>) -> Result<Built, Fault> {
+    let draft = &clones.job.draft;
+    let locate = |fault: Fault| {
+        let given = fault.key.as_deref().and_then(|key| draft.place(key)).cloned();
+        fault.at(&given.unwrap_or_else(|| Place::Job(clones.job.section.clone())))
+    };
+    build_unplaced(clones, draft).map_err(locate)
+}
+
+fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
+    let access = shape::access(draft)?;
+    let psync = || Engine { typed: "psync".to_owned(), ours: "psync", difference: None };
+    let mut site = Site {
+        clones,
+        draft,
+        operation: access.operation,
+        engine: draft.engine.clone().unwrap_or_else(psync),
+        blocks: shape::blocks(draft, access.operation)?,
+        spec: Spec::default(),
+        warnings: draft.notes.clone(),
+    };
+    site.spec.name = Some(draft.name.clone().unwrap_or_else(|| clones.job.section.to_string()));
+    site.spec.operations = vec![access.operation];
+    site.spec.threads = Some(clones.count);
+    site.spec.split_latency = true;
+    site.shape(access)?;
+    let depth = site.driver()?;
+    let files = site.targets()?;
+    site.amount(&files)?;
+    site.pace(depth)?;
+    site.data(&files)?;
+    site.place()?;
+    site.rest();
+    let Site { engine, blocks, spec, warnings, .. } = site;
+    Ok(Built { spec, access, engine, depth, blocks, warnings })
+}
+
+impl Site<'_> {
+    /// Gives a spec one of its options; `key` is the option of fio that asks for it.
+    fn set(&mut self, key: &str, option: &str, text: &str) -> Result<(), Fault> {
+        options::apply(&mut self.spec, option, text).map_err(|error| Fault::of(key, error.to_string()))
+    }
+
+    fn warn(&mut self, text: impl Into<String>) {
+        self.warnings.push(text.into());
+    }
+
+    fn writes(&self) -> bool {
+        matches!(self.operation, Operation::Write | Operation::RandWrite) || self.operation.is_mixed()
+    }
+
+    fn trims(&self) -> bool {
+        matches!(self.operation, Operation::Discard | Operation::RandDiscard)
+    }
+
+    fn reads(&self) -> bool {
+        matches!(self.operation, Operation::Read | Operation::RandRead) || self.operation.is_mixed()
+    }
+
+    fn place(&mut self) -> Result<(), Fault> {
+        let draft = self.draft;
+        if let Some(nodes) = &draft.numa_cpu_nodes {
+            self.spec.numa = Some(nodes.clone());
+        }
+        if let Some(cores) = &draft.cpus_allowed {
+            if draft.numa_cpu_nodes.is_some() {
+                return Err(Fault::of(
+                    "numa_cpu_nodes",
+                    "both it and cpus_allowed say where a job runs: give one",
+                ));
+            }
+            let policy = draft.cpus_allowed_policy.unwrap_or(workload::spec::CoresPolicy::Shared);
+            let is_split = policy == workload::spec::CoresPolicy::Split;
+            // A clone in a spec of its own takes the processor that is its turn.
+            let own = self.clones.first as usize % cores.len();
+            let is_alone = is_split && self.clones.count == 1;
+            self.spec.cores = Some(if is_alone { vec![cores[own]] } else { cores.clone() });
+            self.spec.cores_policy = Some(policy);
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self) {
+        let draft = self.draft;
+        let continues = match draft.continue_on_error.unwrap_or(OnErrors::None) {
+            OnErrors::None => false,
+            OnErrors::All => true,
+            OnErrors::Reads => !self.writes() && !self.trims(),
+            OnErrors::Writes => !self.reads(),
+        };
+        self.spec.on_error = Some(if continues { OnError::Continue } else { OnError::Stop });
+        self.spec.keep = !draft.unlink.unwrap_or(false);
+        let repeats = draft.randrepeat.unwrap_or(true);
+        self.spec.seed = draft.randseed.or(repeats.then_some(SEED));
+        let logs = [&draft.write_bw_log, &draft.write_iops_log, &draft.write_lat_log, &draft.write_hist_log];
+        let lengths = [draft.log_avg_msec, draft.log_hist_msec];
+        if logs.iter().any(|log| log.is_some()) && lengths.iter().all(|length| length.unwrap_or(0) == 0) {
+            self.warn("logs have one line an interval of the series; fio logs every operation unless log_avg_msec is given");
+        }
+        let interval_ms = draft.log_avg_msec.or(draft.log_hist_msec).filter(|&length| length > 0);
+        self.spec.interval = interval_ms.and_then(|length| format!("{length}ms").parse().ok());
+    }
+}
+
+/// What holds for an operation: the part of its direction; of a mixed job's two, which must be the same.
+fn of_direction<T: Clone + PartialEq>(
+    key: &str,
+    triple: Option<&Triple<T>>,
+    operation: Operation,
+) -> Result<Option<T>, Fault> {
+    let Some([read, write, trim]) = triple else { return Ok(None) };
+    match operation {
+        Operation::Read | Operation::RandRead | Operation::Nop => Ok(read.clone()),
+        Operation::Write | Operation::RandWrite => Ok(write.clone()),
+        Operation::Discard | Operation::RandDiscard => Ok(trim.clone()),
+        Operation::ReadWrite | Operation::RandRw if read == write => Ok(read.clone()),
+        Operation::ReadWrite | Operation::RandRw => Err(Fault::of(
+            key,
+            "different values for reads and writes of one job are refused: they share one; nearest: two jobs at the same time",
+        )),
+    }
+}

@@ -1,0 +1,74 @@
+//! How fast: rates, pauses, delays.
+
+use units::Rate;
+use workload::spec::Operation;
+
+use super::{Site, of_direction};
+use crate::fio::fault::Fault;
+use crate::fio::value::Triple;
+
+impl Site<'_> {
+    pub(super) fn pace(&mut self, depth: u32) -> Result<(), Fault> {
+        let draft = self.draft;
+        if let Some(delay_ns) = draft.startdelay.filter(|&delay| delay > 0) {
+            self.set("startdelay", "start-delay", &format!("{delay_ns}ns"))?;
+        }
+        let by_bytes = self.rate_of("rate", draft.rate.as_ref())?.map(|bytes| bytes / self.blocks.mean_bytes);
+        let by_count = self.rate_of("rate_iops", draft.rate_iops.as_ref())?;
+        let pause_ns = draft.thinktime.filter(|&pause| pause > 0);
+        let rate = match (by_bytes, by_count) {
+            (Some(_), Some(_)) => {
+                return Err(Fault::of("rate_iops", "both it and rate say how fast: give one"));
+            }
+            (rate, other) => rate.or(other),
+        };
+        // fio has it so that a slow operation does not hold back the ones that are due: an open loop does not wait for them.
+        if draft.offload == Some(true) && rate.is_none() {
+            return Err(Fault::of(
+                "io_submit_mode",
+                "offload is refused without a rate: a closed loop is submitted by the thread that times it; nearest: inline",
+            ));
+        }
+        if let Some(rate) = rate {
+            if pause_ns.is_some() {
+                return Err(Fault::of("thinktime", "pauses and a rate exclude each other: give one"));
+            }
+            let rate = Rate::new(rate * f64::from(self.clones.count));
+            self.spec.rate = Some(rate.map_err(|error| Fault::of("rate", error.to_string()))?);
+            self.spec.arrivals = draft.rate_process;
+            self.warn(
+                "with a rate, latency counts from when an operation was due, so that waiting behind a slow one is in it; fio counts from when it was issued",
+            );
+        }
+        if let Some(pause_ns) = pause_ns {
+            self.set("thinktime", "think-time", &format!("{pause_ns}ns"))?;
+            let blocks = draft.thinktime_blocks.unwrap_or(1);
+            self.set("thinktime_blocks", "think-blocks", &blocks.to_string())?;
+            if depth > 1 && blocks < u64::from(depth) {
+                self.warn(format!("thinktime after every {blocks} blocks keeps iodepth={depth} from being reached, as in fio"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What one clone is held to in a second. The rates of a mixed job must have the proportion of its mix, which is kept exactly.
+    fn rate_of(&self, key: &str, rates: Option<&Triple<u64>>) -> Result<Option<f64>, Fault> {
+        let mixed = matches!(self.operation, Operation::ReadWrite | Operation::RandRw);
+        match rates {
+            Some(&[read, write, _]) if mixed && (read.is_some() || write.is_some()) => {
+                let (read, write) = (read.unwrap_or(0) as f64, write.unwrap_or(0) as f64);
+                let percent = f64::from(self.draft.rwmixread.unwrap_or(50));
+                if (read / (read + write) * 100.0 - percent).abs() > 0.5 {
+                    return Err(Fault::of(
+                        key,
+                        format!(
+                            "the rates of reads and writes must have the proportion of the mix, {percent} percent of reads: give such rates, or two jobs"
+                        ),
+                    ));
+                }
+                Ok(Some(read + write))
+            }
+            _ => Ok(of_direction(key, rates, self.operation)?.map(|rate| rate as f64)),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+use super::*;
+use crate::fio::options::{Fate, OPTIONS, Takes};
+
+#[track_caller]
+fn refused(options: &str, parts: &[&str]) {
+    let line = format!("--name=x --filename=f --size=1g {options}");
+    let message = match request(&line) {
+        Err(fault) => fault.to_string(),
+        Ok(_) => panic!("{options} is not refused"),
+    };
+    assert_eq!(message.lines().count(), 1, "{message}");
+    for part in parts {
+        assert!(message.contains(part), "{options}: {message}");
+    }
+}
+
+#[test]
+fn values_that_fio_takes_and_gets_wrong() {
+    refused("--rwmixread=150", &["rwmixread: ", "0 to 100"]);
+    refused("--iodepth=0", &["iodepth: ", "1 or more"]);
+    refused("--size=1zzm", &["size: ", "1zzm"]);
+    refused("--size=1.5g", &["size: ", "1.5g"]);
+    refused("--size=-1", &["size: "]);
+    refused("--runtime=-1", &["runtime: "]);
+    refused("--runtime=5sec", &["runtime: ", "such as 500ms"]);
+    refused("--numjobs=0", &["numjobs: "]);
+    refused("--direct=2", &["direct: ", "0 or 1"]);
+    refused("--bssplit=4k/60:8k/60", &["bssplit: ", "add up to 100"]);
+    refused("--bs=0", &["bs: "]);
+    refused("--size=1k --bs=4k", &["size: ", "less than a block of 4096"]);
+    refused("--rw=sideways", &["rw: ", "randread"]);
+    refused("--bs=(4*", &["bs: "]);
+    refused("--bs=(4/0)", &["bs: ", "divides by 0"]);
+}
+
+#[test]
+fn engines_are_refused_by_name() {
+    for (engine, nearest) in [
+        ("posixaio", "libaio"),
+        ("io_uring_cmd", "io_uring"),
+        ("rados", "one of psync"),
+        ("external:./x.so", "not loaded"),
+    ] {
+        refused(&format!("--ioengine={engine}"), &["ioengine: engine ", engine, nearest]);
+    }
+}
+
+#[test]
+fn options_are_refused_by_name_with_the_nearest() {
+    refused("--flow=2", &["flow: is refused: ", "nearest: "]);
+    refused("--ss=iops:10%", &["ss: is refused: ", "nearest: "]);
+    refused("--latency_target=50ms", &["latency_target: ", "--saturate"]);
+    refused("--iodeph=4", &["--iodeph: ", "the nearest is --iodepth"]);
+    refused("--zzzzzzzzzz=4", &["--zzzzzzzzzz: there is no such option"]);
+    refused("--client=host", &["--client: is refused: "]);
+    refused("--status-interval=1", &["--status-interval: is refused", "--live-csv"]);
+    refused("--append-terse", &["--append-terse", "normal,terse"]);
+    refused("--output-format=xml", &["--output-format: ", "json+"]);
+    refused("--terse-version=2", &["3, 4 or 5"]);
+    refused("--section=nope", &["--section: there is no section [nope]"]);
+    refused("--section=global", &["section"]);
+    refused("--direct --rw=read", &["--direct: needs a value"]);
+    refused("--rw", &["--rw: needs a value"]);
+}
+
+#[test]
+fn what_cannot_be_the_same_is_refused() {
+    refused("--rw=trimwrite", &["rw: trimwrite is refused"]);
+    refused("--rw=read:8k", &["rw: ", "holes"]);
+    refused("--rw=randread:8", &["rw: ", "nearest: randread with larger blocks"]);
+    refused("--rw=read:-4k", &["rw: ", "backward"]);
+    refused("--rw=randread --percentage_random=50", &["percentage_random: 50 is refused"]);
+    refused("--rw=randread --random_distribution=zoned_abs:60/10", &["zoned_abs is refused"]);
+    refused("--rw=randread --random_distribution=zipf:1.2:0.5", &["the centre"]);
+    refused("--startdelay=1-5", &["startdelay: "]);
+    refused("--filesize=1k-2k", &["filesize: "]);
+    refused("--openfiles=1 --filename=a:b", &["openfiles: 1 is refused"]);
+    refused("--filename=a:b --file_service_type=roundrobin", &["file_service_type: roundrobin is refused"]);
+    refused("--ioengine=libaio --iodepth=8 --iodepth_low=4", &["iodepth_low: 4 is refused"]);
+    refused(
+        "--ioengine=libaio --iodepth=8 --iodepth_batch_complete_min=4 --iodepth_batch_complete_max=2",
+        &["iodepth_batch_complete_max", "use 4 or more"],
+    );
+    refused("--fixedbufs", &["fixedbufs: is refused with ioengine=psync; nearest: ioengine=io_uring"]);
+    refused("--rw=write --fsync=1 --fdatasync=1", &["fdatasync: "]);
+    refused("--fallocate=truncate", &["fallocate: truncate is refused"]);
+    refused("--rw=randrw --create_on_open=1", &["create_on_open: "]);
+    refused("--rw=randrw --rate=1m,2m", &["rate: ", "proportion"]);
+    refused("--rate=1m --rate_iops=10", &["rate_iops: "]);
+    refused("--io_submit_mode=offload", &["io_submit_mode: offload is refused without a rate"]);
+    refused("--rate=1m --thinktime=10", &["thinktime: "]);
+    refused("--verify=pattern", &["verify: pattern is refused"]);
+    refused("--rw=randwrite --verify=md5 --numjobs=2", &["verify: clones that write the same file"]);
+    refused("--rw=write --verify=md5 --buffer_pattern=0xff", &["buffer_pattern: is refused with verify"]);
+    refused("--buffer_pattern='file'", &["buffer_pattern: the content of a file"]);
+    refused("--rw=randrw --bs=4k,8k", &["bs: different values"]);
+    refused(
+        "--exitall --name=y --size=1m --new_group --name=z --size=1m",
+        &["exit_what", "nearest: exit_what=stonewall"],
+    );
+    refused("--unlink=1 --name=y --size=1m", &["unlink: differs"]);
+    refused("--randseed=3 --name=y --size=1m", &["randseed: differs"]);
+    refused("--numjobs=5000", &["numjobs: a run has at most 4096 jobs"]);
+    refused("--destroy-data", &["--destroy-data: is an option of strata", "strata as --destroy-data fio"]);
+    refused("--allow_file_create=0", &["allow_file_create: f does not exist"]);
+    refused("--filename=-", &["filename: standard input"]);
+    refused("--readonly --rw=randwrite", &["--readonly: job x has rw=randwrite"]);
+    refused("--ioengine=sync --warnings-fatal", &["--warnings-fatal: x: ioengine=sync"]);
+}
+
+#[test]
+fn every_refused_option_is_refused_by_its_own_name() {
+    for option in OPTIONS {
+        let Fate::Refused { unless, .. } = &option.fate else { continue };
+        for name in [option.name].iter().chain(option.aliases) {
+            refused(&format!("--{name}=77777"), &[&format!("{name}: is refused: "), "; nearest: "]);
+        }
+        for value in *unless {
+            let line = format!("--parse-only --name=x --filename=f --size=1g --{}={value}", option.name);
+            assert!(request(&line).is_ok(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn names_are_said_once() {
+    let mut names: Vec<&str> =
+        OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name])).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn a_bare_option_in_a_job_file_is_1_where_it_can_be() {
+    for option in OPTIONS.iter().filter(|option| option.takes == Takes::Value) {
+        let machine = Machine::with_job(&format!("[x]\nsize=1m\n{}\n", option.name));
+        let message =
+            assembled("a.fio", &machine).err().unwrap_or_else(|| panic!("{}", option.name)).to_string();
+        assert!(message.contains(option.name), "{message}");
+    }
+    let made = job("[x]\nsize=1m\ndirect\nrw=write\n");
+    assert_eq!(made[0].direct, Some(true));
+}

@@ -1,0 +1,48 @@
+//! The command lines and outputs of other tools: one module a tool. Its words become a request of specs, and the record of
+//! their run becomes that tool's text. Nothing here opens a file, reads a clock or computes a statistic.
+
+mod contract;
+mod doubts;
+pub mod elbencho;
+pub mod elbencho_chart;
+pub mod fio;
+pub mod spdk;
+mod words;
+mod world;
+
+pub use contract::{Dialect, Piece, Place, Progress, Render, Request, Run};
+pub use world::{NvmeNamespace, PathFacts, World};
+
+/// Every dialect, in the order of help. A link with one of these names to the binary speaks it.
+pub static DIALECTS: &[Dialect] = &[
+    Dialect {
+        name: "fio",
+        summary: "fio 3: command line, job files; normal, terse, json and json+ output",
+        parse: fio::parse,
+        refused: fio::refused,
+    },
+    Dialect {
+        name: "spdk_nvme_perf",
+        summary: "spdk_nvme_perf: block devices, files, and PCI addresses of NVMe drives",
+        parse: spdk::parse,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
+        name: "elbencho",
+        summary: "elbencho 3: large files and block devices",
+        parse: elbencho::parse,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
+        name: "elbencho-chart",
+        summary: "elbencho-chart: line and bar charts of elbencho's CSV files",
+        parse: elbencho_chart::parse,
+        refused: |_, _| Vec::new(),
+    },
+];
+
+/// The dialect of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Dialect> {
+    DIALECTS.iter().find(|dialect| dialect.name == name)
+}

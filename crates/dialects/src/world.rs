@@ -1,0 +1,77 @@
+//! What a dialect may ask about the machine while it reads a command line.
+
+use std::io;
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathFacts {
+    /// Nothing.
+    Missing,
+    /// A regular file.
+    File {
+        /// Its length in bytes.
+        size_bytes: u64,
+    },
+    /// A directory.
+    Directory,
+    /// A block device.
+    BlockDevice {
+        /// Its size in bytes.
+        size_bytes: u64,
+    },
+    /// A character device.
+    CharacterDevice,
+    /// A socket, a pipe, or something that cannot be looked at.
+    Other,
+}
+
+/// A namespace of an NVMe drive that the kernel drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvmeNamespace {
+    /// Its device node, such as `/dev/nvme0n1`.
+    pub path: String,
+    /// PCI address of its controller, such as `0000:3b:00.0`; none for drives on a fabric.
+    pub pci_address: Option<String>,
+    /// NVMe qualified name of its subsystem.
+    pub subsystem: Option<String>,
+    /// Model of the drive.
+    pub model: Option<String>,
+    /// Serial number of the drive.
+    pub serial: Option<String>,
+}
+
+/// The machine, as far as a command line may depend on it.
+pub trait World {
+    /// The text of a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn read(&self, path: &str) -> io::Result<String>;
+
+    /// An environment variable.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// What is at a path.
+    fn look(&self, path: &str) -> PathFacts;
+
+    /// Processors that this process may use, by number.
+    fn processors(&self) -> Vec<u32>;
+
+    /// Size of a page in bytes.
+    fn page_size_bytes(&self) -> u64;
+
+    /// Memory of the machine in bytes.
+    fn memory_bytes(&self) -> u64;
+
+    /// NVMe namespaces, by their node's name.
+    fn nvme_namespaces(&self) -> Vec<NvmeNamespace>;
+
+    /// Name of the machine.
+    fn host_name(&self) -> String;
+
+    /// Number of this process.
+    fn process_id(&self) -> u32;
+
+    /// Names of the engines that can be measured with; io_uring is not among them where this process may not use it.
+    fn engines(&self) -> Vec<&'static str>;
+}

@@ -1,0 +1,284 @@
+//! What a chart shows, and how it looks.
+
+/// A colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+/// What the numbers of an axis are; decides how its ticks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Plain numbers.
+    Plain,
+    /// Something a second, in units of 1000.
+    PerSecond,
+    /// Bytes a second, in units of 1024.
+    BytesPerSecond,
+    /// Seconds.
+    Seconds,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// A share of 1, written as percent.
+    Share,
+    /// A percentile as its number of nines, `-log10(1 - share)`: 0 is 0 %, 1 is 90 %, 2 is 99 %.
+    Nines,
+}
+
+/// How values lie along an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly, from 0 where no value is below it.
+    Linear,
+    /// Evenly from the smallest value to the largest.
+    Spanning,
+    /// By their logarithm; values of 0 and below are left out.
+    Log,
+    /// One place a name; a point's x is the number of the name, from 0.
+    Names(Vec<String>),
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// What it counts, without the unit.
+    pub title: String,
+    /// What its numbers are.
+    pub unit: Unit,
+    /// How they lie.
+    pub scale: Scale,
+}
+
+impl Axis {
+    /// An axis with this title.
+    #[must_use]
+    pub fn new(title: impl Into<String>, unit: Unit, scale: Scale) -> Self {
+        Self { title: title.into(), unit, scale }
+    }
+}
+
+/// A value. What is not finite is a gap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Where.
+    pub x: f64,
+    /// How much.
+    pub y: f64,
+    /// Written beside it where there is room.
+    pub label: Option<String>,
+}
+
+impl Point {
+    /// A point without a label.
+    #[must_use]
+    pub fn new(x: f64, y: f64) -> Self {
+        Self { x, y, label: None }
+    }
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// A line.
+    Line,
+    /// A line with a dot at every point.
+    Points,
+    /// Steps: a point's y holds from its x to that of the next point. Filled down to 0 where asked for.
+    Steps {
+        /// Whether the area below is filled.
+        filled: bool,
+    },
+    /// Bars, clustered by the names of the x axis.
+    Bars,
+}
+
+/// The stroke of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dash {
+    /// Without gaps.
+    #[default]
+    Solid,
+    /// Long strokes.
+    Dashed,
+    /// Dots.
+    Dotted,
+}
+
+/// The y axis that a series belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// The left one.
+    #[default]
+    Left,
+    /// The right one.
+    Right,
+}
+
+/// A row of values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its values, in the order in which the line runs.
+    pub points: Vec<Point>,
+    /// How it is drawn.
+    pub style: Style,
+    /// Its y axis.
+    pub side: Side,
+    /// Number of its colour in the palette, from 0.
+    pub colour: usize,
+    /// Stroke of its line.
+    pub dash: Dash,
+    /// Up to this x the line is pale: what it shows counts in no figure.
+    pub pale_until: Option<f64>,
+}
+
+impl Series {
+    /// A solid series on the left axis.
+    #[must_use]
+    pub fn new(name: impl Into<String>, style: Style, colour: usize, points: Vec<Point>) -> Self {
+        let (side, dash) = (Side::Left, Dash::Solid);
+        Self { name: name.into(), points, style, side, colour, dash, pale_until: None }
+    }
+}
+
+/// A shaded range of x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Band {
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// What it is.
+    pub label: String,
+}
+
+/// A place that is pointed out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// Where.
+    pub x: f64,
+    /// On the left axis.
+    pub y: f64,
+    /// What it is.
+    pub label: String,
+}
+
+/// A chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// Its headline; may be empty.
+    pub title: String,
+    /// What was measured, in one or two lines; may be empty.
+    pub note: String,
+    /// Why it may not be believed; may be empty.
+    pub warning: String,
+    /// The x axis.
+    pub x: Axis,
+    /// The left y axis.
+    pub y: Axis,
+    /// The right y axis.
+    pub y_right: Option<Axis>,
+    /// What is shown.
+    pub series: Vec<Series>,
+    /// Shaded ranges.
+    pub bands: Vec<Band>,
+    /// Places that are pointed out.
+    pub marks: Vec<Mark>,
+}
+
+impl Chart {
+    /// A chart without anything in it.
+    #[must_use]
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
+        Self {
+            title: title.into(),
+            note: String::new(),
+            warning: String::new(),
+            x,
+            y,
+            y_right: None,
+            series: Vec::new(),
+            bands: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+}
+
+/// Where something stands along a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Left.
+    Start,
+    /// In the middle.
+    Middle,
+    /// Right.
+    End,
+}
+
+/// Where the names of the series stand: always outside of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Legend {
+    /// Above the data.
+    Top(Align),
+    /// Below the x axis.
+    Bottom(Align),
+    /// In a column on the left.
+    Left,
+    /// In a column on the right.
+    Right,
+    /// Nowhere.
+    Off,
+}
+
+/// The colours of paper and ink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// White paper; an SVG turns dark where the reader prefers that.
+    Adaptive,
+    /// This paper, whatever the reader prefers; without one it is transparent.
+    Fixed(Option<Rgb>),
+}
+
+/// How a chart looks. Lengths are pixels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    /// Width of the image.
+    pub width: f64,
+    /// Height of the image.
+    pub height: f64,
+    /// Size of the writing.
+    pub font_size: f64,
+    /// Width of lines.
+    pub line_width: f64,
+    /// Radius of dots.
+    pub point_radius: f64,
+    /// Gap between a dot and its line.
+    pub point_gap: f64,
+    /// Paper and ink.
+    pub theme: Theme,
+    /// Colours of the series; empty for the palette of Okabe and Ito, which readers without full colour vision can tell apart.
+    pub palette: Vec<Rgb>,
+    /// Where the names of the series stand.
+    pub legend: Legend,
+    /// Sides of the data that have a line: 1 bottom, 2 left, 4 top, 8 right, added up.
+    pub border: u8,
+    /// By how much the names along the x axis are turned, degrees counter-clockwise, -90 to 90.
+    pub x_label_degrees: f64,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self {
+            width: 960.0,
+            height: 440.0,
+            font_size: 13.0,
+            line_width: 1.8,
+            point_radius: 3.5,
+            point_gap: 0.0,
+            theme: Theme::Adaptive,
+            palette: Vec::new(),
+            legend: Legend::Top(Align::Start),
+            border: 1,
+            x_label_degrees: 0.0,
+        }
+    }
+}

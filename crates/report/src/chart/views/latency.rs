@@ -1,0 +1,136 @@
+//! Latencies: over time, as a histogram, and by percentile.
+
+use statistics::{Histogram, IntervalPoint};
+
+use super::super::model::{Axis, Chart, Dash, Point, Scale, Series, Style, Unit};
+use super::groups::Group;
+use super::rate::{bands, middle_ns};
+use super::{Line, dash_of, window_latency};
+
+/// Percentiles over time, with their names.
+const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (99.0, "p99"), (99.9, "p99.9"), (100.0, "max")];
+/// Those that are shown when several records share a chart, with their strokes.
+const FEW: [(f64, &str, Dash); 2] = [(50.0, "p50", Dash::Solid), (99.0, "p99", Dash::Dashed)];
+/// Bins of a histogram for each power of ten.
+const BINS_PER_DECADE: f64 = 24.0;
+/// Places of a curve for each nine of its percentiles.
+const PLACES_PER_NINE: f64 = 60.0;
+
+fn axis() -> Axis {
+    Axis::new("latency", Unit::Nanoseconds, Scale::Log)
+}
+
+/// A percentile of every interval.
+fn points(line: &Line<'_>, percent: f64, merged: &mut Histogram) -> Vec<Point> {
+    let figure = |point: &IntervalPoint| {
+        merged.clear();
+        point.classes.iter().for_each(|class| merged.merge_sparse(&class.latency));
+        let ns = merged.percentile(percent).map_or(f64::NAN, |ns| ns as f64);
+        Point::new(line.seconds(middle_ns(point)), ns)
+    };
+    line.phase.samples.series.points.iter().map(figure).collect()
+}
+
+/// Percentiles of every interval; none when nothing is known over time.
+pub(super) fn over_time(group: &Group<'_>) -> Option<Chart> {
+    let lines = &group.lines;
+    let mut merged = Histogram::new();
+    let time = Axis::new("time", Unit::Seconds, Scale::Linear);
+    let mut chart = Chart::new(format!("{}: latency over time", group.title), time, axis());
+    chart.note = group.note();
+    if let [line] = lines.as_slice() {
+        for (at, (percent, name)) in PERCENTILES.iter().enumerate() {
+            let points = points(line, *percent, &mut merged);
+            // Of few operations the slowest is the 99.9th percentile too: gaps show both lines.
+            let dash = if *percent == 100.0 { Dash::Dotted } else { Dash::Solid };
+            chart.series.push(Series { dash, ..Series::new(*name, Style::Line, at, points) });
+        }
+        chart.bands = bands(line.phase);
+    } else {
+        for (number, line) in lines.iter().enumerate() {
+            for (percent, name, dash) in FEW {
+                let points = points(line, percent, &mut merged);
+                let name = format!("{}: {name}", line.name);
+                let pale_until = Some(line.seconds(line.phase.summary.window_start_ns as f64));
+                chart.series.push(Series {
+                    dash,
+                    pale_until,
+                    ..Series::new(name, Style::Line, number, points)
+                });
+            }
+        }
+    }
+    let has_line = |series: &Series| series.points.iter().filter(|point| point.y.is_finite()).count() > 1;
+    chart.series.iter().any(has_line).then_some(chart)
+}
+
+/// Shares of the operations in bins that are equally wide on a logarithmic axis, as steps.
+fn bins(histogram: &Histogram) -> Vec<Point> {
+    let (Some(min_ns), Some(max_ns)) = (histogram.min_ns(), histogram.max_ns()) else { return vec![] };
+    let bin = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i32;
+    // Bins below a nanosecond cannot be told apart: an edge is a whole nanosecond.
+    let edge = |bin: i32| 10f64.powf(f64::from(bin) / BINS_PER_DECADE).ceil();
+    let (first, last) = (bin(min_ns), bin(max_ns));
+    let mut counts = vec![0u64; (last - first + 1).max(1) as usize];
+    for bucket in histogram.buckets() {
+        let at = bin(bucket.midpoint_ns().clamp(min_ns, max_ns)) - first;
+        if let Some(count) = counts.get_mut(at.max(0) as usize) {
+            *count += bucket.count;
+        }
+    }
+    let all = histogram.count() as f64;
+    let mut points: Vec<Point> = vec![Point::new(edge(first), 0.0)];
+    for (at, count) in counts.iter().enumerate() {
+        points.push(Point::new(edge(first + at as i32), *count as f64 / all));
+    }
+    points.push(Point::new(edge(last + 1), 0.0));
+    points.dedup_by(|later, earlier| later.x == earlier.x && later.y == 0.0);
+    points
+}
+
+/// How latencies are spread; none when nothing completed.
+pub(super) fn histogram(group: &Group<'_>) -> Option<Chart> {
+    let lines = &group.lines;
+    let filled = lines.len() == 1;
+    let share = Axis::new("share of the operations", Unit::Share, Scale::Linear);
+    let mut chart = Chart::new(format!("{}: latency histogram", group.title), axis(), share);
+    chart.note = group.note();
+    chart.series = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| (at, line, bins(&window_latency(line.phase))))
+        .filter(|(.., points)| !points.is_empty())
+        .map(|(at, line, points)| Series::new(line.name.clone(), Style::Steps { filled }, at, points))
+        .collect();
+    (!chart.series.is_empty()).then_some(chart)
+}
+
+/// Latency by percentile, the percentiles as their number of nines. The curve ends where one operation is left.
+fn curve(histogram: &Histogram) -> Vec<Point> {
+    let count = histogram.count();
+    let Some(min_ns) = histogram.min_ns() else { return vec![] };
+    let nines_max = (count as f64).log10();
+    let mut points = vec![Point::new(0.0, min_ns as f64)];
+    for place in 1..=(nines_max * PLACES_PER_NINE).floor() as u32 {
+        let nines = f64::from(place) / PLACES_PER_NINE;
+        let percent = 100.0 * (1.0 - 10f64.powf(-nines));
+        if let Some(ns) = histogram.percentile(percent) {
+            points.push(Point::new(nines, ns as f64));
+        }
+    }
+    points
+}
+
+/// Latency by percentile; none when nothing completed.
+pub(super) fn percentiles(group: &Group<'_>) -> Option<Chart> {
+    let x = Axis::new("percentile: this share of the operations was faster", Unit::Nines, Scale::Spanning);
+    let mut chart = Chart::new(format!("{}: latency by percentile", group.title), x, axis());
+    chart.note = group.note();
+    let make = |(at, line): (usize, &Line<'_>)| {
+        let points = curve(&window_latency(line.phase));
+        Series { dash: dash_of(at), ..Series::new(line.name.clone(), Style::Line, at, points) }
+    };
+    chart.series =
+        group.lines.iter().enumerate().map(make).filter(|series| series.points.len() > 1).collect();
+    (!chart.series.is_empty()).then_some(chart)
+}

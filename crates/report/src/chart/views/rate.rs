@@ -1,0 +1,147 @@
+//! Rates: over time, and by layer.
+
+use statistics::IntervalPoint;
+
+use super::super::model::{Axis, Band, Chart, Dash, Point, Scale, Series, Style, Unit};
+use super::groups::Group;
+use super::{Line, dash_of};
+use crate::record::PhaseRecord;
+
+/// Block size in bytes from which on a phase is about bytes a second, and below about operations a second.
+const BANDWIDTH_BLOCK_BYTES: u64 = 64 << 10;
+/// Whether these phases are about bytes a second.
+pub(super) fn is_bandwidth<'a>(mut phases: impl Iterator<Item = &'a PhaseRecord>) -> bool {
+    phases.all(|phase| {
+        phase.plan.block_size_bytes_max >= BANDWIDTH_BLOCK_BYTES && phase.summary.total.bytes_per_second > 0.0
+    })
+}
+
+/// An axis of rates.
+pub(super) fn axis(is_bandwidth: bool) -> Axis {
+    if is_bandwidth {
+        Axis::new("bandwidth", Unit::BytesPerSecond, Scale::Linear)
+    } else {
+        Axis::new("operations/s", Unit::PerSecond, Scale::Linear)
+    }
+}
+
+/// The rate of a phase as its figures say it.
+pub(super) fn of_phase(phase: &PhaseRecord, is_bandwidth: bool) -> f64 {
+    let total = &phase.summary.total;
+    if is_bandwidth { total.bytes_per_second } else { total.operations_per_second }
+}
+
+/// The rate of each interval, of one class or of all together.
+fn points(line: &Line<'_>, is_bandwidth: bool, class: Option<usize>) -> Vec<Point> {
+    let series = &line.phase.samples.series;
+    let whole = |length_ns: u64| length_ns > series.interval_ns / 2;
+    let kept = series.points.iter().filter(|point| whole(point.end_ns.saturating_sub(point.start_ns)));
+    kept.map(|point| {
+        let classes =
+            point.classes.iter().enumerate().filter(|(at, _)| class.is_none_or(|class| class == *at));
+        let amount: f64 =
+            classes.map(|(_, class)| if is_bandwidth { class.bytes } else { class.operations } as f64).sum();
+        Point::new(line.seconds(middle_ns(point)), amount / point.seconds())
+    })
+    .collect()
+}
+
+/// The middle of an interval, nanoseconds.
+pub(super) fn middle_ns(point: &IntervalPoint) -> f64 {
+    f64::midpoint(point.start_ns as f64, point.end_ns as f64)
+}
+
+/// Numbers and names of the classes that did something.
+fn used_classes(phase: &PhaseRecord) -> Vec<(usize, &str)> {
+    let classes = phase.summary.classes.iter().enumerate();
+    classes.filter(|(_, class)| class.operations > 0).map(|(at, class)| (at, class.class.as_str())).collect()
+}
+
+/// Lines of a chart over time: of the classes and of all together.
+fn series_of(line: &Line<'_>, number: usize, is_alone: bool, is_bandwidth: bool) -> Vec<Series> {
+    let classes = used_classes(line.phase);
+    let pale_until = (!is_alone).then(|| line.seconds(line.phase.summary.window_start_ns as f64));
+    let make = |name: String, class: Option<usize>, colour: usize, dash: Dash| Series {
+        dash,
+        pale_until,
+        ..Series::new(name, Style::Line, colour, points(line, is_bandwidth, class))
+    };
+    let mut made = Vec::new();
+    if classes.len() < 2 || is_alone {
+        let name = if classes.len() > 1 { "all".to_owned() } else { line.name.clone() };
+        made.push(make(name, None, number, dash_of(number)));
+    }
+    if classes.len() > 1 {
+        let dashes = [Dash::Solid, Dash::Dashed, Dash::Dotted];
+        for (place, (at, class)) in classes.into_iter().enumerate() {
+            let class = crate::words::clean(class);
+            made.push(if is_alone {
+                // Halves of a mix run on top of each other: strokes with gaps show both.
+                make(class.into_owned(), Some(at), place + 1, dashes[place % dashes.len()])
+            } else {
+                make(format!("{}: {class}", line.name), Some(at), number, dashes[place % dashes.len()])
+            });
+        }
+    }
+    made
+}
+
+/// What comes before and after the window that the figures come from.
+pub(super) fn bands(phase: &PhaseRecord) -> Vec<Band> {
+    let (summary, elapsed_ns) = (&phase.summary, phase.samples.elapsed_ns);
+    let band = |from: u64, to: u64, label: &str| Band {
+        from: from as f64 / 1e9,
+        to: to as f64 / 1e9,
+        label: label.to_owned(),
+    };
+    let mut bands = Vec::new();
+    if summary.window_start_ns > 0 {
+        bands.push(band(0, summary.window_start_ns.min(elapsed_ns), "warm-up"));
+    }
+    // A tail shorter than an interval is the ragged end that every phase has.
+    if summary.window_end_ns.saturating_add(phase.samples.series.interval_ns) < elapsed_ns {
+        bands.push(band(summary.window_end_ns, elapsed_ns, "not counted"));
+    }
+    bands
+}
+
+/// The rate of every interval; none when nothing is known over time.
+pub(super) fn over_time(group: &Group<'_>) -> Option<Chart> {
+    let lines = &group.lines;
+    let is_bandwidth = is_bandwidth(lines.iter().map(|line| line.phase));
+    let is_alone = lines.len() == 1;
+    let series: Vec<Series> = lines
+        .iter()
+        .enumerate()
+        .flat_map(|(number, line)| series_of(line, number, is_alone, is_bandwidth))
+        .filter(|series| series.points.len() > 1)
+        .collect();
+    let time = Axis::new("time", Unit::Seconds, Scale::Linear);
+    let mut chart = Chart::new(format!("{}: rate over time", group.title), time, axis(is_bandwidth));
+    chart.note = group.note();
+    if is_alone {
+        chart.bands = bands(lines[0].phase);
+    } else if lines.iter().any(|line| line.phase.summary.window_start_ns > 0) {
+        chart.note += " (pale: warm-up)";
+    }
+    chart.series = series;
+    (!chart.series.is_empty()).then_some(chart)
+}
+
+/// The rate of every layer at one load. The null engine is no layer: what strata itself costs would dwarf the rest.
+pub(super) fn waterfall(group: &Group<'_>) -> Option<Chart> {
+    let lines: Vec<_> = group.lines.iter().filter(|line| line.phase.plan.engine != "null").collect();
+    let is_bandwidth = is_bandwidth(lines.iter().map(|line| line.phase));
+    let names = lines.iter().map(|line| line.name.clone()).collect();
+    let axis = axis(is_bandwidth);
+    let bars = lines.iter().enumerate().map(|(at, line)| {
+        let rate = of_phase(line.phase, is_bandwidth);
+        Point { x: at as f64, y: rate, label: Some(super::super::scale::written(rate, axis.unit)) }
+    });
+    let series = Series::new("", Style::Bars, 0, bars.collect());
+    let layers = Axis::new("layer, the lowest on the left", Unit::Plain, Scale::Names(names));
+    let mut chart = Chart::new(format!("{}: what each layer gives", group.title), layers, axis);
+    chart.series = vec![series];
+    chart.note = group.note();
+    (!lines.is_empty()).then_some(chart)
+}

@@ -1,0 +1,497 @@
+//! Two records, or two sets of repeats, against each other: per figure the difference, how sure it is, and a verdict.
+
+mod differs;
+mod figures;
+mod limit;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use statistics::{Difference, Direction, Verdict, adjust_for_many};
+
+use crate::chart::rung_name;
+use crate::record::{PhaseRecord, Record, Status};
+use crate::words::{clean, counted};
+
+pub use limit::{Limit, LimitOutcome};
+pub use text::render;
+
+/// Version of the comparison's shape. Raised when a field changes its meaning or goes; new fields do not raise it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Records of one side.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// What the user called it: a path or a command line.
+    pub label: String,
+    /// Where each record came from, and the record; repeats in the order in which they ran.
+    pub records: Vec<(String, Record)>,
+}
+
+/// What the intervals rest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// One run each: what varies within it.
+    SingleRuns,
+    /// Repeats: what varies from run to run.
+    Repeats,
+    /// Repeats in pairs that ran next to each other: what varies from pair to pair.
+    Pairs,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureName {
+    /// Operations a second.
+    Rate,
+    /// Bytes a second: in place of the rate where block sizes differ.
+    Bandwidth,
+    /// Mean latency, nanoseconds.
+    Mean,
+    /// Median latency, nanoseconds.
+    P50,
+    /// 90th percentile, nanoseconds.
+    P90,
+    /// 99th percentile, nanoseconds.
+    P99,
+    /// 99.9th percentile, nanoseconds.
+    #[serde(rename = "p99_9")]
+    P999,
+    /// CPU time of the process per operation, nanoseconds.
+    Cpu,
+}
+
+impl FigureName {
+    /// As tables and `--fail-if` call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Bandwidth => "bandwidth",
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::Cpu => "CPU/op",
+        }
+    }
+
+    /// Which way it is better.
+    #[must_use]
+    pub fn direction(self) -> Direction {
+        if matches!(self, Self::Rate | Self::Bandwidth) {
+            Direction::HigherIsFaster
+        } else {
+            Direction::LowerIsFaster
+        }
+    }
+}
+
+/// A record that was compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordName {
+    /// Where it came from: a path, or the number of the run.
+    pub source: String,
+    /// Name of the run.
+    pub run_id: String,
+    /// When it began, RFC 3339 UTC.
+    pub started_at: String,
+    /// Why it is partial, where it is.
+    pub failure: Option<String>,
+}
+
+/// One side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// What the user called it.
+    pub label: String,
+    /// Its records, in the order in which they ran.
+    pub records: Vec<RecordName>,
+}
+
+/// A field or fact in which the sides are not the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Differing {
+    /// Its name; of a plan, its path in the record (`load.depth`).
+    pub field: String,
+    /// Values of A: one, unless its records differ among themselves.
+    pub a: Vec<String>,
+    /// Values of B.
+    pub b: Vec<String>,
+}
+
+/// A doubt that records of a side carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DoubtCount {
+    /// `a` or `b`.
+    pub side: String,
+    /// Its name; the list is in docs/doubts.md.
+    pub kind: String,
+    /// Records that carry it.
+    pub records: usize,
+    /// Records of the side that have the phase.
+    pub of_records: usize,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FigureComparison {
+    /// Which.
+    pub figure: FigureName,
+    /// Its value in A; of repeats the geometric mean.
+    pub a: Option<f64>,
+    /// Its value in B; of repeats the geometric mean.
+    pub b: Option<f64>,
+    /// B against A with its 95 % interval; none with too little data.
+    pub difference: Option<Difference>,
+    /// What the data say.
+    pub verdict: Verdict,
+    /// Why there is no interval, where there is none.
+    pub missing: Option<String>,
+}
+
+/// One class of operations, or `total`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassComparison {
+    /// Its name.
+    pub class: String,
+    /// Its figures.
+    pub figures: Vec<FigureComparison>,
+}
+
+/// The one figure that decides about a phase: the rate of a closed loop, p99 of an open one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Headline {
+    /// Which.
+    pub figure: FigureName,
+    /// Probability of such a difference by chance, adjusted for the number of phases (Holm 1979).
+    pub p_value_adjusted: Option<f64>,
+    /// The verdict by it.
+    pub verdict: Verdict,
+}
+
+/// One phase of both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseComparison {
+    /// Its name.
+    pub name: String,
+    /// How many phases of this name came before it.
+    pub occurrence: usize,
+    /// What was planned otherwise in B.
+    pub differs: Vec<Differing>,
+    /// Doubts of its records.
+    pub doubts: Vec<DoubtCount>,
+    /// The verdict on the phase.
+    pub headline: Headline,
+    /// `total`, then each class where there are several.
+    pub classes: Vec<ClassComparison>,
+}
+
+/// A phase that only one side has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unmatched {
+    /// `a` or `b`.
+    pub side: String,
+    /// Its name.
+    pub phase: String,
+    /// How many phases of this name came before it.
+    pub occurrence: usize,
+}
+
+/// Two sides compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// [`SCHEMA_VERSION`] of comparisons.
+    pub schema_version: u32,
+    /// Version of strata that compared.
+    pub strata_version: String,
+    /// What is compared with.
+    pub a: Side,
+    /// What is compared.
+    pub b: Side,
+    /// What the intervals rest on.
+    pub method: Method,
+    /// What is worth knowing about the comparison as a whole.
+    pub notes: Vec<String>,
+    /// In which facts about machine and software the sides differ.
+    pub differs: Vec<Differing>,
+    /// Phases that both sides have, in the order of A.
+    pub phases: Vec<PhaseComparison>,
+    /// Phases that only one side has.
+    pub unmatched: Vec<Unmatched>,
+    /// What `--fail-if` found.
+    pub limits: Vec<LimitOutcome>,
+}
+
+impl Comparison {
+    /// Whether a limit of `--fail-if` was exceeded.
+    #[must_use]
+    pub fn fails(&self) -> bool {
+        self.limits.iter().any(|limit| !limit.exceeded_by.is_empty())
+    }
+
+    /// As indented JSON, with a newline at its end.
+    ///
+    /// # Errors
+    /// One line, when it has no JSON form.
+    pub fn to_json(&self) -> Result<String, String> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n")
+            .map_err(|error| format!("the comparison cannot be written as JSON: {error}"))
+    }
+}
+
+/// The JSON schema (draft 2020-12) of the comparison.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Comparison).to_value()
+}
+
+/// A phase of every record of a side, none where a record lacks it.
+type Runs<'a> = Vec<Option<&'a PhaseRecord>>;
+
+/// Name of a phase, and how many of that name came before it in its record.
+type Key = (String, usize);
+
+/// The name of a phase; rungs of a ladder, which share theirs, are told apart by what is climbed.
+fn name_of(record: &Record, number: usize, phase: &PhaseRecord) -> String {
+    let ladder = record.ladder.as_ref().filter(|ladder| ladder.phases.contains(&number));
+    match ladder.filter(|ladder| ladder.dimension.is_some()) {
+        Some(ladder) => format!("{}, {}", phase.plan.name, rung_name(ladder, phase)),
+        None => phase.plan.name.clone(),
+    }
+}
+
+/// Name and occurrence of the phases of a side, in their order, with the phase of each record.
+fn phases_of(operand: &Operand) -> Vec<(Key, Runs<'_>)> {
+    let mut found: Vec<(Key, Runs<'_>)> = Vec::new();
+    for (at, (_, record)) in operand.records.iter().enumerate() {
+        let mut names: Vec<String> = Vec::new();
+        for (number, phase) in record.phases.iter().enumerate() {
+            let name = name_of(record, number, phase);
+            let key = (name.clone(), names.iter().filter(|known| **known == name).count());
+            names.push(name);
+            let place = found.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+                found.push((key, vec![None; operand.records.len()]));
+                found.len() - 1
+            });
+            found[place].1[at] = Some(phase);
+        }
+    }
+    found
+}
+
+/// Compares B with A. With `are_pairs` the records of equal number ran next to each other.
+///
+/// # Errors
+/// One line: a side without a record, or no phase that both have.
+pub fn compare(a: &Operand, b: &Operand, are_pairs: bool, limits: &[Limit]) -> Result<Comparison, String> {
+    let (mut a, mut b) = (a.clone(), b.clone());
+    for side in [&a, &b] {
+        if side.records.is_empty() {
+            return Err(format!("{}: no record to compare", clean(&side.label)));
+        }
+    }
+    let mut notes = Vec::new();
+    if !are_pairs {
+        // The same run again would promise a certainty that nothing was measured for.
+        notes.extend([&mut a, &mut b].into_iter().filter_map(once_each));
+    }
+    if are_pairs && a.records.len() != b.records.len() {
+        let pairs = a.records.len().min(b.records.len());
+        a.records.truncate(pairs);
+        b.records.truncate(pairs);
+        notes.push("a run without its partner is left out".to_owned());
+    }
+    let method = match (a.records.len(), b.records.len()) {
+        (1, 1) => Method::SingleRuns,
+        _ if are_pairs => Method::Pairs,
+        _ => Method::Repeats,
+    };
+    notes.extend(notes_on(&a, &b, method));
+    let (in_a, in_b) = (phases_of(&a), phases_of(&b));
+    let mut phases = Vec::new();
+    for (key, runs_a) in &in_a {
+        if let Some((_, runs_b)) = in_b.iter().find(|(other, _)| other == key) {
+            phases.push(phase(key, runs_a, runs_b, method));
+        }
+    }
+    if phases.is_empty() {
+        return Err("nothing to compare: no phase of A has a counterpart of the same name in B".to_owned());
+    }
+    settle(&mut phases);
+    let lacking = |side: &str, own: &[(Key, Runs<'_>)], others: &[(Key, Runs<'_>)]| -> Vec<Unmatched> {
+        let alone = own.iter().filter(|(key, _)| others.iter().all(|(other, _)| other != key));
+        alone
+            .map(|((phase, occurrence), _)| Unmatched {
+                side: side.to_owned(),
+                phase: phase.clone(),
+                occurrence: *occurrence,
+            })
+            .collect()
+    };
+    let mut unmatched = lacking("a", &in_a, &in_b);
+    unmatched.extend(lacking("b", &in_b, &in_a));
+    let limits = limits.iter().map(|limit| limit.judge(&phases, &unmatched)).collect();
+    Ok(Comparison {
+        schema_version: SCHEMA_VERSION,
+        strata_version: env!("CARGO_PKG_VERSION").to_owned(),
+        differs: differs::facts(&a, &b),
+        a: side(&a),
+        b: side(&b),
+        method,
+        notes,
+        phases,
+        unmatched,
+        limits,
+    })
+}
+
+/// Drops records of runs that the side has already; says so.
+fn once_each(operand: &mut Operand) -> Option<String> {
+    let before = operand.records.len();
+    let mut seen: Vec<String> = Vec::new();
+    operand.records.retain(|(_, record)| {
+        let is_new = !seen.contains(&record.run_id);
+        seen.push(record.run_id.clone());
+        is_new
+    });
+    let dropped = before - operand.records.len();
+    (dropped > 0).then(|| {
+        let records = counted(dropped as u64, "record");
+        format!("{}: {records} of a run that is there already: left out", clean(&operand.label))
+    })
+}
+
+fn side(operand: &Operand) -> Side {
+    let name = |(source, record): &(String, Record)| RecordName {
+        source: source.clone(),
+        run_id: record.run_id.clone(),
+        started_at: record.started_at.clone(),
+        failure: match (&record.failure, record.status) {
+            (Some(failure), _) => Some(failure.clone()),
+            (None, Status::Complete) => None,
+            (None, _) => Some("did not come to its end".to_owned()),
+        },
+    };
+    Side { label: operand.label.clone(), records: operand.records.iter().map(name).collect() }
+}
+
+/// What weakens the comparison as a whole.
+fn notes_on(a: &Operand, b: &Operand, method: Method) -> Vec<String> {
+    let mut notes = Vec::new();
+    let shared =
+        a.records.iter().filter(|(_, own)| b.records.iter().any(|(_, other)| own.run_id == other.run_id));
+    match shared.count() {
+        0 => {}
+        1 => notes.push("1 run is on both sides".to_owned()),
+        count => notes.push(format!("{count} runs are on both sides")),
+    }
+    if method == Method::SingleRuns {
+        notes.push(
+            "one run each: what differs from run to run is not in these intervals; --repeat 6 sees it"
+                .to_owned(),
+        );
+    } else if a.records.len().min(b.records.len()) < 3 {
+        notes.push(
+            "fewer than 3 repeats on a side: the intervals are wide because little is known".to_owned(),
+        );
+    }
+    if method == Method::Repeats {
+        notes.push(
+            "A and B were not run in turns: what changed between them, whatever it was, is in the difference"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn phase((name, occurrence): &Key, a: &Runs<'_>, b: &Runs<'_>, method: Method) -> PhaseComparison {
+    let differs = differs::plans(a, b);
+    let doubts = [("a", a), ("b", b)].into_iter().flat_map(|(side, runs)| doubts(side, runs)).collect();
+    let is_open = a.iter().chain(b).flatten().any(|phase| phase.plan.load.arrivals.is_some());
+    let classes = figures::classes(a, b, method);
+    let rate = classes.iter().flat_map(|class| &class.figures).map(|figure| figure.figure).next();
+    let figure = if is_open { FigureName::P99 } else { rate.unwrap_or(FigureName::Rate) };
+    PhaseComparison {
+        name: name.clone(),
+        occurrence: *occurrence,
+        differs,
+        doubts,
+        headline: Headline { figure, p_value_adjusted: None, verdict: Verdict::TooLittle },
+        classes,
+    }
+}
+
+fn doubts(side: &str, runs: &Runs<'_>) -> Vec<DoubtCount> {
+    let mut found: Vec<DoubtCount> = Vec::new();
+    let of_records = runs.iter().flatten().count();
+    for doubt in runs.iter().flatten().flat_map(|phase| &phase.doubts) {
+        match found.iter_mut().find(|known| known.kind == doubt.kind) {
+            Some(known) => known.records += 1,
+            None => {
+                found.push(DoubtCount {
+                    side: side.to_owned(),
+                    kind: doubt.kind.clone(),
+                    records: 1,
+                    of_records,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// What a phase is called where another of its name came before it: `load (2)`.
+fn labelled(name: &str, occurrence: usize) -> String {
+    let name = clean(name);
+    if occurrence == 0 { name.into_owned() } else { format!("{name} ({})", occurrence + 1) }
+}
+
+impl Unmatched {
+    fn label(&self) -> String {
+        labelled(&self.phase, self.occurrence)
+    }
+}
+
+impl PhaseComparison {
+    fn label(&self) -> String {
+        labelled(&self.name, self.occurrence)
+    }
+
+    /// A figure of all classes together.
+    #[must_use]
+    pub fn total(&self, figure: FigureName) -> Option<&FigureComparison> {
+        self.classes.first()?.figures.iter().find(|candidate| candidate.figure == figure)
+    }
+
+    /// Whether A completed operations and B none at all.
+    fn b_is_idle(&self) -> bool {
+        let rate = self.classes.first().and_then(|total| total.figures.first());
+        rate.is_some_and(|rate| rate.a.is_some() && rate.b.is_none())
+    }
+
+    /// The figure that decides, and its difference.
+    fn decisive(&self) -> Option<(&FigureComparison, Difference)> {
+        let figure = self.total(self.headline.figure)?;
+        Some((figure, figure.difference?))
+    }
+}
+
+/// The headlines' verdicts, held to a level that their number does not dilute.
+fn settle(phases: &mut [PhaseComparison]) {
+    let decided: Vec<(usize, Difference)> =
+        phases.iter().enumerate().filter_map(|(at, phase)| Some((at, phase.decisive()?.1))).collect();
+    let adjusted =
+        adjust_for_many(&decided.iter().map(|(_, difference)| difference.p_value).collect::<Vec<_>>());
+    for ((at, difference), p_value) in decided.into_iter().zip(adjusted) {
+        let headline = &mut phases[at].headline;
+        headline.verdict = difference.verdict_at(headline.figure.direction(), p_value);
+        headline.p_value_adjusted = Some(p_value);
+    }
+}

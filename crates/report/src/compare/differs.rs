@@ -1,0 +1,105 @@
+//! In what two sides were run differently.
+
+use serde_json::Value;
+
+use super::{Differing, Operand, Runs};
+use crate::record::Record;
+
+/// Fields of a plan that say nothing about what is measured, or follow from another.
+const FIELDS_IGNORED: &[&str] =
+    &["name", "load.seed", "verify_run", "block_size_bytes_max", "targets.0.direct_alignment_bytes"];
+
+type Fact = (&'static str, fn(&Record) -> Option<String>);
+
+/// Facts about machine and software.
+const FACTS: &[Fact] = &[
+    ("strata", |record| Some(record.strata_version.clone())),
+    ("debug build", |record| Some(if record.debug_build { "yes" } else { "no" }.to_owned())),
+    ("host", |record| record.environment.system.hostname.clone()),
+    ("kernel", |record| record.environment.system.kernel.clone()),
+    ("distribution", |record| record.environment.system.distribution.clone()),
+    ("processor", |record| record.environment.processor.model.clone()),
+    ("cores", |record| record.environment.processor.logical_cores.map(|cores| cores.to_string())),
+    ("governor", |record| {
+        Some(record.environment.processor.governors.join(" ")).filter(|names| !names.is_empty())
+    }),
+    ("memory", |record| {
+        record.environment.memory.total_bytes.map(|bytes| units::human::human_bytes(bytes as f64))
+    }),
+    ("drive", |record| of_targets(record, |target| target.device.as_ref()?.model.clone())),
+    ("scheduler", |record| of_targets(record, |target| target.device.as_ref()?.scheduler.clone())),
+    ("file system", |record| of_targets(record, |target| Some(target.filesystem.as_ref()?.kind.clone()))),
+];
+
+fn of_targets(record: &Record, fact: fn(&host::TargetEnvironment) -> Option<String>) -> Option<String> {
+    let mut found: Vec<String> = record.environment.targets.iter().filter_map(fact).collect();
+    found.dedup();
+    (!found.is_empty()).then(|| found.join(", "))
+}
+
+/// Facts that the sides do not share.
+pub(super) fn facts(a: &Operand, b: &Operand) -> Vec<Differing> {
+    let of = |operand: &Operand, fact: fn(&Record) -> Option<String>| {
+        distinct(
+            operand.records.iter().map(|(_, record)| fact(record).unwrap_or_else(|| "not known".to_owned())),
+        )
+    };
+    let pairs = FACTS.iter().map(|(name, fact)| ((*name).to_owned(), of(a, *fact), of(b, *fact)));
+    pairs.filter_map(|(field, a, b)| differing(field, a, b)).collect()
+}
+
+/// Fields of the plans that the sides do not share.
+pub(super) fn plans(a: &Runs<'_>, b: &Runs<'_>) -> Vec<Differing> {
+    let flat = |runs: &Runs<'_>| -> Vec<Vec<(String, String)>> {
+        let plans = runs.iter().flatten().map(|phase| serde_json::to_value(&phase.plan).unwrap_or_default());
+        plans
+            .map(|plan| {
+                let mut fields = Vec::new();
+                flatten("", &plan, &mut fields);
+                fields
+            })
+            .collect()
+    };
+    let (a, b) = (flat(a), flat(b));
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in a.iter().chain(&b).flatten() {
+        if !names.contains(&name) && !FIELDS_IGNORED.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let of = |side: &[Vec<(String, String)>], name: &str| {
+        let value = |fields: &Vec<(String, String)>| {
+            fields
+                .iter()
+                .find(|(own, _)| own == name)
+                .map_or_else(|| "none".to_owned(), |(_, value)| value.clone())
+        };
+        distinct(side.iter().map(value))
+    };
+    names.into_iter().filter_map(|name| differing(name.clone(), of(&a, name), of(&b, name))).collect()
+}
+
+fn differing(field: String, a: Vec<String>, b: Vec<String>) -> Option<Differing> {
+    (a != b || a.len() > 1).then_some(Differing { field, a, b })
+}
+
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found: Vec<String> = values.collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Every value with its path.
+fn flatten(path: &str, value: &Value, fields: &mut Vec<(String, String)>) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(name, value)| flatten(&below(name), value, fields)),
+        Value::Array(list) if list.iter().any(Value::is_object) => {
+            list.iter().enumerate().for_each(|(at, value)| flatten(&below(&at.to_string()), value, fields));
+        }
+        Value::Null => fields.push((path.to_owned(), "none".to_owned())),
+        Value::String(text) => fields.push((path.to_owned(), text.clone())),
+        other => fields.push((path.to_owned(), other.to_string())),
+    }
+}

@@ -1,0 +1,142 @@
+//! `--fail-if`: how much slower B may be.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use statistics::{Difference, Verdict};
+use units::ParseError;
+
+use super::text::{signed, unsigned};
+use super::{FigureComparison, FigureName, PhaseComparison, Unmatched};
+
+/// Figures that may be named; a rate stands for the bandwidth too.
+const FIGURES: &[(&str, FigureName)] = &[
+    ("rate", FigureName::Rate),
+    ("mean", FigureName::Mean),
+    ("p50", FigureName::P50),
+    ("p90", FigureName::P90),
+    ("p99", FigureName::P99),
+    ("p99.9", FigureName::P999),
+    ("cpu", FigureName::Cpu),
+];
+
+/// A limit: `slower:5%` on the headline of every phase, `p99-slower:10%` on a figure of every phase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    figure: Option<FigureName>,
+    percent: f64,
+}
+
+/// What became of a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitOutcome {
+    /// The limit as asked for.
+    pub limit: String,
+    /// Phases that are certainly slower, and by at least as much, with their figures.
+    pub exceeded_by: Vec<String>,
+    /// Phases where this data would not have shown such a difference, and why.
+    pub blind_to: Vec<String>,
+}
+
+const ACCEPTED: &str = "slower:PERCENT or FIGURE-slower:PERCENT, such as slower:5% or p99-slower:10%; figures are rate, mean, \
+                        p50, p90, p99, p99.9 and cpu";
+
+impl FromStr for Limit {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let refused = || ParseError::new("a limit", text, ACCEPTED);
+        let (what, percent) = text.split_once(':').ok_or_else(refused)?;
+        let figure = match what.strip_suffix("slower").ok_or_else(refused)? {
+            "" => None,
+            named => {
+                let name = named.strip_suffix('-').ok_or_else(refused)?;
+                Some(FIGURES.iter().find(|(known, _)| *known == name).ok_or_else(refused)?.1)
+            }
+        };
+        let digits = percent.strip_suffix('%').unwrap_or(percent);
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let percent = digits
+            .parse()
+            .ok()
+            .filter(|percent: &f64| is_number && percent.is_finite())
+            .ok_or_else(refused)?;
+        Ok(Self { figure, percent })
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let figure = self.figure.and_then(|figure| FIGURES.iter().find(|(_, known)| *known == figure));
+        if let Some((name, _)) = figure {
+            write!(out, "{name}-")?;
+        }
+        write!(out, "slower:{}%", self.percent)
+    }
+}
+
+impl Limit {
+    /// Exceeded where the verdict is slower and the difference itself reaches the limit, or where B completed nothing.
+    pub(super) fn judge(&self, phases: &[PhaseComparison], unmatched: &[Unmatched]) -> LimitOutcome {
+        let mut outcome =
+            LimitOutcome { limit: self.to_string(), exceeded_by: Vec::new(), blind_to: Vec::new() };
+        for phase in phases {
+            self.judge_phase(phase, &mut outcome);
+        }
+        for alone in unmatched {
+            outcome.blind_to.push(format!("{}: only {} has it", alone.label(), alone.side.to_uppercase()));
+        }
+        outcome
+    }
+
+    fn judge_phase(&self, phase: &PhaseComparison, outcome: &mut LimitOutcome) {
+        let Some((figure, verdict)) = self.of(phase) else {
+            outcome.blind_to.push(format!("{}: no such figure", phase.label()));
+            return;
+        };
+        let place = format!("{}: {}", phase.label(), figure.figure.name());
+        if phase.b_is_idle() {
+            outcome.exceeded_by.push(format!("{}: B completed nothing", phase.label()));
+            return;
+        }
+        let Some(difference) = figure.difference else {
+            let why = figure.missing.as_deref().unwrap_or("too little data");
+            outcome.blind_to.push(format!("{place}: {why}"));
+            return;
+        };
+        let direction = figure.figure.direction();
+        let slower_percent = difference.slower_percent(direction);
+        let unseen_percent = difference.detectable_percent(direction);
+        if verdict == Verdict::Slower && slower_percent >= self.percent {
+            outcome.exceeded_by.push(format!("{place} {}", words(&difference)));
+        } else if verdict == Verdict::NoDifference && unseen_percent > self.percent {
+            let unseen = unsigned(unseen_percent);
+            outcome.blind_to.push(format!("{place}: differences below {unseen} would not be seen"));
+        }
+    }
+
+    /// The figure that counts, and its verdict.
+    fn of<'a>(&self, phase: &'a PhaseComparison) -> Option<(&'a FigureComparison, Verdict)> {
+        match self.figure {
+            None => Some((phase.total(phase.headline.figure)?, phase.headline.verdict)),
+            Some(name) => {
+                let own = phase.total(name);
+                let figure =
+                    own.or_else(|| phase.total(FigureName::Bandwidth).filter(|_| name == FigureName::Rate))?;
+                Some((figure, figure.verdict))
+            }
+        }
+    }
+}
+
+/// `-3.90% (-4.80% to -3.10%)`.
+pub(super) fn words(difference: &Difference) -> String {
+    format!(
+        "{} ({} to {})",
+        signed(difference.percent),
+        signed(difference.percent_low),
+        signed(difference.percent_high)
+    )
+}

@@ -1,0 +1,118 @@
+//! Doubts about the machine around the run.
+
+use units::human::human_bytes;
+use workload::spec::Warmup;
+use workload::target::TargetKind;
+
+use super::Evidence;
+use crate::words::processors;
+
+/// Share of the machine's processors that may be busy; above it, threads wait for a processor.
+const MACHINE_BUSY_SHARE_MAX: f64 = 0.95;
+/// Share of the processors that this load itself must have kept busy to be what crowds them; else others do.
+const OWN_BUSY_SHARE_MIN: f64 = 0.25;
+/// Processors that programs of others may keep busy in user mode.
+const OTHER_USER_CPUS_MAX: f64 = 0.1;
+/// Processors that others may keep busy in all where it is known how much of that is user mode: threads of the kernel that
+/// serve this load (loop devices, dm-crypt, RAID, write-back, network storage) are among them.
+const OTHER_CPUS_MAX: f64 = 0.5;
+/// The same where it is not known.
+const OTHER_CPUS_UNKNOWN_MAX: f64 = 0.2;
+/// Processors of a machine from which on the limits above grow with it: services take some of many.
+const CORES_OF_LIMITS: f64 = 10.0;
+/// Processors that the hypervisor may give to others.
+const STOLEN_CPUS_MAX: f64 = 0.05;
+/// Share of this load's bytes that others may move on its devices.
+const OTHER_IO_SHARE_MAX: f64 = 0.05;
+/// Bytes that they may move in any case: logs and metadata.
+const OTHER_IO_BYTES_MIN: u64 = 4 << 20;
+/// Drift of the clock against the kernel's, parts per million: calibration leaves some 5, discipline by NTP up to 500
+/// on the kernel's side for a while, a healthy oscillator less than 100.
+const DRIFT_PPM_MAX: f64 = 200.0;
+
+pub(super) fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
+    let cores = evidence.logical_cores()?;
+    let seen = evidence.observations;
+    // What the hypervisor gave to others was not to be had either.
+    let busy = seen.machine_cpus_busy? + seen.stolen_cpus.unwrap_or(0.0);
+    // Memory and the tool itself are measured by keeping processors busy.
+    let meant = evidence
+        .plan
+        .targets
+        .iter()
+        .all(|target| matches!(target.kind, TargetKind::Memory | TargetKind::Null))
+        && evidence.stage_threads as f64 <= cores;
+    let own = seen.machine_cpus_busy? - seen.other_cpus_busy.unwrap_or(0.0);
+    (!meant && busy > MACHINE_BUSY_SHARE_MAX * cores && own > OWN_BUSY_SHARE_MIN * cores)
+        .then(|| format!("{busy:.2} of {cores} processors were busy: threads waited for a processor"))
+}
+
+pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
+    let seen = evidence.observations;
+    let grown = evidence.logical_cores().map_or(1.0, |cores| (cores / CORES_OF_LIMITS).max(1.0));
+    if let Some(stolen) = seen.stolen_cpus.filter(|stolen| *stolen > grown * STOLEN_CPUS_MAX) {
+        return Some(format!("the hypervisor gave {} of this machine to others", processors(stolen)));
+    }
+    let others = seen.other_cpus_busy?;
+    match seen.other_cpus_user {
+        None => (others > grown * OTHER_CPUS_UNKNOWN_MAX)
+            .then(|| format!("others kept {} of this machine busy", processors(others))),
+        Some(user) if user > grown * OTHER_USER_CPUS_MAX => {
+            Some(format!("others kept {} of this machine busy", processors(others.max(user))))
+        }
+        Some(user) => (others > grown * OTHER_CPUS_MAX).then(|| {
+            format!(
+                "others kept {} busy, {user:.2} of it in user mode: programs, or the kernel's threads for this load",
+                processors(others)
+            )
+        }),
+    }
+}
+
+/// What others moved on the devices of the targets, as far as it cannot be this load's: more reads than were asked
+/// for past the page cache, and writes where nothing was written.
+pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
+    let (plan, seen) = (evidence.plan, evidence.observations);
+    // Counters of devices do not tell apart phases that ran together. They run over a delay and a warm-up that samples leave
+    // out, and samples are not whole where a worker failed.
+    let load = &plan.load;
+    let counts_match = evidence.is_alone
+        && load.start_delay_ns == 0
+        && !matches!(load.warmup, Warmup::Fixed(_))
+        && evidence.samples.workers.iter().all(|worker| worker.failure.is_none());
+    if !counts_match || !evidence.on_drives() {
+        return None;
+    }
+    let asked = evidence.bytes_of("read") + evidence.bytes_of("write");
+    let in_flight = u64::from(plan.load.threads) * u64::from(plan.load.depth) * plan.block_size_bytes_max;
+    let limit = ((asked as f64 * OTHER_IO_SHARE_MAX) as u64).max(OTHER_IO_BYTES_MIN) + in_flight;
+    let read = seen.device_read_bytes.filter(|_| plan.options.direct);
+    let read = read.map_or(0, |read| read.saturating_sub(evidence.bytes_of("read")));
+    let written = seen.device_written_bytes.filter(|_| !plan.writes()).unwrap_or(0);
+    let size = |bytes: u64| human_bytes(bytes as f64);
+    if read > limit {
+        return Some(format!("others read {} from the devices of this load", size(read)));
+    }
+    (written > limit)
+        .then(|| format!("{} were written to the devices while this load only read", size(written)))
+}
+
+pub(super) fn clock(evidence: &Evidence<'_>) -> Option<String> {
+    let drift = evidence.tool_cost?.clock_drift_ppm;
+    (drift.abs() > DRIFT_PPM_MAX)
+        .then(|| format!("the clock drifted by {drift:.0} parts per million against the kernel's"))
+}
+
+pub(super) fn frequency_scaling(evidence: &Evidence<'_>) -> Option<String> {
+    let other: Vec<_> = evidence
+        .environment
+        .processor
+        .governors
+        .iter()
+        .map(String::as_str)
+        .filter(|governor| *governor != "performance")
+        .collect();
+    (!other.is_empty()).then(|| {
+        format!("the frequency governor is {}: processors slow down when they wait", other.join(", "))
+    })
+}

@@ -1,0 +1,130 @@
+//! Doubts about the rate itself: too little of it, or not one rate.
+
+use statistics::SteadyReason;
+use units::human_ns;
+
+use super::Evidence;
+use crate::words::{count, rate};
+
+/// Shortest window that is believed, nanoseconds: write-back, journals and flash garbage collection work in beats of
+/// up to a second.
+const WINDOW_NS_MIN: u64 = 1_000_000_000;
+/// Fewest operations: with fewer than 1000 the 99th percentile rests on fewer than ten of them.
+const OPERATIONS_MIN: u64 = 1000;
+/// Fewest independent interval rates: with fewer than ten the t quantile is above 2.26 and the estimate of their
+/// correlation, on which the confidence interval stands, is itself guesswork.
+const EFFECTIVE_SAMPLES_MIN: f64 = 10.0;
+/// Share of the phase in which nothing may complete: as much as a change of the rate that matters.
+const STALL_SHARE_MAX: f64 = 0.05;
+/// Shortest stall that is worth a word: a scheduler makes shorter ones on any busy machine, nanoseconds.
+const STALL_NS_MIN: u64 = 100_000_000;
+/// Operations that must be missing in a stall: fewer do not come by chance.
+const STALL_OPERATIONS_MIN: f64 = 20.0;
+/// Independent intervals below which a long series is a wandering one.
+const WANDERING_SAMPLES_MAX: f64 = 4.0;
+/// Intervals from which on a series is long.
+const WANDERING_INTERVALS_MIN: usize = 20;
+/// Share of the asked rate that may be missing.
+const UNSERVED_SHARE_MAX: f64 = 0.005;
+
+pub(super) fn debug_build(evidence: &Evidence<'_>) -> Option<String> {
+    evidence.debug_build.then(|| "strata was built with debug assertions: it is many times slower".to_owned())
+}
+
+pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<String> {
+    let summary = evidence.summary;
+    let window_ns = summary.window_end_ns.saturating_sub(summary.window_start_ns);
+    let operations = summary.total.window_operations;
+    if operations == 0 {
+        return Some("nothing completed in the window".to_owned());
+    }
+    if window_ns < WINDOW_NS_MIN {
+        return Some(format!("the window is {} long, below 1 s", human_ns(window_ns as f64)));
+    }
+    if operations < OPERATIONS_MIN {
+        return Some(format!("{operations} operations: the 99th percentile rests on fewer than 10 of them"));
+    }
+    match &summary.total.rate {
+        None => Some("fewer than 4 intervals: no confidence interval".to_owned()),
+        // A change of the rate looks like correlation: then the change is the doubt, and not the length.
+        Some(rate) if rate.effective_samples < EFFECTIVE_SAMPLES_MIN && !changes(evidence) => Some(format!(
+            "the rate rests on {:.1} independent intervals, below {EFFECTIVE_SAMPLES_MIN}",
+            rate.effective_samples
+        )),
+        Some(_) => None,
+    }
+}
+
+fn changes(evidence: &Evidence<'_>) -> bool {
+    not_steady(evidence).is_some()
+}
+
+pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
+    if let Some(stall_ns) = stall_ns(evidence) {
+        return Some(format!("nothing completed for {} within the phase", human_ns(stall_ns as f64)));
+    }
+    let steady = &evidence.summary.steady;
+    match steady.reason {
+        SteadyReason::TooFewIntervals | SteadyReason::NoRate => None,
+        SteadyReason::Steady => wanders(evidence),
+        SteadyReason::LevelChanges => Some("the rate changed its level within the window".to_owned()),
+        SteadyReason::Trend => {
+            let (verb, change) = moved(steady.slope_percent_per_window);
+            Some(format!("the rate {verb} by {change:.1}% over the window"))
+        }
+        SteadyReason::HalvesDiffer => {
+            let (verb, change) = moved(steady.drift_percent);
+            Some(format!("the rate {verb} by {change:.1}% from the first half of the window to the second"))
+        }
+    }
+}
+
+/// The longest time in which nothing completed, where that says something: a stall at the end lies behind the window of
+/// the figures, and one in the middle is a spike to them.
+fn stall_ns(evidence: &Evidence<'_>) -> Option<u64> {
+    let (plan, samples) = (evidence.plan, evidence.samples);
+    if plan.end_fsync || plan.fsync_every.is_some() || plan.load.think.is_some() {
+        return None;
+    }
+    let mut longest_ns = 0;
+    let mut since_ns = None;
+    for point in &samples.series.points {
+        if point.operations() > 0 {
+            since_ns = None;
+            continue;
+        }
+        let start_ns = *since_ns.get_or_insert(point.start_ns);
+        longest_ns = longest_ns.max(point.end_ns.saturating_sub(start_ns));
+    }
+    let share = longest_ns as f64 / samples.elapsed_ns.max(1) as f64;
+    let missed = evidence.summary.total.operations_per_second * longest_ns as f64 / 1e9;
+    (longest_ns >= STALL_NS_MIN && share > STALL_SHARE_MAX && missed > STALL_OPERATIONS_MIN)
+        .then_some(longest_ns)
+}
+
+/// A rate whose changes last about as long as the run: no change can be told from chance then, and steady it is not.
+fn wanders(evidence: &Evidence<'_>) -> Option<String> {
+    let intervals = evidence.samples.series.points.len();
+    let worth = evidence.summary.total.rate.as_ref()?.effective_samples;
+    (worth < WANDERING_SAMPLES_MAX && intervals >= WANDERING_INTERVALS_MIN)
+        .then(|| format!("the rate wanders: its {intervals} intervals are worth {worth:.1} independent ones"))
+}
+
+fn moved(percent: f64) -> (&'static str, f64) {
+    (if percent < 0.0 { "fell" } else { "rose" }, percent.abs())
+}
+
+pub(super) fn arrivals_unserved(evidence: &Evidence<'_>) -> Option<String> {
+    let arrivals = evidence.arrivals?;
+    // Against what was due, not against the rate asked for: the number of Poisson arrivals varies by its square root.
+    let due = arrivals.started_operations + arrivals.unserved_operations;
+    let missing = arrivals.unserved_operations as f64 / due.max(1) as f64;
+    (missing > UNSERVED_SHARE_MAX).then(|| {
+        format!(
+            "{} were asked for and {} started: {} operations never were",
+            rate(arrivals.asked_per_second),
+            rate(arrivals.started_per_second),
+            count(arrivals.unserved_operations)
+        )
+    })
+}

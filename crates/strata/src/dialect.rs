@@ -1,0 +1,175 @@
+//! Other tools' command lines: `strata as NAME ...`, or the binary under a link of that name.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use clap::{ArgMatches, Command};
+use dialects::{Dialect, Progress, Request};
+use driver::Error;
+use live::LiveMode;
+use units::ParseError;
+use workload::options::{Group, OptionDef, switch};
+use workload::spec::Spec;
+
+use crate::cli;
+use crate::commands::measure;
+use crate::options::OUTPUT;
+use crate::output::emit;
+use crate::world::ThisMachine;
+
+/// Options of strata itself for a run under a link, where its words all belong to the dialect.
+const OPTIONS_VARIABLE: &str = "STRATA_OPTIONS";
+
+/// Options of `strata as`, before the name of the dialect.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DialectSpec {
+    destroy_data: bool,
+    seed: Option<u64>,
+}
+
+/// Options of `strata as` besides those of the output.
+pub(crate) static DIALECT: &[OptionDef<DialectSpec>] = &[
+    OptionDef {
+        name: "destroy-data",
+        short: None,
+        value: "",
+        default: "off",
+        help: "Allow writes to a device or file that carries data of others",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.destroy_data = switch("destroy-data", text)?;
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "seed",
+        short: None,
+        value: "N",
+        default: "as the dialect says; else drawn, and in the record",
+        help: "The same seed gives the same operations and data",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.seed = Some(units::parse_u64_in("seed", text, 0..=u64::MAX)?);
+            Ok(())
+        },
+    },
+];
+
+/// The dialect whose name the binary was called by.
+pub(crate) fn of_link(words: &[String]) -> Option<&'static Dialect> {
+    let name = Path::new(words.first()?).file_name()?.to_str()?;
+    dialects::find(name)
+}
+
+/// Runs under a link: options of strata's own come from the environment.
+pub(crate) fn run_link(words: &[String], dialect: &'static Dialect) -> Result<u8, Error> {
+    let text = std::env::var(OPTIONS_VARIABLE).unwrap_or_default();
+    let refuse = |message: String| Error::usage("options", message).with("variable", OPTIONS_VARIABLE);
+    let own = shlex::split(&text).ok_or_else(|| refuse(format!("a quote is not closed in {text:?}")))?;
+    let matches = Command::new("strata as")
+        .no_binary_name(true)
+        .disable_help_flag(true)
+        .args(arguments())
+        .try_get_matches_from(own)
+        .map_err(|error| refuse(cli::usage_error(&error).to_string()))?;
+    speak(words, dialect, &words[1..], &matches)
+}
+
+/// Runs `strata as [OPTIONS] NAME WORDS...`.
+pub(crate) fn run(words: &[String], matches: &ArgMatches) -> Result<u8, Error> {
+    let (dialect, rest) = named(matches)?;
+    speak(words, dialect, &rest, matches)
+}
+
+/// The phases that `strata as [OPTIONS] NAME WORDS...` would run, without the dialect's output; none where the words only
+/// show something. Warnings go to standard error.
+pub(crate) fn specs(matches: &ArgMatches) -> Result<Option<Vec<Spec>>, Error> {
+    let (dialect, rest) = named(matches)?;
+    let own = cli::dialect_spec(matches)?;
+    Ok(match ask(dialect, &rest, &own)? {
+        Request::Show(_) => None,
+        Request::Run(run) => Some(run.specs),
+    })
+}
+
+/// The dialect that the words begin with, and the rest of them.
+fn named(matches: &ArgMatches) -> Result<(&'static Dialect, Vec<String>), Error> {
+    let own: Vec<String> = matches.get_many::<String>("words").into_iter().flatten().cloned().collect();
+    let (name, rest) = own.split_first().ok_or_else(|| Error::usage("as", "no dialect").remedy(choices()))?;
+    let dialect = dialects::find(name).ok_or_else(|| {
+        let error = ParseError::new("a dialect", name, choices());
+        Error::usage("as", error.to_string())
+    })?;
+    Ok((dialect, rest.to_vec()))
+}
+
+fn choices() -> String {
+    let names: Vec<_> = dialects::DIALECTS.iter().map(|dialect| dialect.name).collect();
+    format!("one of {}", names.join(", "))
+}
+
+fn speak(
+    words: &[String],
+    dialect: &'static Dialect,
+    rest: &[String],
+    matches: &ArgMatches,
+) -> Result<u8, Error> {
+    let mut output = cli::output_spec(matches)?;
+    let own = cli::dialect_spec(matches)?;
+    let run = match ask(dialect, rest, &own) {
+        Ok(Request::Show(pieces)) => return emit(&pieces).map(|()| 0),
+        Ok(Request::Run(run)) => *run,
+        Err(error) => {
+            emit(&(dialect.refused)(rest, &error))?;
+            return Err(error);
+        }
+    };
+    if matches.value_source("live").is_none() {
+        output.live = live_mode(run.progress);
+    }
+    measure(words, &run.specs, &output, Some(run.render))
+}
+
+/// What the words ask for, with strata's own options in it; its warnings are told.
+fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec) -> Result<Request, Error> {
+    let mut request = (dialect.parse)(words, &ThisMachine)?;
+    if let Request::Run(run) = &mut request {
+        for warning in &run.warnings {
+            eprintln!("strata: {}: warning: {warning}", dialect.name);
+        }
+        for spec in &mut run.specs {
+            spec.destroy_data |= own.destroy_data;
+            spec.seed = own.seed.or(spec.seed);
+        }
+    }
+    Ok(request)
+}
+
+/// The view of strata's own that comes nearest.
+fn live_mode(progress: Progress) -> LiveMode {
+    match progress {
+        Progress::Auto if std::io::stderr().is_terminal() => LiveMode::Line,
+        Progress::Auto | Progress::Never => LiveMode::None,
+        Progress::Always => LiveMode::Auto,
+        Progress::Full => LiveMode::Full,
+    }
+}
+
+/// The table of options for help and docs.
+pub(crate) fn arguments() -> impl Iterator<Item = clap::Arg> {
+    cli::arguments(DIALECT).chain(cli::arguments(OUTPUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_speaks_its_name() {
+        let words = |name: &str| vec![name.to_owned(), "--help".to_owned()];
+        assert_eq!(of_link(&words("/usr/local/bin/fio")).map(|dialect| dialect.name), Some("fio"));
+        assert_eq!(of_link(&words("elbencho-chart")).map(|dialect| dialect.name), Some("elbencho-chart"));
+        assert!(of_link(&words("/usr/bin/strata")).is_none());
+        assert!(of_link(&[]).is_none());
+    }
+}

@@ -1,0 +1,95 @@
+//! What dialects may ask about this machine.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
+
+use dialects::{NvmeNamespace, PathFacts, World};
+
+use crate::commands::INPUT_BYTES_MAX;
+
+/// This machine.
+pub(crate) struct ThisMachine;
+
+impl World for ThisMachine {
+    fn read(&self, path: &str) -> io::Result<String> {
+        read_text(path)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn look(&self, path: &str) -> PathFacts {
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return PathFacts::Missing,
+            Err(_) => return PathFacts::Other,
+        };
+        let kind = metadata.file_type();
+        if kind.is_file() {
+            PathFacts::File { size_bytes: metadata.len() }
+        } else if kind.is_dir() {
+            PathFacts::Directory
+        } else if kind.is_block_device() {
+            let size_bytes = media::probe::probe(path, false).map_or(0, |facts| facts.size_bytes);
+            PathFacts::BlockDevice { size_bytes }
+        } else if kind.is_char_device() {
+            PathFacts::CharacterDevice
+        } else {
+            PathFacts::Other
+        }
+    }
+
+    fn processors(&self) -> Vec<u32> {
+        host::topology::current_affinity().unwrap_or_default()
+    }
+
+    fn page_size_bytes(&self) -> u64 {
+        rustix::param::page_size() as u64
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        host::memory::memory().total_bytes.unwrap_or(0)
+    }
+
+    fn nvme_namespaces(&self) -> Vec<NvmeNamespace> {
+        let namespaces = host::nvme::namespaces().into_iter();
+        let view = |namespace: host::nvme::Namespace| {
+            let on_pci = namespace.transport.as_deref() == Some("pcie");
+            NvmeNamespace {
+                path: format!("/dev/{}", namespace.name),
+                pci_address: namespace.address.filter(|_| on_pci),
+                subsystem: namespace.subsystem,
+                model: namespace.model,
+                serial: namespace.serial,
+            }
+        };
+        namespaces.map(view).collect()
+    }
+
+    fn host_name(&self) -> String {
+        rustix::system::uname().nodename().to_string_lossy().into_owned()
+    }
+
+    fn process_id(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn engines(&self) -> Vec<&'static str> {
+        let names = media::DRIVERS.iter().map(|registration| registration.name);
+        let io_uring = media::io_uring_is_available();
+        names.filter(|&name| name != "io_uring" || io_uring).collect()
+    }
+}
+
+/// The text of a file, or of standard input for `-`.
+pub(crate) fn read_text(path: &str) -> io::Result<String> {
+    let mut text = String::new();
+    if path == "-" {
+        io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text)?;
+    } else {
+        fs::File::open(path)?.take(INPUT_BYTES_MAX).read_to_string(&mut text)?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Runs every example job file of Debian's fio package through `strata as fio`, and tells what became of each.
+
+    scripts/fio-examples.py [--strata PATH] [--examples DIRECTORY] [--scratch DIRECTORY] [--page FILE]
+
+Prints a row of Markdown for each file: that it ran, with operations and exit code, or the option that it is refused for.
+With --page the rows are put between the marks of docs/dialects/fio.md. Exits with 1 where a file neither ran nor was
+refused by the name of an option.
+
+What is replaced, so that no device is touched and the whole takes a few minutes (REPLACED below tells it to readers):
+paths, sizes, times and repetitions. Every other line is run as it stands.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SIZE_BYTES_MAX = 16 << 20
+SECONDS_MAX = 2
+LOOPS_MAX = 2
+LIMIT_S = 90
+MARKS = ("<!-- examples that ran -->\n", "<!-- end of examples that ran -->")
+REPLACED = """Run for real by `scripts/fio-examples.py`, in a directory of their own, with these lines replaced and no others:
+
+- every path of `filename` by a file of that last name in the directory; for one below `/dev` a file of 16 MiB is there, and
+  with `allow_file_create=0` the files that the jobs are to find;
+- `directory` by that directory, and the environment variables that the files ask for set (`FIO_RW=randread`, `FIO_BS=4k`,
+  `FIO_IODEPTH=1`, `FIO_DIR`, and 16 MiB and 2 s for sizes and times);
+- `size`, `filesize` and `io_size` above 16 MiB by 16 MiB; `runtime` and `timeout` above 2 s by 2 s; `ramp_time` and
+  `startdelay` above 1 s by 1 s; `loops` above 2 by 2."""
+
+UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "ms": 0.001, "us": 0.000001}
+LIMITS = {
+    "size": ("bytes", SIZE_BYTES_MAX, "16m"),
+    "filesize": ("bytes", SIZE_BYTES_MAX, "16m"),
+    "io_size": ("bytes", SIZE_BYTES_MAX, "16m"),
+    "io_limit": ("bytes", SIZE_BYTES_MAX, "16m"),
+    "runtime": ("seconds", SECONDS_MAX, "2"),
+    "timeout": ("seconds", SECONDS_MAX, "2"),
+    "ramp_time": ("seconds", 1, "1"),
+    "startdelay": ("seconds", 1, "1"),
+    "loops": ("count", LOOPS_MAX, "2"),
+}
+REFUSAL = re.compile(
+    r"^strata: fio: (?:job file [^,]+(?:, line \d+)?(?:, section \[.*?\])?|job [^,]+), (?P<option>[A-Za-z0-9_-]+): (?P<why>.*)$",
+    re.MULTILINE,
+)
+
+
+def amount(kind: str, text: str) -> float | None:
+    """What a value comes to; None where it is no plain amount, such as a percentage or a variable."""
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+    if not match:
+        return None
+    number, unit = int(match[1]), match[2]
+    if kind == "seconds":
+        return number * SECONDS[unit] if unit in SECONDS else None
+    if kind == "bytes":
+        unit = unit.removesuffix("ib").removesuffix("b")
+    return number * UNITS[unit] if unit in UNITS else None
+
+
+def replaced(line: str, scratch: pathlib.Path) -> str:
+    """A line of a job file with its path, size or time replaced."""
+    match = re.match(r"\s*([a-z_]+)\s*=\s*([^;#]*?)\s*(?:[;#].*)?$", line)
+    if not match:
+        return line
+    key, value = match[1], match[2]
+    if key == "directory":
+        return f"directory={scratch}"
+    if key == "filename":
+        names = []
+        for path in re.split(r"(?<!\\):", value):
+            names.append(path.strip().replace("\\", "").split("/")[-1])
+            if path.strip().startswith("/dev/"):
+                (scratch / names[-1]).touch()
+                os.truncate(scratch / names[-1], SIZE_BYTES_MAX)
+        return f"filename={':'.join(name.replace(':', '_') for name in names)}"
+    if key in LIMITS:
+        kind, most, text = LIMITS[key]
+        found = amount(kind, value)
+        if found is not None and found > most:
+            return f"{key}={text}"
+    return line
+
+
+def environment(scratch: pathlib.Path, text: str) -> dict[str, str]:
+    """The variables of the job file, all set."""
+    known = {"FIO_RW": "randread", "FIO_BS": "4k", "FIO_IODEPTH": "1", "FIO_DIR": str(scratch)}
+    variables = dict(os.environ)
+    for name in re.findall(r"\$\{(\w+)\}", text):
+        default = "2" if "TIME" in name else "16m"
+        variables[name] = known.get(name, default)
+    return variables
+
+
+def run(strata: pathlib.Path, example: pathlib.Path, base: pathlib.Path) -> tuple[str, bool]:
+    """What became of a file in words, and whether that is one of the two things that may become of it."""
+    with tempfile.TemporaryDirectory(dir=base) as name:
+        scratch = pathlib.Path(name)
+        text = example.read_text(errors="replace")
+        if re.search(r"^\s*allow_file_create\s*=\s*0", text, re.MULTILINE):
+            for section in re.findall(r"^\[(?!global)(.+?)\]", text, re.MULTILINE):
+                (scratch / f"{section}.0.0").touch()
+                os.truncate(scratch / f"{section}.0.0", SIZE_BYTES_MAX)
+        copy = scratch / example.name
+        copy.write_text("".join(replaced(line, scratch) + "\n" for line in text.splitlines()))
+        command = [strata, "as", "--destroy-data", "fio", "--output-format=json", "--output=out.json", example.name]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=scratch,
+                env=environment(scratch, text),
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"did not end within {LIMIT_S} s", False
+        refusal = REFUSAL.search(done.stderr)
+        if done.returncode == 2 and refusal:
+            return f"refused: `{refusal['option']}`", True
+        last = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+        try:
+            jobs = json.loads((scratch / "out.json").read_text())["jobs"]
+        except (OSError, ValueError, KeyError):
+            return f"failed: exit {done.returncode}: {last}", False
+        ways = [job[way]["total_ios"] for job in jobs for way in ("read", "write", "trim")]
+        if done.returncode != 0 or sum(ways) == 0:
+            return f"failed: exit {done.returncode}, {sum(ways)} operations: {last}", False
+        return f"ran: {sum(ways)} operations, exit 0", True
+
+
+def main() -> int:
+    root = pathlib.Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description="Runs fio's example job files through strata as fio.")
+    parser.add_argument("--strata", type=pathlib.Path, default=root / "target/release/strata")
+    parser.add_argument("--examples", type=pathlib.Path, default=pathlib.Path("/usr/share/doc/fio/examples"))
+    parser.add_argument("--scratch", type=pathlib.Path, default=None, help="on a real disk; default: the system's")
+    parser.add_argument("--page", type=pathlib.Path, help="page whose marked part is replaced by the rows")
+    parser.add_argument("names", nargs="*", help="only these files")
+    options = parser.parse_args()
+    files = [file for file in sorted(options.examples.glob("*.fio")) if not options.names or file.name in options.names]
+    if not files:
+        print(f"no job files in {options.examples}", file=sys.stderr)
+        return 1
+    rows, bad = [], 0
+    for file in files:
+        words, is_good = run(options.strata.resolve(), file, options.scratch or pathlib.Path(tempfile.gettempdir()))
+        bad += not is_good
+        rows.append(f"| `{file.name}` | {words} |")
+        print(rows[-1], flush=True)
+    ran = sum("| ran: " in row for row in rows)
+    print(f"{ran} ran, {len(rows) - ran - bad} refused, {bad} neither", file=sys.stderr)
+    if options.page and not bad:
+        page = options.page.read_text()
+        before, rest = page.split(MARKS[0])
+        after = rest.split(MARKS[1])[1]
+        table = "\n".join(["| file | what became of it |", "|---|---|", *rows])
+        options.page.write_text(f"{before}{MARKS[0]}\n{REPLACED}\n\n{table}\n\n{MARKS[1]}{after}")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
