@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use report::compare::{Operand, compare};
 use serde_json::{Value, json};
 
 const SAMPLE: &str = include_str!("../samples/record.json");
@@ -27,6 +28,10 @@ fn check(text: &str) {
             let _ = report::render(&record, 100, true);
             let _ = report::to_csv(&record);
             let _ = report::verdict(&record);
+            let side = Operand { label: String::new(), records: vec![(String::new(), record.clone())] };
+            if let Ok(comparison) = compare(&side, &side, false, &[]) {
+                let _ = report::compare::render(&comparison, 100, true);
+            }
             let again = report::to_json(&record).expect("a record that was read can be written");
             assert!(report::from_json(&again).is_ok());
         }
