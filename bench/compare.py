@@ -204,8 +204,8 @@ def all_cases():
     return cases | SPECIAL
 
 
-def read_arguments(cases):
-    parser = argparse.ArgumentParser(description=__doc__)
+def options_parser(cases, description=__doc__):
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--case", action="append", choices=list(cases), metavar="NAME", help="only this one; may be repeated")
     parser.add_argument("--list", action="store_true", help="list the cases and end")
     parser.add_argument("--strata", default=default_strata(), help="the binary (%(default)s)")
@@ -215,7 +215,7 @@ def read_arguments(cases):
     parser.add_argument("--disk-mib", type=int, default=4096, help="size of the file on the drive (%(default)s)")
     parser.add_argument("--memory-mib", type=int, default=1024, help="size of targets in memory (%(default)s)")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="processor for runs on one core (%(default)s)")
-    return parser.parse_args()
+    return parser
 
 
 def default_strata():
@@ -236,7 +236,7 @@ def head(options):
 
 def main():
     cases = all_cases()
-    options = read_arguments(cases)
+    options = options_parser(cases).parse_args()
     if options.list:
         for name, (title, _) in cases.items():
             print(f"{name:15} {title}")

@@ -46,6 +46,11 @@ def strata(label, target, *arguments, judged=True):
     return Contender("strata", label, ("media", target, *arguments), judged)
 
 
+def dialect(label, *arguments):
+    """strata given fio's own words."""
+    return Contender("dialect", label, arguments)
+
+
 def fio(label, *arguments, judged=True):
     return Contender("fio", label, arguments, judged)
 
@@ -68,7 +73,8 @@ class Bench:
             words += ["--time", f"{self.seconds}s", "--warmup", "none"] if limited else []
             words += ["--live", "none", "--json", self.record_path]
         else:
-            words = ["fio", "--name=bench", *contender.arguments]
+            words = [self.strata_path, "as", "fio"] if contender.tool == "dialect" else ["fio"]
+            words += ["--name=bench", *contender.arguments]
             words += ["--time_based", f"--runtime={self.seconds}"] if limited else []
             words += ["--output-format=json"]
         return (["taskset", "-c", str(self.core)] if pinned else []) + words
