@@ -250,12 +250,17 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     bench = Bench(options.strata, options.time, options.repeats, options.core)
     head(options)
+    chosen = options.case or list(cases)
+    return measure_all((name, cases[name][0], lambda run=cases[name][1]: run(bench, options)) for name in chosen)
+
+
+def measure_all(cases):
+    """Runs cases given as name, title and what measures and prints; the exit code."""
     failed = False
-    for name in options.case or cases:
-        title, run = cases[name]
+    for name, title, run in cases:
         print(f"## {name}: {title}\n", flush=True)
         try:
-            run(bench, options)
+            run()
         except Unavailable as error:
             print(f"Not measured: {error}.\n", flush=True)
         except (Failure, subprocess.CalledProcessError) as error:

@@ -4,7 +4,6 @@
 import math
 import signal
 import statistics
-import subprocess
 import sys
 
 # The helpers beside this file leave no compiled copies in the source tree.
@@ -12,9 +11,8 @@ sys.dont_write_bytecode = True
 
 import targets
 from cases import TARGET
-from compare import head, options_parser, si, table
-from measure import Bench, Failure, dialect, fio, spread
-from targets import Unavailable
+from compare import head, measure_all, options_parser, si, table
+from measure import Bench, dialect, fio, spread
 
 COMMON = (f"--filename={TARGET}",)
 DIRECT = ("--direct=1", *COMMON)
@@ -105,19 +103,9 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     bench = Bench(options.strata, options.time, options.repeats, options.core)
     head(options)
-    failed = False
-    for name, title, target, words in CASES:
-        if options.case and name not in options.case:
-            continue
-        print(f"## {name}: {title}\n", flush=True)
-        try:
-            run_case(bench, options, target, words)
-        except Unavailable as error:
-            print(f"Not measured: {error}.\n", flush=True)
-        except (Failure, subprocess.CalledProcessError) as error:
-            failed = True
-            print(f"Failed: `{error}`\n", flush=True)
-    return 1 if failed else 0
+    chosen = [case for case in CASES if not options.case or case[0] in options.case]
+    return measure_all((name, title, lambda target=target, words=words: run_case(bench, options, target, words))
+                       for name, title, target, words in chosen)
 
 
 if __name__ == "__main__":

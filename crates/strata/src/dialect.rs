@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{ArgMatches, Command};
 use dialects::{Dialect, Progress, Request};
-use driver::Error;
+use driver::{Error, ErrorKind};
 use live::LiveMode;
 use units::ParseError;
 use workload::options::{Group, OptionDef, switch};
@@ -127,7 +127,18 @@ fn speak(
     if matches.value_source("live").is_none() {
         output.live = live_mode(run.progress);
     }
-    measure(words, &run.specs, &output, Some(run.render))
+    measure(words, &run.specs, &output, Some(run.render)).map_err(|error| in_place(error, dialect))
+}
+
+/// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect.
+fn in_place(error: Error, dialect: &Dialect) -> Error {
+    if error.kind() == ErrorKind::Unsafe && error.to_string().contains("--destroy-data") {
+        let name = dialect.name;
+        return error.remedy(format!(
+            "strata as --destroy-data {name} ... overwrites it (for a link: {OPTIONS_VARIABLE}=--destroy-data)"
+        ));
+    }
+    error
 }
 
 /// What the words ask for, with strata's own options in it; its warnings are told.

@@ -196,7 +196,9 @@ fn data_of_others_is_safe_from_every_dialect() {
     for line in lines {
         let ended = scratch.run(&format!("as {line}"));
         assert_eq!(ended.code, Some(2), "{line}: {}", ended.stderr);
-        assert!(ended.stderr.contains("--destroy-data"), "{line}: {}", ended.stderr);
+        let name = line.split(' ').next().unwrap();
+        let remedy = format!("strata as --destroy-data {name} ... overwrites it");
+        assert!(ended.stderr.contains(&remedy), "{line}: {}", ended.stderr);
     }
     assert_eq!(fs::read(scratch.join("precious")).unwrap(), vec![7; 1 << 20]);
     let ended = scratch.run(&format!("as --destroy-data {}", lines[0]));
