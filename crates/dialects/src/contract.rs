@@ -100,7 +100,7 @@ impl Piece {
 
 /// Shows a record as the tool shows its results. Every figure comes from the record, or from `statistics` over its samples.
 pub trait Render {
-    /// Files that [`Render::phase`] and [`Render::end`] will write: tried before anything is measured.
+    /// Files that [`Render::stage`] and [`Render::end`] will write: tried before anything is measured.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
