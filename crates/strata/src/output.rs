@@ -218,6 +218,21 @@ pub(crate) fn check_places(spec: &OutputSpec, targets: &[String]) -> Result<(), 
     Ok(())
 }
 
+/// Refuses files of a dialect's output that are a target of the run or a block device: the output would destroy what is there.
+///
+/// # Errors
+/// Bad usage, before anything is opened.
+pub(crate) fn check_apart(files: &[PathBuf], targets: &[String]) -> Result<(), Error> {
+    let taken: Vec<PathBuf> = targets.iter().map(|target| place(Path::new(target))).collect();
+    let is_device = |path: &Path| fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+    match files.iter().find(|path| is_device(path) || path.is_file() && taken.contains(&place(path))) {
+        Some(path) => Err(Error::usage("output", "this is a target or a block device")
+            .with("path", path.display())
+            .remedy("give a file of its own")),
+        None => Ok(()),
+    }
+}
+
 /// The one name of a place, by whatever path it is reached.
 pub(crate) fn place(path: &Path) -> PathBuf {
     fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())

@@ -55,6 +55,8 @@ impl Session {
         render: Option<Box<dyn Render>>,
     ) -> Result<Self, Error> {
         output::check_places(output, targets)?;
+        let files: Vec<PathBuf> = render.iter().flat_map(|render| render.files()).collect();
+        output::check_apart(&files, targets)?;
         let run = SplitMix64::new(seed ^ draw_seed()).next_u64();
         let interrupt = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

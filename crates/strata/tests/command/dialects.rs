@@ -267,3 +267,18 @@ fn end_fsync_goes_with_a_runtime() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(json(&ended)["jobs"][0]["sync"]["total_ios"], 1, "{}", ended.stdout);
 }
+
+#[test]
+fn output_does_not_go_over_a_target() {
+    let scratch = Scratch::new();
+    foreign_file(&scratch.join("precious"), 1 << 20);
+    for line in [
+        "fio --name=x --filename=precious --rw=read --output=precious",
+        "elbencho -r -b 64k --resfile ./precious precious",
+    ] {
+        let ended = scratch.run(&format!("as {line}"));
+        assert_eq!(ended.code, Some(2), "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains("give a file of its own"), "{line}: {}", ended.stderr);
+    }
+    assert_eq!(fs::read(scratch.join("precious")).unwrap(), vec![7; 1 << 20]);
+}

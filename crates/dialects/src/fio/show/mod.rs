@@ -17,11 +17,9 @@ use std::path::PathBuf;
 
 use report::record::Record;
 
+use super::VERSION;
 use super::model::{Format, Model};
 use crate::{Piece, Render};
-
-/// What scripts that ask for fio's version get: the version whose options and output are spoken.
-pub(crate) const VERSION: &str = "fio-3.42";
 
 /// Shows a record in the formats asked for.
 pub(crate) struct Show {
