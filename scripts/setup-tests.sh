@@ -16,6 +16,8 @@ NEEDED=(
     strace:strace
     python3:python3
     column:bsdextrautils
+    fi_info:libfabric-bin
+    ip:iproute2
 )
 
 # file:package, for what is no command

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use driver::Error;
 use report::record::Record;
+use workload::network::EngineSpec;
 use workload::spec::Spec;
 
 use crate::world::World;
@@ -30,6 +31,32 @@ pub enum Request {
     Show(Vec<Piece>),
     /// A measurement.
     Run(Box<Run>),
+    /// A server process, until it is told to end.
+    Engine(Box<EngineSpec>),
+    /// Something that other processes of the tool are told over their control addresses.
+    Tell(Tell),
+}
+
+/// What server processes are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tell {
+    /// Their control addresses.
+    pub hosts: Vec<String>,
+    /// What they are told.
+    pub what: Told,
+    /// The file with the shared secret, where they demand one.
+    pub token_file: Option<PathBuf>,
+}
+
+/// What a server process can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// To end what it runs.
+    Interrupt,
+    /// To end itself.
+    Quit,
+    /// To say that it lives.
+    Ping,
 }
 
 /// A measurement, and how its record is shown.

@@ -50,6 +50,20 @@ const ELBENCHO: Remedies = &[
     ),
 ];
 
+/// Remedies in the options of elbencho's netbench.
+const NETBENCH: Remedies = &[
+    ("too_short", "run longer: a larger -s, or --infloop with --timelimit 10"),
+    ("not_steady", "run longer: a larger -s, or --infloop with --timelimit 60"),
+    ("cpu_bound", "raise -t or -b, or bind the threads (--cores)"),
+    ("remote_numa", "bind the clients to the interface's node (--zones), or name other devices (--netdevs)"),
+    ("uneven_endpoints", "look at that server; test it alone (--servers)"),
+    ("all_processors_busy", "lower -t below the processors; if the load needs more, use larger machines"),
+    (
+        "arrivals_unserved",
+        "lower --limitwrite, or raise -t or --iodepth; latencies are those of an overloaded target",
+    ),
+];
+
 /// Remedies in the options of `spdk_nvme_perf`.
 const SPDK: Remedies = &[
     ("too_short", "run longer: -t 10"),
@@ -61,8 +75,25 @@ const SPDK: Remedies = &[
     ("all_processors_busy", "leave a processor free (-c); if the load needs more, use a larger machine"),
 ];
 
+/// Remedies in self_test's options.
+const SELF_TEST: Remedies = &[
+    ("too_short", "run longer: more --repetitions-per-size"),
+    ("not_steady", "run longer: more --repetitions-per-size"),
+    (
+        "cpu_bound",
+        "use more --master-endpoint or --endpoint tags on cores of their own, or larger --message-sizes",
+    ),
+    (
+        "remote_numa",
+        "bind to the interface's node (taskset), or choose another one (OFI_INTERFACE, OFI_DOMAIN)",
+    ),
+    ("uneven_endpoints", "look at that host; test it alone (--endpoint)"),
+    ("all_processors_busy", "leave a processor free; if the load needs more, use a larger machine"),
+];
+
 /// The remedies of each dialect, by its name.
-const DIALECTS: &[(&str, Remedies)] = &[("fio", FIO), ("elbencho", ELBENCHO), ("spdk_nvme_perf", SPDK)];
+const DIALECTS: &[(&str, Remedies)] =
+    &[("fio", FIO), ("elbencho", ELBENCHO), ("spdk_nvme_perf", SPDK), ("self_test", SELF_TEST)];
 
 /// A doubt as it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,10 +137,12 @@ pub(crate) fn lines<'a>(all: impl IntoIterator<Item = (&'a str, &'a Told<'a>)>) 
 
 /// The doubts about these phases, in order, in the words of a dialect. What is the same in two of them, as in a phase and its read-back, is told once.
 pub(crate) fn told<'a>(dialect: &str, phases: impl IntoIterator<Item = &'a PhaseRecord>) -> Vec<Told<'a>> {
-    let remedies =
-        DIALECTS.iter().find(|(name, _)| *name == dialect).map_or(&[][..], |(_, remedies)| remedies);
+    let own = DIALECTS.iter().find(|(name, _)| *name == dialect).map_or(&[][..], |(_, remedies)| remedies);
     let mut all: Vec<Told<'a>> = Vec::new();
-    for doubt in phases.into_iter().flat_map(|phase| &phase.doubts) {
+    let doubts = phases.into_iter().flat_map(|phase| phase.doubts.iter().map(move |doubt| (phase, doubt)));
+    for (phase, doubt) in doubts {
+        let is_netbench = dialect == "elbencho" && phase.plan.network().is_some();
+        let remedies = if is_netbench { NETBENCH } else { own };
         if !all.iter().any(|told| told.kind == doubt.kind && told.detail == doubt.detail) {
             all.push(in_words(remedies, doubt));
         }

@@ -6,11 +6,12 @@ mod doubts;
 pub mod elbencho;
 pub mod elbencho_chart;
 pub mod fio;
+pub mod self_test;
 pub mod spdk;
 mod words;
 mod world;
 
-pub use contract::{Dialect, Piece, Place, Progress, Render, Request, Run};
+pub use contract::{Dialect, Piece, Place, Progress, Render, Request, Run, Tell, Told};
 pub use world::{NvmeNamespace, PathFacts, World};
 
 /// Every dialect, in the order of help. A link with one of these names to the binary speaks it.
@@ -29,8 +30,14 @@ pub static DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "elbencho",
-        summary: "elbencho 3: large files and block devices",
+        summary: "elbencho 3: large files and block devices, --netbench and its services",
         parse: elbencho::parse,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
+        name: "self_test",
+        summary: "CaRT's self_test: RPCs to the endpoints of engines",
+        parse: self_test::parse,
         refused: |_, _| Vec::new(),
     },
     Dialect {

@@ -22,6 +22,12 @@ pub trait Operation: Copy + Send + 'static {
         true
     }
 
+    /// The part of the target that it goes to (an endpoint, a server): counts are kept apart by it where a job names parts.
+    #[inline]
+    fn part(&self) -> usize {
+        0
+    }
+
     /// Whether `result` says that the operation was done in full. Operations that move nothing return any count.
     #[inline]
     fn is_whole(&self, result: i64) -> bool {
@@ -144,6 +150,22 @@ pub trait Driver<Op>: Send {
     /// # Errors
     /// When the driver itself failed.
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error>;
+
+    /// What it counted besides completions, since it was opened. Asked for once, after the worker's last operation.
+    fn tallies(&mut self) -> Vec<Tally> {
+        Vec::new()
+    }
+}
+
+/// Something that a driver counted or saw, for one part of its target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tally {
+    /// The part ([`Operation::part`]).
+    pub part: usize,
+    /// What it is, unit last: `tcp_retransmits`, `tcp_round_trip_ns`, `tcp_congestion_window_bytes`.
+    pub name: &'static str,
+    /// The value.
+    pub value: f64,
 }
 
 /// A completed operation whose data is wrong: found by [`Source::check`].

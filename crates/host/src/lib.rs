@@ -9,6 +9,7 @@ pub mod environment;
 pub mod extents;
 pub mod memory;
 pub mod mounts;
+pub mod network;
 pub mod nvme;
 pub mod page_cache;
 pub mod processor;

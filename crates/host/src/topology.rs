@@ -79,6 +79,49 @@ pub fn cores_of_node(node: u32) -> Option<Vec<u32>> {
     numa_nodes().into_iter().find(|found| found.node == node).map(|found| found.cores)
 }
 
+/// Where a thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NumaPlace {
+    /// The node that it is bound to, or that it runs on at the moment; none where the kernel knows of no nodes.
+    pub node: Option<u32>,
+    /// Whether all cores that it may run on are on that node.
+    pub is_bound: bool,
+    /// Nodes with cores that the machine has; 0 where the kernel knows of none.
+    pub nodes: u32,
+}
+
+/// NUMA node of core `core`; none where the kernel knows of none.
+#[must_use]
+pub fn node_of_core(core: u32) -> Option<u32> {
+    numa_nodes().into_iter().find(|found| found.cores.contains(&core)).map(|found| found.node)
+}
+
+/// Where the calling thread runs: by the cores that it may run on, and while they are on several nodes by the core it is
+/// on now.
+#[must_use]
+pub fn current_place() -> NumaPlace {
+    place(&numa_nodes(), &current_affinity().unwrap_or_default(), current_core())
+}
+
+/// The node of a thread that may run on `allowed` and is on `core`.
+#[must_use]
+pub fn place(nodes: &[NumaNode], allowed: &[u32], core: Option<u32>) -> NumaPlace {
+    let node_of = |core: &u32| nodes.iter().find(|node| node.cores.contains(core)).map(|node| node.node);
+    let mut homes: Vec<Option<u32>> = allowed.iter().map(node_of).collect();
+    homes.sort_unstable();
+    homes.dedup();
+    let with_cores = nodes.iter().filter(|node| !node.cores.is_empty()).count() as u32;
+    match homes[..] {
+        [Some(node)] => NumaPlace { node: Some(node), is_bound: true, nodes: with_cores },
+        _ => NumaPlace { node: core.as_ref().and_then(node_of), is_bound: false, nodes: with_cores },
+    }
+}
+
+fn current_core() -> Option<u32> {
+    // SAFETY: takes no arguments and touches no memory of ours.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 /// Lets the calling thread run on `core` alone.
 ///
 /// # Errors
@@ -149,6 +192,22 @@ mod tests {
         .unwrap();
         assert_eq!(pin_current_thread(16_383).unwrap_err().raw_os_error(), Some(libc::EINVAL));
         assert_eq!(pin_current_thread(u32::MAX).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+
+    #[test]
+    fn a_thread_is_placed_by_its_cores() {
+        let node = |node, cores: &[u32]| NumaNode { node, cores: cores.to_vec(), memory_bytes: None };
+        let nodes = [node(0, &[0, 1]), node(1, &[2, 3]), node(2, &[])];
+        let at = |allowed: &[u32], core| place(&nodes, allowed, core);
+        assert_eq!(at(&[2, 3], Some(2)), NumaPlace { node: Some(1), is_bound: true, nodes: 2 });
+        assert_eq!(at(&[0, 1, 2], Some(2)), NumaPlace { node: Some(1), is_bound: false, nodes: 2 });
+        assert_eq!(at(&[0, 3], None), NumaPlace { node: None, is_bound: false, nodes: 2 });
+        assert_eq!(at(&[0, 9], Some(0)), NumaPlace { node: Some(0), is_bound: false, nodes: 2 });
+        let unknown = NumaPlace { node: None, is_bound: false, nodes: 0 };
+        assert_eq!(place(&[], &[0, 1], Some(0)), unknown);
+        let here = current_place();
+        assert_eq!(here.nodes as usize, numa_nodes().iter().filter(|node| !node.cores.is_empty()).count());
+        assert_eq!(here.node.is_some(), here.nodes > 0);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Shows a live view over simulated figures, to look at it without measuring anything.
 //!
 //! ```text
-//! cargo run -p live --example demo -- [MODE [WORKERS [INTERVALS [INTERVAL_MS]]]] [--csv FILE|-] [--panic]
+//! cargo run -p live --example demo -- [MODE [WORKERS [INTERVALS [INTERVAL_MS]]]] [--csv FILE|-] [--hosts N] [--panic]
 //! ```
 //!
 //! MODE is `auto`, `line`, `full` or `none`. A preparation, then two phases of that many intervals each, are played
-//! at the given pace. `--panic` lets a thread panic in the middle. Ctrl-C ends it with exit code 130.
+//! at the given pace. `--hosts` plays that many clients that drive two servers: the last one is slow in the middle, the first one dies
+//! towards the end. `--panic` lets a thread panic in the middle. Ctrl-C ends it with exit code 130.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,7 +15,10 @@ use std::thread;
 use std::time::Duration;
 
 use live::{CsvTarget, LiveMode, View, open};
-use statistics::{Event, PhaseSamples, Series, Snapshot, WorkerSnapshot};
+use statistics::{
+    Event, Histogram, HostRole, HostSnapshot, MasterReport, PhaseSamples, Series, Snapshot, SparseHistogram,
+    WorkerSnapshot, join_hosts,
+};
 
 struct Options {
     mode: LiveMode,
@@ -22,6 +26,7 @@ struct Options {
     workers: usize,
     intervals: u64,
     interval: Duration,
+    hosts: usize,
     panic: bool,
 }
 
@@ -32,6 +37,7 @@ fn options() -> Result<Options, String> {
         workers: 4,
         intervals: 50,
         interval: Duration::from_millis(100),
+        hosts: 0,
         panic: false,
     };
     let mut position = 0;
@@ -42,6 +48,11 @@ fn options() -> Result<Options, String> {
             ("--csv", _) => {
                 let target = arguments.next().unwrap_or_default();
                 options.csv = Some(target.parse().map_err(|error| format!("{error}"))?);
+                continue;
+            }
+            ("--hosts", _) => {
+                let count = arguments.next().unwrap_or_default();
+                options.hosts = count.parse().map_err(|error| format!("--hosts {count}: {error}"))?;
                 continue;
             }
             ("--panic", _) => {
@@ -100,7 +111,53 @@ fn snapshot(options: &Options, phase: usize, interval: u64) -> Snapshot {
         errors: interval / 10,
         cpus_used: 1.4 * dip + 0.1 * noise(interval * 11),
         workers: (0..options.workers).map(worker).collect(),
+        ..Snapshot::default()
     }
+}
+
+/// The same second as `hosts` clients and two servers see it.
+fn by_host(options: &Options, phase: usize, interval: u64) -> Snapshot {
+    let share = interval as f64 / options.intervals as f64;
+    let own = |client: usize| {
+        let slow = client + 1 == options.hosts && (0.3..0.6).contains(&share);
+        let factor = (1.0 + 0.05 * noise(client as u64 * 31 + interval)) * if slow { 0.6 } else { 1.0 };
+        let mut own = snapshot(options, phase, interval);
+        own.operations_per_second.iter_mut().for_each(|rate| *rate *= factor);
+        own.bytes_per_second.iter_mut().for_each(|rate| *rate *= factor);
+        let mut latency = Histogram::new();
+        latency.record_n(own.p50_ns.unwrap_or(0), 98);
+        latency.record_n(own.p99_ns.unwrap_or(0), 2);
+        own.latency = SparseHistogram::from(&latency);
+        own
+    };
+    let clients: Vec<(String, Snapshot)> = (0..options.hosts)
+        .map(|client| (format!("172.200.5.{}:1611", 131 + 2 * client), own(client)))
+        .collect();
+    let reports: Vec<MasterReport<'_>> = clients
+        .iter()
+        .enumerate()
+        .map(|(client, (label, snapshot))| MasterReport {
+            label,
+            role: HostRole::Client,
+            snapshot: Some(snapshot),
+            has_ended: false,
+            failure: (client == 0 && share > 0.7).then_some("the connection was reset"),
+        })
+        .collect();
+    let driven = |rates: fn(&Snapshot) -> &[f64]| -> f64 {
+        clients.iter().map(|(_, snapshot)| rates(snapshot).iter().sum::<f64>()).sum::<f64>() / 2.0
+    };
+    let server = |number: usize| HostSnapshot {
+        label: format!("172.200.5.{}:1611", 91 + 2 * number),
+        role: HostRole::Server,
+        operations_per_second: driven(|snapshot| &snapshot.operations_per_second),
+        bytes_per_second: driven(|snapshot| &snapshot.bytes_per_second),
+        bytes: clients.iter().map(|(_, snapshot)| snapshot.bytes / 2).sum(),
+        workers_active: (options.hosts * options.workers / 2) as u64,
+        cpus_used: Some(0.4),
+        ..HostSnapshot::default()
+    };
+    join_hosts(&reports, (0..2).map(server).collect())
 }
 
 fn samples(options: &Options) -> PhaseSamples {
@@ -135,7 +192,10 @@ fn play(options: &Options, view: &mut dyn View, interrupted: &AtomicBool) -> boo
                 let ended = thread::spawn(|| panic!("a worker of the demonstration")).join();
                 assert!(ended.is_err());
             }
-            let snapshot = snapshot(options, phase, interval);
+            let snapshot = match options.hosts {
+                0 => snapshot(options, phase, interval),
+                _ => by_host(options, phase, interval),
+            };
             view.event(&Event::Running(&snapshot));
             thread::sleep(options.interval);
         }

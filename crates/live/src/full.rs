@@ -3,6 +3,7 @@
 mod charts;
 mod dashboard;
 mod history;
+mod hosts;
 mod screen;
 mod workers;
 

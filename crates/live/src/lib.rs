@@ -6,6 +6,7 @@
 //! where these were asked for there.
 
 mod full;
+mod hosts;
 mod line;
 mod mode;
 mod open;

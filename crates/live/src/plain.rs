@@ -2,16 +2,21 @@
 
 use std::io::Write;
 
-use statistics::{Event, PhaseSamples};
+use statistics::{Event, PhaseSamples, Snapshot};
 use units::human::human_bytes;
 use units::human_rate;
 
 use crate::View;
+use crate::hosts;
 use crate::text;
 use crate::throttle::{Clock, Throttle};
 
 /// At most one line in ten seconds, besides the one at the end of a phase.
 const INTERVAL_NS: u64 = 10_000_000_000;
+/// Most columns of a row by host.
+const HOST_COLUMNS_MAX: usize = 118;
+/// Most rows by host, heading included.
+const HOST_ROWS_MAX: usize = 33;
 
 /// Lines for a log.
 pub(crate) struct PlainView<W: Write> {
@@ -33,6 +38,15 @@ impl<W: Write> PlainView<W> {
         let written = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
         self.closed |= written.is_err();
     }
+}
+
+/// The figures of all, and a row for each host where there are several.
+fn running(snapshot: &Snapshot) -> String {
+    let mut lines = text::log_line(snapshot);
+    for row in hosts::table(&snapshot.hosts, HOST_COLUMNS_MAX, HOST_ROWS_MAX) {
+        lines += &format!("\n  {}", row.text);
+    }
+    lines
 }
 
 /// `randread  done in 30.0s  12.4M operations  47.1 GiB  err 7`
@@ -74,7 +88,7 @@ impl<W: Write> View for PlainView<W> {
             Event::Preparing(what, fraction) if self.throttle.pass(now_ns) => {
                 self.write(&text::preparing(what, *fraction));
             }
-            Event::Running(snapshot) if self.throttle.pass(now_ns) => self.write(&text::log_line(snapshot)),
+            Event::Running(snapshot) if self.throttle.pass(now_ns) => self.write(&running(snapshot)),
             Event::Preparing(..) | Event::Running(_) => {}
         }
     }
@@ -89,7 +103,7 @@ mod tests {
     use statistics::PhaseSamples;
 
     use super::*;
-    use crate::testing::{HandClock, Sink, randread, randread_samples};
+    use crate::testing::{HandClock, Sink, netbench, randread, randread_samples};
 
     #[test]
     fn one_line_in_ten_seconds_and_one_at_the_end() {
@@ -103,6 +117,27 @@ mod tests {
         assert_eq!(sink.take(), line.repeat(3));
         view.event(&Event::Finished("randread", &randread_samples()));
         assert_eq!(sink.take(), "randread  done in 30.0s  12.4M operations  47.1 GiB  err 7\n");
+    }
+
+    #[test]
+    fn each_host_has_a_line_below_that_of_all() {
+        let (sink, clock) = (Sink::default(), HandClock::default());
+        let mut view = PlainView::new(sink.clone(), clock.clock());
+        clock.set_ms(10_000);
+        let mut snapshot = netbench();
+        snapshot.hosts.truncate(3);
+        snapshot.hosts[0].failure = Some("does not answer".to_owned());
+        view.event(&Event::Running(&snapshot));
+        let text = sink.take();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("netbench  10.0s/1m12s") && lines[0].ends_with("3 hosts, 1 failed"),
+            "{text}"
+        );
+        assert!(lines[1].starts_with("  host                role     done    so far   bandwidth"), "{text}");
+        assert_eq!(lines[2], "  172.200.5.91:1611   server  failed: does not answer");
+        assert!(lines[4].starts_with("  172.200.5.131:1611  client   13 %"), "{text}");
+        assert_eq!(lines.len(), 5);
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 
-use statistics::{Event, Snapshot};
+use statistics::{Event, HostSnapshot, Snapshot};
 
 use crate::{LiveError, View};
 
-/// Columns of the rows.
-const HEADER: [&str; 11] = [
+/// Number of columns.
+const COLUMNS: usize = 15;
+/// Columns of the rows; the last four are those of a host alone.
+const HEADER: [&str; COLUMNS] = [
     "phase",
     "elapsed_ns",
     "class",
@@ -19,6 +21,10 @@ const HEADER: [&str; 11] = [
     "bytes",
     "errors",
     "cpus_used",
+    "host",
+    "role",
+    "workers_active",
+    "failure",
 ];
 /// Class of the row that stands for all classes of a mix.
 const ALL: &str = "all";
@@ -64,6 +70,9 @@ impl RowsView {
         }
         let class = if mixed { ALL } else { snapshot.classes[0].as_str() };
         self.csv.write_record(whole_row(snapshot, class)).map_err(csv_cause)?;
+        for host in &snapshot.hosts {
+            self.csv.write_record(host_row(snapshot, host)).map_err(csv_cause)?;
+        }
         self.flush()
     }
 }
@@ -76,9 +85,9 @@ fn csv_cause(error: csv::Error) -> String {
 }
 
 /// What is known of one class of a mix: its rates; the rest stays empty.
-fn class_row(snapshot: &Snapshot, index: usize) -> [String; 11] {
+fn class_row(snapshot: &Snapshot, index: usize) -> [String; COLUMNS] {
     let figure = |values: &[f64]| values.get(index).map_or_else(String::new, |value| rounded(*value));
-    let mut row: [String; 11] = Default::default();
+    let mut row: [String; COLUMNS] = Default::default();
     row[0].clone_from(&snapshot.phase);
     row[1] = snapshot.elapsed_ns.to_string();
     row[2].clone_from(&snapshot.classes[index]);
@@ -88,8 +97,8 @@ fn class_row(snapshot: &Snapshot, index: usize) -> [String; 11] {
 }
 
 /// Everything that all classes did together.
-fn whole_row(snapshot: &Snapshot, class: &str) -> [String; 11] {
-    let latency = |ns: Option<u64>| ns.map_or_else(String::new, |ns| ns.to_string());
+fn whole_row(snapshot: &Snapshot, class: &str) -> [String; COLUMNS] {
+    let [host, role, active, failure] = <[String; 4]>::default();
     [
         snapshot.phase.clone(),
         snapshot.elapsed_ns.to_string(),
@@ -102,7 +111,36 @@ fn whole_row(snapshot: &Snapshot, class: &str) -> [String; 11] {
         snapshot.bytes.to_string(),
         snapshot.errors.to_string(),
         rounded(snapshot.cpus_used),
+        host,
+        role,
+        active,
+        failure,
     ]
+}
+
+/// What one of several hosts did, all classes together.
+fn host_row(snapshot: &Snapshot, host: &HostSnapshot) -> [String; COLUMNS] {
+    [
+        snapshot.phase.clone(),
+        snapshot.elapsed_ns.to_string(),
+        ALL.to_owned(),
+        rounded(host.operations_per_second),
+        rounded(host.bytes_per_second),
+        latency(host.p50_ns),
+        latency(host.p99_ns),
+        host.operations.to_string(),
+        host.bytes.to_string(),
+        host.errors.to_string(),
+        host.cpus_used.map_or_else(String::new, rounded),
+        host.label.clone(),
+        host.role.to_string(),
+        host.workers_active.to_string(),
+        host.failure.clone().unwrap_or_default(),
+    ]
+}
+
+fn latency(ns: Option<u64>) -> String {
+    ns.map_or_else(String::new, |ns| ns.to_string())
 }
 
 fn total(values: &[f64]) -> String {
@@ -142,10 +180,10 @@ impl View for RowsView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{FullDisk, Sink, randread};
+    use crate::testing::{FullDisk, Sink, netbench, randread};
 
     const HEADER_LINE: &str = "phase,elapsed_ns,class,operations_per_second,bytes_per_second,p50_ns,p99_ns,\
-                               operations,bytes,errors,cpus_used\n";
+                               operations,bytes,errors,cpus_used,host,role,workers_active,failure\n";
 
     fn view(sink: &Sink) -> RowsView {
         RowsView::new(Box::new(sink.clone()), "test".to_owned()).unwrap()
@@ -161,7 +199,7 @@ mod tests {
         view.event(&Event::Running(&randread()));
         assert_eq!(
             sink.take(),
-            "randread,12000000000,read,412000,1687552000,77000,210000,4944000,20250624000,0,1.43\n"
+            "randread,12000000000,read,412000,1687552000,77000,210000,4944000,20250624000,0,1.43,,,,\n"
         );
         view.event(&Event::Running(&Snapshot { elapsed_ns: 13_000_000_000, ..randread() }));
         assert!(sink.take().starts_with("randread,13000000000,read,"));
@@ -184,10 +222,36 @@ mod tests {
         let rows = sink.take();
         assert_eq!(
             rows.strip_prefix(HEADER_LINE).unwrap(),
-            "randread,12000000000,read,700.5,3000000,,,,,,\n\
-             randread,12000000000,write,250,1000000,,,,,,\n\
-             randread,12000000000,all,950.5,4000000,,210000,4944000,20250624000,0,1.43\n"
+            "randread,12000000000,read,700.5,3000000,,,,,,,,,,\n\
+             randread,12000000000,write,250,1000000,,,,,,,,,,\n\
+             randread,12000000000,all,950.5,4000000,,210000,4944000,20250624000,0,1.43,,,,\n"
         );
+    }
+
+    #[test]
+    fn every_host_has_a_row() {
+        let sink = Sink::default();
+        let mut snapshot = netbench();
+        snapshot.hosts.drain(1..5);
+        snapshot.hosts[1].failure = Some("connection reset, after 3 s".to_owned());
+        view(&sink).event(&Event::Running(&snapshot));
+        let text = sink.take();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        let hosts: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().skip(10).collect()).collect();
+        assert_eq!(
+            hosts,
+            [
+                ["1.2", "", "", "", ""],
+                ["0.4", "172.200.5.91:1611", "server", "4", ""],
+                ["0.3", "172.200.5.137:1611", "client", "4", "connection reset, after 3 s"],
+            ]
+        );
+        assert_eq!(
+            rows[1].iter().take(7).collect::<Vec<_>>()[1..],
+            ["10000000000", "all", "11673.6", "12240656793.6", "", ""]
+        );
+        assert_eq!((&rows[2][5], &rows[2][6]), ("715000", "1210000"));
     }
 
     #[test]
@@ -216,7 +280,8 @@ mod tests {
         };
         view(&sink).event(&Event::Running(&idle));
         assert!(
-            sink.take().ends_with("\nrandread,12000000000,all,0,0,77000,210000,4944000,20250624000,0,1.43\n")
+            sink.take()
+                .ends_with("\nrandread,12000000000,all,0,0,77000,210000,4944000,20250624000,0,1.43,,,,\n")
         );
     }
 

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use statistics::{ClassTotals, PhaseSamples, Series, Snapshot, WorkerSamples, WorkerSnapshot};
+use statistics::{
+    ClassTotals, HostRole, HostSnapshot, PhaseSamples, Series, Snapshot, WorkerSamples, WorkerSnapshot,
+};
 
 use crate::throttle::Clock;
 
@@ -35,6 +37,45 @@ pub(crate) fn randread() -> Snapshot {
         errors: 0,
         cpus_used: 1.43,
         workers: vec![worker; 2],
+        ..Snapshot::default()
+    }
+}
+
+/// A host at `gib` GiB/s of 1 MiB operations; it has run for 10 s.
+pub(crate) fn host(label: &str, role: HostRole, gib: f64) -> HostSnapshot {
+    let drives = role != HostRole::Server;
+    HostSnapshot {
+        label: label.to_owned(),
+        role,
+        done_fraction: drives.then_some(0.139),
+        operations: (gib * 9.3 * 1024.0) as u64,
+        bytes: (gib * 9.3 * f64::from(1 << 30)) as u64,
+        operations_per_second: gib * 1024.0,
+        bytes_per_second: gib * f64::from(1 << 30),
+        p50_ns: drives.then_some(715_000),
+        p99_ns: drives.then_some(1_210_000),
+        workers_active: 4,
+        cpus_used: Some(if drives { 0.3 } else { 0.4 }),
+        ..HostSnapshot::default()
+    }
+}
+
+/// Four clients that write 1 MiB blocks to two servers.
+pub(crate) fn netbench() -> Snapshot {
+    let servers = [("91", 11.4), ("93", 10.4)];
+    let clients = [("131", 5.86), ("133", 5.55), ("135", 5.31), ("137", 5.22)];
+    let servers = servers.map(|(name, gib)| host(&format!("172.200.5.{name}:1611"), HostRole::Server, gib));
+    let clients = clients.map(|(name, gib)| host(&format!("172.200.5.{name}:1611"), HostRole::Client, gib));
+    Snapshot {
+        phase: "netbench".to_owned(),
+        classes: vec!["rpc".to_owned()],
+        elapsed_ns: 10_000_000_000,
+        done_fraction: Some(0.139),
+        operations_per_second: vec![22_366.0],
+        bytes_per_second: vec![22_366.0 * f64::from(1 << 20)],
+        hosts: servers.into_iter().chain(clients).collect(),
+        cpus_used: 1.2,
+        ..randread()
     }
 }
 

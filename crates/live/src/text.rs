@@ -4,6 +4,8 @@ use ratatui::text::Span;
 use statistics::Snapshot;
 use units::{human_bytes_per_second, human_ns, human_rate};
 
+use crate::hosts;
+
 /// Characters inside the brackets of the progress bar.
 const BAR_CELLS: usize = 10;
 /// A rest longer than this many seconds says nothing: the phase has barely begun.
@@ -135,6 +137,11 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     pieces.push(piece(2, format!("p50 {}", latency(snapshot.p50_ns))));
     pieces.push(piece(3, format!("p99 {}", latency(snapshot.p99_ns))));
     pieces.push(piece(6, format!("err {}", snapshot.errors)));
+    if !snapshot.hosts.is_empty() {
+        let failed = snapshot.hosts.iter().any(|host| host.failure.is_some());
+        pieces.push(piece(if failed { 6 } else { 1 }, hosts::count(&snapshot.hosts)));
+        pieces.extend(hosts::slowest(&snapshot.hosts).map(|slowest| piece(1, slowest)));
+    }
     pieces
 }
 
@@ -175,7 +182,8 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     kept
 }
 
-fn columns(text: &str) -> usize {
+/// Columns that a text takes on the screen.
+pub(crate) fn columns(text: &str) -> usize {
     Span::raw(text).width()
 }
 

@@ -2,13 +2,13 @@
 
 use driver::Error;
 use workload::content::{BlockWriter, ContentSpec, Filler};
-use workload::plan::{ContentChoice, PhasePlan};
+use workload::plan::{ContentChoice, MediaPlan};
 
 /// Stream of the data that files are laid out with; workers use their numbers.
 pub(crate) const LAYOUT_STREAM: u64 = u64::MAX;
 
 /// The filler of one worker's writes, or of the layout.
-pub(crate) fn filler(plan: &PhasePlan, stream: u64) -> Result<Filler, Error> {
+pub(crate) fn filler(plan: &MediaPlan, stream: u64) -> Result<Filler, Error> {
     let content = &plan.content;
     let spec = match &content.content {
         ContentChoice::Zero => ContentSpec::Zero,
@@ -33,7 +33,7 @@ pub type LayoutFill = Box<dyn Fn(&mut [u8], usize, u64)>;
 ///
 /// # Errors
 /// When the content cannot be made.
-pub fn layout_fill(plan: &PhasePlan, run: u64) -> Result<LayoutFill, Error> {
+pub fn layout_fill(plan: &MediaPlan, run: u64) -> Result<LayoutFill, Error> {
     let Some(interval) = plan.verify_interval_bytes else {
         let filler = filler(plan, LAYOUT_STREAM)?;
         return Ok(Box::new(move |buffer, target, offset| filler.fill_block(buffer, offset, target as u64)));

@@ -2,7 +2,7 @@
 
 use driver::Error;
 use workload::access::Access;
-use workload::plan::PhasePlan;
+use workload::plan::MediaPlan;
 use workload::spec::Share;
 
 /// Whether every worker of a plan gets a region that its pattern fits and that verification has room in: for plans to
@@ -10,7 +10,7 @@ use workload::spec::Share;
 ///
 /// # Errors
 /// Bad usage: what does not fit.
-pub fn check_plan(plan: &PhasePlan) -> Result<(), Error> {
+pub fn check_plan(plan: &MediaPlan) -> Result<(), Error> {
     let regions =
         (0..plan.load.threads).map(|worker| Region::new(plan, worker)).collect::<Result<Vec<_>, _>>()?;
     let places = regions.iter().map(Region::places).min().unwrap_or(0);
@@ -19,7 +19,7 @@ pub fn check_plan(plan: &PhasePlan) -> Result<(), Error> {
 }
 
 /// Verification never has two operations on one block in flight, so it needs a block for each.
-pub(crate) fn check_verification(plan: &PhasePlan, places: u64) -> Result<(), Error> {
+pub(crate) fn check_verification(plan: &MediaPlan, places: u64) -> Result<(), Error> {
     if plan.verify_interval_bytes.is_some() && places < u64::from(plan.load.depth) {
         let message = "verification needs at least as many blocks for each worker as the depth";
         return Err(Error::usage("plan", message)
@@ -54,7 +54,7 @@ impl Region {
     ///
     /// # Errors
     /// When there are fewer places than workers to share them.
-    pub(crate) fn new(plan: &PhasePlan, worker: u32) -> Result<Self, Error> {
+    pub(crate) fn new(plan: &MediaPlan, worker: u32) -> Result<Self, Error> {
         let unit_bytes = plan.align_bytes;
         let mut stretches = Vec::with_capacity(plan.targets.len());
         let mut total = 0u64;

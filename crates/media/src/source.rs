@@ -9,7 +9,7 @@ use workload::access::Access;
 use workload::block_size::BlockSizes;
 use workload::content::Filler;
 use workload::mix::Mix;
-use workload::plan::PhasePlan;
+use workload::plan::MediaPlan;
 use workload::random::{Random, derive_seed};
 use workload::spec::{Operation, Refill};
 
@@ -51,7 +51,7 @@ impl MediaSource {
     /// # Errors
     /// When the range is too small for the worker's share.
     pub fn new(
-        plan: &PhasePlan,
+        plan: &MediaPlan,
         worker: u32,
         arena: Arc<Arena>,
         verifier: Option<Verifier>,
@@ -96,7 +96,7 @@ impl MediaSource {
         Ok(source)
     }
 
-    fn fill_all(&mut self, plan: &PhasePlan) {
+    fn fill_all(&mut self, plan: &MediaPlan) {
         for slot in 0..plan.load.depth {
             // SAFETY: nothing is in flight before the phase begins, so every slot is the source's.
             let buffer = unsafe { self.arena.slot_mut(slot, plan.block_size_bytes_max as usize) };
@@ -149,7 +149,7 @@ impl MediaSource {
 }
 
 /// The mix of a plan, and the class of each of its entries.
-fn mix(plan: &PhasePlan) -> Result<(Mix, Vec<MediaClass>), ParseError> {
+fn mix(plan: &MediaPlan) -> Result<(Mix, Vec<MediaClass>), ParseError> {
     if plan.operation == Operation::Nop {
         return Ok((Mix::new(&[1])?, vec![MediaClass::Nop]));
     }

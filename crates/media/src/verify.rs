@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::{Error, Fault};
 use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch};
-use workload::plan::PhasePlan;
+use workload::plan::MediaPlan;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::{MediaClass, MediaOperation};
@@ -27,11 +27,11 @@ pub struct Ledger {
 
 impl Ledger {
     /// A ledger for the blocks of a phase. `run` is the number that they carry, unless the plan names another
-    /// ([`PhasePlan::verify_run`]).
+    /// ([`MediaPlan::verify_run`]).
     ///
     /// # Errors
     /// When there are too many blocks to follow.
-    pub fn new(plan: &PhasePlan, run: u64) -> Result<Self, Error> {
+    pub fn new(plan: &MediaPlan, run: u64) -> Result<Self, Error> {
         let block = plan.block_size_bytes_max;
         let blocks: u64 = plan.targets.iter().map(|target| target.size_bytes / block).sum();
         if blocks > LEDGER_BLOCKS_MAX {
@@ -55,7 +55,7 @@ impl Ledger {
 
     /// Whether the blocks of `plan` are the ones of this ledger: of the same targets, of the same size and the same run.
     #[must_use]
-    pub fn fits(&self, plan: &PhasePlan, run: u64) -> bool {
+    pub fn fits(&self, plan: &MediaPlan, run: u64) -> bool {
         self.run == plan.verify_run.unwrap_or(run)
             && self.block_size_bytes == plan.block_size_bytes_max
             && self.targets.len() == plan.targets.len()
@@ -104,11 +104,11 @@ pub struct Verifier {
 
 impl Verifier {
     /// The verifier of one worker. With `accepts_foreign`, blocks that this run did not write are checked against themselves only,
-    /// and carry the run that wrote them, or the one that the plan names ([`PhasePlan::verify_run`]).
+    /// and carry the run that wrote them, or the one that the plan names ([`MediaPlan::verify_run`]).
     ///
     /// # Errors
     /// When the interval does not fit the blocks.
-    pub fn new(plan: &PhasePlan, ledger: Arc<Ledger>, accepts_foreign: bool) -> Result<Self, Error> {
+    pub fn new(plan: &MediaPlan, ledger: Arc<Ledger>, accepts_foreign: bool) -> Result<Self, Error> {
         let interval = plan.verify_interval_bytes.unwrap_or(4096) as u32;
         let usage = |error: workload::content::LayoutError| Error::usage("verify", error.to_string());
         let run = (!accepts_foreign || plan.verify_run.is_some()).then_some(ledger.run);

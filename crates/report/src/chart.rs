@@ -4,6 +4,7 @@
 
 mod font;
 mod frame;
+mod heat;
 mod layout;
 mod model;
 mod page;
@@ -18,7 +19,8 @@ mod views;
 mod tests;
 
 pub use model::{
-    Align, Axis, Band, Chart, Dash, Legend, Look, Mark, Point, Rgb, Scale, Series, Side, Style, Theme, Unit,
+    Align, Axis, Band, Chart, Dash, Heat, Legend, Look, Mark, Point, Ramp, Rgb, Scale, Series, Side, Style,
+    Theme, Unit,
 };
 pub use page::to_html;
 pub(crate) use views::rung_name;

@@ -262,8 +262,8 @@ type Key = (String, usize);
 fn name_of(record: &Record, number: usize, phase: &PhaseRecord) -> String {
     let ladder = record.ladder.as_ref().filter(|ladder| ladder.phases.contains(&number));
     match ladder.filter(|ladder| ladder.dimension.is_some()) {
-        Some(ladder) => format!("{}, {}", phase.plan.name, rung_name(ladder, phase)),
-        None => phase.plan.name.clone(),
+        Some(ladder) => format!("{}, {}", phase.plan.name(), rung_name(ladder, phase)),
+        None => phase.plan.name().clone(),
     }
 }
 
@@ -414,7 +414,7 @@ fn notes_on(a: &Operand, b: &Operand, method: Method) -> Vec<String> {
 fn phase((name, occurrence): &Key, a: &Runs<'_>, b: &Runs<'_>, method: Method) -> PhaseComparison {
     let differs = differs::plans(a, b);
     let doubts = [("a", a), ("b", b)].into_iter().flat_map(|(side, runs)| doubts(side, runs)).collect();
-    let is_open = a.iter().chain(b).flatten().any(|phase| phase.plan.load.arrivals.is_some());
+    let is_open = a.iter().chain(b).flatten().any(|phase| phase.plan.load().arrivals.is_some());
     let classes = figures::classes(a, b, method);
     let rate = classes.iter().flat_map(|class| &class.figures).map(|figure| figure.figure).next();
     let figure = if is_open { FigureName::P99 } else { rate.unwrap_or(FigureName::Rate) };

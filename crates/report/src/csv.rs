@@ -4,7 +4,9 @@
 mod tests;
 
 use csv::{Terminator, WriterBuilder};
-use statistics::{ClassSummary, LatencySummary};
+use statistics::{ClassSummary, LatencySummary, PartSummary, by_origin};
+use workload::network::Payload;
+use workload::plan::{MediaPlan, NetworkPlan, PhasePlan};
 
 use crate::record::{PhaseRecord, Record};
 
@@ -34,20 +36,42 @@ fn number(figure: Option<f64>) -> String {
 /// A column: its header and its text.
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
+fn targets(plan: &PhasePlan) -> impl Iterator<Item = &str> {
+    let endpoints = plan.network().into_iter().flat_map(|plan| &plan.endpoints);
+    let paths = plan.targets().iter().map(|target| target.path.as_str());
+    paths.chain(endpoints.map(|endpoint| endpoint.label.as_str()))
+}
+
+/// A field that only plans of media have; empty for others.
+fn media_field(row: &Row<'_>, field: fn(&MediaPlan) -> String) -> String {
+    row.phase.plan.media().map_or_else(String::new, field)
+}
+
+/// A field that only plans of the network have; empty for others.
+fn network_field(row: &Row<'_>, field: fn(&NetworkPlan) -> String) -> String {
+    row.phase.plan.network().map_or_else(String::new, field)
+}
+
+/// Bytes a second of one direction.
+fn moved(row: &Row<'_>, payload: fn(&NetworkPlan) -> Payload) -> String {
+    let plan = row.phase.plan.network();
+    number(plan.map(|plan| row.class.operations_per_second * payload(plan).size_bytes as f64))
+}
+
 /// The columns in order. New ones are added at the end, so that readers by position keep working.
 const COLUMNS: &[Column] = &[
-    ("name", |row| row.phase.plan.name.clone()),
-    ("layer", |row| row.phase.plan.layer.clone()),
-    ("engine", |row| row.phase.plan.engine.clone()),
-    ("operation", |row| row.phase.plan.operation.name().to_owned()),
+    ("name", |row| row.phase.plan.name().clone()),
+    ("layer", |row| row.phase.plan.layer().to_owned()),
+    ("engine", |row| row.phase.plan.engine().clone()),
+    ("operation", |row| row.phase.plan.operation_name().to_owned()),
     ("class", |row| row.class.class.clone()),
-    ("targets", |row| joined(row.phase.plan.targets.iter().map(|target| target.path.as_str()))),
-    ("direct", |row| row.phase.plan.options.direct.to_string()),
-    ("pattern", |row| row.phase.plan.pattern.to_string()),
-    ("block_size", |row| row.phase.plan.block_size.clone()),
-    ("block_size_bytes_max", |row| row.phase.plan.block_size_bytes_max.to_string()),
-    ("threads", |row| row.phase.plan.load.threads.to_string()),
-    ("depth", |row| row.phase.plan.load.depth.to_string()),
+    ("targets", |row| joined(targets(&row.phase.plan))),
+    ("direct", |row| media_field(row, |plan| plan.options.direct.to_string())),
+    ("pattern", |row| media_field(row, |plan| plan.pattern.to_string())),
+    ("block_size", |row| row.phase.plan.operation_size()),
+    ("block_size_bytes_max", |row| row.phase.plan.operation_bytes_max().to_string()),
+    ("threads", |row| row.phase.plan.load().threads.to_string()),
+    ("depth", |row| row.phase.plan.load().depth.to_string()),
     ("rate_asked_per_second", |row| number(row.phase.arrivals.map(|arrivals| arrivals.asked_per_second))),
     ("operations", |row| row.class.operations.to_string()),
     ("bytes", |row| row.class.bytes.to_string()),
@@ -79,6 +103,41 @@ const COLUMNS: &[Column] = &[
     ("seed", |row| row.record.seed.to_string()),
     ("run_id", |row| row.record.run_id.clone()),
     ("started_at", |row| row.phase.started_at.clone()),
+    ("provider", |row| network_field(row, |plan| plan.provider.clone())),
+    ("poll", |row| network_field(row, |plan| format!("{:?}", plan.poll).to_lowercase())),
+    ("endpoints", |row| network_field(row, |plan| plan.endpoints.len().to_string())),
+    ("masters", |row| network_field(row, |plan| plan.masters.len().to_string())),
+    ("connections", |row| network_field(row, |plan| plan.connections.to_string())),
+    ("interface", |row| {
+        network_field(row, |plan| plan.interface.as_ref().map_or_else(String::new, |one| one.name.clone()))
+    }),
+    ("request_bytes", |row| network_field(row, |plan| plan.request.size_bytes.to_string())),
+    ("reply_bytes", |row| network_field(row, |plan| plan.reply.size_bytes.to_string())),
+    ("sent_bytes_per_second", |row| moved(row, |plan| plan.request)),
+    ("received_bytes_per_second", |row| moved(row, |plan| plan.reply)),
+];
+
+/// Columns of the table by pair.
+const PAIR_COLUMNS: &[&str] = &[
+    "name",
+    "master",
+    "endpoint",
+    "operations",
+    "bytes",
+    "errors",
+    "operations_per_second",
+    "sent_bytes_per_second",
+    "received_bytes_per_second",
+    "latency_ns_min",
+    "latency_ns_mean",
+    "latency_ns_p50",
+    "latency_ns_p90",
+    "latency_ns_p99",
+    "latency_ns_p99_9",
+    "latency_ns_max",
+    "causes",
+    "run_id",
+    "started_at",
 ];
 
 fn joined<'a>(parts: impl Iterator<Item = &'a str>) -> String {
@@ -91,17 +150,74 @@ fn joined<'a>(parts: impl Iterator<Item = &'a str>) -> String {
 /// doubts stand in one field, with semicolons between them.
 #[must_use]
 pub fn to_csv(record: &Record) -> String {
-    let mut writer = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
-    // A vector takes every write, and every row has the header's length: nothing here can fail.
-    let mut write = |fields: Vec<String>| writer.write_record(fields).is_ok();
-    write(COLUMNS.iter().map(|(header, _)| (*header).to_owned()).collect());
-    for phase in &record.phases {
+    let header = COLUMNS.iter().map(|(header, _)| (*header).to_owned()).collect();
+    let rows = record.phases.iter().flat_map(|phase| {
         let classes = phase.summary.classes.iter().filter(|class| class.operations + class.errors > 0);
         let total = std::iter::once((&phase.summary.total, true));
-        for (class, is_total) in classes.map(|class| (class, false)).chain(total) {
+        let rows = classes.map(|class| (class, false)).chain(total);
+        rows.map(move |(class, is_total)| {
             let row = Row { record, phase, class, is_total };
-            write(COLUMNS.iter().map(|(_, text)| text(&row)).collect());
-        }
-    }
+            COLUMNS.iter().map(|(_, text)| text(&row)).collect()
+        })
+    });
+    written(std::iter::once(header).chain(rows))
+}
+
+fn written(rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut writer = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(Vec::new());
+    // A vector takes every write, and every row has the header's length: nothing here can fail.
+    rows.for_each(|fields| drop(writer.write_record(fields)));
     writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+/// The phases of the network layer by pair of master and endpoint: one header line, then one line a pair; the master is empty where this
+/// process drives. Figures cover the whole phase, warm-up included.
+#[must_use]
+pub fn to_csv_by_pair(record: &Record) -> String {
+    let header = PAIR_COLUMNS.iter().map(|header| (*header).to_owned()).collect();
+    let phases = record.phases.iter().filter_map(|phase| Some((phase, phase.plan.network()?)));
+    let rows = phases.flat_map(|(phase, plan)| {
+        by_origin(&phase.samples).into_iter().flat_map(move |origin| {
+            let master = origin.origin.unwrap_or_default();
+            origin.parts.into_iter().map(move |part| pair_row(record, phase, plan, &master, &part))
+        })
+    });
+    written(std::iter::once(header).chain(rows))
+}
+
+fn pair_row(
+    record: &Record,
+    phase: &PhaseRecord,
+    plan: &NetworkPlan,
+    master: &str,
+    part: &PartSummary,
+) -> Vec<String> {
+    let figures = &part.figures;
+    let rate = figures.operations_per_second;
+    let latency = figures.latency.as_ref();
+    let time = |figure: fn(&LatencySummary) -> u64| {
+        latency.map_or_else(String::new, |latency| figure(latency).to_string())
+    };
+    let causes = figures.causes.iter().map(|cause| format!("{} {}", cause.count, cause.cause));
+    vec![
+        phase.plan.name().clone(),
+        master.to_owned(),
+        plan.endpoints.get(part.part).map_or_else(|| part.part.to_string(), |one| one.label.clone()),
+        figures.operations.to_string(),
+        figures.bytes.to_string(),
+        figures.errors.to_string(),
+        rate.to_string(),
+        (rate * plan.request.size_bytes as f64).to_string(),
+        (rate * plan.reply.size_bytes as f64).to_string(),
+        time(|latency| latency.min_ns),
+        number(latency.map(|latency| latency.mean_ns)),
+        time(|latency| latency.p50_ns),
+        time(|latency| latency.p90_ns),
+        time(|latency| latency.p99_ns),
+        time(|latency| latency.p99_9_ns),
+        time(|latency| latency.max_ns),
+        causes.collect::<Vec<_>>().join(";"),
+        record.run_id.clone(),
+        phase.started_at.clone(),
+    ]
 }

@@ -4,6 +4,7 @@
 
 mod client;
 mod machine;
+mod network;
 mod place;
 mod rate;
 mod storage;
@@ -58,12 +59,12 @@ impl<'a> Evidence<'a> {
             tool_cost: record.tool_cost.as_ref(),
             debug_build: record.debug_build,
             is_alone: stage().count() <= 1,
-            stage_threads: stage().map(|other| u64::from(other.plan.load.threads)).sum(),
+            stage_threads: stage().map(|other| u64::from(other.plan.load().threads)).sum(),
         }
     }
 
     fn targets(&self) -> impl Iterator<Item = &'a TargetPlan> {
-        self.plan.targets.iter().filter(|target| is_storage(target.kind))
+        self.plan.targets().iter().filter(|target| is_storage(target.kind))
     }
 
     /// What is known of the place of a target.
@@ -82,7 +83,7 @@ impl<'a> Evidence<'a> {
     }
 
     fn through_page_cache(&self) -> bool {
-        self.on_drives() && !self.plan.options.direct
+        self.on_drives() && self.plan.media().is_some_and(|plan| !plan.options.direct)
     }
 
     fn logical_cores(&self) -> Option<f64> {
@@ -154,6 +155,41 @@ const KINDS: &[Kind] = &[
         name: "kernel_workers",
         look: client::kernel_workers,
         remedy: "use --direct, or engine psync with more threads",
+    },
+    Kind {
+        name: "loopback",
+        look: network::loopback,
+        remedy: "to measure a link, run the engine on another machine; for strata and the kernel alone, this is it",
+    },
+    Kind {
+        name: "cpu_bound",
+        look: network::cpu_bound,
+        remedy: "use more threads on cores of their own (-t, --cores), more endpoints, or larger payloads",
+    },
+    Kind {
+        name: "remote_numa",
+        look: network::remote_numa,
+        remedy: "choose the interface on the workers' node (--interface; `strata net scan`), or pin them (--numa)",
+    },
+    Kind {
+        name: "mtu_mismatch",
+        look: network::mtu_mismatch,
+        remedy: "set the same MTU on both sides and on every switch between (ip link set DEV mtu N)",
+    },
+    Kind {
+        name: "retransmits",
+        look: network::retransmits,
+        remedy: "look for drops (`ethtool -S DEV`, `ip -s link`), duplex, cables and full queues of switches",
+    },
+    Kind {
+        name: "link_shared",
+        look: network::link_shared,
+        remedy: "stop what else uses the interface (see `ip -s link`), and measure again",
+    },
+    Kind {
+        name: "uneven_endpoints",
+        look: network::uneven_endpoints,
+        remedy: "use --order pinned, so that it does not hold up the others, and look at that host",
     },
     Kind {
         name: "all_processors_busy",

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod csv;
 pub mod doubts;
 pub mod json;
+mod network;
 mod page;
 pub mod record;
 #[cfg(any(test, feature = "sample"))]
@@ -13,7 +14,7 @@ pub mod stack;
 pub mod text;
 mod words;
 
-pub use csv::to_csv;
+pub use csv::{to_csv, to_csv_by_pair};
 pub use json::{from_json, schema, to_json};
 pub use stack::verdict;
 pub use text::{render, summary_line};

@@ -21,7 +21,43 @@ pub(crate) enum Style {
     Faint,
     Doubt,
     Failure,
+    /// A value of a heat map, from 0 to below [`HEAT_LEVELS`].
+    Heat(Ramp, u8),
 }
+
+/// Colours of a heat map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ramp {
+    /// Blues: more is brighter.
+    More,
+    /// Browns to orange: slower is brighter.
+    Slower,
+}
+
+/// Levels of a heat map.
+pub(crate) const HEAT_LEVELS: u8 = 8;
+/// White writing on dark grounds, black on bright ones: colours of the 256 that terminals have (ISO 8613-6), which do not depend on the
+/// reader's palette.
+const MORE: [&str; HEAT_LEVELS as usize] = [
+    "38;5;231;48;5;17",
+    "38;5;231;48;5;18",
+    "38;5;231;48;5;24",
+    "38;5;231;48;5;25",
+    "38;5;231;48;5;31",
+    "38;5;16;48;5;38",
+    "38;5;16;48;5;80",
+    "38;5;16;48;5;159",
+];
+const SLOWER: [&str; HEAT_LEVELS as usize] = [
+    "38;5;231;48;5;234",
+    "38;5;231;48;5;236",
+    "38;5;231;48;5;58",
+    "38;5;231;48;5;94",
+    "38;5;231;48;5;130",
+    "38;5;16;48;5;172",
+    "38;5;16;48;5;214",
+    "38;5;16;48;5;223",
+];
 
 impl Style {
     /// The SGR parameters (ECMA-48, 8.3.117).
@@ -32,6 +68,10 @@ impl Style {
             Self::Faint => "2",
             Self::Doubt => "33",
             Self::Failure => "1;31",
+            Self::Heat(ramp, level) => {
+                let ramp = if ramp == Ramp::More { &MORE } else { &SLOWER };
+                ramp[usize::from(level.min(HEAT_LEVELS - 1))]
+            }
         }
     }
 }
@@ -63,7 +103,7 @@ enum Row {
 
 /// A table: names in the first column to the left, figures to the right.
 pub(crate) struct Table {
-    headers: Vec<&'static str>,
+    headers: Vec<String>,
     rows: Vec<Row>,
     /// The first column holds figures too.
     figures_first: bool,
@@ -71,7 +111,12 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new(headers: &[&'static str]) -> Self {
-        Self { headers: headers.to_vec(), rows: Vec::new(), figures_first: false }
+        Self::named(headers.iter().map(|header| (*header).to_owned()).collect())
+    }
+
+    /// The same with headers that are made on the way; there is at least one.
+    pub(crate) fn named(headers: Vec<String>) -> Self {
+        Self { headers, rows: Vec::new(), figures_first: false }
     }
 
     /// The same with the first column to the right.
@@ -94,7 +139,7 @@ impl Table {
                 Row::Heading(_) => None,
             })
         };
-        let width = |(at, header): (usize, &&str)| cell(at).max().unwrap_or(0).max(header.chars().count());
+        let width = |(at, header): (usize, &String)| cell(at).max().unwrap_or(0).max(header.chars().count());
         self.headers.iter().enumerate().map(width).collect()
     }
 
@@ -146,6 +191,13 @@ impl Page {
         self.text.push('\n');
     }
 
+    /// A blank line unless there is one.
+    pub(crate) fn gap(&mut self) {
+        if !self.text.ends_with("\n\n") {
+            self.blank();
+        }
+    }
+
     pub(crate) fn rule(&mut self) {
         let rule = "─".repeat(self.width.min(RULE_WIDTH_MAX));
         self.paint(&rule, Style::Faint);
@@ -179,7 +231,7 @@ impl Page {
         let total = |gap: usize| widths.iter().sum::<usize>() + gap * (widths.len() - 1);
         let gap = if total(2) <= self.width { 2 } else { 1 };
         let headers: Vec<_> =
-            table.headers.iter().map(|header| Cell::styled(*header, Style::Faint)).collect();
+            table.headers.iter().map(|header| Cell::styled(header.as_str(), Style::Faint)).collect();
         for (at, block) in Table::blocks(&widths, gap, self.width).iter().enumerate() {
             if at > 0 {
                 self.blank();

@@ -5,6 +5,7 @@ use host::Environment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::{Knee, PhaseSamples, Summary};
+use workload::network::Poll;
 use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
 
@@ -85,6 +86,65 @@ pub struct Observations {
     /// What each block device under the targets did, where it could be told.
     #[serde(default)]
     pub devices: Vec<DeviceActivity>,
+    /// What each endpoint of an engine did, by its own counters, where it could be asked before and after.
+    #[serde(default)]
+    pub servers: Vec<ServerActivity>,
+    /// Segments that this machine sent again over TCP during the phase, by its own counters; none where it could not be told.
+    #[serde(default)]
+    pub tcp_retransmitted_segments: Option<u64>,
+    /// Segments that this machine sent over TCP during the phase, those sent again among them.
+    #[serde(default)]
+    pub tcp_sent_segments: Option<u64>,
+    /// What the interfaces that the load went through did, for all their users, where it could be told; the first is this process's own.
+    #[serde(default)]
+    pub links: Vec<LinkActivity>,
+}
+
+/// What an interface did during a phase, by the kernel's counters (`/proc/net/dev`), and how large its packets may be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkActivity {
+    /// Whose it is: the label of a master or an endpoint; none for this process.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// Its name, such as `eth0`.
+    pub interface: String,
+    /// Bytes received, headers included.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// Bytes sent, headers included.
+    #[serde(default)]
+    pub sent_bytes: u64,
+    /// Packets that were received and thrown away, and packets with errors.
+    #[serde(default)]
+    pub dropped_packets: u64,
+    /// Its largest packet in bytes; none where it could not be told.
+    #[serde(default)]
+    pub mtu_bytes: Option<u64>,
+    /// Largest packet that gets through to the other side, as far as the kernel knows (`IP_MTU`); none where it could not be told.
+    #[serde(default)]
+    pub path_mtu_bytes: Option<u64>,
+}
+
+/// What an endpoint of an engine did during a phase, for all its clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerActivity {
+    /// What people call the endpoint, such as `0:2`.
+    pub label: String,
+    /// Requests answered.
+    pub rpcs: u64,
+    /// Payload bytes received.
+    pub received_bytes: u64,
+    /// Payload bytes sent.
+    pub sent_bytes: u64,
+    /// Requests answered with an error.
+    pub errors: u64,
+    /// CPU time of its service thread in user mode, nanoseconds.
+    pub cpu_user_ns: u64,
+    /// CPU time of its service thread in the kernel, nanoseconds.
+    pub cpu_system_ns: u64,
+    /// How its service thread waits for messages, where it said so.
+    #[serde(default)]
+    pub poll: Option<Poll>,
 }
 
 /// What a block device did during a phase, by the kernel's counters (Documentation/block/stat.rst), for all users of it.

@@ -1,6 +1,8 @@
 //! Records for tests: made from declared rates and latencies, by the same statistics as real ones.
 #![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
+pub mod network;
+
 use driver::ClockSource;
 use host::block::{BlockDevice, DeviceNumber};
 use host::memory::MemoryFacts;
@@ -13,7 +15,9 @@ use statistics::{
     WarmUp, WorkerSamples, find_knee, summarise,
 };
 use workload::engine::EngineOptions;
-use workload::plan::{ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan};
+use workload::plan::{
+    ContentChoice, ContentPlan, LimitPlan, LoadPlan, MediaPlan, MixPlan, Pattern, PhasePlan,
+};
 use workload::spec::{CachePolicy, LadderDimension, OnError, Operation, Refill, Share, Warmup};
 use workload::target::{TargetKind, TargetPlan};
 
@@ -25,7 +29,6 @@ pub const INTERVALS: u64 = 40;
 /// What a phase of the tests is to show.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    pub layer: &'static str,
     pub engine: &'static str,
     pub operation: Operation,
     pub kind: TargetKind,
@@ -43,7 +46,6 @@ pub struct Shape {
 
 /// 4 KiB random reads of a drive: 400k/s at 320 us, 4 threads, depth 32.
 pub const DRIVE: Shape = Shape {
-    layer: "media",
     engine: "io_uring",
     operation: Operation::RandRead,
     kind: TargetKind::File,
@@ -70,9 +72,8 @@ fn mix(operation: Operation) -> MixPlan {
 
 pub fn plan(shape: &Shape) -> PhasePlan {
     let block = units::ByteSize(shape.block_bytes).to_string();
-    PhasePlan {
+    PhasePlan::Media(MediaPlan {
         name: shape.operation.name().to_owned(),
-        layer: shape.layer.to_owned(),
         engine: shape.engine.to_owned(),
         options: EngineOptions { direct: shape.direct, ..EngineOptions::default() },
         targets: vec![TargetPlan {
@@ -122,7 +123,7 @@ pub fn plan(shape: &Shape) -> PhasePlan {
             numa: vec![],
             seed: 42,
         },
-    }
+    })
 }
 
 /// Equally spread values from -1 to 1, the same in every run.
@@ -278,6 +279,7 @@ pub fn environment() -> Environment {
         },
         numa_nodes: vec![],
         memory: MemoryFacts { total_bytes: Some(64 << 30), ..MemoryFacts::default() },
+        interfaces: vec![],
         load_averages: Some([0.5, 0.25, 0.125]),
         targets: vec![TargetEnvironment {
             path: "/data/file".into(),
@@ -352,7 +354,7 @@ fn point(phase: &PhaseRecord) -> LadderPoint {
     let total = &phase.summary.total;
     let latency = total.latency.as_ref().expect("the sample has latencies");
     LadderPoint {
-        concurrency: f64::from(phase.plan.load.threads * phase.plan.load.depth),
+        concurrency: f64::from(phase.plan.load().threads * phase.plan.load().depth),
         operations_per_second: total.operations_per_second,
         latency_ns_mean: latency.mean_ns,
         latency_ns_p50: latency.p50_ns,
@@ -366,7 +368,6 @@ pub type StackShape = (&'static str, Operation, u64, f64);
 /// A stack of these rows, every phase steady to 1 %.
 pub fn stack(rows: &[StackShape]) -> Record {
     let shape = |&(layer, operation, block_bytes, operations_per_second): &StackShape| Shape {
-        layer,
         engine: match layer {
             "null" => "null",
             "memory" => "mem",

@@ -1,5 +1,6 @@
 //! The waterfall of `strata stack`: every layer against the one below it, and which one holds the stack back.
 
+mod network;
 mod remedy;
 mod step;
 #[cfg(test)]
@@ -29,6 +30,8 @@ enum Role {
     Hardware,
     /// It can give what the layer below gives; what is missing, it lost.
     Software,
+    /// Beside the storage of this machine: what an engine would serve it over.
+    Link,
 }
 
 /// Layers that are not software, and how a sentence calls them. Every other layer is software.
@@ -36,7 +39,7 @@ const LAYERS: &[(&str, Role, &str)] = &[
     ("null", Role::Floor, "strata itself"),
     ("memory", Role::Hardware, "the memory of this machine"),
     ("media", Role::Hardware, "the drive"),
-    ("network", Role::Hardware, "the network"),
+    ("network", Role::Link, "the network"),
 ];
 
 fn role(layer: &str) -> Role {
@@ -62,6 +65,8 @@ pub struct Verdict {
     pub try_lines: Vec<String>,
     /// One sentence a load.
     pub loads: Vec<String>,
+    /// What the network means for the storage, one sentence a load; empty where it was not measured.
+    pub network: Vec<String>,
 }
 
 /// The verdict on the stack of a record, from its rows alone.
@@ -80,14 +85,16 @@ pub fn verdict(record: &Record) -> Verdict {
         }
     }
     let loads = loads.iter().map(|load| load_sentence(load, &all)).collect();
+    let outlook = network::outlook(record);
     let Some(holding) = holding(&all) else {
         return Verdict {
             holding_layer: None,
             factor: 1.0,
             confidence: Confidence::CannotTell,
             sentence: nothing_lost(&all),
-            try_lines: vec![],
+            try_lines: outlook.try_lines,
             loads,
+            network: outlook.sentences,
         };
     };
     Verdict {
@@ -95,8 +102,9 @@ pub fn verdict(record: &Record) -> Verdict {
         factor: holding.loss(),
         confidence: holding.confidence,
         sentence: sentence(holding, &all),
-        try_lines: remedy::lines(holding),
+        try_lines: remedy::lines(holding).into_iter().chain(outlook.try_lines).collect(),
         loads,
+        network: outlook.sentences,
     }
 }
 
@@ -252,6 +260,9 @@ fn verdict_lines(page: &mut Page, verdict: &Verdict) {
     }
     for (at, line) in verdict.loads.iter().enumerate() {
         page.field(if at == 0 { "by load" } else { "" }, line, Style::Plain);
+    }
+    for (at, line) in verdict.network.iter().enumerate() {
+        page.field(if at == 0 { "network" } else { "" }, line, Style::Plain);
     }
 }
 

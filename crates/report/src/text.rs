@@ -1,6 +1,8 @@
 //! The table that a person reads: what ran, how fast, how sure, what is doubtful.
 
+mod heat;
 mod ladder;
+mod network;
 mod phase;
 #[cfg(test)]
 mod tests;
@@ -103,12 +105,12 @@ fn machine(environment: &Environment) -> String {
 /// The targets, where all phases have the same; of a stack, whose layers have their own, the storage among them.
 fn common_targets(record: &Record) -> Vec<TargetPlan> {
     let Some((first, rest)) = record.phases.split_first() else { return vec![] };
-    if rest.iter().all(|phase| phase.plan.targets == first.plan.targets) {
-        return first.plan.targets.clone();
+    if rest.iter().all(|phase| phase.plan.targets() == first.plan.targets()) {
+        return first.plan.targets().to_vec();
     }
     let mut found: Vec<TargetPlan> = vec![];
     if record.stack.is_some() {
-        for target in record.phases.iter().flat_map(|phase| &phase.plan.targets) {
+        for target in record.phases.iter().flat_map(|phase| phase.plan.targets()) {
             if is_storage(target.kind) && found.iter().all(|known| known.path != target.path) {
                 found.push(target.clone());
             }

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use units::{human_ns, human_rate, percent};
 use workload::engine::SyncMode;
-use workload::plan::{Pattern, PhasePlan};
+use workload::plan::{MediaPlan, Pattern, PhasePlan};
 use workload::spec::{Operation, Spacing};
 use workload::target::TargetKind;
 
+use crate::network;
 use crate::record::PhaseRecord;
 
 /// The text with control characters spelled out: a path or an error text must not steer the terminal.
@@ -56,8 +57,15 @@ pub(crate) fn is_storage(kind: TargetKind) -> bool {
     matches!(kind, TargetKind::File | TargetKind::BlockDevice)
 }
 
-/// What the operations are: `4KiB random reads`, `4KiB random, 70% reads, 30% writes`.
+/// What the operations are: `4KiB random reads`, `4KiB random, 70% reads, 30% writes`; `RPCs, 1MiB bulk out, nothing back`.
 pub(crate) fn operations(plan: &PhasePlan) -> String {
+    match plan {
+        PhasePlan::Media(plan) => media_operations(plan),
+        PhasePlan::Network(plan) => network::operations(plan),
+    }
+}
+
+fn media_operations(plan: &MediaPlan) -> String {
     let order = match &plan.pattern {
         _ if plan.operation == Operation::Nop => return "no-ops".to_owned(),
         Pattern::Sequential => "sequential",
@@ -78,10 +86,26 @@ pub(crate) fn operations(plan: &PhasePlan) -> String {
     format!("{} {order}{what}", clean(&plan.block_size))
 }
 
+/// `4 threads x depth 32`; of RPCs `4 threads x 16 in flight`.
+pub(crate) fn concurrency(plan: &PhasePlan) -> String {
+    match plan {
+        PhasePlan::Media(plan) => {
+            format!("{} x depth {}", counted(plan.load.threads.into(), "thread"), plan.load.depth)
+        }
+        PhasePlan::Network(plan) => network::concurrency(plan),
+    }
+}
+
+/// `depth 32`; of RPCs `16 in flight`.
+pub(crate) fn depth(plan: &PhasePlan) -> String {
+    let depth = plan.load().depth;
+    if plan.network().is_some() { format!("{depth} in flight") } else { format!("depth {depth}") }
+}
+
 /// Everything about the load that is not its operations: `4 threads x depth 32, io_uring, direct`.
 pub(crate) fn load(plan: &PhasePlan) -> String {
-    let load = &plan.load;
-    let mut words = vec![format!("{} x depth {}", counted(load.threads.into(), "thread"), load.depth)];
+    let load = plan.load();
+    let mut words = vec![concurrency(plan)];
     words.extend(manner(plan));
     if let Some(time_ns) = load.limit.time_ns {
         words.push(human_ns(time_ns as f64));
@@ -97,6 +121,21 @@ pub(crate) fn load(plan: &PhasePlan) -> String {
 
 /// How operations are carried out: engine and options.
 pub(crate) fn manner(plan: &PhasePlan) -> Vec<String> {
+    let mut words = match plan {
+        PhasePlan::Media(plan) => media_manner(plan),
+        PhasePlan::Network(plan) => network::manner(plan),
+    };
+    if let Some(arrivals) = &plan.load().arrivals {
+        let kind = match arrivals.kind {
+            Spacing::Constant => "constant",
+            Spacing::Poisson => "Poisson",
+        };
+        words.push(format!("open loop {} {kind}", rate(arrivals.rate_per_second)));
+    }
+    words
+}
+
+fn media_manner(plan: &MediaPlan) -> Vec<String> {
     let options = &plan.options;
     let flags = [
         (options.direct, "direct"),
@@ -118,13 +157,6 @@ pub(crate) fn manner(plan: &PhasePlan) -> Vec<String> {
     words.extend(plan.fsync_every.map(|every| format!("fsync every {every}")));
     if !matches!(plan.pattern, Pattern::Sequential | Pattern::Backward | Pattern::Permutation) {
         words.push(plan.pattern.to_string());
-    }
-    if let Some(arrivals) = &plan.load.arrivals {
-        let kind = match arrivals.kind {
-            Spacing::Constant => "constant",
-            Spacing::Poisson => "Poisson",
-        };
-        words.push(format!("open loop {} {kind}", rate(arrivals.rate_per_second)));
     }
     words
 }

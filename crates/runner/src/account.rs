@@ -2,10 +2,11 @@
 
 use driver::{Clock, Error, Operation, Source};
 use host::activity::Usage;
-use statistics::{ClassTotals, ErrorCount, WorkerSamples};
+use statistics::{ClassTotals, ErrorCount, PartTotals, TallySample, WorkerSamples};
 
 use crate::exchange::Interval;
 use crate::job::ArrivalTally;
+use crate::parts::tallies;
 use crate::split::SplitTally;
 use crate::worker::Worker;
 
@@ -39,6 +40,8 @@ pub(crate) struct WorkerEnd {
     pub(crate) failure: Option<String>,
     pub(crate) last: Box<Interval>,
     split: Option<Box<SplitTally>>,
+    parts: Vec<PartTotals>,
+    tallies: Vec<TallySample>,
 }
 
 impl WorkerEnd {
@@ -52,6 +55,7 @@ impl WorkerEnd {
         let depths = self.split.map(|split| split.hand_over(&mut classes));
         WorkerSamples {
             worker,
+            origin: None,
             core,
             started_ns: self.started_ns,
             first_completion_ns: self.first_completion_ns,
@@ -59,6 +63,8 @@ impl WorkerEnd {
             classes,
             errors: self.errors,
             depths,
+            parts: self.parts,
+            tallies: self.tallies,
             drained_operations: self.drained_operations,
             cpu_user_ns: self.usage.user_ns,
             cpu_system_ns: self.usage.system_ns,
@@ -108,6 +114,8 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             failure,
             last: self.current,
             split: self.split,
+            tallies: tallies(self.driver, self.parts.as_deref()),
+            parts: self.parts.map_or_else(Vec::new, |parts| parts.into_totals()),
         }
     }
 }

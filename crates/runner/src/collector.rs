@@ -139,11 +139,13 @@ impl Collector {
             bytes_per_second: per_class(|class| class.bytes),
             p50_ns: None,
             p99_ns: None,
+            latency: SparseHistogram::default(),
             operations,
             bytes,
             errors,
             cpus_used: 0.0,
             workers: self.workers.iter().map(|worker| worker.snapshot(seconds)).collect(),
+            hosts: Vec::new(),
         };
         self.latest.iter_mut().for_each(|class| *class = ClassPoint::default());
         for worker in &mut self.workers {

@@ -15,7 +15,13 @@ pub struct Station<Op, S> {
     pub source: S,
     /// What the driver has to say for the record.
     pub notes: Vec<String>,
+    /// Parts of the target that are told apart: place k holds the number in the plan of what [`driver::Operation::part`] and
+    /// [`driver::Tally::part`] call k. Empty: they are not told apart, and nothing is recorded by part.
+    pub parts: Vec<usize>,
 }
+
+/// How long operations in flight may take to come back after the end of a phase, where nothing else is known.
+pub const GRACE_NS: u64 = 30_000_000_000;
 
 /// Opens the station of the worker with this number.
 pub(crate) type Opener<Op, S> = Arc<dyn Fn(u32) -> Result<Station<Op, S>, Error> + Send + Sync>;
@@ -34,6 +40,9 @@ pub struct Job<Op, S> {
     /// what is in flight at the close and the final operations are counted, and the phase lasts until the last of them. Without,
     /// final operations follow only where a worker's share is exhausted before the close. An interruption or a failure skips them.
     pub finishes: bool,
+    /// How long operations in flight may take to come back after the end, before their worker is given up; [`GRACE_NS`], or more
+    /// where the driver itself waits longer for one.
+    pub grace_ns: u64,
     /// Opens a worker's driver and source.
     pub open: Opener<Op, S>,
     /// Set from outside (Ctrl-C): workers end after what is in flight.

@@ -8,6 +8,7 @@ mod exchange;
 mod job;
 mod limits;
 mod open_loop;
+mod parts;
 mod phase;
 mod placement;
 mod shared;
@@ -20,6 +21,6 @@ mod view;
 mod waiting;
 mod worker;
 
-pub use job::{ArrivalTally, Job, Outcome, Station};
+pub use job::{ArrivalTally, GRACE_NS, Job, Outcome, Station};
 pub use placement::check_placement;
-pub use together::{run_phase, run_together};
+pub use together::{run_coordinated, run_phase, run_together};

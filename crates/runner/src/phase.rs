@@ -11,9 +11,6 @@ use crate::placement::Placement;
 use crate::stage::{Floor, Stage};
 use crate::thread::Message;
 
-/// How long operations in flight may take to come back after the end, before their worker is given up.
-const GRACE_NS: u64 = 30_000_000_000;
-
 type End = Result<Box<WorkerEnd>, String>;
 
 /// What is known of a phase while it runs.
@@ -55,10 +52,10 @@ impl Phase {
         }
     }
 
-    /// All phases may begin at `start_ns`.
-    pub(crate) fn begin<Op, S>(&mut self, floor: &Floor<Op, S>, start_ns: u64) {
+    /// All phases may begin at `start_ns`; it is `now`.
+    pub(crate) fn begin<Op, S>(&mut self, floor: &Floor<Op, S>, start_ns: u64, now: u64) {
         self.open_ns = floor.open_ns(start_ns);
-        self.is_open = self.open_ns == start_ns;
+        self.is_open = self.open_ns <= now;
         // How long the final operations of a phase take is part of what it measures.
         let time_ns = floor.job.load.limit.time_ns.filter(|_| !floor.job.finishes);
         self.over_since = time_ns.map(|time_ns| self.open_ns.saturating_add(time_ns));
@@ -95,7 +92,8 @@ impl Phase {
         if must_end && self.over_since.is_none_or(|since| since > now) {
             self.over_since = Some(now);
         }
-        self.is_given_up = self.over_since.is_some_and(|since| now > since.saturating_add(GRACE_NS));
+        self.is_given_up =
+            self.over_since.is_some_and(|since| now > since.saturating_add(floor.job.grace_ns));
         self.is_given_up
     }
 
@@ -110,7 +108,8 @@ impl Phase {
         let (process, coordinator) =
             if is_open { (collector.usage(), collector.coordinator_usage()) } else { Default::default() };
         let ends = ends.into_iter().enumerate();
-        let ends: Vec<End> = ends.map(|(worker, end)| end.unwrap_or_else(|| Err(lost(worker)))).collect();
+        let lost = |worker| Err(lost(worker, floor.job.grace_ns));
+        let ends: Vec<End> = ends.map(|(worker, end)| end.unwrap_or_else(|| lost(worker))).collect();
         for (worker, end) in ends.iter().enumerate() {
             if let Ok(end) = end {
                 collector.absorb(worker, &end.last);
@@ -159,8 +158,9 @@ impl Phase {
     }
 }
 
-fn lost(worker: usize) -> String {
-    format!("worker {worker} did not come back within 30 s of the end: an operation hangs")
+fn lost(worker: usize, grace_ns: u64) -> String {
+    let seconds = grace_ns.div_ceil(1_000_000_000);
+    format!("worker {worker} did not come back within {seconds} s of the end: an operation hangs")
 }
 
 /// The first failure of a worker.

@@ -52,7 +52,7 @@ impl<Op, S> Floor<Op, S> {
         let (exchanges, books) = (0..load.threads)
             .map(|_| {
                 let (exchange, interval) = Exchange::new(classes);
-                (exchange, Books { interval, split: split() })
+                (exchange, Books { interval, split: split(), parts: None })
             })
             .unzip();
         let shared = Shared::new(Arc::clone(&job.interrupt), load.interval_ns);

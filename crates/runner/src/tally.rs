@@ -6,6 +6,16 @@ use statistics::ErrorCount;
 /// Kinds of failures told apart for each worker; beyond that they are counted as `other`.
 const ERROR_KINDS_MAX: usize = 32;
 
+/// Why an operation with this result failed, in words, and the error number where there is one.
+#[cold]
+pub(crate) fn cause_of<Op: Operation>(operation: &Op, result: i64) -> (String, Option<i32>) {
+    if result >= 0 {
+        return (format!("short: {result} of {} bytes", operation.bytes()), None);
+    }
+    let errno = i32::try_from(-result).unwrap_or(i32::MAX);
+    (std::io::Error::from_raw_os_error(errno).to_string(), Some(errno))
+}
+
 /// Failures by class and cause.
 pub(crate) struct Errors {
     counts: Vec<ErrorCount>,
@@ -19,14 +29,8 @@ impl Errors {
     /// Counts a failed or short operation. Cold: a phase with failures is not a measurement of speed.
     #[cold]
     pub(crate) fn failed<Op: Operation>(&mut self, operation: &Op, result: i64, at_ns: u64) {
-        if result >= 0 {
-            let cause = format!("short: {result} of {} bytes", operation.bytes());
-            self.count::<Op>(operation, &cause, None, at_ns);
-        } else {
-            let errno = i32::try_from(-result).unwrap_or(i32::MAX);
-            let cause = std::io::Error::from_raw_os_error(errno).to_string();
-            self.count::<Op>(operation, &cause, Some(errno), at_ns);
-        }
+        let (cause, errno) = cause_of(operation, result);
+        self.count::<Op>(operation, &cause, errno, at_ns);
     }
 
     /// Counts an operation that returned wrong data; the first of each kind with its detail.

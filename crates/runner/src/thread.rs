@@ -13,6 +13,7 @@ use workload::plan::LoadPlan;
 use crate::account::WorkerEnd;
 use crate::job::Station;
 use crate::limits::{Window, ramp_ns};
+use crate::parts::Parts;
 use crate::placement::Placement;
 use crate::stage::Stage;
 use crate::waiting::wait;
@@ -48,7 +49,8 @@ pub(crate) fn work<Op, S, C>(
             Ok(station) => station,
             Err(error) => return Some(Message::Refused(error)),
         };
-        let Station { mut driver, source, notes } = station;
+        let Station { mut driver, source, notes, parts } = station;
+        let books = Books { parts: Parts::new(parts), ..books };
         // The receiver lives as long as the phases; when it is gone nobody waits for this worker.
         sender.send((phase, number, Message::Ready(notes))).ok()?;
         let start_ns = stage.gate.wait()?;
@@ -87,8 +89,9 @@ fn measure<Op: Operation, S: Source<Op>, C: Clock>(
 ) -> WorkerEnd {
     let floor = &stage.floors[phase];
     let load = &floor.job.load;
-    let begins = load.start_delay_ns == 0 || {
-        wait(&stage.clock, floor.begin_ns(start_ns), || floor.shared.is_ending());
+    let begin_ns = floor.begin_ns(start_ns);
+    let begins = stage.clock.now_ns() >= begin_ns || {
+        wait(&stage.clock, begin_ns, || floor.shared.is_ending());
         !floor.shared.is_ending()
     };
     let mut worker = Worker::new(

@@ -60,6 +60,25 @@ where
     S: Source<Op> + 'static,
     C: Clock + 'static,
 {
+    run_coordinated(jobs, clock, &mut || Ok(None), observe)
+}
+
+/// As [`run_together`], with others: `ready` is called on this thread once all stations are open and nobody has begun. It comes back
+/// when all may begin: at once, or so many nanoseconds later where it says so, so that several machines begin at the same time.
+///
+/// # Errors
+/// As [`run_together`], and that of `ready`: nobody begins then.
+pub fn run_coordinated<Op, S, C>(
+    jobs: Vec<Job<Op, S>>,
+    clock: C,
+    ready: &mut dyn FnMut() -> Result<Option<u64>, Error>,
+    observe: &mut dyn FnMut(&Snapshot),
+) -> Result<Vec<Outcome>, Error>
+where
+    Op: Operation,
+    S: Source<Op> + 'static,
+    C: Clock + 'static,
+{
     let mut places = Vec::with_capacity(jobs.len());
     for job in &jobs {
         check_pauses(&job.load)?;
@@ -77,13 +96,18 @@ where
         }
     }
     drop(sender);
-    if let Some(refusal) = await_ready(&stage, &receiver, &mut phases) {
-        stage.gate.open(None);
-        return Err(refusal);
-    }
-    let start_ns = stage.clock.now_ns();
+    let refusal = await_ready(&stage, &receiver, &mut phases);
+    let delay_ns = match refusal.map_or_else(&mut *ready, Err) {
+        Ok(delay_ns) => delay_ns.unwrap_or(0),
+        Err(refusal) => {
+            stage.gate.open(None);
+            return Err(refusal);
+        }
+    };
+    let now = stage.clock.now_ns();
+    let start_ns = now.saturating_add(delay_ns);
     for (phase, floor) in phases.iter_mut().zip(&stage.floors) {
-        phase.begin(floor, start_ns);
+        phase.begin(floor, start_ns, now);
     }
     stage.gate.open(Some(start_ns));
     watch(&stage, &receiver, &mut phases, observe);

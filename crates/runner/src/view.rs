@@ -1,7 +1,7 @@
 //! What live views are shown: one phase, or all that run at the same time as one.
 
 use host::activity::Usage;
-use statistics::{Histogram, Snapshot};
+use statistics::{Histogram, Snapshot, SparseHistogram};
 
 use crate::phase::Phase;
 
@@ -48,6 +48,7 @@ impl View {
         let mut snapshot = combine(parts, leader);
         snapshot.elapsed_ns = now - self.open_ns;
         (snapshot.p50_ns, snapshot.p99_ns) = (latency.percentile(50.0), latency.percentile(99.0));
+        snapshot.latency = SparseHistogram::from(&latency);
         snapshot.cpus_used = usage.since(&self.usage).cpu_ns() as f64 / 1e9 / seconds;
         (self.since_ns, self.usage) = (now, usage);
         Some(snapshot)

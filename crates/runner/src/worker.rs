@@ -9,6 +9,7 @@ use workload::spec::OnError;
 use crate::exchange::{Exchange, Interval};
 use crate::job::{ArrivalTally, Job};
 use crate::limits::{Window, ramp_ns};
+use crate::parts::Parts;
 use crate::shared::Shared;
 use crate::split::SplitTally;
 use crate::tally::Errors;
@@ -24,6 +25,8 @@ const BUSY_POLL_NS: u64 = 100_000;
 pub(crate) struct Books {
     pub(crate) interval: Box<Interval>,
     pub(crate) split: Option<Box<SplitTally>>,
+    /// Where the station names parts.
+    pub(crate) parts: Option<Box<Parts>>,
 }
 
 /// One slot: the operation in it and when it began (closed loop) or was due (open loop).
@@ -68,6 +71,8 @@ pub(crate) struct Worker<'a, Op, S, C> {
     pub(crate) arrivals: ArrivalTally,
     /// Submission and completion apart, where asked for.
     pub(crate) split: Option<Box<SplitTally>>,
+    /// Figures by part of the target, where parts are told apart.
+    pub(crate) parts: Option<Box<Parts>>,
     /// Whether final operations belong to the phase after its close too.
     pub(crate) finishes: bool,
     /// Whether the source has no final operation left.
@@ -128,6 +133,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             usage_before: Usage::of_thread(),
             arrivals: ArrivalTally::default(),
             split: books.split,
+            parts: books.parts,
             finishes: job.finishes,
             is_finished: false,
         }
@@ -312,6 +318,9 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         if is_counted && self.split.is_some() {
             self.note_completions(now);
         }
+        if self.parts.is_some() {
+            self.note_parts(now, is_counted);
+        }
         for at in 0..self.done.len() {
             let completion = self.done.as_slice()[at];
             let slot = self.slots[completion.slot as usize];
@@ -343,6 +352,9 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             }
             if let Err(fault) = self.source.check(&operation, operation.bytes()) {
                 self.errors.faulty(&operation, &fault, now.saturating_sub(self.window.open_ns));
+                if let Some(parts) = &mut self.parts {
+                    parts.faulty(&operation, &fault);
+                }
                 self.after_error(&operation, is_counted);
                 self.slots[completion.slot as usize].operation = None;
             }

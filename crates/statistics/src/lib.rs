@@ -8,8 +8,11 @@ mod compare;
 mod confidence;
 mod distribution;
 mod histogram;
+mod hosts;
 mod knee;
+mod matrix;
 mod merge;
+mod parts;
 mod sample;
 mod series;
 mod snapshot;
@@ -24,9 +27,14 @@ pub use compare::{
 pub use confidence::{RateEstimate, estimate_mean, estimate_rate, percentile_interval};
 pub use distribution::student_t_quantile;
 pub use histogram::{Bucket, Histogram, InvalidHistogram, SparseHistogram};
+pub use hosts::{HostRole, HostSnapshot, LAG_MAX, Laggard, MasterReport, join_hosts, laggard};
 pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee};
+pub use matrix::{MatrixFinding, MatrixPart, Slow, find_slow};
 pub use merge::merge;
-pub use sample::{ClassTotals, DepthCounts, ErrorCount, PhaseSamples, WorkerSamples};
+pub use parts::{OriginSummary, PartSummary, ShareSummary, by_origin, by_part, tally};
+pub use sample::{
+    CauseCount, ClassTotals, DepthCounts, ErrorCount, PartTotals, PhaseSamples, TallySample, WorkerSamples,
+};
 pub use series::{ClassPoint, IntervalPoint, Series};
 pub use snapshot::{Event, Snapshot, WorkerSnapshot};
 pub use spread::{RateSpread, Spread, spread};

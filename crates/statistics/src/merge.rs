@@ -6,7 +6,7 @@ use crate::series::Series;
 /// Joins phases that ran at the same time; none without phases.
 ///
 /// Classes are united by name, in the order in which they first appear. Workers follow each other and are numbered anew;
-/// each has every class. Series are added up on the grid of the coarsest, each phase moved to where it began after the
+/// each has every class, and keeps its parts, tallies and origin. Series are added up on the grid of the coarsest, each phase moved to where it began after the
 /// first one, to the nearest interval. CPU times are added. The phase is as long as the longest of them, and `window_ns`
 /// is the longest window, none where one of them had none. Histograms are merged without loss.
 #[must_use]

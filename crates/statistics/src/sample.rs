@@ -54,11 +54,51 @@ pub struct DepthCounts {
     pub completed: Vec<u64>,
 }
 
+/// A cause of failures and how often it was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CauseCount {
+    /// What went wrong, in words.
+    pub cause: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What one worker did with one part of its target, such as an endpoint, within the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PartTotals {
+    /// Number of the part: its place in the plan's list.
+    pub part: usize,
+    /// Operations completed.
+    pub operations: u64,
+    /// Payload bytes of these operations.
+    pub bytes: u64,
+    /// Operations that failed; not among `operations`.
+    pub errors: u64,
+    /// Failures by cause.
+    pub causes: Vec<CauseCount>,
+    /// Latency of the completed operations.
+    pub latency: SparseHistogram,
+}
+
+/// Something that a driver counted or saw besides completions, for one part of its target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TallySample {
+    /// Number of the part: its place in the plan's list.
+    pub part: usize,
+    /// What it is, unit last: `tcp_retransmits`, `tcp_round_trip_ns`, ...
+    pub name: String,
+    /// The value.
+    pub value: f64,
+}
+
 /// What one worker did in a phase. Times count from the start of the phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerSamples {
     /// Number of the worker, from 0.
     pub worker: usize,
+    /// Who it worked for, where that was not this process: the label of a master.
+    #[serde(default)]
+    pub origin: Option<String>,
     /// Core it was pinned to.
     pub core: Option<usize>,
     /// When it submitted its first operation, nanoseconds.
@@ -75,6 +115,12 @@ pub struct WorkerSamples {
     /// Depths and batches, where they were counted.
     #[serde(default)]
     pub depths: Option<DepthCounts>,
+    /// What it did by part of the target, where parts are told apart; only those it turned to.
+    #[serde(default)]
+    pub parts: Vec<PartTotals>,
+    /// What its driver counted besides.
+    #[serde(default)]
+    pub tallies: Vec<TallySample>,
     /// Operations that completed after the window had closed; counted nowhere else.
     pub drained_operations: u64,
     /// CPU time of the worker's thread in user mode, nanoseconds.

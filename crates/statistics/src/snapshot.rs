@@ -1,9 +1,13 @@
 //! What a running phase looks like at one moment: what live views render.
 
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::SparseHistogram;
+use crate::hosts::HostSnapshot;
 use crate::sample::PhaseSamples;
 
 /// One worker at one moment.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerSnapshot {
     /// Operations so far.
     pub operations: u64,
@@ -20,7 +24,7 @@ pub struct WorkerSnapshot {
 }
 
 /// A running phase at one moment. Made by the coordinating thread from what workers hand over once an interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Name of the phase.
     pub phase: String,
@@ -42,16 +46,22 @@ pub struct Snapshot {
     pub p50_ns: Option<u64>,
     /// 99th percentile of the latest interval, all classes, in nanoseconds.
     pub p99_ns: Option<u64>,
+    /// Latencies of the latest interval, all classes: what snapshots of several hosts are joined by without loss.
+    #[serde(default, skip_serializing_if = "SparseHistogram::is_empty")]
+    pub latency: SparseHistogram,
     /// Operations so far.
     pub operations: u64,
     /// Bytes so far.
     pub bytes: u64,
     /// Failed operations so far.
     pub errors: u64,
-    /// Processors that this process kept busy in the latest interval.
+    /// Processors that this process kept busy in the latest interval; the sum over the hosts that drive where there are several.
     pub cpus_used: f64,
     /// One entry a worker.
     pub workers: Vec<WorkerSnapshot>,
+    /// One entry a host, servers first; empty where one process measures by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostSnapshot>,
 }
 
 /// What a run tells a live view.

@@ -44,7 +44,8 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Error> {
         }
     }
     if places.csv {
-        print(&csv(&records));
+        let table = if matches.get_flag("by-pair") { report::to_csv_by_pair } else { report::to_csv };
+        print(&csv(&records, table));
     } else if !wants_charts {
         for (at, (record, name)) in records.iter().zip(&names).enumerate() {
             if records.len() > 1 {
@@ -62,10 +63,10 @@ fn read(path: &str) -> Result<Record, Error> {
 }
 
 /// The rows of all records under one header.
-fn csv(records: &[Record]) -> String {
+fn csv(records: &[Record], table: fn(&Record) -> String) -> String {
     let mut all = String::new();
     for record in records {
-        let text = report::to_csv(record);
+        let text = table(record);
         // The header is a line of its own and the same for every record.
         let body = if all.is_empty() { 0 } else { text.find('\n').map_or(text.len(), |end| end + 1) };
         all += &text[body..];

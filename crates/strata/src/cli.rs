@@ -1,10 +1,12 @@
 //! The command line, made from the tables of options.
 
 use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
-use workload::options::{OPTIONS, OptionDef};
-use workload::spec::Spec;
+use workload::network::EngineSpec;
+use workload::options::{self, COMMON, ENGINE, NETWORK, OPTIONS, OptionDef};
+use workload::spec::{Layer, Spec};
 
 use crate::compare::{COMPARE, CompareSpec};
 use crate::dialect::{self, DIALECT, DialectSpec};
@@ -40,6 +42,11 @@ pub(crate) fn command() -> Command {
             )
             .args(arguments(OUTPUT)),
         )
+        .subcommand(net())
+        .subcommand(with_options(
+            Command::new("engine").about("Serve endpoints for network loads, and drive loads for others, until told to end"),
+            ENGINE,
+        ))
         .subcommand(
             Command::new("run")
                 .about("Run the phases of a job file (TOML)")
@@ -75,6 +82,37 @@ fn place(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
+fn net() -> Command {
+    Command::new("net")
+        .about("Measure RPCs to engines, or between them; without a target, to an engine that is started here")
+        .arg(Arg::new("targets").value_name("TARGET").num_args(0..).help(
+            "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
+             group is named by --group or --endpoint",
+        ))
+        .args(arguments_of(options::of(Layer::Network)))
+        .args(arguments(OUTPUT))
+        .subcommand(scan())
+}
+
+fn scan() -> Command {
+    let word = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    Command::new("scan")
+        .about("Show network interfaces, their speeds, NUMA nodes and providers, and which one a load would go through")
+        .arg(Arg::new("to").value_name("TARGET").num_args(0..).help("Where the load would go: tcp://HOST:PORT, or a host"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
+        .arg(
+            Arg::new("refresh")
+                .long("refresh")
+                .action(ArgAction::SetTrue)
+                .help("Scan again, whatever was kept of the last scan"),
+        )
+        .arg(word("provider", "NAME", "For this provider: tcp, ofi+tcp, ofi+verbs, ... [default: tcp]"))
+        .arg(word("interface", "NAME", "With this interface asked for [default: $OFI_INTERFACE]"))
+        .arg(word("domain", "NAME", "With this domain asked for [default: $OFI_DOMAIN]"))
+}
+
 fn report() -> Command {
     Command::new("report")
         .about("Render records again: as tables, CSV, or charts")
@@ -86,6 +124,13 @@ fn report() -> Command {
                 .help("Records as JSON; - for standard input. Several share their charts"),
         )
         .arg(Arg::new("csv").long("csv").action(ArgAction::SetTrue).help("As CSV instead of a table"))
+        .arg(
+            Arg::new("by-pair")
+                .long("by-pair")
+                .action(ArgAction::SetTrue)
+                .requires("csv")
+                .help("With --csv: one row a master and endpoint of network phases, instead of one a class"),
+        )
         .arg(place("svg", "DIR", "Write every chart as SVG into this directory"))
         .arg(place("png", "DIR", "Write every chart as PNG into this directory"))
         .arg(place("html", "FILE", "Write one page with figures, doubts and charts; - for standard output"))
@@ -128,7 +173,13 @@ fn with_options<T>(command: Command, table: &'static [OptionDef<T>]) -> Command 
 
 /// One argument an option of the table.
 pub(crate) fn arguments<T>(table: &'static [OptionDef<T>]) -> impl Iterator<Item = Arg> {
-    table.iter().map(|option| {
+    arguments_of(table.iter())
+}
+
+fn arguments_of<T: 'static>(
+    options: impl Iterator<Item = &'static OptionDef<T>>,
+) -> impl Iterator<Item = Arg> {
+    options.map(|option| {
         let help = StyledStr::from(format!("{} [default: {}]", option.help, option.default));
         let mut argument =
             Arg::new(option.name).long(option.name).help(help).help_heading(option.group.title());
@@ -137,6 +188,8 @@ pub(crate) fn arguments<T>(table: &'static [OptionDef<T>]) -> impl Iterator<Item
         }
         if option.is_switch() {
             argument.action(ArgAction::SetTrue)
+        } else if options::is_repeatable(option.name) {
+            argument.value_name(option.value).allow_hyphen_values(true).action(ArgAction::Append)
         } else {
             // Values may begin with a hyphen, so that our own parser refuses `-t -1` and says what is accepted.
             argument.value_name(option.value).allow_hyphen_values(true)
@@ -145,7 +198,11 @@ pub(crate) fn arguments<T>(table: &'static [OptionDef<T>]) -> impl Iterator<Item
 }
 
 /// Fills a spec from the matches of a table's options.
-fn fill<T>(table: &'static [OptionDef<T>], matches: &ArgMatches, spec: &mut T) -> Result<(), Error> {
+fn fill<T: 'static>(
+    table: impl IntoIterator<Item = &'static OptionDef<T>>,
+    matches: &ArgMatches,
+    spec: &mut T,
+) -> Result<(), Error> {
     for option in table {
         let texts: Vec<&str> = if option.is_switch() {
             matches.get_flag(option.name).then_some("true").into_iter().collect()
@@ -165,6 +222,21 @@ pub(crate) fn load_spec(matches: &ArgMatches) -> Result<Spec, Error> {
     let mut spec = Spec::default();
     fill(OPTIONS, matches, &mut spec)?;
     spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
+    Ok(spec)
+}
+
+/// The spec of a load on the network.
+pub(crate) fn network_spec(matches: &ArgMatches) -> Result<Spec, Error> {
+    let mut spec = Spec { layer: Layer::Network, ..Spec::default() };
+    fill(options::of(Layer::Network), matches, &mut spec)?;
+    spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
+    Ok(spec)
+}
+
+/// What a server process shall be.
+pub(crate) fn engine_spec(matches: &ArgMatches) -> Result<EngineSpec, Error> {
+    let mut spec = EngineSpec::default();
+    fill(ENGINE, matches, &mut spec)?;
     Ok(spec)
 }
 
@@ -196,8 +268,30 @@ pub(crate) fn compare_spec(matches: &ArgMatches) -> Result<CompareSpec, Error> {
     Ok(spec)
 }
 
-/// A mistake that clap found, in one line.
-pub(crate) fn usage_error(error: &clap::Error) -> Error {
+/// The layer that a command measures.
+fn layer_of(words: &[String]) -> Option<Layer> {
+    match words.get(1).map(String::as_str) {
+        Some("media") => Some(Layer::Media),
+        Some("net") => Some(Layer::Network),
+        _ => None,
+    }
+}
+
+fn other(layer: Layer) -> Layer {
+    if layer == Layer::Media { Layer::Network } else { Layer::Media }
+}
+
+/// A mistake that clap found in the words of a command, in one line.
+pub(crate) fn usage_error(words: &[String], error: &clap::Error) -> Error {
+    // An option of another layer: what there is in its place.
+    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && let Some(layer) = layer_of(words)
+        && error.kind() == clap::error::ErrorKind::UnknownArgument
+        && let Some(name) = flag.strip_prefix("--")
+        && options::find_in(other(layer), name).is_some()
+    {
+        return Error::usage("options", format!("{flag}: {}", options::unknown(layer, name)));
+    }
     let text = error.to_string();
     let line = text.lines().next().unwrap_or("bad usage").trim_start_matches("error: ").to_owned();
     let missing: Vec<_> =
@@ -217,6 +311,14 @@ pub(crate) fn markdown() -> String {
          as keys, with `_` for `-`.\n",
     );
     table_as_markdown("Options of a load (`strata media`, `strata run`)", OPTIONS, &mut text);
+    table_as_markdown(
+        "Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)",
+        NETWORK,
+        &mut text,
+    );
+    let common: Vec<String> = COMMON.iter().map(|name| format!("`--{name}`")).collect();
+    text += &format!("\nAs for media: {}.\n", common.join(", "));
+    table_as_markdown("Options of `strata engine`", ENGINE, &mut text);
     table_as_markdown("Options of every command that measures", OUTPUT, &mut text);
     table_as_markdown("Options of `strata stack`", STACK, &mut text);
     table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);

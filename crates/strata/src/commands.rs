@@ -4,15 +4,15 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use dialects::Render;
-use driver::{Capabilities, Error};
+use driver::{Capabilities, Error, Registration};
 use report::record::Record;
-use workload::spec::Spec;
+use workload::spec::{Layer, Spec};
 
 use crate::options::OutputSpec;
 use crate::output::print;
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{charts, cli, compare, dialect, planning, saturate, stack};
+use crate::{charts, cli, compare, dialect, engine, net, planning, saturate, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -33,7 +33,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
             eprint!("{error}");
             return Ok(ExitCode::from(2));
         }
-        Err(error) => return Err(cli::usage_error(&error)),
+        Err(error) => return Err(cli::usage_error(words, &error)),
     };
     let code = match matches.subcommand() {
         Some(("stack", matches)) => {
@@ -42,6 +42,11 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
         Some(("media", matches)) => {
             measure(words, &[cli::load_spec(matches)?], &cli::output_spec(matches)?, None)?
         }
+        Some(("net", matches)) => match matches.subcommand() {
+            Some((_, matches)) => net::scan(matches)?,
+            None => measure(words, &[cli::network_spec(matches)?], &cli::output_spec(matches)?, None)?,
+        },
+        Some(("engine", matches)) => engine::run(words, &cli::engine_spec(matches)?)?,
         Some(("as", matches)) => dialect::run(words, matches)?,
         Some(("run", matches)) => run_job(words, matches)?,
         Some(("compare", matches)) => compare::run(matches)?,
@@ -84,10 +89,11 @@ pub(crate) fn measure(
     session.finish(result)
 }
 
-/// The targets of all specs, each once.
+/// The targets of all specs that are paths, each once.
 pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
     let mut targets: Vec<String> = Vec::new();
-    for target in specs.iter().flat_map(|spec| &spec.targets) {
+    let on_media = specs.iter().filter(|spec| spec.layer == Layer::Media);
+    for target in on_media.flat_map(|spec| &spec.targets) {
         if !targets.contains(target) {
             targets.push(target.clone());
         }
@@ -128,27 +134,41 @@ pub(crate) fn read_input(operation: &'static str, path: &str) -> Result<String, 
 fn list() -> u8 {
     let mut text =
         String::from("layer   engine     depth   direct  does                              what it is\n");
-    for registration in media::DRIVERS {
+    list_layer("media", media::DRIVERS, &mut text);
+    list_layer("network", network::DRIVERS, &mut text);
+    let providers = match net::providers() {
+        Ok(found) => {
+            let names = network::ofi::typed_names(found.iter().map(|facts| facts.name.as_str()));
+            format!("providers: {}", names.join(" "))
+        }
+        Err(why) => why,
+    };
+    text += &format!("{:26}{providers}\n", "");
+    text += "\ndialect         what is spoken of it (strata as NAME ..., or a link of that name)\n";
+    for dialect in dialects::DIALECTS {
+        text += &format!("{:<14}  {}\n", dialect.name, dialect.summary);
+    }
+    show(&text)
+}
+
+/// The drivers of one layer.
+fn list_layer<Op, Request>(layer: &str, drivers: &[Registration<Op, Request>], text: &mut String) {
+    for registration in drivers {
         let Capabilities { classes, asynchronous, depth_max, direct, options, .. } =
             registration.capabilities;
         let depth = if asynchronous { format!("1-{depth_max}") } else { "1".to_owned() };
         let direct = if direct { "yes" } else { "-" };
-        text += &format!(
-            "media   {:<9}  {depth:<7} {direct:<6}  {:<32}  {}\n",
+        *text += &format!(
+            "{layer:<8}{:<9}  {depth:<7} {direct:<6}  {:<32}  {}\n",
             registration.name,
             classes.join(" "),
             registration.summary
         );
         if !options.is_empty() {
             let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
-            text += &format!("{:26}options: {}\n", "", flags.join(" "));
+            *text += &format!("{:26}options: {}\n", "", flags.join(" "));
         }
     }
-    text += "\ndialect         what is spoken of it (strata as NAME ..., or a link of that name)\n";
-    for dialect in dialects::DIALECTS {
-        text += &format!("{:<14}  {}\n", dialect.name, dialect.summary);
-    }
-    show(&text)
 }
 
 fn man() -> Result<u8, Error> {
@@ -159,7 +179,11 @@ fn man() -> Result<u8, Error> {
     let mut result = render(command.clone());
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         let title = format!("strata-{}", subcommand.get_name());
-        result = result.and_then(|()| render(subcommand.clone().name(title)));
+        result = result.and_then(|()| render(subcommand.clone().name(title.clone())));
+        for inner in subcommand.get_subcommands().filter(|inner| inner.get_name() != "help") {
+            let title = format!("{title}-{}", inner.get_name());
+            result = result.and_then(|()| render(inner.clone().name(title)));
+        }
     }
     result.map_err(|error| Error::system("man", "cannot make the page", error))?;
     Ok(show(&String::from_utf8_lossy(&page)))

@@ -279,11 +279,11 @@ fn load(label: &str) -> Result<Load, Error> {
         words.insert(0, "strata".to_owned());
     }
     let not_run = || refuse(format!("\"{}\" is nothing that can be run", label.escape_debug()));
-    if !matches!(words.get(1).map(String::as_str), Some("media" | "run" | "as")) {
+    if !matches!(words.get(1).map(String::as_str), Some("media" | "net" | "run" | "as")) {
         return Err(not_run());
     }
     let matches = cli::command().try_get_matches_from(&words).map_err(|error| match error.use_stderr() {
-        true => cli::usage_error(&error).with("side", label),
+        true => cli::usage_error(&words, &error).with("side", label),
         false => not_run(),
     })?;
     if let Some((_, own)) = matches.subcommand() {
@@ -291,6 +291,7 @@ fn load(label: &str) -> Result<Load, Error> {
     }
     let specs = match matches.subcommand() {
         Some(("media", matches)) => vec![cli::load_spec(matches)?],
+        Some(("net", matches)) if matches.subcommand().is_none() => vec![cli::network_spec(matches)?],
         Some(("run", matches)) => job_specs(matches)?,
         Some(("as", matches)) => {
             dialect::specs(matches).map_err(|error| error.with("side", label))?.ok_or_else(not_run)?

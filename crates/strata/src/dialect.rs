@@ -1,7 +1,7 @@
 //! Other tools' command lines: `strata as NAME ...`, or the binary under a link of that name.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
 use dialects::{Dialect, Progress, Request};
@@ -9,13 +9,14 @@ use driver::{Error, ErrorKind};
 use live::LiveMode;
 use units::ParseError;
 use workload::options::{Group, OptionDef, switch};
-use workload::spec::Spec;
+use workload::spec::{Layer, Spec};
 
 use crate::cli;
 use crate::commands::measure;
 use crate::options::OUTPUT;
 use crate::output::emit;
 use crate::world::ThisMachine;
+use crate::{engine, net};
 
 /// Options of strata itself for a run under a link, where its words all belong to the dialect.
 const OPTIONS_VARIABLE: &str = "STRATA_OPTIONS";
@@ -25,6 +26,7 @@ const OPTIONS_VARIABLE: &str = "STRATA_OPTIONS";
 pub(crate) struct DialectSpec {
     destroy_data: bool,
     seed: Option<u64>,
+    token_file: Option<PathBuf>,
 }
 
 /// Options of `strata as` besides those of the output.
@@ -53,6 +55,18 @@ pub(crate) static DIALECT: &[OptionDef<DialectSpec>] = &[
             Ok(())
         },
     },
+    OptionDef {
+        name: "token-file",
+        short: None,
+        value: "FILE",
+        default: "as the dialect says; else none",
+        help: "File with the secret that engines beyond loopback demand, for tools that have no option for it",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.token_file = Some(PathBuf::from(text));
+            Ok(())
+        },
+    },
 ];
 
 /// The dialect whose name the binary was called by.
@@ -71,7 +85,7 @@ pub(crate) fn run_link(words: &[String], dialect: &'static Dialect) -> Result<u8
         .disable_help_flag(true)
         .args(arguments())
         .try_get_matches_from(own)
-        .map_err(|error| refuse(cli::usage_error(&error).to_string()))?;
+        .map_err(|error| refuse(cli::usage_error(words, &error).to_string()))?;
     speak(words, dialect, &words[1..], &matches)
 }
 
@@ -87,7 +101,7 @@ pub(crate) fn specs(matches: &ArgMatches) -> Result<Option<Vec<Spec>>, Error> {
     let (dialect, rest) = named(matches)?;
     let own = cli::dialect_spec(matches)?;
     Ok(match ask(dialect, &rest, &own)? {
-        Request::Show(_) => None,
+        Request::Show(_) | Request::Engine(_) | Request::Tell(_) => None,
         Request::Run(run) => Some(run.specs),
     })
 }
@@ -119,6 +133,8 @@ fn speak(
     let run = match ask(dialect, rest, &own) {
         Ok(Request::Show(pieces)) => return emit(&pieces).map(|()| 0),
         Ok(Request::Run(run)) => *run,
+        Ok(Request::Engine(spec)) => return engine::run(words, &spec),
+        Ok(Request::Tell(tell)) => return net::tell(&tell),
         Err(error) => {
             emit(&(dialect.refused)(rest, &error))?;
             return Err(error);
@@ -144,14 +160,27 @@ fn in_place(error: Error, dialect: &Dialect) -> Error {
 /// What the words ask for, with strata's own options in it; its warnings are told.
 fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec) -> Result<Request, Error> {
     let mut request = (dialect.parse)(words, &ThisMachine)?;
-    if let Request::Run(run) = &mut request {
-        for warning in &run.warnings {
-            eprintln!("strata: {}: warning: {warning}", dialect.name);
+    let secret = |known: &mut Option<PathBuf>| {
+        if known.is_none() {
+            known.clone_from(&own.token_file);
         }
-        for spec in &mut run.specs {
-            spec.destroy_data |= own.destroy_data;
-            spec.seed = own.seed.or(spec.seed);
+    };
+    match &mut request {
+        Request::Run(run) => {
+            for warning in &run.warnings {
+                eprintln!("strata: {}: warning: {warning}", dialect.name);
+            }
+            for spec in &mut run.specs {
+                spec.destroy_data |= own.destroy_data;
+                spec.seed = own.seed.or(spec.seed);
+                if spec.layer == Layer::Network {
+                    secret(&mut spec.network.token_file);
+                }
+            }
         }
+        Request::Engine(spec) => secret(&mut spec.token_file),
+        Request::Tell(tell) => secret(&mut tell.token_file),
+        Request::Show(_) => {}
     }
     Ok(request)
 }

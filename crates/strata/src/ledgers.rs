@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use driver::Error;
 use media::Ledger;
-use workload::plan::PhasePlan;
+use workload::plan::MediaPlan;
 use workload::target::TargetPlan;
 
 /// The ledgers of a run.
@@ -36,7 +36,7 @@ impl Ledgers {
     }
 
     /// The number that the blocks of a phase carry.
-    pub(crate) fn run_of(&self, plan: &PhasePlan) -> u64 {
+    pub(crate) fn run_of(&self, plan: &MediaPlan) -> u64 {
         plan.verify_run.unwrap_or(self.run)
     }
 
@@ -45,7 +45,7 @@ impl Ledgers {
     ///
     /// # Errors
     /// When there are too many blocks to follow.
-    pub(crate) fn begin_stage(&mut self, plans: &[&PhasePlan]) -> Result<Vec<Option<Check>>, Error> {
+    pub(crate) fn begin_stage(&mut self, plans: &[&MediaPlan]) -> Result<Vec<Option<Check>>, Error> {
         self.known.retain(|known| known.is_used);
         for plan in plans.iter().filter(|plan| plan.writes()) {
             let run = self.run;
@@ -58,7 +58,7 @@ impl Ledgers {
         plans.iter().map(|plan| self.check_of(plan)).collect()
     }
 
-    fn check_of(&mut self, plan: &PhasePlan) -> Result<Option<Check>, Error> {
+    fn check_of(&mut self, plan: &MediaPlan) -> Result<Option<Check>, Error> {
         if plan.verify_interval_bytes.is_none() {
             return Ok(None);
         }
@@ -87,6 +87,6 @@ impl Ledgers {
     }
 }
 
-fn is_verified_by(plan: &PhasePlan, ledger: &Ledger, run: u64) -> bool {
+fn is_verified_by(plan: &MediaPlan, ledger: &Ledger, run: u64) -> bool {
     plan.verify_interval_bytes.is_some() && ledger.fits(plan, run)
 }

@@ -25,6 +25,8 @@ pub(crate) struct StackSpec {
     pub(crate) size: Option<ByteSize>,
     pub(crate) destroy_data: bool,
     pub(crate) seed: Option<u64>,
+    pub(crate) engine: Option<String>,
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
@@ -121,6 +123,30 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         group: Group::Run,
         apply: |spec, text| {
             spec.device = Some(path("device", text)?.to_string_lossy().into_owned());
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "engine",
+        short: None,
+        value: "ENGINE",
+        default: "one over loopback, started here",
+        help: "Measure the network to this engine: HOST[:PORT] of its control, or tcp://HOST:PORT",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.engine = Some(path("engine", text)?.to_string_lossy().into_owned());
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "token-file",
+        short: None,
+        value: "FILE",
+        default: "none",
+        help: "File with the secret that an --engine beyond loopback demands",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.token_file = Some(path("token-file", text)?);
             Ok(())
         },
     },

@@ -4,22 +4,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::{Arena, Clock, HostClock, PageSize};
-use host::activity::{CpuTimes, Usage};
+use driver::{Arena, PageSize};
 use host::block::DeviceNumber;
 use host::traffic::{self, Traffic};
 use media::{DRIVERS, MediaClass, MediaOperation, MediaSource, OpenRequest, Verifier};
 use report::record::{DeviceActivity, Observations};
 use runner::{Job, Outcome, Station};
-use workload::plan::PhasePlan;
+use workload::plan::MediaPlan;
 use workload::spec::Operation;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::ledgers::Check;
+use crate::watch::MachineWatch;
 
 /// The runner's job for a plan; `check` where blocks are verified.
 pub(crate) fn job(
-    plan: &PhasePlan,
+    plan: &MediaPlan,
     check: Option<Check>,
     interrupt: Arc<AtomicBool>,
 ) -> Job<MediaOperation, MediaSource> {
@@ -41,7 +41,7 @@ pub(crate) fn job(
         };
         let opened = (driver::find(DRIVERS, &plan.engine)?.open)(&request)?;
         let source = MediaSource::new(&plan, worker, arena, verifier)?;
-        Ok(Station { driver: opened.driver, source, notes: opened.notes })
+        Ok(Station { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
     };
     Job {
         name: plan.name.clone(),
@@ -49,13 +49,14 @@ pub(crate) fn job(
         classes: classes(plan),
         expected_operations: expected_operations(plan),
         finishes: plan.end_fsync,
+        grace_ns: runner::GRACE_NS,
         open: Arc::new(open),
         interrupt,
     }
 }
 
 /// Classes that the plan's operations can be of.
-fn classes(plan: &PhasePlan) -> Vec<usize> {
+fn classes(plan: &MediaPlan) -> Vec<usize> {
     let syncs = plan.fsync_every.is_some() || plan.end_fsync;
     let used = [
         (plan.mix.read_percent > 0, MediaClass::Read),
@@ -67,7 +68,7 @@ fn classes(plan: &PhasePlan) -> Vec<usize> {
     used.into_iter().filter(|(used, _)| *used).map(|(_, class)| class as usize).collect()
 }
 
-fn expected_operations(plan: &PhasePlan) -> Option<u64> {
+fn expected_operations(plan: &MediaPlan) -> Option<u64> {
     let limit = &plan.load.limit;
     let is_one_pass = limit.time_ns.is_none() && limit.operations.is_none() && limit.bytes.is_none();
     is_one_pass.then(|| plan.range_bytes() / plan.align_bytes)
@@ -77,15 +78,10 @@ fn is_stored(target: &&TargetPlan) -> bool {
     matches!(target.kind, TargetKind::File | TargetKind::BlockDevice)
 }
 
-/// Shortest phase over which the machine's own accounting says anything.
-const MACHINE_SPAN_NS_MIN: u64 = 400_000_000;
-
 /// Watches the machine around the phases of a stage.
 pub(crate) struct Watch {
     phases: Vec<PhaseWatch>,
-    machine: Option<CpuTimes>,
-    process: Usage,
-    begun_ns: u64,
+    machine: MachineWatch,
 }
 
 /// What is seen of one phase's targets.
@@ -96,7 +92,7 @@ struct PhaseWatch {
 }
 
 impl PhaseWatch {
-    fn begin(plan: &PhasePlan, cached: &mut Looked, unwritten: &mut Looked) -> Self {
+    fn begin(plan: &MediaPlan, cached: &mut Looked, unwritten: &mut Looked) -> Self {
         let reads_cache = plan.reads() && !plan.options.direct;
         Self {
             cached_before_fraction: if reads_cache { cached.over_range(plan) } else { None },
@@ -113,66 +109,31 @@ impl PhaseWatch {
 
 impl Watch {
     /// Begins just before the stage.
-    pub(crate) fn begin(plans: &[&PhasePlan]) -> Self {
+    pub(crate) fn begin(plans: &[&MediaPlan]) -> Self {
         // Looking at large files takes time of its own, so it comes before the times.
         let (mut cached, mut unwritten) = (Looked::new(cached_fraction), Looked::new(unwritten_fraction));
         let phases = plans.iter().map(|plan| PhaseWatch::begin(plan, &mut cached, &mut unwritten)).collect();
-        Self {
-            phases,
-            machine: CpuTimes::read(),
-            process: Usage::of_process(),
-            begun_ns: HostClock::get().now_ns(),
-        }
+        Self { phases, machine: MachineWatch::begin() }
     }
 
     /// Ends just after it; what was seen around each phase, in their order. Figures of the machine and the process are
     /// those of the whole stage.
     pub(crate) fn end(self, outcomes: &[Outcome]) -> Vec<Observations> {
-        let elapsed_ns = HostClock::get().now_ns() - self.begun_ns;
-        let process = Usage::of_process().since(&self.process);
-        // The kernel counts the machine's time in ticks of up to 10 ms: too coarse for a short phase.
-        let machine = self.machine.zip(CpuTimes::read()).filter(|_| elapsed_ns >= MACHINE_SPAN_NS_MIN);
-        let machine = machine.map(|(before, after)| after.since(&before));
-        let processors = |ns: u64| ns as f64 / elapsed_ns.max(1) as f64;
-        let busy = machine.map(|machine| processors(machine.busy_ns()));
-        let kernel_workers = match outcomes {
-            [outcome] => kernel_worker_cpu_ns(outcome),
-            _ => None,
-        };
+        let common = self.machine.end(outcomes, 0);
         let see = |phase: PhaseWatch| {
             let activity = phase.activity();
             let moved = |part: fn(&DeviceActivity) -> u64| Some(activity.as_ref()?.iter().map(part).sum());
             Observations {
-                machine_cpus_busy: busy,
-                other_cpus_busy: busy.map(|busy| (busy - processors(process.cpu_ns())).max(0.0)),
-                other_cpus_user: machine
-                    .map(|machine| (processors(machine.user_ns) - processors(process.user_ns)).max(0.0)),
-                stolen_cpus: machine.map(|machine| processors(machine.steal_ns)),
                 cached_before_fraction: phase.cached_before_fraction,
                 unwritten_fraction: phase.unwritten_fraction,
                 device_read_bytes: moved(|device| device.read_bytes),
                 device_written_bytes: moved(|device| device.written_bytes),
-                context_switches: process.voluntary_switches + process.involuntary_switches,
-                major_faults: process.major_faults,
-                minor_faults: process.minor_faults,
-                kernel_worker_cpu_ns: kernel_workers,
                 devices: activity.unwrap_or_default(),
+                ..common.clone()
             }
         };
         self.phases.into_iter().map(see).collect()
     }
-}
-
-/// CPU time of the process that no thread of strata's own used: that of threads which the kernel made in it.
-fn kernel_worker_cpu_ns(outcome: &Outcome) -> Option<u64> {
-    let samples = &outcome.samples;
-    // A worker that was given up told nothing of its time.
-    if samples.workers.iter().any(|worker| worker.failure.is_some()) {
-        return None;
-    }
-    let workers: u64 = samples.workers.iter().map(|worker| worker.cpu_user_ns + worker.cpu_system_ns).sum();
-    let process = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
-    Some(process.saturating_sub(workers + outcome.coordinator_cpu_ns))
 }
 
 /// A fraction of ranges; each range is looked at once, however many phases of a stage share it.
@@ -196,7 +157,7 @@ impl Looked {
     }
 
     /// Mean over the stored targets, weighted by their sizes.
-    fn over_range(&mut self, plan: &PhasePlan) -> Option<f64> {
+    fn over_range(&mut self, plan: &MediaPlan) -> Option<f64> {
         let mut weighted = 0.0;
         let mut bytes = 0;
         for target in plan.targets.iter().filter(is_stored) {
@@ -221,7 +182,7 @@ fn unwritten_fraction(target: &TargetPlan) -> Option<f64> {
 }
 
 /// The devices under the targets, each once, with what they did so far; none where that cannot be told.
-fn devices(plan: &PhasePlan) -> Option<Vec<(DeviceNumber, Traffic)>> {
+fn devices(plan: &MediaPlan) -> Option<Vec<(DeviceNumber, Traffic)>> {
     let mut devices: Vec<(DeviceNumber, Traffic)> = Vec::new();
     for target in plan.targets.iter().filter(is_stored) {
         let device = traffic::device_of(Path::new(&target.path))?;

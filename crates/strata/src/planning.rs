@@ -1,11 +1,18 @@
 //! From specs to phases: probes the targets, chooses engines, resolves, and refuses before anything is touched.
 
+use std::sync::Arc;
+
 use driver::{Error, Registration};
 use media::{DRIVERS, MediaOperation, OpenRequest};
-use workload::plan::{EngineFacts, PhasePlan, PlanError, default_engine, expand_ladder, resolve};
+use workload::plan::{
+    EngineFacts, MediaPlan, PhasePlan, PlanError, default_engine, expand_ladder, message_sizes, resolve,
+};
 use workload::random::derive_seed;
-use workload::spec::{CachePolicy, LadderDimension, Operation, Spec};
+use workload::spec::{CachePolicy, LadderDimension, Layer, Operation, Spec};
 use workload::target::TargetFacts;
+
+use crate::net::run::Access;
+use crate::net::{Reaches, resolve as network};
 
 /// A phase that is ready to run.
 #[derive(Clone, Debug)]
@@ -19,6 +26,15 @@ pub(crate) struct Planned {
     pub(crate) request: usize,
     /// Whether it reads back what another phase of the same request wrote.
     pub(crate) is_read_back: bool,
+    /// What a phase of the network layer needs besides its plan.
+    pub(crate) access: Option<Arc<Access>>,
+}
+
+impl Planned {
+    /// The first stage of the first request, for the caller to place.
+    pub(crate) fn of(plan: PhasePlan) -> Self {
+        Self { plan, destroy_data: false, stage: 0, request: 0, is_read_back: false, access: None }
+    }
 }
 
 /// The phases of a run.
@@ -54,16 +70,16 @@ fn facts_of(registration: &Registration<MediaOperation, OpenRequest>) -> EngineF
 pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
     let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: false, keep: false };
     check_concurrent(specs)?;
-    let is_alone = specs.len() == 1 && specs[0].operations.len() == 1;
     for spec in specs {
-        if spec.operations.is_empty() {
+        if spec.layer == Layer::Media && spec.operations.is_empty() {
             return Err(Error::usage("plan", "no operation").remedy(
                 "give --op: read, write, randread, randwrite, readwrite, randrw, discard, randdiscard or nop",
             ));
         }
-        if (spec.ladder.is_some() || spec.saturate) && !is_alone {
-            return Err(Error::usage("plan", "a ladder climbs one operation in one phase")
-                .remedy("give one --op, and make other phases runs of their own"));
+        if (spec.ladder.is_some() || spec.saturate) && !(specs.len() == 1 && is_one_operation(spec)) {
+            return Err(Error::usage("plan", "a ladder climbs one operation in one phase").remedy(
+                "give one --op or one pair of --message-sizes, and make other phases runs of their own",
+            ));
         }
         if spec.ladder.is_some() && spec.saturate {
             return Err(Error::usage("plan", "--saturate climbs by itself").remedy("leave out --ladder"));
@@ -72,18 +88,103 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
         programme.keep |= spec.keep;
         programme.saturate = spec.saturate;
     }
+    let mut planner = Planner { seed, reaches: Reaches::default(), phases: Vec::new() };
     let mut request = 0;
     for stage in specs.chunk_by(|_, next| next.concurrent) {
         match stage {
-            [spec] => expand_ladder(spec)
-                .iter()
-                .try_for_each(|step| plan_step(step, request, seed, &mut programme.phases))?,
-            _ => plan_stage(stage, request, seed, &mut programme.phases)?,
+            [spec] if spec.layer == Layer::Network => planner.network(spec, request)?,
+            [spec] => expand_ladder(spec).iter().try_for_each(|step| planner.step(step, request))?,
+            _ => planner.stage(stage, request)?,
         }
         request += stage.len();
     }
-    check_verified_blocks(&programme.phases)?;
+    check_verified_blocks(&planner.phases)?;
+    programme.phases = planner.phases;
     Ok(programme)
+}
+
+/// Whether a spec asks for one operation, or one pair of message sizes.
+fn is_one_operation(spec: &Spec) -> bool {
+    match spec.layer {
+        Layer::Media => spec.operations.len() == 1,
+        Layer::Network => spec.network.message_sizes.len() <= 1,
+    }
+}
+
+/// What is planned so far.
+struct Planner {
+    seed: u64,
+    /// Engines that were found, and those that the run started.
+    reaches: Reaches,
+    phases: Vec<Planned>,
+}
+
+impl Planner {
+    /// Seed of the next phase.
+    fn next_seed(&self) -> u64 {
+        derive_seed(self.seed, &[self.phases.len() as u64])
+    }
+
+    /// Number of the stage after those so far.
+    fn next_stage(&self) -> usize {
+        self.phases.last().map_or(0, |planned| planned.stage + 1)
+    }
+
+    /// Plans a spec of the network layer, one stage a phase.
+    fn network(&mut self, spec: &Spec, request: usize) -> Result<(), Error> {
+        let reach = self.reaches.find(spec)?;
+        for planned in network::phases(spec, &reach, self.phases.len(), self.seed)? {
+            self.phases.push(Planned { stage: self.next_stage(), request, ..planned });
+        }
+        Ok(())
+    }
+
+    /// Plans the one phase of a spec that runs at the same time as others.
+    fn one(&mut self, spec: &Spec) -> Result<Planned, Error> {
+        match spec.layer {
+            Layer::Media => plan_phase(spec, spec.operations[0], self.next_seed()),
+            Layer::Network => {
+                let reach = self.reaches.find(spec)?;
+                network::phase(spec, message_sizes(spec)[0], &reach, self.next_seed())
+            }
+        }
+    }
+
+    /// Plans specs that run at the same time; what is written for verification is read back after all of them, at the same
+    /// time too.
+    fn stage(&mut self, specs: &[Spec], request: usize) -> Result<(), Error> {
+        let (first, stage) = (self.phases.len(), self.next_stage());
+        for (number, spec) in specs.iter().enumerate() {
+            let planned = self.one(spec)?;
+            self.phases.push(Planned { stage, request: request + number, ..planned });
+        }
+        check_shared_ranges(&self.phases[first..])?;
+        for (number, spec) in specs.iter().enumerate() {
+            let written = self.phases[first + number].plan.media().filter(|plan| reads_back(spec, plan));
+            if let Some(block_size) = written.map(|plan| plan.block_size.clone()) {
+                let back = plan_read_back(spec, block_size, self.next_seed())?;
+                self.phases.push(Planned { stage: stage + 1, request: request + number, ..back });
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans the operations of one spec, one stage each, and the reading back of what is written for verification.
+    fn step(&mut self, spec: &Spec, request: usize) -> Result<(), Error> {
+        for (number, operation) in spec.operations.iter().enumerate() {
+            let planned = plan_phase(spec, *operation, self.next_seed())?;
+            let written = planned.plan.media().filter(|plan| reads_back(spec, plan));
+            let written = written.map(|plan| plan.block_size.clone());
+            self.phases.push(Planned { stage: self.next_stage(), request, ..planned });
+            let reads_next =
+                matches!(spec.operations.get(number + 1), Some(Operation::Read | Operation::RandRead));
+            if let Some(block_size) = written.filter(|_| !reads_next) {
+                let back = plan_read_back(spec, block_size, self.next_seed())?;
+                self.phases.push(Planned { stage: self.next_stage(), request, ..back });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What phases that run at the same time must be.
@@ -97,6 +198,10 @@ fn check_concurrent(specs: &[Spec]) -> Result<(), Error> {
     }
     for stage in specs.chunk_by(|_, next| next.concurrent) {
         let is_alone = stage.len() == 1;
+        if stage.iter().any(|spec| spec.layer != stage[0].layer) {
+            return Err(Error::usage("plan", "phases that run at the same time measure one layer")
+                .remedy("leave out concurrent where the layer changes"));
+        }
         for (number, spec) in stage.iter().enumerate() {
             if spec.end_others && is_alone {
                 return Err(Error::usage(
@@ -106,10 +211,14 @@ fn check_concurrent(specs: &[Spec]) -> Result<(), Error> {
                 .remedy("give concurrent = true to the phase after it in a job file, or leave it out"));
             }
             let phase = || spec.name.clone().unwrap_or_else(|| format!("number {} of its stage", number + 1));
-            if !is_alone && spec.operations.len() > 1 {
+            if !is_alone && !is_one_operation(spec) {
                 return Err(Error::usage(
                     "plan",
-                    "a phase that runs at the same time as another has one operation",
+                    if spec.layer == Layer::Media {
+                        "a phase that runs at the same time as another has one operation"
+                    } else {
+                        "a phase that runs at the same time as another has one pair of message sizes"
+                    },
                 )
                 .with("phase", phase())
                 .remedy("give one op, and a phase for each of the others"));
@@ -119,28 +228,8 @@ fn check_concurrent(specs: &[Spec]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Plans specs that run at the same time; what is written for verification is read back after all of them, at the same
-/// time too.
-fn plan_stage(specs: &[Spec], request: usize, seed: u64, phases: &mut Vec<Planned>) -> Result<(), Error> {
-    let (first, stage) = (phases.len(), next_stage(phases));
-    let seed_of = |phases: &[Planned]| derive_seed(seed, &[phases.len() as u64]);
-    for (number, spec) in specs.iter().enumerate() {
-        let planned = plan_phase(spec, spec.operations[0], seed_of(phases))?;
-        phases.push(Planned { stage, request: request + number, ..planned });
-    }
-    check_shared_ranges(&phases[first..])?;
-    for (number, spec) in specs.iter().enumerate() {
-        let written = &phases[first + number];
-        if reads_back(spec, &written.plan) {
-            let back = plan_read_back(spec, written.plan.block_size.clone(), seed_of(phases))?;
-            phases.push(Planned { stage: stage + 1, request: request + number, ..back });
-        }
-    }
-    Ok(())
-}
-
 /// Why two phases that run at the same time cannot share a range; none when they can.
-fn conflict(one: &PhasePlan, other: &PhasePlan) -> Option<&'static str> {
+fn conflict(one: &MediaPlan, other: &MediaPlan) -> Option<&'static str> {
     let verifies = one.verify_interval_bytes.is_some() || other.verify_interval_bytes.is_some();
     // A block that one phase writes while another one checks it would be neither the old nor the new one.
     if verifies && (one.writes() || other.writes()) {
@@ -153,8 +242,9 @@ fn conflict(one: &PhasePlan, other: &PhasePlan) -> Option<&'static str> {
 
 /// Refuses phases that share a range and must not.
 fn check_shared_ranges(stage: &[Planned]) -> Result<(), Error> {
-    for (number, one) in stage.iter().map(|planned| &planned.plan).enumerate() {
-        for other in stage[number + 1..].iter().map(|planned| &planned.plan) {
+    let plans: Vec<&MediaPlan> = stage.iter().filter_map(|planned| planned.plan.media()).collect();
+    for (number, one) in plans.iter().enumerate() {
+        for other in &plans[number + 1..] {
             let Some(reason) = conflict(one, other) else { continue };
             if let Some(path) = media::overlap(&one.targets, &other.targets) {
                 return Err(Error::usage("plan", reason)
@@ -167,20 +257,15 @@ fn check_shared_ranges(stage: &[Planned]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Number of the stage after those of these phases.
-fn next_stage(phases: &[Planned]) -> usize {
-    phases.last().map_or(0, |planned| planned.stage + 1)
-}
-
 /// A block is checked as a whole, so a phase that reads must read the blocks that the phase before it wrote to the same target.
 fn check_verified_blocks(phases: &[Planned]) -> Result<(), Error> {
-    let verified: Vec<&PhasePlan> = phases
+    let verified: Vec<&MediaPlan> = phases
         .iter()
-        .map(|planned| &planned.plan)
+        .filter_map(|planned| planned.plan.media())
         .filter(|plan| plan.verify_interval_bytes.is_some())
         .collect();
     for (number, reader) in verified.iter().enumerate().filter(|(_, plan)| !plan.writes()) {
-        let shares = |writer: &&&PhasePlan| {
+        let shares = |writer: &&&MediaPlan| {
             writer.writes()
                 && writer
                     .targets
@@ -200,24 +285,7 @@ fn check_verified_blocks(phases: &[Planned]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Plans the operations of one spec, one stage each, and the reading back of what is written for verification.
-fn plan_step(spec: &Spec, request: usize, seed: u64, phases: &mut Vec<Planned>) -> Result<(), Error> {
-    for (number, operation) in spec.operations.iter().enumerate() {
-        let planned = plan_phase(spec, *operation, derive_seed(seed, &[phases.len() as u64]))?;
-        let reads_back = reads_back(spec, &planned.plan);
-        let block_size = planned.plan.block_size.clone();
-        phases.push(Planned { stage: next_stage(phases), request, ..planned });
-        let reads_next =
-            matches!(spec.operations.get(number + 1), Some(Operation::Read | Operation::RandRead));
-        if reads_back && !reads_next {
-            let back = plan_read_back(spec, block_size, derive_seed(seed, &[phases.len() as u64]))?;
-            phases.push(Planned { stage: next_stage(phases), request, ..back });
-        }
-    }
-    Ok(())
-}
-
-fn reads_back(spec: &Spec, plan: &PhasePlan) -> bool {
+fn reads_back(spec: &Spec, plan: &MediaPlan) -> bool {
     spec.verify && !spec.no_read_back && plan.mix.write_percent > 0
 }
 
@@ -277,7 +345,7 @@ pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result
     if plan.writes() {
         facts.iter().try_for_each(|target| media::safety::check_writable(target, spec.destroy_data))?;
     }
-    Ok(Planned { plan, destroy_data: spec.destroy_data, stage: 0, request: 0, is_read_back: false })
+    Ok(Planned { destroy_data: spec.destroy_data, ..Planned::of(PhasePlan::Media(plan)) })
 }
 
 fn is_without_path(target: &TargetFacts) -> bool {

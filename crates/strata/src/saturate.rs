@@ -3,8 +3,10 @@
 use driver::Error;
 use report::record::{LadderRecord, PhaseRecord};
 use statistics::{KneeOptions, LadderPoint, find_knee};
+use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
 
+use crate::net;
 use crate::planning::{Planned, Programme};
 use crate::session::Session;
 
@@ -52,8 +54,11 @@ fn note_ladder(session: &mut Session, dimension: Option<LadderDimension>, climbe
 fn point(phase: &PhaseRecord) -> LadderPoint {
     let total = &phase.summary.total;
     let latency = total.latency.as_ref();
+    let masters = phase.plan.network().map_or(1, |plan| plan.masters.len().max(1));
     LadderPoint {
-        concurrency: f64::from(phase.plan.load.threads) * f64::from(phase.plan.load.depth),
+        concurrency: masters as f64
+            * f64::from(phase.plan.load().threads)
+            * f64::from(phase.plan.load().depth),
         operations_per_second: total.operations_per_second,
         latency_ns_mean: latency.map_or(0.0, |latency| latency.mean_ns),
         latency_ns_p50: latency.map_or(0, |latency| latency.p50_ns),
@@ -63,24 +68,27 @@ fn point(phase: &PhaseRecord) -> LadderPoint {
 
 /// Climbs depth until the rate no longer grows, then threads.
 fn saturate(session: &mut Session, first: &Planned) -> Result<(), Error> {
-    let capabilities = driver::find(media::DRIVERS, &first.plan.engine)?.capabilities;
+    let capabilities = match &first.plan {
+        PhasePlan::Media(plan) => driver::find(media::DRIVERS, &plan.engine)?.capabilities,
+        PhasePlan::Network(plan) => net::driver_of(&plan.engine)?.capabilities,
+    };
     let depth_max = if capabilities.asynchronous { capabilities.depth_max.min(DEPTH_MAX) } else { 1 };
     let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
     let mut step = first.clone();
-    if step.plan.load.limit.time_ns.is_none() {
-        step.plan.load.limit.time_ns = Some(STEP_NS);
+    if step.plan.load().limit.time_ns.is_none() {
+        step.plan.load_mut().limit.time_ns = Some(STEP_NS);
     }
     let mut climb = Climb { climbed: Vec::new(), best_rate: 0.0, best: step.clone() };
-    climb.along(session, &step, |load, value| load.depth = value, first.plan.load.depth, depth_max)?;
+    climb.along(session, &step, PhasePlan::set_depth, first.plan.load().depth, depth_max)?;
     let best = climb.best.clone();
     if session.is_interrupted() || climb.has_failed(session) {
         return Ok(());
     }
-    let threads = first.plan.load.threads.saturating_mul(2);
+    let threads = first.plan.load().threads.saturating_mul(2);
     climb.along(
         session,
         &best,
-        |load, value| load.threads = value,
+        |plan, threads| plan.load_mut().threads = threads,
         threads,
         cores.saturating_mul(4).max(threads),
     )
@@ -103,7 +111,7 @@ impl Climb {
         &mut self,
         session: &mut Session,
         base: &Planned,
-        set: fn(&mut workload::plan::LoadPlan, u32),
+        set: fn(&mut PhasePlan, u32),
         from: u32,
         to: u32,
     ) -> Result<(), Error> {
@@ -111,11 +119,10 @@ impl Climb {
         let mut value = from;
         while value <= to && flat_steps < FLAT_STEPS_MAX {
             let mut step = base.clone();
-            set(&mut step.plan.load, value);
-            let load = &mut step.plan.load;
-            load.batch = load.depth;
-            (load.batch_min, load.batch_max) = (load.batch_min.min(load.depth), load.depth);
-            step.plan.name = format!("{} {}x{}", base.plan.operation.name(), load.threads, load.depth);
+            set(&mut step.plan, value);
+            let load = step.plan.load();
+            let shape = format!("{} {}x{}", base.plan.operation_name(), load.threads, load.depth);
+            *step.plan.name_mut() = shape;
             let at = session.run_phase(&step)?;
             self.climbed.push(at);
             note_ladder(session, None, &self.climbed);

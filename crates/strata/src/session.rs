@@ -13,12 +13,14 @@ use media::layout::{self, Manifest, Progress};
 use report::doubts::{self, Evidence};
 use report::record::{ArrivalOutcome, Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
 use runner::Outcome;
-use statistics::{Event, WarmUp, summarise};
-use workload::plan::PhasePlan;
+use statistics::{Event, Snapshot, WarmUp, summarise};
+use workload::network::NetworkPlan;
+use workload::plan::{MediaPlan, PhasePlan};
 use workload::random::SplitMix64;
 use workload::spec::Warmup;
 
 use crate::ledgers::{Check, Ledgers};
+use crate::net;
 use crate::options::OutputSpec;
 use crate::output::{self, Output};
 use crate::phase::{self, Watch};
@@ -30,6 +32,9 @@ pub(crate) fn draw_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     SplitMix64::new(now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 48)).next_u64()
 }
+
+/// What came of a phase, and what was seen around it.
+type Seen = (Outcome, Observations);
 
 /// A run under way.
 pub(crate) struct Session {
@@ -122,33 +127,15 @@ impl Session {
         if self.record.phases.is_empty() {
             self.output.begin(&self.record)?;
         }
-        let plans: Vec<&PhasePlan> = stage.iter().map(|planned| &planned.plan).collect();
-        let checks = self.ledgers.begin_stage(&plans)?;
-        for (planned, check) in stage.iter().zip(&checks) {
-            self.lay_out(planned, check.as_ref())?;
-        }
-        for (number, plan) in plans.iter().enumerate() {
-            // Once, however many phases share it.
-            let is_like = |other: &&PhasePlan| (other.cache, &other.targets) == (plan.cache, &plan.targets);
-            if !plans[..number].iter().any(is_like) {
-                media::cache::prepare(&plan.targets, plan.cache, &self.interrupt)?;
-            }
-        }
-        let jobs = plans.iter().zip(checks);
-        let jobs = jobs.map(|(plan, check)| phase::job(plan, check, Arc::clone(&self.interrupt))).collect();
-        let (view, before, count) = (&mut self.view, self.record.phases.len(), self.phase_count);
-        let begun = SystemTime::now();
-        let watch = Watch::begin(&plans);
-        let outcomes = runner::run_together(jobs, HostClock::get(), &mut |snapshot| {
-            let mut snapshot = snapshot.clone();
-            (snapshot.phase_number, snapshot.phase_count) = (before + 1, count);
-            view.event(&Event::Running(&snapshot));
-        })?;
-        let observations = watch.end(&outcomes);
+        let before = self.record.phases.len();
+        let (begun, seen) = match stage.first().map(|planned| &planned.plan) {
+            Some(PhasePlan::Network(_)) => self.run_network(stage)?,
+            _ => self.run_media(stage)?,
+        };
         // Stages count by what ran: a climb has more of them than were planned.
         let number = self.record.phases.last().map_or(0, |phase| phase.stage + 1);
-        for ((planned, outcome), observations) in stage.iter().zip(outcomes).zip(observations) {
-            self.view.event(&Event::Finished(&planned.plan.name, &outcome.samples));
+        for (planned, (outcome, observations)) in stage.iter().zip(seen) {
+            self.view.event(&Event::Finished(planned.plan.name(), &outcome.samples));
             let phase = phase_record(planned, number, begun, outcome, observations);
             self.record.phases.push(phase);
         }
@@ -163,9 +150,50 @@ impl Session {
         Ok(new.collect())
     }
 
+    /// Runs the phases of a stage on media; when it began, and what came of each.
+    fn run_media(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
+        let plans: Vec<&MediaPlan> = stage.iter().filter_map(|planned| planned.plan.media()).collect();
+        let checks = self.ledgers.begin_stage(&plans)?;
+        for ((planned, plan), check) in stage.iter().zip(&plans).zip(&checks) {
+            self.lay_out(plan, planned.destroy_data, check.as_ref())?;
+        }
+        for (number, plan) in plans.iter().enumerate() {
+            // Once, however many phases share it.
+            let is_like = |other: &&MediaPlan| (other.cache, &other.targets) == (plan.cache, &plan.targets);
+            if !plans[..number].iter().any(is_like) {
+                media::cache::prepare(&plan.targets, plan.cache, &self.interrupt)?;
+            }
+        }
+        let jobs = plans.iter().zip(checks);
+        let jobs = jobs.map(|(plan, check)| phase::job(plan, check, Arc::clone(&self.interrupt))).collect();
+        let begun = SystemTime::now();
+        let watch = Watch::begin(&plans);
+        let outcomes = runner::run_together(jobs, HostClock::get(), &mut self.viewer())?;
+        let observations = watch.end(&outcomes);
+        Ok((begun, outcomes.into_iter().zip(observations).collect()))
+    }
+
+    /// Runs the phases of a stage on the network; when it began, and what came of each.
+    fn run_network(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
+        let ready = |planned: &'_ Planned| Some((planned.plan.network()?.clone(), planned.access.clone()?));
+        let phases: Vec<_> = stage.iter().filter_map(ready).collect();
+        let phases: Vec<_> = phases.iter().map(|(plan, access)| (plan, access)).collect();
+        let interrupt = Arc::clone(&self.interrupt);
+        net::run::run(&phases, &interrupt, &mut self.viewer())
+    }
+
+    /// Shows the snapshots of a stage, with its number in the run.
+    fn viewer(&mut self) -> impl FnMut(&Snapshot) + '_ {
+        let (view, number, count) = (&mut self.view, self.record.phases.len() + 1, self.phase_count);
+        move |snapshot| {
+            let mut snapshot = snapshot.clone();
+            (snapshot.phase_number, snapshot.phase_count) = (number, count);
+            view.event(&Event::Running(&snapshot));
+        }
+    }
+
     /// Makes the files of a phase ([`workload::spec::Layout`]).
-    fn lay_out(&mut self, planned: &Planned, check: Option<&Check>) -> Result<(), Error> {
-        let plan = &planned.plan;
+    fn lay_out(&mut self, plan: &MediaPlan, destroy_data: bool, check: Option<&Check>) -> Result<(), Error> {
         let fill = media::content::layout_fill(plan, self.ledgers.run_of(plan))?;
         let name = format!("laying out {}", plan.targets.first().map_or("", |target| target.path.as_str()));
         let view = std::cell::RefCell::new(&mut self.view);
@@ -177,7 +205,7 @@ impl Session {
             needs_data: plan.reads() || plan.operation.is_random(),
             layout: plan.layout,
             refill: false,
-            destroy_data: planned.destroy_data,
+            destroy_data,
             direct: true,
             grain_bytes: plan.block_size_bytes_max.max(plan.verify_interval_bytes.unwrap_or(1)),
             fill: &*fill,
@@ -244,7 +272,7 @@ fn phase_record(
     outcome: Outcome,
     observations: Observations,
 ) -> PhaseRecord {
-    let load = &planned.plan.load;
+    let load = planned.plan.load();
     let warm_up = if load.warmup == Warmup::Auto { WarmUp::Auto } else { WarmUp::None };
     let summary = summarise(&outcome.samples, warm_up);
     let arrivals = load.arrivals.zip(outcome.arrivals).map(|(asked, tally)| ArrivalOutcome {
@@ -279,13 +307,38 @@ fn failure_of(phases: &[PhaseRecord]) -> Option<String> {
     failures.next().or_else(|| phases.iter().find_map(counted_failures))
 }
 
+/// Endpoints named in one line.
+const ENDPOINTS_NAMED_MAX: usize = 4;
+
 /// What failed in a phase that went on to its end (`--on-error continue`).
 fn counted_failures(phase: &PhaseRecord) -> Option<String> {
     let errors = || phase.samples.workers.iter().flat_map(|worker| &worker.errors);
     let count: u64 = errors().map(|error| error.count).sum();
     let first = errors().min_by_key(|error| error.first_at_ns)?;
-    let (name, class, cause) = (&phase.plan.name, &first.class, &first.cause);
-    Some(format!("{count} operations failed in phase {name}: {class} failed: {cause}"))
+    let (name, class, cause) = (&phase.plan.name(), &first.class, &first.cause);
+    let by_endpoint = phase.plan.network().and_then(|plan| failed_endpoints(plan, phase));
+    Some(match by_endpoint {
+        Some(endpoints) => format!("{count} RPCs failed in phase {name}: {endpoints}"),
+        None => format!("{count} operations failed in phase {name}: {class} failed: {cause}"),
+    })
+}
+
+/// `endpoint 1:2: 12 (Connection reset by peer (os error 104))` for the endpoints that failed, the worst first.
+fn failed_endpoints(plan: &NetworkPlan, phase: &PhaseRecord) -> Option<String> {
+    let mut failed = statistics::by_part(&phase.samples);
+    failed.retain(|part| part.figures.errors > 0);
+    failed.sort_by_key(|part| std::cmp::Reverse(part.figures.errors));
+    let named = failed.iter().take(ENDPOINTS_NAMED_MAX).map(|part| {
+        let label = plan.endpoints.get(part.part).map_or("?", |endpoint| endpoint.label.as_str());
+        let causes = part.figures.causes.iter().max_by_key(|cause| cause.count);
+        let cause = causes.map_or("unknown", |cause| cause.cause.as_str());
+        format!("endpoint {label}: {} ({cause})", part.figures.errors)
+    });
+    let mut parts: Vec<String> = named.collect();
+    if failed.len() > ENDPOINTS_NAMED_MAX {
+        parts.push(format!("and {} more endpoints", failed.len() - ENDPOINTS_NAMED_MAX));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// RFC 3339, UTC, to the millisecond.

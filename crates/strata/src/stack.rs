@@ -6,9 +6,11 @@ use driver::Error;
 use report::record::{StackRecord, StackRow};
 use units::{ByteSize, Span};
 use workload::options;
-use workload::spec::{Operation, Spec};
+use workload::plan::message_sizes;
+use workload::spec::{self, Operation, Spec};
 use workload::target::TargetKind;
 
+use crate::net::{self, Reaches};
 use crate::options::{OutputSpec, StackSpec};
 use crate::planning::{self, Planned};
 use crate::saturate::ends_run;
@@ -79,6 +81,14 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "media", place: Place::Storage, options: &[("direct", "true")], is_cached: false },
     Layer { name: "file", place: Place::Storage, options: &[("cache", "drop")], is_cached: true },
+];
+
+/// Loads of the network: the name that each stands under, beside the same load of storage where there is one, its message sizes and what
+/// is in flight.
+const NETWORK_LOADS: &[(&str, &str, &str)] = &[
+    ("1 MiB sequential write", "b1m 0", "8"),
+    ("1 MiB sequential read", "0 b1m", "8"),
+    ("empty RPC", "0 0", "16"),
 ];
 
 /// A row of the waterfall, and its phase as planned or why it cannot be.
@@ -166,15 +176,15 @@ fn size(spec: &StackSpec) -> ByteSize {
 
 /// Every row of the waterfall, planned; what cannot be planned says why.
 fn plan_rows(spec: &StackSpec, scratch: &Path, seed: u64) -> Result<Vec<Row>, Error> {
-    let mut rows = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut network = network_rows(spec, seed)?;
     for (number, load) in LOADS.iter().enumerate() {
         for layer in LAYERS {
             // The floor is the same for every load.
             if layer.place == Place::Null && number > 0 {
                 continue;
             }
-            let planned = plan_row(spec, layer, load, scratch, seed)
-                .map(|planned| Planned { request: rows.len(), ..planned });
+            let planned = plan_row(spec, layer, load, scratch, seed);
             // The user's own device being refused is for the user to decide, not a missing row.
             if let Err(error) = &planned
                 && error.exit_code() == 2
@@ -188,8 +198,66 @@ fn plan_rows(spec: &StackSpec, scratch: &Path, seed: u64) -> Result<Vec<Row>, Er
                 StackRow { layer: layer.name.to_owned(), load: load.name.to_owned(), phase: None, missing };
             rows.push((row, planned));
         }
+        rows.extend(network.extract_if(.., |(row, _)| row.load == load.name));
+    }
+    rows.append(&mut network);
+    for (number, (_, planned)) in rows.iter_mut().enumerate() {
+        if let Ok(planned) = planned {
+            planned.request = number;
+        }
     }
     Ok(rows)
+}
+
+/// The rows of the network: over loopback, or to the engine that was named.
+fn network_rows(spec: &StackSpec, seed: u64) -> Result<Vec<Row>, Error> {
+    let mut reaches = Reaches::default();
+    let mut refused = None;
+    let mut rows = Vec::new();
+    for (load, sizes, depth) in NETWORK_LOADS {
+        let planned = match &refused {
+            // What could not be reached for one load is not tried again.
+            Some(why) => Err(Error::new(driver::ErrorKind::Run, "network", String::clone(why))),
+            None => network_row(spec, load, sizes, depth, &mut reaches, seed),
+        };
+        if let Err(error) = &planned {
+            // The user's own engine being refused is for the user to decide, not a missing row.
+            if error.exit_code() == 2 && spec.engine.is_some() {
+                return planned.map(|_| Vec::new());
+            }
+            refused.get_or_insert_with(|| error.to_string());
+        }
+        let missing = planned.as_ref().err().map(ToString::to_string);
+        rows.push((
+            StackRow { layer: "network".to_owned(), load: (*load).to_owned(), phase: None, missing },
+            planned,
+        ));
+    }
+    Ok(rows)
+}
+
+fn network_row(
+    stack: &StackSpec,
+    load: &str,
+    sizes: &str,
+    depth: &str,
+    reaches: &mut Reaches,
+    seed: u64,
+) -> Result<Planned, Error> {
+    let time_ns = if stack.quick { 300_000_000 } else { 3_000_000_000 };
+    let mut row = Spec { layer: spec::Layer::Network, time: Some(Span(time_ns)), ..Spec::default() };
+    let name = format!("network: {load}");
+    for (key, value) in [("message-sizes", sizes), ("depth", depth), ("name", name.as_str())] {
+        options::apply(&mut row, key, value).map_err(|error| Error::usage("stack", error.to_string()))?;
+    }
+    match &stack.engine {
+        Some(uri) if uri.contains("://") => row.targets = vec![uri.clone()],
+        Some(host) => row.network.servers = vec![host.clone()],
+        None => row.targets = vec!["loopback:".to_owned()],
+    }
+    row.network.token_file.clone_from(&stack.token_file);
+    let reach = reaches.find(&row)?;
+    net::resolve::phase(&row, message_sizes(&row)[0], &reach, seed)
 }
 
 fn plan_row(

@@ -24,7 +24,10 @@ pub(crate) fn measure() -> Result<ToolCost, Error> {
             .map_err(|error| Error::usage("tool cost", error.to_string()))?;
     }
     let planned = planning::plan_phase(&spec, Operation::RandRead, 1)?;
-    let job = phase::job(&planned.plan, None, Arc::new(AtomicBool::new(false)));
+    let Some(plan) = planned.plan.media() else {
+        return Err(Error::usage("tool cost", "null: is measured as media"));
+    };
+    let job = phase::job(plan, None, Arc::new(AtomicBool::new(false)));
     let outcome = runner::run_phase(job, HostClock::get(), &mut |_| {})?;
     let summary = summarise(&outcome.samples, WarmUp::None);
     let clock = HostClock::get();

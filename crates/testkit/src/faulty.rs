@@ -126,7 +126,7 @@ mod tests {
     use crate::operation::{InstantDriver, TestOp};
 
     fn batch(count: u32) -> Vec<TestOp> {
-        (0..count).map(|slot| TestOp { class: 0, slot, bytes: 100 }).collect()
+        (0..count).map(|slot| TestOp { class: 0, slot, bytes: 100, part: 0 }).collect()
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub struct TestOp {
     pub slot: u32,
     /// Bytes that it moves.
     pub bytes: u64,
+    /// Part of the target that it goes to.
+    pub part: usize,
 }
 
 impl Operation for TestOp {
@@ -27,6 +29,10 @@ impl Operation for TestOp {
     fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    fn part(&self) -> usize {
+        self.part
+    }
 }
 
 /// A source of [`TestOp`]s: the given classes in turn, all of one size.
@@ -36,6 +42,7 @@ pub struct TestSource {
     bytes: u64,
     left: u64,
     drawn: usize,
+    parts: usize,
     final_class: usize,
     finals_left: u64,
 }
@@ -44,7 +51,7 @@ impl TestSource {
     /// Reads of `bytes` bytes without end.
     #[must_use]
     pub fn reads(bytes: u64) -> Self {
-        Self { classes: vec![0], bytes, left: u64::MAX, drawn: 0, final_class: 0, finals_left: 0 }
+        Self { classes: vec![0], bytes, left: u64::MAX, drawn: 0, parts: 1, final_class: 0, finals_left: 0 }
     }
 
     /// Operations of these classes, in turn, from the first again when all were drawn.
@@ -55,6 +62,17 @@ impl TestSource {
     pub fn in_turn(classes: &[usize], bytes: u64) -> Self {
         assert!(!classes.is_empty(), "a source needs a class");
         Self { classes: classes.to_vec(), ..Self::reads(bytes) }
+    }
+
+    /// Turns to so many parts of the target, one after the other.
+    ///
+    /// # Panics
+    /// Without a part.
+    #[must_use]
+    pub fn over_parts(mut self, parts: usize) -> Self {
+        assert!(parts > 0, "a target has a part");
+        self.parts = parts;
+        self
     }
 
     /// Ends after `operations`.
@@ -75,14 +93,14 @@ impl TestSource {
 impl driver::Source<TestOp> for TestSource {
     fn next(&mut self, slot: u32) -> Option<TestOp> {
         self.left = self.left.checked_sub(1)?;
-        let class = self.classes[self.drawn % self.classes.len()];
+        let (class, part) = (self.classes[self.drawn % self.classes.len()], self.drawn % self.parts);
         self.drawn += 1;
-        Some(TestOp { class, slot, bytes: self.bytes })
+        Some(TestOp { class, slot, bytes: self.bytes, part })
     }
 
     fn finish(&mut self, slot: u32) -> Option<TestOp> {
         self.finals_left = self.finals_left.checked_sub(1)?;
-        Some(TestOp { class: self.final_class, slot, bytes: self.bytes })
+        Some(TestOp { class: self.final_class, slot, bytes: self.bytes, part: 0 })
     }
 }
 

@@ -177,7 +177,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn batch(slots: std::ops::Range<u32>) -> Vec<TestOp> {
-        slots.map(|slot| TestOp { class: 0, slot, bytes: 512 }).collect()
+        slots.map(|slot| TestOp { class: 0, slot, bytes: 512, part: 0 }).collect()
     }
 
     #[test]

@@ -4,6 +4,7 @@
 const NOT_A_NUMBER: &str = "n/a";
 
 const BINARY: &[&str] = &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const BITS: &[&str] = &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
 const DECIMAL: &[&str] = &["", "k", "M", "G", "T"];
 const SUBSECOND: &[&str] = &["ns", "us", "ms", "s"];
 
@@ -49,6 +50,19 @@ pub fn human_bytes_per_second(bytes_per_second: f64) -> String {
     }
     let (value, unit) = scale(bytes_per_second, 1024.0, BINARY);
     format!("{} {unit}/s", three_digits(value))
+}
+
+/// A bandwidth as networks count it, from bits per second, in units of 1000: `100 Gbit/s`, `43.9 Gbit/s`.
+pub fn human_bits_per_second(bits_per_second: f64) -> String {
+    if !bits_per_second.is_finite() {
+        return NOT_A_NUMBER.to_owned();
+    }
+    let (value, unit) = scale(bits_per_second, 1000.0, BITS);
+    if value.fract() == 0.0 {
+        format!("{value:.0} {unit}")
+    } else {
+        format!("{} {unit}", three_digits(value))
+    }
 }
 
 /// A rate, from operations per second, in units of 1000: `950`, `12.3k`, `1.25M`.

@@ -17,7 +17,7 @@ mod span;
 
 pub use byte_size::ByteSize;
 pub use error::ParseError;
-pub use human::{human_bytes_per_second, human_ns, human_rate, percent};
+pub use human::{human_bits_per_second, human_bytes_per_second, human_ns, human_rate, percent};
 pub use list::{parse_index_list, parse_u64_in, split_list};
 pub use nearest::nearest;
 pub use percent::Percent;

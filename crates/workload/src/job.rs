@@ -1,12 +1,13 @@
 //! Job files: TOML with the options' names as keys (`block_size = "4k"`), `targets`, and a `[[phase]]` table for each phase. Keys
-//! outside the phases hold for all of them.
+//! outside the phases hold for all of them. `layer = "network"` makes a phase one of the network layer, with the options of that
+//! layer; keys outside the phases then hold for the phases whose layer has them.
 
 use toml::{Table, Value};
 use units::ParseError;
 
 use crate::options;
 use crate::plan::PlanError;
-use crate::spec::Spec;
+use crate::spec::{Layer, Spec, choice};
 
 /// Phases that one job may have.
 const PHASES_MAX: usize = 1000;
@@ -18,15 +19,17 @@ const PHASES_MAX: usize = 1000;
 pub fn parse(text: &str) -> Result<Vec<Spec>, PlanError> {
     let table: Table =
         text.parse().map_err(|error: toml::de::Error| PlanError(syntax_error(text, &error)))?;
-    let mut common = Spec::default();
+    let mut common = Table::new();
     let mut phases = Vec::new();
-    for (key, value) in &table {
+    for (key, value) in table {
         match (key.as_str(), value) {
-            ("phase", Value::Array(list)) => phases = list.iter().collect(),
+            ("phase", Value::Array(list)) => phases = list,
             ("phase", _) => {
                 return Err(PlanError("job: phase must be written as [[phase]] tables".to_owned()));
             }
-            _ => set(&mut common, key, value).map_err(|error| PlanError(format!("job: {key}: {error}")))?,
+            (_, value) => {
+                common.insert(key, value);
+            }
         }
     }
     if phases.len() > PHASES_MAX {
@@ -35,22 +38,78 @@ pub fn parse(text: &str) -> Result<Vec<Spec>, PlanError> {
             phases.len()
         )));
     }
+    let layer = layer_of(&common, Layer::Media).map_err(|error| PlanError(format!("job: {error}")))?;
     if phases.is_empty() {
-        return Ok(vec![common]);
+        let alone = common_spec(&common, layer, &[layer], &Table::new())?;
+        return Ok(vec![alone]);
     }
-    phases.iter().enumerate().map(|(number, phase)| parse_phase(&common, number + 1, phase)).collect()
+    let phases = phases.iter().enumerate().map(|(at, phase)| {
+        let Value::Table(phase) = phase else {
+            return Err(PlanError(format!("job: phase {} is not a table: write [[phase]]", at + 1)));
+        };
+        let layer =
+            layer_of(phase, layer).map_err(|error| PlanError(format!("job: phase {}: {error}", at + 1)))?;
+        Ok((layer, phase))
+    });
+    let phases: Vec<(Layer, &Table)> = phases.collect::<Result<_, _>>()?;
+    let layers: Vec<Layer> = phases.iter().map(|(layer, _)| *layer).collect();
+    for &layer in &layers {
+        // Keys that every phase has anew are read all the same.
+        common_spec(&common, layer, &layers, &Table::new())?;
+    }
+    let numbered = phases.iter().enumerate();
+    let specs = numbered.map(|(at, (layer, phase))| {
+        let spec = common_spec(&common, *layer, &layers, phase)?;
+        parse_phase(spec, at + 1, phase)
+    });
+    let specs: Vec<Spec> = specs.collect::<Result<_, _>>()?;
+    check_concurrent(&specs)?;
+    Ok(specs)
 }
 
-fn parse_phase(common: &Spec, number: usize, phase: &Value) -> Result<Spec, PlanError> {
-    let Value::Table(table) = phase else {
-        return Err(PlanError(format!("job: phase {number} is not a table: write [[phase]]")));
-    };
-    let mut spec = common.clone();
-    for (key, value) in table {
+fn layer_of(table: &Table, default: Layer) -> Result<Layer, ParseError> {
+    match table.get("layer") {
+        None => Ok(default),
+        Some(value) => {
+            choice("layer", &scalar(value)?, &[("media", Layer::Media), ("network", Layer::Network)])
+        }
+    }
+}
+
+/// What the keys outside the phases say to a phase of `layer` that does not say it itself. One that only another of the `layers` in
+/// use has is not for this phase.
+fn common_spec(common: &Table, layer: Layer, layers: &[Layer], phase: &Table) -> Result<Spec, PlanError> {
+    let flag = |key: &str| key.replace('_', "-");
+    let mut spec = Spec { layer, ..Spec::default() };
+    for (key, value) in common {
+        let is_known = |layer| options::find_in(layer, key).is_some();
+        let is_of_others = !is_known(layer) && layers.iter().any(|&other| is_known(other));
+        let is_said_anew = phase.keys().any(|own| flag(own) == flag(key));
+        if !is_of_others && !is_said_anew {
+            set(&mut spec, key, value).map_err(|error| PlanError(format!("job: {key}: {error}")))?;
+        }
+    }
+    Ok(spec)
+}
+
+fn parse_phase(mut spec: Spec, number: usize, phase: &Table) -> Result<Spec, PlanError> {
+    for (key, value) in phase {
         set(&mut spec, key, value)
             .map_err(|error| PlanError(format!("job: phase {number}: {key}: {error}")))?;
     }
     Ok(spec)
+}
+
+/// Refuses phases of two layers at the same time.
+fn check_concurrent(specs: &[Spec]) -> Result<(), PlanError> {
+    let mixed = specs.windows(2).position(|pair| pair[1].concurrent && pair[0].layer != pair[1].layer);
+    match mixed {
+        Some(at) => Err(PlanError(format!(
+            "job: phase {}: concurrent: phases of one layer run at the same time: put it after one of its own layer",
+            at + 2
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn syntax_error(text: &str, error: &toml::de::Error) -> String {
@@ -60,6 +119,9 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
 }
 
 fn set(spec: &mut Spec, key: &str, value: &Value) -> Result<(), ParseError> {
+    if key == "layer" {
+        return Ok(());
+    }
     if key == "targets" {
         let Value::Array(list) = value else {
             return Err(ParseError::new(
@@ -74,7 +136,12 @@ fn set(spec: &mut Spec, key: &str, value: &Value) -> Result<(), ParseError> {
         })?;
         return Ok(());
     }
-    options::apply(spec, key, &scalar(value)?)
+    match value {
+        Value::Array(list) if options::is_repeatable(key) => {
+            list.iter().try_for_each(|item| options::apply(spec, key, &scalar(item)?))
+        }
+        _ => options::apply(spec, key, &scalar(value)?),
+    }
 }
 
 /// A TOML value as the text that the command line would carry.
@@ -123,5 +190,56 @@ mod tests {
         assert!(message("[[phase]]\ndepht = 3").contains("depth (the nearest there is)"));
         assert!(message("block_size = '1zz'").contains("block_size: \"1zz\""));
         assert!(message("phase = 3").contains("[[phase]]"));
+    }
+
+    #[test]
+    fn phases_of_several_layers_take_their_own_options() {
+        let specs = parse(
+            "threads = 2\nblock_size = '4k'\ntimeout = '5s'\n[[phase]]\ntargets = ['/a']\nop = 'write'\n[[phase]]\nlayer = 'network'\n\
+             targets = ['loopback:']\nmessage_sizes = '0 b1m'\nendpoint = ['0:2', '1:2-3']\n",
+        )
+        .expect("a job");
+        assert_eq!((specs[0].layer, specs[1].layer), (Layer::Media, Layer::Network));
+        assert!(specs.iter().all(|spec| spec.threads == Some(2)));
+        assert_eq!((specs[0].block_size.as_deref(), specs[1].block_size.as_deref()), (Some("4k"), None));
+        assert_eq!(
+            (specs[0].network.timeout, specs[1].network.timeout.map(|span| span.ns())),
+            (None, Some(5_000_000_000))
+        );
+        let endpoints: Vec<_> = specs[1].network.endpoints.iter().map(ToString::to_string).collect();
+        assert_eq!(endpoints, ["0:2", "1:2", "1:3"]);
+    }
+
+    #[test]
+    fn a_phase_replaces_what_holds_for_all() {
+        let specs = parse(
+            "layer = 'network'\nendpoint = '0:2'\n[[phase]]\n[[phase]]\nendpoint = '1:3'\n[[phase]]\nlayer = 'media'\nop = 'read'\n",
+        )
+        .expect("a job");
+        let of = |spec: &Spec| spec.network.endpoints.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(
+            (of(&specs[0]), of(&specs[1]), of(&specs[2])),
+            (vec!["0:2".to_owned()], vec!["1:3".to_owned()], vec![])
+        );
+        assert_eq!(parse("layer = 'network'\ninflight = 4\n").expect("a job")[0].network.inflight, Some(4));
+    }
+
+    #[test]
+    fn layers_refuse_the_options_of_others() {
+        let message = |text: &str| parse(text).expect_err("refused").to_string();
+        assert_eq!(
+            message("[[phase]]\nlayer = 'network'\nblock_size = '4k'\n"),
+            "job: phase 1: block_size: \"block_size\" is not an option of the network layer: use --message-sizes: each pair is a phase"
+        );
+        assert!(
+            message("layer = 'network'\nop = 'read'\n")
+                .contains("job: op: \"op\" is not an option of the network layer")
+        );
+        assert!(message("[[phase]]\ninflight = 4\n").contains("use it for the network layer alone"));
+        assert!(message("timeout = '5s'\n[[phase]]\nop = 'read'\n").contains("job: timeout: "));
+        assert!(message("layer = 'objects'\n").contains("use one of media, network"));
+        assert!(message("depth = 0\n[[phase]]\ndepth = 3\n").contains("job: depth: "));
+        let mixed = message("[[phase]]\nop = 'read'\n[[phase]]\nlayer = 'network'\nconcurrent = true\n");
+        assert!(mixed.starts_with("job: phase 2: concurrent: phases of one layer"), "{mixed}");
     }
 }

@@ -8,6 +8,7 @@ pub mod content;
 pub mod engine;
 pub mod job;
 pub mod mix;
+pub mod network;
 pub mod options;
 pub mod plan;
 pub mod random;

@@ -98,6 +98,16 @@ pub enum OnError {
     Continue,
 }
 
+/// Which layer a phase measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Layer {
+    /// Files, devices, memory.
+    #[default]
+    Media,
+    /// RPCs.
+    Network,
+}
+
 /// What is climbed in a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -171,6 +181,10 @@ pub enum CoresPolicy {
     reason = "each field is the option of the same name, documented in the table of options"
 )]
 pub struct Spec {
+    /// The layer; in a job file `layer = "network"`.
+    pub layer: Layer,
+    /// Options of the network layer.
+    pub network: crate::network::NetworkSpec,
     pub name: Option<String>,
     pub targets: Vec<String>,
     pub operations: Vec<Operation>,

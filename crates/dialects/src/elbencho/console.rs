@@ -80,6 +80,42 @@ pub(crate) fn rows(operation: &str, figures: &Figures, show: &Output) -> String 
     text
 }
 
+/// The rows of a phase of netbench: requests out, replies in. A side of single bytes says only that the other one arrived, and has no
+/// rows.
+pub(crate) fn net_rows(figures: &Figures, payload_bytes: (u64, u64), show: &Output) -> String {
+    let mut text = String::new();
+    let elapsed = (elapsed_text(figures.first_ns), elapsed_text(figures.last_ns));
+    row(&mut text, "NET", "Elapsed time", ":", &elapsed.0, &elapsed.1);
+    let (sent, received) = (&figures.main, &figures.mixed_reads);
+    numbers(&mut text, "IOPS", (sent.first, sent.last), |done| done.operations_per_second, 1.0);
+    let (name, unit) = if show.base10 { ("MB/s", 1e6) } else { ("MiB/s", BYTES_PER_MIB as f64) };
+    let sides = [("write", sent, payload_bytes.0), ("read", received, payload_bytes.1)];
+    for (direction, side, _) in sides.iter().filter(|(.., bytes)| *bytes > 1) {
+        let kind = format!("{name} {direction}");
+        numbers(&mut text, &kind, (side.first, side.last), |done| done.bytes_per_second, unit);
+    }
+    for (direction, side, _) in sides.iter().filter(|(.., bytes)| *bytes > 1) {
+        let kind = format!("MiB {direction}");
+        numbers(&mut text, &kind, (side.first, side.last), |done| done.bytes as f64, BYTES_PER_MIB as f64);
+    }
+    if show.operations {
+        numbers(&mut text, "IOs total", (sent.first, sent.last), |done| done.operations as f64, 1.0);
+    }
+    if sent.errors > 0 {
+        row(&mut text, "", "IOs failed", ":", "", &sent.errors.to_string());
+    }
+    if show.cpu {
+        let [first, last] = figures.cpu_texts();
+        row(&mut text, "", "CPU util %", ":", &first, &last);
+    }
+    if show.all_elapsed {
+        let times: Vec<String> = figures.threads_ns.iter().map(|ns| (ns / 1_000_000).to_string()).collect();
+        open_row(&mut text, "Time ms each", &times.join(" "));
+    }
+    latency(&mut text, "IO", &sent.latency, show);
+    text
+}
+
 fn rates(text: &mut String, main: &Side, reads: &Side, show: &Output) {
     let is_mix = !reads.is_empty();
     let total = (main.first.plus(reads.first), main.last.plus(reads.last));

@@ -2,6 +2,7 @@
 
 use report::record::{PhaseRecord, Record};
 use statistics::{Histogram, IntervalPoint, Series};
+use workload::plan::{MediaPlan, NetworkPlan};
 
 /// What was done of one kind until a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -83,8 +84,11 @@ impl Figures {
     pub(crate) fn of(record: &Record, phases: &[&PhaseRecord], is_mix: bool) -> Option<Self> {
         let first_ns = phases.iter().map(|phase| first_ns(phase)).min()?;
         let last_ns = phases.iter().map(|phase| phase.summary.last_done.elapsed_ns).max()?;
+        if let Some(plan) = phases.first().and_then(|phase| phase.plan.network()) {
+            return Some(Self::of_network(record, phases, plan, (first_ns, last_ns)));
+        }
         let side = |class: &str| side(phases, class, first_ns, last_ns);
-        let writes_only = !phases.iter().any(|phase| phase.plan.reads());
+        let writes_only = !phases.iter().any(|phase| phase.plan.media().is_some_and(MediaPlan::reads));
         let (main, mixed_reads) = match (is_mix, writes_only) {
             (true, _) => (side("write"), side("read")),
             (false, true) => (side("write"), Side::default()),
@@ -104,6 +108,33 @@ impl Figures {
 }
 
 impl Figures {
+    /// Requests as writes, replies as reads: each byte once, by its direction.
+    fn of_network(
+        record: &Record,
+        phases: &[&PhaseRecord],
+        plan: &NetworkPlan,
+        (first_ns, last_ns): (u64, u64),
+    ) -> Self {
+        let rpcs = side(phases, "rpc", first_ns, last_ns);
+        let done = |done: Done, bytes: u64, ns: u64| Done::new(done.operations, done.operations * bytes, ns);
+        let of = |bytes: u64| Side {
+            first: done(rpcs.first, bytes, first_ns),
+            last: done(rpcs.last, bytes, last_ns),
+            ..Side::default()
+        };
+        let sent = of(plan.request.size_bytes);
+        let workers = phases.iter().flat_map(|phase| &phase.samples.workers);
+        Self {
+            first_ns,
+            last_ns,
+            main: Side { latency: rpcs.latency, errors: rpcs.errors, ..sent },
+            mixed_reads: of(plan.reply.size_bytes),
+            cpu_percent: cpu_percent(record, phases),
+            threads_ns: workers.map(|worker| worker.finished_ns).collect(),
+            started_at: phases.first().map(|phase| phase.started_at.clone()).unwrap_or_default(),
+        }
+    }
+
     /// The use of processors by the time that the first and the last thread were done. It is known of a whole phase: the first is
     /// empty unless both are one.
     pub(crate) fn cpu_texts(&self) -> [String; 2] {

@@ -9,7 +9,10 @@ use super::settings::Output;
 /// The command line as far as the result files show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
-    pub(crate) is_block_device: bool,
+    /// `file`, `blockdev`, or `netbench`.
+    pub(crate) path_type: &'static str,
+    /// Hosts that took part.
+    pub(crate) hosts: usize,
     pub(crate) paths: usize,
     pub(crate) threads: u32,
     pub(crate) size_bytes: u64,
@@ -144,9 +147,9 @@ pub(crate) fn csv_row(entry: &Entry<'_>, configuration: &Configuration, show: &O
     let mut fields = vec![
         date_text(&figures.started_at),
         show.label.clone(),
-        if configuration.is_block_device { "blockdev" } else { "file" }.to_owned(),
+        configuration.path_type.to_owned(),
         configuration.paths.to_string(),
-        "1".to_owned(),
+        configuration.hosts.to_string(),
         configuration.threads.to_string(),
         none(),
         none(),
@@ -157,7 +160,7 @@ pub(crate) fn csv_row(entry: &Entry<'_>, configuration: &Configuration, show: &O
         if configuration.random { flag(!configuration.unaligned) } else { none() },
         configuration.depth.to_string(),
         none(),
-        if configuration.is_block_device { none() } else { flag(configuration.truncate) },
+        if configuration.path_type == "file" { flag(configuration.truncate) } else { none() },
         entry.operation.to_owned(),
         (figures.first_ns / 1_000_000).to_string(),
         (figures.last_ns / 1_000_000).to_string(),
@@ -278,9 +281,9 @@ impl Configuration {
     fn json(&self, version: &str) -> Value {
         let mut map = Map::new();
         let mut put = |key: &str, value: Value| map.insert(key.to_owned(), value);
-        put("path_type", json!(if self.is_block_device { "blockdev" } else { "file" }));
+        put("path_type", json!(self.path_type));
         put("paths", json!(self.paths));
-        put("hosts", json!(1));
+        put("hosts", json!(self.hosts));
         put("threads", json!(self.threads));
         put("file_size", json!(self.size_bytes));
         put("block_size", json!(self.block_bytes));
@@ -290,7 +293,7 @@ impl Configuration {
             put("random_aligned", json!(!self.unaligned));
         }
         put("io_depth", json!(self.depth));
-        if !self.is_block_device {
+        if self.path_type == "file" {
             put("truncate_files", json!(self.truncate));
         }
         put("version", json!(version));

@@ -4,8 +4,10 @@ mod config;
 mod console;
 mod figures;
 mod files;
+mod netbench;
 mod paths;
 mod render;
+mod service;
 mod settings;
 mod specs;
 mod table;
@@ -17,9 +19,11 @@ use driver::Error;
 use crate::words::{Words, quoted};
 use crate::{PathFacts, Piece, Request, Run, World};
 use files::Configuration;
+use netbench::NetSettings;
 use paths::{Dataset, Kind};
 use render::Model;
-use settings::{Mix, Order, Settings};
+use settings::{Mix, Order, Output, Settings};
+use specs::Step;
 use table::{TABLE, TOOL};
 
 /// Reads the words after the name.
@@ -32,7 +36,14 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         return Ok(Request::Show(vec![piece]));
     }
     config::merge(&mut split, world)?;
+    if let Some(request) = service::request(&split, world)? {
+        return Ok(request);
+    }
     let mut warnings = split.warnings.clone();
+    if split.has("netbench") {
+        return netbench(words, &split, world, warnings);
+    }
+    refuse_hosts(&split)?;
     let settings = Settings::read(&split, world, &mut warnings)?;
     let given: Vec<String> =
         split.values("path").map(str::to_owned).chain(split.paths.iter().cloned()).collect();
@@ -41,7 +52,7 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     if settings.dry_run {
         return Ok(Request::Show(vec![Piece::stdout(specs::dry_run(&settings, &dataset))]));
     }
-    let csv_is_new = check_csv(&settings, world)?;
+    let csv_is_new = check_csv(&settings.output, world)?;
     let programme = specs::build(&settings, &dataset, &mut warnings)?;
     warnings.extend(specs::later_phases_run(&settings, &programme));
     let render = Model {
@@ -59,6 +70,68 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     Ok(Request::Run(Box::new(Run { specs, render: Box::new(render), warnings, progress })))
 }
 
+/// Clients and servers of the network.
+fn netbench(
+    words: &[String],
+    split: &Words,
+    world: &dyn World,
+    mut warnings: Vec<String>,
+) -> Result<Request, Error> {
+    let settings = NetSettings::read(split, world, &mut warnings)?;
+    let csv_is_new = check_csv(&settings.output, world)?;
+    let step = |iteration| Step { operation: "NET".to_owned(), iteration };
+    let render = Model {
+        steps: (0..settings.iterations).map(step).collect(),
+        step_of: (0..settings.iterations as usize).collect(),
+        iterations: settings.iterations,
+        is_mix: false,
+        configuration: Configuration {
+            path_type: "netbench",
+            hosts: settings.servers.len() + settings.clients.len(),
+            paths: 0,
+            threads: settings.threads,
+            size_bytes: settings.size_bytes.unwrap_or(0),
+            block_bytes: settings.block_bytes,
+            direct: false,
+            random: false,
+            unaligned: false,
+            depth: settings.depth,
+            truncate: false,
+            command: command(words),
+        },
+        csv_is_new,
+        begun: 0,
+        told: Vec::new(),
+        show: settings.output.clone(),
+    };
+    let (specs, progress) = (settings.specs(), settings.progress);
+    Ok(Request::Run(Box::new(Run { specs, render: Box::new(render), warnings, progress })))
+}
+
+/// Options of services and networks without `--netbench` would be ignored.
+fn refuse_hosts(words: &Words) -> Result<(), Error> {
+    const OF_HOSTS: &[&str] = &["hosts", "hostsfile", "svcpwfile", "port", "foreground", "nodetach"];
+    const OF_NETBENCH: &[&str] =
+        &["servers", "serversfile", "clients", "clientsfile", "respsize", "sendbuf", "recvbuf", "netdevs"];
+    if let Some(option) = OF_NETBENCH.iter().find(|option| words.has(option)) {
+        return TABLE
+            .refuse(format!("--{option} goes with --netbench"), "give --netbench too, or leave it out");
+    }
+    match OF_HOSTS.iter().find(|option| words.has(option)) {
+        Some(option) => TABLE.refuse(
+            format!("--{option}: files are measured on one host in this version"),
+            "start it on each host with a launcher such as pdsh; --netbench, --service, --quit, --interrupt and --svcping know hosts",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The words as result files show them, quoted each.
+fn command(words: &[String]) -> String {
+    let all = std::iter::once(TOOL).chain(words.iter().map(String::as_str));
+    all.map(|word| format!("\"{}\"", word.replace(['\n', '\r'], " "))).collect::<Vec<_>>().join(" ")
+}
+
 fn only_output(words: &Words) -> Option<Piece> {
     if words.has("version") {
         return Some(Piece::stdout("elbencho\n * Version: 3.1, as far as strata speaks it\n"));
@@ -73,10 +146,9 @@ fn only_output(words: &Words) -> Option<Piece> {
 }
 
 fn configuration(words: &[String], settings: &Settings, dataset: &Dataset) -> Configuration {
-    let all = std::iter::once(TOOL).chain(words.iter().map(String::as_str));
-    let escaped = |word: &str| word.replace(['\n', '\r'], " ");
     Configuration {
-        is_block_device: dataset.kind == Kind::BlockDevice,
+        path_type: if dataset.kind == Kind::BlockDevice { "blockdev" } else { "file" },
+        hosts: 1,
         paths: dataset.paths.len(),
         threads: settings.threads,
         size_bytes: dataset.size_bytes,
@@ -86,7 +158,7 @@ fn configuration(words: &[String], settings: &Settings, dataset: &Dataset) -> Co
         unaligned: matches!(settings.order, Order::Random { unaligned: true, .. }),
         depth: settings.depth,
         truncate: settings.truncate,
-        command: all.map(|word| format!("\"{}\"", escaped(word))).collect::<Vec<_>>().join(" "),
+        command: command(words),
     }
 }
 
@@ -101,8 +173,8 @@ fn columns_of(line: &str) -> usize {
 }
 
 /// Whether the CSV file is new or empty. One that is there must have the same columns.
-fn check_csv(settings: &Settings, world: &dyn World) -> Result<bool, Error> {
-    let Some(path) = settings.output.csv.as_ref().and_then(|path| path.to_str()) else { return Ok(true) };
+fn check_csv(output: &Output, world: &dyn World) -> Result<bool, Error> {
+    let Some(path) = output.csv.as_ref().and_then(|path| path.to_str()) else { return Ok(true) };
     if matches!(world.look(path), PathFacts::Missing | PathFacts::File { size_bytes: 0 }) {
         return Ok(true);
     }

@@ -51,7 +51,7 @@ fn brackets(path: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// Expands `file[1-4]` and `dev[1,3]`, as often as it occurs; numbers are as wide as the first of their range.
-fn expand(path: &str, out: &mut Vec<String>) -> Result<(), Error> {
+pub(super) fn expand(path: &str, out: &mut Vec<String>) -> Result<(), Error> {
     let full =
         || TABLE.error(format!("{} are too many paths", quoted(path)), format!("give at most {PATHS_MAX}"));
     let Some((before, list, after)) = brackets(path) else {

@@ -84,7 +84,14 @@ impl Model {
             pieces.extend(self.head(record));
         }
         if let Some(figures) = Figures::of(record, phases, self.is_mix && step.operation != "READ") {
-            let rows = console::rows(&step.operation, &figures, &self.show);
+            let plan = phases.first().and_then(|phase| phase.plan.network());
+            let rows = match plan {
+                Some(plan) => {
+                    let bytes = (plan.request.size_bytes, plan.reply.size_bytes);
+                    console::net_rows(&figures, bytes, &self.show)
+                }
+                None => console::rows(&step.operation, &figures, &self.show),
+            };
             let doubts = console::doubts(phases, &mut self.told);
             pieces.extend(self.phase(&format!("{rows}{doubts}")));
             let entry = Entry {
@@ -121,7 +128,7 @@ fn failures(record: &Record) -> String {
     let of_phases = record.phases.iter().filter_map(|phase| Some((phase, phase.failure.as_deref()?)));
     of_phases
         .filter(|(_, failure)| !is_told(failure))
-        .map(|(phase, failure)| format!("ERROR: {}: {failure}\n", phase.plan.name))
+        .map(|(phase, failure)| format!("ERROR: {}: {failure}\n", phase.plan.name()))
         .collect()
 }
 

@@ -91,7 +91,7 @@ pub(crate) struct Settings {
     pub(crate) output: Output,
 }
 
-fn number(words: &Words, long: &str, min: u64, max: u64) -> Result<Option<u64>, Error> {
+pub(super) fn number(words: &Words, long: &str, min: u64, max: u64) -> Result<Option<u64>, Error> {
     let Some(text) = words.value(long) else { return Ok(None) };
     units::parse_u64_in(long, text, min..=max)
         .map(Some)
@@ -99,7 +99,7 @@ fn number(words: &Words, long: &str, min: u64, max: u64) -> Result<Option<u64>, 
 }
 
 /// A size; 0 is as good as none, as in the tool.
-fn size(words: &Words, long: &str) -> Result<Option<u64>, Error> {
+pub(super) fn size(words: &Words, long: &str) -> Result<Option<u64>, Error> {
     let Some(text) = words.value(long) else { return Ok(None) };
     let read: Result<ByteSize, _> = text.parse();
     let bytes =
@@ -107,7 +107,7 @@ fn size(words: &Words, long: &str) -> Result<Option<u64>, Error> {
     Ok((bytes > 0).then_some(bytes))
 }
 
-fn seconds(words: &Words, long: &str) -> Result<Option<Span>, Error> {
+pub(super) fn seconds(words: &Words, long: &str) -> Result<Option<Span>, Error> {
     let seconds = number(words, long, 0, 1 << 32)?;
     Ok(seconds.filter(|&seconds| seconds > 0).map(|seconds| Span(seconds * 1_000_000_000)))
 }
@@ -124,7 +124,7 @@ fn algorithm(words: &Words, long: &str) -> Result<bool, Error> {
 }
 
 /// `0,1`, `[0-3]`.
-fn indexes(words: &Words, long: &str) -> Result<Option<Vec<u32>>, Error> {
+pub(super) fn indexes(words: &Words, long: &str) -> Result<Option<Vec<u32>>, Error> {
     let Some(text) = words.value(long) else { return Ok(None) };
     let list = text.replace(['[', ']'], "").replace(' ', ",");
     let read = units::parse_index_list(long, &list, 65_536);
@@ -364,7 +364,7 @@ fn refills(words: &Words) -> Result<bool, Error> {
     }
 }
 
-fn progress(words: &Words) -> Progress {
+pub(super) fn progress(words: &Words) -> Progress {
     if words.has("nolive") {
         Progress::Never
     } else if words.has("live1n") {
@@ -374,7 +374,7 @@ fn progress(words: &Words) -> Progress {
     }
 }
 
-fn output(words: &Words, warnings: &mut Vec<String>) -> Result<Output, Error> {
+pub(super) fn output(words: &Words, warnings: &mut Vec<String>) -> Result<Output, Error> {
     let path = |long: &str| words.value(long).map(PathBuf::from);
     let label = words.value("label").unwrap_or_default();
     if label.contains(['\n', '\r']) {

@@ -14,8 +14,7 @@ const GIVE_FILES: &str = "give files or block devices";
 const NO_GPU: &str = "memory of GPUs is not measured in this version";
 const TO_HOST: &str = "leave it out: data goes to and from the host's memory";
 const NO_S3: &str = "object stores are not measured in this version";
-const NO_NETBENCH: &str = "networks are not measured in this version";
-const NO_HOSTS: &str = "one host is measured in this version";
+const NO_HOSTS: &str = "files are measured on one host in this version";
 const LAUNCH: &str = "start it on each host with a launcher such as pdsh";
 const NO_HDFS: &str = "HDFS is not measured in this version";
 const LIVE: &str = "strata has live rows of its own";
@@ -31,10 +30,6 @@ const fn gpu(long: &'static str, value: &'static str) -> Flag {
 
 const fn s3(long: &'static str, value: &'static str) -> Flag {
     Flag::refused(long, value, NO_S3, GIVE_FILES)
-}
-
-const fn net(long: &'static str, value: &'static str) -> Flag {
-    Flag::refused(long, value, NO_NETBENCH, GIVE_FILES)
 }
 
 const fn hosts(long: &'static str, value: &'static str) -> Flag {
@@ -146,30 +141,30 @@ static FLAGS: &[Flag] = &[
     gpu("cufiledriveropen", ""),
     gpu("gdsbufreg", ""),
     gpu("gds", ""),
-    net("netbench", ""),
-    net("servers", "LIST"),
-    net("serversfile", "FILE"),
-    net("clients", "LIST"),
-    net("clientsfile", "FILE"),
-    net("respsize", "SIZE"),
-    net("sendbuf", "SIZE"),
-    net("recvbuf", "SIZE"),
-    net("netdevs", "LIST"),
-    hosts("hosts", "LIST"),
-    hosts("hostsfile", "FILE"),
+    Flag::honoured("netbench", "", "clients send -b bytes and wait for --respsize bytes, -t threads with a connection each; each byte is counted once; threads of all clients take the servers in turn; --iodepth N has N requests in flight on a connection"),
+    Flag::honoured("servers", "LIST", "hosts with a service that receive, with commas or blanks between; name, name:port, node[1-4]"),
+    Flag::honoured("serversfile", "FILE", "the same from a file, one a line"),
+    Flag::honoured("clients", "LIST", "hosts with a service that send"),
+    Flag::honoured("clientsfile", "FILE", "the same from a file, one a line"),
+    Flag::honoured("respsize", "SIZE", "bytes of each reply; default 1"),
+    Flag::honoured("sendbuf", "SIZE", "send buffer of the clients' sockets; default: the kernel decides"),
+    Flag::honoured("recvbuf", "SIZE", "receive buffer of the clients' sockets; default: the kernel decides"),
+    Flag::honoured("netdevs", "LIST", "devices that the clients' connections are bound to in turn"),
+    Flag::honoured("hosts", "LIST", "with --quit, --interrupt and --svcping: the services that are told; for files it is refused"),
+    Flag::honoured("hostsfile", "FILE", "the same from a file, one a line"),
     hosts("numhosts", "N"),
     hosts("rotatehosts", "N"),
     hosts("rankoffset", "N"),
     hosts("nosvcshare", ""),
-    hosts("service", ""),
-    hosts("foreground", ""),
-    hosts("nodetach", ""),
-    hosts("port", "N"),
-    hosts("interrupt", ""),
-    hosts("quit", ""),
+    Flag::honoured("service", "", "serves netbench, for control at --port and for data at --port + 1000; on loopback alone without --svcpwfile"),
+    Flag::honoured("foreground", "", "the service stays in the foreground"),
+    Flag::honoured("nodetach", "", "the same"),
+    Flag::honoured("port", "N", "port of the services; default 1611"),
+    Flag::honoured("interrupt", "", "the services of --hosts end what they run"),
+    Flag::honoured("quit", "", "the services of --hosts end"),
     hosts("svcelapsed", ""),
-    hosts("svcping", ""),
-    hosts("svcpwfile", "FILE"),
+    Flag::honoured("svcping", "", "the services of --hosts say that they live"),
+    Flag::honoured("svcpwfile", "FILE", "shared secret, 16 bytes or more: with it a service listens on all interfaces, control is encrypted, and everybody must prove that he knows it"),
     hosts("svcupint", "MS"),
     hosts("svcwait", "SECONDS"),
     hosts("althttpsvc", ""),

@@ -1,6 +1,7 @@
 //! Command lines and results of elbencho.
 
 mod lines;
+mod netbench;
 mod refusals;
 mod results;
 
@@ -24,7 +25,7 @@ fn machine() -> Machine {
 fn run_on(line: &str, world: &Machine) -> Run {
     match super::parse(&words(line), world).unwrap_or_else(|error| panic!("{line}: {error}")) {
         Request::Run(run) => *run,
-        Request::Show(_) => panic!("{line} shows"),
+        _ => panic!("{line} is no run"),
     }
 }
 

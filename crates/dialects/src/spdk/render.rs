@@ -144,7 +144,7 @@ impl Model {
         let mut lines: Vec<(usize, String)> = Vec::new();
         for &phase in &phases {
             let name =
-                self.devices.get(phase.request).map_or(phase.plan.name.as_str(), |device| &device.name);
+                self.devices.get(phase.request).map_or(phase.plan.name().as_str(), |device| &device.name);
             for doubt in told(TOOL, [phase]) {
                 let has = |other: &&&PhaseRecord| {
                     other.doubts.iter().any(|own| own.kind == doubt.kind && own.detail == doubt.detail)
@@ -166,7 +166,7 @@ impl Model {
         let mut text = String::new();
         for phase in &record.phases {
             let name =
-                self.devices.get(phase.request).map_or(phase.plan.name.as_str(), |device| &device.name);
+                self.devices.get(phase.request).map_or(phase.plan.name().as_str(), |device| &device.name);
             for error in phase.samples.workers.iter().flat_map(|worker| &worker.errors) {
                 let _ = writeln!(
                     text,

@@ -25,7 +25,7 @@ fn machine() -> Machine {
 fn run_on(line: &str, world: &Machine) -> Run {
     match parse(&words(line), world).unwrap_or_else(|error| panic!("{line}: {error}")) {
         Request::Run(run) => *run,
-        Request::Show(_) => panic!("{line} shows"),
+        _ => panic!("{line} is no run"),
     }
 }
 
@@ -83,7 +83,7 @@ fn transports_are_drives_or_paths() {
     };
     let target = |transport: &str| match parse(transport) {
         Ok(Request::Run(run)) => run.specs[0].targets[0].clone(),
-        Ok(Request::Show(_)) => panic!("{transport} shows"),
+        Ok(_) => panic!("{transport} is no run"),
         Err(error) => error.to_string(),
     };
     assert_eq!(target("trtype:PCIe traddr:3b:00.0"), "/dev/nvme0n1");

@@ -11,7 +11,7 @@ use units::{human_bytes_per_second, human_rate};
 
 use super::charts::{self, CLASS_COLORS};
 use super::history::History;
-use super::workers;
+use super::{hosts, workers};
 use crate::text;
 
 /// Fewest rows in which a chart tells anything.
@@ -77,19 +77,26 @@ impl Dashboard {
         let [now, rest] =
             Layout::vertical([Constraint::Length(now_rows(snapshot, area)), Constraint::Fill(1)]).areas(rest);
         self.draw_now(frame, now, snapshot);
-        let wanted = workers::rows_wanted(snapshot.workers.len(), rest.width);
-        let (chart_rows, worker_rows) = split_rows(rest.height, wanted);
+        // Workers of several hosts are too many to tell which is which.
+        let by_host = !snapshot.hosts.is_empty();
+        let (chart_rows, list_rows) = if by_host {
+            hosts::split_rows(rest.height, &snapshot.hosts, CHART_ROWS_MIN)
+        } else {
+            split_rows(rest.height, workers::rows_wanted(snapshot.workers.len(), rest.width))
+        };
         let [charts, list, _] = Layout::vertical([
             Constraint::Length(chart_rows),
-            Constraint::Length(worker_rows),
+            Constraint::Length(list_rows),
             Constraint::Fill(1),
         ])
         .areas(rest);
         if chart_rows > 0 {
             charts::draw(frame, charts, &self.history, &snapshot.classes);
         }
-        if worker_rows > 0 {
-            workers::draw(frame, list, &snapshot.workers);
+        match list_rows {
+            0 => {}
+            _ if by_host => hosts::draw(frame, list, &snapshot.hosts),
+            _ => workers::draw(frame, list, &snapshot.workers),
         }
     }
 
@@ -156,6 +163,13 @@ impl Dashboard {
         ];
         frame.render_widget(Paragraph::new(text), lines);
         let used = snapshot.cpus_used;
+        if !snapshot.hosts.is_empty() {
+            // How many processors the hosts have is not known here.
+            let driving = snapshot.hosts.iter().filter(|host| host.role.drives() && host.failure.is_none());
+            let value = Span::raw(format!("{used:.2} on {} that drive", driving.count()));
+            frame.render_widget(Line::from(vec![label("CPUs"), value]), gauge);
+            return;
+        }
         let ratio = if used.is_finite() { (used / self.cpu_count as f64).clamp(0.0, 1.0) } else { 0.0 };
         let value = Span::raw(format!("{used:.2} of {}", self.cpu_count));
         let color = if ratio > 0.9 { Color::Red } else { Color::Green };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::randread;
+use crate::testing::{netbench, randread};
 
 #[test]
 fn a_progress_line_in_full() {
@@ -111,4 +111,15 @@ fn a_name_cannot_steer_the_terminal() {
     assert_eq!(preparing("a\u{1b}[2J\nb", 0.0), "a\\u{1b}[2J\\nb  0 %");
     let snapshot = Snapshot { phase: "x\ry".to_owned(), ..randread() };
     assert!(progress_line(&snapshot, 200).starts_with("x\\ry  12.0s"));
+}
+
+#[test]
+fn hosts_are_counted_and_the_slowest_is_named() {
+    let mut snapshot = netbench();
+    assert!(progress_line(&snapshot, 200).ends_with("err 0  6 hosts"));
+    snapshot.hosts[3].bytes_per_second *= 0.5;
+    snapshot.hosts[4].failure = Some("connection reset".to_owned());
+    let line = log_line(&snapshot);
+    assert!(line.ends_with("err 0  6 hosts, 1 failed  slowest 172.200.5.133:1611 -47 %"), "{line}");
+    assert!(progress_line(&snapshot, 80).contains("1 failed"), "a dead host matters more than latency");
 }

@@ -1,11 +1,11 @@
 use workload::options;
-use workload::plan::{EngineFacts, PhasePlan, resolve};
+use workload::plan::{EngineFacts, MediaPlan, resolve};
 use workload::spec::{Operation, Spec};
 use workload::target::{TargetFacts, TargetKind};
 
 use super::{Region, SizedCursor};
 
-fn plan(options: &[(&str, &str)], sizes: &[u64]) -> PhasePlan {
+fn plan(options: &[(&str, &str)], sizes: &[u64]) -> MediaPlan {
     let mut spec = Spec::default();
     for (key, value) in options {
         options::apply(&mut spec, key, value).expect("option");

@@ -2,6 +2,7 @@
 
 use super::font::{fitted, width, wrapped};
 use super::frame::{Area, Frame};
+use super::heat;
 use super::model::{Align, Chart, Legend, Look, Series, Side, Style, Theme};
 use super::plot::{Plot, Taken};
 use super::scene::{Paint, Shape, Stroke, Text};
@@ -35,6 +36,10 @@ pub(super) fn scene(chart: &Chart, look: &Look) -> Vec<Shape> {
     }
     let mut room = Area { left: EDGE, top: EDGE, right: look.width - EDGE, bottom: look.height - EDGE };
     heading(chart, look, &mut room, &mut shapes);
+    if let Some(map) = &chart.heat {
+        heat::draw(chart, map, look, room, &mut shapes);
+        return shapes;
+    }
     legend(chart, look, &mut room, &mut shapes);
     // Half a label of the y axis stands above its top tick.
     room.top += look.font_size * 0.6;

@@ -162,6 +162,34 @@ pub struct Mark {
     pub label: String,
 }
 
+/// The colours of a heat map: each is one hue from pale to dark (on dark paper from dark to pale), so that lightness alone tells the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ramp {
+    /// For what is better when there is more of it.
+    Blues,
+    /// For what is worse when there is more of it.
+    Oranges,
+}
+
+/// A matrix of values, drawn in colours in place of series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heat {
+    /// Names of the rows, the first on top.
+    pub rows: Vec<String>,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Rows of values; what is none or not finite stays empty.
+    pub values: Vec<Vec<Option<f64>>>,
+    /// What the values are.
+    pub title: String,
+    /// What their numbers are.
+    pub unit: Unit,
+    /// The values of the first and of the last colour.
+    pub range: (f64, f64),
+    /// The colours.
+    pub ramp: Ramp,
+}
+
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
@@ -183,6 +211,8 @@ pub struct Chart {
     pub bands: Vec<Band>,
     /// Places that are pointed out.
     pub marks: Vec<Mark>,
+    /// A matrix, in place of all series: the axes have its rows and columns then.
+    pub heat: Option<Heat>,
 }
 
 impl Chart {
@@ -199,6 +229,7 @@ impl Chart {
             series: Vec::new(),
             bands: Vec::new(),
             marks: Vec::new(),
+            heat: None,
         }
     }
 }

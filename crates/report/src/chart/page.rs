@@ -128,8 +128,13 @@ fn row(phase: &PhaseRecord, out: &mut String) {
     let _ = writeln!(
         out,
         "<tr><td>{}</td><td class=\"l muted\">{}</td><td>{}/s</td><td>{}</td>{times}<td>{}</td></tr>",
-        escaped(&clean(&phase.plan.name)),
-        escaped(&format!("{}: {}, {}", clean(&phase.plan.layer), operations(&phase.plan), load(&phase.plan))),
+        escaped(&clean(phase.plan.name())),
+        escaped(&format!(
+            "{}: {}, {}",
+            clean(phase.plan.layer()),
+            operations(&phase.plan),
+            load(&phase.plan)
+        )),
         human_rate(total.operations_per_second),
         human_bytes_per_second(total.bytes_per_second),
         total.errors
@@ -144,7 +149,7 @@ fn doubts(record: &Record, out: &mut String) {
     let mut kinds: Vec<(&str, Vec<(&str, &Doubt)>)> = Vec::new();
     for phase in &record.phases {
         for doubt in &phase.doubts {
-            let one = (phase.plan.name.as_str(), doubt);
+            let one = (phase.plan.name().as_str(), doubt);
             match kinds.iter_mut().find(|(kind, _)| *kind == doubt.kind) {
                 Some((_, found)) => found.push(one),
                 None => kinds.push((&doubt.kind, vec![one])),

@@ -1,6 +1,6 @@
 //! The shapes that a chart is made of: what SVG and PNG draw.
 
-use super::model::{Align, Dash, Look, Rgb, Theme};
+use super::model::{Align, Dash, Look, Ramp, Rgb, Theme};
 
 /// What something is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,10 @@ pub(super) enum Paint {
     Warning,
     /// A colour of the palette, by number.
     Series(usize),
+    /// A level of a heat map, from 0 to below [`RAMP_LEN`].
+    Heat(Ramp, usize),
+    /// Writing on that level.
+    OnHeat(Ramp, usize),
 }
 
 /// A colour on white paper and on dark paper.
@@ -37,6 +41,52 @@ const OKABE_ITO: [Pair; 7] = [
 /// Colours of the palette before they come round again.
 pub(super) const PALETTE_LEN: usize = OKABE_ITO.len();
 
+/// Levels of a heat map.
+pub(super) const RAMP_LEN: usize = 9;
+
+/// Brewer and Harrower (2003), ColorBrewer 2.0, sequential schemes of nine classes: readers without full colour vision can order them.
+const BLUES: [Rgb; RAMP_LEN] = [
+    Rgb(247, 251, 255),
+    Rgb(222, 235, 247),
+    Rgb(198, 219, 239),
+    Rgb(158, 202, 225),
+    Rgb(107, 174, 214),
+    Rgb(66, 146, 198),
+    Rgb(33, 113, 181),
+    Rgb(8, 81, 156),
+    Rgb(8, 48, 107),
+];
+const ORANGES: [Rgb; RAMP_LEN] = [
+    Rgb(255, 245, 235),
+    Rgb(254, 230, 206),
+    Rgb(253, 208, 162),
+    Rgb(253, 174, 107),
+    Rgb(253, 141, 60),
+    Rgb(241, 105, 19),
+    Rgb(217, 72, 1),
+    Rgb(166, 54, 3),
+    Rgb(127, 39, 4),
+];
+const BLACK: Rgb = Rgb(20, 20, 20);
+const WHITE: Rgb = Rgb(255, 255, 255);
+
+/// The level on light paper, and on dark paper, where more is paler.
+fn heat(ramp: Ramp, level: usize) -> Pair {
+    let colours = if ramp == Ramp::Blues { &BLUES } else { &ORANGES };
+    let level = level.min(RAMP_LEN - 1);
+    (colours[level], colours[RAMP_LEN - 1 - level])
+}
+
+/// Black or white, whichever has more contrast (WCAG 2.1, relative luminance).
+fn readable_on(ground: Rgb) -> Rgb {
+    let linear = |part: u8| {
+        let share = f64::from(part) / 255.0;
+        if share <= 0.040_45 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+    };
+    let luminance = 0.2126 * linear(ground.0) + 0.7152 * linear(ground.1) + 0.0722 * linear(ground.2);
+    if (luminance + 0.05).powi(2) > 1.05 * 0.05 { BLACK } else { WHITE }
+}
+
 impl Paint {
     /// Its colours.
     pub(super) fn colours(self, look: &Look) -> Pair {
@@ -49,6 +99,11 @@ impl Paint {
                 _ => (Rgb(255, 255, 255), Rgb(24, 26, 30)),
             },
             Self::Warning => (Rgb(176, 58, 0), Rgb(255, 150, 90)),
+            Self::Heat(ramp, level) => heat(ramp, level),
+            Self::OnHeat(ramp, level) => {
+                let (light, dark) = heat(ramp, level);
+                (readable_on(light), readable_on(dark))
+            }
             Self::Series(number) if look.palette.is_empty() => OKABE_ITO[number % PALETTE_LEN],
             Self::Series(number) => {
                 let colour = look.palette[number % look.palette.len()];

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::model::{Align, Look, Rgb, Theme};
-use super::scene::{PALETTE_LEN, Paint, Shape, Stroke, Text};
+use super::model::{Align, Look, Ramp, Rgb, Theme};
+use super::scene::{PALETTE_LEN, Paint, RAMP_LEN, Shape, Stroke, Text};
 
 /// Fonts, the one that lengths were measured with first.
 const FONTS: &str = "'Noto Sans','Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif";
@@ -50,14 +50,23 @@ fn class(paint: Paint) -> String {
         Paint::Paper => "p".to_owned(),
         Paint::Warning => "w".to_owned(),
         Paint::Series(number) => format!("c{}", number % PALETTE_LEN),
+        Paint::Heat(ramp, level) => format!("h{}{level}", ramp_class(ramp)),
+        Paint::OnHeat(ramp, level) => format!("t{}{level}", ramp_class(ramp)),
     }
+}
+
+fn ramp_class(ramp: Ramp) -> char {
+    if ramp == Ramp::Blues { 'b' } else { 'o' }
 }
 
 /// Style rules that turn charts of the default look dark where the reader prefers that.
 pub(super) fn dark_rules() -> String {
     let look = Look::default();
     let named = [Paint::Ink, Paint::Muted, Paint::Grid, Paint::Paper, Paint::Warning];
-    let paints = named.into_iter().chain((0..PALETTE_LEN).map(Paint::Series));
+    let levels = [Ramp::Blues, Ramp::Oranges].into_iter().flat_map(|ramp| {
+        (0..RAMP_LEN).flat_map(move |level| [Paint::Heat(ramp, level), Paint::OnHeat(ramp, level)])
+    });
+    let paints = named.into_iter().chain((0..PALETTE_LEN).map(Paint::Series)).chain(levels);
     let rules: String = paints
         .map(|paint| {
             let (class, colour) = (class(paint), hex(paint.colours(&look).1));

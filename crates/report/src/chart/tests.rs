@@ -105,8 +105,8 @@ fn several_records_share_their_charts() {
 #[test]
 fn phases_that_ran_at_the_same_time_have_charts_together() {
     let (mut late, name) = (phase(&DRIVE), "writes".to_owned());
-    late.plan.name = name;
-    late.plan.load.start_delay_ns = 2_000_000_000;
+    late.plan.media_mut().expect("media").name = name;
+    late.plan.load_mut().start_delay_ns = 2_000_000_000;
     let record = record(vec![phase(&DRIVE), late]);
     let made = charts(&[named(&record)]);
     assert_eq!((made.len(), made[0].section.as_str()), (11, "randread, writes at the same time"));
@@ -222,8 +222,8 @@ fn names_cannot_break_out() {
     record.failure = Some(NASTY.to_owned());
     record.status = crate::record::Status::Partial;
     let phase = &mut record.phases[0];
-    phase.plan.name = NASTY.to_owned();
-    phase.plan.engine = NASTY.to_owned();
+    phase.plan.media_mut().expect("media").name = NASTY.to_owned();
+    phase.plan.media_mut().expect("media").engine = NASTY.to_owned();
     phase.summary.classes[0].class = NASTY.to_owned();
     phase.failure = Some(NASTY.to_owned());
     let records = [Named { name: NASTY, record: &record }];
@@ -390,4 +390,30 @@ fn a_page_tells_each_kind_of_doubt_once() {
     assert!(page.contains("<b>page_cache</b> (randread, in 2 of 3 phases): from memory;"), "{page}");
     assert!(!page.contains("nothing to draw"));
     assert!(to_html(&[named(&crate::sample::record(vec![]))]).contains("There is nothing to draw"));
+}
+
+#[test]
+fn links_have_heat_maps() {
+    let matrix = crate::sample::network::matrix(4, &[(1, 3, 3)]);
+    let records = [named(&matrix)];
+    let stems: Vec<_> = charts(&records).into_iter().map(|chart| chart.file_stem).collect();
+    assert_eq!(stems[4..], ["5-matrix-links", "6-matrix-links-p99"]);
+    let chart = chart_of(&records, "links");
+    let heat = chart.heat.as_ref().unwrap();
+    assert_eq!((heat.rows.len(), heat.columns.len(), heat.ramp), (4, 4, Ramp::Blues));
+    assert!(chart.note.contains("link 1 → 3 is slow"), "{}", chart.note);
+    let svg = to_svg(&chart, &Look::default());
+    // Paper, 16 cells, nine levels of the bar.
+    assert_eq!(count(&svg, "rect"), 26);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"326 MiB/s".to_owned()) && texts.contains(&"to (ranks)".to_owned()), "{texts:?}");
+    assert!(svg.contains("<title>1 → 3: 326 MiB/s</title>"), "a pointing reader sees the pair");
+    assert!(to_png(&chart, &Look::default(), 1.0).unwrap().starts_with(b"\x89PNG"));
+    assert!(to_html(&records).contains("matrix: p99 by link"));
+    let large = crate::sample::network::matrix(13, &[]);
+    let svg = to_svg(&chart_of(&[named(&large)], "links"), &Look::default());
+    assert_eq!(count(&svg, "rect"), 1 + 169 + 9);
+    assert!(!self::texts(&svg).iter().any(|text| text == "961 MiB/s"), "no numbers in small cells");
+    let alone = crate::sample::network::two_endpoints();
+    assert!(charts(&[named(&alone)]).iter().all(|made| made.chart.heat.is_none()));
 }

@@ -3,6 +3,7 @@
 mod groups;
 mod ladder;
 mod latency;
+mod links;
 mod rate;
 
 use statistics::Histogram;
@@ -85,6 +86,9 @@ pub fn charts(records: &[Named<'_>]) -> Vec<NamedChart> {
             push("histogram", latency::histogram(&group));
         }
         push("percentiles", latency::percentiles(&group));
+        for (kind, chart) in links::charts(&group) {
+            push(kind, Some(chart));
+        }
     }
     let digits = made.len().to_string().len();
     made.into_iter()

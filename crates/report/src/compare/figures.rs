@@ -35,8 +35,7 @@ fn used<'a>(runs: &Runs<'a>) -> Vec<&'a str> {
 }
 
 fn class(a: &Runs<'_>, b: &Runs<'_>, method: Method, class: Option<&str>) -> ClassComparison {
-    let block_size =
-        |runs: &Runs<'_>| runs.iter().flatten().next().map(|phase| phase.plan.block_size.clone());
+    let block_size = |runs: &Runs<'_>| runs.iter().flatten().next().map(|phase| phase.plan.operation_size());
     let moves_bytes = |runs: &Runs<'_>| {
         runs.iter().flatten().all(|phase| summary_of(phase, class).is_some_and(|class| class.bytes > 0))
     };

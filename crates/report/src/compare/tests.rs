@@ -91,7 +91,7 @@ fn repeats_are_compared_by_their_own_spread() {
 fn phases_meet_by_name_and_order() {
     let named = |name: &str, rate: f64| {
         let mut made = phase_of(&Shape { operations_per_second: rate, ..DRIVE });
-        made.plan.name = name.to_owned();
+        made.plan.media_mut().expect("media").name = name.to_owned();
         made
     };
     let a = record(vec![named("x", 1e5), named("x", 2e5), named("old", 1e5)]);
@@ -114,7 +114,7 @@ fn nothing_to_compare_is_refused() {
     let none = operand("b", vec![]);
     assert_eq!(compare(&a, &none, false, &[]).unwrap_err(), "b: no record to compare");
     let mut other = a.clone();
-    other.records[0].1.phases[0].plan.name = "another".to_owned();
+    other.records[0].1.phases[0].plan.media_mut().expect("media").name = "another".to_owned();
     assert!(compare(&a, &other, false, &[]).unwrap_err().contains("no phase of A"));
     assert!(compare(&operand("a", vec![record(vec![])]), &a, false, &[]).is_err());
 }
@@ -134,7 +134,7 @@ fn what_was_done_otherwise_is_named() {
     );
     b.records[0].1.environment.system.kernel = Some("6.13.0".to_owned());
     b.records[0].1.environment.targets[0].device.as_mut().unwrap().model = None;
-    b.records[0].1.phases[0].plan.load.seed = 7;
+    b.records[0].1.phases[0].plan.load_mut().seed = 7;
     let found = compare(&a, &b, false, &[]).unwrap();
     let fields: Vec<_> = found.phases[0]
         .differs
@@ -173,7 +173,7 @@ fn doubts_are_carried_along() {
 fn an_open_loop_is_judged_by_its_tail() {
     let side = |label: &str, latency_ns: u64| {
         let mut made = phase_of(&Shape { latency_ns, ..DRIVE });
-        made.plan.load.arrivals = Some(ArrivalPlan { rate_per_second: 4e5, kind: Spacing::Poisson });
+        made.plan.load_mut().arrivals = Some(ArrivalPlan { rate_per_second: 4e5, kind: Spacing::Poisson });
         operand(label, vec![record(vec![made])])
     };
     let found =
@@ -191,7 +191,7 @@ fn many_phases_are_held_to_a_stricter_level() {
         let one = |at: usize| {
             let rate = if at == 0 { odd } else { 1e5 };
             let mut made = phase_of(&Shape { operations_per_second: rate, ..DRIVE });
-            made.plan.name = format!("phase {at}");
+            made.plan.media_mut().expect("media").name = format!("phase {at}");
             made
         };
         record((0..10).map(one).collect())
@@ -275,9 +275,9 @@ fn json_holds_to_its_schema() {
 #[test]
 fn text_keeps_to_its_width_and_steers_no_terminal() {
     let mut a = at_rates("a\u{1b}[31m", &[4e5]);
-    a.records[0].1.phases[0].plan.name = "na\nme\u{1b}[2J".to_owned();
+    a.records[0].1.phases[0].plan.media_mut().expect("media").name = "na\nme\u{1b}[2J".to_owned();
     let mut b = at_rates("b", &[3e5]);
-    b.records[0].1.phases[0].plan.name = "na\nme\u{1b}[2J".to_owned();
+    b.records[0].1.phases[0].plan.media_mut().expect("media").name = "na\nme\u{1b}[2J".to_owned();
     b.records[0].1.environment.system.kernel = Some("\u{7}".to_owned());
     let found = compare(&a, &b, false, &limits(&["slower:1%"])).unwrap();
     for width in [40, 60, 80, 120] {
@@ -320,7 +320,7 @@ fn a_limit_does_not_see_a_phase_that_is_missing() {
     let a = at_rates("a", &[4e5]);
     let mut both = at_rates("b", &[4e5]);
     let mut again = both.records[0].1.phases[0].clone();
-    again.plan.name = "randread".to_owned();
+    again.plan.media_mut().expect("media").name = "randread".to_owned();
     both.records[0].1.phases.push(again);
     let found = compare(&both, &a, false, &limits(&["slower:50%"])).unwrap();
     assert_eq!(found.limits[0].blind_to, ["randread (2): only A has it"]);
@@ -364,4 +364,23 @@ fn rungs_meet_by_what_is_climbed() {
     let alone: Vec<_> = found.unmatched.iter().map(Unmatched::label).collect();
     assert_eq!(alone, ["randread, depth 1", "randread, depth 8"]);
     assert!(found.phases.iter().all(|phase| phase.headline.verdict == Verdict::NoDifference));
+}
+
+#[test]
+fn networks_are_compared_too() {
+    use crate::sample::network::{self as records, EMPTY, MIB, Pair};
+    let side = |label: &str, operations_per_second: u64, connections: u32| {
+        let pair = Pair { master: 0, endpoint: 0, operations_per_second, latency_ns: 4_000_000, refused: 0 };
+        let mut plan = records::network_plan(MIB, EMPTY, 1);
+        plan.connections = connections;
+        operand(label, vec![record(vec![records::network_phase(plan, &[pair])])])
+    };
+    let found = compare(&side("a", 2000, 1), &side("b", 3000, 2), false, &[]).unwrap();
+    let phase = &found.phases[0];
+    let rate = &phase.classes[0].figures[0];
+    assert_eq!((rate.figure, rate.verdict), (FigureName::Rate, Verdict::Faster));
+    let fields: Vec<_> = phase.differs.iter().map(|field| field.field.as_str()).collect();
+    assert_eq!(fields, ["connections"]);
+    let text = render(&found, 100, false);
+    assert!(text.contains("connections: 1 → 2"), "{text}");
 }

@@ -28,7 +28,9 @@ fn the_header_is_stable() {
          operations_per_second,operations_per_second_low,operations_per_second_high,bytes_per_second,\
          bytes_per_second_low,bytes_per_second_high,latency_ns_min,latency_ns_mean,latency_ns_p50,latency_ns_p90,\
          latency_ns_p95,latency_ns_p99,latency_ns_p99_9,latency_ns_p99_99,latency_ns_max,cpu_ns_per_operation,\
-         tool_ns_per_operation,cpus_used,steady,doubts,failure,seed,run_id,started_at\n"
+         tool_ns_per_operation,cpus_used,steady,doubts,failure,seed,run_id,started_at,\
+         provider,poll,endpoints,masters,connections,interface,request_bytes,reply_bytes,sent_bytes_per_second,\
+         received_bytes_per_second\n"
     );
 }
 
@@ -69,7 +71,7 @@ fn one_row_a_class_and_one_for_all() {
 #[test]
 fn names_with_commas_quotes_and_newlines_are_quoted() {
     let mut phase = sample::phase(&DRIVE);
-    phase.plan.name = "a, \"b\"\nc".to_owned();
+    phase.plan.media_mut().expect("media").name = "a, \"b\"\nc".to_owned();
     let text = to_csv(&sample::record(vec![phase]));
     assert!(text.lines().nth(1).unwrap().starts_with("\"a, \"\"b\"\""), "{text}");
     assert_eq!(cell(&rows(&text), 1, "name"), "a, \"b\"\nc");
@@ -86,12 +88,42 @@ fn figures_that_are_not_known_are_empty() {
     assert_eq!((cell(&rows, 1, "latency_ns_p99"), cell(&rows, 1, "operations_per_second_low")), ("", ""));
 }
 
+#[test]
+fn the_network_has_columns_of_its_own() {
+    let record = sample::network::two_endpoints();
+    let found = rows(&to_csv(&record));
+    let total = found.len() - 1;
+    let cells = ["provider", "poll", "endpoints", "masters", "interface", "request_bytes", "reply_bytes"];
+    let cells = cells.map(|column| cell(&found, total, column));
+    assert_eq!(cells, ["tcp", "adaptive", "2", "0", "eth0", "1048576", "0"]);
+    assert_eq!(cell(&found, total, "sent_bytes_per_second"), cell(&found, total, "bytes_per_second"));
+    assert_eq!(cell(&found, total, "received_bytes_per_second"), "0");
+    assert_eq!((cell(&found, total, "pattern"), cell(&found, total, "targets")), ("", "0:2;1:2"));
+    let media = rows(&to_csv(&sample::record(vec![sample::phase(&DRIVE)])));
+    assert_eq!((cell(&media, 1, "provider"), cell(&media, 1, "sent_bytes_per_second")), ("", ""));
+}
+
+#[test]
+fn pairs_have_rows_of_their_own() {
+    let found = rows(&to_csv_by_pair(&sample::network::failing_endpoint()));
+    assert_eq!(found.len(), 3);
+    assert_eq!((cell(&found, 2, "master"), cell(&found, 2, "endpoint")), ("", "1:2"));
+    assert_eq!((cell(&found, 2, "errors"), cell(&found, 2, "causes")), ("7", "7 Connection refused"));
+    assert_eq!((cell(&found, 1, "operations"), cell(&found, 1, "operations_per_second")), ("8000", "2000"));
+    assert_eq!(cell(&found, 1, "sent_bytes_per_second"), (2000u64 << 20).to_string());
+    let matrix = rows(&to_csv_by_pair(&sample::network::matrix(4, &[])));
+    assert_eq!(matrix.len(), 17);
+    assert_eq!((cell(&matrix, 8, "master"), cell(&matrix, 8, "endpoint")), ("1:0", "3:2"));
+    let media = rows(&to_csv_by_pair(&sample::record(vec![sample::phase(&DRIVE)])));
+    assert_eq!(media.len(), 1, "files have no pairs");
+}
+
 proptest! {
     #[test]
     fn any_text_reads_back(name in any::<String>(), path in any::<String>(), failure in any::<String>()) {
         let mut phase = sample::phase(&Shape { threads: 1, ..DRIVE });
-        phase.plan.name.clone_from(&name);
-        phase.plan.targets[0].path.clone_from(&path);
+        phase.plan.media_mut().expect("media").name.clone_from(&name);
+        phase.plan.media_mut().expect("media").targets[0].path.clone_from(&path);
         phase.failure = Some(failure.clone());
         let rows = rows(&to_csv(&sample::record(vec![phase])));
         prop_assert_eq!(rows.len(), 3);

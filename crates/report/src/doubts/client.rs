@@ -18,7 +18,8 @@ const KERNEL_WORKER_CPUS_MAX: f64 = 0.05;
 const WORKER_BUSY_SHARE_MAX: f64 = 0.95;
 
 pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
-    let (plan, options) = (evidence.plan, &evidence.plan.options);
+    let plan = evidence.plan.media()?;
+    let options = &plan.options;
     if !evidence.on_storage() {
         return None;
     }
@@ -48,7 +49,7 @@ pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
 /// the process's.
 pub(super) fn kernel_workers(evidence: &Evidence<'_>) -> Option<String> {
     // A thread that polls for submissions was asked for, and cannot be told apart.
-    if evidence.plan.engine != "io_uring" || evidence.plan.options.sqpoll {
+    if evidence.plan.engine() != "io_uring" || evidence.plan.media().is_none_or(|plan| plan.options.sqpoll) {
         return None;
     }
     let samples = evidence.samples;

@@ -1,10 +1,12 @@
 //! Doubts about the machine around the run.
 
 use units::human::human_bytes;
+use workload::network::Poll;
+use workload::plan::PhasePlan;
 use workload::spec::Warmup;
 use workload::target::TargetKind;
 
-use super::Evidence;
+use super::{Evidence, network};
 use crate::words::processors;
 
 /// Share of the machine's processors that may be busy; above it, threads wait for a processor.
@@ -30,31 +32,55 @@ const OTHER_IO_BYTES_MIN: u64 = 4 << 20;
 /// on the kernel's side for a while, a healthy oscillator less than 100.
 const DRIFT_PPM_MAX: f64 = 200.0;
 
+/// Whether engines elsewhere drive: what this machine does meanwhile says nothing about their figures.
+fn is_elsewhere(evidence: &Evidence<'_>) -> bool {
+    evidence.plan.network().is_some_and(|plan| !plan.masters.is_empty())
+}
+
+/// Whether processors are kept busy on purpose: memory and the tool itself are measured so, and who spins does nothing else.
+fn is_busy_on_purpose(evidence: &Evidence<'_>, cores: f64) -> bool {
+    let (is_meant, threads) = match evidence.plan {
+        PhasePlan::Media(plan) => {
+            let is_memory = |kind| matches!(kind, TargetKind::Memory | TargetKind::Null);
+            (plan.targets.iter().all(|target| is_memory(target.kind)), evidence.stage_threads)
+        }
+        PhasePlan::Network(plan) => {
+            let is_meant = plan.poll == Poll::Spin || plan.engine == "null";
+            (is_meant, evidence.stage_threads + network::local_endpoints(plan))
+        }
+    };
+    is_meant && threads as f64 <= cores
+}
+
 pub(super) fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
     let cores = evidence.logical_cores()?;
     let seen = evidence.observations;
     // What the hypervisor gave to others was not to be had either.
     let busy = seen.machine_cpus_busy? + seen.stolen_cpus.unwrap_or(0.0);
-    // Memory and the tool itself are measured by keeping processors busy.
-    let meant = evidence
-        .plan
-        .targets
-        .iter()
-        .all(|target| matches!(target.kind, TargetKind::Memory | TargetKind::Null))
-        && evidence.stage_threads as f64 <= cores;
-    let own = seen.machine_cpus_busy? - seen.other_cpus_busy.unwrap_or(0.0);
+    let meant = is_elsewhere(evidence) || is_busy_on_purpose(evidence, cores);
+    let served = network::local_servers_cpus(evidence).map_or(0.0, |(_, all)| all);
+    let own = seen.machine_cpus_busy? - seen.other_cpus_busy.unwrap_or(0.0) + served;
     (!meant && busy > MACHINE_BUSY_SHARE_MAX * cores && own > OWN_BUSY_SHARE_MIN * cores)
         .then(|| format!("{busy:.2} of {cores} processors were busy: threads waited for a processor"))
 }
 
 pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
     let seen = evidence.observations;
+    if is_elsewhere(evidence) {
+        return None;
+    }
     let grown = evidence.logical_cores().map_or(1.0, |cores| (cores / CORES_OF_LIMITS).max(1.0));
     if let Some(stolen) = seen.stolen_cpus.filter(|stolen| *stolen > grown * STOLEN_CPUS_MAX) {
         return Some(format!("the hypervisor gave {} of this machine to others", processors(stolen)));
     }
-    let others = seen.other_cpus_busy?;
-    match seen.other_cpus_user {
+    // Service threads on this machine serve this load; where they did not say what they took, others cannot be told from them.
+    let is_served_here = evidence.plan.network().is_some_and(|plan| network::local_endpoints(plan) > 0);
+    let served = match network::local_servers_cpus(evidence) {
+        None if is_served_here => return None,
+        served => served.unwrap_or((0.0, 0.0)),
+    };
+    let others = (seen.other_cpus_busy? - served.1).max(0.0);
+    match seen.other_cpus_user.map(|user| (user - served.0).max(0.0)) {
         None => (others > grown * OTHER_CPUS_UNKNOWN_MAX)
             .then(|| format!("others kept {} of this machine busy", processors(others))),
         Some(user) if user > grown * OTHER_USER_CPUS_MAX => {
@@ -72,7 +98,7 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
 /// What others moved on the devices of the targets, as far as it cannot be this load's: more reads than were asked
 /// for past the page cache, and writes where nothing was written.
 pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
-    let (plan, seen) = (evidence.plan, evidence.observations);
+    let (plan, seen) = (evidence.plan.media()?, evidence.observations);
     // Counters of devices do not tell apart phases that ran together. They run over a delay and a warm-up that samples leave
     // out, and samples are not whole where a worker failed.
     let load = &plan.load;
@@ -104,6 +130,9 @@ pub(super) fn clock(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 pub(super) fn frequency_scaling(evidence: &Evidence<'_>) -> Option<String> {
+    if is_elsewhere(evidence) {
+        return None;
+    }
     let other: Vec<_> = evidence
         .environment
         .processor

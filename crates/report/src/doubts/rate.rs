@@ -83,7 +83,8 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
 /// the figures, and one in the middle is a spike to them.
 fn stall_ns(evidence: &Evidence<'_>) -> Option<u64> {
     let (plan, samples) = (evidence.plan, evidence.samples);
-    if plan.end_fsync || plan.fsync_every.is_some() || plan.load.think.is_some() {
+    let finishes = plan.media().is_some_and(|plan| plan.end_fsync || plan.fsync_every.is_some());
+    if finishes || plan.load().think.is_some() {
         return None;
     }
     let mut longest_ns = 0;

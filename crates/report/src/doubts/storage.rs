@@ -26,7 +26,7 @@ pub(super) fn memory_target(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan;
+    let plan = evidence.plan.media()?;
     if !plan.reads() || !evidence.through_page_cache() || plan.cache == CachePolicy::Warm {
         return None;
     }
@@ -44,12 +44,13 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
 
 pub(super) fn unwritten_range(evidence: &Evidence<'_>) -> Option<String> {
     let unwritten = evidence.observations.unwritten_fraction?;
-    (evidence.plan.reads() && unwritten > UNWRITTEN_FRACTION_MAX)
+    (evidence.plan.media()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX)
         .then(|| format!("{} of the range was never written: no medium is read there", percent(unwritten)))
 }
 
 pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {
-    let (plan, options) = (evidence.plan, &evidence.plan.options);
+    let plan = evidence.plan.media()?;
+    let options = &plan.options;
     let each_is_durable = options.sync != SyncMode::None || options.rwf_dsync || options.map_sync;
     if plan.mix.write_percent == 0 || each_is_durable || !evidence.through_page_cache() {
         return None;
@@ -85,13 +86,14 @@ fn at_most(evidence: &Evidence<'_>, share: f64) -> String {
 
 /// Whether writes were made durable at least once: `--fsync 1000` does nothing for the first 999 of them.
 fn is_synced(evidence: &Evidence<'_>) -> bool {
-    let asked = evidence.plan.end_fsync || evidence.plan.fsync_every.is_some();
+    let asked = evidence.plan.media().is_some_and(|plan| plan.end_fsync || plan.fsync_every.is_some());
     let done = evidence.summary.classes.iter().find(|class| class.class == "sync");
     asked && done.is_none_or(|class| class.operations > 0)
 }
 
 pub(super) fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
-    let (plan, content) = (evidence.plan, &evidence.plan.content);
+    let plan = evidence.plan.media()?;
+    let content = &plan.content;
     if plan.mix.write_percent == 0 || plan.verify_interval_bytes.is_some() {
         return None;
     }

@@ -1,3 +1,5 @@
+mod network;
+
 use driver::ClockSource;
 use host::block::BlockDevice;
 use statistics::{ClassPoint, ClassSummary, Steady, SteadyReason, WarmUp, summarise};
@@ -69,6 +71,7 @@ fn every_kind_has_its_two_tests() {
     };
     let files = [
         ("unit", source("crates/report/src/doubts/tests.rs")),
+        ("network", source("crates/report/src/doubts/tests/network.rs")),
         ("command", source("crates/strata/tests/command/doubts.rs")),
     ];
     for (kind, cells) in rows(&page).into_iter().skip(KINDS.len()) {
@@ -152,7 +155,7 @@ fn not_steady() {
     assert_eq!(detail("not_steady", &slow, stalled(10, 14)), None, "16 operations");
     let synced = |record: &mut Record| {
         stalled(36, 40)(record);
-        phase(record).plan.end_fsync = true;
+        phase(record).plan.media_mut().expect("media").end_fsync = true;
     };
     assert_eq!(detail("not_steady", &WRITES, synced), None, "the fsync at the end");
     let wandering = |record: &mut Record| {
@@ -193,7 +196,7 @@ fn page_cache() {
     assert_eq!(detail("page_cache", &DRIVE, cached), None, "direct reads pass it by");
     let warm = |record: &mut Record| {
         cached(record);
-        phase(record).plan.cache = CachePolicy::Warm;
+        phase(record).plan.media_mut().expect("media").cache = CachePolicy::Warm;
     };
     assert_eq!(detail("page_cache", &BUFFERED, warm), None, "a warm cache was asked for");
     assert_eq!(detail("page_cache", &Shape { direct: false, ..WRITES }, cached), None);
@@ -220,17 +223,36 @@ fn buffered_writes() {
     assert!(detail("buffered_writes", &shape, |_| ()).unwrap().ends_with("makes them durable"));
     assert_eq!(detail("buffered_writes", &WRITES, |_| ()), None);
     assert_eq!(detail("buffered_writes", &BUFFERED, |_| ()), None);
-    assert_eq!(detail("buffered_writes", &shape, |record| phase(record).plan.end_fsync = true), None);
-    assert_eq!(detail("buffered_writes", &shape, |record| phase(record).plan.fsync_every = Some(1)), None);
     assert_eq!(
-        detail("buffered_writes", &shape, |record| phase(record).plan.options.sync = SyncMode::Dsync),
+        detail("buffered_writes", &shape, |record| phase(record)
+            .plan
+            .media_mut()
+            .expect("media")
+            .end_fsync = true),
+        None
+    );
+    assert_eq!(
+        detail("buffered_writes", &shape, |record| phase(record)
+            .plan
+            .media_mut()
+            .expect("media")
+            .fsync_every = Some(1)),
+        None
+    );
+    assert_eq!(
+        detail("buffered_writes", &shape, |record| phase(record)
+            .plan
+            .media_mut()
+            .expect("media")
+            .options
+            .sync = SyncMode::Dsync),
         None
     );
     let memory = Shape { kind: TargetKind::Memory, ..shape };
     assert_eq!(detail("buffered_writes", &memory, |_| ()), None);
     let written_over = |record: &mut Record| {
         reached(record);
-        phase(record).plan.end_fsync = true;
+        phase(record).plan.media_mut().expect("media").end_fsync = true;
     };
     assert_eq!(
         detail("buffered_writes", &shape, written_over).unwrap(),
@@ -238,11 +260,11 @@ fn buffered_writes() {
     );
     let zeros = |record: &mut Record| {
         written_over(record);
-        phase(record).plan.content.content = ContentChoice::Zero;
+        phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
     };
     assert_eq!(detail("buffered_writes", &shape, zeros), None, "a file system that compresses writes less");
     let never_synced = |record: &mut Record| {
-        phase(record).plan.fsync_every = Some(1 << 40);
+        phase(record).plan.media_mut().expect("media").fsync_every = Some(1 << 40);
         let sync =
             ClassSummary { class: "sync".to_owned(), operations: 0, ..phase(record).summary.total.clone() };
         phase(record).summary.classes.push(sync);
@@ -252,19 +274,24 @@ fn buffered_writes() {
 
 #[test]
 fn compressible_content() {
-    let zeros = |record: &mut Record| phase(record).plan.content.content = ContentChoice::Zero;
+    let zeros = |record: &mut Record| {
+        phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
+    };
     assert!(detail("compressible_content", &WRITES, zeros).unwrap().starts_with("only zeros"));
-    let shaped = |record: &mut Record| phase(record).plan.content.compress_percent = 40;
+    let shaped =
+        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.compress_percent = 40;
     assert!(detail("compressible_content", &WRITES, shaped).unwrap().starts_with("40% of what is written"));
-    let once = |record: &mut Record| phase(record).plan.content.refill = Refill::Once;
+    let once =
+        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.refill = Refill::Once;
     assert!(detail("compressible_content", &WRITES, once).unwrap().starts_with("buffers are filled once"));
-    let stamp = |record: &mut Record| phase(record).plan.content.refill = Refill::Stamp;
+    let stamp =
+        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.refill = Refill::Stamp;
     assert!(detail("compressible_content", &WRITES, stamp).unwrap().starts_with("all but 16 bytes"));
     assert_eq!(detail("compressible_content", &WRITES, |_| ()), None);
     assert_eq!(detail("compressible_content", &DRIVE, zeros), None, "nothing is written");
     let verified = |record: &mut Record| {
         zeros(record);
-        phase(record).plan.verify_interval_bytes = Some(4096);
+        phase(record).plan.media_mut().expect("media").verify_interval_bytes = Some(4096);
     };
     assert_eq!(
         detail("compressible_content", &WRITES, verified),
@@ -335,7 +362,7 @@ fn who_compresses() {
     let told = |change: &dyn Fn(&mut Record)| {
         let zeros = |record: &mut Record| {
             change(record);
-            phase(record).plan.content.content = ContentChoice::Zero;
+            phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
         };
         detail("compressible_content", &WRITES, zeros)
     };
@@ -393,12 +420,13 @@ fn client_saturated() {
     );
     let polled = |record: &mut Record| {
         busy(record);
-        phase(record).plan.options.iopoll = true;
+        phase(record).plan.media_mut().expect("media").options.iopoll = true;
     };
     assert_eq!(detail("client_saturated", &DRIVE, polled), None, "polling keeps a processor busy");
     let open = |record: &mut Record| {
         user(record);
-        phase(record).plan.load.arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
+        phase(record).plan.load_mut().arrivals =
+            Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
     };
     assert_eq!(detail("client_saturated", &BUFFERED, open), None, "the pacer may spin");
 }
@@ -425,7 +453,7 @@ fn kernel_workers() {
     assert_eq!(detail("kernel_workers", &idle, took(0.4)), None, "0.004 processors");
     let polled = |record: &mut Record| {
         took(0.4)(record);
-        phase(record).plan.options.sqpoll = true;
+        phase(record).plan.media_mut().expect("media").options.sqpoll = true;
     };
     assert_eq!(detail("kernel_workers", &buffered, polled), None, "the thread that polls was asked for");
 }
@@ -518,7 +546,7 @@ fn other_io() {
     assert_eq!(detail("other_io", &WRITES, moved(0.0, 1.5)), None, "journals and metadata");
     let delayed = |record: &mut Record| {
         moved(2.0, 1.0)(record);
-        phase(record).plan.load.start_delay_ns = 1_000_000_000;
+        phase(record).plan.load_mut().start_delay_ns = 1_000_000_000;
     };
     assert_eq!(detail("other_io", &DRIVE, delayed), None, "counters run over the delay");
     let failed = |record: &mut Record| {
@@ -528,7 +556,7 @@ fn other_io() {
     assert_eq!(detail("other_io", &DRIVE, failed), None, "nobody knows what it read");
     let warmed_up = |record: &mut Record| {
         moved(2.0, 1.0)(record);
-        phase(record).plan.load.warmup = Warmup::Fixed(1_000_000_000);
+        phase(record).plan.load_mut().warmup = Warmup::Fixed(1_000_000_000);
     };
     assert_eq!(detail("other_io", &DRIVE, warmed_up), None, "samples leave the warm-up out");
 }
@@ -619,7 +647,7 @@ fn phases_that_ran_together_share_what_was_seen() {
     assert!(detail_found.ends_with("makes them durable"), "{detail_found}");
     let synced = |record: &mut Record| {
         reached(record);
-        phase(record).plan.end_fsync = true;
+        phase(record).plan.media_mut().expect("media").end_fsync = true;
     };
     let detail_found = details("buffered_writes", beside(&buffered, &WRITES, synced)).unwrap();
     assert!(detail_found.starts_with("at most 25.0% of the bytes written"), "{detail_found}");

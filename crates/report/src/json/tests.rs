@@ -17,6 +17,8 @@ fn records() -> Vec<Record> {
         sample::record(vec![]),
         partial,
         sample::ladder(&[1, 8], 20_000.0, 100_000.0),
+        sample::network::failing_endpoint(),
+        sample::network::matrix(3, &[]),
         sample::stack(&[
             ("memory", Operation::Read, 1 << 20, 9000.0),
             ("media", Operation::Read, 1 << 20, 900.0),
@@ -40,8 +42,22 @@ const LATER: &[(&str, &[&str])] = &[
     ("/phases/0/plan", &["verify_run", "layout"]),
     ("/phases/0/plan/options", &["sync_call"]),
     ("/phases/0/plan/load", &["think", "start_delay_ns", "end_others", "split_latency", "cores_policy"]),
-    ("/phases/0/observations", &["major_faults", "minor_faults", "kernel_worker_cpu_ns", "devices"]),
-    ("/phases/0/samples/workers/0", &["depths"]),
+    (
+        "/phases/0/observations",
+        &[
+            "other_cpus_user",
+            "stolen_cpus",
+            "major_faults",
+            "minor_faults",
+            "kernel_worker_cpu_ns",
+            "devices",
+            "servers",
+            "tcp_retransmitted_segments",
+            "tcp_sent_segments",
+            "links",
+        ],
+    ),
+    ("/phases/0/samples/workers/0", &["depths", "origin", "parts", "tallies"]),
     ("/phases/0/samples/workers/0/classes/0", &["submission", "completion"]),
     ("/phases/0/summary/total", &["submission", "completion"]),
 ];

@@ -118,6 +118,30 @@ const REMEDIES: &[Remedy] = &[
     },
 ];
 
+/// What to try where the network gives less than the storage behind it.
+const NETWORK: &[(bool, Option<bool>, &str)] = &[
+    (
+        true,
+        None,
+        "loopback is the kernel's memory copy and no link: measure the one that clients would use (--engine HOST)",
+    ),
+    (
+        false,
+        Some(true),
+        "the processor is used up before the link: more threads and connections, a fabric (--provider ofi+verbs), or \
+         larger payloads",
+    ),
+    (false, Some(false), "more in flight on the network, then a faster link or several of them"),
+];
+
+/// The line about a network that holds the storage back.
+pub(super) fn network_line(is_loopback: bool, cpu_bound: bool) -> Option<&'static str> {
+    let applies = |line: &&(bool, Option<bool>, &str)| {
+        line.0 == is_loopback && line.1.is_none_or(|bound| bound == cpu_bound)
+    };
+    NETWORK.iter().find(applies).map(|line| line.2)
+}
+
 fn applies(remedy: &Remedy, step: &Step) -> bool {
     let known = REMEDIES.iter().any(|remedy| remedy.layer == Some(step.layer.as_str()));
     let layer = match remedy.layer {

@@ -5,7 +5,7 @@ use workload::plan::PhasePlan;
 use workload::spec::Operation;
 
 use super::{FASTER_FACTOR, Role, role};
-use crate::record::{PhaseRecord, Record};
+use crate::record::{PhaseRecord, Record, StackRow};
 
 /// Blocks from this size on are compared by bandwidth, smaller ones by operations a second; bytes.
 const BANDWIDTH_BLOCK_BYTES_MIN: u64 = 64 << 10;
@@ -24,6 +24,10 @@ const GRAVE_DOUBTS: &[&str] = &[
     "unwritten_range",
     "memory_target",
     "other_io",
+    "loopback",
+    "cpu_bound",
+    "retransmits",
+    "link_shared",
 ];
 
 /// How sure a comparison is.
@@ -64,7 +68,7 @@ pub enum LoadKind {
 
 impl LoadKind {
     fn of(plan: &PhasePlan) -> Option<Self> {
-        match plan.operation {
+        match plan.media()?.operation {
             Operation::Read => Some(Self::SequentialRead),
             Operation::Write => Some(Self::SequentialWrite),
             Operation::RandRead => Some(Self::RandomRead),
@@ -115,7 +119,7 @@ impl Step {
 
 /// Whether a phase is compared by bandwidth.
 pub(super) fn is_bandwidth(plan: &PhasePlan) -> bool {
-    plan.block_size_bytes_max >= BANDWIDTH_BLOCK_BYTES_MIN
+    plan.operation_bytes_max() >= BANDWIDTH_BLOCK_BYTES_MIN
 }
 
 fn speed(phase: &PhaseRecord) -> (f64, Option<&RateEstimate>) {
@@ -127,18 +131,31 @@ fn speed(phase: &PhaseRecord) -> (f64, Option<&RateEstimate>) {
     }
 }
 
-/// Every measured layer against the nearest measured one below it, load by load. The null floor is no layer.
+/// Two phases that were measured, as layers of one load; none where one of them gave nothing.
+pub(super) fn steps_between(
+    load: &str,
+    below: (&StackRow, &PhaseRecord),
+    layer: (&str, &PhaseRecord),
+) -> Option<Step> {
+    let is_measured = speed(below.1).0 > 0.0 && speed(layer.1).0 > 0.0;
+    is_measured.then(|| step(load, (&below.0.layer, below.1), layer, 0))
+}
+
+/// Every measured layer against the nearest measured one below it, load by load. The null floor is no layer, and the network lies beside
+/// the storage.
 #[must_use]
 pub fn steps(record: &Record) -> Vec<Step> {
     let mut steps = Vec::new();
     let Some(stack) = &record.stack else { return steps };
     for (load, rows) in super::loads(stack) {
-        let measured = rows.iter().enumerate().filter(|(_, row)| role(&row.layer) != Role::Floor).filter_map(
-            |(place, row)| {
+        let measured = rows
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| !matches!(role(&row.layer), Role::Floor | Role::Link))
+            .filter_map(|(place, row)| {
                 let phase = record.phases.get(row.phase?).filter(|phase| speed(phase).0 > 0.0)?;
                 Some((place, row.layer.as_str(), phase))
-            },
-        );
+            });
         let measured: Vec<_> = measured.collect();
         for pair in measured.windows(2) {
             let ((_, below, lower), (place, layer, upper)) = (pair[0], pair[1]);

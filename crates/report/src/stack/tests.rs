@@ -186,3 +186,44 @@ fn nothing_to_compare_is_said() {
         );
     }
 }
+
+#[test]
+fn the_network_is_compared_with_the_storage_behind_it() {
+    use crate::sample::network::{EMPTY, MIB as BULK, loopback, stack_row};
+    let rows = [three(Read, MIB, [9800.0, 2000.0, 1900.0]), three(RandRead, 4096, [1e6, 10_000.0, 9500.0])];
+    let mut record = sample::stack(&rows.concat());
+    let before = verdict(&record);
+    assert_eq!(before.network, [""; 0]);
+    stack_row(&mut record, "1 MiB sequential read", (EMPTY, BULK), 1000);
+    stack_row(&mut record, "empty RPC", (EMPTY, EMPTY), 40_000);
+    let found = verdict(&record);
+    assert_eq!(
+        (&found.sentence, &found.loads),
+        (&before.sentence, &before.loads),
+        "it is no layer of the stack"
+    );
+    assert_eq!(
+        found.network,
+        [
+            "1 MiB sequential read: the network gives 1000 MiB/s, the drive 1.95 GiB/s: behind an engine the network \
+             would hold it back, 2.00 times (sure)",
+            "4 KiB random read: the network carries empty RPCs at 40.0k/s, the drive 10.0k/s: behind an engine it stays \
+             the limit, the network has 4.00 times as much (sure)",
+        ]
+    );
+    assert_eq!(
+        found.try_lines.last().unwrap(),
+        "more in flight on the network, then a faster link or several of them"
+    );
+    let text = crate::render(&record, 200, false);
+    assert!(text.contains("network   1 MiB sequential read: the network gives"), "{text}");
+    let at = record.phases.len() - 2;
+    if let workload::plan::PhasePlan::Network(plan) = &mut record.phases[at].plan {
+        plan.interface = Some(loopback());
+    }
+    record.phases[at].doubts.push(doubt("loopback"));
+    let found = verdict(&record);
+    assert!(found.network[0].contains("read: loopback (a copy, no link) gives"), "{:?}", found.network);
+    assert!(found.network[0].ends_with("(likely)"), "{:?}", found.network);
+    assert!(found.try_lines.last().unwrap().starts_with("loopback is the kernel's memory copy and no link"));
+}

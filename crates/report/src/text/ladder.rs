@@ -9,7 +9,7 @@ use workload::spec::LadderDimension;
 use super::{doubts_of, notes_of};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, LadderRecord, PhaseRecord, Record};
-use crate::words::{clean, counted, cpu, manner, operations, rate, spread};
+use crate::words::{clean, concurrency, counted, cpu, depth, manner, operations, rate, spread};
 
 /// Deviation from Little's law that is worth a sentence.
 const LITTLE_SPREAD_MAX: f64 = 0.05;
@@ -26,7 +26,10 @@ fn rungs<'a>(record: &'a Record, ladder: &LadderRecord) -> Vec<&'a PhaseRecord> 
 pub(super) fn block(page: &mut Page, record: &Record, ladder: &LadderRecord) {
     let rungs = rungs(record, ladder);
     let Some(first) = rungs.first() else { return };
-    page.line(&format!("{} over {}", clean(&first.plan.name), dimension(ladder)), Style::Strong);
+    page.line(
+        &format!("{} over {}", clean(first.plan.name()), dimension(ladder, &first.plan)),
+        Style::Strong,
+    );
     page.field("what", &what(first, ladder.dimension), Style::Plain);
     page.blank();
     table(page, &rungs, ladder);
@@ -42,8 +45,11 @@ pub(super) fn block(page: &mut Page, record: &Record, ladder: &LadderRecord) {
     doubts_of(page, &labelled);
 }
 
-fn dimension(ladder: &LadderRecord) -> &'static str {
+fn dimension(ladder: &LadderRecord, plan: &PhasePlan) -> &'static str {
     match ladder.dimension {
+        Some(LadderDimension::Depth) if plan.network().is_some() => "RPCs in flight",
+        Some(LadderDimension::BlockSize) if plan.network().is_some() => "payloads",
+        None if plan.network().is_some() => "threads and RPCs in flight, to saturation",
         Some(LadderDimension::Depth) => "depth",
         Some(LadderDimension::Threads) => "threads",
         Some(LadderDimension::BlockSize) => "block size",
@@ -54,34 +60,34 @@ fn dimension(ladder: &LadderRecord) -> &'static str {
 
 fn what(phase: &PhaseRecord, dimension: Option<LadderDimension>) -> String {
     let plan = &phase.plan;
-    let (threads, depth) = (counted(plan.load.threads.into(), "thread"), plan.load.depth);
-    let mut words = vec![plan.layer.clone(), operations(plan)];
+    let threads = counted(plan.load().threads.into(), "thread");
+    let mut words = vec![plan.layer().to_owned(), operations(plan)];
     match dimension {
         Some(LadderDimension::Depth) => words.push(threads),
-        Some(LadderDimension::Threads) => words.push(format!("depth {depth}")),
+        Some(LadderDimension::Threads) => words.push(depth(plan)),
         Some(LadderDimension::BlockSize | LadderDimension::Rate) => {
-            words.push(format!("{threads} x depth {depth}"));
+            words.push(concurrency(plan));
         }
         None => {}
     }
     if dimension == Some(LadderDimension::BlockSize) {
-        words[1] = words[1].replacen(&format!("{} ", plan.block_size), "", 1);
+        words[1] = words[1].replacen(&format!("{} ", plan.operation_size()), "", 1);
     }
     words.extend(manner(plan).into_iter().filter(|word| !word.starts_with("open loop")));
-    words.extend(plan.load.limit.time_ns.map(|ns| format!("{} each", human_ns(ns as f64))));
+    words.extend(plan.load().limit.time_ns.map(|ns| format!("{} each", human_ns(ns as f64))));
     words.join(", ")
 }
 
 /// The value of a rung.
 fn value(plan: &PhasePlan, dimension: Option<LadderDimension>) -> String {
     match dimension {
-        Some(LadderDimension::Depth) => plan.load.depth.to_string(),
-        Some(LadderDimension::Threads) => plan.load.threads.to_string(),
-        Some(LadderDimension::BlockSize) => plan.block_size.clone(),
+        Some(LadderDimension::Depth) => plan.load().depth.to_string(),
+        Some(LadderDimension::Threads) => plan.load().threads.to_string(),
+        Some(LadderDimension::BlockSize) => plan.operation_size(),
         Some(LadderDimension::Rate) => {
-            plan.load.arrivals.map_or_else(|| "-".to_owned(), |arrivals| rate(arrivals.rate_per_second))
+            plan.load().arrivals.map_or_else(|| "-".to_owned(), |arrivals| rate(arrivals.rate_per_second))
         }
-        None => format!("{} x {}", plan.load.threads, plan.load.depth),
+        None => format!("{} x {}", plan.load().threads, plan.load().depth),
     }
 }
 
@@ -89,15 +95,18 @@ fn value(plan: &PhasePlan, dimension: Option<LadderDimension>) -> String {
 fn label(plan: &PhasePlan, dimension: Option<LadderDimension>) -> String {
     let value = value(plan, dimension);
     match dimension {
-        Some(LadderDimension::Depth) => format!("depth {value}"),
-        Some(LadderDimension::Threads) => counted(plan.load.threads.into(), "thread"),
+        Some(LadderDimension::Depth) => depth(plan),
+        Some(LadderDimension::Threads) => counted(plan.load().threads.into(), "thread"),
         Some(LadderDimension::BlockSize | LadderDimension::Rate) => value,
-        None => format!("{} x depth {}", counted(plan.load.threads.into(), "thread"), plan.load.depth),
+        None => concurrency(plan),
     }
 }
 
 fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
+    let is_network = rungs.first().is_some_and(|rung| rung.plan.network().is_some());
     let header = match ladder.dimension {
+        Some(LadderDimension::Depth) if is_network => "in flight",
+        Some(LadderDimension::BlockSize) if is_network => "payloads",
         Some(LadderDimension::Depth) => "depth",
         Some(LadderDimension::Threads) => "threads",
         Some(LadderDimension::BlockSize) => "block",
@@ -125,7 +134,11 @@ fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
             Cell::styled(value(&rung.plan, ladder.dimension), style),
             Cell::styled(rate(total.operations_per_second), style),
             spread(total.rate.as_ref()).into(),
-            Cell::styled(human_bytes_per_second(total.bytes_per_second), style),
+            if is_network && total.bytes == 0 {
+                Cell::styled("-", Style::Faint)
+            } else {
+                Cell::styled(human_bytes_per_second(total.bytes_per_second), style)
+            },
             latency(total.latency.as_ref().map(|latency| latency.mean_ns)),
             latency(total.latency.as_ref().map(|latency| latency.p50_ns as f64)),
             latency(total.latency.as_ref().map(|latency| latency.p99_ns as f64)),
@@ -187,7 +200,8 @@ fn knee_sentence(knee: &Knee, place: &str, rungs: &[&PhaseRecord]) -> String {
 
 /// Operations in flight of a rung, and Little's law on it.
 fn little_words(rung: &PhaseRecord) -> Option<(f64, String)> {
-    let in_flight = f64::from(rung.plan.load.threads) * f64::from(rung.plan.load.depth);
+    let masters = rung.plan.network().map_or(1, |plan| plan.masters.len().max(1));
+    let in_flight = f64::from(rung.plan.load().threads) * f64::from(rung.plan.load().depth) * masters as f64;
     let per_second = rung.summary.total.operations_per_second;
     (per_second > 0.0).then(|| {
         let expected = human_ns(in_flight / per_second * 1e9);
@@ -223,12 +237,12 @@ fn bandwidth_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
     let enough = rungs
         .iter()
         .filter(|rung| bandwidth(rung) >= BANDWIDTH_SHARE_MIN * bandwidth(best))
-        .min_by_key(|rung| rung.plan.block_size_bytes_max)?;
+        .min_by_key(|rung| rung.plan.operation_bytes_max())?;
     Some(format!(
         "the highest bandwidth is {} with {}; from {} on {} of it are there",
         human_bytes_per_second(bandwidth(best)),
-        human_bytes(best.plan.block_size_bytes_max as f64),
-        human_bytes(enough.plan.block_size_bytes_max as f64),
+        human_bytes(best.plan.operation_bytes_max() as f64),
+        human_bytes(enough.plan.operation_bytes_max() as f64),
         percent(bandwidth(enough) / bandwidth(best))
     ))
 }

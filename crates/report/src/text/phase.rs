@@ -6,7 +6,7 @@ use host::Environment;
 use statistics::{ClassSummary, Finish};
 use units::{human_bytes_per_second, human_ns, percent};
 
-use super::{doubt_lines, on_targets};
+use super::{doubt_lines, network, on_targets};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, PhaseRecord};
 use crate::words::{clean, count, counted, load, operations, processors, rate, spread};
@@ -30,17 +30,23 @@ pub(super) fn block(
     with_targets: bool,
 ) {
     let plan = &phase.plan;
-    page.line(&clean(&plan.name), Style::Strong);
-    page.field("what", &format!("{}, {}, {}", plan.layer, operations(plan), load(plan)), Style::Plain);
+    page.line(&clean(plan.name()), Style::Strong);
+    page.field("what", &format!("{}, {}, {}", plan.layer(), operations(plan), load(plan)), Style::Plain);
     if !beside.is_empty() {
         page.field("beside", &format!("{}, at the same time", names(beside)), Style::Plain);
     }
     if with_targets {
-        on_targets(page, &plan.targets, environment);
+        on_targets(page, plan.targets(), environment);
+    }
+    if let Some(plan) = plan.network() {
+        network::places_of(page, plan);
     }
     page.blank();
     classes(page, phase);
     page.blank();
+    if let Some(plan) = plan.network() {
+        network::moved(page, phase, plan);
+    }
     page.field("sure", &sure(phase), Style::Plain);
     page.field("cost", &cost(phase), Style::Plain);
     if let Some(text) = in_flight(phase) {
@@ -51,6 +57,9 @@ pub(super) fn block(
         page.field("arrivals", &arrival_words(arrivals), Style::Plain);
     }
     errors(page, phase);
+    if let Some(plan) = plan.network() {
+        network::detail(page, phase, plan);
+    }
     for note in &phase.notes {
         page.field("note", &clean(note), Style::Plain);
     }
@@ -70,7 +79,7 @@ pub(super) fn block(
 
 /// `reads, writes`, `a, b, c and 5 more`.
 fn names(phases: &[&PhaseRecord]) -> String {
-    let shown: Vec<_> = phases.iter().take(BESIDE_SHOWN).map(|phase| clean(&phase.plan.name)).collect();
+    let shown: Vec<_> = phases.iter().take(BESIDE_SHOWN).map(|phase| clean(phase.plan.name())).collect();
     let more = match phases.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -174,8 +183,9 @@ fn cost(phase: &PhaseRecord) -> String {
 
 /// Little's law, where it does not give what was asked for.
 fn in_flight(phase: &PhaseRecord) -> Option<String> {
-    let load = &phase.plan.load;
-    let asked = f64::from(load.threads) * f64::from(load.depth);
+    let load = &phase.plan.load();
+    let masters = phase.plan.network().map_or(1, |plan| plan.masters.len().max(1));
+    let asked = f64::from(load.threads) * f64::from(load.depth) * masters as f64;
     let measured = phase.summary.concurrency;
     let apart = (measured / asked - 1.0).abs() > CONCURRENCY_SPREAD_MAX;
     (load.arrivals.is_none() && asked > 1.0 && measured > 0.0 && apart)
@@ -264,5 +274,5 @@ pub fn summary_line(phase: &PhaseRecord) -> String {
     if let Some(failure) = &phase.failure {
         parts.push(format!("failed: {}", clean(failure)));
     }
-    format!("{}: {}", clean(&phase.plan.name), parts.join(", "))
+    format!("{}: {}", clean(phase.plan.name()), parts.join(", "))
 }

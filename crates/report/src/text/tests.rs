@@ -156,7 +156,7 @@ fn ladders_of_sizes_and_rates_have_outcomes_of_their_own() {
     );
     assert!(text.contains("media, random reads, 4 threads x depth 32, io_uring, direct"), "{text}");
     for (phase, asked) in record.phases.iter_mut().zip([1e4, 1e5, 2e5]) {
-        phase.plan.load.arrivals = Some(ArrivalPlan { rate_per_second: asked, kind: Spacing::Poisson });
+        phase.plan.load_mut().arrivals = Some(ArrivalPlan { rate_per_second: asked, kind: Spacing::Poisson });
         phase.arrivals = Some(ArrivalOutcome {
             asked_per_second: asked,
             started_per_second: asked.min(1e5),
@@ -209,7 +209,7 @@ fn errors_failures_and_arrivals_are_told() {
         field(&text, "in flight"),
         "64.0 on average of 128 asked for (Little's law: rate x mean latency)"
     );
-    phase.plan.load.arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
+    phase.plan.load_mut().arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
     phase.arrivals = Some(ArrivalOutcome {
         asked_per_second: 1e5,
         started_per_second: 9.8e4,
@@ -297,7 +297,7 @@ fn indexes_that_lead_nowhere_are_passed_over() {
 fn phases_that_ran_at_the_same_time_say_so() {
     let named = |name: &str, stage: usize| {
         let mut phase = sample::phase(&DRIVE);
-        (phase.plan.name, phase.stage) = (name.to_owned(), stage);
+        (*phase.plan.name_mut(), phase.stage) = (name.to_owned(), stage);
         phase
     };
     let text = |phases| render(&sample::record(phases), 100, false);

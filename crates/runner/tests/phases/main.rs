@@ -5,6 +5,7 @@ mod failures;
 mod finals;
 mod limits;
 mod open;
+mod parts;
 mod pauses;
 mod placement;
 mod real;

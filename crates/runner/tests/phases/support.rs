@@ -28,9 +28,10 @@ pub(crate) fn job<S>(
         classes: vec![0, 1],
         expected_operations: None,
         finishes: false,
+        grace_ns: runner::GRACE_NS,
         open: Arc::new(move |worker| {
             let (driver, source) = open(worker);
-            Ok(Station { driver, source, notes: vec!["a note".to_owned()] })
+            Ok(Station { driver, source, notes: vec!["a note".to_owned()], parts: Vec::new() })
         }),
         interrupt: Arc::new(AtomicBool::new(false)),
     }

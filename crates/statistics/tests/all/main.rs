@@ -3,6 +3,7 @@
 mod compare;
 mod confidence;
 mod histogram;
+mod hosts;
 mod knee;
 mod merge;
 mod random;

@@ -154,7 +154,7 @@ fn values_that_the_tools_take_although_they_are_wrong_are_refused() {
         ("elbencho -w -t -1 -s 1m x", "threads", "1 to"),
         ("elbencho -w --iodepth 0 -s 1m x", "iodepth", "1 to"),
         ("elbencho -s 1m x", "phase", "-w"),
-        ("elbencho --netbench --servers a -b 4k", "netbench", "files or block devices"),
+        ("elbencho --netbench --servers a -b 4k", "clients", "elbencho --service"),
         ("spdk_nvme_perf -q 0 -o 4096 -w read -t 1 x", "-q", "1"),
         ("spdk_nvme_perf -q 1 -o 4096 -w reed -t 1 x", "reed", "randread"),
         ("spdk_nvme_perf -q 1 -o 4096 -w randrw -M 101 -t 1 x", "rwmixread", "0 to 100"),

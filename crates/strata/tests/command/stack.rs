@@ -13,8 +13,9 @@ fn every_layer_is_measured() {
     let rows = record["stack"]["rows"].as_array().unwrap();
     let layers: Vec<_> = rows.iter().map(|row| row["layer"].as_str().unwrap()).collect();
     // Load by load, the lowest layer first; the floor is the same for all loads and stands once.
-    let expected: Vec<_> =
-        std::iter::once("null").chain(["memory", "media", "file"].into_iter().cycle().take(12)).collect();
+    let storage = ["memory", "media", "file"];
+    let beside = ["memory", "media", "file", "network"];
+    let expected: Vec<_> = [&["null"][..], &beside, &beside, &storage, &storage, &["network"]].concat();
     assert_eq!(layers, expected);
     for row in rows {
         // Not every file system takes direct I/O, and a row says so.
@@ -26,11 +27,24 @@ fn every_layer_is_measured() {
         assert!(total(&record, phase, "operations_per_second").as_f64().unwrap() > 0.0, "{row}");
         assert_eq!(total(&record, phase, "errors"), 0, "{row}");
         let plan = &record["phases"][phase]["plan"];
-        assert_eq!(plan["options"]["direct"], row["layer"] == "media", "{row}");
+        if row["layer"] == "network" {
+            assert_eq!((&plan["layer"], &plan["provider"]), (&"network".into(), &"tcp".into()), "{row}");
+        } else {
+            assert_eq!(plan["options"]["direct"], row["layer"] == "media", "{row}");
+        }
     }
     let text = scratch.run("report results/record.json");
     assert_eq!(text.code, Some(0));
-    for word in ["null", "memory", "media", "file", "1 MiB sequential read", "4 KiB random write"] {
+    for word in [
+        "null",
+        "memory",
+        "media",
+        "file",
+        "network",
+        "1 MiB sequential read",
+        "4 KiB random write",
+        "empty RPC",
+    ] {
         assert!(text.stdout.contains(word), "{word}: {}", text.stdout);
     }
 }
@@ -48,6 +62,6 @@ fn an_interrupt_leaves_the_rows_done() {
     assert_eq!((&record["status"], &record["failure"]), (&"partial".into(), &"interrupted".into()));
     let rows = record["stack"]["rows"].as_array().unwrap();
     let measured = rows.iter().filter(|row| row["phase"].is_u64()).count();
-    assert_eq!((rows.len(), measured), (13, record["phases"].as_array().unwrap().len()));
+    assert_eq!((rows.len(), measured), (16, record["phases"].as_array().unwrap().len()));
     assert_eq!(scratch.run("report results/record.json").code, Some(0));
 }

@@ -65,6 +65,13 @@ impl Scratch {
         (ended, record)
     }
 
+    /// The same with words that may hold spaces; it must succeed.
+    pub(crate) fn measured_words(&self, words: &[&str]) -> Value {
+        let ended = self.run_words(&[words, &["--json", "record.json"]].concat());
+        assert_eq!(ended.code, Some(0), "{words:?}: {}", ended.stderr);
+        read_record(&self.join("record.json"))
+    }
+
     /// Runs a load that must succeed; its record.
     pub(crate) fn measured(&self, words: &str) -> Value {
         let (ended, record) = self.measure(words);

@@ -48,20 +48,8 @@ pub(super) fn check_engine(
     mix: MixPlan,
     engine: &EngineFacts,
 ) -> Result<(), PlanError> {
-    let depth = spec.depth.unwrap_or(1);
-    if depth > 1 && !engine.asynchronous {
-        return refuse(format!(
-            "engine {} runs one operation at a time, so --depth {depth} cannot be: use --threads {depth}{}",
-            engine.name,
-            if engine.targetless { "" } else { ", or --engine io_uring or libaio" }
-        ));
-    }
-    if depth > engine.depth_max {
-        return refuse(format!(
-            "engine {} takes a depth of at most {}, not {depth}",
-            engine.name, engine.depth_max
-        ));
-    }
+    let instead = if engine.targetless { "" } else { ", or --engine io_uring or libaio" };
+    check_depth(spec.depth.unwrap_or(1), engine.name, engine.asynchronous, engine.depth_max, instead)?;
     let needed = [
         (mix.read_percent > 0, "read"),
         (mix.write_percent > 0, "write"),
@@ -75,6 +63,25 @@ pub(super) fn check_engine(
         }
         None => Ok(()),
     }
+}
+
+/// Refuses a depth that an engine cannot have; `instead` is what would have it, besides threads.
+pub(super) fn check_depth(
+    depth: u32,
+    engine: &str,
+    asynchronous: bool,
+    depth_max: u32,
+    instead: &str,
+) -> Result<(), PlanError> {
+    if depth > 1 && !asynchronous {
+        return refuse(format!(
+            "engine {engine} runs one operation at a time, so --depth {depth} cannot be: use --threads {depth}{instead}"
+        ));
+    }
+    if depth > depth_max {
+        return refuse(format!("engine {engine} takes a depth of at most {depth_max}, not {depth}"));
+    }
+    Ok(())
 }
 
 pub(super) fn check_direct(

@@ -2,6 +2,8 @@
 
 mod checks;
 mod error;
+mod load;
+mod network;
 mod parse;
 mod resolve;
 #[cfg(test)]
@@ -12,10 +14,14 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::access::Pattern;
 pub use error::PlanError;
+pub use network::{
+    NetworkFacts, buffer_bytes_max, check_received, message_sizes, resolve_network, worker_endpoints,
+};
 pub use parse::{ContentChoice, parse_content, parse_mix};
 pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
 use crate::engine::EngineOptions;
+pub use crate::network::NetworkPlan;
 use crate::spec::{CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Warmup};
 use crate::target::TargetPlan;
 
@@ -110,11 +116,9 @@ pub struct LoadPlan {
 
 /// One phase of the media layer, fully resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PhasePlan {
+pub struct MediaPlan {
     /// Name in tables.
     pub name: String,
-    /// Layer that it measures.
-    pub layer: String,
     /// Driver.
     pub engine: String,
     /// Options of the driver.
@@ -168,7 +172,132 @@ pub struct MixPlan {
     pub discard_percent: u8,
 }
 
+/// One phase, fully resolved: a plan of the layer that it measures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "layer", rename_all = "snake_case")]
+pub enum PhasePlan {
+    /// Files, devices, memory.
+    Media(MediaPlan),
+    /// RPCs.
+    Network(NetworkPlan),
+}
+
+/// What all layers' plans have.
+macro_rules! of_every_layer {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
+        impl PhasePlan {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $name(&self) -> &$type {
+                match self {
+                    Self::Media(plan) => &plan.$name,
+                    Self::Network(plan) => &plan.$name,
+                }
+            })*
+        }
+    };
+}
+
+of_every_layer! {
+    /// Name in tables.
+    name: String,
+    /// Driver.
+    engine: String,
+    /// How the load is put on.
+    load: LoadPlan,
+}
+
 impl PhasePlan {
+    /// Layer that it measures.
+    #[must_use]
+    pub fn layer(&self) -> &'static str {
+        match self {
+            Self::Media(_) => "media",
+            Self::Network(_) => "network",
+        }
+    }
+
+    /// The plan, where it measures media.
+    #[must_use]
+    pub fn media(&self) -> Option<&MediaPlan> {
+        if let Self::Media(plan) = self { Some(plan) } else { None }
+    }
+
+    /// The plan, where it measures the network.
+    #[must_use]
+    pub fn network(&self) -> Option<&NetworkPlan> {
+        if let Self::Network(plan) = self { Some(plan) } else { None }
+    }
+
+    /// Ranges that it works on; none of the network layer.
+    #[must_use]
+    pub fn targets(&self) -> &[TargetPlan] {
+        self.media().map_or(&[], |plan| &plan.targets)
+    }
+
+    /// What one operation moves, in words: the block size as typed, or the payloads of request and reply.
+    #[must_use]
+    pub fn operation_size(&self) -> String {
+        match self {
+            Self::Media(plan) => plan.block_size.clone(),
+            Self::Network(plan) => format!("{} {}", plan.request, plan.reply),
+        }
+    }
+
+    /// Most bytes that one operation moves.
+    #[must_use]
+    pub fn operation_bytes_max(&self) -> u64 {
+        match self {
+            Self::Media(plan) => plan.block_size_bytes_max,
+            Self::Network(plan) => plan.rpc_bytes(),
+        }
+    }
+
+    /// The name of what it does, as users type it.
+    #[must_use]
+    pub fn operation_name(&self) -> &'static str {
+        match self {
+            Self::Media(plan) => plan.operation.name(),
+            Self::Network(_) => "rpc",
+        }
+    }
+
+    /// How the load is put on, to change it.
+    pub fn load_mut(&mut self) -> &mut LoadPlan {
+        match self {
+            Self::Media(plan) => &mut plan.load,
+            Self::Network(plan) => &mut plan.load,
+        }
+    }
+
+    /// Puts another number of operations in flight for each worker; batches, and the pipeline of connections where it was as deep,
+    /// follow.
+    pub fn set_depth(&mut self, depth: u32) {
+        if let Self::Network(plan) = self
+            && plan.pipeline == plan.load.depth
+        {
+            plan.pipeline = depth;
+        }
+        let load = self.load_mut();
+        (load.depth, load.batch, load.batch_max) = (depth, depth, depth);
+        load.batch_min = load.batch_min.min(depth);
+    }
+
+    /// The name, to change it.
+    pub fn name_mut(&mut self) -> &mut String {
+        match self {
+            Self::Media(plan) => &mut plan.name,
+            Self::Network(plan) => &mut plan.name,
+        }
+    }
+
+    /// The plan, to change it, where it measures media.
+    pub fn media_mut(&mut self) -> Option<&mut MediaPlan> {
+        if let Self::Media(plan) = self { Some(plan) } else { None }
+    }
+}
+
+impl MediaPlan {
     /// Whether it changes its targets.
     #[must_use]
     pub fn writes(&self) -> bool {

@@ -4,21 +4,17 @@ use units::ByteSize;
 
 use super::checks::{check_direct, check_engine, check_pairs, check_share};
 use super::error::{Amount, PlanError, refuse};
-use super::{
-    ArrivalPlan, ContentChoice, ContentPlan, LimitPlan, LoadPlan, MixPlan, Pattern, PhasePlan, ThinkPlan,
-    parse_content, parse_mix,
-};
+use super::load::{UNLIMITED_TIME_NS, load};
+use super::{ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix};
 use crate::block_size::BlockSizes;
 use crate::engine::EngineOptions;
-use crate::spec::{CachePolicy, LadderDimension, OnError, Operation, Refill, Share, Spacing, Spec, Warmup};
+use crate::spec::{CachePolicy, LadderDimension, Operation, Refill, Share, Spec};
 use crate::target::{TargetFacts, TargetKind, TargetPlan};
 
 /// Range that a target without a size of its own gets: large enough that random positions do not repeat soon.
 const SIZELESS_RANGE_BYTES: u64 = 1 << 40;
 /// Memory that each worker walks when no size is given: larger than a processor's caches.
 const MEMORY_RANGE_BYTES: u64 = 256 << 20;
-/// How long a target without a size is measured when no limit is given.
-const SIZELESS_TIME_NS: u64 = 5_000_000_000;
 /// Largest block: the kernel moves at most 2 GiB less a page a call.
 const BLOCK_SIZE_BYTES_MAX: u64 = 1 << 30;
 
@@ -84,7 +80,7 @@ pub fn resolve(
     facts: &[TargetFacts],
     engine: &EngineFacts,
     seed: u64,
-) -> Result<PhasePlan, PlanError> {
+) -> Result<MediaPlan, PlanError> {
     if facts.is_empty() {
         return refuse("no target: give a file, a block device, null: or mem:".to_owned());
     }
@@ -100,7 +96,9 @@ pub fn resolve(
     if options.direct {
         check_direct(&targets, &sizes, align_bytes)?;
     }
-    let mut load = load(spec, facts, seed)?;
+    let sizeless =
+        facts.iter().any(|target| !matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
+    let mut load = load(spec, spec.depth.unwrap_or(1), sizeless.then_some(UNLIMITED_TIME_NS), seed)?;
     let content = content(spec, facts)?;
     let verify_interval_bytes = verify_interval(spec, &sizes, align_bytes, &content, mix, &load)?;
     let share = spec.share.unwrap_or(Share::Partition);
@@ -108,9 +106,8 @@ pub fn resolve(
     if spec.batch.is_none() {
         load.batch = default_batch(load.depth, options.direct, &targets);
     }
-    Ok(PhasePlan {
+    Ok(MediaPlan {
         name: spec.name.clone().unwrap_or_else(|| operation.name().to_owned()),
-        layer: "media".to_owned(),
         engine: engine.name.to_owned(),
         options,
         targets,
@@ -282,70 +279,12 @@ fn alignment(spec: &Spec, sizes: &BlockSizes, pattern: &Pattern) -> Result<u64, 
     }
 }
 
-fn load(spec: &Spec, facts: &[TargetFacts], seed: u64) -> Result<LoadPlan, PlanError> {
-    let (threads, depth) = (spec.threads.unwrap_or(1), spec.depth.unwrap_or(1));
-    let sizeless =
-        facts.iter().any(|target| !matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
-    let unlimited = spec.time.is_none() && spec.count.is_none() && spec.bytes.is_none();
-    let time_ns = spec.time.map(|time| time.ns()).or((sizeless && unlimited).then_some(SIZELESS_TIME_NS));
-    if spec.cores.is_some() && spec.numa.is_some() {
-        return refuse("--cores and --numa both say where workers run: give one of them".to_owned());
-    }
-    if spec.arrivals.is_some() && spec.rate.is_none() {
-        return refuse("--arrivals shapes an open loop: give --rate too".to_owned());
-    }
-    if spec.saturate && (spec.rate.is_some() || spec.ladder.is_some()) {
-        return refuse("--saturate climbs by itself: leave out --rate and --ladder".to_owned());
-    }
-    let batch_min = spec.batch_min.unwrap_or(1);
-    if batch_min > depth {
-        return refuse(format!("--batch-min {batch_min} is more than the depth: use {depth} or less"));
-    }
-    if let Some(batch_max) = spec.batch_max.filter(|&batch_max| batch_max < batch_min) {
-        return refuse(format!("--batch-max {batch_max} is less than --batch-min: use {batch_min} or more"));
-    }
-    if let Some(batch) = spec.batch.filter(|&batch| batch > depth) {
-        return refuse(format!("--batch {batch} is more than the depth: use {depth} or less"));
-    }
-    let arrivals = spec.rate.map(|rate| ArrivalPlan {
-        rate_per_second: rate.per_second(),
-        kind: spec.arrivals.unwrap_or(Spacing::Constant),
-    });
-    Ok(LoadPlan {
-        threads,
-        depth,
-        batch: spec.batch.unwrap_or(depth),
-        batch_min,
-        batch_max: spec.batch_max.unwrap_or(depth),
-        limit: LimitPlan { time_ns, operations: spec.count, bytes: spec.bytes.map(|bytes| bytes.0) },
-        warmup: spec.warmup.unwrap_or(Warmup::Auto),
-        arrivals,
-        interval_ns: spec.interval.map_or_else(|| default_interval_ns(time_ns), |interval| interval.ns()),
-        on_error: spec.on_error.unwrap_or(OnError::Stop),
-        think: spec
-            .think_time
-            .map(|pause| ThinkPlan { pause_ns: pause.ns(), blocks: spec.think_blocks.unwrap_or(1) }),
-        start_delay_ns: spec.start_delay.map_or(0, |delay| delay.ns()),
-        end_others: spec.end_others,
-        split_latency: spec.split_latency,
-        cores: spec.cores.clone().unwrap_or_default(),
-        cores_policy: spec.cores_policy.unwrap_or_default(),
-        numa: spec.numa.clone().unwrap_or_default(),
-        seed,
-    })
-}
-
 /// All free slots; one by one on a drive without the page cache before it, which would run dry while a batch is put together.
 /// Measured: bench/RESULTS.md, batch.
 fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) -> u32 {
     let on_drive =
         targets.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
     if direct && on_drive { 1 } else { depth }
-}
-
-/// 20 ms, and less for short phases: confidence needs some dozens of intervals.
-fn default_interval_ns(time_ns: Option<u64>) -> u64 {
-    time_ns.map_or(20_000_000, |time_ns| (time_ns / 100).clamp(2_000_000, 20_000_000))
 }
 
 fn content(spec: &Spec, facts: &[TargetFacts]) -> Result<ContentPlan, PlanError> {

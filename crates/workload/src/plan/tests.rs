@@ -73,13 +73,13 @@ fn spec(words: &str) -> Spec {
     spec
 }
 
-fn plan_on(words: &str, facts: &[TargetFacts], engine: &EngineFacts) -> Result<PhasePlan, PlanError> {
+fn plan_on(words: &str, facts: &[TargetFacts], engine: &EngineFacts) -> Result<MediaPlan, PlanError> {
     let spec = spec(words);
     let operation = *spec.operations.first().expect("an operation");
     resolve(&spec, operation, facts, engine, 7)
 }
 
-fn plan(words: &str) -> PhasePlan {
+fn plan(words: &str) -> MediaPlan {
     plan_on(words, &[file(GIB)], &IO_URING).unwrap_or_else(|error| panic!("{words}: {error}"))
 }
 
@@ -99,10 +99,7 @@ fn refused(words: &str, message: &str) {
 #[test]
 fn every_default_is_resolved() {
     let plan = plan("op=randread");
-    assert_eq!(
-        (plan.name.as_str(), plan.layer.as_str(), plan.engine.as_str()),
-        ("randread", "media", "io_uring")
-    );
+    assert_eq!((plan.name.as_str(), plan.engine.as_str()), ("randread", "io_uring"));
     assert_eq!(plan.options, crate::engine::EngineOptions::default());
     assert_eq!((plan.block_size.as_str(), plan.block_size_bytes_max, plan.align_bytes), ("4KiB", 4096, 4096));
     assert_eq!(plan.mix, MixPlan { read_percent: 100, write_percent: 0, discard_percent: 0 });

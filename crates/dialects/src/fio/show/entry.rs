@@ -244,7 +244,7 @@ fn gather<'r>(
 fn depths(runs: &[Run<'_>]) -> Depths {
     let mut depths = Depths::default();
     for run in runs {
-        let is_single = run.phases.iter().all(|phase| phase.plan.load.depth == 1);
+        let is_single = run.phases.iter().all(|phase| phase.plan.load().depth == 1);
         for worker in &run.samples.workers {
             match &worker.depths {
                 Some(counts) => depths.add(counts),
@@ -306,7 +306,7 @@ fn failures(runs: &[Run<'_>], record: &Record) -> Failures {
         errno,
         cause: cause.to_owned(),
         count: errors().map(|(_, error)| error.count).sum(),
-        goes_on: phases().any(|phase| phase.plan.load.on_error == OnError::Continue),
+        goes_on: phases().any(|phase| phase.plan.load().on_error == OnError::Continue),
     }
 }
 

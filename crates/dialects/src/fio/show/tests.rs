@@ -383,7 +383,7 @@ fn failed(count: u64, at_ns: u64, errno: i32, cause: &str) -> ErrorCount {
 #[test]
 fn failures_are_told_and_never_counted_as_operations() {
     let mut phase = reads();
-    phase.plan.load.on_error = OnError::Continue;
+    phase.plan.load_mut().on_error = OnError::Continue;
     phase.samples.workers[0].errors = vec![failed(3, 900, 28, "No space left on device")];
     phase.samples.workers[1].errors = vec![failed(2, 500, 5, "Input/output error")];
     let record = sample::record(vec![phase]);

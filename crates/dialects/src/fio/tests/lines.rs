@@ -376,7 +376,7 @@ fn shown(line: &str) -> String {
             assert!(pieces.iter().all(|piece| piece.place == Place::Stdout));
             pieces.into_iter().map(|piece| String::from_utf8(piece.content).expect("text")).collect()
         }
-        Ok(Request::Run(_)) => panic!("{line} runs"),
+        Ok(_) => panic!("{line} does not show"),
         Err(fault) => panic!("{line}: {fault}"),
     }
 }

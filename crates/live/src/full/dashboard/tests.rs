@@ -1,9 +1,9 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use statistics::WorkerSnapshot;
+use statistics::{HostRole, WorkerSnapshot};
 
 use super::*;
-use crate::testing::{randread, randread_samples};
+use crate::testing::{host, netbench, randread, randread_samples};
 
 /// What a terminal of this size shows, row by row.
 fn shown(dashboard: &Dashboard, columns: u16, rows: u16) -> Vec<String> {
@@ -115,7 +115,8 @@ fn a_narrow_terminal_has_a_short_title() {
 
 #[test]
 fn no_size_panics() {
-    let dashboards = [Dashboard::new(2), running(&twelve_seconds()), running(&[mix()])];
+    let dashboards =
+        [Dashboard::new(2), running(&twelve_seconds()), running(&[mix()]), running(&[netbench()])];
     let sizes =
         [(1, 1), (2, 3), (5, 40), (40, 10), (79, 5), (80, 24), (107, 19), (120, 36), (300, 4), (300, 90)];
     for dashboard in &dashboards {
@@ -201,4 +202,55 @@ fn rows_go_to_charts_first_then_to_workers() {
     assert_eq!(split_rows(9, 10), (9, 0));
     assert_eq!(split_rows(16, 67), (9, 7));
     assert_eq!(split_rows(28, 5), (23, 5));
+}
+
+#[test]
+fn several_hosts_have_a_row_each_instead_of_workers() {
+    for (columns, rows) in [(60, 20), (80, 24), (120, 36)] {
+        let shown = shown(&running(&[netbench()]), columns, rows);
+        assert_shows(
+            &shown,
+            &[
+                "172.200.5.91:1611   server",
+                "172.200.5.137:1611  client",
+                " 6 hosts ",
+                "1.20 on 4 that drive",
+            ],
+        );
+        assert!(!has(&shown, "workers") && !has(&shown, "more"), "{}", shown.join("\n"));
+        assert_eq!(has(&shown, " operations/s "), rows > 20, "charts where there is room");
+    }
+}
+
+#[test]
+fn a_host_that_lags_or_died_is_in_the_title_and_on_the_screen() {
+    let mut snapshot = netbench();
+    snapshot.hosts[4].bytes_per_second *= 0.6;
+    snapshot.hosts[5].failure = Some("connection reset".to_owned());
+    let shown = shown(&running(&[snapshot]), 60, 20);
+    assert_shows(
+        &shown,
+        &[" 6 hosts, 1 failed · slowest 172.200.5.135:1611 -4", "client  failed: connection reset", "k slow"],
+    );
+}
+
+#[test]
+fn hosts_that_do_not_fit_are_counted() {
+    let hosts: Vec<_> =
+        (0..100).map(|index| host(&format!("node{index:03}:1611"), HostRole::Client, 1.0)).collect();
+    let shown = shown(&running(&[Snapshot { hosts, ..netbench() }]), 80, 24);
+    let listed = shown.iter().filter(|row| row.contains(":1611")).count();
+    assert!(listed >= 5, "{}", shown.join("\n"));
+    assert_shows(&shown, &[" 100 hosts ", &format!("… and {} more", 100 - listed)]);
+}
+
+#[test]
+fn rows_go_to_hosts_first() {
+    let six = netbench().hosts;
+    assert_eq!(hosts::split_rows(0, &six, 7), (0, 0));
+    assert_eq!(hosts::split_rows(11, &six, 7), (0, 9));
+    assert_eq!(hosts::split_rows(12, &six, 7), (7, 5));
+    assert_eq!(hosts::split_rows(16, &six, 7), (7, 9));
+    assert_eq!(hosts::split_rows(30, &six, 7), (21, 9));
+    assert_eq!(hosts::split_rows(11, &six[..1], 7), (7, 4));
 }

@@ -4,7 +4,7 @@ use workload::spec::LadderDimension;
 
 use super::{Line, Named, note, warning};
 use crate::record::{LadderRecord, PhaseRecord, Record};
-use crate::words::{clean, counted};
+use crate::words::{clean, concurrency, counted, depth};
 
 /// Phases that ran together which a title names; of more, the rest is counted.
 const NAMES_SHOWN: usize = 3;
@@ -61,7 +61,7 @@ pub(super) fn groups<'a>(records: &[Named<'a>]) -> Vec<Group<'a>> {
             if of_ladder(&at) || of_stack(&at) {
                 continue;
             }
-            let (layer, name) = (phase.plan.layer.as_str(), phase.plan.name.as_str());
+            let (layer, name) = (phase.plan.layer(), phase.plan.name().as_str());
             let number = seen.iter().filter(|other| **other == (layer, name)).count();
             seen.push((layer, name));
             let title = match number {
@@ -92,7 +92,7 @@ fn stages(record: &Record, counts: impl Fn(usize) -> bool) -> Vec<Vec<&PhaseReco
 
 /// Phases that ran at the same time, in one group.
 fn together<'a>(named: &Named<'a>, several: bool, stage: &[&'a PhaseRecord], groups: &mut Vec<Group<'a>>) {
-    let names: Vec<_> = stage.iter().map(|phase| clean(&phase.plan.name)).collect();
+    let names: Vec<_> = stage.iter().map(|phase| clean(phase.plan.name())).collect();
     let shown = names.iter().take(NAMES_SHOWN).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     let title = match names.len().saturating_sub(NAMES_SHOWN) {
         0 => format!("{shown} at the same time"),
@@ -104,7 +104,7 @@ fn together<'a>(named: &Named<'a>, several: bool, stage: &[&'a PhaseRecord], gro
         let number = names[..at].iter().filter(|other| *other == name).count();
         let name = if number == 0 { name.to_string() } else { format!("{name} ({})", number + 1) };
         let name = if several { format!("{}: {name}", named.name) } else { name };
-        let line = Line { begins_ns: phase.plan.load.start_delay_ns, ..Line::new(name, phase) };
+        let line = Line { begins_ns: phase.plan.load().start_delay_ns, ..Line::new(name, phase) };
         add(groups, Kind::Together, title.clone(), line, key.clone());
     }
 }
@@ -124,7 +124,7 @@ fn add<'a>(
 
 /// What tells a rung from the others, in short, and what that is: `8`, a queue depth.
 pub(super) fn rung_label(ladder: &LadderRecord, phase: &PhaseRecord) -> String {
-    let load = &phase.plan.load;
+    let load = &phase.plan.load();
     match ladder.dimension {
         Some(LadderDimension::Depth) => load.depth.to_string(),
         Some(LadderDimension::Threads) => load.threads.to_string(),
@@ -135,16 +135,16 @@ pub(super) fn rung_label(ladder: &LadderRecord, phase: &PhaseRecord) -> String {
 
 /// What tells a rung from the others: `depth 8`.
 pub(crate) fn rung_name(ladder: &LadderRecord, phase: &PhaseRecord) -> String {
-    let load = &phase.plan.load;
+    let load = &phase.plan.load();
     match ladder.dimension {
-        Some(LadderDimension::Depth) => format!("depth {}", load.depth),
+        Some(LadderDimension::Depth) => depth(&phase.plan),
         Some(LadderDimension::Threads) => counted(load.threads.into(), "thread"),
-        Some(LadderDimension::BlockSize) => clean(&phase.plan.block_size).into_owned(),
+        Some(LadderDimension::BlockSize) => clean(&phase.plan.operation_size()).into_owned(),
         Some(LadderDimension::Rate) => {
             let asked = load.arrivals.as_ref().map_or(0.0, |arrivals| arrivals.rate_per_second);
             format!("{}/s asked", units::human_rate(asked))
         }
-        None => format!("{} x depth {}", counted(load.threads.into(), "thread"), load.depth),
+        None => concurrency(&phase.plan),
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn chart(records: &[Named<'_>]) -> Option<Chart> {
         let knee = climb.ladder.knee.as_ref();
         chart.marks.extend(knee.and_then(|knee| mark(climb, knee, is_bandwidth)));
         let said = knee.map_or_else(String::new, |knee| format!("; {}", told(knee)));
-        notes.push(format!("{name}{}{said}", points_are(climb.ladder)));
+        notes.push(format!("{name}{}{said}", points_are(climb)));
     }
     chart.note = notes.join(". ");
     let lines: Vec<Line<'_>> = climbs
@@ -67,8 +67,12 @@ pub(super) fn chart(records: &[Named<'_>]) -> Option<Chart> {
 }
 
 /// What the labels of the points say.
-fn points_are(ladder: &LadderRecord) -> &'static str {
-    match ladder.dimension {
+fn points_are(climb: &Climb<'_>) -> &'static str {
+    let is_network = climb.rungs.iter().all(|phase| phase.plan.network().is_some());
+    match climb.ladder.dimension {
+        Some(LadderDimension::Depth) if is_network => "points are RPCs in flight",
+        Some(LadderDimension::BlockSize) if is_network => "points are payloads",
+        None if is_network => "points are threads x RPCs in flight",
         Some(LadderDimension::Depth) => "points are queue depths",
         Some(LadderDimension::Threads) => "points are numbers of threads",
         Some(LadderDimension::BlockSize) => "points are block sizes",

@@ -12,7 +12,8 @@ const BANDWIDTH_BLOCK_BYTES: u64 = 64 << 10;
 /// Whether these phases are about bytes a second.
 pub(super) fn is_bandwidth<'a>(mut phases: impl Iterator<Item = &'a PhaseRecord>) -> bool {
     phases.all(|phase| {
-        phase.plan.block_size_bytes_max >= BANDWIDTH_BLOCK_BYTES && phase.summary.total.bytes_per_second > 0.0
+        phase.plan.operation_bytes_max() >= BANDWIDTH_BLOCK_BYTES
+            && phase.summary.total.bytes_per_second > 0.0
     })
 }
 
@@ -130,7 +131,7 @@ pub(super) fn over_time(group: &Group<'_>) -> Option<Chart> {
 
 /// The rate of every layer at one load. The null engine is no layer: what strata itself costs would dwarf the rest.
 pub(super) fn waterfall(group: &Group<'_>) -> Option<Chart> {
-    let lines: Vec<_> = group.lines.iter().filter(|line| line.phase.plan.engine != "null").collect();
+    let lines: Vec<_> = group.lines.iter().filter(|line| line.phase.plan.engine() != "null").collect();
     let is_bandwidth = is_bandwidth(lines.iter().map(|line| line.phase));
     let names = lines.iter().map(|line| line.name.clone()).collect();
     let axis = axis(is_bandwidth);

@@ -80,6 +80,12 @@ fn values_of(variant: &Value) -> Vec<String> {
     if let Some(words) = variant["enum"].as_array() {
         return words.iter().map(quoted).collect();
     }
+    if let Some(tags) = variant["properties"].as_object().filter(|_| variant["$ref"].is_string()) {
+        let tag = |(field, value): (&String, &Value)| {
+            format!("`{{\"{field}\": {}, ...}}` with the fields of {}", value["const"], type_of(variant))
+        };
+        return tags.iter().map(tag).collect();
+    }
     match variant["properties"].as_object() {
         Some(fields) => fields
             .iter()

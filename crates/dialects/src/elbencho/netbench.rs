@@ -1,0 +1,186 @@
+//! `--netbench`: clients send requests and wait for replies, each thread over a connection of its own.
+
+use driver::Error;
+use units::{ByteSize, Rate};
+use workload::network::{NetworkSpec, Payload, PayloadKind, Poll};
+use workload::spec::{Layer, OnError, Share, Spec, Warmup};
+
+use super::service;
+use super::settings::{Output, indexes, number, output, progress, seconds, size};
+use super::table::TABLE;
+use crate::words::{Words, quoted};
+use crate::{Progress, World};
+
+/// Payloads from this size on travel apart from the message, which is what the tool's large blocks come to.
+const BULK_BYTES_MIN: u64 = 64 << 10;
+
+/// Options of file phases, which netbench has none of.
+const OF_FILES: &[&str] = &[
+    "read",
+    "delfiles",
+    "path",
+    "mmap",
+    "direct",
+    "rand",
+    "norandalign",
+    "randamount",
+    "randalgo",
+    "backward",
+    "strided",
+    "limitread",
+    "rwmixpct",
+    "rwmixthr",
+    "verify",
+    "verifydirect",
+    "sync",
+    "dropcache",
+    "trunc",
+    "trunctosize",
+    "preallocfile",
+    "phasedelay",
+    "dryrun",
+];
+
+/// A command line of netbench.
+#[derive(Clone, Debug)]
+pub(crate) struct NetSettings {
+    pub(crate) servers: Vec<String>,
+    pub(crate) clients: Vec<String>,
+    pub(crate) threads: u32,
+    pub(crate) size_bytes: Option<u64>,
+    pub(crate) block_bytes: u64,
+    pub(crate) depth: u32,
+    pub(crate) iterations: u32,
+    pub(crate) output: Output,
+    pub(crate) progress: Progress,
+    spec: Spec,
+}
+
+fn payload(size_bytes: u64) -> Payload {
+    let kind = match size_bytes {
+        0 => PayloadKind::Empty,
+        _ if size_bytes < BULK_BYTES_MIN => PayloadKind::Iov,
+        _ => PayloadKind::Bulk,
+    };
+    Payload { kind, size_bytes }
+}
+
+impl NetSettings {
+    /// Reads and checks what the options say.
+    ///
+    /// # Errors
+    /// Values that cannot be, and options of other phases.
+    pub(crate) fn read(words: &Words, world: &dyn World, warnings: &mut Vec<String>) -> Result<Self, Error> {
+        if let Some(option) = OF_FILES.iter().find(|option| words.has(option)) {
+            return TABLE.refuse(
+                format!("--{option} does not go with --netbench"),
+                "leave it out: netbench sends -b bytes and receives --respsize bytes",
+            );
+        }
+        if let Some(path) = words.paths.first() {
+            return TABLE.refuse(
+                format!("{}: --netbench takes no path", quoted(path)),
+                "give hosts with --servers and --clients; quote lists with blanks",
+            );
+        }
+        let port = service::port(words)?;
+        let servers = service::hosts(words, "servers", "serversfile", port, world)?;
+        let clients = service::hosts(words, "clients", "clientsfile", port, world)?;
+        for (hosts, option) in [(&servers, "servers"), (&clients, "clients")] {
+            if hosts.is_empty() {
+                return TABLE.refuse(
+                    format!("no host that is one of the {option}"),
+                    format!("give --{option} LIST or --{option}file FILE: hosts that run elbencho --service"),
+                );
+            }
+        }
+        if let Some(both) = servers.iter().find(|server| clients.contains(server)) {
+            return TABLE.refuse(
+                format!("{} is a server and a client", quoted(both)),
+                "start a second service there with another --port, and name each once",
+            );
+        }
+        let block_bytes = match words.value("block") {
+            None => 1 << 20,
+            Some(_) => size(words, "block")?.ok_or_else(|| {
+                TABLE.error("-b/--block 0 sends nothing", "give a size above 0, such as 1m")
+            })?,
+        };
+        let reply_bytes = match words.value("respsize") {
+            None => 1,
+            Some(_) => size(words, "respsize")?
+                .ok_or_else(|| TABLE.error("--respsize 0 is no reply", "give a size above 0, such as 1"))?,
+        };
+        let settings = Self {
+            servers,
+            clients,
+            threads: number(words, "threads", 1, 4096)?.unwrap_or(1) as u32,
+            size_bytes: size(words, "size")?,
+            block_bytes,
+            depth: number(words, "iodepth", 1, 65_536)?.unwrap_or(1) as u32,
+            iterations: number(words, "iterations", 1, 100_000)?.unwrap_or(1) as u32,
+            output: output(words, warnings)?,
+            progress: progress(words),
+            spec: Spec::default(),
+        };
+        let spec = settings.spec(words, reply_bytes, world)?;
+        Ok(Self { spec, ..settings })
+    }
+
+    fn spec(&self, words: &Words, reply_bytes: u64, world: &dyn World) -> Result<Spec, Error> {
+        let time = seconds(words, "timelimit")?;
+        let is_endless = words.has("infloop");
+        if is_endless && time.is_none() {
+            return TABLE.refuse("--infloop never ends", "give --timelimit SECONDS too");
+        }
+        if self.size_bytes.is_none() && time.is_none() {
+            return TABLE.refuse(
+                "no -s/--size: nothing says how much each thread sends",
+                "give -s SIZE, --timelimit SECONDS, or both",
+            );
+        }
+        // What one connection sends; the last block of it is whole here.
+        let each = self.size_bytes.filter(|_| !is_endless).map(|bytes| bytes.div_ceil(self.block_bytes));
+        let limit = size(words, "limitwrite")?.map(|bytes| {
+            Rate::new(bytes as f64 / self.block_bytes as f64 * f64::from(self.threads))
+                .map_err(|error| Error::usage(super::table::TOOL, error.to_string()))
+        });
+        let devices = words.value("netdevs").map(|list| list.replace(' ', ","));
+        let cores = match words.value("cores") {
+            Some("all") => Some(world.processors()),
+            _ => indexes(words, "cores")?,
+        };
+        Ok(Spec {
+            layer: Layer::Network,
+            name: Some("NET".to_owned()),
+            threads: Some(self.threads),
+            depth: Some(self.depth),
+            count: each.map(|each| each.saturating_mul(u64::from(self.threads))),
+            time,
+            warmup: Some(Warmup::None),
+            share: Some(Share::Partition),
+            on_error: Some(OnError::Stop),
+            rate: limit.transpose()?,
+            cores,
+            numa: indexes(words, "zones")?,
+            network: NetworkSpec {
+                message_sizes: vec![(payload(self.block_bytes), payload(reply_bytes))],
+                servers: self.servers.clone(),
+                clients: self.clients.clone(),
+                // The tool's threads block in their sockets.
+                poll: Some(Poll::Block),
+                send_buffer: size(words, "sendbuf")?.map(ByteSize),
+                receive_buffer: size(words, "recvbuf")?.map(ByteSize),
+                bind_device: devices,
+                token_file: words.value("svcpwfile").map(Into::into),
+                ..NetworkSpec::default()
+            },
+            ..Spec::default()
+        })
+    }
+
+    /// One phase an iteration.
+    pub(crate) fn specs(&self) -> Vec<Spec> {
+        vec![self.spec.clone(); self.iterations as usize]
+    }
+}

@@ -1,0 +1,121 @@
+//! `--service`, and what services are told: `--quit`, `--interrupt`, `--svcping`.
+
+use std::path::PathBuf;
+
+use driver::Error;
+use workload::network::{EngineSpec, Poll};
+
+use super::paths::expand;
+use super::settings::number;
+use super::table::{TABLE, TOOL};
+use crate::words::{Words, quoted};
+use crate::{Request, Tell, Told, World};
+
+/// Port of a service when none is given.
+const PORT: u64 = 1611;
+/// Data of netbench goes to the service's port and this.
+const DATA_PORT_OFFSET: u64 = 1000;
+/// Hosts of a list at most.
+const HOSTS_MAX: usize = 65_536;
+
+/// What services are told, by option.
+const TOLD: &[(&str, Told)] =
+    &[("quit", Told::Quit), ("interrupt", Told::Interrupt), ("svcping", Told::Ping)];
+
+/// The service's port.
+pub(crate) fn port(words: &Words) -> Result<u64, Error> {
+    Ok(number(words, "port", 1, 65_535 - DATA_PORT_OFFSET)?.unwrap_or(PORT))
+}
+
+/// The request of words that concern services alone; none for others.
+///
+/// # Errors
+/// Options that do not go together.
+pub(crate) fn request(words: &Words, world: &dyn World) -> Result<Option<Request>, Error> {
+    let port = port(words)?;
+    if words.has("service") {
+        return serve(words, port, world).map(Some);
+    }
+    let Some((option, what)) = TOLD.iter().find(|(option, _)| words.has(option)) else { return Ok(None) };
+    let hosts = hosts(words, "hosts", "hostsfile", port, world)?;
+    if hosts.is_empty() {
+        return TABLE.refuse(format!("--{option}: no host"), "give --hosts LIST or --hostsfile FILE");
+    }
+    let token_file = words.value("svcpwfile").map(PathBuf::from);
+    Ok(Some(Request::Tell(Tell { hosts, what: *what, token_file })))
+}
+
+/// A service: without a shared secret on loopback alone, with one on all interfaces.
+fn serve(words: &Words, port: u64, world: &dyn World) -> Result<Request, Error> {
+    if words.has("netbench") || !words.paths.is_empty() {
+        return TABLE
+            .refuse("--service takes its work from the one who starts it", "give paths and phases there");
+    }
+    let token_file = words.value("svcpwfile").map(PathBuf::from);
+    let address = if token_file.is_some() { "0.0.0.0" } else { "127.0.0.1" };
+    let stays = words.has("foreground") || words.has("nodetach");
+    let log = format!("/tmp/{TOOL}_{}_p{port}.log", world.host_name());
+    Ok(Request::Engine(Box::new(EngineSpec {
+        group: Some(TOOL.to_owned()),
+        no_attach_info: true,
+        targets: Some(world.processors().len().max(1) as u32),
+        helpers: Some(0),
+        listen: Some(format!("{address}:{}", port + DATA_PORT_OFFSET)),
+        control: Some(format!("{address}:{port}")),
+        poll: Some(Poll::Block),
+        token_file,
+        background: (!stays).then(|| PathBuf::from(log)),
+        banner: Some(format!("Elbencho service now listening. Port: {port}")),
+        ..EngineSpec::default()
+    })))
+}
+
+/// The hosts of a list or a file, each with its port.
+///
+/// # Errors
+/// A file that cannot be read, and a host that is named twice.
+pub(crate) fn hosts(
+    words: &Words,
+    list: &str,
+    file: &str,
+    port: u64,
+    world: &dyn World,
+) -> Result<Vec<String>, Error> {
+    let mut text = words.value(list).unwrap_or_default().to_owned();
+    if let Some(path) = words.value(file) {
+        let read = world.read(path).map_err(|error| {
+            Error::system(TOOL, "cannot read the list of hosts", error).with("path", quoted(path))
+        })?;
+        let lines = read.lines().map(|line| line.split('#').next().unwrap_or_default());
+        text = std::iter::once(text.as_str()).chain(lines).collect::<Vec<_>>().join("\n");
+    }
+    let mut hosts: Vec<String> = Vec::new();
+    for word in text.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
+        let mut names = Vec::new();
+        expand(word, &mut names)?;
+        for name in names {
+            let host = with_port(&name, port);
+            if hosts.contains(&host) {
+                return TABLE.refuse(format!("{} is given twice", quoted(&host)), "name each host once");
+            }
+            hosts.push(host);
+        }
+    }
+    if hosts.len() > HOSTS_MAX {
+        return TABLE
+            .refuse(format!("{} hosts are too many", hosts.len()), format!("give at most {HOSTS_MAX}"));
+    }
+    Ok(hosts)
+}
+
+/// `host`, `host:port`, `10.0.0.1`, `[::1]:port`, `::1`.
+fn with_port(name: &str, port: u64) -> String {
+    let colons = name.matches(':').count();
+    match colons {
+        0 => format!("{name}:{port}"),
+        1 => name.to_owned(),
+        _ if name.starts_with('[') && name.contains("]:") => name.to_owned(),
+        _ if name.starts_with('[') => format!("{name}:{port}"),
+        _ => format!("[{name}]:{port}"),
+    }
+}

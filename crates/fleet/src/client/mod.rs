@@ -1,0 +1,262 @@
+//! The side of the coordinator. It blocks its caller; the connections live on a thread of their own.
+
+pub(crate) mod connect;
+mod host;
+mod run;
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use driver::Error;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+pub use host::HostEnd;
+pub use run::{HostOutcome, HostProgress, HostStage, OnRefusal, RunPolicy};
+
+use crate::address::HostAddress;
+use crate::clock::ClockEstimate;
+use crate::messages::{Description, PlanMessage, line};
+use crate::secret::Secret;
+use crate::wire;
+use connect::{Link, Terms, call};
+use host::Sink;
+use run::{Member, Run};
+
+/// Events of hosts that wait for the coordinator.
+const EVENTS: usize = 256;
+
+/// Whom to connect, and how.
+#[derive(Clone, Debug)]
+pub struct ConnectRequest {
+    /// The hosts. Their places in this list are their numbers in all that follows.
+    pub hosts: Vec<HostAddress>,
+    /// The shared secret. Needed beyond loopback.
+    pub secret: Option<Secret>,
+    /// Whether TLS is used on this machine as well; beyond it, it always is.
+    pub tls: bool,
+    /// How long a host may take until both sides have proven themselves.
+    pub timeout: Duration,
+}
+
+/// Hosts that can be told what to do. Calls block, and must not come from within an async runtime.
+pub struct Fleet {
+    hosts: Vec<Host>,
+    runtime: Option<Runtime>,
+}
+
+/// One host, reached or not.
+struct Host {
+    address: HostAddress,
+    link: Result<Link, Error>,
+}
+
+impl Fleet {
+    /// Connects all hosts at once. A host that cannot be reached is in [`Fleet::failures`] and hinders no other.
+    ///
+    /// # Errors
+    ///
+    /// The thread of the connections cannot be started.
+    pub fn connect(request: ConnectRequest) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(16)
+            .thread_name("fleet")
+            .enable_all()
+            .build()
+            .map_err(|error| Error::system("connect", "cannot start the thread of the connections", error))?;
+        let ConnectRequest { hosts, secret, tls, timeout } = request;
+        let terms = Terms { secret, tls };
+        let links = together(&runtime, hosts.iter().cloned(), |host| {
+            let terms = terms.clone();
+            async move { connect::connect(&host, &terms, timeout).await }
+        });
+        let hosts = hosts.into_iter().zip(links).map(|(address, link)| Host { address, link }).collect();
+        Ok(Self { hosts, runtime: Some(runtime) })
+    }
+
+    /// Hosts, reached or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Whether it has no hosts at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// Addresses of the hosts, by their numbers.
+    pub fn addresses(&self) -> impl Iterator<Item = &HostAddress> {
+        self.hosts.iter().map(|host| &host.address)
+    }
+
+    /// Hosts that were not reached, by number, and why.
+    pub fn failures(&self) -> impl Iterator<Item = (usize, &Error)> {
+        self.hosts.iter().enumerate().filter_map(|(number, host)| Some((number, host.link.as_ref().err()?)))
+    }
+
+    /// A host's clock against that of this process, as it was when the host was connected.
+    #[must_use]
+    pub fn clock(&self, host: usize) -> Option<ClockEstimate> {
+        self.hosts.get(host)?.link.as_ref().ok().map(|link| link.clock)
+    }
+
+    /// What each host is.
+    ///
+    /// # Errors
+    ///
+    /// By host: it was not reached, did not answer in 10 s, or cannot be understood.
+    #[must_use]
+    pub fn describe(&self) -> Vec<Result<Description, Error>> {
+        self.each(|host, mut link| async move {
+            let answer = call(&host, "describe", link.calls.describe(wire::DescribeRequest {})).await?;
+            Description::from_wire(answer)
+        })
+    }
+
+    /// Ends the running job of each host, whoever started it; gives its name, or none where no job ran.
+    ///
+    /// # Errors
+    ///
+    /// By host: as with [`Fleet::describe`], or the agent does not allow it.
+    #[must_use]
+    pub fn interrupt(&self) -> Vec<Result<Option<String>, Error>> {
+        self.each(|host, mut link| async move {
+            let answer = call(&host, "interrupt", link.calls.interrupt(wire::InterruptRequest {})).await?;
+            Ok(answer.job.map(|job| line(&job)))
+        })
+    }
+
+    /// Ends the process on each host.
+    ///
+    /// # Errors
+    ///
+    /// By host: as with [`Fleet::describe`], or the agent does not end on demand.
+    #[must_use]
+    pub fn quit(&self) -> Vec<Result<(), Error>> {
+        self.each(|host, mut link| async move {
+            call(&host, "quit", link.calls.quit(wire::QuitRequest {})).await.map(drop)
+        })
+    }
+
+    /// Runs a plan on each of the hosts named by number, all started together, and returns when each has ended, in the
+    /// order of `plans`. `observe` sees all of them about every 100 ms, on this thread. When `interrupt` is raised they
+    /// are told to stop, and what they measured until then is still collected.
+    ///
+    /// # Errors
+    ///
+    /// A number that is no host's, or a host that is named twice. What goes wrong on a host is in its outcome.
+    pub fn run(
+        &self,
+        plans: Vec<(usize, PlanMessage)>,
+        policy: &RunPolicy,
+        observe: &mut dyn FnMut(&[HostProgress]),
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<HostOutcome>, Error> {
+        let mut named = vec![false; self.hosts.len()];
+        for (number, _) in &plans {
+            let is_new = named.get_mut(*number).is_some_and(|named| !std::mem::replace(named, true));
+            if !is_new {
+                return Err(Error::usage(
+                    "run",
+                    format!("host number {number} is not one host of the fleet, once"),
+                )
+                .with("hosts", self.hosts.len()));
+            }
+        }
+        let runtime = self.runtime();
+        let (sender, events) = mpsc::channel(EVENTS);
+        let members = plans
+            .into_iter()
+            .enumerate()
+            .map(|(place, (number, plan))| {
+                let sink = Sink { place, events: sender.clone() };
+                self.enlist(runtime, number, plan, sink)
+            })
+            .collect();
+        Ok(Run::new(members, events, policy).finish(runtime, observe, interrupt))
+    }
+
+    fn enlist(&self, runtime: &Runtime, number: usize, plan: PlanMessage, sink: Sink) -> Member {
+        let host = &self.hosts[number];
+        let (commands, received) = mpsc::channel(4);
+        let (task, end) = match &host.link {
+            Ok(link) => {
+                let work = host::drive(host.address.clone(), link.clone(), plan, received, sink);
+                (Some(runtime.spawn(work)), None)
+            }
+            Err(error) => (None, Some(HostEnd::Failed(line(&error.to_string())))),
+        };
+        let stage = if end.is_some() { HostStage::Ended } else { HostStage::Preparing };
+        Member {
+            progress: HostProgress {
+                host: number,
+                address: host.address.clone(),
+                stage,
+                report: None,
+                failure: end.as_ref().and_then(HostEnd::failure).map(str::to_owned),
+            },
+            clock: self.clock(number),
+            commands: Some(commands),
+            task,
+            end,
+            notes: Vec::new(),
+            started_unix_ns: None,
+            heard: Instant::now(),
+        }
+    }
+
+    /// Asks all hosts at once.
+    fn each<T, F>(&self, ask: impl Fn(HostAddress, Link) -> F) -> Vec<Result<T, Error>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        together(self.runtime(), self.hosts.iter(), |host| {
+            let asked = match &host.link {
+                Ok(link) => Ok(ask(host.address.clone(), link.clone())),
+                Err(error) => {
+                    let said = line(&error.to_string());
+                    Err(Error::new(error.kind(), "connect", said.strip_prefix("connect: ").unwrap_or(&said)))
+                }
+            };
+            async move { asked?.await }
+        })
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("it is taken only when the fleet is dropped")
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // A name that is still being looked up must not hold up the end.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The results of futures that run at the same time, in the order of what they were made of.
+fn together<I, T, F>(
+    runtime: &Runtime,
+    items: impl Iterator<Item = I>,
+    ask: impl Fn(I) -> F,
+) -> Vec<Result<T, Error>>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    let tasks: Vec<_> = items.map(|item| runtime.spawn(ask(item))).collect();
+    tasks
+        .into_iter()
+        .map(|task| {
+            runtime.block_on(task).unwrap_or_else(|error| {
+                Err(Error::system("fleet", "the call ended early", std::io::Error::other(error.to_string())))
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,178 @@
+//! Connections as they come in: counted, told apart by their first byte, and closed when they do not prove themselves.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Sleep, sleep, timeout};
+use tonic::transport::server::Connected;
+
+use crate::limits::{CONNECTIONS_MAX, HANDSHAKE_TIMEOUT};
+use crate::secret::{Challenge, SessionCheck};
+use crate::server::log::Log;
+use crate::stream::{Identity, Stream};
+
+/// First byte of a TLS handshake (RFC 8446, section 5.1: ContentType handshake).
+const TLS_HANDSHAKE: u8 = 22;
+
+/// How far a caller has proven itself.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    Stranger,
+    Challenged(Challenge),
+    Proven(SessionCheck),
+    /// Its one attempt failed.
+    Refused,
+}
+
+/// What is known of a connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) peer: SocketAddr,
+    pub(crate) binding: Vec<u8>,
+    pub(crate) standing: Mutex<Standing>,
+    /// Whether the time limit for strangers is off.
+    pub(crate) is_proven: AtomicBool,
+}
+
+/// A connection as the server of calls sees it. While its caller has not proven itself, it ends at a deadline.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    stream: Stream,
+    connection: Arc<Connection>,
+    deadline: Option<Pin<Box<Sleep>>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Connected for Accepted {
+    type ConnectInfo = Arc<Connection>;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        Arc::clone(&self.connection)
+    }
+}
+
+impl AsyncRead for Accepted {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.connection.is_proven.load(Ordering::Relaxed) {
+            this.deadline = None;
+        } else if let Some(deadline) = &mut this.deadline
+            && deadline.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the caller did not prove itself",
+            )));
+        }
+        Pin::new(&mut this.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Accepted {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
+
+/// How a server takes connections.
+#[derive(Clone)]
+pub(crate) struct Door {
+    /// TLS; none where the server has no secret.
+    pub(crate) identity: Option<Identity>,
+    /// Whether even callers on this machine need TLS.
+    pub(crate) tls_required: bool,
+    pub(crate) log: Log,
+}
+
+impl Door {
+    /// Takes connections until nobody wants them any more.
+    pub(crate) async fn serve(self, listener: TcpListener, ready: mpsc::Sender<io::Result<Accepted>>) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        loop {
+            let (tcp, peer) = tokio::select! {
+                () = ready.closed() => return,
+                accepted = listener.accept() => match accepted {
+                    Ok(accepted) => accepted,
+                    Err(error) => {
+                        self.log.say(&format!("control: cannot accept a connection: {error}"));
+                        // Out of descriptors, most likely: others must close some first.
+                        sleep(Duration::from_millis(100)).await;
+                        continue;
+                    }
+                },
+            };
+            let Ok(permit) = Arc::clone(&places).try_acquire_owned() else {
+                self.log.say(&format!("control: {peer} refused: {CONNECTIONS_MAX} connections are open"));
+                continue;
+            };
+            let (door, ready) = (self.clone(), ready.clone());
+            tokio::spawn(async move {
+                match timeout(HANDSHAKE_TIMEOUT, door.admit(tcp, peer, permit)).await {
+                    Ok(Ok(accepted)) => drop(ready.send(Ok(accepted)).await),
+                    Ok(Err(error)) => door.log.say(&format!("control: {peer} closed: {error}")),
+                    Err(_) => {
+                        door.log.say(&format!("control: {peer} closed: silent for {HANDSHAKE_TIMEOUT:?}"));
+                    }
+                }
+            });
+        }
+    }
+
+    async fn admit(
+        &self,
+        tcp: TcpStream,
+        peer: SocketAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> io::Result<Accepted> {
+        tcp.set_nodelay(true)?;
+        let mut first = [0];
+        if tcp.peek(&mut first).await? == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it said nothing"));
+        }
+        let is_local = is_loopback(peer) && is_loopback(tcp.local_addr()?);
+        let (stream, binding) = match (&self.identity, first[0] == TLS_HANDSHAKE) {
+            (Some(identity), true) => identity.accept(tcp).await?,
+            (None, true) => return Err(io::Error::other("it wants TLS, which needs a shared token here")),
+            (_, false) if is_local && !self.tls_required => (Stream::Plain(tcp), Vec::new()),
+            (_, false) => return Err(io::Error::other("it does not speak TLS")),
+        };
+        let connection = Connection {
+            peer,
+            binding,
+            standing: Mutex::new(Standing::Stranger),
+            is_proven: AtomicBool::new(false),
+        };
+        Ok(Accepted {
+            stream,
+            connection: Arc::new(connection),
+            deadline: Some(Box::pin(sleep(HANDSHAKE_TIMEOUT))),
+            _permit: permit,
+        })
+    }
+}
+
+/// Whether it is an address of this machine only, `::ffff:127.0.0.1` among them.
+pub(crate) fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}

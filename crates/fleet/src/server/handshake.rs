@@ -1,0 +1,124 @@
+//! What strangers may call.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use tonic::{Request, Response, Status};
+
+use crate::limits::{PROTOCOL_VERSION, WRONG_PROOF_DELAY};
+use crate::messages::line;
+use crate::secret::{Challenge, NONCE_BYTES, Secret, SessionCheck, random_bytes};
+use crate::server::accept::{Connection, Standing};
+use crate::server::log::Log;
+use crate::wire;
+use crate::wire::handshake_server::Handshake;
+
+/// Version of this strata.
+pub(crate) const STRATA_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Lets callers in.
+pub(crate) struct Porter {
+    pub(crate) secret: Option<Secret>,
+    pub(crate) log: Log,
+}
+
+#[tonic::async_trait]
+impl Handshake for Porter {
+    async fn hello(
+        &self,
+        request: Request<wire::HelloRequest>,
+    ) -> Result<Response<wire::HelloReply>, Status> {
+        let connection = connection(&request)?;
+        let hello = request.into_inner();
+        if hello.protocol_version != PROTOCOL_VERSION {
+            return Err(Status::failed_precondition(line(&format!(
+                "the agent speaks control protocol {PROTOCOL_VERSION} (strata {STRATA_VERSION}), the coordinator {} \
+                 (strata {}); use the same version of strata on all hosts",
+                hello.protocol_version, hello.strata_version
+            ))));
+        }
+        if hello.nonce.len() != NONCE_BYTES {
+            return Err(Status::invalid_argument(format!("a nonce has {NONCE_BYTES} bytes")));
+        }
+        let server_nonce = random_bytes().map_err(|error| Status::internal(error.to_string()))?;
+        let mut standing = connection.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*standing, Standing::Stranger) {
+            return Err(Status::failed_precondition("Hello comes once a connection"));
+        }
+        *standing = Standing::Challenged(Challenge {
+            client_nonce: hello.nonce,
+            server_nonce: server_nonce.clone(),
+            binding: connection.binding.clone(),
+        });
+        Ok(Response::new(wire::HelloReply {
+            protocol_version: PROTOCOL_VERSION,
+            strata_version: STRATA_VERSION.to_owned(),
+            nonce: server_nonce,
+            secret_required: self.secret.is_some(),
+        }))
+    }
+
+    async fn prove(
+        &self,
+        request: Request<wire::ProveRequest>,
+    ) -> Result<Response<wire::ProveReply>, Status> {
+        let connection = connection(&request)?;
+        match self.judge(&connection, &request.into_inner().proof) {
+            Ok(reply) => Ok(Response::new(reply)),
+            Err(status) => {
+                self.log.say(&format!("control: {}: {}", connection.peer, status.message()));
+                tokio::time::sleep(WRONG_PROOF_DELAY).await;
+                Err(status)
+            }
+        }
+    }
+}
+
+impl Porter {
+    /// Uses up the challenge of the connection: a proof is looked at once.
+    fn judge(&self, connection: &Connection, proof: &[u8]) -> Result<wire::ProveReply, Status> {
+        let mut standing = connection.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *standing, Standing::Refused);
+        let challenge = match before {
+            Standing::Challenged(challenge) => challenge,
+            Standing::Proven(check) => {
+                *standing = Standing::Proven(check);
+                return Err(Status::failed_precondition("Prove comes once a connection"));
+            }
+            Standing::Stranger | Standing::Refused => {
+                return Err(Status::unauthenticated("Prove comes once, after Hello"));
+            }
+        };
+        let server_proof = match &self.secret {
+            None => Vec::new(),
+            Some(secret) if challenge.accepts_client(secret, proof) => challenge.server_proof(secret),
+            Some(_) => return Err(Status::unauthenticated("the proof of the shared token is wrong")),
+        };
+        let (session, check) = SessionCheck::open().map_err(|error| Status::internal(error.to_string()))?;
+        *standing = Standing::Proven(check);
+        connection.is_proven.store(true, Ordering::Relaxed);
+        Ok(wire::ProveReply { proof: server_proof, session })
+    }
+}
+
+/// Demands the session id of the connection before anything else of a call is read.
+pub(crate) fn demand_session(request: Request<()>) -> Result<Request<()>, Status> {
+    let connection = connection(&request)?;
+    let presented = request.metadata().get("authorization").map_or(&b""[..], |value| value.as_bytes());
+    let standing = connection.standing.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*standing {
+        Standing::Proven(check) if check.accepts(presented) => {}
+        _ => return Err(Status::unauthenticated("the call has no session of this connection")),
+    }
+    drop(standing);
+    Ok(request)
+}
+
+/// The connection that a request came on.
+pub(crate) fn connection<T>(request: &Request<T>) -> Result<Arc<Connection>, Status> {
+    request
+        .extensions()
+        .get::<Arc<Connection>>()
+        .cloned()
+        .ok_or_else(|| Status::internal("the connection is not known"))
+}

@@ -1,0 +1,229 @@
+//! One job at a time, on a thread of its own.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use driver::{Error, ErrorKind};
+use tokio::sync::mpsc::Sender;
+
+use crate::limits::RESULT_BYTES_MAX;
+use crate::messages::{OutcomeMessage, PlanMessage, ProgressReport, Refusal, RefusalKind, line};
+use crate::server::agent::Agent;
+use crate::server::gate::StartGate;
+
+/// What a job's thread tells the channel.
+#[derive(Debug)]
+pub(crate) enum JobEvent {
+    Ready(Vec<String>),
+    Started(u64),
+    /// JSON of a progress report.
+    Progress(Vec<u8>),
+    /// JSON of an outcome.
+    Done(Vec<u8>),
+    /// It came to nothing.
+    Ended(Refusal),
+}
+
+/// Who has the agent.
+#[derive(Debug)]
+struct Holder {
+    peer: SocketAddr,
+    since: Instant,
+    name: String,
+    stop: Arc<AtomicBool>,
+    interrupted_by: Option<SocketAddr>,
+}
+
+/// The one place for a job that an agent has.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    holder: Mutex<Option<Holder>>,
+    freed: Condvar,
+}
+
+impl Slot {
+    /// Takes the place, or says who has it.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+        name: &str,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Lease, Refusal> {
+        let mut holder = self.lock();
+        if let Some(holder) = &*holder {
+            let state = if holder.stop.load(Ordering::Relaxed) { ", which is ending" } else { "" };
+            return Err(Refusal {
+                kind: RefusalKind::Busy,
+                line: line(&format!(
+                    "run: the agent is held by {} for {:.1} s, job {:?}{state}; wait for its end, or interrupt it",
+                    holder.peer,
+                    holder.since.elapsed().as_secs_f64(),
+                    holder.name
+                )),
+            });
+        }
+        *holder = Some(Holder {
+            peer,
+            since: Instant::now(),
+            name: name.to_owned(),
+            stop: Arc::clone(stop),
+            interrupted_by: None,
+        });
+        Ok(Lease(Arc::clone(self)))
+    }
+
+    /// Tells the running job to stop, and gives its name.
+    pub(crate) fn interrupt(&self, by: Option<SocketAddr>) -> Option<String> {
+        let mut holder = self.lock();
+        let holder = holder.as_mut()?;
+        holder.stop.store(true, Ordering::Relaxed);
+        holder.interrupted_by = holder.interrupted_by.or(by);
+        Some(holder.name.clone())
+    }
+
+    /// Waits until no job runs; whether that came within `timeout`.
+    pub(crate) fn wait_free(&self, timeout: Duration) -> bool {
+        let (holder, _) = self
+            .freed
+            .wait_timeout_while(self.lock(), timeout, |holder| holder.is_some())
+            .unwrap_or_else(PoisonError::into_inner);
+        holder.is_none()
+    }
+
+    fn interrupted_by(&self) -> Option<SocketAddr> {
+        self.lock().as_ref().and_then(|holder| holder.interrupted_by)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Holder>> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place, taken; free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Lease(Arc<Slot>);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+        self.0.freed.notify_all();
+    }
+}
+
+/// What the thread of a job needs.
+pub(crate) struct Job {
+    pub(crate) agent: Arc<dyn Agent>,
+    pub(crate) plan: PlanMessage,
+    pub(crate) lease: Lease,
+    pub(crate) events: Sender<JobEvent>,
+    pub(crate) go: Receiver<Instant>,
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl Job {
+    /// Runs it on a thread of its own. The thread is not waited for: it frees the place when it ends.
+    pub(crate) fn spawn(self) -> Result<(), Refusal> {
+        std::thread::Builder::new()
+            .name("job".to_owned())
+            .spawn(move || self.run())
+            .map(drop)
+            .map_err(|error| Refusal::of(&Error::system("run", "cannot start a thread for the job", error)))
+    }
+
+    fn run(self) {
+        let Self { agent, plan, lease, events, go, stop } = self;
+        let gate = StartGate::new(events.clone(), go, Arc::clone(&stop));
+        let mut throttle = Throttle::new(events.clone(), plan.progress_interval);
+        let work = AssertUnwindSafe(|| {
+            let prepared = agent.prepare(plan, &stop)?;
+            prepared.run(gate, &mut |report| throttle.offer(&report), Arc::clone(&stop))
+        });
+        let end = match catch_unwind(work) {
+            Ok(Ok(mut outcome)) => {
+                if let Some(by) = lease.0.interrupted_by() {
+                    outcome.notes.push(format!("the job was interrupted by {by}"));
+                }
+                encode(&outcome, RESULT_BYTES_MAX)
+            }
+            Ok(Err(error)) => JobEvent::Ended(Refusal::of(&error)),
+            Err(panic) => JobEvent::Ended(Refusal::of(&Error::new(
+                ErrorKind::Run,
+                "run",
+                format!("the job's thread panicked: {}", panic_text(panic.as_ref())),
+            ))),
+        };
+        // The place is free before the coordinator hears of the end, so that it may go on at once.
+        drop(lease);
+        // Nobody may be listening any more, and then nobody misses it.
+        let _ = events.blocking_send(end);
+    }
+}
+
+fn encode(outcome: &OutcomeMessage, bytes_max: usize) -> JobEvent {
+    match serde_json::to_vec(outcome) {
+        Ok(json) if json.len() <= bytes_max => JobEvent::Done(json),
+        Ok(json) => JobEvent::Ended(Refusal {
+            kind: RefusalKind::Size,
+            line: format!(
+                "result: it has {} bytes, at most {bytes_max} travel; ask for a longer interval or fewer workers",
+                json.len()
+            ),
+        }),
+        Err(error) => JobEvent::Ended(Refusal {
+            kind: RefusalKind::Run,
+            line: line(&format!("result: it cannot be written as JSON: {error}")),
+        }),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// Lets progress through at its interval. What the channel has no room for is dropped: newer progress follows, and a
+/// slow coordinator must not hold up the job.
+struct Throttle {
+    events: Sender<JobEvent>,
+    interval: Duration,
+    last: Option<Instant>,
+}
+
+impl Throttle {
+    fn new(events: Sender<JobEvent>, interval: Duration) -> Self {
+        Self { events, interval, last: None }
+    }
+
+    fn offer(&mut self, report: &ProgressReport) {
+        if self.last.is_some_and(|last| last.elapsed() < self.interval) {
+            return;
+        }
+        // A report that is no JSON would only be missed on a screen.
+        if let Ok(json) = serde_json::to_vec(report)
+            && self.events.try_send(JobEvent::Progress(json)).is_ok()
+        {
+            self.last = Some(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_is_too_large_is_refused_with_both_sizes() {
+        let outcome = OutcomeMessage { notes: vec!["x".repeat(1000)], ..OutcomeMessage::default() };
+        assert!(matches!(encode(&outcome, 2000), JobEvent::Done(_)));
+        let JobEvent::Ended(refusal) = encode(&outcome, 1000) else { panic!("it is too large") };
+        assert_eq!(refusal.kind, RefusalKind::Size);
+        assert!(refusal.line.contains("at most 1000 travel"), "{}", refusal.line);
+    }
+}

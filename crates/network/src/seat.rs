@@ -1,0 +1,92 @@
+//! What the service thread of an endpoint is given besides its connections.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use workload::network::Poll;
+
+use crate::service::{Counters, Limits};
+
+/// Where an engine says what happened, one line each.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Memory for buffers that all endpoints of an engine share.
+#[derive(Debug)]
+pub struct Budget {
+    max_bytes: u64,
+    used_bytes: AtomicU64,
+}
+
+/// A part of a [`Budget`], given back when dropped.
+#[derive(Debug)]
+pub struct Grant {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Budget {
+    /// A budget of `max_bytes`.
+    #[must_use]
+    pub fn new(max_bytes: u64) -> Arc<Self> {
+        Arc::new(Self { max_bytes, used_bytes: AtomicU64::new(0) })
+    }
+
+    /// Takes `bytes` of it; none when they are not left.
+    #[must_use]
+    pub fn take(self: &Arc<Self>, bytes: u64) -> Option<Grant> {
+        let fits = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.max_bytes);
+        self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(Grant { budget: Arc::clone(self), bytes })
+    }
+
+    /// Bytes in use.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        self.budget.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// The place of one service thread.
+#[derive(Clone)]
+pub struct Seat {
+    /// Rank of the engine.
+    pub rank: u32,
+    /// Tag of the endpoint.
+    pub tag: u32,
+    /// How the thread waits for messages. A thread without connections always sleeps.
+    pub poll: Poll,
+    /// What the engine bears.
+    pub limits: Limits,
+    /// Memory for buffers.
+    pub budget: Arc<Budget>,
+    /// What the endpoint counts.
+    pub counters: Arc<Counters>,
+    /// Set when the engine stops; the inbox's bell rings then.
+    pub stop: Arc<AtomicBool>,
+    /// Where hostile frames and refusals are told.
+    pub log: Log,
+    /// The endpoint's own name on the fabric, once it has one. The acceptor tells it to clients.
+    pub fabric_name: Arc<OnceLock<Vec<u8>>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_kept_and_given_back() {
+        let budget = Budget::new(100);
+        let first = budget.take(60).expect("fits");
+        assert!(budget.take(41).is_none());
+        assert!(budget.take(u64::MAX).is_none());
+        drop(first);
+        assert_eq!(budget.used_bytes(), 0);
+        assert!(budget.take(100).is_some());
+    }
+}

@@ -1,0 +1,451 @@
+//! One client's connection: its stream of messages, and its stream of bulk where it has one.
+
+use std::fmt;
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, flag};
+
+use super::endpoint::{Endpoint, Sending};
+use super::memory::{Buffer, Exhausted, Input, Output};
+use super::pace::Pace;
+use super::poller::{Interest, Poller};
+
+/// Replies that wait to be sent, in bytes, beyond which no further request is carried out.
+const OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// Bulk that one turn moves before others get theirs, in bytes.
+const TURN_BYTES: u64 = 1 << 20;
+/// First size of a buffer for requests.
+const INPUT_BYTES: u64 = 64 << 10;
+
+/// Why a session ends.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The client is done, or died.
+    Gone,
+    /// What came over it cannot be.
+    Hostile(String),
+    /// The engine has no more to give.
+    Refused(&'static str),
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("the client is gone"),
+            Self::Hostile(why) => f.write_str(why),
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+fn hostile(why: impl Into<String>) -> Ending {
+    Ending::Hostile(why.into())
+}
+
+impl From<Exhausted> for Ending {
+    fn from(_: Exhausted) -> Self {
+        Self::Refused("the engine's memory for buffers is used up")
+    }
+}
+
+/// What one turn did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Turn {
+    /// Bytes moved.
+    pub(super) moved: bool,
+    /// There is more to do without anything to wait for.
+    pub(super) again: bool,
+}
+
+/// Bulk of a request, as far as it has come.
+struct Incoming {
+    header: [u8; BULK_HEADER_BYTES],
+    buffer: Buffer,
+    got: usize,
+}
+
+/// See the module.
+pub(super) struct Session {
+    pub(super) id: [u8; 16],
+    pub(super) peer: SocketAddr,
+    messages: TcpStream,
+    bulk: Option<TcpStream>,
+    input: Input,
+    output: Output,
+    incoming: Option<Incoming>,
+    sending: Option<Sending>,
+    /// A request waits for its bulk, or for the stream that brings it.
+    awaits_bulk: bool,
+    /// A request waits until replies have left.
+    held_up: bool,
+    /// What this turn moved, and whether a request became whole in it.
+    received_bytes: u64,
+    sent_bytes: u64,
+    is_whole: bool,
+    receiving: Pace,
+    leaving: Pace,
+    orphan_since_ns: u64,
+    watched: [Interest; 2],
+}
+
+/// Number of a stream of the session at `index` with the poller: even for messages, odd for bulk.
+fn token(index: usize, stream: usize) -> u64 {
+    (index * 2 + stream) as u64
+}
+
+impl Session {
+    pub(super) fn new(
+        id: [u8; 16],
+        peer: SocketAddr,
+        messages: TcpStream,
+        endpoint: &Endpoint,
+    ) -> Result<Self, Ending> {
+        let mut input = Input::default();
+        input.grow(INPUT_BYTES, endpoint.budget())?;
+        Ok(Self {
+            id,
+            peer,
+            messages,
+            bulk: None,
+            input,
+            output: Output::default(),
+            incoming: None,
+            sending: None,
+            awaits_bulk: false,
+            held_up: false,
+            received_bytes: 0,
+            sent_bytes: 0,
+            is_whole: false,
+            receiving: Pace::default(),
+            leaving: Pace::default(),
+            orphan_since_ns: 0,
+            watched: [Interest::READ; 2],
+        })
+    }
+
+    /// Has the poller watch the messages.
+    pub(super) fn watch_messages(&self, poller: &Poller, index: usize) -> std::io::Result<()> {
+        poller.add(&self.messages, token(index, 0), Interest::READ)
+    }
+
+    /// Takes the stream for bulk.
+    pub(super) fn attach(
+        &mut self,
+        bulk: TcpStream,
+        poller: &Poller,
+        index: usize,
+    ) -> Result<(), &'static str> {
+        if self.bulk.is_some() {
+            return Err("its session has a stream for bulk already");
+        }
+        if poller.add(&bulk, token(index, 1), Interest::READ).is_err() {
+            return Err("the kernel does not watch it");
+        }
+        self.bulk = Some(bulk);
+        Ok(())
+    }
+
+    /// Streams that it holds open.
+    pub(super) fn streams(&self) -> u64 {
+        1 + u64::from(self.bulk.is_some())
+    }
+
+    /// Gives its buffers back to the endpoint.
+    pub(super) fn close(self, endpoint: &mut Endpoint) {
+        endpoint.put_back(self.sending);
+        if let Some(incoming) = self.incoming {
+            endpoint.requests.put_back(incoming.buffer);
+        }
+    }
+
+    /// Reads what is there, carries out what has come whole, and sends what it can.
+    pub(super) fn turn(&mut self, endpoint: &mut Endpoint) -> Result<Turn, Ending> {
+        (self.received_bytes, self.sent_bytes, self.is_whole) = (0, 0, false);
+        self.flush(endpoint)?;
+        self.fill()?;
+        let mut moved_bytes = 0;
+        let mut again = false;
+        (self.awaits_bulk, self.held_up) = (false, false);
+        while let Some(header) = self.next_request(endpoint)? {
+            if header.bulk_bytes > 0 && !self.receive_bulk(&header, endpoint)? {
+                self.awaits_bulk = true;
+                break;
+            }
+            self.carry_out(&header, endpoint)?;
+            self.is_whole = true;
+            moved_bytes += header.bulk_bytes + header.reply_bulk_bytes;
+            if moved_bytes >= TURN_BYTES {
+                again = true;
+                break;
+            }
+        }
+        endpoint.publish();
+        self.flush(endpoint)?;
+        again = (again || self.held_up) && !self.is_blocked();
+        Ok(Turn { moved: self.received_bytes + self.sent_bytes > 0, again })
+    }
+
+    /// Whether replies must leave before another request is carried out.
+    fn is_blocked(&self) -> bool {
+        self.sending.is_some() || self.output.pending().len() >= OUTPUT_BYTES_MAX
+    }
+
+    /// Whether a socket is full, so that asking it again says nothing.
+    pub(super) fn awaits_room(&self) -> bool {
+        self.watched.iter().any(|interest| interest.write)
+    }
+
+    fn fill(&mut self) -> Result<(), Ending> {
+        let room = self.input.room();
+        if room.is_empty() {
+            return Ok(());
+        }
+        match rustix::net::recv(&self.messages, room, RecvFlags::DONTWAIT) {
+            Ok((0, _)) if self.input.unread().is_empty() => Err(Ending::Gone),
+            Ok((0, _)) => Err(hostile("it was closed in the middle of a message")),
+            Ok((bytes, _)) => {
+                self.input.filled(bytes);
+                self.received_bytes += bytes as u64;
+                Ok(())
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(_) => Err(Ending::Gone),
+        }
+    }
+
+    /// The next request whose message has come whole and may be carried out; not consumed.
+    fn next_request(&mut self, endpoint: &mut Endpoint) -> Result<Option<Header>, Ending> {
+        let Some(bytes) = self.input.unread().first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+        let header = Header::decode(bytes).map_err(|malformed| hostile(malformed.to_string()))?;
+        check(&header, endpoint)?;
+        let whole = HEADER_BYTES as u64 + header.inline_bytes;
+        if (self.input.unread().len() as u64) < whole {
+            self.input.grow(whole, endpoint.budget())?;
+            return Ok(None);
+        }
+        if self.is_blocked() {
+            self.flush(endpoint)?;
+            if self.is_blocked() {
+                self.held_up = true;
+                return Ok(None);
+            }
+        }
+        if header.reply_bulk_bytes > 0 && self.bulk.is_none() {
+            self.awaits_bulk = true;
+            return Ok(None);
+        }
+        Ok(Some(header))
+    }
+
+    /// Receives the bulk of a request straight into a buffer. Whether it is whole.
+    fn receive_bulk(&mut self, header: &Header, endpoint: &mut Endpoint) -> Result<bool, Ending> {
+        let Some(bulk) = &self.bulk else { return Ok(false) };
+        let length = header.bulk_bytes as usize;
+        if self.incoming.is_none() {
+            let buffer = endpoint.request_buffer(header.bulk_bytes)?;
+            self.incoming = Some(Incoming { header: [0; BULK_HEADER_BYTES], buffer, got: 0 });
+        }
+        let Some(incoming) = &mut self.incoming else { return Ok(false) };
+        let whole = BULK_HEADER_BYTES + length;
+        while incoming.got < whole {
+            let head = incoming.got.min(BULK_HEADER_BYTES);
+            let payload = &mut incoming.buffer.bytes_mut()[incoming.got - head..length];
+            let result = if head == BULK_HEADER_BYTES {
+                rustix::io::read(bulk, payload)
+            } else {
+                let mut parts = [IoSliceMut::new(&mut incoming.header[head..]), IoSliceMut::new(payload)];
+                rustix::io::readv(bulk, &mut parts)
+            };
+            match result {
+                Ok(0) => return Err(hostile("it was closed in the middle of a bulk transfer")),
+                Ok(bytes) => {
+                    incoming.got += bytes;
+                    self.received_bytes += bytes as u64;
+                }
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => continue,
+                Err(_) => return Err(Ending::Gone),
+            }
+            if head < BULK_HEADER_BYTES && incoming.got >= BULK_HEADER_BYTES {
+                let said = BulkHeader::decode(&incoming.header).map_err(|bad| hostile(bad.to_string()))?;
+                if said != (BulkHeader { slot: header.slot, bytes: header.bulk_bytes }) {
+                    return Err(hostile("a bulk transfer is none that its request tells"));
+                }
+            }
+        }
+        // A session at work often has bulk waiting; what counts is bulk that nobody takes.
+        self.orphan_since_ns = 0;
+        Ok(true)
+    }
+
+    /// Carries out a request that has come whole and puts its reply where it will be sent from.
+    fn carry_out(&mut self, header: &Header, endpoint: &mut Endpoint) -> Result<(), Ending> {
+        // The room for the reply first: it may be refused.
+        let inline_max = header.reply_inline_bytes;
+        self.output.reserve(HEADER_BYTES as u64 + inline_max, endpoint.budget())?;
+        let whole = HEADER_BYTES + header.inline_bytes as usize;
+        let inline = &self.input.unread()[HEADER_BYTES..whole];
+        let incoming = self.incoming.take();
+        let bulk =
+            incoming.as_ref().map_or(&[][..], |part| &part.buffer.bytes()[..header.bulk_bytes as usize]);
+        let reply = endpoint.answer(header, inline, bulk);
+        if let Some(incoming) = incoming {
+            endpoint.requests.put_back(incoming.buffer);
+        }
+        self.input.consume(whole);
+        let mut encoded = [0; HEADER_BYTES];
+        reply.header.encode(&mut encoded);
+        self.output.push(&encoded);
+        self.output.push(&endpoint.inline);
+        if reply.bulk.is_some() {
+            self.sending = reply.bulk;
+            self.send_bulk(endpoint)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the sockets take.
+    fn flush(&mut self, endpoint: &mut Endpoint) -> Result<(), Ending> {
+        if self.sending.is_some() {
+            self.send_bulk(endpoint)?;
+        }
+        while !self.output.pending().is_empty() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match rustix::net::send(&self.messages, self.output.pending(), flags) {
+                Ok(bytes) => {
+                    let is_full = bytes < self.output.pending().len();
+                    self.output.sent(bytes);
+                    self.sent_bytes += bytes as u64;
+                    if is_full {
+                        break;
+                    }
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Ending::Gone),
+            }
+        }
+        Ok(())
+    }
+
+    fn send_bulk(&mut self, endpoint: &mut Endpoint) -> Result<(), Ending> {
+        let (Some(stream), Some(sending)) = (&self.bulk, &mut self.sending) else { return Ok(()) };
+        loop {
+            let (header, bytes) = sending.rest();
+            // The process ignores SIGPIPE, as every Rust program does.
+            let result = if header.is_empty() {
+                rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+            } else {
+                rustix::io::writev(stream, &[IoSlice::new(header), IoSlice::new(bytes)])
+            };
+            match result {
+                Ok(count) => {
+                    self.sent_bytes += count as u64;
+                    let is_full = count < header.len() + bytes.len();
+                    if sending.advance(count) {
+                        endpoint.put_back(self.sending.take());
+                        return Ok(());
+                    }
+                    if is_full {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Ending::Gone),
+            }
+        }
+    }
+
+    /// Notes at `now_ns` whether something must come or leave. Whether it must.
+    pub(super) fn note(&mut self, now_ns: u64, again: bool) -> bool {
+        let must_send = self.sending.is_some() || !self.output.pending().is_empty();
+        let must_receive = self.awaits_bulk || (!self.input.unread().is_empty() && !must_send && !again);
+        self.leaving.note(now_ns, must_send, self.sent_bytes, false);
+        self.receiving.note(now_ns, must_receive, self.received_bytes, self.is_whole);
+        must_send || must_receive || self.bulk.is_some()
+    }
+
+    /// Ends a session that has taken too long for what it must send or read. Whether it is to be asked again.
+    pub(super) fn check_stall(&mut self, now_ns: u64, stall_ns_max: u64) -> Result<bool, Ending> {
+        let too_long = |since: u64| since != 0 && now_ns.saturating_sub(since) > stall_ns_max;
+        if self.leaving.is_over(now_ns, stall_ns_max) {
+            return Err(hostile(format!("it has not read its replies for {} ms", stall_ns_max / 1_000_000)));
+        }
+        if self.receiving.is_over(now_ns, stall_ns_max) {
+            let ms = stall_ns_max / 1_000_000;
+            return Err(hostile(match (self.awaits_bulk, &self.bulk) {
+                (true, None) => "it asked for bulk and opened no stream for it".to_owned(),
+                (true, Some(_)) => format!("the bulk of a request has not come for {ms} ms"),
+                _ => format!("it stopped in the middle of a message for {ms} ms"),
+            }));
+        }
+        if let (Some(bulk), false) = (&self.bulk, self.awaits_bulk) {
+            let mut byte = [0; 1];
+            match rustix::net::recv(bulk, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(Ending::Gone),
+                Ok(_) if self.orphan_since_ns == 0 => self.orphan_since_ns = now_ns.max(1),
+                Ok(_) => {}
+                Err(_) => self.orphan_since_ns = 0,
+            }
+            if too_long(self.orphan_since_ns) {
+                return Err(hostile("bulk came that no request tells of"));
+            }
+        }
+        Ok(self.leaving.since_ns != 0 || self.receiving.since_ns != 0 || self.bulk.is_some())
+    }
+
+    /// Has the poller watch for what is wanted now. `reported` are the streams that were reported readable just now: only those
+    /// are no longer watched when nothing is to be read, so that the usual turn needs no system call.
+    pub(super) fn watch(
+        &mut self,
+        poller: &Poller,
+        index: usize,
+        reported: [bool; 2],
+    ) -> std::io::Result<()> {
+        let wanted = [self.input.has_room(), self.awaits_bulk];
+        let writes = [!self.output.pending().is_empty(), self.sending.is_some()];
+        for stream in 0..2 {
+            let before = self.watched[stream];
+            let read = wanted[stream] || (before.read && !reported[stream]);
+            let interest = Interest { read, write: writes[stream] };
+            if interest == before {
+                continue;
+            }
+            let fd = match (stream, &self.bulk) {
+                (0, _) => self.messages.as_fd(),
+                (_, Some(bulk)) => bulk.as_fd(),
+                (_, None) => continue,
+            };
+            poller.modify(fd, token(index, stream), interest)?;
+            self.watched[stream] = interest;
+        }
+        Ok(())
+    }
+}
+
+/// What a request may say.
+fn check(header: &Header, endpoint: &Endpoint) -> Result<(), Ending> {
+    let limits = endpoint.limits();
+    let inline_max = u64::from(limits.inline_bytes_max);
+    if header.flags & (flag::REPLY | flag::RMA) != 0 {
+        return Err(hostile("a message is no request of this transport"));
+    }
+    if header.tag != endpoint.seat.tag {
+        return Err(hostile(format!("a request is for tag {}", header.tag)));
+    }
+    if header.inline_bytes > inline_max || header.reply_inline_bytes > inline_max {
+        let bytes = header.inline_bytes.max(header.reply_inline_bytes);
+        return Err(hostile(format!("a message of {bytes} bytes; {inline_max} are the limit")));
+    }
+    if header.bulk_bytes > limits.bulk_bytes_max || header.reply_bulk_bytes > limits.bulk_bytes_max {
+        let bytes = header.bulk_bytes.max(header.reply_bulk_bytes);
+        return Err(hostile(format!("bulk of {bytes} bytes; {} are the limit", limits.bulk_bytes_max)));
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! Engines: started, found, refused, attacked and stopped.
+
+#[path = "engine/attach_info.rs"]
+mod attach_info;
+#[path = "engine/common.rs"]
+mod common;
+#[path = "engine/door.rs"]
+mod door;
+#[path = "engine/life.rs"]
+mod life;
+#[path = "engine/watch.rs"]
+mod watch;

@@ -1,0 +1,213 @@
+//! What a phase of the network layer shows besides its classes.
+
+use statistics::{LatencySummary, PhaseSamples, ShareSummary, by_origin, by_part, tally};
+use units::{human_bytes_per_second, human_ns, percent};
+use workload::network::NetworkPlan;
+
+use super::heat;
+use crate::network::matrix::Matrix;
+use crate::network::{direction, directions, interface, masters, places};
+use crate::page::{Cell, Page, Style, Table};
+use crate::record::PhaseRecord;
+use crate::words::{clean, count, counted, processors, rate};
+
+/// Rows of a table of endpoints or masters; of more, the slowest and the fastest stand there.
+const ROWS_MAX: usize = 16;
+/// Lines about failures of single endpoints.
+const FAILURES_MAX: usize = 8;
+const COLUMNS: [&str; 7] = ["", "rate", "bandwidth", "mean", "p50", "p99", "errors"];
+
+/// Where RPCs go, who sends them and through what.
+pub(super) fn places_of(page: &mut Page, plan: &NetworkPlan) {
+    for (at, place) in places(plan).iter().enumerate() {
+        page.field(if at == 0 { "on" } else { "" }, place, Style::Plain);
+    }
+    if let Some(text) = masters(plan) {
+        page.field("from", &text, Style::Plain);
+    }
+    if let Some(found) = &plan.interface {
+        page.field("through", &interface(found), Style::Plain);
+    }
+}
+
+/// Bytes by direction.
+pub(super) fn moved(page: &mut Page, phase: &PhaseRecord, plan: &NetworkPlan) {
+    for (label, bytes_per_second) in ["out", "in"].into_iter().zip(directions(phase, plan)) {
+        if bytes_per_second > 0.0 {
+            page.field(label, &direction(bytes_per_second, plan), Style::Plain);
+        }
+    }
+}
+
+/// Who did what, and what it cost.
+pub(super) fn detail(page: &mut Page, phase: &PhaseRecord, plan: &NetworkPlan) {
+    cpu(page, phase, plan);
+    tcp(page, phase);
+    let named = |at: usize| plan.endpoints.get(at).map_or_else(|| format!("#{at}"), |one| one.label.clone());
+    let endpoints: Vec<(String, ShareSummary)> =
+        by_part(&phase.samples).into_iter().map(|part| (named(part.part), part.figures)).collect();
+    if endpoints.len() > 1 {
+        table(page, "by endpoint", &endpoints);
+    }
+    if !plan.masters.is_empty() {
+        let mut done = by_origin(&phase.samples);
+        let place = |label: &str| plan.masters.iter().position(|master| master.label == label);
+        done.sort_by_key(|origin| origin.origin.as_deref().and_then(place));
+        let masters: Vec<(String, ShareSummary)> =
+            done.into_iter().map(|origin| (origin.origin.unwrap_or_default(), origin.figures)).collect();
+        table(page, "by master", &masters);
+    }
+    failures(page, &endpoints);
+    if let Some(matrix) = Matrix::of(phase) {
+        heat::maps(page, &matrix);
+        for (at, sentence) in matrix.sentences().iter().enumerate() {
+            page.field(if at == 0 { "links" } else { "" }, sentence, Style::Strong);
+        }
+    }
+}
+
+fn table(page: &mut Page, title: &'static str, lines: &[(String, ShareSummary)]) {
+    page.gap();
+    let mut columns = COLUMNS;
+    columns[0] = title;
+    let mut table = Table::new(&columns);
+    if lines.len() <= ROWS_MAX {
+        lines.iter().for_each(|(name, totals)| table.row(row(name, totals)));
+    } else {
+        let mut sorted: Vec<_> = lines.iter().collect();
+        let mean = |totals: &ShareSummary| totals.histogram.mean_ns().unwrap_or(f64::INFINITY);
+        sorted.sort_by(|a, b| mean(&b.1).total_cmp(&mean(&a.1)));
+        let half = ROWS_MAX / 2;
+        table.heading(format!("the {half} slowest of {}, by mean latency", lines.len()));
+        sorted.iter().take(half).for_each(|(name, totals)| table.row(row(name, totals)));
+        table.heading(format!("the {half} fastest"));
+        sorted.iter().rev().take(half).for_each(|(name, totals)| table.row(row(name, totals)));
+    }
+    page.table(&table);
+    page.gap();
+}
+
+fn row(name: &str, totals: &ShareSummary) -> Vec<Cell> {
+    let dash = || Cell::styled("-", Style::Faint);
+    let time = |figure: fn(&LatencySummary) -> f64| {
+        totals.latency.as_ref().map_or_else(dash, |latency| human_ns(figure(latency)).into())
+    };
+    let bandwidth = if totals.bytes == 0 {
+        dash()
+    } else {
+        Cell::styled(human_bytes_per_second(totals.bytes_per_second), Style::Strong)
+    };
+    vec![
+        clean(name).into_owned().into(),
+        Cell::styled(rate(totals.operations_per_second), Style::Strong),
+        bandwidth,
+        time(|latency| latency.mean_ns),
+        time(|latency| latency.p50_ns as f64),
+        time(|latency| latency.p99_ns as f64),
+        if totals.errors == 0 { dash() } else { Cell::styled(count(totals.errors), Style::Failure) },
+    ]
+}
+
+/// What failed where, when there are several endpoints; those of one stand with the phase.
+fn failures(page: &mut Page, endpoints: &[(String, ShareSummary)]) {
+    if endpoints.len() < 2 {
+        return;
+    }
+    let mut failed: Vec<_> = endpoints.iter().filter(|(_, totals)| totals.errors > 0).collect();
+    failed.sort_by_key(|(_, totals)| std::cmp::Reverse(totals.errors));
+    for (at, (name, totals)) in failed.iter().take(FAILURES_MAX).enumerate() {
+        let causes = totals.causes.iter().map(|cause| format!("{} {}", count(cause.count), cause.cause));
+        let text = format!("{name}: {}", causes.collect::<Vec<_>>().join(", "));
+        page.field(if at == 0 { "failures" } else { "" }, &clean(&text), Style::Failure);
+    }
+    if failed.len() > FAILURES_MAX {
+        let more = failed.len() - FAILURES_MAX;
+        page.field("", &format!("and {}", counted(more as u64, "more endpoint")), Style::Plain);
+    }
+}
+
+/// CPU time of one side: `2.00 us an RPC, 2.05 ms a GiB`.
+fn cost_words(cpu_ns: u64, rpcs: u64, bytes: u64) -> String {
+    let an_rpc = human_ns(cpu_ns as f64 / rpcs.max(1) as f64);
+    let gib = bytes as f64 / f64::from(1u32 << 30);
+    let a_gib = if bytes == 0 { String::new() } else { format!(", {} a GiB", human_ns(cpu_ns as f64 / gib)) };
+    format!("{an_rpc} an RPC{a_gib}")
+}
+
+fn cpu(page: &mut Page, phase: &PhaseRecord, plan: &NetworkPlan) {
+    let (samples, done) = (&phase.samples, &phase.summary.last_done);
+    let mut sides = Vec::new();
+    if done.operations > 0 {
+        let cpu_ns = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
+        let who = if plan.masters.is_empty() { "client" } else { "masters" };
+        sides.push(format!("{who} {}", cost_words(cpu_ns, done.operations, done.bytes)));
+    }
+    let servers = &phase.observations.servers;
+    let sum = |figure: fn(&crate::record::ServerActivity) -> u64| servers.iter().map(figure).sum::<u64>();
+    let rpcs = sum(|server| server.rpcs);
+    if rpcs > 0 {
+        let cpu_ns = sum(|server| server.cpu_user_ns + server.cpu_system_ns);
+        let busy = cpu_ns as f64 / samples.elapsed_ns.max(1) as f64;
+        sides.push(format!(
+            "servers {} ({}, {} busy)",
+            cost_words(cpu_ns, rpcs, sum(|server| server.received_bytes + server.sent_bytes)),
+            counted(servers.len() as u64, "endpoint"),
+            processors(busy)
+        ));
+    }
+    if !sides.is_empty() {
+        page.field("CPU", &sides.join("; "), Style::Plain);
+    }
+}
+
+fn sum(samples: &PhaseSamples, name: &str) -> Option<f64> {
+    tally(samples, name, None).map(|(sum, _)| sum)
+}
+
+fn mean(samples: &PhaseSamples, name: &str) -> Option<f64> {
+    tally(samples, name, None).map(|(_, mean)| mean)
+}
+
+/// What the kernel says of the connections.
+fn tcp(page: &mut Page, phase: &PhaseRecord) {
+    let samples = &phase.samples;
+    let window = match (
+        mean(samples, "tcp_congestion_window_packets"),
+        mean(samples, "tcp_congestion_window_bytes"),
+    ) {
+        (Some(packets), Some(bytes)) => Some(format!(
+            "congestion window {packets:.0} packets ({})",
+            units::human::human_bytes(bytes.round())
+        )),
+        (Some(packets), None) => Some(format!("congestion window {packets:.0} packets")),
+        (None, Some(bytes)) => {
+            Some(format!("congestion window {}", units::human::human_bytes(bytes.round())))
+        }
+        (None, None) => None,
+    };
+    let seen = &phase.observations;
+    let of_machine = seen.tcp_retransmitted_segments.map(|again| {
+        let share = seen.tcp_sent_segments.filter(|sent| *sent > 0).map_or_else(String::new, |sent| {
+            format!(" ({} of {})", percent(again as f64 / sent as f64), count(sent))
+        });
+        format!("{} sent again by this machine{share}", counted(again, "segment"))
+    });
+    let facts = [
+        sum(samples, "tcp_connections").map(|sum| counted(sum.round() as u64, "connection")),
+        mean(samples, "tcp_round_trip_ns").map(|ns| match mean(samples, "tcp_round_trip_variance_ns") {
+            Some(variance) => format!("round trip {} ± {}", human_ns(ns), human_ns(variance)),
+            None => format!("round trip {}", human_ns(ns)),
+        }),
+        window,
+        sum(samples, "tcp_retransmits").map(|sum| counted(sum.round() as u64, "retransmit")),
+        sum(samples, "zero_copy_sends").filter(|sends| *sends > 0.0).map(|sends| {
+            let copied = sum(samples, "zero_copy_copied").unwrap_or(0.0);
+            format!("{} zero-copy sends, {} copied after all", count(sends as u64), percent(copied / sends))
+        }),
+        of_machine,
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    if !facts.is_empty() {
+        page.field("TCP", &facts.join(", "), Style::Plain);
+    }
+}

@@ -1,0 +1,117 @@
+//! What a worker does with each part of its target: only where the station names parts.
+
+use driver::{Clock, Driver, Fault, Operation, Source};
+use statistics::{CauseCount, Histogram, PartTotals, SparseHistogram, TallySample};
+
+use crate::tally::cause_of;
+use crate::worker::Worker;
+
+/// Causes told apart for each part; beyond that they are counted as `other`.
+const CAUSES_MAX: usize = 16;
+
+/// What was done with one part.
+struct PartTally {
+    operations: u64,
+    bytes: u64,
+    errors: u64,
+    causes: Vec<CauseCount>,
+    latency: Histogram,
+}
+
+impl PartTally {
+    #[cold]
+    fn failed(&mut self, cause: &str) {
+        self.errors += 1;
+        if let Some(known) = self.causes.iter_mut().find(|known| known.cause == cause) {
+            known.count += 1;
+            return;
+        }
+        let is_full = self.causes.len() >= CAUSES_MAX;
+        match self.causes.last_mut().filter(|last| is_full && last.cause == "other") {
+            Some(other) => other.count += 1,
+            None => {
+                let cause = if is_full { "other" } else { cause }.to_owned();
+                self.causes.push(CauseCount { cause, count: 1 });
+            }
+        }
+    }
+}
+
+/// Counts of one worker by part. Everything is allocated before the window opens.
+pub(crate) struct Parts {
+    /// Numbers of the parts in the plan, in the order of [`Operation::part`].
+    numbers: Vec<usize>,
+    tallies: Vec<PartTally>,
+}
+
+impl Parts {
+    /// A tally for parts with these numbers; none where there are none.
+    pub(crate) fn new(numbers: Vec<usize>) -> Option<Box<Self>> {
+        let tally = |_: &usize| PartTally {
+            operations: 0,
+            bytes: 0,
+            errors: 0,
+            causes: Vec::new(),
+            latency: Histogram::new(),
+        };
+        let tallies = numbers.iter().map(tally).collect();
+        (!numbers.is_empty()).then(|| Box::new(Self { numbers, tallies }))
+    }
+
+    /// Counts an operation that returned wrong data.
+    #[cold]
+    pub(crate) fn faulty<Op: Operation>(&mut self, operation: &Op, fault: &Fault) {
+        self.tallies[operation.part()].failed(fault.cause);
+    }
+
+    /// What was done with the parts that were turned to.
+    pub(crate) fn into_totals(self) -> Vec<PartTotals> {
+        let all = self.numbers.into_iter().zip(self.tallies);
+        let touched = all.filter(|(_, tally)| tally.operations + tally.errors > 0);
+        let totals = touched.map(|(part, tally)| PartTotals {
+            part,
+            operations: tally.operations,
+            bytes: tally.bytes,
+            errors: tally.errors,
+            causes: tally.causes,
+            latency: SparseHistogram::from(&tally.latency),
+        });
+        totals.collect()
+    }
+}
+
+/// What the driver counted besides completions; parts by their numbers in the plan.
+pub(crate) fn tallies<Op>(driver: &mut dyn Driver<Op>, parts: Option<&Parts>) -> Vec<TallySample> {
+    let number = |part: usize| parts.and_then(|parts| parts.numbers.get(part).copied()).unwrap_or(part);
+    let tallies = driver.tallies().into_iter();
+    tallies
+        .map(|tally| TallySample {
+            part: number(tally.part),
+            name: tally.name.to_owned(),
+            value: tally.value,
+        })
+        .collect()
+}
+
+impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
+    /// Records what completed at `now` by part; outside the window failures alone, as the worker's own causes do. What was found faulty is
+    /// recorded already and no longer in its slot.
+    #[inline(never)] // Keeps it out of the way of the runs that do not ask for it.
+    pub(crate) fn note_parts(&mut self, now: u64, is_counted: bool) {
+        let Some(parts) = &mut self.parts else { return };
+        for completion in self.done.as_slice() {
+            let slot = self.slots[completion.slot as usize];
+            let Some(operation) = slot.operation else { continue };
+            let tally = &mut parts.tallies[operation.part()];
+            if operation.is_whole(completion.result) {
+                if is_counted {
+                    tally.operations += 1;
+                    tally.bytes += operation.bytes();
+                    tally.latency.record(now.saturating_sub(slot.start_ns));
+                }
+            } else {
+                tally.failed(&cause_of(&operation, completion.result).0);
+            }
+        }
+    }
+}

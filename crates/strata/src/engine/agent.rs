@@ -1,0 +1,87 @@
+//! What an engine does over its control channel: it says what it is, and drives loads.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
+
+use driver::Error;
+use fleet::{Agent, Description, PlanMessage, Prepared, Role};
+use host::Environment;
+use network::engine::EngineRequest;
+use report::record::SCHEMA_VERSION;
+
+use super::job::{MasterJob, PreparedJob};
+use crate::net::run::Access;
+use crate::secret::Secrets;
+
+/// An engine as its callers see it.
+pub(super) struct EngineAgent {
+    description: Description,
+    uri: OnceLock<String>,
+    /// Processors of its service threads, in the order of tags.
+    cores: Vec<u32>,
+    access: Arc<Access>,
+    end: Sender<String>,
+}
+
+impl EngineAgent {
+    /// The agent of an engine that is about to start.
+    pub(super) fn new(request: &EngineRequest, secrets: Option<Secrets>, end: Sender<String>) -> Self {
+        let environment = Environment::gather(&[]);
+        let description = Description {
+            role: Role::Engine,
+            strata_version: env!("CARGO_PKG_VERSION").to_owned(),
+            schema_version: SCHEMA_VERSION,
+            host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            rank: Some(request.rank),
+            group: Some(request.group.clone()),
+            data_uri: None,
+            tags: request.tags.tags(),
+            targets: request.tags.targets(),
+            environment: serde_json::to_value(environment).unwrap_or_default(),
+        };
+        let access = Access { secrets, domain: request.domain.clone(), ..Access::default() };
+        Self {
+            description,
+            uri: OnceLock::new(),
+            cores: request.cores.clone(),
+            access: Arc::new(access),
+            end,
+        }
+    }
+
+    /// The endpoints serve.
+    pub(super) fn serves_at(&self, uri: &str) {
+        // Told once, by the one that started it.
+        let _ = self.uri.set(uri.to_owned());
+    }
+}
+
+impl Agent for EngineAgent {
+    fn describe(&self) -> Description {
+        Description { data_uri: self.uri.get().cloned(), ..self.description.clone() }
+    }
+
+    fn prepare(&self, plan: PlanMessage, _stop: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, Error> {
+        if plan.layer != "network" {
+            return Err(Error::usage(
+                "plan",
+                format!("this engine drives no load of layer {:?}", plan.layer),
+            )
+            .remedy("send it one of layer network"));
+        }
+        let mut job: MasterJob = plan.decode()?;
+        job.check(host::memory::memory().total_bytes, self.access.secrets.is_some())?;
+        for part in &mut job.parts {
+            part.take_place(&self.cores)?;
+        }
+        Ok(Box::new(PreparedJob { job, access: Arc::clone(&self.access) }))
+    }
+
+    fn quit(&self) -> Result<(), Error> {
+        // When nobody waits any more the process is ending already.
+        let _ = self.end.send("told to over the control channel".to_owned());
+        Ok(())
+    }
+}

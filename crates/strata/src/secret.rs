@@ -1,0 +1,113 @@
+//! The file with the shared secret.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use driver::{Error, ErrorKind};
+use network::security::{TOKEN_BYTES_MIN, Token};
+
+/// Longest secret, in bytes.
+const TOKEN_BYTES_MAX: u64 = 4096;
+
+/// The shared secret, as each side of strata keeps it.
+#[derive(Clone, Debug)]
+pub(crate) struct Secrets {
+    /// For connections of data.
+    pub(crate) token: Token,
+    /// For connections of control.
+    pub(crate) control: fleet::Secret,
+}
+
+impl Secrets {
+    /// Reads the file, once. Line ends after the secret are not part of it.
+    ///
+    /// # Errors
+    /// When it cannot be read, when others than its owner can read it, or when the secret is too short.
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+        let failed = |error| {
+            Error::system("token", "cannot read the file with the shared token", error)
+                .with("path", path.display())
+        };
+        let file = File::open(path).map_err(failed)?;
+        let facts = file.metadata().map_err(failed)?;
+        let own = rustix::process::geteuid().as_raw();
+        if facts.is_file() && facts.uid() != own && facts.uid() != 0 {
+            return Err(Error::new(
+                ErrorKind::Unsafe,
+                "token",
+                format!("the file with the shared token belongs to user {}", facts.uid()),
+            )
+            .with("path", path.display())
+            .remedy("give one that belongs to this user or to root"));
+        }
+        if facts.is_file() && facts.mode() & 0o077 != 0 {
+            return Err(Error::new(
+                ErrorKind::Unsafe,
+                "token",
+                "others than its owner may use the file with the shared token",
+            )
+            .with("path", path.display())
+            .with("mode", format!("{:04o}", facts.mode() & 0o7777))
+            .remedy(format!("chmod 600 {}", path.display())));
+        }
+        let mut bytes = Vec::new();
+        file.take(TOKEN_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        let wrong = |message: String| Error::usage("token", message).with("path", path.display());
+        if bytes.len() as u64 > TOKEN_BYTES_MAX {
+            return Err(wrong(format!(
+                "the file with the shared token has more than {TOKEN_BYTES_MAX} bytes"
+            )));
+        }
+        let length = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+        let secret = &bytes[..length];
+        let token = Token::new(secret).ok_or_else(|| {
+            wrong(format!("the shared token has {length} bytes")).remedy(format!(
+                "use at least {TOKEN_BYTES_MIN} random bytes: head -c 32 /dev/urandom | base64"
+            ))
+        })?;
+        Ok(Self { token, control: fleet::Secret::new(secret)? })
+    }
+
+    /// The secret of a file that may not have been given.
+    ///
+    /// # Errors
+    /// As for [`Secrets::read`].
+    pub(crate) fn read_optional(path: Option<&Path>) -> Result<Option<Self>, Error> {
+        path.map(Self::read).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn read(content: &[u8], mode: u32) -> Result<Secrets, Error> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("token");
+        std::fs::write(&path, content).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("its owner");
+        Secrets::read(&path)
+    }
+
+    #[test]
+    fn a_secret_is_read_without_its_line_end() {
+        let one = read(b"sixteen bytes...\n", 0o600).expect("a secret");
+        let other = Token::new(b"sixteen bytes...").expect("long enough");
+        assert!(one.token.accepts(&[b"x"], &other.prove(&[b"x"])));
+    }
+
+    #[test]
+    fn what_others_may_read_and_what_is_too_short_is_refused() {
+        for mode in [0o640, 0o604, 0o660] {
+            let error = read(b"sixteen bytes...", mode).expect_err("open to others");
+            assert!(error.to_string().contains("chmod 600") && error.exit_code() == 2, "{error}");
+        }
+        let error = read(b"fifteen bytes..\n\n", 0o600).expect_err("too short").to_string();
+        assert!(error.contains("15 bytes") && error.contains("at least 16"), "{error}");
+        assert!(read(&[b'x'; 5000], 0o600).expect_err("too long").to_string().contains("more than 4096"));
+    }
+}

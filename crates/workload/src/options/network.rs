@@ -1,0 +1,511 @@
+//! Options of a load on the network.
+
+use units::{ParseError, parse_index_list, parse_u64_in};
+
+use super::value::{
+    above_zero, count, feature, ip_address, ladder, path, poll, socket_buffer, switch, word, words,
+};
+use super::{Group, OptionDef};
+use crate::network::{EndpointOrder, Traffic, add_masters, parse_endpoints, parse_message_sizes};
+use crate::spec::{LadderDimension, Spec, choice};
+
+/// Options of media that mean the same here.
+pub const COMMON: &[&str] = &[
+    "threads",
+    "warmup",
+    "arrivals",
+    "think-time",
+    "think-blocks",
+    "start-delay",
+    "concurrent",
+    "end-others",
+    "saturate",
+    "batch-min",
+    "batch-max",
+    "seed",
+    "cores",
+    "cores-policy",
+    "numa",
+    "split-latency",
+    "interval",
+    "on-error",
+];
+
+const POSITIONS: &str = "it for media alone: an RPC has no position in a target";
+const DURABLE: &str = "it for media alone: an RPC makes nothing durable";
+const CONTENT: &str = "--verify to have payloads made and checked; without it their content says nothing";
+const DRIVER: &str = "it for media alone: it is an option of its drivers";
+const FILES: &str = "it for media alone: RPCs leave no files";
+
+/// Options of media that this layer does not have, and what to do instead.
+const REFUSED: &[(&str, &str)] = &[
+    ("op", "--message-sizes: what an RPC carries says what it does"),
+    ("block-size", "--message-sizes: each pair is a phase"),
+    ("size", "--message-sizes for the size of an RPC, and --bytes for that of a phase"),
+    ("offset", POSITIONS),
+    ("align", "--buffer-align for the addresses of buffers: an RPC has no position in a target"),
+    ("pattern", "--order for the order of endpoints: an RPC has no position in a target"),
+    ("mix", "several --message-sizes: each is a phase"),
+    ("fsync", DURABLE),
+    ("end-fsync", DURABLE),
+    ("sync-call", DURABLE),
+    ("engine", "--provider: it decides on the driver"),
+    ("direct", DURABLE),
+    ("sync", DURABLE),
+    ("register-files", DRIVER),
+    ("register-buffers", DRIVER),
+    ("defer-taskrun", DRIVER),
+    ("sqpoll", DRIVER),
+    ("sqpoll-core", DRIVER),
+    ("iopoll", "--poll: it says how to wait for replies"),
+    ("hipri", DRIVER),
+    ("nowait", DRIVER),
+    ("rwf-dsync", DURABLE),
+    ("dontcache", DRIVER),
+    ("map-sync", DRIVER),
+    ("memory-operation", DRIVER),
+    ("huge-pages", "it for media alone: buffers of RPCs are on base pages"),
+    ("cache", FILES),
+    ("layout", FILES),
+    ("content", CONTENT),
+    ("compress", CONTENT),
+    ("dedupe", CONTENT),
+    ("refill", CONTENT),
+    ("verify-interval", "--verify alone: each payload is checked as a whole"),
+    ("verify-run", "--seed: payloads that are checked are made from it"),
+    ("no-read-back", "--verify alone: replies are checked as they come"),
+    ("keep", FILES),
+    ("destroy-data", FILES),
+];
+
+/// What to use in place of an option that is known and not one of this layer.
+pub(super) fn instead_of(flag: &str) -> Option<&'static str> {
+    REFUSED.iter().find(|(name, _)| *name == flag).map(|(_, instead)| *instead)
+}
+
+/// Applies the option of media with this name, which reads the same here and has another default or meaning.
+fn as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
+    match super::OPTIONS.iter().find(|option| option.name == name) {
+        Some(option) => (option.apply)(spec, text),
+        None => Err(super::unknown(crate::spec::Layer::Media, name)),
+    }
+}
+
+fn network_ladder(spec: &mut Spec, text: &str) -> Result<(), ParseError> {
+    let ladder = ladder(text)?;
+    if ladder.dimension == LadderDimension::BlockSize {
+        let accepted =
+            "depth, threads or rate, such as depth=1,2,4,8; several --message-sizes are a phase each";
+        return Err(ParseError::new("a ladder of the network layer", text, accepted));
+    }
+    spec.ladder = Some(ladder);
+    Ok(())
+}
+
+macro_rules! as_media {
+    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal) => {
+        option!($name, $short, $value, $default, $group, $help, |spec, text| as_media(spec, $name, text))
+    };
+}
+
+macro_rules! own {
+    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
+        option!($name, $short, $value, $default, $group, $help, |spec, text| {
+            spec.network.$field = Some($parse(text)?);
+            Ok(())
+        })
+    };
+}
+
+/// Options of a load on the network, besides [`COMMON`].
+pub static NETWORK: &[OptionDef] = &[
+    option!(
+        "message-sizes",
+        Some('s'),
+        "SIZES",
+        "0 0: empty both ways",
+        Workload,
+        "Pairs of request and reply sizes, a phase each: \"(0 0) (b1m 0)\", \"i2k i2k,0 b1m\"; before a size e is empty, i in the message, b bulk; without a letter bulk from 1 MiB on; one size holds both ways",
+        |spec, text| {
+            spec.network.message_sizes = parse_message_sizes(text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "endpoint",
+        Some('e'),
+        "RANKS:TAGS",
+        "every target of every rank",
+        Workload,
+        "Endpoints of the group to send to: 0:2, 0-3:2-17, 0,2:2; may be given several times, order and duplicates are kept",
+        |spec, text| {
+            spec.network.endpoints.extend(parse_endpoints(text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "master",
+        Some('m'),
+        "RANKS:TAGS",
+        "this process",
+        Workload,
+        "Engines of the group that drive the load, all at once; may be given several times, sorted and each once",
+        |spec, text| add_masters(&mut spec.network.masters, text)
+    ),
+    option!(
+        "servers",
+        None,
+        "HOST[:PORT],...",
+        "none",
+        Workload,
+        "Control addresses of engines whose endpoints are sent to, in place of a group",
+        |spec, text| {
+            spec.network.servers = words("servers", text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "clients",
+        None,
+        "HOST[:PORT],...",
+        "this process",
+        Workload,
+        "Control addresses of engines that drive the load, all at once, in place of --master",
+        |spec, text| {
+            spec.network.clients = words("clients", text)?;
+            Ok(())
+        }
+    ),
+    own!(
+        "group",
+        Some('g'),
+        "NAME",
+        "daos_server",
+        Workload,
+        "Group of engines that --endpoint and --master are ranks of",
+        group,
+        |text| word("group", text)
+    ),
+    own!(
+        "path",
+        Some('p'),
+        "DIR",
+        "$CRT_ATTACH_INFO_PATH, else /tmp",
+        Workload,
+        "Directory of the group's attach info",
+        path,
+        |text| path("path", text)
+    ),
+    own!(
+        "traffic",
+        None,
+        "all|matrix|pairs|ring|incast",
+        "all",
+        Workload,
+        "Which master sends to which endpoints: each to all; to those on other ranks; k to k; k to k + 1; all to the first",
+        traffic,
+        |text| {
+            let choices = [
+                ("all", Traffic::All),
+                ("matrix", Traffic::Matrix),
+                ("pairs", Traffic::Pairs),
+                ("ring", Traffic::Ring),
+                ("incast", Traffic::Incast),
+            ];
+            choice("traffic", text, &choices)
+        }
+    ),
+    own!(
+        "order",
+        None,
+        "round-robin|random|pinned",
+        "round-robin",
+        Workload,
+        "Where a worker sends next: the next endpoint; one drawn with the seed; the one that the slot of the queue stays with",
+        order,
+        |text| {
+            let choices = [
+                ("round-robin", EndpointOrder::RoundRobin),
+                ("random", EndpointOrder::Random),
+                ("pinned", EndpointOrder::Pinned),
+            ];
+            choice("order", text, &choices)
+        }
+    ),
+    as_media!(
+        "share",
+        None,
+        "partition|whole",
+        "whole",
+        Workload,
+        "Whether endpoints are dealt out to the workers (worker w of n has w, w + n, ...; with fewer endpoints, w modulo their number) or each worker sends to all"
+    ),
+    own!(
+        "inflight",
+        Some('i'),
+        "N",
+        "16, rounded up to a whole number for each worker; with --saturate 1 for each",
+        Load,
+        "RPCs in flight of all workers of a master together",
+        inflight,
+        |text| count("inflight", text, 1, 1 << 20)
+    ),
+    own!(
+        "inflight-per-endpoint",
+        None,
+        "N",
+        "not kept apart",
+        Load,
+        "RPCs that each worker has in flight with each of its endpoints, so that a slow one does not hold up the others",
+        inflight_per_endpoint,
+        |text| count("inflight-per-endpoint", text, 1, 65_536)
+    ),
+    as_media!(
+        "depth",
+        Some('q'),
+        "N",
+        "a worker's share of --inflight",
+        Load,
+        "Queue depth: RPCs in flight for each worker"
+    ),
+    own!(
+        "connections",
+        None,
+        "N",
+        "1",
+        Load,
+        "Connections from each worker to each of its endpoints",
+        connections,
+        |text| count("connections", text, 1, 1024)
+    ),
+    own!(
+        "pipeline",
+        None,
+        "N",
+        "the depth",
+        Load,
+        "RPCs in flight on one connection at most",
+        pipeline,
+        |text| count("pipeline", text, 1, 65_536)
+    ),
+    as_media!("time", None, "DURATION", "5s when no limit is given", Load, "End after this long"),
+    as_media!(
+        "count",
+        None,
+        "N",
+        "no limit",
+        Load,
+        "End after this many RPCs of all workers of a master together"
+    ),
+    as_media!(
+        "bytes",
+        None,
+        "SIZE",
+        "no limit",
+        Load,
+        "End after this many payload bytes of all workers of a master together, requests and replies"
+    ),
+    as_media!(
+        "rate",
+        Some('r'),
+        "RATE",
+        "closed loop",
+        Load,
+        "Open loop: RPCs a second of all workers of a master together (300k); latency counts from the intended start"
+    ),
+    option!(
+        "ladder",
+        None,
+        "WHAT=N,N,...",
+        "none",
+        Load,
+        "One phase a value of depth, threads or rate: depth=1,2,4,8",
+        network_ladder
+    ),
+    as_media!("batch", None, "N", "all free slots", Load, "Most RPCs handed to the driver at once"),
+    own!(
+        "provider",
+        None,
+        "NAME",
+        "that of the engines",
+        Engine,
+        "How endpoints are reached: tcp, ofi+tcp, ofi+shm, ofi+verbs, ... or null; see `strata net scan`",
+        provider,
+        |text| word("provider", text)
+    ),
+    own!(
+        "interface",
+        None,
+        "NAME",
+        "$OFI_INTERFACE, else one on the NUMA node of this process",
+        Engine,
+        "Network interface, such as eth0",
+        interface,
+        |text| word("interface", text)
+    ),
+    own!(
+        "domain",
+        None,
+        "NAME",
+        "$OFI_DOMAIN, else that of the interface",
+        Engine,
+        "The fabric's own name of the interface, such as mlx5_0",
+        domain,
+        |text| word("domain", text)
+    ),
+    own!(
+        "poll",
+        None,
+        "spin|adaptive|block",
+        "adaptive",
+        Engine,
+        "How workers wait for replies: never asleep; asking for a while, then asleep; asleep",
+        poll,
+        |text| poll("poll", text)
+    ),
+    own!(
+        "engine-poll",
+        None,
+        "spin|adaptive|block",
+        "that of --poll",
+        Engine,
+        "How engines that this run starts wait for messages",
+        engine_poll,
+        |text| poll("engine-poll", text)
+    ),
+    option!(
+        "engine-cores",
+        None,
+        "LIST",
+        "the last processor, and the others for workers; not pinned where there is one alone",
+        Engine,
+        "Processors of the engine that loopback: starts: 0,2,4-7",
+        |spec, text| {
+            spec.network.engine_cores = Some(parse_index_list("engine-cores", text, 65_536)?);
+            Ok(())
+        }
+    ),
+    own!(
+        "timeout",
+        None,
+        "DURATION",
+        "30s",
+        Engine,
+        "Longest wait for a connection and for one RPC; then it has failed",
+        timeout,
+        |text| above_zero("timeout", text, "5s")
+    ),
+    option!(
+        "no-sync",
+        None,
+        "",
+        "off",
+        Engine,
+        "Do not ask every endpoint for a sign of life before the first phase",
+        |spec, text| {
+            spec.network.no_sync = switch("no-sync", text)?;
+            Ok(())
+        }
+    ),
+    own!(
+        "buffer-align",
+        None,
+        "N",
+        "pages",
+        Engine,
+        "Low byte of the buffers' addresses, 0 to 255",
+        buffer_align,
+        |text| parse_u64_in("buffer-align", text, 0..=255).map(|byte| byte as u8)
+    ),
+    own!(
+        "send-buffer",
+        None,
+        "SIZE",
+        "the kernel's own sizing",
+        Engine,
+        "tcp: buffer of a socket for sending (SO_SNDBUF)",
+        send_buffer,
+        |text| socket_buffer("send-buffer", text)
+    ),
+    own!(
+        "receive-buffer",
+        None,
+        "SIZE",
+        "the kernel's own sizing",
+        Engine,
+        "tcp: buffer of a socket for receiving (SO_RCVBUF)",
+        receive_buffer,
+        |text| socket_buffer("receive-buffer", text)
+    ),
+    own!(
+        "no-delay",
+        None,
+        "on|off",
+        "on",
+        Engine,
+        "tcp: small messages leave at once (TCP_NODELAY)",
+        no_delay,
+        |text| choice("no-delay", text, &[("on", true), ("off", false)])
+    ),
+    own!(
+        "zero-copy",
+        None,
+        "auto|on|off",
+        "auto: where it pays, which is not on loopback",
+        Engine,
+        "tcp: send bulk without copying it (MSG_ZEROCOPY)",
+        zero_copy,
+        |text| feature("zero-copy", text)
+    ),
+    own!(
+        "bind-device",
+        None,
+        "NAME",
+        "any",
+        Engine,
+        "tcp: device that sockets are bound to (SO_BINDTODEVICE)",
+        bind_device,
+        |text| word("bind-device", text)
+    ),
+    own!(
+        "bind-address",
+        None,
+        "ADDRESS",
+        "any",
+        Engine,
+        "tcp: address that sockets are bound to",
+        bind_address,
+        |text| ip_address("bind-address", text)
+    ),
+    as_media!(
+        "verify",
+        None,
+        "",
+        "off",
+        Data,
+        "Make every payload from the seed and the number of its RPC, and check it where it arrives, on both sides"
+    ),
+    own!(
+        "token-file",
+        None,
+        "FILE",
+        "none",
+        Run,
+        "File with the secret that engines beyond loopback demand",
+        token_file,
+        |text| path("token-file", text)
+    ),
+    option!(
+        "tls",
+        None,
+        "",
+        "off on loopback, on beyond it",
+        Run,
+        "TLS for control on loopback too",
+        |spec, text| {
+            spec.network.tls = switch("tls", text)?;
+            Ok(())
+        }
+    ),
+    as_media!("name", None, "NAME", "the message sizes", Run, "Name of the phase in tables and the record"),
+];

@@ -1,0 +1,146 @@
+//! Values that several options take.
+
+use std::path::PathBuf;
+
+use units::{ByteSize, ParseError, Rate, Span, parse_u64_in, split_list};
+
+use crate::engine::Feature;
+use crate::network::Poll;
+use crate::spec::{Ladder, LadderDimension, OPERATIONS, Warmup, choice};
+
+/// Reads the value of a switch, as job files write it.
+///
+/// # Errors
+/// Anything but `true` and `false`.
+pub fn switch(name: &str, text: &str) -> Result<bool, ParseError> {
+    choice(name, text, &[("true", true), ("false", false)])
+}
+
+pub(super) fn feature(name: &str, text: &str) -> Result<Feature, ParseError> {
+    choice(name, text, &[("auto", Feature::Auto), ("on", Feature::On), ("off", Feature::Off)])
+}
+
+pub(super) fn count(name: &str, text: &str, min: u64, max: u64) -> Result<u32, ParseError> {
+    parse_u64_in(name, text, min..=max).map(|value| value as u32)
+}
+
+pub(super) fn nonzero_size(name: &str, text: &str) -> Result<ByteSize, ParseError> {
+    let size: ByteSize = text.parse()?;
+    if size.0 == 0 {
+        Err(ParseError::new(format!("a value of {name}"), text, "a size above 0"))
+    } else {
+        Ok(size)
+    }
+}
+
+pub(super) fn warmup(text: &str) -> Result<Warmup, ParseError> {
+    match text {
+        "auto" => Ok(Warmup::Auto),
+        "none" => Ok(Warmup::None),
+        _ => text
+            .parse::<Span>()
+            .map(|span| Warmup::Fixed(span.ns()))
+            .map_err(|_| ParseError::new("warmup", text, "auto, none or a duration such as 2s")),
+    }
+}
+
+pub(super) fn ladder(text: &str) -> Result<Ladder, ParseError> {
+    let accepted =
+        "dimension=value,value,... with dimension depth, threads, block-size or rate, such as depth=1,2,4,8";
+    let (name, list) = text.split_once('=').ok_or_else(|| ParseError::new("ladder", text, accepted))?;
+    let dimension = choice(
+        "ladder dimension",
+        name,
+        &[
+            ("depth", LadderDimension::Depth),
+            ("threads", LadderDimension::Threads),
+            ("block-size", LadderDimension::BlockSize),
+            ("rate", LadderDimension::Rate),
+        ],
+    )?;
+    let parse = |item: &str| match dimension {
+        LadderDimension::Depth => parse_u64_in("ladder depth", item, 1..=65_536),
+        LadderDimension::Threads => parse_u64_in("ladder threads", item, 1..=4096),
+        LadderDimension::BlockSize => nonzero_size("ladder block-size", item).map(|size| size.0),
+        LadderDimension::Rate => {
+            let rate = item.parse::<Rate>()?.per_second();
+            if rate.fract() != 0.0 {
+                return Err(ParseError::new(
+                    "a ladder rate",
+                    item,
+                    "whole operations a second, such as 300k",
+                ));
+            }
+            Ok(rate as u64)
+        }
+    };
+    let values = list.split(',').map(str::trim).map(parse).collect::<Result<Vec<_>, _>>()?;
+    Ok(Ladder { dimension, values })
+}
+
+pub(super) fn operations(text: &str) -> Result<Vec<crate::spec::Operation>, ParseError> {
+    text.split(',').map(|word| choice("op", word.trim(), OPERATIONS)).collect()
+}
+
+/// A word that goes to the system as it is.
+pub(super) fn word(name: &str, text: &str) -> Result<String, ParseError> {
+    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(ParseError::new(format!("a value of {name}"), text, "a word without blanks"));
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
+    if text.is_empty() {
+        return Err(ParseError::new(format!("a value of {name}"), text, "a path"));
+    }
+    Ok(text.into())
+}
+
+/// A list of words parted by commas.
+pub(super) fn words(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
+    split_list(name, text)?.into_iter().map(|item| word(name, item)).collect()
+}
+
+/// `HOST:PORT`.
+pub(super) fn address(name: &str, text: &str) -> Result<String, ParseError> {
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && is_port(port) => word(name, text),
+        _ => Err(ParseError::new(
+            format!("a value of {name}"),
+            text,
+            "HOST:PORT such as 127.0.0.1:0, [::1]:31416 or node01:31416; port 0 is a free one",
+        )),
+    }
+}
+
+pub(super) fn poll(name: &str, text: &str) -> Result<Poll, ParseError> {
+    choice(name, text, &[("spin", Poll::Spin), ("adaptive", Poll::Adaptive), ("block", Poll::Block)])
+}
+
+/// Size of a buffer of a socket: the system takes it as a signed number of 32 bits.
+pub(super) fn socket_buffer(name: &str, text: &str) -> Result<ByteSize, ParseError> {
+    let size = nonzero_size(name, text)?;
+    if size.0 > 1 << 30 {
+        return Err(ParseError::new(format!("a value of {name}"), text, "a size of at most 1GiB"));
+    }
+    Ok(size)
+}
+
+pub(super) fn above_zero(name: &str, text: &str, such_as: &str) -> Result<Span, ParseError> {
+    let span: Span = text.parse()?;
+    if span.ns() == 0 {
+        return Err(ParseError::new(name, text, format!("a duration above 0, such as {such_as}")));
+    }
+    Ok(span)
+}
+
+pub(super) fn ip_address(name: &str, text: &str) -> Result<String, ParseError> {
+    match text.parse::<core::net::IpAddr>() {
+        Ok(address) => Ok(address.to_string()),
+        Err(_) => {
+            Err(ParseError::new(format!("a value of {name}"), text, "an address such as 10.0.0.1 or fd00::1"))
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The load of a phase, the same for all layers.
+
+use super::error::{PlanError, refuse};
+use super::{ArrivalPlan, LimitPlan, LoadPlan, ThinkPlan};
+use crate::spec::{OnError, Spacing, Spec, Warmup};
+
+/// How long a phase without an end of its own is measured when no limit is given.
+pub(super) const UNLIMITED_TIME_NS: u64 = 5_000_000_000;
+
+/// The load of a spec on any layer: `depth` operations in flight for each worker, for `time_ns_default` where no limit is given.
+///
+/// # Errors
+/// What does not go together.
+pub(super) fn load(
+    spec: &Spec,
+    depth: u32,
+    time_ns_default: Option<u64>,
+    seed: u64,
+) -> Result<LoadPlan, PlanError> {
+    let unlimited = spec.time.is_none() && spec.count.is_none() && spec.bytes.is_none();
+    let time_ns = spec.time.map(|time| time.ns()).or(time_ns_default.filter(|_| unlimited));
+    if spec.cores.is_some() && spec.numa.is_some() {
+        return refuse("--cores and --numa both say where workers run: give one of them".to_owned());
+    }
+    if spec.arrivals.is_some() && spec.rate.is_none() {
+        return refuse("--arrivals shapes an open loop: give --rate too".to_owned());
+    }
+    if spec.saturate && (spec.rate.is_some() || spec.ladder.is_some()) {
+        return refuse("--saturate climbs by itself: leave out --rate and --ladder".to_owned());
+    }
+    let batch_min = spec.batch_min.unwrap_or(1);
+    if batch_min > depth {
+        return refuse(format!("--batch-min {batch_min} is more than the depth: use {depth} or less"));
+    }
+    if let Some(batch_max) = spec.batch_max.filter(|&batch_max| batch_max < batch_min) {
+        return refuse(format!("--batch-max {batch_max} is less than --batch-min: use {batch_min} or more"));
+    }
+    if let Some(batch) = spec.batch.filter(|&batch| batch > depth) {
+        return refuse(format!("--batch {batch} is more than the depth: use {depth} or less"));
+    }
+    let arrivals = spec.rate.map(|rate| ArrivalPlan {
+        rate_per_second: rate.per_second(),
+        kind: spec.arrivals.unwrap_or(Spacing::Constant),
+    });
+    Ok(LoadPlan {
+        threads: spec.threads.unwrap_or(1),
+        depth,
+        batch: spec.batch.unwrap_or(depth),
+        batch_min,
+        batch_max: spec.batch_max.unwrap_or(depth),
+        limit: LimitPlan { time_ns, operations: spec.count, bytes: spec.bytes.map(|bytes| bytes.0) },
+        warmup: spec.warmup.unwrap_or(Warmup::Auto),
+        arrivals,
+        interval_ns: spec.interval.map_or_else(|| default_interval_ns(time_ns), |interval| interval.ns()),
+        on_error: spec.on_error.unwrap_or(OnError::Stop),
+        think: spec
+            .think_time
+            .map(|pause| ThinkPlan { pause_ns: pause.ns(), blocks: spec.think_blocks.unwrap_or(1) }),
+        start_delay_ns: spec.start_delay.map_or(0, |delay| delay.ns()),
+        end_others: spec.end_others,
+        split_latency: spec.split_latency,
+        cores: spec.cores.clone().unwrap_or_default(),
+        cores_policy: spec.cores_policy.unwrap_or_default(),
+        numa: spec.numa.clone().unwrap_or_default(),
+        seed,
+    })
+}
+
+/// 20 ms, and less for short phases: confidence needs some dozens of intervals.
+fn default_interval_ns(time_ns: Option<u64>) -> u64 {
+    time_ns.map_or(20_000_000, |time_ns| (time_ns / 100).clamp(2_000_000, 20_000_000))
+}

@@ -1,0 +1,352 @@
+//! From what was typed to RPCs: the plan of a phase of the network layer.
+
+mod received;
+
+use units::ByteSize;
+
+use super::checks::{check_depth, check_pairs};
+use super::error::{Amount, PlanError, refuse};
+use super::load::{UNLIMITED_TIME_NS, load};
+use crate::engine::Feature;
+use crate::network::{
+    EndpointOrder, EndpointPlan, InterfacePlan, MasterPlan, NetworkPlan, Payload, Poll, SocketPlan, Traffic,
+};
+use crate::spec::{Share, Spec};
+
+pub use received::check_received;
+
+/// RPCs in flight of all workers of a master together, where nothing is said (self_test's own).
+const INFLIGHT: u32 = 16;
+/// Longest wait for one RPC where nothing is said. CaRT waits 60 s; half of that still tells a slow server from a dead one.
+const TIMEOUT_NS: u64 = 30_000_000_000;
+/// Memory that buffers may take where it is not known how much there is, in bytes.
+const BUFFER_BYTES_MAX: u64 = 64 << 30;
+/// Pairs of a worker and one of its endpoints in one process: each has a histogram.
+const PARTS_MAX: u64 = 16_384;
+/// Buffers of a slot begin at pages.
+const PAGE_BYTES: u64 = 4096;
+
+/// What planning must know of the network.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NetworkFacts {
+    /// How endpoints are reached: `tcp`, `ofi+tcp`, `ofi+shm`, `null`, ...
+    pub provider: String,
+    /// Name of the driver: `tcp`, `ofi` or `null`.
+    pub engine: String,
+    /// Whether the driver takes a depth above 1.
+    pub asynchronous: bool,
+    /// Its largest depth.
+    pub depth_max: u32,
+    /// Where RPCs go.
+    pub endpoints: Vec<EndpointPlan>,
+    /// Who drives, without their lists of endpoints; this process when empty.
+    pub masters: Vec<MasterPlan>,
+    /// The interface that the load goes through, where it could be told.
+    pub interface: Option<InterfacePlan>,
+    /// Group of the endpoints, where they were looked up by it.
+    pub group: Option<String>,
+    /// Memory of the machine that drives, in bytes, where it is known: buffers get at most half of it.
+    pub memory_bytes: Option<u64>,
+}
+
+/// The message sizes of a spec, one phase each; an empty RPC where none are given.
+#[must_use]
+pub fn message_sizes(spec: &Spec) -> Vec<(Payload, Payload)> {
+    if spec.network.message_sizes.is_empty() {
+        return vec![(Payload::EMPTY, Payload::EMPTY)];
+    }
+    spec.network.message_sizes.clone()
+}
+
+/// Endpoints of one worker, as indexes into those of the plan. `master` is the index of the master that it works for; none where this
+/// process drives.
+///
+/// With [`Share::Whole`] it has all of its master's. With [`Share::Partition`] they are dealt out: worker w of n has those with
+/// the places w, w + n, ...; where there are fewer endpoints than workers, worker w has that with place w modulo their number, as
+/// connections are dealt out to servers.
+#[must_use]
+pub fn worker_endpoints(plan: &NetworkPlan, master: Option<usize>, worker: u32) -> Vec<u32> {
+    let of_master = master.and_then(|master| plan.masters.get(master));
+    let all: Vec<u32> = match of_master {
+        Some(master) => master.endpoints.clone(),
+        None => (0..plan.endpoints.len() as u32).collect(),
+    };
+    let (worker, threads) = (worker as usize, plan.load.threads.max(1) as usize);
+    match plan.share {
+        Share::Whole => all,
+        Share::Partition if all.is_empty() => all,
+        Share::Partition if all.len() < threads => vec![all[worker % all.len()]],
+        Share::Partition => all.into_iter().skip(worker).step_by(threads).collect(),
+    }
+}
+
+/// Resolves one pair of message sizes (request and reply) into a phase.
+///
+/// Limits, the rate and the number in flight hold for each master; without masters, for this process.
+///
+/// # Errors
+/// Whatever the request asks for that cannot be.
+pub fn resolve_network(
+    spec: &Spec,
+    (request, reply): (Payload, Payload),
+    facts: &NetworkFacts,
+    seed: u64,
+) -> Result<NetworkPlan, PlanError> {
+    if facts.endpoints.is_empty() {
+        return refuse(
+            "no endpoint: give tcp://HOST:PORT, loopback: or null:, or --endpoint RANKS:TAGS of a group"
+                .to_owned(),
+        );
+    }
+    check_words(spec, request, reply)?;
+    let own = &spec.network;
+    let share = spec.share.unwrap_or(Share::Whole);
+    let mut plan = NetworkPlan {
+        name: spec.name.clone().unwrap_or_else(|| format!("{request} {reply}")),
+        engine: facts.engine.clone(),
+        provider: facts.provider.clone(),
+        group: facts.group.clone(),
+        endpoints: facts.endpoints.clone(),
+        masters: directed(facts, own.traffic)?,
+        traffic: own.traffic.unwrap_or_default(),
+        order: EndpointOrder::default(),
+        share,
+        request,
+        reply,
+        connections: own.connections.unwrap_or(1),
+        pipeline: 0,
+        align: own.buffer_align,
+        verify: spec.verify,
+        poll: own.poll.unwrap_or(Poll::Adaptive),
+        timeout_ns: own.timeout.map_or(TIMEOUT_NS, |timeout| timeout.ns()),
+        socket: sockets(spec),
+        interface: facts.interface.clone(),
+        // Its depth depends on the endpoints of a worker, and they on its threads.
+        load: load(spec, u32::MAX, Some(UNLIMITED_TIME_NS), seed)?,
+    };
+    let depth = depth(spec, &mut plan)?;
+    check_depth(depth, &plan.engine, facts.asynchronous, facts.depth_max, "")?;
+    plan.load = load(spec, depth, Some(UNLIMITED_TIME_NS), seed)?;
+    plan.pipeline = pipeline(spec, &plan)?;
+    check_memory(&plan, facts.memory_bytes)?;
+    Ok(plan)
+}
+
+/// Options that mean nothing here, or not beside each other.
+fn check_words(spec: &Spec, request: Payload, reply: Payload) -> Result<(), PlanError> {
+    check_pairs(spec)?;
+    let own = &spec.network;
+    let said = [spec.depth.is_some(), own.inflight.is_some(), own.inflight_per_endpoint.is_some()];
+    let climbs_depth = spec.saturate && said[1..].contains(&true);
+    let wrong = [
+        (
+            spec.block_size.is_some(),
+            "--block-size and its ladder are for media: give several --message-sizes, each is a phase",
+        ),
+        (
+            said.iter().filter(|&&said| said).count() > 1,
+            "--depth, --inflight and --inflight-per-endpoint all say how much is in flight: give one of them",
+        ),
+        (climbs_depth, "--saturate climbs the depth of each worker: begin it with --depth"),
+        (
+            own.inflight_per_endpoint.is_some()
+                && own.order.is_some_and(|order| order != EndpointOrder::Pinned),
+            "--inflight-per-endpoint keeps that many with each endpoint: leave out --order, or use --order pinned",
+        ),
+        (
+            spec.bytes.is_some() && request.size_bytes + reply.size_bytes == 0,
+            "--bytes never ends a phase of empty RPCs: use --count or --time",
+        ),
+        (
+            own.traffic.is_some_and(|traffic| traffic != Traffic::All)
+                && own.masters.is_empty()
+                && own.clients.is_empty(),
+            "--traffic says which engine sends to which: give --master or --clients, or leave it out to send from here to all",
+        ),
+    ];
+    match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
+        Some((_, message)) => refuse((*message).to_owned()),
+        None => Ok(()),
+    }
+}
+
+fn sockets(spec: &Spec) -> SocketPlan {
+    let own = &spec.network;
+    SocketPlan {
+        send_buffer_bytes: own.send_buffer.map(|size| size.0),
+        receive_buffer_bytes: own.receive_buffer.map(|size| size.0),
+        no_delay: own.no_delay.unwrap_or(true),
+        zero_copy: own.zero_copy.unwrap_or(Feature::Auto),
+        device: own.bind_device.clone(),
+        source: own.bind_address.clone(),
+    }
+}
+
+/// The masters with the endpoints that each sends to.
+fn directed(facts: &NetworkFacts, traffic: Option<Traffic>) -> Result<Vec<MasterPlan>, PlanError> {
+    let (traffic, endpoints) = (traffic.unwrap_or_default(), &facts.endpoints);
+    let count = endpoints.len();
+    if matches!(traffic, Traffic::Pairs | Traffic::Ring)
+        && !facts.masters.is_empty()
+        && facts.masters.len() != count
+    {
+        let name = if traffic == Traffic::Pairs { "pairs" } else { "ring" };
+        return refuse(format!(
+            "--traffic {name} needs an endpoint for each master, not {count} for {}: use as many of both",
+            facts.masters.len()
+        ));
+    }
+    if traffic == Traffic::Ring && facts.masters.len() == 1 {
+        return refuse("--traffic ring needs 2 masters or more: use --traffic pairs".to_owned());
+    }
+    let direct = |(number, master): (usize, &MasterPlan)| {
+        let chosen: Vec<u32> = match traffic {
+            Traffic::All => (0..count as u32).collect(),
+            Traffic::Matrix => {
+                let others = (0u32..).zip(endpoints).filter(|(_, endpoint)| !is_at(master, endpoint));
+                others.map(|(at, _)| at).collect()
+            }
+            Traffic::Pairs => vec![number as u32],
+            Traffic::Ring => vec![((number + 1) % count) as u32],
+            Traffic::Incast => vec![0],
+        };
+        if chosen.is_empty() {
+            return refuse(format!(
+                "master {} has no endpoint on another rank: give one more, or use --traffic all",
+                master.label
+            ));
+        }
+        Ok(MasterPlan { endpoints: chosen, ..master.clone() })
+    };
+    facts.masters.iter().enumerate().map(direct).collect()
+}
+
+/// Whether an endpoint is on the master's own rank.
+fn is_at(master: &MasterPlan, endpoint: &EndpointPlan) -> bool {
+    match master.rank {
+        Some(rank) => rank == endpoint.rank,
+        None => master.label == endpoint.label,
+    }
+}
+
+/// RPCs in flight for each worker; settles the order of endpoints too.
+fn depth(spec: &Spec, plan: &mut NetworkPlan) -> Result<u32, PlanError> {
+    let (own, threads) = (&spec.network, plan.load.threads);
+    let most = endpoints_per_worker(plan).1;
+    if let Some(each) = own.inflight_per_endpoint {
+        plan.order = EndpointOrder::Pinned;
+        let count = even_endpoints(plan, "--inflight-per-endpoint")?;
+        return match each.checked_mul(count) {
+            Some(depth) => Ok(depth),
+            None => {
+                refuse(format!("--inflight-per-endpoint {each} is too much for {count} endpoints: use less"))
+            }
+        };
+    }
+    plan.order = own.order.unwrap_or_default();
+    let depth = match (spec.depth, own.inflight) {
+        (Some(depth), _) => depth,
+        (None, Some(inflight)) if inflight % threads == 0 => inflight / threads,
+        (None, Some(inflight)) => {
+            let below = inflight / threads * threads;
+            let accepted = if below == 0 { String::new() } else { format!("{below} or ") };
+            return refuse(format!(
+                "--inflight {inflight} cannot be dealt out to {threads} threads: use {accepted}{}, or --depth for each",
+                u64::from(below) + u64::from(threads)
+            ));
+        }
+        (None, None) if spec.saturate && plan.order != EndpointOrder::Pinned => 1,
+        (None, None) if plan.order == EndpointOrder::Pinned => {
+            INFLIGHT.div_ceil(threads).next_multiple_of(most)
+        }
+        (None, None) => INFLIGHT.div_ceil(threads),
+    };
+    if plan.order == EndpointOrder::Pinned {
+        let count = even_endpoints(plan, "--order pinned")?;
+        if depth % count != 0 {
+            return refuse(format!(
+                "--order pinned gives each of {count} endpoints the same share of what a worker has in flight, not of {depth}: use a depth of {}",
+                depth.next_multiple_of(count)
+            ));
+        }
+    }
+    Ok(depth)
+}
+
+/// Fewest and most endpoints that a worker has.
+fn endpoints_per_worker(plan: &NetworkPlan) -> (u32, u32) {
+    let masters: Vec<Option<usize>> =
+        if plan.masters.is_empty() { vec![None] } else { (0..plan.masters.len()).map(Some).collect() };
+    let counts = masters.iter().flat_map(|&master| {
+        // Dealt out in turn, the first worker has the most and the last one the fewest.
+        [0, plan.load.threads - 1].map(|worker| worker_endpoints(plan, master, worker).len() as u32)
+    });
+    counts.fold((u32::MAX, 1), |(least, most), count| (least.min(count), most.max(count)))
+}
+
+/// Endpoints of each worker, where all have the same number.
+fn even_endpoints(plan: &NetworkPlan, option: &str) -> Result<u32, PlanError> {
+    let (least, most) = endpoints_per_worker(plan);
+    if least == most {
+        return Ok(most);
+    }
+    refuse(format!(
+        "{option} needs as many endpoints for each worker, not {least} for one and {most} for another: use another number of \
+         --threads, --share whole, or --depth"
+    ))
+}
+
+/// RPCs in flight on one connection at most.
+fn pipeline(spec: &Spec, plan: &NetworkPlan) -> Result<u32, PlanError> {
+    let depth = plan.load.depth;
+    let Some(pipeline) = spec.network.pipeline else { return Ok(depth) };
+    let connections = u64::from(endpoints_per_worker(plan).0) * u64::from(plan.connections);
+    let room = u64::from(pipeline) * connections;
+    if room < u64::from(depth) {
+        return refuse(format!(
+            "--pipeline {pipeline} leaves room for {room} RPCs in flight on {connections} connections of a worker, not for {depth}: \
+             use --depth {room}, a longer pipeline or more --connections"
+        ));
+    }
+    Ok(pipeline)
+}
+
+fn check_memory(plan: &NetworkPlan, memory_bytes: Option<u64>) -> Result<(), PlanError> {
+    let threads = u64::from(plan.load.threads);
+    let parts = threads * u64::from(endpoints_per_worker(plan).1);
+    if parts > PARTS_MAX {
+        return refuse(format!(
+            "{parts} pairs of a worker and an endpoint are too many: use {PARTS_MAX} or fewer, or --share partition"
+        ));
+    }
+    let slots = threads * u64::from(plan.load.depth);
+    let (slot_bytes, bytes) = slots_bytes(plan);
+    let accepted = buffer_bytes_max(memory_bytes);
+    if bytes > accepted {
+        return refuse(format!(
+            "{slots} RPCs in flight with {} each need {} of buffers: use {} or fewer in flight, or smaller --message-sizes",
+            Amount(slot_bytes),
+            ByteSize(bytes).human(),
+            accepted / slot_bytes
+        ));
+    }
+    Ok(())
+}
+
+/// Memory that buffers may take, in bytes: half of the machine's, where it is known.
+#[must_use]
+pub fn buffer_bytes_max(memory_bytes: Option<u64>) -> u64 {
+    memory_bytes.map_or(BUFFER_BYTES_MAX, |bytes| bytes / 2)
+}
+
+/// Buffers of one RPC and of all that are in flight in one process, in bytes.
+fn slots_bytes(plan: &NetworkPlan) -> (u64, u64) {
+    let slot_bytes =
+        [plan.request, plan.reply].map(|payload| payload.size_bytes.next_multiple_of(PAGE_BYTES));
+    let slot_bytes = slot_bytes.iter().sum::<u64>().max(PAGE_BYTES);
+    let slots = u64::from(plan.load.threads) * u64::from(plan.load.depth);
+    (slot_bytes, slots.saturating_mul(slot_bytes))
+}
+
+#[cfg(test)]
+mod tests;
