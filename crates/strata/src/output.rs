@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use dialects::{Piece, Place, Render};
 use driver::Error;
-use live::CsvTarget;
+use live::{CsvTarget, LiveMode};
 use report::record::Record;
 
 use crate::options::OutputSpec;
@@ -25,6 +25,9 @@ pub(crate) struct Output {
     csv_to_stdout: bool,
     /// Shows the run as another tool would, in place of the report.
     render: Option<Box<dyn Render>>,
+    /// What it shows is kept for the end: the full screen would swallow it.
+    holds: bool,
+    held: Vec<Piece>,
 }
 
 impl Output {
@@ -44,6 +47,8 @@ impl Output {
             json_to_stdout: is_stdout(&spec.json),
             csv_to_stdout: is_stdout(&spec.csv),
             render,
+            holds: spec.live == LiveMode::Full && io::stderr().is_terminal() && io::stdout().is_terminal(),
+            held: Vec::new(),
         };
         if output.json_to_stdout && output.csv_to_stdout {
             return Err(Error::usage("output", "--json - and --csv - both want standard output")
@@ -90,18 +95,22 @@ impl Output {
 
     /// Shows, before the first phase, what a dialect shows then.
     pub(crate) fn begin(&mut self, record: &Record) -> Result<(), Error> {
-        match &mut self.render {
-            Some(render) => emit(&render.begin(record)),
-            None => Ok(()),
-        }
+        let pieces = self.render.as_mut().map_or_else(Vec::new, |render| render.begin(record));
+        self.show(pieces)
+    }
+
+    /// Puts pieces where they belong, those for a terminal once the full screen is gone.
+    fn show(&mut self, pieces: Vec<Piece>) -> Result<(), Error> {
+        let (now, later): (Vec<Piece>, Vec<Piece>) =
+            pieces.into_iter().partition(|piece| !self.holds || matches!(piece.place, Place::File { .. }));
+        self.held.extend(later);
+        emit(&now)
     }
 
     /// Shows, after a stage whose phases are the record's from `from` on, what a dialect shows then.
     pub(crate) fn stage(&mut self, record: &Record, from: usize) -> Result<(), Error> {
-        match &mut self.render {
-            Some(render) => emit(&render.stage(record, from)),
-            None => Ok(()),
-        }
+        let pieces = self.render.as_mut().map_or_else(Vec::new, |render| render.stage(record, from));
+        self.show(pieces)
     }
 
     /// Whether output is for a dialect to make, which keeps it well-formed even when nothing was measured.
@@ -111,6 +120,7 @@ impl Output {
 
     /// Prints what the user asked to see on standard output at the end.
     pub(crate) fn print(&mut self, record: &Record) -> Result<(), Error> {
+        emit(&std::mem::take(&mut self.held))?;
         if let Some(render) = &mut self.render {
             emit(&render.end(record))?;
         } else if self.json_to_stdout {

@@ -282,3 +282,22 @@ fn output_does_not_go_over_a_target() {
     }
     assert_eq!(fs::read(scratch.join("precious")).unwrap(), vec![7; 1 << 20]);
 }
+
+#[test]
+fn what_a_tool_shows_outlives_the_full_screen() {
+    let scratch = Scratch::new();
+    foreign_file(&scratch.join("data"), 1 << 20);
+    let strata = env!("CARGO_BIN_EXE_strata");
+    let line = format!("{strata} as --live full elbencho -r -b 64k --infloop --timelimit 1 data");
+    let shown = Command::new("script")
+        .args(["-q", "-e", "-c", &format!("stty rows 30 cols 100; {line}"), "/dev/null"])
+        .env("TERM", "xterm-256color")
+        .current_dir(scratch.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("a terminal (script, of Debian's bsdutils)");
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let (screen, after) = text.rsplit_once("\u{1b}[?1049l").expect("the full screen was left");
+    assert!(after.contains("READ ") && after.contains("OPERATION"), "{after}");
+    assert!(!screen.contains("Throughput MiB/s"), "{screen}");
+}
