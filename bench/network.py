@@ -41,7 +41,7 @@ def verdict(met):
 
 
 def pinned(core, *words):
-    return ["taskset", "-c", str(core), *words]
+    return ["taskset", "-c", str(core), *words] if core is not None else list(words)
 
 
 class Server:
@@ -86,17 +86,17 @@ class Bench:
         self.record = os.path.join(self.scratch.name, "record.json")
         self.commands = {}
 
-    def engine(self, poll, provider="tcp", targets=1):
-        words = pinned(SERVER, self.strata, "engine", "--path", self.scratch.name, "--listen", "127.0.0.1:0", "--poll", poll)
+    def engine(self, poll, provider="tcp", targets=1, core=SERVER):
+        words = pinned(core, self.strata, "engine", "--path", self.scratch.name, "--listen", "127.0.0.1:0", "--poll", poll)
         words += ["--provider", provider, "--targets", str(targets), "--helpers", "0"]
         return Server(words, "engine: rank")
 
-    def net(self, label, poll, sizes, inflight, *more, provider="tcp", targets=1, limited=True):
+    def net(self, label, poll, sizes, inflight, *more, provider="tcp", targets=1, limited=True, cores=(CLIENT, SERVER)):
         """One run of strata net against an engine of its own; the record's last phase."""
-        with self.engine(poll, provider, targets) as server:
+        with self.engine(poll, provider, targets, cores[1]) as server:
             uri = re.search(r" at (\S+?),", server.line).group(1)
             place = ["--path", self.scratch.name] if "--endpoint" in more else [uri]
-            words = pinned(CLIENT, self.strata, "net", *place, "--message-sizes", sizes, "--inflight", str(inflight))
+            words = pinned(cores[0], self.strata, "net", *place, "--message-sizes", sizes, "--inflight", str(inflight))
             words += ["--poll", poll, *more, *(["--time", f"{self.seconds}s"] if limited else [])]
             words += ["--warmup", "none", "--live", "none", "--json", self.record]
             shown = shlex.join(words).replace(self.strata, "strata").replace(self.record, "RECORD")
@@ -263,10 +263,9 @@ def fabric(bench):
 
 def memory(bench):
     print("## 64 endpoints: memory by number of RPCs\n\n| RPCs | peak memory of the client |\n|---|---|")
-    tags = [":2-65"]
     sizes = []
-    for count in (100_000, 10_000_000):
-        result = bench.net(f"memory {count}", "adaptive", "0 0", 1024, "--count", str(count), "--endpoint", f"0{tags[0]}", targets=64, limited=False)
+    for count in (1_000_000, 10_000_000):
+        result = bench.net(f"memory {count}", "adaptive", "0 0", 1024, "--count", str(count), "--endpoint", "0:2-65", targets=64, limited=False, cores=(None, None))
         sizes.append(result["rss"])
         print(f"| {result['operations']:,} | {result['rss'] / (1 << 20):.1f} MiB |")
     print(f"\n{verdict(sizes[1] < sizes[0] * 1.1)}: the same within 10 %.")
