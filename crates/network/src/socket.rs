@@ -123,7 +123,8 @@ fn set_options(socket: BorrowedFd<'_>, plan: &SocketPlan) -> io::Result<()> {
     Ok(())
 }
 
-fn bind_to_device(socket: BorrowedFd<'_>, device: &str) -> io::Result<()> {
+/// Binds a socket to a device (`SO_BINDTODEVICE`, socket(7)).
+pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: &str) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as are said.
     let result = unsafe {
         libc::setsockopt(

@@ -1,41 +1,33 @@
 //! What an endpoint says about itself when it is asked ([`crate::wire::opcode::STATISTICS`]).
-#![allow(unsafe_code)]
 
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use host::activity::Usage;
 
-use crate::Seat;
+use crate::inquiry::ServerStatistics;
+use crate::{Counters, Seat};
 
 /// Counters of the endpoint and CPU times of the calling thread, as JSON.
 #[must_use]
 pub(crate) fn of_this_thread(seat: &Seat) -> Vec<u8> {
-    let (user_ns, system_ns) = thread_cpu_ns();
-    let counters = &seat.counters;
-    json!({
-        "rpcs": counters.rpcs.load(Ordering::Relaxed),
-        "received_bytes": counters.received_bytes.load(Ordering::Relaxed),
-        "sent_bytes": counters.sent_bytes.load(Ordering::Relaxed),
-        "errors": counters.errors.load(Ordering::Relaxed),
-        "connections": counters.connections.load(Ordering::Relaxed),
-        "closed_hostile": counters.closed_hostile.load(Ordering::Relaxed),
-        "cpu_user_ns": user_ns,
-        "cpu_system_ns": system_ns,
-        "poll": seat.poll,
-    })
-    .to_string()
-    .into_bytes()
+    // Numbers and the name of a way to wait always are JSON.
+    serde_json::to_vec(&ServerStatistics { poll: seat.poll, ..so_far(&seat.counters) }).unwrap_or_default()
 }
 
-/// CPU time of this thread in user and in kernel mode, in nanoseconds (getrusage(2), kept in microseconds).
-fn thread_cpu_ns() -> (u64, u64) {
-    // SAFETY: all-zero is a valid rusage.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one rusage.
-    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    debug_assert_eq!(result, 0, "it fails only for bad arguments");
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-    (ns(usage.ru_utime), ns(usage.ru_stime))
+/// What was counted, and what the calling thread has cost.
+fn so_far(counters: &Counters) -> ServerStatistics {
+    let usage = Usage::of_thread();
+    ServerStatistics {
+        rpcs: counters.rpcs.load(Ordering::Relaxed),
+        received_bytes: counters.received_bytes.load(Ordering::Relaxed),
+        sent_bytes: counters.sent_bytes.load(Ordering::Relaxed),
+        errors: counters.errors.load(Ordering::Relaxed),
+        connections: counters.connections.load(Ordering::Relaxed),
+        closed_hostile: counters.closed_hostile.load(Ordering::Relaxed),
+        cpu_user_ns: usage.user_ns,
+        cpu_system_ns: usage.system_ns,
+        ..ServerStatistics::default()
+    }
 }
 
 #[cfg(test)]
@@ -47,8 +39,8 @@ mod tests {
     #[test]
     fn time_spent_is_seen() {
         let spent_ns = || {
-            let (user_ns, system_ns) = thread_cpu_ns();
-            user_ns + system_ns
+            let seen = so_far(&Counters::default());
+            seen.cpu_user_ns + seen.cpu_system_ns
         };
         let (begin_ns, begin) = (spent_ns(), Instant::now());
         while spent_ns() < begin_ns + 1_000_000 {

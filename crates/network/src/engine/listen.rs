@@ -1,13 +1,14 @@
 //! Listening sockets.
-#![allow(unsafe_code)]
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use driver::{Error, ErrorKind};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen as start, socket_with, sockopt};
 use workload::network::SocketPlan;
+
+use crate::socket::bind_to_device;
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 1024;
@@ -52,25 +53,11 @@ fn open(address: SocketAddr, plan: &SocketPlan) -> io::Result<TcpListener> {
         sockopt::set_socket_recv_buffer_size(&socket, size(bytes)?)?;
     }
     if let Some(device) = &plan.device {
-        bind_to_device(&socket, device)?;
+        bind_to_device(socket.as_fd(), device)?;
     }
     bind(&socket, &address)?;
     start(&socket, BACKLOG)?;
     Ok(TcpListener::from(socket))
-}
-
-fn bind_to_device(socket: &OwnedFd, device: &str) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as are said.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_BINDTODEVICE,
-            device.as_ptr().cast(),
-            device.len() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn explain(address: SocketAddr, plan: &SocketPlan, source: io::Error) -> Error {

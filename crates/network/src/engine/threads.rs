@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use driver::Error;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use host::topology;
 
 use super::{EngineRequest, STOP_WAIT, transport};
 use crate::inbox::{Inbox, InboxSender, inbox};
@@ -241,20 +241,16 @@ fn check_cores(cores: &[u32]) -> Result<(), Error> {
     if cores.is_empty() {
         return Ok(());
     }
-    let allowed = sched_getaffinity(None)
-        .map_err(|errno| Error::system("engine", "cannot ask for the processors of this process", errno))?;
-    let is_allowed = |core: u32| (core as usize) < CpuSet::MAX_CPU && allowed.is_set(core as usize);
-    let Some(core) = cores.iter().find(|&&core| !is_allowed(core)) else { return Ok(()) };
-    let all: Vec<_> =
-        (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).map(|core| core.to_string()).collect();
+    let allowed = topology::current_affinity()
+        .map_err(|error| Error::system("engine", "cannot ask for the processors of this process", error))?;
+    let Some(core) = cores.iter().find(|core| !allowed.contains(core)) else { return Ok(()) };
+    let all: Vec<_> = allowed.iter().map(u32::to_string).collect();
     Err(Error::usage("engine", format!("processor {core} is none that this process may use"))
         .remedy(format!("accepted are {}", all.join(", "))))
 }
 
 fn pin(core: u32) -> Result<(), Error> {
-    let mut set = CpuSet::new();
-    set.set(core as usize);
-    sched_setaffinity(None, &set).map_err(|errno| {
-        Error::system("engine", "cannot pin a service thread", errno).with("processor", core)
+    topology::pin_current_thread(core).map_err(|error| {
+        Error::system("engine", "cannot pin a service thread", error).with("processor", core)
     })
 }

@@ -16,7 +16,7 @@ pub(crate) mod watch;
 
 use driver::Error;
 
-pub use provider::{FabricSettings, ProviderFacts, library_version, providers, typed_names};
+pub use provider::{FabricSettings, library_version, providers, typed_names};
 pub use server::Listener;
 
 use crate::inbox::Inbox;

@@ -11,27 +11,7 @@ use super::abi::{
     FI_MR_VIRT_ADDR, FI_MSG, FI_RMA, FI_THREAD_DOMAIN, FiInfo,
 };
 use super::library::{InfoList, api, text_of};
-
-/// What libfabric offers on one domain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProviderFacts {
-    /// Name of the provider with the layers over it, such as `tcp;ofi_rxm`, `shm`, `verbs;ofi_rxm`.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// The fabric, such as `192.0.2.0/24`.
-    pub fabric: String,
-    /// The domain: an interface or an RDMA device.
-    pub domain: String,
-    /// The address that it sends from, where that is an internet address.
-    pub source: Option<IpAddr>,
-    /// The interface that this address belongs to.
-    pub interface: Option<String>,
-    /// Speed of the link in bits a second, where the provider tells.
-    pub speed_bits_per_second: Option<u64>,
-    /// Largest message in bytes.
-    pub message_bytes_max: u64,
-}
+use crate::interface::ProviderFacts;
 
 /// What a port is to be opened over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,19 +45,19 @@ impl FabricSettings {
 /// # Errors
 /// When libfabric is not there, in a line that names its package.
 pub fn providers() -> Result<Vec<ProviderFacts>, Error> {
-    let list = match offered(None)? {
-        Ok(list) => list,
-        Err(_) => return Ok(Vec::new()),
-    };
-    let interfaces = interfaces();
     let mut facts: Vec<ProviderFacts> = Vec::new();
-    for info in list.iter() {
-        let fact = facts_of(info, &interfaces);
-        if !facts.contains(&fact) {
-            facts.push(fact);
+    for offer in offers()? {
+        if !facts.contains(&offer.facts) {
+            facts.push(offer.facts);
         }
     }
     Ok(facts)
+}
+
+fn offers() -> Result<Vec<Offer>, Error> {
+    let Ok(list) = offered(None)? else { return Ok(Vec::new()) };
+    let interfaces = interfaces();
+    Ok(list.iter().map(|info| offer_of(info, &interfaces)).collect())
 }
 
 /// The names that users can type for what is offered here: `ofi+tcp`, `ofi+shm`; sorted, each once. The layers that libfabric puts
@@ -131,15 +111,16 @@ pub(super) fn choose(settings: &FabricSettings) -> Result<InfoList, Error> {
     let interfaces = interfaces();
     let source = settings.towards.and_then(source_towards);
     let fits = |info: &&FiInfo| {
-        let facts = facts_of(info, &interfaces);
+        let offer = offer_of(info, &interfaces);
         let domain_fits = settings.domain.as_ref().is_none_or(|domain| {
-            facts.domain == *domain || facts.domain.strip_suffix("-rdm") == Some(domain)
+            let own = &offer.facts.domain;
+            own == domain || own.strip_suffix("-rdm") == Some(domain)
         });
         let interface_fits = settings.interface.as_ref().is_none_or(|interface| {
-            facts.domain == *interface
-                || facts.interface.as_ref() == Some(interface)
-                || facts.source.is_some_and(|source| source.to_string() == *interface)
-                || (facts.source.is_none() && facts.interface.is_none())
+            offer.facts.domain == *interface
+                || offer.interface.as_ref() == Some(interface)
+                || offer.source.is_some_and(|source| source.to_string() == *interface)
+                || (offer.source.is_none() && offer.interface.is_none())
         });
         domain_fits && interface_fits
     };
@@ -147,7 +128,7 @@ pub(super) fn choose(settings: &FabricSettings) -> Result<InfoList, Error> {
     let chosen = list.iter().filter(fits).find(routed).or_else(|| list.iter().find(fits));
     match chosen {
         Some(info) => api.copy(info),
-        None => Err(unfit(settings, &list, &interfaces)),
+        None => Err(unfit(settings, &list)),
     }
 }
 
@@ -167,8 +148,8 @@ fn missing(provider: &str, name: &str) -> Error {
     error.remedy(format!("{needs}; offered here: {}", names.join(", ")))
 }
 
-fn unfit(settings: &FabricSettings, list: &InfoList, interfaces: &[(String, IpAddr)]) -> Error {
-    let mut there: Vec<String> = list.iter().map(|info| facts_of(info, interfaces).domain).collect();
+fn unfit(settings: &FabricSettings, list: &InfoList) -> Error {
+    let mut there: Vec<String> = list.iter().map(|info| facts_of(info).domain).collect();
     there.dedup();
     let mut error = Error::new(
         ErrorKind::Unsupported,
@@ -184,23 +165,28 @@ fn unfit(settings: &FabricSettings, list: &InfoList, interfaces: &[(String, IpAd
     error.remedy(format!("use one of {}", there.join(", ")))
 }
 
-fn facts_of(info: &FiInfo, interfaces: &[(String, IpAddr)]) -> ProviderFacts {
+/// What libfabric offers on one domain, and where that is.
+#[derive(Debug)]
+struct Offer {
+    facts: ProviderFacts,
+    /// The address that it sends from, where that is an internet address.
+    source: Option<IpAddr>,
+    /// The interface that this address belongs to.
+    interface: Option<String>,
+}
+
+fn offer_of(info: &FiInfo, interfaces: &[(String, IpAddr)]) -> Offer {
     let source = address_of(info).map(|address| address.ip());
     let interface = source.and_then(|source| interfaces.iter().find(|(_, address)| *address == source));
-    // SAFETY: the library fills all parts of an entry but the nic, which may be null, and so may the nic's link.
+    Offer { facts: facts_of(info), source, interface: interface.map(|(name, _)| name.clone()) }
+}
+
+fn facts_of(info: &FiInfo) -> ProviderFacts {
+    // SAFETY: the library fills these parts of an entry.
     unsafe {
-        let fabric = &*info.fabric_attr;
-        let version = fabric.prov_version;
-        let link = info.nic.as_ref().and_then(|nic| nic.link_attr.as_ref());
         ProviderFacts {
-            name: text_of(fabric.prov_name),
-            version: format!("{}.{}", version >> 16, version & 0xffff),
-            fabric: text_of(fabric.name),
+            name: text_of((*info.fabric_attr).prov_name),
             domain: text_of((*info.domain_attr).name),
-            source,
-            interface: interface.map(|(name, _)| name.clone()),
-            speed_bits_per_second: link.map(|link| link.speed as u64).filter(|&speed| speed > 0),
-            message_bytes_max: (*info.ep_attr).max_msg_size as u64,
         }
     }
 }
@@ -334,10 +320,12 @@ mod tests {
 
     #[test]
     fn tcp_is_offered_on_loopback() {
-        match providers() {
-            Ok(facts) => assert!(
-                facts.iter().any(|f| f.name.starts_with("tcp") && f.interface.as_deref() == Some("lo")),
-                "{facts:?}"
+        match offers() {
+            Ok(offers) => assert!(
+                offers
+                    .iter()
+                    .any(|o| o.facts.name.starts_with("tcp") && o.interface.as_deref() == Some("lo")),
+                "{offers:?}"
             ),
             Err(error) => println!("skipped: {error}"),
         }

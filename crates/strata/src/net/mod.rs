@@ -25,8 +25,7 @@ pub(crate) use tell::tell;
 /// # Errors
 /// A sentence that says why there are none.
 pub(crate) fn providers() -> Result<Vec<ProviderFacts>, String> {
-    let found = network::ofi::providers().map_err(|error| error.to_string())?;
-    Ok(found.into_iter().map(|facts| ProviderFacts { name: facts.name, domain: facts.domain }).collect())
+    network::ofi::providers().map_err(|error| error.to_string())
 }
 
 /// The driver that reaches a provider: `tcp`, `ofi+tcp`, `null`.

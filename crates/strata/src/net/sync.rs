@@ -98,7 +98,8 @@ fn ask(
     wait_ns: u64,
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
-    match handshake::connect(endpoint, Role::Messages, [0; 16], &[], socket, token, wait_ns, interrupt) {
+    let session = handshake::new_session()?;
+    match handshake::connect(endpoint, Role::Messages, session, &[], socket, token, wait_ns, interrupt) {
         // Endpoints on a fabric take no messages over sockets; the door has said that the endpoint is there.
         Err(error) if error.errno() == Some(rustix::io::Errno::PROTONOSUPPORT.raw_os_error()) => Ok(()),
         other => other.map(drop),
