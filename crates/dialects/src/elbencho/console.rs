@@ -64,20 +64,26 @@ pub(crate) fn rows(operation: &str, figures: &Figures, show: &Output) -> String 
         count(&mut text, if is_mix { "IOs write" } else { "IOs total" }, main);
         count(&mut text, "IOs read", reads);
     }
-    if main.errors + reads.errors > 0 {
-        row(&mut text, "", "IOs failed", ":", "", &(main.errors + reads.errors).to_string());
-    }
-    if show.cpu {
-        let [first, last] = figures.cpu_texts();
-        row(&mut text, "", "CPU util %", ":", &first, &last);
-    }
-    if show.all_elapsed {
-        let times: Vec<String> = figures.threads_ns.iter().map(|ns| (ns / 1_000_000).to_string()).collect();
-        open_row(&mut text, "Time ms each", &times.join(" "));
-    }
+    costs(&mut text, figures, show);
     latency(&mut text, if is_mix { "IO wr" } else { "IO" }, &main.latency, show);
     latency(&mut text, "IO rd", &reads.latency, show);
     text
+}
+
+/// What failed, and where asked for the use of processors and the time of each thread.
+fn costs(text: &mut String, figures: &Figures, show: &Output) {
+    let failed = figures.main.errors + figures.mixed_reads.errors;
+    if failed > 0 {
+        row(text, "", "IOs failed", ":", "", &failed.to_string());
+    }
+    if show.cpu {
+        let [first, last] = figures.cpu_texts();
+        row(text, "", "CPU util %", ":", &first, &last);
+    }
+    if show.all_elapsed {
+        let times: Vec<String> = figures.threads_ns.iter().map(|ns| (ns / 1_000_000).to_string()).collect();
+        open_row(text, "Time ms each", &times.join(" "));
+    }
 }
 
 /// The rows of a phase of netbench: requests out, replies in. A side of single bytes says only that the other one arrived, and has no
@@ -101,17 +107,7 @@ pub(crate) fn net_rows(figures: &Figures, payload_bytes: (u64, u64), show: &Outp
     if show.operations {
         numbers(&mut text, "IOs total", (sent.first, sent.last), |done| done.operations as f64, 1.0);
     }
-    if sent.errors > 0 {
-        row(&mut text, "", "IOs failed", ":", "", &sent.errors.to_string());
-    }
-    if show.cpu {
-        let [first, last] = figures.cpu_texts();
-        row(&mut text, "", "CPU util %", ":", &first, &last);
-    }
-    if show.all_elapsed {
-        let times: Vec<String> = figures.threads_ns.iter().map(|ns| (ns / 1_000_000).to_string()).collect();
-        open_row(&mut text, "Time ms each", &times.join(" "));
-    }
+    costs(&mut text, figures, show);
     latency(&mut text, "IO", &sent.latency, show);
     text
 }
