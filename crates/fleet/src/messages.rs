@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use driver::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
-use statistics::{Event, PhaseSamples, Snapshot};
+use statistics::{PhaseSamples, Snapshot};
 
 use crate::limits::{
     PLAN_BYTES_MAX, PROGRESS_INTERVAL_MAX, PROGRESS_INTERVAL_MIN, PROTOCOL_VERSION, TEXT_BYTES_MAX,
@@ -204,20 +204,6 @@ pub enum ProgressReport {
     },
     /// A phase is running.
     Running(Snapshot),
-}
-
-impl ProgressReport {
-    /// What an event of the runner says about progress; none for the end of a phase, which the result tells.
-    #[must_use]
-    pub fn from_event(event: &Event<'_>) -> Option<Self> {
-        match event {
-            Event::Preparing(what, done_fraction) => {
-                Some(Self::Preparing { what: (*what).to_owned(), done_fraction: *done_fraction })
-            }
-            Event::Running(snapshot) => Some(Self::Running((*snapshot).clone())),
-            Event::Finished(..) => None,
-        }
-    }
 }
 
 /// What a job has measured. Without `failure` it went as planned.

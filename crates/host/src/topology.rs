@@ -90,12 +90,6 @@ pub struct NumaPlace {
     pub nodes: u32,
 }
 
-/// NUMA node of core `core`; none where the kernel knows of none.
-#[must_use]
-pub fn node_of_core(core: u32) -> Option<u32> {
-    numa_nodes().into_iter().find(|found| found.cores.contains(&core)).map(|found| found.node)
-}
-
 /// Where the calling thread runs: by the cores that it may run on, and while they are on several nodes by the core it is
 /// on now.
 #[must_use]
