@@ -9,8 +9,7 @@ use driver::{Error, ErrorKind};
 use live::LiveMode;
 use report::compare::{Comparison, Limit, Operand, compare, render};
 use report::record::{Record, Status};
-use units::ParseError;
-use workload::options::{Group, OptionDef};
+use workload::options::{Group, OptionDef, path};
 use workload::random::derive_seed;
 use workload::spec::Spec;
 
@@ -84,7 +83,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         help: "Write the comparison as JSON; - for standard output",
         group: Group::Output,
         apply: |spec, text| {
-            spec.json = Some(named("json", text)?.to_owned());
+            spec.json = Some(path("json", text)?.to_string_lossy().into_owned());
             Ok(())
         },
     },
@@ -97,7 +96,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
                b-1.json, ...",
         group: Group::Output,
         apply: |spec, text| {
-            spec.out = Some(named("out", text)?.into());
+            spec.out = Some(path("out", text)?);
             Ok(())
         },
     },
@@ -114,14 +113,6 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         },
     },
 ];
-
-fn named<'a>(name: &str, text: &'a str) -> Result<&'a str, ParseError> {
-    if text.is_empty() {
-        Err(ParseError::new(format!("a value of {name}"), text, "a path"))
-    } else {
-        Ok(text)
-    }
-}
 
 /// Compares, and shows it.
 pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {

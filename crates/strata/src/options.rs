@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use live::{CsvTarget, LiveMode};
 use units::{ByteSize, ParseError};
-use workload::options::{Group, OptionDef, switch};
+use workload::options::{Group, OptionDef, path, switch};
 
 /// What comes out of a run, and where to.
 #[derive(Clone, Debug, Default)]
@@ -27,13 +27,6 @@ pub(crate) struct StackSpec {
     pub(crate) seed: Option<u64>,
     pub(crate) engine: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
-}
-
-fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
-    if text.is_empty() {
-        return Err(ParseError::new(format!("a value of {name}"), text, "a path"));
-    }
-    Ok(PathBuf::from(text))
 }
 
 /// Options of every command that measures.

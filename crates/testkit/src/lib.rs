@@ -5,6 +5,7 @@
 
 mod clock;
 mod faulty;
+mod layer;
 mod load;
 mod operation;
 mod service;
@@ -12,6 +13,7 @@ mod simulated;
 
 pub use clock::{Seat, VirtualClock};
 pub use faulty::{Fault, FaultyDriver};
+pub use layer::assert_every_driver_file_is_registered;
 pub use load::{closed_load, open_load};
 pub use operation::{InstantDriver, TestOp, TestSource};
 pub use service::Service;

@@ -20,21 +20,21 @@ use workload::network::{EndpointPlan, Poll, SocketPlan};
 
 /// A way to reach endpoints, and what a driver can expect of it.
 #[derive(Debug)]
-pub struct Transport {
+pub(crate) struct Transport {
     /// As users type it.
-    pub provider: &'static str,
+    pub(crate) provider: &'static str,
     /// Loopback addresses that it runs over.
-    pub hosts: &'static [&'static str],
+    pub(crate) hosts: &'static [&'static str],
     /// Connections to an endpoint that can be asked for at most.
-    pub connections_max: u32,
+    pub(crate) connections_max: u32,
     /// Sockets that carry the RPCs of one connection with bulk, where the driver counts them.
-    pub sockets: Option<u32>,
+    pub(crate) sockets: Option<u32>,
     /// Requests that an endpoint answers for a driver to open.
-    pub greetings: RangeInclusive<u64>,
+    pub(crate) greetings: RangeInclusive<u64>,
 }
 
 /// All that peers are known for; the driver of each is the word before the `+`.
-pub const TRANSPORTS: [Transport; 3] = [
+pub(crate) const TRANSPORTS: [Transport; 3] = [
     Transport {
         provider: "tcp",
         hosts: &["127.0.0.1", "::1"],
@@ -51,12 +51,12 @@ const FABRIC: Transport =
 
 impl Transport {
     /// Its driver.
-    pub fn driver(&self) -> &'static str {
+    pub(crate) fn driver(&self) -> &'static str {
         self.provider.split('+').next().unwrap_or(self.provider)
     }
 
     /// Why this machine cannot test it.
-    pub fn missing(&self) -> Option<String> {
+    pub(crate) fn missing(&self) -> Option<String> {
         if self.provider == "tcp" {
             return None;
         }
@@ -73,19 +73,19 @@ impl Transport {
 
 /// How a peer is started.
 #[derive(Clone, Debug)]
-pub struct PeerOptions {
+pub(crate) struct PeerOptions {
     /// Where it listens.
-    pub host: &'static str,
+    pub(crate) host: &'static str,
     /// How its threads wait.
-    pub poll: Poll,
+    pub(crate) poll: Poll,
     /// What it bears.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
     /// Endpoints, one thread each; tags from 0.
-    pub endpoints: u32,
+    pub(crate) endpoints: u32,
     /// It lets clients in and then answers none of their RPCs.
-    pub is_silent: bool,
+    pub(crate) is_silent: bool,
     /// Processor of its threads.
-    pub cpu: Option<usize>,
+    pub(crate) cpu: Option<usize>,
 }
 
 impl Default for PeerOptions {
@@ -102,8 +102,8 @@ impl Default for PeerOptions {
 }
 
 /// One endpoint of a peer.
-pub struct Seated {
-    pub counters: Arc<Counters>,
+pub(crate) struct Seated {
+    pub(crate) counters: Arc<Counters>,
     sender: InboxSender,
     fabric_name: Arc<OnceLock<Vec<u8>>>,
     stop: Arc<AtomicBool>,
@@ -112,7 +112,7 @@ pub struct Seated {
 
 impl Seated {
     /// Stops its thread, and so closes its connections.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.stop.store(true, Ordering::Release);
         self.sender.ring();
         if let Some(thread) = self.thread.take() {
@@ -122,24 +122,24 @@ impl Seated {
 }
 
 /// See the module.
-pub struct Peer {
+pub(crate) struct Peer {
     provider: String,
-    pub address: SocketAddr,
-    pub endpoints: Vec<Seated>,
-    pub budget: Arc<Budget>,
-    pub log: Arc<Mutex<Vec<String>>>,
+    pub(crate) address: SocketAddr,
+    pub(crate) endpoints: Vec<Seated>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
     closing: Arc<AtomicBool>,
     acceptor: Option<JoinHandle<()>>,
 }
 
 impl Peer {
     /// Starts endpoints that are reached over this provider.
-    pub fn start(provider: &str, options: &PeerOptions) -> Self {
+    pub(crate) fn start(provider: &str, options: &PeerOptions) -> Self {
         Self::with(provider, options, || Box::new(Echo))
     }
 
     /// Starts endpoints on sockets with services of another kind.
-    pub fn serving(options: &PeerOptions, service: fn() -> Box<dyn Service>) -> Self {
+    pub(crate) fn serving(options: &PeerOptions, service: fn() -> Box<dyn Service>) -> Self {
         Self::with("tcp", options, service)
     }
 
@@ -172,12 +172,12 @@ impl Peer {
     }
 
     /// Its endpoints, as a driver is told of them.
-    pub fn plans(&self) -> Vec<EndpointPlan> {
+    pub(crate) fn plans(&self) -> Vec<EndpointPlan> {
         (0..self.endpoints.len() as u32).map(|tag| plan(&self.provider, self.address, tag)).collect()
     }
 
     /// Waits until `is_true`; false when that takes longer than 10 s.
-    pub fn wait_until(&self, mut is_true: impl FnMut(&Self) -> bool) -> bool {
+    pub(crate) fn wait_until(&self, mut is_true: impl FnMut(&Self) -> bool) -> bool {
         let begin = Instant::now();
         while !is_true(self) {
             if begin.elapsed() > Duration::from_secs(10) {
@@ -206,12 +206,12 @@ impl Drop for Peer {
 }
 
 /// The plan of an endpoint at an address.
-pub fn plan(provider: &str, address: SocketAddr, tag: u32) -> EndpointPlan {
+pub(crate) fn plan(provider: &str, address: SocketAddr, tag: u32) -> EndpointPlan {
     EndpointPlan { rank: 0, tag, uri: format!("{provider}://{address}"), label: format!("0:{tag}") }
 }
 
 /// An endpoint's inbox and its name on the fabric.
-pub type Door = (InboxSender, Arc<OnceLock<Vec<u8>>>);
+pub(crate) type Door = (InboxSender, Arc<OnceLock<Vec<u8>>>);
 
 fn seat(
     (provider, service): (&str, fn() -> Box<dyn Service>),
@@ -259,7 +259,7 @@ fn seat(
 }
 
 /// Pins the calling thread.
-pub fn pin(cpu: usize) {
+pub(crate) fn pin(cpu: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);
     rustix::thread::sched_setaffinity(None, &set).expect("a processor");
@@ -281,7 +281,7 @@ fn accept(mut stream: TcpStream, doors: &[Door], kept: &mut Vec<TcpStream>, is_d
 }
 
 /// The engine's part of the handshake, without a token.
-pub fn shake(stream: &mut TcpStream, doors: &[Door]) -> Option<Hello> {
+pub(crate) fn shake(stream: &mut TcpStream, doors: &[Door]) -> Option<Hello> {
     let mut bytes = vec![0; HELLO_BYTES_MIN];
     stream.read_exact(&mut bytes).ok()?;
     let hello = loop {
@@ -334,7 +334,7 @@ fn repeated(from: &[u8], to: &mut [u8]) {
 }
 
 /// Number from which on [`Echo`] takes [`Page`]s for bulk replies, so that both ways are walked.
-pub const FROM_PAGES: u64 = 1 << 40;
+pub(crate) const FROM_PAGES: u64 = 1 << 40;
 
 impl Service for Echo {
     fn call(&mut self, call: &Call<'_>, answer: &mut Answer<'_>) -> i32 {

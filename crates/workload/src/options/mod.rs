@@ -27,7 +27,7 @@ use crate::spec::{Layer, Spec};
 pub use engine::ENGINE;
 pub use media::OPTIONS;
 pub use network::{COMMON, NETWORK};
-pub use value::switch;
+pub use value::{path, switch};
 
 /// Heading that an option stands under in help and docs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -90,7 +90,11 @@ pub(super) fn word(name: &str, text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-pub(super) fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
+/// A path, as an option of the name gives it.
+///
+/// # Errors
+/// An empty one.
+pub fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
     if text.is_empty() {
         return Err(ParseError::new(format!("a value of {name}"), text, "a path"));
     }
