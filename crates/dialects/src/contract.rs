@@ -68,6 +68,8 @@ pub struct Run {
     pub render: Box<dyn Render>,
     /// What is done otherwise than the tool would; one line each, printed to standard error before the run.
     pub warnings: Vec<String>,
+    /// Words of the command line that stand in no output and no record: keys.
+    pub secrets: Vec<String>,
     /// What is shown while it runs, where the user has not asked for a view of strata's own.
     pub progress: Progress,
 }
@@ -136,6 +138,12 @@ pub trait Render {
     fn begin(&mut self, record: &Record) -> Vec<Piece> {
         let _ = record;
         Vec::new()
+    }
+
+    /// What the user is asked, on a terminal, before the phases of a request run: they run when he answers `y`.
+    fn question(&self, request: usize) -> Option<String> {
+        let _ = request;
+        None
     }
 
     /// After a stage: the phases `from..` of the record are new.

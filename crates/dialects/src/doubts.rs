@@ -91,9 +91,26 @@ const SELF_TEST: Remedies = &[
     ("all_processors_busy", "leave a processor free; if the load needs more, use a larger machine"),
 ];
 
+/// Remedies in the options of `vos_perf` and `daos_perf`.
+const DAOS_PERF: Remedies = &[
+    ("too_short", "run longer: a larger -d, or i=N"),
+    ("not_steady", "run longer: a larger -d, or i=N"),
+    ("client_saturated", "raise --procs or -s, or bind the process (taskset)"),
+    (
+        "all_processors_busy",
+        "lower --procs below the processors; if the load needs more, use a larger machine",
+    ),
+];
+
 /// The remedies of each dialect, by its name.
-const DIALECTS: &[(&str, Remedies)] =
-    &[("fio", FIO), ("elbencho", ELBENCHO), ("spdk_nvme_perf", SPDK), ("self_test", SELF_TEST)];
+const DIALECTS: &[(&str, Remedies)] = &[
+    ("fio", FIO),
+    ("elbencho", ELBENCHO),
+    ("spdk_nvme_perf", SPDK),
+    ("self_test", SELF_TEST),
+    ("vos_perf", DAOS_PERF),
+    ("daos_perf", DAOS_PERF),
+];
 
 /// A doubt as it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

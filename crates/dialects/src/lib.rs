@@ -2,6 +2,7 @@
 //! their run becomes that tool's text. Nothing here opens a file, reads a clock or computes a statistic.
 
 mod contract;
+pub mod daos_perf;
 mod doubts;
 pub mod elbencho;
 pub mod elbencho_chart;
@@ -30,7 +31,7 @@ pub static DIALECTS: &[Dialect] = &[
     },
     Dialect {
         name: "elbencho",
-        summary: "elbencho 3: large files and block devices, --netbench and its services",
+        summary: "elbencho 3: large files, block devices, S3 buckets, --netbench and its services",
         parse: elbencho::parse,
         refused: |_, _| Vec::new(),
     },
@@ -41,12 +42,30 @@ pub static DIALECTS: &[Dialect] = &[
         refused: |_, _| Vec::new(),
     },
     Dialect {
+        name: "vos_perf",
+        summary: "DAOS's vos_perf: the embedded object store by itself",
+        parse: daos_perf::parse_vos,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
+        name: "daos_perf",
+        summary: "DAOS's daos_perf: the object store behind the network, and DAOS itself",
+        parse: daos_perf::parse_daos,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
         name: "elbencho-chart",
         summary: "elbencho-chart: line and bar charts of elbencho's CSV files",
         parse: elbencho_chart::parse,
         refused: |_, _| Vec::new(),
     },
 ];
+
+/// Words as a record may hold them: `***` in place of secrets ([`Run::secrets`]).
+#[must_use]
+pub fn without_secrets(all: &[String], secrets: &[String]) -> Vec<String> {
+    words::without(all, secrets)
+}
 
 /// The dialect of this name.
 #[must_use]

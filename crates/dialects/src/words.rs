@@ -30,17 +30,25 @@ pub(crate) struct Flag {
     pub(crate) value: &'static str,
     /// What becomes of it.
     pub(crate) fate: Fate,
+    /// Its value may be left out; where it is given, it is attached (`-AR`, `--array=R`).
+    pub(crate) is_optional: bool,
+    /// The switch that its letter is where no value follows.
+    pub(crate) bare: Option<&'static str>,
 }
 
 impl Flag {
+    const fn new(long: &'static str, value: &'static str, fate: Fate) -> Self {
+        Self { long, short: None, value, fate, is_optional: false, bare: None }
+    }
+
     /// An option that is honoured.
     pub(crate) const fn honoured(long: &'static str, value: &'static str, how: &'static str) -> Self {
-        Self { long, short: None, value, fate: Fate::Honoured(how) }
+        Self::new(long, value, Fate::Honoured(how))
     }
 
     /// An option that is taken and changes nothing.
     pub(crate) const fn accepted(long: &'static str, value: &'static str, why: &'static str) -> Self {
-        Self { long, short: None, value, fate: Fate::Accepted(why) }
+        Self::new(long, value, Fate::Accepted(why))
     }
 
     /// An option that is refused.
@@ -50,12 +58,31 @@ impl Flag {
         why: &'static str,
         nearest: &'static str,
     ) -> Self {
-        Self { long, short: None, value, fate: Fate::Refused(why, nearest) }
+        Self::new(long, value, Fate::Refused(why, nearest))
     }
 
     /// The same with a short letter.
     pub(crate) const fn short(self, letter: char) -> Self {
         Self { short: Some(letter), ..self }
+    }
+
+    /// The same with a value that may be left out.
+    pub(crate) const fn optional(self) -> Self {
+        Self { is_optional: true, ..self }
+    }
+
+    /// The same, its letter being the switch `long` where no value follows.
+    pub(crate) const fn or_bare(self, long: &'static str) -> Self {
+        Self { bare: Some(long), ..self }
+    }
+
+    /// What follows its name in help and docs.
+    fn value_text(&self) -> String {
+        match (self.value, self.is_optional) {
+            ("", _) => String::new(),
+            (value, true) => format!("[={value}]"),
+            (value, false) => format!(" {value}"),
+        }
     }
 
     /// As users type it.
@@ -130,9 +157,29 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("\"{head}{}\"", if text.chars().count() > 60 { "..." } else { "" })
 }
 
+/// Words with `***` in place of those that are secrets, alone or behind their option.
+pub(crate) fn without(words: &[String], secrets: &[String]) -> Vec<String> {
+    let hide = |word: &String| {
+        let head = secrets.iter().filter(|secret| !secret.is_empty()).find_map(|secret| {
+            let head = word.strip_suffix(secret.as_str())?;
+            (head.is_empty() || head.ends_with('=')).then_some(head)
+        });
+        head.map_or_else(|| word.clone(), |head| format!("{head}***"))
+    };
+    words.iter().map(hide).collect()
+}
+
 /// The words that follow the one being read.
 struct Rest<'a> {
     words: std::slice::Iter<'a, String>,
+}
+
+/// Whether what follows an option's letter is no value of it: other letters, no word, or a word that begins with a dash.
+fn has_no_value(tail: &str, rest: &Rest<'_>) -> bool {
+    match tail {
+        "" => rest.words.as_slice().first().is_none_or(|next| next.starts_with('-')),
+        tail => !tail.contains(['/', '.']),
+    }
 }
 
 impl Table {
@@ -214,6 +261,7 @@ impl Table {
             (true, None) => self.give(flag, None, split),
             (true, Some(value)) => self.give_switch(flag, value, split),
             (false, Some(value)) => self.give(flag, Some(value.to_owned()), split),
+            (false, None) if flag.is_optional => self.give(flag, None, split),
             (false, None) => self.give_next(flag, rest, split),
         }
     }
@@ -229,8 +277,13 @@ impl Table {
                 return Err(self.unknown(&format!("-{}", if at == 0 { body } else { &body[at..] })));
             };
             let tail = &body[at + letter.len_utf8()..];
+            if let Some(switch) = flag.bare.filter(|_| has_no_value(tail, rest)) {
+                self.give(self.find_long(switch)?, None, split)?;
+                continue;
+            }
             if !flag.value.is_empty() {
                 return match tail {
+                    "" if flag.is_optional => self.give(flag, None, split),
                     "" => self.give_next(flag, rest, split),
                     value => self.give(flag, Some(value.to_owned()), split),
                 };
@@ -290,7 +343,7 @@ impl Table {
         let mut page = String::from("| option | | what becomes of it |\n|---|---|---|\n");
         for flag in self.flags {
             let short = flag.short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
-            let value = if flag.value.is_empty() { String::new() } else { format!(" {}", flag.value) };
+            let value = flag.value_text();
             let (word, text) = match flag.fate {
                 Fate::Honoured(how) => ("honoured", how.to_owned()),
                 Fate::Accepted(why) => ("accepted", format!("changes nothing: {why}")),
@@ -312,9 +365,10 @@ impl Table {
                 Fate::Accepted(why) => format!("changes nothing: {why}"),
                 Fate::Refused(..) => continue,
             };
+            let value = flag.value_text();
             let name = match flag.short {
-                Some(letter) => format!("-{letter}, --{} {}", flag.long, flag.value),
-                None => format!("    --{} {}", flag.long, flag.value),
+                Some(letter) => format!("-{letter}, --{}{value}", flag.long),
+                None => format!("    --{}{value}", flag.long),
             };
             text.push_str(&format!("  {:<32} {how}\n", name.trim_end()));
         }

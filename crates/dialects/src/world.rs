@@ -72,6 +72,11 @@ pub trait World {
     /// Number of this process.
     fn process_id(&self) -> u32;
 
+    /// Whether somebody can be asked: standard input is a terminal.
+    fn is_interactive(&self) -> bool {
+        false
+    }
+
     /// Names of the engines that can be measured with; io_uring is not among them where this process may not use it.
     fn engines(&self) -> Vec<&'static str>;
 }

@@ -2,9 +2,12 @@
 
 use crate::Error;
 
+/// Most classes of a layer.
+pub const CLASSES_MAX: usize = 32;
+
 /// One operation of a layer: small, plain, copied into the driver.
 pub trait Operation: Copy + Send + 'static {
-    /// Names of the classes that figures are kept apart by (`read`, `write`, ...); at most 8.
+    /// Names of the classes that figures are kept apart by (`read`, `write`, ...); at most [`CLASSES_MAX`].
     const CLASSES: &'static [&'static str];
 
     /// Index into [`Operation::CLASSES`].
@@ -26,6 +29,12 @@ pub trait Operation: Copy + Send + 'static {
     #[inline]
     fn part(&self) -> usize {
         0
+    }
+
+    /// Bytes that it moved, where `result` says that it was done in full: fewer than [`Operation::bytes`] only where that is good too.
+    #[inline]
+    fn moved_bytes(&self, _result: i64) -> u64 {
+        self.bytes()
     }
 
     /// Whether `result` says that the operation was done in full. Operations that move nothing return any count.
@@ -153,6 +162,12 @@ pub trait Driver<Op>: Send {
 
     /// What it counted besides completions, since it was opened. Asked for once, after the worker's last operation.
     fn tallies(&mut self) -> Vec<Tally> {
+        Vec::new()
+    }
+
+    /// What it found wrong, beyond what an errno says: a line each, such as the object and keys of damaged data, or what a server
+    /// answered; few. Asked for once, after the worker's last operation.
+    fn findings(&mut self) -> Vec<String> {
         Vec::new()
     }
 }

@@ -12,5 +12,7 @@ mod error;
 pub use arena::{Arena, PageSize};
 pub use capability::{Capabilities, Opened, Registration, find};
 pub use clock::{Clock, ClockSource, HostClock};
-pub use contract::{Completion, Completions, Driver, Fault, Operation, Source, Submitted, Tally, Wait};
+pub use contract::{
+    CLASSES_MAX, Completion, Completions, Driver, Fault, Operation, Source, Submitted, Tally, Wait,
+};
 pub use error::{Error, ErrorKind};

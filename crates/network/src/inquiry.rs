@@ -1,6 +1,5 @@
 //! What an endpoint has counted, asked for by a client.
 
-use std::io::{Read, Write};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -8,8 +7,7 @@ use driver::Error;
 use serde::{Deserialize, Serialize};
 use workload::network::{EndpointPlan, Poll, SocketPlan};
 
-use crate::handshake;
-use crate::inbox::Role;
+use crate::client::Caller;
 use crate::security::Token;
 use crate::wire::{HEADER_BYTES, Header, flag, opcode};
 
@@ -68,30 +66,18 @@ pub fn statistics(
     token: Option<&Token>,
     timeout: Duration,
 ) -> Result<ServerStatistics, Error> {
-    let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let never = AtomicBool::new(false);
-    let session = handshake::new_session()?;
-    let connected =
-        handshake::connect(endpoint, Role::Messages, session, &[], socket, token, timeout_ns, &never)?;
+    let mut caller = Caller::connect(endpoint, socket, token, timeout, &never)?;
     let failed = |source: std::io::Error| {
         Error::system("statistics", "the endpoint does not answer", source)
             .with("endpoint", &endpoint.label)
             .with("address", &endpoint.uri)
     };
-    let body = ask(connected.stream, endpoint.tag, timeout).map_err(failed)?;
-    serde_json::from_slice(&body).map_err(|error| failed(std::io::Error::from(error)))
-}
-
-fn ask(mut stream: std::net::TcpStream, tag: u32, timeout: Duration) -> std::io::Result<Vec<u8>> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
-    stream.write_all(&question(tag))?;
-    let mut bytes = [0; HEADER_BYTES];
-    stream.read_exact(&mut bytes)?;
-    let mut body = vec![0; answer_bytes(&bytes)?];
-    stream.read_exact(&mut body)?;
-    Ok(body)
+    let replied = caller.call(opcode::STATISTICS, &[], ANSWER_BYTES_MAX).map_err(failed)?;
+    if replied.status != 0 {
+        return Err(failed(std::io::Error::from_raw_os_error(replied.status.saturating_neg())));
+    }
+    serde_json::from_slice(&replied.body).map_err(|error| failed(std::io::Error::from(error)))
 }
 
 /// The request that asks the endpoint of this tag.

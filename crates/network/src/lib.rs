@@ -1,6 +1,7 @@
 //! The network layer: RPC endpoints, the transports that reach them, and the drivers that measure them.
 
 pub mod address;
+pub mod client;
 mod drivers;
 pub mod engine;
 pub mod group;
@@ -29,6 +30,6 @@ pub use inbox::{Accepted, Inbox, InboxSender, Role, inbox};
 pub use operation::{Rpc, RpcClass};
 pub use request::{OpenRequest, SlotLayout};
 pub use seat::{Budget, Grant, Log, Seat};
-pub use service::{Answer, BulkReply, Call, Counters, Limits, Memory, Service};
+pub use service::{Answer, BulkReply, Call, Counters, Inline, Landing, Limits, Memory, Service};
 pub use source::{RpcSource, payload_seed};
 pub use tags::{TAGS_MAX, TagMap, TagRole};

@@ -1,7 +1,7 @@
 //! The service that measurements are made against.
 
 use crate::payload::{Content, Direction};
-use crate::service::{Answer, BulkReply, Call, Service};
+use crate::service::{Answer, BulkReply, Call, Landing, Service};
 use crate::wire::{flag, opcode};
 
 /// Replies as each request asks. With [`flag::VERIFY`] it checks what came and makes what goes; without, it looks at no payload, and what
@@ -25,7 +25,7 @@ impl Measure {
                 return -libc::EBADMSG;
             }
         }
-        self.content.fill(Direction::Reply, call.sequence, answer.inline);
+        self.content.fill(Direction::Reply, call.sequence, answer.inline.as_mut_slice());
         self.content.fill(Direction::Reply, call.sequence, &mut answer.scratch[..bulk_bytes]);
         0
     }
@@ -52,7 +52,8 @@ impl Service for Measure {
         if bulk_bytes > answer.scratch.len() {
             return -libc::EMSGSIZE;
         }
-        answer.inline.resize(inline_bytes, 0);
+        let Some(inline) = answer.inline.add(inline_bytes) else { return -libc::EMSGSIZE };
+        inline.fill(0);
         if call.flags & flag::VERIFY != 0 {
             let status = self.verify(call, answer, bulk_bytes);
             if status != 0 {
@@ -96,11 +97,31 @@ impl Service for Services {
             None => -libc::EOPNOTSUPP,
         }
     }
+
+    fn landing(&mut self, call: &Call<'_>, bulk_bytes: usize) -> Option<Box<dyn Landing>> {
+        let (_, service) = self.entries.iter_mut().find(|(opcodes, _)| opcodes.contains(&call.opcode))?;
+        service.landing(call, bulk_bytes)
+    }
+
+    fn defer(&mut self) -> bool {
+        // All of them, whatever the first one says.
+        self.entries.iter_mut().fold(false, |any, (_, service)| service.defer() | any)
+    }
+
+    fn is_unsettled(&self) -> bool {
+        self.entries.iter().any(|(_, service)| service.is_unsettled())
+    }
+
+    fn settle(&mut self) -> i32 {
+        let each = self.entries.iter_mut().map(|(_, service)| service.settle());
+        each.fold(0, |first, status| if first == 0 { status } else { first })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::Inline;
 
     struct Reply {
         status: i32,
@@ -110,14 +131,16 @@ mod tests {
     }
 
     fn call(service: &mut dyn Service, call: &Call<'_>) -> Reply {
-        let (mut inline, mut scratch) = (Vec::new(), vec![0xaa; 10_000]);
-        let mut answer = Answer { inline: &mut inline, scratch: &mut scratch, bulk: BulkReply::None };
+        let (mut room, mut scratch) = (vec![0xaa; 10_000], vec![0xaa; 10_000]);
+        let inline = Inline::new(&mut room);
+        let mut answer = Answer { inline, scratch: &mut scratch, bulk: BulkReply::None };
         let status = service.call(call, &mut answer);
         let bulk_bytes = match answer.bulk {
             BulkReply::Scratch(bytes) => bytes,
             BulkReply::None => 0,
             BulkReply::Shared(..) => unreachable!("a measurement has no memory of its own"),
         };
+        let inline = answer.inline.as_mut_slice().to_vec();
         Reply { status, inline, scratch, bulk_bytes }
     }
 

@@ -8,5 +8,7 @@ mod common;
 mod door;
 #[path = "engine/life.rs"]
 mod life;
+#[path = "engine/settle.rs"]
+mod settle;
 #[path = "engine/watch.rs"]
 mod watch;

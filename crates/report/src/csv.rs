@@ -6,6 +6,7 @@ mod tests;
 use csv::{Terminator, WriterBuilder};
 use statistics::{ClassSummary, LatencySummary, PartSummary, by_origin};
 use workload::network::Payload;
+use workload::object::ObjectPlan;
 use workload::plan::{MediaPlan, NetworkPlan, PhasePlan};
 
 use crate::record::{PhaseRecord, Record};
@@ -39,7 +40,8 @@ type Column = (&'static str, fn(&Row<'_>) -> String);
 fn targets(plan: &PhasePlan) -> impl Iterator<Item = &str> {
     let endpoints = plan.network().into_iter().flat_map(|plan| &plan.endpoints);
     let paths = plan.targets().iter().map(|target| target.path.as_str());
-    paths.chain(endpoints.map(|endpoint| endpoint.label.as_str()))
+    let stores = plan.object().into_iter().map(|plan| plan.target.as_str());
+    paths.chain(endpoints.map(|endpoint| endpoint.label.as_str())).chain(stores)
 }
 
 /// A field that only plans of media have; empty for others.
@@ -50,6 +52,11 @@ fn media_field(row: &Row<'_>, field: fn(&MediaPlan) -> String) -> String {
 /// A field that only plans of the network have; empty for others.
 fn network_field(row: &Row<'_>, field: fn(&NetworkPlan) -> String) -> String {
     row.phase.plan.network().map_or_else(String::new, field)
+}
+
+/// A field that only plans of objects have; empty for others.
+fn object_field(row: &Row<'_>, field: fn(&ObjectPlan) -> String) -> String {
+    row.phase.plan.object().map_or_else(String::new, field)
 }
 
 /// Bytes a second of one direction.
@@ -67,7 +74,10 @@ const COLUMNS: &[Column] = &[
     ("class", |row| row.class.class.clone()),
     ("targets", |row| joined(targets(&row.phase.plan))),
     ("direct", |row| media_field(row, |plan| plan.options.direct.to_string())),
-    ("pattern", |row| media_field(row, |plan| plan.pattern.to_string())),
+    ("pattern", |row| {
+        media_field(row, |plan| plan.pattern.to_string())
+            + &object_field(row, |plan| plan.pattern.to_string())
+    }),
     ("block_size", |row| row.phase.plan.operation_size()),
     ("block_size_bytes_max", |row| row.phase.plan.operation_bytes_max().to_string()),
     ("threads", |row| row.phase.plan.load().threads.to_string()),
@@ -115,6 +125,15 @@ const COLUMNS: &[Column] = &[
     ("reply_bytes", |row| network_field(row, |plan| plan.reply.size_bytes.to_string())),
     ("sent_bytes_per_second", |row| moved(row, |plan| plan.request)),
     ("received_bytes_per_second", |row| moved(row, |plan| plan.reply)),
+    ("object_class", |row| object_field(row, |plan| plan.class.to_string())),
+    ("objects", |row| object_field(row, |plan| plan.dataset.objects.to_string())),
+    ("dkeys", |row| object_field(row, |plan| plan.dataset.dkeys.to_string())),
+    ("akeys", |row| object_field(row, |plan| plan.dataset.akeys.to_string())),
+    ("records", |row| object_field(row, |plan| plan.dataset.records.to_string())),
+    ("durability", |row| object_field(row, |plan| format!("{:?}", plan.options.durability).to_lowercase())),
+    ("durable_by", |row| {
+        row.phase.observations.store.as_ref().map_or_else(String::new, |store| store.durable_by.clone())
+    }),
 ];
 
 /// Columns of the table by pair.

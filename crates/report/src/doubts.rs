@@ -5,6 +5,7 @@
 mod client;
 mod machine;
 mod network;
+mod object;
 mod place;
 mod rate;
 mod storage;
@@ -137,9 +138,19 @@ const KINDS: &[Kind] = &[
         remedy: "write the whole range once (--op write) before reading it",
     },
     Kind {
+        name: "found_nothing",
+        look: object::found_nothing,
+        remedy: "store the data first (leave out --no-fill), with the same --objects, --dkeys and --class",
+    },
+    Kind {
         name: "buffered_writes",
         look: storage::buffered_writes,
         remedy: "write with --direct or --sync dsync; or one pass over a range larger than memory with --end-fsync",
+    },
+    Kind {
+        name: "not_durable",
+        look: object::not_durable,
+        remedy: "leave out --durability: an update then counts as done when it is durable, and updates in flight share a sync",
     },
     Kind {
         name: "compressible_content",
@@ -155,6 +166,11 @@ const KINDS: &[Kind] = &[
         name: "kernel_workers",
         look: client::kernel_workers,
         remedy: "use --direct, or engine psync with more threads",
+    },
+    Kind {
+        name: "paging",
+        look: object::paging,
+        remedy: "use fewer keys or a smaller --scm, so that store and index fit memory; or a directory on /dev/shm or DAX",
     },
     Kind {
         name: "loopback",
@@ -231,6 +247,10 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 /// Every reason to doubt the figures of a phase, the gravest first.
 #[must_use]
 pub fn find(evidence: &Evidence<'_>) -> Vec<Doubt> {
+    // No figure of it is what was asked for.
+    if evidence.plan.object().is_some_and(|plan| plan.is_fill) {
+        return Vec::new();
+    }
     let doubt = |kind: &Kind| {
         let detail = (kind.look)(evidence)?;
         Some(Doubt { kind: kind.name.to_owned(), detail, remedy: kind.remedy.to_owned() })

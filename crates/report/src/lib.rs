@@ -6,7 +6,9 @@ pub mod csv;
 pub mod doubts;
 pub mod json;
 mod network;
+mod object;
 mod page;
+pub mod recipes;
 pub mod record;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

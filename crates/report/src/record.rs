@@ -98,6 +98,41 @@ pub struct Observations {
     /// What the interfaces that the load went through did, for all their users, where it could be told; the first is this process's own.
     #[serde(default)]
     pub links: Vec<LinkActivity>,
+    /// What the object store told of itself before and after the phase; none of other layers.
+    #[serde(default)]
+    pub store: Option<StoreActivity>,
+}
+
+/// An object store around a phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoreActivity {
+    /// Targets that objects are spread over; 1 where a cluster does not tell.
+    pub targets: u32,
+    /// How updates are made durable, in words; empty where it is not told.
+    pub durable_by: String,
+    /// Its space before the phase, where it could be told.
+    #[serde(default)]
+    pub before: Option<StoreSpace>,
+    /// Its space after the phase, where it could be told.
+    #[serde(default)]
+    pub after: Option<StoreSpace>,
+}
+
+/// Space of an object store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoreSpace {
+    /// Mapped memory (or log), in bytes.
+    pub scm_bytes: u64,
+    /// Of it free, in bytes.
+    pub scm_free_bytes: u64,
+    /// Data file, in bytes.
+    pub nvme_bytes: u64,
+    /// Of it free, in bytes.
+    pub nvme_free_bytes: u64,
+    /// Memory that the index takes, in bytes.
+    pub index_bytes: u64,
+    /// Containers.
+    pub containers: u32,
 }
 
 /// What an interface did during a phase, by the kernel's counters (`/proc/net/dev`), and how large its packets may be.
@@ -250,6 +285,73 @@ pub struct StackRecord {
     pub rows: Vec<StackRow>,
 }
 
+/// What a recipe of `strata object recipes` comes to on a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecipeFinding {
+    /// It is faster with it, by a factor that matters, and surely.
+    Matters,
+    /// The difference is too small to matter, or there is none that can be shown.
+    DoesNotMatter,
+    /// It is slower with it, by a factor that matters, and surely.
+    Harms,
+    /// The factor would matter, but chance may have made it.
+    CannotTell,
+    /// It cannot be tested on this store, or its test failed.
+    NotTested,
+}
+
+/// How many times as fast it is with a recipe as without, over pairs of phases that ran next to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecipeFactor {
+    /// The factor: above 1, it is faster with the recipe.
+    pub factor: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end of its 95 % interval.
+    pub high: f64,
+    /// Geometric mean of what was done a second without it.
+    pub without_per_second: f64,
+    /// Geometric mean of what was done a second with it.
+    pub with_per_second: f64,
+}
+
+/// One recipe of `strata object recipes`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecipeRecord {
+    /// Its name.
+    pub name: String,
+    /// What it asks.
+    pub question: String,
+    /// What was done without it, in words.
+    pub without: String,
+    /// What was done with it, in words.
+    pub with: String,
+    /// What is counted: `records`, `ids`.
+    pub unit: String,
+    /// What to do where it matters.
+    pub advice: String,
+    /// Pairs of indexes into `phases`, without and with it, in the order of their rounds; within a pair the order was drawn.
+    pub pairs: Vec<[usize; 2]>,
+    /// What the pairs say; none where it was not tested, or too little.
+    pub factor: Option<RecipeFactor>,
+    /// What it comes to.
+    pub finding: RecipeFinding,
+    /// Why it was not tested.
+    pub reason: Option<String>,
+}
+
+/// `strata object recipes`: what users are told about object stores, measured on one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecipesRecord {
+    /// The store.
+    pub target: String,
+    /// Pairs that each recipe was measured with.
+    pub rounds: u32,
+    /// The recipes, in the order of the table.
+    pub recipes: Vec<RecipeRecord>,
+}
+
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
@@ -283,6 +385,9 @@ pub struct Record {
     pub ladder: Option<LadderRecord>,
     /// The waterfall, for `strata stack`.
     pub stack: Option<StackRecord>,
+    /// The recipes, for `strata object recipes`.
+    #[serde(default)]
+    pub recipes: Option<RecipesRecord>,
 }
 
 /// Whether two phases were at work at the same time.

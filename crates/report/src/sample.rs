@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
 pub mod network;
+pub mod object;
 
 use driver::ClockSource;
 use host::block::{BlockDevice, DeviceNumber};
@@ -71,8 +72,12 @@ fn mix(operation: Operation) -> MixPlan {
 }
 
 pub fn plan(shape: &Shape) -> PhasePlan {
+    PhasePlan::Media(media_plan(shape))
+}
+
+fn media_plan(shape: &Shape) -> MediaPlan {
     let block = units::ByteSize(shape.block_bytes).to_string();
-    PhasePlan::Media(MediaPlan {
+    MediaPlan {
         name: shape.operation.name().to_owned(),
         engine: shape.engine.to_owned(),
         options: EngineOptions { direct: shape.direct, ..EngineOptions::default() },
@@ -123,7 +128,7 @@ pub fn plan(shape: &Shape) -> PhasePlan {
             numa: vec![],
             seed: 42,
         },
-    })
+    }
 }
 
 /// Equally spread values from -1 to 1, the same in every run.
@@ -322,6 +327,7 @@ pub fn record(phases: Vec<PhaseRecord>) -> Record {
         phases,
         ladder: None,
         stack: None,
+        recipes: None,
     }
 }
 

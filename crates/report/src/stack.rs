@@ -1,6 +1,7 @@
 //! The waterfall of `strata stack`: every layer against the one below it, and which one holds the stack back.
 
 mod network;
+mod object;
 mod remedy;
 mod step;
 #[cfg(test)]
@@ -32,6 +33,8 @@ enum Role {
     Software,
     /// Beside the storage of this machine: what an engine would serve it over.
     Link,
+    /// Beside them too: the object store, in this process and behind the network.
+    Store,
 }
 
 /// Layers that are not software, and how a sentence calls them. Every other layer is software.
@@ -40,6 +43,8 @@ const LAYERS: &[(&str, Role, &str)] = &[
     ("memory", Role::Hardware, "the memory of this machine"),
     ("media", Role::Hardware, "the drive"),
     ("network", Role::Link, "the network"),
+    ("object", Role::Store, "the object store in process"),
+    ("engine", Role::Store, "the object store over the network"),
 ];
 
 fn role(layer: &str) -> Role {
@@ -67,6 +72,8 @@ pub struct Verdict {
     pub loads: Vec<String>,
     /// What the network means for the storage, one sentence a load; empty where it was not measured.
     pub network: Vec<String>,
+    /// What the object store gives in process and over the network, one sentence a load; empty where it was not measured.
+    pub object: Vec<String>,
 }
 
 /// The verdict on the stack of a record, from its rows alone.
@@ -85,16 +92,17 @@ pub fn verdict(record: &Record) -> Verdict {
         }
     }
     let loads = loads.iter().map(|load| load_sentence(load, &all)).collect();
-    let outlook = network::outlook(record);
+    let (outlook, store) = (network::outlook(record), object::outlook(record));
     let Some(holding) = holding(&all) else {
         return Verdict {
             holding_layer: None,
             factor: 1.0,
             confidence: Confidence::CannotTell,
             sentence: nothing_lost(&all),
-            try_lines: outlook.try_lines,
+            try_lines: outlook.try_lines.into_iter().chain(store.try_lines).collect(),
             loads,
             network: outlook.sentences,
+            object: store.sentences,
         };
     };
     Verdict {
@@ -102,9 +110,14 @@ pub fn verdict(record: &Record) -> Verdict {
         factor: holding.loss(),
         confidence: holding.confidence,
         sentence: sentence(holding, &all),
-        try_lines: remedy::lines(holding).into_iter().chain(outlook.try_lines).collect(),
+        try_lines: remedy::lines(holding)
+            .into_iter()
+            .chain(outlook.try_lines)
+            .chain(store.try_lines)
+            .collect(),
         loads,
         network: outlook.sentences,
+        object: store.sentences,
     }
 }
 
@@ -228,7 +241,7 @@ fn loads(stack: &StackRecord) -> Vec<(&str, Vec<&StackRow>)> {
 
 /// Writes the waterfall and the verdict.
 pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord) {
-    let steps = steps(record);
+    let steps: Vec<Step> = steps(record).into_iter().chain(object::steps(record)).collect();
     let mut table = Table::new(&["layer", "rate", "±95%", "p50", "p99", "CPU/op", "of the layer below"]);
     for (load, rows) in loads(stack) {
         table.heading(clean(load));
@@ -263,6 +276,9 @@ fn verdict_lines(page: &mut Page, verdict: &Verdict) {
     }
     for (at, line) in verdict.network.iter().enumerate() {
         page.field(if at == 0 { "network" } else { "" }, line, Style::Plain);
+    }
+    for (at, line) in verdict.object.iter().enumerate() {
+        page.field(if at == 0 { "objects" } else { "" }, line, Style::Plain);
     }
 }
 

@@ -3,6 +3,7 @@
 mod heat;
 mod ladder;
 mod network;
+mod object;
 mod phase;
 #[cfg(test)]
 mod tests;
@@ -15,8 +16,8 @@ use workload::target::{TargetKind, TargetPlan};
 
 use crate::page::{Page, Style};
 use crate::record::{PhaseRecord, Record, Status, ToolCost};
-use crate::stack;
 use crate::words::{clean, counted, is_storage};
+use crate::{recipes, stack};
 
 pub use phase::summary_line;
 
@@ -38,12 +39,21 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
     };
     if let Some(stack) = &record.stack {
         mark(&mut stack.rows.iter().filter_map(|row| row.phase));
+        mark(&mut fills(record));
+    }
+    if let Some(found) = &record.recipes {
+        mark(&mut found.recipes.iter().flat_map(|recipe| recipe.pairs.iter().flatten().copied()));
+        mark(&mut fills(record));
     }
     if let Some(ladder) = &record.ladder {
         mark(&mut ladder.phases.iter().copied());
     }
     for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| !shown[*at]) {
         page.blank();
+        if is_fill(phase) {
+            phase::filled(&mut page, phase);
+            continue;
+        }
         phase::block(&mut page, phase, &record.beside(at), &record.environment, common.is_empty());
     }
     if let Some(ladder) = &record.ladder {
@@ -54,8 +64,22 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
         page.blank();
         stack::block(&mut page, record, rows);
     }
+    if let Some(found) = &record.recipes {
+        page.blank();
+        recipes::block(&mut page, record, found);
+    }
     footer(&mut page, record);
     page.finish()
+}
+
+/// Whether a phase only stored what others need.
+fn is_fill(phase: &PhaseRecord) -> bool {
+    phase.plan.object().is_some_and(|plan| plan.is_fill) && phase.failure.is_none()
+}
+
+/// The phases that did.
+fn fills(record: &Record) -> impl Iterator<Item = usize> + '_ {
+    record.phases.iter().enumerate().filter(|(_, phase)| is_fill(phase)).map(|(at, _)| at)
 }
 
 fn header(page: &mut Page, record: &Record) {

@@ -8,8 +8,8 @@ use workload::plan::{MediaPlan, Pattern, PhasePlan};
 use workload::spec::{Operation, Spacing};
 use workload::target::TargetKind;
 
-use crate::network;
 use crate::record::PhaseRecord;
+use crate::{network, object};
 
 /// The text with control characters spelled out: a path or an error text must not steer the terminal.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
@@ -57,11 +57,13 @@ pub(crate) fn is_storage(kind: TargetKind) -> bool {
     matches!(kind, TargetKind::File | TargetKind::BlockDevice)
 }
 
-/// What the operations are: `4KiB random reads`, `4KiB random, 70% reads, 30% writes`; `RPCs, 1MiB bulk out, nothing back`.
+/// What the operations are: `4KiB random reads`, `4KiB random, 70% reads, 30% writes`; `RPCs, 1MiB bulk out, nothing back`;
+/// `4KiB put`.
 pub(crate) fn operations(plan: &PhasePlan) -> String {
     match plan {
         PhasePlan::Media(plan) => media_operations(plan),
         PhasePlan::Network(plan) => network::operations(plan),
+        PhasePlan::Object(plan) => object::operations(plan),
     }
 }
 
@@ -86,20 +88,21 @@ fn media_operations(plan: &MediaPlan) -> String {
     format!("{} {order}{what}", clean(&plan.block_size))
 }
 
-/// `4 threads x depth 32`; of RPCs `4 threads x 16 in flight`.
+/// `4 threads x depth 32`; of RPCs and objects `4 threads x 16 in flight`.
 pub(crate) fn concurrency(plan: &PhasePlan) -> String {
     match plan {
         PhasePlan::Media(plan) => {
             format!("{} x depth {}", counted(plan.load.threads.into(), "thread"), plan.load.depth)
         }
         PhasePlan::Network(plan) => network::concurrency(plan),
+        PhasePlan::Object(plan) => object::concurrency(plan),
     }
 }
 
-/// `depth 32`; of RPCs `16 in flight`.
+/// `depth 32`; of RPCs and objects `16 in flight`.
 pub(crate) fn depth(plan: &PhasePlan) -> String {
     let depth = plan.load().depth;
-    if plan.network().is_some() { format!("{depth} in flight") } else { format!("depth {depth}") }
+    if plan.media().is_none() { format!("{depth} in flight") } else { format!("depth {depth}") }
 }
 
 /// Everything about the load that is not its operations: `4 threads x depth 32, io_uring, direct`.
@@ -124,6 +127,7 @@ pub(crate) fn manner(plan: &PhasePlan) -> Vec<String> {
     let mut words = match plan {
         PhasePlan::Media(plan) => media_manner(plan),
         PhasePlan::Network(plan) => network::manner(plan),
+        PhasePlan::Object(plan) => object::manner(plan),
     };
     if let Some(arrivals) = &plan.load().arrivals {
         let kind = match arrivals.kind {

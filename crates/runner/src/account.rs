@@ -42,6 +42,8 @@ pub(crate) struct WorkerEnd {
     split: Option<Box<SplitTally>>,
     parts: Vec<PartTotals>,
     tallies: Vec<TallySample>,
+    /// What its driver found wrong, a line each.
+    pub(crate) findings: Vec<String>,
 }
 
 impl WorkerEnd {
@@ -115,6 +117,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             last: self.current,
             split: self.split,
             tallies: tallies(self.driver, self.parts.as_deref()),
+            findings: self.driver.findings(),
             parts: self.parts.map_or_else(Vec::new, |parts| parts.into_totals()),
         }
     }

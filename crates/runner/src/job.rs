@@ -70,7 +70,7 @@ impl std::ops::AddAssign for ArrivalTally {
 pub struct Outcome {
     /// All that was measured, up to where it went wrong if it did.
     pub samples: PhaseSamples,
-    /// What the drivers had to say, each once, and whether the phase ended with another one.
+    /// What the drivers had to say and what they found wrong, each once, and whether the phase ended with another one.
     pub notes: Vec<String>,
     /// The open loop's arrivals.
     pub arrivals: Option<ArrivalTally>,

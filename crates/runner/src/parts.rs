@@ -106,7 +106,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             if operation.is_whole(completion.result) {
                 if is_counted {
                     tally.operations += 1;
-                    tally.bytes += operation.bytes();
+                    tally.bytes += operation.moved_bytes(completion.result);
                     tally.latency.record(now.saturating_sub(slot.start_ns));
                 }
             } else {

@@ -13,6 +13,9 @@ use crate::thread::Message;
 
 type End = Result<Box<WorkerEnd>, String>;
 
+/// Findings of drivers that a phase keeps; of more, the rest is counted.
+const FINDINGS_MAX: usize = 16;
+
 /// What is known of a phase while it runs.
 pub(crate) struct Phase {
     places: Vec<Placement>,
@@ -125,6 +128,7 @@ impl Phase {
             });
         let ended_by = stage.ended_by().filter(|_| failure.is_none() && was(Cut::Ended));
         notes.extend(ended_by.map(|name| format!("ended when phase {name} was done")));
+        notes.extend(findings(&ends));
         let elapsed_ns = elapsed_ns(floor, &ends, failure.is_none());
         let elapsed_ns = elapsed_ns.max(1).min(stage.clock.now_ns().saturating_sub(open_ns).max(1));
         let (classes, totals, series) = collector.finish(elapsed_ns);
@@ -156,6 +160,22 @@ impl Phase {
         };
         Outcome { samples, notes, arrivals, failure, coordinator_cpu_ns: coordinator.cpu_ns() }
     }
+}
+
+/// What the drivers found wrong, each thing once.
+fn findings(ends: &[End]) -> Vec<String> {
+    let mut findings: Vec<String> = Vec::new();
+    for finding in ends.iter().flatten().flat_map(|end| &end.findings) {
+        if !findings.contains(finding) {
+            findings.push(finding.clone());
+        }
+    }
+    let more = findings.len().saturating_sub(FINDINGS_MAX);
+    if more > 0 {
+        findings.truncate(FINDINGS_MAX);
+        findings.push(format!("and {more} more findings of this kind"));
+    }
+    findings
 }
 
 fn lost(worker: usize, grace_ns: u64) -> String {

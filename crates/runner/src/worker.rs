@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use driver::{Clock, Completions, Driver, Error, ErrorKind, Operation, Source, Wait};
+use driver::{CLASSES_MAX, Clock, Completions, Driver, Error, ErrorKind, Operation, Source, Wait};
 use host::activity::Usage;
 use workload::spec::OnError;
 
@@ -49,7 +49,7 @@ pub(crate) struct Worker<'a, Op, S, C> {
     pub(crate) stops_on_error: bool,
     pub(crate) batch_max: usize,
     pub(crate) batch_min: u32,
-    pub(crate) class_places: [u8; 8],
+    pub(crate) class_places: [u8; CLASSES_MAX],
     pub(crate) slots: Vec<Slot<Op>>,
     pub(crate) free: Vec<u32>,
     pub(crate) batch: Vec<Op>,
@@ -97,7 +97,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         if warms_up {
             (window.operations, window.bytes) = (u64::MAX, u64::MAX);
         }
-        let mut class_places = [NO_CLASS; 8];
+        let mut class_places = [NO_CLASS; CLASSES_MAX];
         for (place, class) in job.classes.iter().enumerate() {
             class_places[*class] = place as u8;
         }
@@ -335,7 +335,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
                 let place = self.class_places[operation.class()] as usize;
                 let tally = &mut self.current.classes[place];
                 tally.operations += 1;
-                tally.bytes += operation.bytes();
+                tally.bytes += operation.moved_bytes(completion.result);
                 tally.latency.record(now.saturating_sub(slot.start_ns));
             }
         }
@@ -350,7 +350,8 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             if !operation.is_whole(completion.result) {
                 continue;
             }
-            if let Err(fault) = self.source.check(&operation, operation.bytes()) {
+            let bytes = operation.moved_bytes(completion.result);
+            if let Err(fault) = self.source.check(&operation, bytes) {
                 self.errors.faulty(&operation, &fault, now.saturating_sub(self.window.open_ns));
                 if let Some(parts) = &mut self.parts {
                     parts.faulty(&operation, &fault);

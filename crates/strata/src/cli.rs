@@ -5,12 +5,14 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
 use workload::network::EngineSpec;
-use workload::options::{self, COMMON, ENGINE, NETWORK, OPTIONS, OptionDef};
+use workload::options::{self, COMMON, ENGINE, NETWORK, OBJECT, OPTIONS, OptionDef};
 use workload::spec::{Layer, Spec};
 
+use crate::admin;
 use crate::compare::{COMPARE, CompareSpec};
 use crate::dialect::{self, DIALECT, DialectSpec};
 use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec};
+use crate::recipes::{self, RecipesSpec};
 
 /// The whole command.
 pub(crate) fn command() -> Command {
@@ -43,6 +45,9 @@ pub(crate) fn command() -> Command {
             .args(arguments(OUTPUT)),
         )
         .subcommand(net())
+        .subcommand(objects())
+        .subcommand(admin::pool())
+        .subcommand(admin::container())
         .subcommand(with_options(
             Command::new("engine").about("Serve endpoints for network loads, and drive loads for others, until told to end"),
             ENGINE,
@@ -92,6 +97,28 @@ fn net() -> Command {
         .args(arguments_of(options::of(Layer::Network)))
         .args(arguments(OUTPUT))
         .subcommand(scan())
+}
+
+fn objects() -> Command {
+    Command::new("object")
+        .about("Measure an object store; without a target, an embedded one of this run in memory")
+        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(object_targets()))
+        .args(arguments_of(options::of(Layer::Object)))
+        .args(arguments(OUTPUT))
+        .subcommand(
+            Command::new("recipes")
+                .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
+                .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(object_targets()))
+                .args(arguments(recipes::OWN))
+                .args(arguments_of(recipes::of_loads()))
+                .args(arguments(OUTPUT)),
+        )
+}
+
+/// The forms of targets, from the table of drivers.
+fn object_targets() -> String {
+    let forms: Vec<_> = object::DRIVERS.iter().map(|driver| driver.target).collect();
+    forms.join(", ")
 }
 
 fn scan() -> Command {
@@ -233,6 +260,24 @@ pub(crate) fn network_spec(matches: &ArgMatches) -> Result<Spec, Error> {
     Ok(spec)
 }
 
+/// The spec of a load on an object store.
+pub(crate) fn object_spec(matches: &ArgMatches) -> Result<Spec, Error> {
+    let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
+    fill(options::of(Layer::Object), matches, &mut spec)?;
+    spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
+    Ok(spec)
+}
+
+/// What the recipes are measured with, and on which store.
+pub(crate) fn recipes_spec(matches: &ArgMatches) -> Result<(RecipesSpec, Spec), Error> {
+    let mut own = RecipesSpec::default();
+    fill(recipes::OWN, matches, &mut own)?;
+    let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
+    fill(recipes::of_loads(), matches, &mut spec)?;
+    spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
+    Ok((own, spec))
+}
+
 /// What a server process shall be.
 pub(crate) fn engine_spec(matches: &ArgMatches) -> Result<EngineSpec, Error> {
     let mut spec = EngineSpec::default();
@@ -273,12 +318,14 @@ fn layer_of(words: &[String]) -> Option<Layer> {
     match words.get(1).map(String::as_str) {
         Some("media") => Some(Layer::Media),
         Some("net") => Some(Layer::Network),
+        Some("object") => Some(Layer::Object),
         _ => None,
     }
 }
 
-fn other(layer: Layer) -> Layer {
-    if layer == Layer::Media { Layer::Network } else { Layer::Media }
+/// Whether a layer beside this one has the option.
+fn is_of_others(layer: Layer, name: &str) -> bool {
+    Layer::ALL.iter().any(|other| *other != layer && options::find_in(*other, name).is_some())
 }
 
 /// A mistake that clap found in the words of a command, in one line.
@@ -288,7 +335,7 @@ pub(crate) fn usage_error(words: &[String], error: &clap::Error) -> Error {
         && let Some(layer) = layer_of(words)
         && error.kind() == clap::error::ErrorKind::UnknownArgument
         && let Some(name) = flag.strip_prefix("--")
-        && options::find_in(other(layer), name).is_some()
+        && is_of_others(layer, name)
     {
         return Error::usage("options", format!("{flag}: {}", options::unknown(layer, name)));
     }
@@ -318,6 +365,17 @@ pub(crate) fn markdown() -> String {
     );
     let common: Vec<String> = COMMON.iter().map(|name| format!("`--{name}`")).collect();
     text += &format!("\nAs for media: {}.\n", common.join(", "));
+    table_as_markdown(
+        "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)",
+        OBJECT,
+        &mut text,
+    );
+    let common: Vec<String> =
+        options::common(Layer::Object).iter().map(|name| format!("`--{name}`")).collect();
+    text += &format!("\nAs for media: {}.\n", common.join(", "));
+    table_as_markdown("Options of `strata object recipes`", recipes::OWN, &mut text);
+    let shared: Vec<String> = recipes::of_loads().map(|option| format!("`--{}`", option.name)).collect();
+    text += &format!("\nAs for a load on an object store: {}.\n", shared.join(", "));
     table_as_markdown("Options of `strata engine`", ENGINE, &mut text);
     table_as_markdown("Options of every command that measures", OUTPUT, &mut text);
     table_as_markdown("Options of `strata stack`", STACK, &mut text);

@@ -12,7 +12,7 @@ use crate::options::OutputSpec;
 use crate::output::print;
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{charts, cli, compare, dialect, engine, net, planning, saturate, stack};
+use crate::{admin, charts, cli, compare, dialect, engine, net, objects, planning, recipes, saturate, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -46,6 +46,15 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
             Some((_, matches)) => net::scan(matches)?,
             None => measure(words, &[cli::network_spec(matches)?], &cli::output_spec(matches)?, None)?,
         },
+        Some(("object", matches)) => match matches.subcommand() {
+            Some((_, matches)) => {
+                let (own, spec) = cli::recipes_spec(matches)?;
+                recipes::run(words, &own, &spec, &cli::output_spec(matches)?)?
+            }
+            None => measure(words, &[cli::object_spec(matches)?], &cli::output_spec(matches)?, None)?,
+        },
+        Some(("pool", matches)) => admin::run_pool(matches)?,
+        Some(("container", matches)) => admin::run_container(matches)?,
         Some(("engine", matches)) => engine::run(words, &cli::engine_spec(matches)?)?,
         Some(("as", matches)) => dialect::run(words, matches)?,
         Some(("run", matches)) => run_job(words, matches)?,
@@ -85,17 +94,24 @@ pub(crate) fn measure(
         }
     };
     let mut session = Session::begin(words, output, &targets, seed, programme.keep, render)?;
-    let result = saturate::run(&mut session, &programme);
+    let adopted = session.adopt(programme.stores.clone());
+    let result = adopted.and_then(|()| saturate::run(&mut session, &programme));
     session.finish(result)
 }
 
 /// The targets of all specs that are paths, each once.
 pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
     let mut targets: Vec<String> = Vec::new();
-    let on_media = specs.iter().filter(|spec| spec.layer == Layer::Media);
-    for target in on_media.flat_map(|spec| &spec.targets) {
-        if !targets.contains(target) {
-            targets.push(target.clone());
+    for spec in specs {
+        let paths = spec.targets.iter().filter_map(|target| match spec.layer {
+            Layer::Media => Some(target.as_str()),
+            Layer::Network => None,
+            Layer::Object => objects::stores::directory_of(target),
+        });
+        for path in paths {
+            if !targets.iter().any(|known| known == path) {
+                targets.push(path.to_owned());
+            }
         }
     }
     targets
@@ -136,6 +152,7 @@ fn list() -> u8 {
         String::from("layer   engine     depth   direct  does                              what it is\n");
     list_layer("media", media::DRIVERS, &mut text);
     list_layer("network", network::DRIVERS, &mut text);
+    list_objects(&mut text);
     let providers = match net::providers() {
         Ok(found) => {
             let names = network::ofi::typed_names(found.iter().map(|facts| facts.name.as_str()));
@@ -164,6 +181,24 @@ fn list_layer<Op, Request>(layer: &str, drivers: &[Registration<Op, Request>], t
             classes.join(" "),
             registration.summary
         );
+        if !options.is_empty() {
+            let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
+            *text += &format!("{:26}options: {}\n", "", flags.join(" "));
+        }
+    }
+}
+
+/// The drivers of the object layer, which say their targets instead of names of engines.
+fn list_objects(text: &mut String) {
+    for registration in object::DRIVERS {
+        let Capabilities { classes, asynchronous, depth_max, options, .. } = registration.capabilities;
+        let depth = if asynchronous { format!("1-{depth_max}") } else { "1".to_owned() };
+        *text += &format!(
+            "{:<8}{:<9}  {depth:<7} {:<6}  {}\n",
+            "object", registration.name, "-", registration.summary
+        );
+        *text += &format!("{:26}target: {}\n", "", registration.target);
+        *text += &format!("{:26}does: {}\n", "", classes.join(" "));
         if !options.is_empty() {
             let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
             *text += &format!("{:26}options: {}\n", "", flags.join(" "));

@@ -143,7 +143,8 @@ fn speak(
     if matches.value_source("live").is_none() {
         output.live = live_mode(run.progress);
     }
-    measure(words, &run.specs, &output, Some(run.render)).map_err(|error| in_place(error, dialect))
+    let words = dialects::without_secrets(words, &run.secrets);
+    measure(&words, &run.specs, &output, Some(run.render)).map_err(|error| in_place(error, dialect))
 }
 
 /// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect.
@@ -173,8 +174,10 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec) -> Result<Request
             for spec in &mut run.specs {
                 spec.destroy_data |= own.destroy_data;
                 spec.seed = own.seed.or(spec.seed);
-                if spec.layer == Layer::Network {
-                    secret(&mut spec.network.token_file);
+                match spec.layer {
+                    Layer::Media => {}
+                    Layer::Network => secret(&mut spec.network.token_file),
+                    Layer::Object => secret(&mut spec.object.token_file),
                 }
             }
         }

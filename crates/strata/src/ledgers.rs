@@ -35,6 +35,11 @@ impl Ledgers {
         Self { run, known: Vec::new(), written: Vec::new() }
     }
 
+    /// The number of the run.
+    pub(crate) fn run(&self) -> u64 {
+        self.run
+    }
+
     /// The number that the blocks of a phase carry.
     pub(crate) fn run_of(&self, plan: &MediaPlan) -> u64 {
         plan.verify_run.unwrap_or(self.run)

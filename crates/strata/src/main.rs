@@ -1,5 +1,6 @@
 //! The `strata` command: wires the crates together.
 
+mod admin;
 mod charts;
 mod cli;
 mod commands;
@@ -8,10 +9,12 @@ mod dialect;
 mod engine;
 mod ledgers;
 mod net;
+mod objects;
 mod options;
 mod output;
 mod phase;
 mod planning;
+mod recipes;
 mod saturate;
 mod secret;
 mod session;

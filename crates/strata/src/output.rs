@@ -2,9 +2,10 @@
 //! never sees half of one.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dialects::{Piece, Place, Render};
 use driver::Error;
@@ -15,6 +16,9 @@ use crate::options::OutputSpec;
 
 /// Width of the report where standard output is no terminal.
 pub(crate) const WIDTH_DEFAULT: usize = 120;
+
+/// Longest answer that is read to a question.
+const ANSWER_BYTES_MAX: u64 = 4096;
 
 /// The places that a run writes to.
 pub(crate) struct Output {
@@ -97,6 +101,29 @@ impl Output {
     pub(crate) fn begin(&mut self, record: &Record) -> Result<(), Error> {
         let pieces = self.render.as_mut().map_or_else(Vec::new, |render| render.begin(record));
         self.show(pieces)
+    }
+
+    /// Asks what a dialect asks before the phases of a request, until somebody agrees.
+    ///
+    /// # Errors
+    /// When nobody can answer any more, or the run is interrupted.
+    pub(crate) fn ask(&self, request: usize, interrupt: &AtomicBool) -> Result<(), Error> {
+        let Some(question) = self.render.as_ref().and_then(|render| render.question(request)) else {
+            return Ok(());
+        };
+        let mut answer = String::new();
+        loop {
+            drop(io::stdout().write_all(question.as_bytes()).and_then(|()| io::stdout().flush()));
+            answer.clear();
+            let read = io::stdin().lock().take(ANSWER_BYTES_MAX).read_line(&mut answer);
+            let is_over = matches!(read, Ok(0) | Err(_)) || interrupt.load(Ordering::Relaxed);
+            if is_over {
+                return Err(Error::new(driver::ErrorKind::Run, "wait", "nobody said y to go on"));
+            }
+            if answer.contains(['y', 'Y']) {
+                return Ok(());
+            }
+        }
     }
 
     /// Puts pieces where they belong, those for a terminal once the full screen is gone.

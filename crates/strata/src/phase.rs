@@ -193,7 +193,8 @@ fn devices(plan: &MediaPlan) -> Option<Vec<(DeviceNumber, Traffic)>> {
     (!devices.is_empty()).then_some(devices)
 }
 
-fn activity(device: DeviceNumber, before: &Traffic) -> Option<DeviceActivity> {
+/// What a device did since an earlier reading; none when that cannot be told.
+pub(crate) fn activity(device: DeviceNumber, before: &Traffic) -> Option<DeviceActivity> {
     let done = Traffic::read(device)?.since(before);
     Some(DeviceActivity {
         name: traffic::name_of(device)?,

@@ -13,6 +13,7 @@ use workload::target::TargetFacts;
 
 use crate::net::run::Access;
 use crate::net::{Reaches, resolve as network};
+use crate::objects::{self, Store, Stores};
 
 /// A phase that is ready to run.
 #[derive(Clone, Debug)]
@@ -28,12 +29,25 @@ pub(crate) struct Planned {
     pub(crate) is_read_back: bool,
     /// What a phase of the network layer needs besides its plan.
     pub(crate) access: Option<Arc<Access>>,
+    /// The store of a phase of the object layer.
+    pub(crate) store: Option<Arc<Store>>,
+    /// What it needs may be stored before it.
+    pub(crate) fills: bool,
 }
 
 impl Planned {
     /// The first stage of the first request, for the caller to place.
     pub(crate) fn of(plan: PhasePlan) -> Self {
-        Self { plan, destroy_data: false, stage: 0, request: 0, is_read_back: false, access: None }
+        Self {
+            plan,
+            destroy_data: false,
+            stage: 0,
+            request: 0,
+            is_read_back: false,
+            access: None,
+            store: None,
+            fills: false,
+        }
     }
 }
 
@@ -46,6 +60,8 @@ pub(crate) struct Programme {
     pub(crate) saturate: bool,
     /// Files that the run creates stay.
     pub(crate) keep: bool,
+    /// The object stores of all phases.
+    pub(crate) stores: Stores,
 }
 
 fn usage(error: PlanError) -> Error {
@@ -68,7 +84,13 @@ fn facts_of(registration: &Registration<MediaOperation, OpenRequest>) -> EngineF
 
 /// Plans everything that the specs ask for.
 pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
-    let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: false, keep: false };
+    let mut programme = Programme {
+        phases: Vec::new(),
+        ladder: None,
+        saturate: false,
+        keep: false,
+        stores: Stores::default(),
+    };
     check_concurrent(specs)?;
     for spec in specs {
         if spec.layer == Layer::Media && spec.operations.is_empty() {
@@ -88,11 +110,13 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
         programme.keep |= spec.keep;
         programme.saturate = spec.saturate;
     }
-    let mut planner = Planner { seed, reaches: Reaches::default(), phases: Vec::new() };
+    let (stores, specs) = Stores::default().find(specs, programme.keep)?;
+    let mut planner = Planner { seed, reaches: Reaches::default(), stores, phases: Vec::new() };
     let mut request = 0;
     for stage in specs.chunk_by(|_, next| next.concurrent) {
         match stage {
             [spec] if spec.layer == Layer::Network => planner.network(spec, request)?,
+            [spec] if spec.layer == Layer::Object => planner.object(spec, request)?,
             [spec] => expand_ladder(spec).iter().try_for_each(|step| planner.step(step, request))?,
             _ => planner.stage(stage, request)?,
         }
@@ -100,6 +124,7 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
     }
     check_verified_blocks(&planner.phases)?;
     programme.phases = planner.phases;
+    programme.stores = planner.stores;
     Ok(programme)
 }
 
@@ -108,6 +133,7 @@ fn is_one_operation(spec: &Spec) -> bool {
     match spec.layer {
         Layer::Media => spec.operations.len() == 1,
         Layer::Network => spec.network.message_sizes.len() <= 1,
+        Layer::Object => spec.object.operations.len() <= 1,
     }
 }
 
@@ -116,6 +142,7 @@ struct Planner {
     seed: u64,
     /// Engines that were found, and those that the run started.
     reaches: Reaches,
+    stores: Stores,
     phases: Vec<Planned>,
 }
 
@@ -139,6 +166,14 @@ impl Planner {
         Ok(())
     }
 
+    /// Plans a spec of the object layer, one stage a phase.
+    fn object(&mut self, spec: &Spec, request: usize) -> Result<(), Error> {
+        for planned in objects::plan::phases(spec, &self.stores, &self.phases, self.seed)? {
+            self.phases.push(Planned { stage: self.next_stage(), request, ..planned });
+        }
+        Ok(())
+    }
+
     /// Plans the one phase of a spec that runs at the same time as others.
     fn one(&mut self, spec: &Spec) -> Result<Planned, Error> {
         match spec.layer {
@@ -147,12 +182,23 @@ impl Planner {
                 let reach = self.reaches.find(spec)?;
                 network::phase(spec, message_sizes(spec)[0], &reach, self.next_seed())
             }
+            Layer::Object => {
+                let phase = objects::plan::only_phase(spec)?;
+                objects::plan::one(spec, &phase, self.stores.of(spec)?, self.next_seed())
+            }
         }
     }
 
     /// Plans specs that run at the same time; what is written for verification is read back after all of them, at the same
     /// time too.
     fn stage(&mut self, specs: &[Spec], request: usize) -> Result<(), Error> {
+        for (number, spec) in specs.iter().enumerate().filter(|(_, spec)| spec.layer == Layer::Object) {
+            let planned = self.one(spec)?;
+            let earlier: Vec<_> = self.phases.iter().filter_map(objects::plan::plan_of).collect();
+            for fill in objects::plan::fills(&planned, &earlier) {
+                self.phases.push(Planned { stage: self.next_stage(), request: request + number, ..fill });
+            }
+        }
         let (first, stage) = (self.phases.len(), self.next_stage());
         for (number, spec) in specs.iter().enumerate() {
             let planned = self.one(spec)?;
@@ -214,10 +260,10 @@ fn check_concurrent(specs: &[Spec]) -> Result<(), Error> {
             if !is_alone && !is_one_operation(spec) {
                 return Err(Error::usage(
                     "plan",
-                    if spec.layer == Layer::Media {
-                        "a phase that runs at the same time as another has one operation"
-                    } else {
+                    if spec.layer == Layer::Network {
                         "a phase that runs at the same time as another has one pair of message sizes"
+                    } else {
+                        "a phase that runs at the same time as another has one operation"
                     },
                 )
                 .with("phase", phase())

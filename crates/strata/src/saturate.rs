@@ -6,9 +6,9 @@ use statistics::{KneeOptions, LadderPoint, find_knee};
 use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
 
-use crate::net;
 use crate::planning::{Planned, Programme};
 use crate::session::Session;
+use crate::{net, objects};
 
 /// Growth of the rate below which a step is taken for none: below it lies the noise of a short phase.
 const GROWTH_MIN: f64 = 1.05;
@@ -22,13 +22,16 @@ const DEPTH_MAX: u32 = 1024;
 /// Runs all phases of the programme and finds the knee of its ladder.
 pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Error> {
     if programme.saturate {
-        return saturate(session, &programme.phases[0]);
+        // What the climb needs is stored before its steps, as far as they need it.
+        return programme.phases.last().map_or(Ok(()), |first| saturate(session, first));
     }
     session.phase_count = programme.phases.len();
     let mut climbed = Vec::new();
     for stage in programme.phases.chunk_by(|one, next| one.stage == next.stage) {
         let ran = session.run_stage(stage)?;
-        climbed.extend_from_slice(&ran);
+        // What was only stored for others is no rung.
+        let is_rung = |at: &usize| session.record.phases[*at].plan.object().is_none_or(|plan| !plan.is_fill);
+        climbed.extend(ran.iter().copied().filter(is_rung));
         if let Some(dimension) = programme.ladder {
             note_ladder(session, Some(dimension), &climbed);
         }
@@ -71,6 +74,7 @@ fn saturate(session: &mut Session, first: &Planned) -> Result<(), Error> {
     let capabilities = match &first.plan {
         PhasePlan::Media(plan) => driver::find(media::DRIVERS, &plan.engine)?.capabilities,
         PhasePlan::Network(plan) => net::driver_of(&plan.engine)?.capabilities,
+        PhasePlan::Object(plan) => object::backend::driver_of(&plan.target)?.capabilities,
     };
     let depth_max = if capabilities.asynchronous { capabilities.depth_max.min(DEPTH_MAX) } else { 1 };
     let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
@@ -106,6 +110,22 @@ impl Climb {
         self.climbed.last().is_some_and(|&at| session.record.phases[at].failure.is_some())
     }
 
+    /// Stores what a step needs and no phase before it has stored; whether the climb goes on.
+    fn fill(&mut self, session: &mut Session, step: &Planned) -> Result<bool, Error> {
+        if !step.fills {
+            return Ok(true);
+        }
+        let earlier: Vec<_> =
+            session.record.phases.iter().filter_map(|phase| phase.plan.object().cloned()).collect();
+        for fill in objects::plan::fills(step, &earlier) {
+            let at = session.run_phase(&fill)?;
+            if ends_run(session, at) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Doubles one dimension from `from` to `to` until the rate is flat.
     fn along(
         &mut self,
@@ -123,6 +143,9 @@ impl Climb {
             let load = step.plan.load();
             let shape = format!("{} {}x{}", base.plan.operation_name(), load.threads, load.depth);
             *step.plan.name_mut() = shape;
+            if !self.fill(session, &step)? {
+                return Ok(());
+            }
             let at = session.run_phase(&step)?;
             self.climbed.push(at);
             note_ladder(session, None, &self.climbed);

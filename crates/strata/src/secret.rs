@@ -26,40 +26,8 @@ impl Secrets {
     /// # Errors
     /// When it cannot be read, when others than its owner can read it, or when the secret is too short.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let failed = |error| {
-            Error::system("token", "cannot read the file with the shared token", error)
-                .with("path", path.display())
-        };
-        let file = File::open(path).map_err(failed)?;
-        let facts = file.metadata().map_err(failed)?;
-        let own = rustix::process::geteuid().as_raw();
-        if facts.is_file() && facts.uid() != own && facts.uid() != 0 {
-            return Err(Error::new(
-                ErrorKind::Unsafe,
-                "token",
-                format!("the file with the shared token belongs to user {}", facts.uid()),
-            )
-            .with("path", path.display())
-            .remedy("give one that belongs to this user or to root"));
-        }
-        if facts.is_file() && facts.mode() & 0o077 != 0 {
-            return Err(Error::new(
-                ErrorKind::Unsafe,
-                "token",
-                "others than its owner may use the file with the shared token",
-            )
-            .with("path", path.display())
-            .with("mode", format!("{:04o}", facts.mode() & 0o7777))
-            .remedy(format!("chmod 600 {}", path.display())));
-        }
-        let mut bytes = Vec::new();
-        file.take(TOKEN_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        let bytes = read_guarded(path, "shared token")?;
         let wrong = |message: String| Error::usage("token", message).with("path", path.display());
-        if bytes.len() as u64 > TOKEN_BYTES_MAX {
-            return Err(wrong(format!(
-                "the file with the shared token has more than {TOKEN_BYTES_MAX} bytes"
-            )));
-        }
         let length = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
         let secret = &bytes[..length];
         let token = Token::new(secret).ok_or_else(|| {
@@ -76,6 +44,57 @@ impl Secrets {
     /// As for [`Secrets::read`].
     pub(crate) fn read_optional(path: Option<&Path>) -> Result<Option<Self>, Error> {
         path.map(Self::read).transpose()
+    }
+}
+
+/// The content of a file that nobody but its owner may read; `what` is in it.
+fn read_guarded(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
+    let failed = |error| {
+        Error::system("token", format!("cannot read the file with the {what}"), error)
+            .with("path", path.display())
+    };
+    let file = File::open(path).map_err(failed)?;
+    let facts = file.metadata().map_err(failed)?;
+    let own = rustix::process::geteuid().as_raw();
+    if facts.is_file() && facts.uid() != own && facts.uid() != 0 {
+        let message = format!("the file with the {what} belongs to user {}", facts.uid());
+        return Err(Error::new(ErrorKind::Unsafe, "token", message)
+            .with("path", path.display())
+            .remedy("give one that belongs to this user or to root"));
+    }
+    if facts.is_file() && facts.mode() & 0o077 != 0 {
+        let message = format!("others than its owner may use the file with the {what}");
+        return Err(Error::new(ErrorKind::Unsafe, "token", message)
+            .with("path", path.display())
+            .with("mode", format!("{:04o}", facts.mode() & 0o7777))
+            .remedy(format!("chmod 600 {}", path.display())));
+    }
+    let mut bytes = Vec::new();
+    file.take(TOKEN_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > TOKEN_BYTES_MAX {
+        let message = format!("the file with the {what} has more than {TOKEN_BYTES_MAX} bytes");
+        return Err(Error::usage("token", message).with("path", path.display()));
+    }
+    Ok(bytes)
+}
+
+/// The access key and the secret key of S3: the two words of a file, else `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; none where
+/// neither is there.
+///
+/// # Errors
+/// A file that cannot be read, that others can read, or that holds no two words.
+pub(crate) fn s3_key(path: Option<&Path>) -> Result<Option<(String, String)>, Error> {
+    let Some(path) = path else {
+        let word = |name: &str| std::env::var(name).ok().filter(|word| !word.is_empty());
+        return Ok(word("AWS_ACCESS_KEY_ID").zip(word("AWS_SECRET_ACCESS_KEY")));
+    };
+    let text = String::from_utf8(read_guarded(path, "S3 key")?).unwrap_or_default();
+    let mut words = text.split_whitespace().map(str::to_owned);
+    match (words.next(), words.next(), words.next()) {
+        (Some(access), Some(secret), None) => Ok(Some((access, secret))),
+        _ => Err(Error::usage("token", "the file with the S3 key does not hold two words")
+            .with("path", path.display())
+            .remedy("write the access key and the secret key on two lines")),
     }
 }
 

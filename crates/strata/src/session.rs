@@ -21,6 +21,7 @@ use workload::spec::Warmup;
 
 use crate::ledgers::{Check, Ledgers};
 use crate::net;
+use crate::objects::{self, Stores};
 use crate::options::OutputSpec;
 use crate::output::{self, Output};
 use crate::phase::{self, Watch};
@@ -45,6 +46,8 @@ pub(crate) struct Session {
     manifest: Manifest,
     keep: bool,
     ledgers: Ledgers,
+    /// The object stores of the run.
+    stores: Stores,
     /// Phases of the run as far as known, for the live view.
     pub(crate) phase_count: usize,
 }
@@ -87,6 +90,7 @@ impl Session {
             phases: Vec::new(),
             ladder: None,
             stack: None,
+            recipes: None,
         };
         let view = live::open(output.live, output.live_csv.as_ref())
             .map_err(|error| Error::usage("live", error.to_string()))?;
@@ -101,8 +105,22 @@ impl Session {
             manifest,
             keep,
             ledgers: Ledgers::new(run),
+            stores: Stores::default(),
             phase_count: 0,
         })
+    }
+
+    /// Takes over the object stores of the run: they are closed at its end, and a signal ends their waits.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    pub(crate) fn adopt(&mut self, stores: Stores) -> Result<(), Error> {
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, stores.interrupt())
+                .map_err(|error| Error::system("signals", "cannot handle signals", error))?;
+        }
+        self.stores = stores;
+        Ok(())
     }
 
     /// Whether the run was interrupted.
@@ -127,9 +145,13 @@ impl Session {
         if self.record.phases.is_empty() {
             self.output.begin(&self.record)?;
         }
+        if let Some(planned) = stage.first() {
+            self.output.ask(planned.request, &self.interrupt)?;
+        }
         let before = self.record.phases.len();
         let (begun, seen) = match stage.first().map(|planned| &planned.plan) {
             Some(PhasePlan::Network(_)) => self.run_network(stage)?,
+            Some(PhasePlan::Object(_)) => self.run_objects(stage)?,
             _ => self.run_media(stage)?,
         };
         // Stages count by what ran: a climb has more of them than were planned.
@@ -180,6 +202,22 @@ impl Session {
         let phases: Vec<_> = phases.iter().map(|(plan, access)| (plan, access)).collect();
         let interrupt = Arc::clone(&self.interrupt);
         net::run::run(&phases, &interrupt, &mut self.viewer())
+    }
+
+    /// Runs the phases of a stage on object stores; when it began, and what came of each.
+    fn run_objects(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
+        let (run, verifies_own) = (self.ledgers.run(), |planned: &Planned| planned.fills);
+        let ready = |planned: &Planned| {
+            Some(objects::run::Ready {
+                plan: planned.plan.object()?.clone(),
+                store: Arc::clone(planned.store.as_ref()?),
+                run,
+                accepts_foreign: !verifies_own(planned),
+            })
+        };
+        let ready: Vec<_> = stage.iter().filter_map(ready).collect();
+        let interrupt = Arc::clone(&self.interrupt);
+        objects::run::run(&ready, &interrupt, &mut self.viewer())
     }
 
     /// Shows the snapshots of a stage, with its number in the run.
@@ -245,7 +283,9 @@ impl Session {
             eprintln!("strata: live: {failure}");
         }
         self.record.tool_cost = tool_cost::measure().ok();
+        let ended: Vec<_> = self.stores.iter().filter_map(|store| store.end().err()).collect();
         let cleaned = if self.keep { Ok(()) } else { self.manifest.remove_all() };
+        let cleaned = ended.into_iter().next().map_or(cleaned, Err);
         let failed = failure_of(&self.record.phases);
         let failure = match (result, failed) {
             (Err(error), _) => Some(error.to_string()),

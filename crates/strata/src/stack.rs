@@ -1,5 +1,7 @@
 //! `strata stack`: the same loads on every layer of this machine. Layers and loads are two tables; a new layer is a line.
 
+mod objects;
+
 use std::path::{Path, PathBuf};
 
 use driver::Error;
@@ -15,6 +17,7 @@ use crate::options::{OutputSpec, StackSpec};
 use crate::planning::{self, Planned};
 use crate::saturate::ends_run;
 use crate::session::{self, Session};
+use objects::Shelf;
 
 /// One load that every layer gets.
 struct Load {
@@ -102,20 +105,26 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     let seed = spec.seed.unwrap_or_else(session::draw_seed);
     spec.device.as_deref().map_or(Ok(()), check_device)?;
     let scratch = scratch_file(spec)?;
-    let rows = plan_rows(spec, &scratch, seed)?;
+    let mut rows = plan_rows(spec, &scratch, seed)?;
+    let mut shelf = Shelf::beside(&scratch, size(spec).0);
+    rows.extend(shelf.rows(spec.quick, seed));
+    number(&mut rows);
     let mut targets = vec![scratch.to_string_lossy().into_owned()];
     targets.extend(spec.device.clone());
     let mut session = Session::begin(words, output, &targets, seed, false, None)?;
     session.phase_count = rows.iter().filter(|(_, planned)| planned.is_ok()).count();
     session.record.stack = Some(StackRecord { rows: rows.iter().map(|(row, _)| row.clone()).collect() });
-    let result = run_rows(&mut session, &rows);
-    session.finish(result)
+    let adopted = session.adopt(shelf.stores());
+    let result = adopted.and_then(|()| run_rows(&mut session, &rows));
+    drop(rows);
+    let ended = session.finish(result);
+    shelf.remove().and(ended)
 }
 
 fn run_rows(session: &mut Session, rows: &[Row]) -> Result<(), Error> {
     for (number, (_, planned)) in rows.iter().enumerate() {
         let Ok(planned) = planned else { continue };
-        let outcome = session.run_phase(planned);
+        let outcome = fill_first(session, planned).and_then(|()| session.run_phase(planned));
         if session.is_interrupted() && outcome.is_err() {
             return outcome.map(|_| ());
         }
@@ -134,6 +143,14 @@ fn run_rows(session: &mut Session, rows: &[Row]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Stores what a phase needs and no phase before it has stored.
+fn fill_first(session: &mut Session, planned: &Planned) -> Result<(), Error> {
+    if !planned.fills {
+        return Ok(());
+    }
+    crate::objects::plan::run_fills(session, planned)
 }
 
 /// Refuses a `--device` that is none: a file in its place would be made and measured instead.
@@ -157,7 +174,8 @@ fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
     let free_bytes = rustix::fs::statvfs(&directory).map(|facts| facts.f_bavail * facts.f_frsize);
     let free_bytes =
         free_bytes.map_err(|error| Error::system("stack", "cannot examine the file system", error))?;
-    let need_bytes = size(spec).0 + FREE_BYTES_MIN;
+    // Two object stores lie beside it.
+    let need_bytes = size(spec).0 * 3 + FREE_BYTES_MIN;
     if free_bytes < need_bytes {
         return Err(Error::new(driver::ErrorKind::Run, "stack", "not enough space for the scratch file")
             .with("dir", directory.display())
@@ -201,12 +219,16 @@ fn plan_rows(spec: &StackSpec, scratch: &Path, seed: u64) -> Result<Vec<Row>, Er
         rows.extend(network.extract_if(.., |(row, _)| row.load == load.name));
     }
     rows.append(&mut network);
+    Ok(rows)
+}
+
+/// Each row is a request of its own.
+fn number(rows: &mut [Row]) {
     for (number, (_, planned)) in rows.iter_mut().enumerate() {
         if let Ok(planned) = planned {
             planned.request = number;
         }
     }
-    Ok(rows)
 }
 
 /// The rows of the network: over loopback, or to the engine that was named.

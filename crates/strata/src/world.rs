@@ -1,7 +1,7 @@
 //! What dialects may ask about this machine.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 
 use dialects::{NvmeNamespace, PathFacts, World};
@@ -74,6 +74,10 @@ impl World for ThisMachine {
 
     fn process_id(&self) -> u32 {
         std::process::id()
+    }
+
+    fn is_interactive(&self) -> bool {
+        io::stdin().is_terminal()
     }
 
     fn engines(&self) -> Vec<&'static str> {

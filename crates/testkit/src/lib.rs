@@ -3,14 +3,18 @@
 //!
 //! With a [`VirtualClock`] a phase takes no real time and gives the same figures each time it runs.
 
+mod ceph;
 mod clock;
 mod faulty;
 mod layer;
 mod load;
 mod operation;
+#[cfg(feature = "s3")]
+pub mod s3;
 mod service;
 mod simulated;
 
+pub use ceph::{CephNode, ceph_node};
 pub use clock::{Seat, VirtualClock};
 pub use faulty::{Fault, FaultyDriver};
 pub use layer::assert_every_driver_file_is_registered;

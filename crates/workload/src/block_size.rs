@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use units::{ByteSize, ParseError, Percent, split_list};
 
-use crate::random::Random;
+use crate::random::{Random, mix64};
 
 const WHAT: &str = "a block size";
 
@@ -99,16 +99,22 @@ impl BlockSizes {
         match &self.0 {
             Kind::Fixed(bytes) => *bytes,
             Kind::Range { min, step, sizes, .. } => min + step * random.below(*sizes),
-            Kind::Split(shares) => {
-                let mut place = random.below(100);
-                for &(bytes, percent) in shares {
-                    match place.checked_sub(percent.into()) {
-                        None => return bytes,
-                        Some(rest) => place = rest,
-                    }
-                }
-                unreachable!("the percentages add up to 100")
-            }
+            Kind::Split(shares) => share_at(shares, random.below(100)),
+        }
+    }
+
+    /// The size of the thing with this number, in bytes: the same whenever it is asked for, and over all numbers distributed as
+    /// [`BlockSizes::next`] would draw them.
+    #[inline]
+    pub fn of(&self, number: u64) -> u64 {
+        // A multiple of a hash below 2^64, so no size is favoured by more than 1 in 2^64 / sizes.
+        let below = |bound: u64| {
+            ((u128::from(mix64(number.wrapping_mul(2).wrapping_add(1))) * u128::from(bound)) >> 64) as u64
+        };
+        match &self.0 {
+            Kind::Fixed(bytes) => *bytes,
+            Kind::Range { min, step, sizes, .. } => min + step * below(*sizes),
+            Kind::Split(shares) => share_at(shares, below(100)),
         }
     }
 
@@ -155,6 +161,18 @@ impl BlockSizes {
             Kind::Range { min, max, .. } => *min as f64 / 2.0 + *max as f64 / 2.0,
         }
     }
+}
+
+/// The size that holds at `place` of 100.
+#[inline]
+fn share_at(shares: &[(u64, u8)], mut place: u64) -> u64 {
+    for &(bytes, percent) in shares {
+        match place.checked_sub(percent.into()) {
+            None => return bytes,
+            Some(rest) => place = rest,
+        }
+    }
+    unreachable!("the percentages add up to 100")
 }
 
 fn common_divisor(a: u64, b: u64) -> u64 {

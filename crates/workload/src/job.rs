@@ -1,5 +1,5 @@
 //! Job files: TOML with the options' names as keys (`block_size = "4k"`), `targets`, and a `[[phase]]` table for each phase. Keys
-//! outside the phases hold for all of them. `layer = "network"` makes a phase one of the network layer, with the options of that
+//! outside the phases hold for all of them. `layer = "network"` or `layer = "object"` makes a phase one of that layer, with the options of that
 //! layer; keys outside the phases then hold for the phases whose layer has them.
 
 use toml::{Table, Value};
@@ -71,7 +71,8 @@ fn layer_of(table: &Table, default: Layer) -> Result<Layer, ParseError> {
     match table.get("layer") {
         None => Ok(default),
         Some(value) => {
-            choice("layer", &scalar(value)?, &[("media", Layer::Media), ("network", Layer::Network)])
+            let choices: Vec<_> = Layer::ALL.iter().map(|layer| (layer.name(), *layer)).collect();
+            choice("layer", &scalar(value)?, &choices)
         }
     }
 }
@@ -237,7 +238,7 @@ mod tests {
         );
         assert!(message("[[phase]]\ninflight = 4\n").contains("use it for the network layer alone"));
         assert!(message("timeout = '5s'\n[[phase]]\nop = 'read'\n").contains("job: timeout: "));
-        assert!(message("layer = 'objects'\n").contains("use one of media, network"));
+        assert!(message("layer = 'objects'\n").contains("use one of media, network, object"));
         assert!(message("depth = 0\n[[phase]]\ndepth = 3\n").contains("job: depth: "));
         let mixed = message("[[phase]]\nop = 'read'\n[[phase]]\nlayer = 'network'\nconcurrent = true\n");
         assert!(mixed.starts_with("job: phase 2: concurrent: phases of one layer"), "{mixed}");

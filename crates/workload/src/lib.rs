@@ -9,6 +9,7 @@ pub mod engine;
 pub mod job;
 pub mod mix;
 pub mod network;
+pub mod object;
 pub mod options;
 pub mod plan;
 pub mod random;

@@ -106,6 +106,33 @@ pub enum Layer {
     Media,
     /// RPCs.
     Network,
+    /// Objects.
+    Object,
+}
+
+impl Layer {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::Media, Self::Network, Self::Object];
+
+    /// Its name, as job files have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Media => "media",
+            Self::Network => "network",
+            Self::Object => "object",
+        }
+    }
+
+    /// The command of strata that measures it.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Media => "media",
+            Self::Network => "net",
+            Self::Object => "object",
+        }
+    }
 }
 
 /// What is climbed in a ladder.
@@ -181,10 +208,12 @@ pub enum CoresPolicy {
     reason = "each field is the option of the same name, documented in the table of options"
 )]
 pub struct Spec {
-    /// The layer; in a job file `layer = "network"`.
+    /// The layer; in a job file `layer = "network"` or `layer = "object"`.
     pub layer: Layer,
     /// Options of the network layer.
     pub network: crate::network::NetworkSpec,
+    /// Options of the object layer.
+    pub object: crate::object::ObjectSpec,
     pub name: Option<String>,
     pub targets: Vec<String>,
     pub operations: Vec<Operation>,

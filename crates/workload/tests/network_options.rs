@@ -49,6 +49,7 @@ const OWN: &[Case] = &[
     ("bind-device", &["eth0"], &["", "a b"]),
     ("bind-address", &["10.0.0.1", "fd00::1"], &["", "node01", "10.0.0.1:5"]),
     ("token-file", &["/etc/strata/token"], &[""]),
+    ("on-error", &["stop", "continue"], &["", "go on"]),
     ("name", &["knee"], &[]),
 ];
 
@@ -56,6 +57,13 @@ const OF_ENGINES: &[Case] = &[
     ("rank", &["0", "4294967294"], &["", "-1", "4294967295"]),
     ("group", &["g"], &[""]),
     ("path", &["/tmp"], &[""]),
+    ("dir", &["/dev/shm/pool"], &[""]),
+    ("pool", &["pool-1"], &["", "a b", ".", "a/b"]),
+    ("scm", &["2g"], &["", "0"]),
+    ("nvme", &["0", "100g"], &["", "-1"]),
+    ("threshold", &["64k"], &["", "0"]),
+    ("durability", &["none", "sync"], &["", "full"]),
+    ("flush", &["cpu"], &["", "clwb"]),
     ("targets", &["0", "16", "4096"], &["", "-1", "4097"]),
     ("helpers", &["0", "4"], &["", "4097"]),
     (
@@ -126,7 +134,11 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
     }
     for option in NETWORK.iter().filter(|option| OPTIONS.iter().all(|media| media.name != option.name)) {
         let message = unknown(Layer::Media, option.name).to_string();
-        assert!(message.ends_with("use it for the network layer alone"), "{message}");
+        let network_alone = message.ends_with("use it for the network layer alone");
+        assert!(
+            network_alone || message.ends_with("use it for the network and object layers alone"),
+            "{message}"
+        );
     }
     assert_eq!(
         unknown(Layer::Network, "inflght").to_string(),

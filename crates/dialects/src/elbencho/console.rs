@@ -86,6 +86,45 @@ fn costs(text: &mut String, figures: &Figures, show: &Output) {
     }
 }
 
+/// The rows of a phase on objects: whole objects, and their parts or ranges where they are moved in several.
+pub(crate) fn object_rows(operation: &str, figures: &Figures, show: &Output) -> String {
+    let mut text = String::new();
+    let elapsed = (elapsed_text(figures.first_ns), elapsed_text(figures.last_ns));
+    row(&mut text, operation, "Elapsed time", ":", &elapsed.0, &elapsed.1);
+    let (main, entries) = (&figures.main, figures.entries.as_ref());
+    let per_second: fn(Done) -> f64 = |done| done.operations_per_second;
+    let count: fn(Done) -> f64 = |done| done.operations as f64;
+    let whole = entries.filter(|side| !side.is_empty());
+    if let Some(side) = whole {
+        numbers(&mut text, "Objects/s", (side.first, side.last), per_second, 1.0);
+    }
+    let in_parts = !main.is_empty() && whole.is_none_or(|side| side.last.operations != main.last.operations);
+    if in_parts {
+        numbers(&mut text, "IOPS", (main.first, main.last), per_second, 1.0);
+    }
+    if main.last.bytes > 0 {
+        let (name, unit) = if show.base10 { ("MB/s", 1e6) } else { ("MiB/s", BYTES_PER_MIB as f64) };
+        let kind = format!("Throughput {name}");
+        numbers(&mut text, &kind, (main.first, main.last), |done| done.bytes_per_second, unit);
+        let mib = BYTES_PER_MIB as f64;
+        numbers(&mut text, "Total MiB", (main.first, main.last), |done| done.bytes as f64, mib);
+    }
+    if let Some(side) = whole {
+        numbers(&mut text, "Objects total", (side.first, side.last), count, 1.0);
+    }
+    if show.operations && !main.is_empty() {
+        numbers(&mut text, "IOs total", (main.first, main.last), count, 1.0);
+    }
+    costs(&mut text, figures, show);
+    if let Some(side) = whole {
+        latency(&mut text, "Objects", &side.latency, show);
+    }
+    if in_parts {
+        latency(&mut text, "IO", &main.latency, show);
+    }
+    text
+}
+
 /// The rows of a phase of netbench: requests out, replies in. A side of single bytes says only that the other one arrived, and has no
 /// rows.
 pub(crate) fn net_rows(figures: &Figures, payload_bytes: (u64, u64), show: &Output) -> String {

@@ -2,6 +2,7 @@
 
 use report::record::{PhaseRecord, Record};
 use statistics::{Histogram, IntervalPoint, Series};
+use workload::object::{ObjectOp, ObjectPlan};
 use workload::plan::{MediaPlan, NetworkPlan};
 
 /// What was done of one kind until a time.
@@ -17,6 +18,15 @@ impl Done {
     fn new(operations: u64, bytes: u64, elapsed_ns: u64) -> Self {
         let rate = |amount: u64| if elapsed_ns == 0 { 0.0 } else { amount as f64 * 1e9 / elapsed_ns as f64 };
         Self { operations, bytes, operations_per_second: rate(operations), bytes_per_second: rate(bytes) }
+    }
+
+    /// So many more, or fewer, operations for the same bytes.
+    fn scaled(self, factor: f64) -> Self {
+        Self {
+            operations: (self.operations as f64 * factor) as u64,
+            operations_per_second: self.operations_per_second * factor,
+            ..self
+        }
     }
 
     /// Both together.
@@ -57,6 +67,8 @@ pub(crate) struct Figures {
     pub(crate) main: Side,
     /// The reads of a mix.
     pub(crate) mixed_reads: Side,
+    /// Whole objects, where objects are measured; `main` has their parts.
+    pub(crate) entries: Option<Side>,
     /// Busy share of the machine's processors, in percent.
     pub(crate) cpu_percent: Option<f64>,
     /// Time of each thread, nanoseconds.
@@ -87,6 +99,9 @@ impl Figures {
         if let Some(plan) = phases.first().and_then(|phase| phase.plan.network()) {
             return Some(Self::of_network(record, phases, plan, (first_ns, last_ns)));
         }
+        if let Some(plan) = phases.first().and_then(|phase| phase.plan.object()) {
+            return Some(Self::of_objects(record, phases, plan, (first_ns, last_ns)));
+        }
         let side = |class: &str| side(phases, class, first_ns, last_ns);
         let writes_only = !phases.iter().any(|phase| phase.plan.media().is_some_and(MediaPlan::reads));
         let (main, mixed_reads) = match (is_mix, writes_only) {
@@ -100,6 +115,7 @@ impl Figures {
             last_ns,
             main,
             mixed_reads,
+            entries: None,
             cpu_percent: cpu_percent(record, phases),
             threads_ns: workers.map(|worker| worker.finished_ns).collect(),
             started_at: phases.first().map(|phase| phase.started_at.clone()).unwrap_or_default(),
@@ -129,6 +145,52 @@ impl Figures {
             last_ns,
             main: Side { latency: rpcs.latency, errors: rpcs.errors, ..sent },
             mixed_reads: of(plan.reply.size_bytes),
+            entries: None,
+            cpu_percent: cpu_percent(record, phases),
+            threads_ns: workers.map(|worker| worker.finished_ns).collect(),
+            started_at: phases.first().map(|phase| phase.started_at.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Objects, and the parts or ranges that they are moved in.
+    fn of_objects(
+        record: &Record,
+        phases: &[&PhaseRecord],
+        plan: &ObjectPlan,
+        (first_ns, last_ns): (u64, u64),
+    ) -> Self {
+        let operation = plan.operations().next().unwrap_or(ObjectOp::Get);
+        let done = side(phases, operation.name(), first_ns, last_ns);
+        let part_bytes = plan.options.s3_part_size_bytes;
+        let parts = match operation {
+            ObjectOp::Put if part_bytes > 0 => plan.dataset.value_size_bytes_max.div_ceil(part_bytes).max(1),
+            _ => 1,
+        };
+        let scaled = |factor: f64| Side {
+            first: done.first.scaled(factor),
+            last: done.last.scaled(factor),
+            errors: done.errors,
+            ..Side::default()
+        };
+        let (main, entries) = match operation {
+            ObjectOp::Put if parts > 1 => (scaled(parts as f64), Some(done)),
+            ObjectOp::Read => {
+                let whole = scaled(1.0 / plan.dataset.records.max(1) as f64);
+                (done, Some(whole))
+            }
+            ObjectOp::Stat | ObjectOp::Remove => {
+                (Side { errors: done.errors, ..Side::default() }, Some(done))
+            }
+            ObjectOp::List => (done, None),
+            _ => (done.clone(), Some(done)),
+        };
+        let workers = phases.iter().flat_map(|phase| &phase.samples.workers);
+        Self {
+            first_ns,
+            last_ns,
+            main,
+            mixed_reads: Side::default(),
+            entries,
             cpu_percent: cpu_percent(record, phases),
             threads_ns: workers.map(|worker| worker.finished_ns).collect(),
             started_at: phases.first().map(|phase| phase.started_at.clone()).unwrap_or_default(),

@@ -22,6 +22,8 @@ pub(crate) struct Configuration {
     pub(crate) unaligned: bool,
     pub(crate) depth: u32,
     pub(crate) truncate: bool,
+    /// Directories of a thread and objects of each, of S3.
+    pub(crate) dirs_and_files: Option<(u64, u64)>,
     /// The words, quoted each.
     pub(crate) command: String,
 }
@@ -151,8 +153,8 @@ pub(crate) fn csv_row(entry: &Entry<'_>, configuration: &Configuration, show: &O
         configuration.paths.to_string(),
         configuration.hosts.to_string(),
         configuration.threads.to_string(),
-        none(),
-        none(),
+        configuration.dirs_and_files.map_or_else(none, |(dirs, _)| dirs.to_string()),
+        configuration.dirs_and_files.map_or_else(none, |(_, files)| files.to_string()),
         configuration.size_bytes.to_string(),
         configuration.block_bytes.to_string(),
         flag(configuration.direct),
@@ -166,13 +168,16 @@ pub(crate) fn csv_row(entry: &Entry<'_>, configuration: &Configuration, show: &O
         (figures.last_ns / 1_000_000).to_string(),
     ];
     let main = &figures.main;
-    fields.extend([none(), none()]);
+    let entries = figures.entries.as_ref();
+    fields.extend(
+        entries.map_or_else(|| [none(), none()], |side| pair(side, |done| done.operations_per_second)),
+    );
     fields.extend(pair(main, |done| done.operations_per_second));
     fields.extend(pair(main, |done| mib(done.bytes_per_second)));
     fields.extend(figures.cpu_texts());
-    fields.extend([none(), none()]);
+    fields.extend(entries.map_or_else(|| [none(), none()], |side| pair(side, |done| done.operations as f64)));
     fields.extend(pair(main, |done| mib(done.bytes as f64)));
-    fields.extend([none(), none(), none()]);
+    fields.extend(entries.map_or_else(|| [none(), none(), none()], |side| latency_us(&side.latency)));
     fields.extend(latency_us(&main.latency));
     let reads = &figures.mixed_reads;
     fields.extend([none(), none()]);
@@ -245,6 +250,10 @@ fn all_latency_json(figures: &Figures, show: &Output) -> Map<String, Value> {
     if !io.is_empty() {
         all.insert("IO".to_owned(), Value::Object(io));
     }
+    let entries = figures.entries.as_ref().filter(|_| show.latency);
+    if let Some(entries) = entries.and_then(|side| latency_json(&side.latency)) {
+        all.insert("entries".to_owned(), Value::Object(entries));
+    }
     all
 }
 
@@ -262,6 +271,12 @@ pub(crate) fn json_line(entry: &Entry<'_>, configuration: &Configuration, show: 
     let (main, reads) = (&figures.main, &figures.mixed_reads);
     let mut first = side_json(main, reads, |side| side.first, figures.first_ns);
     let mut last = side_json(main, reads, |side| side.last, figures.last_ns);
+    if let Some(entries) = &figures.entries {
+        for (map, done) in [(&mut first, entries.first), (&mut last, entries.last)] {
+            map.insert("entries/s".to_owned(), json!(done.operations_per_second));
+            map.insert("entries".to_owned(), json!(done.operations));
+        }
+    }
     if let Some(percent) = figures.cpu_percent {
         last.insert("cpu%".to_owned(), json!(percent));
         if figures.first_ns == figures.last_ns {
@@ -285,6 +300,10 @@ impl Configuration {
         put("paths", json!(self.paths));
         put("hosts", json!(self.hosts));
         put("threads", json!(self.threads));
+        if let Some((dirs, files)) = self.dirs_and_files {
+            put("dirs", json!(dirs));
+            put("files", json!(files));
+        }
         put("file_size", json!(self.size_bytes));
         put("block_size", json!(self.block_bytes));
         put("direct_io", json!(self.direct));

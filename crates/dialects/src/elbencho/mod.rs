@@ -1,4 +1,4 @@
-//! The dialect of elbencho: large files and block devices.
+//! The dialect of elbencho: large files, block devices, objects of S3, networks.
 
 mod config;
 mod console;
@@ -7,6 +7,7 @@ mod files;
 mod netbench;
 mod paths;
 mod render;
+mod s3;
 mod service;
 mod settings;
 mod specs;
@@ -44,6 +45,10 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         return netbench(words, &split, world, warnings);
     }
     refuse_hosts(&split)?;
+    if s3::is_meant(&split) {
+        return objects(words, &split, world, warnings);
+    }
+    s3::refuse_options(&split)?;
     let settings = Settings::read(&split, world, &mut warnings)?;
     let given: Vec<String> =
         split.values("path").map(str::to_owned).chain(split.paths.iter().cloned()).collect();
@@ -67,7 +72,13 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         show: settings.output,
     };
     let (specs, progress) = (programme.specs, settings.progress);
-    Ok(Request::Run(Box::new(Run { specs, render: Box::new(render), warnings, progress })))
+    Ok(Request::Run(Box::new(Run {
+        specs,
+        render: Box::new(render),
+        warnings,
+        secrets: Vec::new(),
+        progress,
+    })))
 }
 
 /// Clients and servers of the network.
@@ -97,7 +108,8 @@ fn netbench(
             unaligned: false,
             depth: settings.depth,
             truncate: false,
-            command: command(words),
+            dirs_and_files: None,
+            command: command(words, &[]),
         },
         csv_is_new,
         begun: 0,
@@ -105,7 +117,53 @@ fn netbench(
         show: settings.output.clone(),
     };
     let (specs, progress) = (settings.specs(), settings.progress);
-    Ok(Request::Run(Box::new(Run { specs, render: Box::new(render), warnings, progress })))
+    Ok(Request::Run(Box::new(Run {
+        specs,
+        render: Box::new(render),
+        warnings,
+        secrets: Vec::new(),
+        progress,
+    })))
+}
+
+/// Objects of a bucket.
+fn objects(
+    words: &[String],
+    split: &Words,
+    world: &dyn World,
+    mut warnings: Vec<String>,
+) -> Result<Request, Error> {
+    let settings = s3::Settings::read(split, world, &mut warnings)?;
+    let csv_is_new = check_csv(&settings.output, world)?;
+    let secrets = s3::secrets(split);
+    let (steps, specs) = settings.build()?;
+    let render = Model {
+        step_of: (0..steps.len()).collect(),
+        steps,
+        iterations: settings.iterations,
+        is_mix: false,
+        configuration: Configuration {
+            path_type: "dir",
+            hosts: 1,
+            paths: 1,
+            threads: settings.threads,
+            size_bytes: settings.size_bytes,
+            block_bytes: settings.block_bytes,
+            direct: false,
+            random: false,
+            unaligned: false,
+            depth: settings.depth,
+            truncate: false,
+            dirs_and_files: Some(settings.dirs_and_files()),
+            command: command(words, &secrets),
+        },
+        csv_is_new,
+        begun: 0,
+        told: Vec::new(),
+        show: settings.output.clone(),
+    };
+    let progress = settings.progress;
+    Ok(Request::Run(Box::new(Run { specs, render: Box::new(render), warnings, secrets, progress })))
 }
 
 /// Options of services and networks without `--netbench` would be ignored.
@@ -126,8 +184,9 @@ fn refuse_hosts(words: &Words) -> Result<(), Error> {
     }
 }
 
-/// The words as result files show them, quoted each.
-fn command(words: &[String]) -> String {
+/// The words as result files show them, quoted each, without `secrets`.
+fn command(words: &[String], secrets: &[String]) -> String {
+    let words = crate::words::without(words, secrets);
     let all = std::iter::once(TOOL).chain(words.iter().map(String::as_str));
     all.map(|word| format!("\"{}\"", word.replace(['\n', '\r'], " "))).collect::<Vec<_>>().join(" ")
 }
@@ -136,10 +195,11 @@ fn only_output(words: &Words) -> Option<Piece> {
     if words.has("version") {
         return Some(Piece::stdout("elbencho\n * Version: 3.1, as far as strata speaks it\n"));
     }
-    let is_help = ["help", "help-large", "help-bdev", "help-all"].iter().any(|long| words.has(long));
+    let is_help =
+        ["help", "help-large", "help-bdev", "help-s3", "help-all"].iter().any(|long| words.has(long));
     is_help.then(|| {
         Piece::stdout(format!(
-            "Usage: {TOOL} OPTIONS PATH [PATH...]\n\nLarge files and block devices. Options:\n{}",
+            "Usage: {TOOL} OPTIONS PATH [PATH...]\n\nLarge files, block devices, a bucket of S3, networks. Options:\n{}",
             TABLE.help()
         ))
     })
@@ -158,7 +218,8 @@ fn configuration(words: &[String], settings: &Settings, dataset: &Dataset) -> Co
         unaligned: matches!(settings.order, Order::Random { unaligned: true, .. }),
         depth: settings.depth,
         truncate: settings.truncate,
-        command: command(words),
+        dirs_and_files: None,
+        command: command(words, &[]),
     }
 }
 

@@ -91,7 +91,7 @@ fn expand_all(words: &[String], expands: bool) -> Result<Vec<String>, Error> {
     let mut paths = Vec::new();
     for word in words.iter().filter(|word| !word.trim().is_empty()) {
         let path = word.strip_prefix("file://").unwrap_or(word);
-        if ["s3://", "hdfs://"].iter().any(|prefix| path.starts_with(prefix)) {
+        if ["hdfs://"].iter().any(|prefix| path.starts_with(prefix)) {
             return TABLE.refuse(
                 format!("{} is not measured in this version", quoted(path)),
                 "give files or block devices",

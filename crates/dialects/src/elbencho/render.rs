@@ -90,6 +90,9 @@ impl Model {
                     let bytes = (plan.request.size_bytes, plan.reply.size_bytes);
                     console::net_rows(&figures, bytes, &self.show)
                 }
+                None if self.configuration.dirs_and_files.is_some() => {
+                    console::object_rows(&step.operation, &figures, &self.show)
+                }
                 None => console::rows(&step.operation, &figures, &self.show),
             };
             let doubts = console::doubts(phases, &mut self.told);

@@ -310,7 +310,7 @@ impl Settings {
 }
 
 /// One value each, but for paths.
-fn check_repeats(words: &Words) -> Result<(), Error> {
+pub(super) fn check_repeats(words: &Words) -> Result<(), Error> {
     let valued = words.given.iter().filter(|given| given.value.is_some() && given.flag.long != "path");
     for given in valued {
         if words.count(given.flag.long) > 1 {
@@ -353,7 +353,7 @@ fn mix(words: &Words) -> Result<Mix, Error> {
     }
 }
 
-fn refills(words: &Words) -> Result<bool, Error> {
+pub(super) fn refills(words: &Words) -> Result<bool, Error> {
     match number(words, "blockvarpct", 0, 100)? {
         None | Some(100) => Ok(true),
         Some(0) => Ok(false),

@@ -6,14 +6,17 @@ use crate::words::{Flag, Table};
 pub(crate) const TOOL: &str = "elbencho";
 
 const LEAVE_OUT: &str = "leave it out";
+/// Options of S3 alone, refused with files and block devices.
+pub(crate) const OF_S3: &[&str] = &["mkdirs", "deldirs", "dirs", "files", "stat"];
 /// Why directories are refused.
 pub(crate) const NO_DIRECTORIES: &str = "many files in directories are not measured in this version";
 /// What to give instead.
 pub(crate) const NAME_FILES: &str = "give large files by name, such as DIR/file[1-4], or block devices";
-const GIVE_FILES: &str = "give files or block devices";
+const GIVE_FILES: &str = "give files, block devices or buckets";
 const NO_GPU: &str = "memory of GPUs is not measured in this version";
 const TO_HOST: &str = "leave it out: data goes to and from the host's memory";
-const NO_S3: &str = "object stores are not measured in this version";
+const NO_S3: &str = "of S3 only objects are measured: write, read, stat, list, delete";
+const DELETES_OTHERS: &str = "strata removes only objects of its own data set";
 const NO_HOSTS: &str = "files are measured on one host in this version";
 const LAUNCH: &str = "start it on each host with a launcher such as pdsh";
 const NO_HDFS: &str = "HDFS is not measured in this version";
@@ -29,7 +32,7 @@ const fn gpu(long: &'static str, value: &'static str) -> Flag {
 }
 
 const fn s3(long: &'static str, value: &'static str) -> Flag {
-    Flag::refused(long, value, NO_S3, GIVE_FILES)
+    Flag::refused(long, value, NO_S3, LEAVE_OUT)
 }
 
 const fn hosts(long: &'static str, value: &'static str) -> Flag {
@@ -42,7 +45,7 @@ pub(crate) static TABLE: Table = Table { tool: TOOL, flags: FLAGS, switch_values
 static FLAGS: &[Flag] = &[
     Flag::honoured("write", "", "writes the files or devices; files that are not there are created").short('w'),
     Flag::honoured("read", "", "reads them").short('r'),
-    Flag::honoured("delfiles", "", "with -w: files that this run creates are removed at its end, and not timed; files that were there before are refused")
+    Flag::honoured("delfiles", "", "with S3: a phase that deletes the objects; with files and -w: files that this run creates are removed at its end, and not timed; files that were there before are refused")
         .short('F'),
     Flag::honoured("path", "PATH", "a path, as without the option"),
     Flag::honoured("threads", "N", "worker threads, 1 or more; each has its own part of all paths together").short('t'),
@@ -111,7 +114,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("help-bdev", "", "shows this"),
     Flag::honoured("help-all", "", "shows this"),
     Flag::refused("help-multi", "", NO_DIRECTORIES, "see --help"),
-    Flag::refused("help-s3", "", NO_S3, "see --help"),
+    Flag::honoured("help-s3", "", "shows this"),
     Flag::refused("help-dist", "", NO_HOSTS, "see --help"),
     Flag::refused("start", "SECONDS", "a run begins at once", "start it with at(1), or sleep until then"),
     Flag::refused("fadv", "LIST", "no advice is given to the page cache", "use --dropcache for dontneed"),
@@ -119,11 +122,12 @@ static FLAGS: &[Flag] = &[
     Flag::refused("flock", "KIND", "files are not locked", LEAVE_OUT),
     Flag::refused("opslog", "FILE", "single operations are not logged", "see the series in strata's record, --json FILE"),
     Flag::refused("opsloglock", "", "single operations are not logged", "see the series in strata's record, --json FILE"),
-    dir("mkdirs", "").short('d'),
-    dir("deldirs", "").short('D'),
-    dir("dirs", "N").short('n'),
-    dir("files", "N").short('N'),
-    dir("stat", ""),
+    Flag::honoured("mkdirs", "", "with S3 and -w: a bucket that is not there is made before the first phase, and not timed; directories are refused")
+        .short('d'),
+    Flag::honoured("deldirs", "", "with S3, -d and -w: a bucket that this run made is deleted at the end with all in it, and not timed").short('D'),
+    Flag::honoured("dirs", "N", "with S3: directories in the names of each thread's objects; 0: none; default 1").short('n'),
+    Flag::honoured("files", "N", "with S3: objects in each of them; default 1").short('N'),
+    Flag::honoured("stat", "", "with S3: asks for the attributes of all objects (HEAD)"),
     dir("statinline", ""),
     dir("readinline", ""),
     dir("dirsharing", ""),
@@ -169,37 +173,37 @@ static FLAGS: &[Flag] = &[
     hosts("svcwait", "SECONDS"),
     hosts("althttpsvc", ""),
     Flag::refused("hdfs", "", NO_HDFS, GIVE_FILES),
-    s3("s3endpoints", "LIST"),
-    s3("s3key", "KEY"),
-    s3("s3secret", "SECRET"),
-    s3("s3sessiontoken", "TOKEN"),
-    s3("s3credfile", "FILE"),
-    s3("s3credlist", "LIST"),
-    s3("s3region", "NAME"),
-    s3("s3virtaddr", ""),
-    s3("s3single", ""),
-    s3("s3sign", "N"),
+    Flag::honoured("s3endpoints", "LIST", "servers of S3, with commas between: [http(s)://]HOST[:PORT], https where nothing is said; threads take them in turn; paths are buckets then; default AWS_ENDPOINT_URL_S3, else AWS_ENDPOINT_URL, for s3:// paths"),
+    Flag::honoured("s3key", "KEY", "access key; default AWS_ACCESS_KEY_ID; it stands in no output"),
+    Flag::honoured("s3secret", "SECRET", "secret key; default AWS_SECRET_ACCESS_KEY; it stands in no output, but other users see command lines"),
+    Flag::refused("s3sessiontoken", "TOKEN", "temporary keys are not used", "give keys of a user, --s3key and --s3secret"),
+    Flag::honoured("s3credfile", "FILE", "a line ACCESS:SECRET; # begins a comment; more than one is refused"),
+    Flag::honoured("s3credlist", "LIST", "the same as a word"),
+    Flag::honoured("s3region", "NAME", "region; default AWS_REGION, else AWS_DEFAULT_REGION, else us-east-1"),
+    Flag::honoured("s3virtaddr", "", "the bucket stands in the host's name, not in the path"),
+    Flag::accepted("s3single", "", "each thread has connections of its own"),
+    Flag::honoured("s3sign", "N", "0 and 1: payloads are signed; 2: headers alone"),
     s3("s3targetgbps", "N"),
-    s3("s3maxconns", "N"),
-    s3("s3objprefix", "TEXT"),
-    s3("s3randobj", ""),
-    s3("s3fastget", ""),
-    s3("s3fastput", ""),
-    s3("s3nocompress", ""),
+    Flag::accepted("s3maxconns", "N", "there is a connection for each operation in flight"),
+    Flag::honoured("s3objprefix", "TEXT", "what the names of all objects begin with; %%% is refused"),
+    Flag::refused("s3randobj", "", "objects are read in order", LEAVE_OUT),
+    Flag::accepted("s3fastget", "", "what is received is not copied"),
+    Flag::honoured("s3fastput", "", "headers alone are signed, as with --s3sign 2"),
+    Flag::accepted("s3nocompress", "", "requests are never compressed"),
     s3("s3chksumalgo", "NAME"),
     s3("s3checksumalgo", "NAME"),
-    s3("s3mpusharing", ""),
+    Flag::refused("s3mpusharing", "", "an object is uploaded by one thread", "give more objects, -N"),
     s3("s3mpucomplphase", ""),
     s3("s3mpusizevar", "SIZE"),
     s3("s3mpusplit", "SIZE"),
     s3("s3nompcheck", ""),
     s3("s3nompucompl", ""),
     s3("s3multiignore404", ""),
-    s3("s3ignoreerrors", ""),
-    s3("s3listobj", "N"),
-    s3("s3listobjpar", ""),
+    Flag::honoured("s3ignoreerrors", "", "a phase goes on after failed operations; they are counted, and the exit code is 1 all the same"),
+    Flag::honoured("s3listobj", "N", "lists N objects, by requests for up to 1000"),
+    Flag::refused("s3listobjpar", "", "one thread lists", "use --s3listobj"),
     s3("s3listverify", ""),
-    s3("s3multidel", "N"),
+    Flag::refused("s3multidel", "N", DELETES_OTHERS, "use -F, which deletes the objects of -t, -n and -N one by one"),
     s3("s3statdirs", ""),
     s3("s3aclget", ""),
     s3("s3aclput", ""),

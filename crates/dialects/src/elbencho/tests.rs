@@ -4,6 +4,7 @@ mod lines;
 mod netbench;
 mod refusals;
 mod results;
+mod s3;
 
 use crate::words::machine::{Machine, words};
 use crate::{Request, Run};

@@ -102,7 +102,13 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
         warnings: all.warnings.clone(),
     };
     let render = Box::new(show::Show::new(model));
-    Ok(Request::Run(Box::new(Run { specs: all.specs, render, warnings: all.warnings, progress })))
+    Ok(Request::Run(Box::new(Run {
+        specs: all.specs,
+        render,
+        warnings: all.warnings,
+        secrets: Vec::new(),
+        progress,
+    })))
 }
 
 /// The sections of the line and of the job files, without those that `--section` leaves out.

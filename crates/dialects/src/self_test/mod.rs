@@ -52,7 +52,7 @@ pub fn parse(words: &[String], _world: &dyn World) -> Result<Request, Error> {
     let settings = Settings::read(&words, &mut warnings)?;
     let specs = settings.specs();
     let render = Box::new(settings.model(&words));
-    Ok(Request::Run(Box::new(Run { specs, render, warnings, progress: Progress::Auto })))
+    Ok(Request::Run(Box::new(Run { specs, render, warnings, secrets: Vec::new(), progress: Progress::Auto })))
 }
 
 /// A command line.

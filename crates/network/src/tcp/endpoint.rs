@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::service::{Answer, BulkReply, Call, Memory, Service};
+use crate::service::{Answer, BulkReply, Call, Inline, Landing, Memory, Service};
 use crate::statistics;
 use crate::wire::{BULK_HEADER_BYTES, BulkHeader, Header, flag, opcode};
 use crate::{Budget, Limits, Seat};
@@ -51,10 +51,25 @@ impl Sending {
     }
 }
 
-/// A request's reply, but for what was put into [`Endpoint::inline`].
+/// A request's reply, but for its payload in the message, which is in the room that was given for it.
 pub(super) struct Reply {
     pub(super) header: Header,
     pub(super) bulk: Option<Sending>,
+}
+
+/// What a call came to.
+struct Outcome {
+    status: i32,
+    bulk: Option<Sending>,
+    /// Payload in the message, and whether there was no room for all of it.
+    inline_bytes: usize,
+    is_over: bool,
+}
+
+impl Outcome {
+    fn of(status: i32) -> Self {
+        Self { status, bulk: None, inline_bytes: 0, is_over: false }
+    }
 }
 
 /// See the module.
@@ -64,23 +79,23 @@ pub(super) struct Endpoint {
     pub(super) requests: Pool,
     /// Buffers for bulk of replies.
     replies: Pool,
-    /// Payload of the reply being made.
-    pub(super) inline: Vec<u8>,
-    /// Memory that is granted for it.
-    inline_grant: Buffer,
     service: Box<dyn Service>,
+    /// The service leaves something to [`Endpoint::settle`].
+    defers: bool,
+    /// What settling has come to in this round: what it failed for concerns the replies of all sessions.
+    settled: i32,
     tallies: Tallies,
 }
 
 impl Endpoint {
-    pub(super) fn new(seat: Seat, service: Box<dyn Service>) -> Self {
+    pub(super) fn new(seat: Seat, mut service: Box<dyn Service>) -> Self {
         Self {
             seat,
+            defers: service.defer(),
+            settled: 0,
             service,
             requests: Pool::default(),
             replies: Pool::default(),
-            inline: Vec::new(),
-            inline_grant: Buffer::default(),
             tallies: Tallies::default(),
         }
     }
@@ -93,27 +108,73 @@ impl Endpoint {
         self.seat.limits
     }
 
-    /// Carries out a request that has come whole.
-    pub(super) fn answer(&mut self, request: &Header, inline: &[u8], bulk: &[u8]) -> Reply {
-        self.inline.clear();
-        let (status, bulk_reply) = match request.opcode {
-            opcode::PING => (0, None),
+    /// Whether sessions may have replies that wait for [`Endpoint::settle`].
+    #[inline]
+    pub(super) fn defers(&self) -> bool {
+        self.defers
+    }
+
+    /// Whether a reply made now has to wait for [`Endpoint::settle`].
+    #[inline]
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.defers && (self.settled != 0 || self.service.is_unsettled())
+    }
+
+    /// Has the service make durable what was changed. 0 or a negated errno, for all replies of this round that wait for it.
+    pub(super) fn settle(&mut self) -> i32 {
+        if self.service.is_unsettled() {
+            let status = self.service.settle();
+            self.settled = if self.settled == 0 { status } else { self.settled };
+        }
+        self.settled
+    }
+
+    /// A round is over: no reply waits.
+    pub(super) fn end_round(&mut self) {
+        self.settle();
+        self.settled = 0;
+    }
+
+    /// Memory of the service for the bulk of a request.
+    pub(super) fn landing(&mut self, request: &Header, inline: &[u8]) -> Option<Box<dyn Landing>> {
+        let bytes = request.bulk_bytes as usize;
+        let mut landing = self.service.landing(&call_of(request, inline, &[]), bytes)?;
+        (landing.bytes_mut().len() == bytes).then_some(landing)
+    }
+
+    /// Carries out a request whose bulk has come into memory of the service.
+    pub(super) fn finish(&mut self, request: &Header, landing: Box<dyn Landing>) -> Reply {
+        let status = landing.finish();
+        let reply = Reply { header: reply_to(request, status), bulk: None };
+        self.tallies.rpcs += 1;
+        self.tallies.received_bytes += request.inline_bytes + request.bulk_bytes;
+        self.tallies.errors += u64::from(status < 0);
+        reply
+    }
+
+    /// Carries out a request that has come whole. `room` is for the payload of the reply in the message.
+    pub(super) fn answer(&mut self, request: &Header, inline: &[u8], bulk: &[u8], room: &mut [u8]) -> Reply {
+        let mut outcome = match request.opcode {
+            opcode::PING => Outcome::of(0),
             opcode::STATISTICS => {
                 self.publish();
-                self.inline = statistics::of_this_thread(&self.seat);
-                (0, None)
+                let mut out = Inline::new(room);
+                out.extend_from_slice(&statistics::of_this_thread(&self.seat));
+                Outcome { inline_bytes: out.len(), is_over: out.is_over(), ..Outcome::of(0) }
             }
-            _ => self.call(request, inline, bulk),
+            _ => self.call(request, inline, bulk, room),
         };
-        let mut reply = Reply { header: reply_to(request, status), bulk: bulk_reply };
-        if self.inline.len() as u64 > request.reply_inline_bytes && status >= 0 {
-            reply.header.status = -libc::EMSGSIZE;
+        if outcome.is_over {
+            outcome.inline_bytes = 0;
+            if outcome.status >= 0 {
+                outcome.status = -libc::EMSGSIZE;
+            }
         }
+        let mut reply = Reply { header: reply_to(request, outcome.status), bulk: outcome.bulk };
         if reply.header.status < 0 {
-            self.inline.clear();
             self.put_back(reply.bulk.take());
         }
-        reply.header.inline_bytes = self.inline.len() as u64;
+        reply.header.inline_bytes = outcome.inline_bytes as u64;
         reply.header.bulk_bytes = reply.bulk.as_ref().map_or(0, |sending| sending.rest().1.len() as u64);
         // Asking for the counts leaves them as they are.
         if request.opcode != opcode::STATISTICS {
@@ -125,22 +186,14 @@ impl Endpoint {
         reply
     }
 
-    fn call(&mut self, request: &Header, inline: &[u8], bulk: &[u8]) -> (i32, Option<Sending>) {
-        let Ok(mut scratch) = self.buffers(request) else { return (-libc::ENOMEM, None) };
-        let call = Call {
-            opcode: request.opcode,
-            flags: request.flags,
-            sequence: request.sequence,
-            seed: request.seed,
-            inline,
-            bulk,
-            reply_inline_bytes: request.reply_inline_bytes,
-            reply_bulk_bytes: request.reply_bulk_bytes,
-        };
+    fn call(&mut self, request: &Header, inline: &[u8], bulk: &[u8], out: &mut [u8]) -> Outcome {
+        let Ok(mut scratch) = self.buffers(request) else { return Outcome::of(-libc::ENOMEM) };
+        let call = call_of(request, inline, bulk);
         let room = scratch.as_mut().map_or(&mut [][..], Buffer::bytes_mut);
         let room_bytes = room.len();
-        let mut answer = Answer { inline: &mut self.inline, scratch: room, bulk: BulkReply::None };
+        let mut answer = Answer { inline: Inline::new(out), scratch: room, bulk: BulkReply::None };
         let status = self.service.call(&call, &mut answer);
+        let (inline_bytes, is_over) = (answer.inline.len(), answer.inline.is_over());
         let bulk = answer.bulk;
         let header = |bytes: usize| {
             let mut header = [0; BULK_HEADER_BYTES];
@@ -163,16 +216,15 @@ impl Endpoint {
             }
             BulkReply::Scratch(_) | BulkReply::Shared(..) => {
                 self.pool_back(scratch);
-                return (-libc::EMSGSIZE, None);
+                return Outcome::of(-libc::EMSGSIZE);
             }
         };
         self.pool_back(scratch);
-        (status, sending)
+        Outcome { status, bulk: sending, inline_bytes, is_over }
     }
 
-    /// The memory that the reply may take, granted before the service fills it.
+    /// The memory that the bulk of the reply may take, granted before the service fills it.
     fn buffers(&mut self, request: &Header) -> Result<Option<Buffer>, Exhausted> {
-        self.inline_grant.grow(request.reply_inline_bytes, &self.seat.budget)?;
         match request.reply_bulk_bytes {
             0 => Ok(None),
             bytes => {
@@ -226,6 +278,19 @@ impl Endpoint {
         if errors > 0 {
             counters.errors.fetch_add(errors, Ordering::Relaxed);
         }
+    }
+}
+
+fn call_of<'a>(request: &Header, inline: &'a [u8], bulk: &'a [u8]) -> Call<'a> {
+    Call {
+        opcode: request.opcode,
+        flags: request.flags,
+        sequence: request.sequence,
+        seed: request.seed,
+        inline,
+        bulk,
+        reply_inline_bytes: request.reply_inline_bytes,
+        reply_bulk_bytes: request.reply_bulk_bytes,
     }
 }
 

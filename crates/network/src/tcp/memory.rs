@@ -142,6 +142,12 @@ impl Output {
         }
     }
 
+    /// The last so many bytes that wait.
+    pub(super) fn last_mut(&mut self, bytes: usize) -> &mut [u8] {
+        let (start, end) = (self.start, self.end);
+        &mut self.buffer.bytes_mut()[start.max(end - bytes)..end]
+    }
+
     /// Makes room for so many more bytes.
     pub(super) fn reserve(&mut self, bytes: u64, budget: &Arc<Budget>) -> Result<(), Exhausted> {
         let free = self.buffer.bytes().len() - self.end;
@@ -155,10 +161,14 @@ impl Output {
         self.buffer.grow(self.end as u64 + bytes, budget)
     }
 
-    /// Adds bytes that were reserved.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.buffer.bytes_mut()[self.end..][..bytes.len()].copy_from_slice(bytes);
-        self.end += bytes.len();
+    /// Room that was reserved, to be filled and then [`Output::add`]ed.
+    pub(super) fn room(&mut self, bytes: usize) -> &mut [u8] {
+        &mut self.buffer.bytes_mut()[self.end..][..bytes]
+    }
+
+    /// Adds so many bytes of the room that was filled.
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.end += bytes;
     }
 }
 
@@ -200,7 +210,8 @@ mod tests {
             input.filled(count);
             let eaten = (round % 611).min(input.unread().len());
             output.reserve(eaten as u64, &budget).expect("fits");
-            output.push(&input.unread()[..eaten]);
+            output.room(eaten).copy_from_slice(&input.unread()[..eaten]);
+            output.add(eaten);
             input.consume(eaten);
             let sent = (round % 590).min(output.pending().len());
             for &byte in &output.pending()[..sent] {

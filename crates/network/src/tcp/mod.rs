@@ -4,10 +4,11 @@
 //! carried out in their order; sessions take turns. What a session may hold in memory is bounded: replies that its client does not
 //! read stop its requests, and the engine's budget grants every buffer before it is allocated.
 
+mod ending;
 mod endpoint;
 mod memory;
 mod pace;
-pub(crate) mod poller;
+pub mod poller;
 mod server;
 mod session;
 

@@ -10,15 +10,16 @@ const EVENTS_MAX: usize = 256;
 
 /// What a socket is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Interest {
+pub struct Interest {
     /// Something to read.
-    pub(crate) read: bool,
+    pub read: bool,
     /// Room to write.
-    pub(crate) write: bool,
+    pub write: bool,
 }
 
 impl Interest {
-    pub(crate) const READ: Self = Self { read: true, write: false };
+    /// Something to read alone.
+    pub const READ: Self = Self { read: true, write: false };
 
     fn bits(self) -> u32 {
         let read = if self.read { libc::EPOLLIN } else { 0 };
@@ -29,17 +30,17 @@ impl Interest {
 
 /// What a socket is ready for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ready {
+pub struct Ready {
     /// The number that the socket was added with.
-    pub(crate) token: u64,
+    pub token: u64,
     /// Something to read.
-    pub(crate) read: bool,
+    pub read: bool,
     /// An error, a hang-up, or something in the error queue: told whether it is watched for or not.
-    pub(crate) failed: bool,
+    pub failed: bool,
 }
 
 /// An epoll descriptor. A socket leaves it by being closed, or by being removed.
-pub(crate) struct Poller {
+pub struct Poller {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
     has_fine_timeouts: AtomicBool,
@@ -47,7 +48,10 @@ pub(crate) struct Poller {
 
 impl Poller {
     /// A new one.
-    pub(crate) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When the kernel has none left.
+    pub fn new() -> io::Result<Self> {
         // SAFETY: no pointers.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if epoll < 0 {
@@ -62,17 +66,26 @@ impl Poller {
     }
 
     /// Watches a socket.
-    pub(crate) fn add(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn add(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, socket, token, interest)
     }
 
     /// Watches it for something else.
-    pub(crate) fn modify(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn modify(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, socket, token, interest)
     }
 
     /// Watches it no more.
-    pub(crate) fn remove(&self, socket: impl AsFd) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn remove(&self, socket: impl AsFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, socket, 0, Interest::default())
     }
 
@@ -88,7 +101,7 @@ impl Poller {
     ///
     /// # Errors
     /// `EINTR` when a signal came.
-    pub(crate) fn wait(&mut self, timeout_ns: Option<u64>) -> io::Result<usize> {
+    pub fn wait(&mut self, timeout_ns: Option<u64>) -> io::Result<usize> {
         let fine = self.has_fine_timeouts.load(Ordering::Relaxed);
         let result = match timeout_ns {
             Some(ns) if ns > 0 && fine => self.wait_fine(ns),
@@ -136,7 +149,11 @@ impl Poller {
     }
 
     /// One of those that the last wait brought.
-    pub(crate) fn ready(&self, index: usize) -> Ready {
+    ///
+    /// # Panics
+    /// When it brought fewer.
+    #[must_use]
+    pub fn ready(&self, index: usize) -> Ready {
         let event = self.events[index];
         let is = |bits: i32| event.events & bits as u32 != 0;
         Ready {

@@ -11,9 +11,10 @@ use workload::network::Poll;
 
 use crate::inbox::{Accepted, Inbox, Role};
 
+use super::ending::Ending;
 use super::endpoint::Endpoint;
 use super::poller::{Interest, Poller};
-use super::session::{Ending, Session};
+use super::session::Session;
 
 /// How long an adaptive thread asks again after the last message before it sleeps, in nanoseconds.
 pub(crate) const ADAPTIVE_SPIN_NS: u64 = 50_000;
@@ -86,6 +87,9 @@ impl Server {
             } else {
                 self.wait_and_visit(now_ns, is_awake)
             };
+            if moved && self.endpoint.defers() {
+                self.settle();
+            }
             if moved {
                 self.last_moved_ns = self.clock.now_ns();
             }
@@ -152,6 +156,28 @@ impl Server {
             self.is_blocked = self.sessions.iter().flatten().any(|session| session.awaits_room());
         }
         moved
+    }
+
+    /// What this round has changed is settled once, for the replies of all sessions.
+    fn settle(&mut self) {
+        let now_ns = self.clock.now_ns();
+        for index in 0..self.sessions.len() {
+            let Some(session) = self.sessions[index].as_mut().filter(|session| session.awaits_settling())
+            else {
+                continue;
+            };
+            let sent = session.send_settled(&mut self.endpoint);
+            let must = session.note(now_ns, false);
+            let watched = session.watch(&self.poller, index, [false; 2]);
+            self.is_blocked |= session.awaits_room();
+            match (sent, watched) {
+                (Err(ending), _) => self.close(index, &ending),
+                (_, Err(_)) => self.close(index, &Ending::Refused("the kernel does not watch it")),
+                _ if must => self.watch_from(now_ns),
+                _ => {}
+            }
+        }
+        self.endpoint.end_round();
     }
 
     fn visit(&mut self, index: usize, reported: [bool; 2]) -> bool {

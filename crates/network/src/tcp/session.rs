@@ -1,6 +1,5 @@
 //! One client's connection: its stream of messages, and its stream of bulk where it has one.
 
-use std::fmt;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
@@ -8,8 +7,10 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, flag};
+use crate::service::Landing;
+use crate::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header};
 
+use super::ending::{Ending, check, hostile};
 use super::endpoint::{Endpoint, Sending};
 use super::memory::{Buffer, Exhausted, Input, Output};
 use super::pace::Pace;
@@ -17,41 +18,17 @@ use super::poller::{Interest, Poller};
 
 /// Replies that wait to be sent, in bytes, beyond which no further request is carried out.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// Replies that are sent together, in bytes: with more of them the client would idle meanwhile.
+const TOGETHER_BYTES: usize = 32 << 10;
+/// Requests and replies of so many bytes are worth another look for more of them before the replies are sent: a call that sends less
+/// costs less than the wait.
+const GATHERED_BYTES: usize = 4 << 10;
+/// Requests from which on their replies are sent before others are looked for.
+const TOGETHER_MAX: u32 = 16;
 /// Bulk that one turn moves before others get theirs, in bytes.
 const TURN_BYTES: u64 = 1 << 20;
 /// First size of a buffer for requests.
 const INPUT_BYTES: u64 = 64 << 10;
-
-/// Why a session ends.
-#[derive(Debug)]
-pub(super) enum Ending {
-    /// The client is done, or died.
-    Gone,
-    /// What came over it cannot be.
-    Hostile(String),
-    /// The engine has no more to give.
-    Refused(&'static str),
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gone => f.write_str("the client is gone"),
-            Self::Hostile(why) => f.write_str(why),
-            Self::Refused(why) => f.write_str(why),
-        }
-    }
-}
-
-fn hostile(why: impl Into<String>) -> Ending {
-    Ending::Hostile(why.into())
-}
-
-impl From<Exhausted> for Ending {
-    fn from(_: Exhausted) -> Self {
-        Self::Refused("the engine's memory for buffers is used up")
-    }
-}
 
 /// What one turn did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,10 +39,16 @@ pub(super) struct Turn {
     pub(super) again: bool,
 }
 
+/// Where the bulk of a request goes.
+enum Room {
+    Buffer(Buffer),
+    Landing(Box<dyn Landing>),
+}
+
 /// Bulk of a request, as far as it has come.
 struct Incoming {
     header: [u8; BULK_HEADER_BYTES],
-    buffer: Buffer,
+    room: Room,
     got: usize,
 }
 
@@ -77,6 +60,8 @@ pub(super) struct Session {
     bulk: Option<TcpStream>,
     input: Input,
     output: Output,
+    /// The last so many bytes of it wait until the service has settled what it changed.
+    unsettled_bytes: usize,
     incoming: Option<Incoming>,
     sending: Option<Sending>,
     /// A request waits for its bulk, or for the stream that brings it.
@@ -114,6 +99,7 @@ impl Session {
             bulk: None,
             input,
             output: Output::default(),
+            unsettled_bytes: 0,
             incoming: None,
             sending: None,
             awaits_bulk: false,
@@ -158,8 +144,8 @@ impl Session {
     /// Gives its buffers back to the endpoint.
     pub(super) fn close(self, endpoint: &mut Endpoint) {
         endpoint.put_back(self.sending);
-        if let Some(incoming) = self.incoming {
-            endpoint.requests.put_back(incoming.buffer);
+        if let Some(Incoming { room: Room::Buffer(buffer), .. }) = self.incoming {
+            endpoint.requests.put_back(buffer);
         }
     }
 
@@ -168,26 +154,77 @@ impl Session {
         (self.received_bytes, self.sent_bytes, self.is_whole) = (0, 0, false);
         self.flush(endpoint)?;
         self.fill()?;
-        let mut moved_bytes = 0;
-        let mut again = false;
         (self.awaits_bulk, self.held_up) = (false, false);
-        while let Some(header) = self.next_request(endpoint)? {
-            if header.bulk_bytes > 0 && !self.receive_bulk(&header, endpoint)? {
-                self.awaits_bulk = true;
-                break;
+        let again = self.carry_out_all(endpoint)?;
+        endpoint.publish();
+        // What waits to be settled is settled once for all sessions.
+        if !self.awaits_settling() {
+            self.flush(endpoint)?;
+        }
+        let again = (again || self.held_up) && (self.awaits_settling() || !self.is_blocked());
+        Ok(Turn { moved: self.received_bytes + self.sent_bytes > 0, again })
+    }
+
+    /// Carries out what has come, and what comes meanwhile from a client that sends several at a time: their replies leave together, which
+    /// costs the kernel less than one by one. Whether it stopped for others' sake.
+    fn carry_out_all(&mut self, endpoint: &mut Endpoint) -> Result<bool, Ending> {
+        let (mut moved_bytes, mut count, mut is_full) = (0, 0, false);
+        loop {
+            let before = count;
+            while let Some(header) = self.next_request(endpoint)? {
+                if header.bulk_bytes > 0 && !self.receive_bulk(&header, endpoint)? {
+                    self.awaits_bulk = true;
+                    return Ok(false);
+                }
+                self.carry_out(&header, endpoint)?;
+                self.is_whole = true;
+                count += 1;
+                moved_bytes += header.bulk_bytes + header.reply_bulk_bytes;
+                if moved_bytes >= TURN_BYTES {
+                    return Ok(true);
+                }
+                let is_early = self.output.pending().len() >= TOGETHER_BYTES && !self.awaits_settling();
+                if is_early && !is_full && !self.input.unread().is_empty() {
+                    self.flush(endpoint)?;
+                    is_full = !self.output.pending().is_empty();
+                }
             }
-            self.carry_out(&header, endpoint)?;
-            self.is_whole = true;
-            moved_bytes += header.bulk_bytes + header.reply_bulk_bytes;
-            if moved_bytes >= TURN_BYTES {
-                again = true;
-                break;
+            let pending = self.output.pending().len();
+            let is_enough = count >= TOGETHER_MAX || pending >= TOGETHER_BYTES;
+            let is_small = self.received_bytes as usize + pending < GATHERED_BYTES;
+            if count < 2 || count == before || is_enough || is_small || self.held_up || self.awaits_bulk {
+                return Ok(false);
+            }
+            if let Err(ending) = self.fill() {
+                // The client is done sending, and may still read.
+                self.flush(endpoint)?;
+                return Err(ending);
             }
         }
-        endpoint.publish();
-        self.flush(endpoint)?;
-        again = (again || self.held_up) && !self.is_blocked();
-        Ok(Turn { moved: self.received_bytes + self.sent_bytes > 0, again })
+    }
+
+    /// Whether replies wait until the service has settled what it changed.
+    #[inline]
+    pub(super) fn awaits_settling(&self) -> bool {
+        self.unsettled_bytes > 0
+    }
+
+    /// Sends them.
+    pub(super) fn send_settled(&mut self, endpoint: &mut Endpoint) -> Result<(), Ending> {
+        self.flush(endpoint)
+    }
+
+    /// Has the service settle what it changed, and tells those that wait for it when it cannot.
+    fn settle(&mut self, endpoint: &mut Endpoint) -> Result<(), Ending> {
+        let status = endpoint.settle();
+        let mut replies = self.output.last_mut(std::mem::take(&mut self.unsettled_bytes));
+        while let (true, Some(head)) = (status != 0, replies.first_chunk_mut::<HEADER_BYTES>()) {
+            let mut header = Header::decode(head).map_err(|malformed| hostile(malformed.to_string()))?;
+            header.status = if header.status == 0 { status } else { header.status };
+            header.encode(head);
+            replies = &mut replies[HEADER_BYTES + header.inline_bytes as usize..];
+        }
+        Ok(())
     }
 
     /// Whether replies must leave before another request is carried out.
@@ -247,14 +284,22 @@ impl Session {
         let Some(bulk) = &self.bulk else { return Ok(false) };
         let length = header.bulk_bytes as usize;
         if self.incoming.is_none() {
-            let buffer = endpoint.request_buffer(header.bulk_bytes)?;
-            self.incoming = Some(Incoming { header: [0; BULK_HEADER_BYTES], buffer, got: 0 });
+            let inline = &self.input.unread()[HEADER_BYTES..][..header.inline_bytes as usize];
+            let room = match endpoint.landing(header, inline) {
+                Some(landing) => Room::Landing(landing),
+                None => Room::Buffer(endpoint.request_buffer(header.bulk_bytes)?),
+            };
+            self.incoming = Some(Incoming { header: [0; BULK_HEADER_BYTES], room, got: 0 });
         }
         let Some(incoming) = &mut self.incoming else { return Ok(false) };
         let whole = BULK_HEADER_BYTES + length;
         while incoming.got < whole {
             let head = incoming.got.min(BULK_HEADER_BYTES);
-            let payload = &mut incoming.buffer.bytes_mut()[incoming.got - head..length];
+            let memory = match &mut incoming.room {
+                Room::Buffer(buffer) => buffer.bytes_mut(),
+                Room::Landing(landing) => landing.bytes_mut(),
+            };
+            let payload = &mut memory[incoming.got - head..length];
             let result = if head == BULK_HEADER_BYTES {
                 rustix::io::read(bulk, payload)
             } else {
@@ -288,22 +333,35 @@ impl Session {
         // The room for the reply first: it may be refused.
         let inline_max = header.reply_inline_bytes;
         self.output.reserve(HEADER_BYTES as u64 + inline_max, endpoint.budget())?;
+        let (head, room) = self
+            .output
+            .room(HEADER_BYTES + inline_max as usize)
+            .split_first_chunk_mut::<HEADER_BYTES>()
+            .ok_or(Exhausted)?;
         let whole = HEADER_BYTES + header.inline_bytes as usize;
         let inline = &self.input.unread()[HEADER_BYTES..whole];
-        let incoming = self.incoming.take();
-        let bulk =
-            incoming.as_ref().map_or(&[][..], |part| &part.buffer.bytes()[..header.bulk_bytes as usize]);
-        let reply = endpoint.answer(header, inline, bulk);
-        if let Some(incoming) = incoming {
-            endpoint.requests.put_back(incoming.buffer);
-        }
+        let reply = match self.incoming.take().map(|incoming| incoming.room) {
+            None => endpoint.answer(header, inline, &[], room),
+            Some(Room::Landing(landing)) => endpoint.finish(header, landing),
+            Some(Room::Buffer(buffer)) => {
+                let bulk = &buffer.bytes()[..header.bulk_bytes as usize];
+                let reply = endpoint.answer(header, inline, bulk, room);
+                endpoint.requests.put_back(buffer);
+                reply
+            }
+        };
+        reply.header.encode(head);
+        let bytes = HEADER_BYTES + reply.header.inline_bytes as usize;
+        self.output.add(bytes);
         self.input.consume(whole);
-        let mut encoded = [0; HEADER_BYTES];
-        reply.header.encode(&mut encoded);
-        self.output.push(&encoded);
-        self.output.push(&endpoint.inline);
+        if endpoint.is_unsettled() {
+            self.unsettled_bytes += bytes;
+        }
         if reply.bulk.is_some() {
             self.sending = reply.bulk;
+            if self.awaits_settling() {
+                self.settle(endpoint)?;
+            }
             self.send_bulk(endpoint)?;
         }
         Ok(())
@@ -311,6 +369,9 @@ impl Session {
 
     /// Sends what the sockets take.
     fn flush(&mut self, endpoint: &mut Endpoint) -> Result<(), Ending> {
+        if self.awaits_settling() {
+            self.settle(endpoint)?;
+        }
         if self.sending.is_some() {
             self.send_bulk(endpoint)?;
         }
@@ -409,7 +470,7 @@ impl Session {
         reported: [bool; 2],
     ) -> std::io::Result<()> {
         let wanted = [self.input.has_room(), self.awaits_bulk];
-        let writes = [!self.output.pending().is_empty(), self.sending.is_some()];
+        let writes = [!self.output.pending().is_empty() && !self.awaits_settling(), self.sending.is_some()];
         for stream in 0..2 {
             let before = self.watched[stream];
             let read = wanted[stream] || (before.read && !reported[stream]);
@@ -427,25 +488,4 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// What a request may say.
-fn check(header: &Header, endpoint: &Endpoint) -> Result<(), Ending> {
-    let limits = endpoint.limits();
-    let inline_max = u64::from(limits.inline_bytes_max);
-    if header.flags & (flag::REPLY | flag::RMA) != 0 {
-        return Err(hostile("a message is no request of this transport"));
-    }
-    if header.tag != endpoint.seat.tag {
-        return Err(hostile(format!("a request is for tag {}", header.tag)));
-    }
-    if header.inline_bytes > inline_max || header.reply_inline_bytes > inline_max {
-        let bytes = header.inline_bytes.max(header.reply_inline_bytes);
-        return Err(hostile(format!("a message of {bytes} bytes; {inline_max} are the limit")));
-    }
-    if header.bulk_bytes > limits.bulk_bytes_max || header.reply_bulk_bytes > limits.bulk_bytes_max {
-        let bytes = header.bulk_bytes.max(header.reply_bulk_bytes);
-        return Err(hostile(format!("bulk of {bytes} bytes; {} are the limit", limits.bulk_bytes_max)));
-    }
-    Ok(())
 }

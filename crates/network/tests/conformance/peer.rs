@@ -339,8 +339,8 @@ pub(crate) const FROM_PAGES: u64 = 1 << 40;
 impl Service for Echo {
     fn call(&mut self, call: &Call<'_>, answer: &mut Answer<'_>) -> i32 {
         let from = if call.inline.is_empty() { call.bulk } else { call.inline };
-        answer.inline.resize(call.reply_inline_bytes as usize, 0);
-        repeated(from, answer.inline);
+        let inline = answer.inline.add(call.reply_inline_bytes as usize).expect("its own room");
+        repeated(from, inline);
         let length = call.reply_bulk_bytes as usize;
         if call.sequence >= FROM_PAGES {
             let mut page = Page(vec![0; length + 7]);

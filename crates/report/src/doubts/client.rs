@@ -3,7 +3,7 @@
 use statistics::{PhaseSamples, WorkerSamples};
 use units::percent;
 
-use super::Evidence;
+use super::{Evidence, object};
 
 /// Share of a worker's time that strata itself may take; above it the rate is strata's as much as the target's.
 const TOOL_SHARE_MAX: f64 = 0.25;
@@ -18,6 +18,9 @@ const KERNEL_WORKER_CPUS_MAX: f64 = 0.05;
 const WORKER_BUSY_SHARE_MAX: f64 = 0.95;
 
 pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
+    if evidence.plan.object().is_some() {
+        return object::client_saturated(evidence);
+    }
     let plan = evidence.plan.media()?;
     let options = &plan.options;
     if !evidence.on_storage() {

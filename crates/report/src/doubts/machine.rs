@@ -48,6 +48,8 @@ fn is_busy_on_purpose(evidence: &Evidence<'_>, cores: f64) -> bool {
             let is_meant = plan.poll == Poll::Spin || plan.engine == "null";
             (is_meant, evidence.stage_threads + network::local_endpoints(plan))
         }
+        // A store in this process is memory and arithmetic.
+        PhasePlan::Object(plan) => (matches!(plan.engine.as_str(), "vos" | "null"), evidence.stage_threads),
     };
     is_meant && threads as f64 <= cores
 }

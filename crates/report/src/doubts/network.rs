@@ -6,7 +6,7 @@ use units::{human_ns, percent};
 use workload::network::{NetworkPlan, Poll};
 use workload::spec::Warmup;
 
-use super::Evidence;
+use super::{Evidence, object};
 use crate::words::{count, counted};
 
 /// Share of its time that a thread may be on its processor; above it, the network waits for it.
@@ -39,6 +39,9 @@ fn plan_of<'a>(evidence: &Evidence<'a>) -> Option<&'a NetworkPlan> {
 }
 
 pub(super) fn loopback(evidence: &Evidence<'_>) -> Option<String> {
+    if evidence.plan.object().is_some() {
+        return object::loopback(evidence);
+    }
     let plan = plan_of(evidence)?;
     if plan.provider == "ofi+shm" {
         return Some(

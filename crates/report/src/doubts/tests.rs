@@ -1,4 +1,5 @@
 mod network;
+mod object;
 
 use driver::ClockSource;
 use host::block::BlockDevice;
@@ -72,6 +73,7 @@ fn every_kind_has_its_two_tests() {
     let files = [
         ("unit", source("crates/report/src/doubts/tests.rs")),
         ("network", source("crates/report/src/doubts/tests/network.rs")),
+        ("object", source("crates/report/src/doubts/tests/object.rs")),
         ("command", source("crates/strata/tests/command/doubts.rs")),
     ];
     for (kind, cells) in rows(&page).into_iter().skip(KINDS.len()) {

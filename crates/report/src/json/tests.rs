@@ -13,12 +13,16 @@ fn records() -> Vec<Record> {
     let mut partial = sample::record(vec![sample::phase(&DRIVE)]);
     partial.status = crate::record::Status::Partial;
     partial.failure = Some("no space left\non device".to_owned());
+    let mut recipes = sample::record(vec![sample::phase(&DRIVE)]);
+    recipes.recipes = Some(sample::object::recipes());
     vec![
         sample::record(vec![]),
         partial,
         sample::ladder(&[1, 8], 20_000.0, 100_000.0),
         sample::network::failing_endpoint(),
         sample::network::matrix(3, &[]),
+        recipes,
+        sample::record(vec![sample::object::object_phase(&sample::object::KV)]),
         sample::stack(&[
             ("memory", Operation::Read, 1 << 20, 9000.0),
             ("media", Operation::Read, 1 << 20, 900.0),
@@ -38,6 +42,7 @@ fn what_is_written_reads_back_the_same() {
 
 /// Fields that records have not had from the beginning: those that fall back to a default.
 const LATER: &[(&str, &[&str])] = &[
+    ("", &["recipes"]),
     ("/phases/0", &["stage", "request", "is_read_back"]),
     ("/phases/0/plan", &["verify_run", "layout"]),
     ("/phases/0/plan/options", &["sync_call"]),
@@ -55,6 +60,7 @@ const LATER: &[(&str, &[&str])] = &[
             "tcp_retransmitted_segments",
             "tcp_sent_segments",
             "links",
+            "store",
         ],
     ),
     ("/phases/0/samples/workers/0", &["depths", "origin", "parts", "tallies"]),

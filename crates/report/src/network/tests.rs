@@ -10,7 +10,7 @@ use crate::sample::network::*;
 fn plan_of(record: &mut Record) -> &mut NetworkPlan {
     match &mut record.phases[0].plan {
         PhasePlan::Network(plan) => plan,
-        PhasePlan::Media(_) => panic!("the sample measures a network"),
+        PhasePlan::Media(_) | PhasePlan::Object(_) => panic!("the sample measures a network"),
     }
 }
 

@@ -7,6 +7,8 @@ use super::{FASTER_FACTOR, Role, called, remedy, role};
 use crate::record::{PhaseRecord, Record, StackRow};
 use crate::words::{clean, factor, rate};
 
+/// The load that moves nothing.
+pub(super) const EMPTY_LOAD: &str = "empty RPC";
 /// Storage that an engine would serve, the nearest to the drive first.
 const STORAGE: &[&str] = &["media", "file"];
 
@@ -42,7 +44,7 @@ pub(super) fn outlook(record: &Record) -> Outlook {
     let rows: Vec<_> = stack.rows.iter().filter_map(|row| measured(record, row)).collect();
     let links: Vec<_> = rows.iter().filter(|(row, _)| role(&row.layer) == Role::Link).collect();
     let mut loads: Vec<&str> = Vec::new();
-    for (row, _) in rows.iter().filter(|(row, _)| role(&row.layer) != Role::Link) {
+    for (row, _) in rows.iter().filter(|(row, _)| !matches!(role(&row.layer), Role::Link | Role::Store)) {
         if !loads.contains(&row.load.as_str()) {
             loads.push(&row.load);
         }

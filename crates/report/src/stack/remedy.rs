@@ -104,6 +104,13 @@ const REMEDIES: &[Remedy] = &[
         Some(false),
         "files laid out before they are written over: allocation and the journal cost a part of each write",
     ),
+    remedy(
+        "engine",
+        &[],
+        None,
+        "more in flight for the object store over the network (-q, -t): its store has more to give in process; or run where \
+         the data are",
+    ),
     Remedy {
         layer: None,
         kinds: &[],

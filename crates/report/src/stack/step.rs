@@ -141,8 +141,8 @@ pub(super) fn steps_between(
     is_measured.then(|| step(load, (&below.0.layer, below.1), layer, 0))
 }
 
-/// Every measured layer against the nearest measured one below it, load by load. The null floor is no layer, and the network lies beside
-/// the storage.
+/// Every measured layer against the nearest measured one below it, load by load. The null floor is no layer; the network and the
+/// object store lie beside the storage.
 #[must_use]
 pub fn steps(record: &Record) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -151,7 +151,7 @@ pub fn steps(record: &Record) -> Vec<Step> {
         let measured = rows
             .iter()
             .enumerate()
-            .filter(|(_, row)| !matches!(role(&row.layer), Role::Floor | Role::Link))
+            .filter(|(_, row)| !matches!(role(&row.layer), Role::Floor | Role::Link | Role::Store))
             .filter_map(|(place, row)| {
                 let phase = record.phases.get(row.phase?).filter(|phase| speed(phase).0 > 0.0)?;
                 Some((place, row.layer.as_str(), phase))

@@ -155,7 +155,7 @@ fn the_floor_is_no_layer_and_missing_rows_are_bridged() {
 #[test]
 fn layers_of_later_versions_are_software() {
     let rows =
-        [("media", Read, MIB, 2000.0), ("object", Read, MIB, 1500.0), ("application", Read, MIB, 300.0)];
+        [("media", Read, MIB, 2000.0), ("archive", Read, MIB, 1500.0), ("application", Read, MIB, 300.0)];
     let verdict = verdict(&sample::stack(&rows));
     assert_eq!(verdict.holding_layer.as_deref(), Some("application"));
     assert!((verdict.factor - 5.0).abs() < 0.05);
@@ -226,4 +226,31 @@ fn the_network_is_compared_with_the_storage_behind_it() {
     assert!(found.network[0].contains("read: loopback (a copy, no link) gives"), "{:?}", found.network);
     assert!(found.network[0].ends_with("(likely)"), "{:?}", found.network);
     assert!(found.try_lines.last().unwrap().starts_with("loopback is the kernel's memory copy and no link"));
+}
+
+#[test]
+fn the_store_lies_beside_and_says_what_the_network_takes() {
+    use crate::sample::network::{EMPTY, stack_row};
+    use crate::sample::object::{KV, ObjectShape, object_phase};
+    let mut record = sample::stack(&three(RandRead, 4096, [1e6, 10_000.0, 9500.0]));
+    stack_row(&mut record, "empty RPC", (EMPTY, EMPTY), 95_000);
+    for (layer, operations_per_second) in [("object", 900_000.0), ("engine", 60_000.0)] {
+        record.phases.push(object_phase(&ObjectShape { operations_per_second, ..KV }));
+        let phase = Some(record.phases.len() - 1);
+        let row = StackRow { layer: layer.to_owned(), load: "4 KiB KV get".to_owned(), phase, missing: None };
+        record.stack.as_mut().expect("a stack").rows.push(row);
+    }
+    let told = verdict(&record);
+    assert_eq!(told.holding_layer.as_deref(), Some("media"), "the store changes nothing for the drive");
+    assert_eq!(
+        told.object,
+        [
+            "4 KiB KV get: in process 900k/s, over the network 60.0k/s, 15.0 times less (sure); empty RPCs at 95.0k/s; \
+             the drive 10.0k/s"
+        ]
+    );
+    assert!(told.try_lines.iter().any(|line| line.starts_with("more in flight for the object store")));
+    assert!(told.loads.iter().all(|line| !line.contains("KV")), "{:?}", told.loads);
+    let page = crate::render(&record, 120, false);
+    assert!(page.contains("objects") && page.contains("6.67%"), "{page}");
 }

@@ -48,6 +48,9 @@ pub(super) fn block(page: &mut Page, record: &Record, ladder: &LadderRecord) {
 fn dimension(ladder: &LadderRecord, plan: &PhasePlan) -> &'static str {
     match ladder.dimension {
         Some(LadderDimension::Depth) if plan.network().is_some() => "RPCs in flight",
+        Some(LadderDimension::Depth) if plan.object().is_some() => "operations in flight",
+        Some(LadderDimension::BlockSize) if plan.object().is_some() => "value size",
+        None if plan.object().is_some() => "threads and operations in flight, to saturation",
         Some(LadderDimension::BlockSize) if plan.network().is_some() => "payloads",
         None if plan.network().is_some() => "threads and RPCs in flight, to saturation",
         Some(LadderDimension::Depth) => "depth",
@@ -104,8 +107,10 @@ fn label(plan: &PhasePlan, dimension: Option<LadderDimension>) -> String {
 
 fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
     let is_network = rungs.first().is_some_and(|rung| rung.plan.network().is_some());
+    let is_object = rungs.first().is_some_and(|rung| rung.plan.object().is_some());
     let header = match ladder.dimension {
-        Some(LadderDimension::Depth) if is_network => "in flight",
+        Some(LadderDimension::Depth) if is_network || is_object => "in flight",
+        Some(LadderDimension::BlockSize) if is_object => "value",
         Some(LadderDimension::BlockSize) if is_network => "payloads",
         Some(LadderDimension::Depth) => "depth",
         Some(LadderDimension::Threads) => "threads",

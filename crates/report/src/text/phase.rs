@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use host::Environment;
 use statistics::{ClassSummary, Finish};
+use units::human::human_bytes;
 use units::{human_bytes_per_second, human_ns, percent};
 
-use super::{doubt_lines, network, on_targets};
+use super::{doubt_lines, network, object, on_targets};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, PhaseRecord};
 use crate::words::{clean, count, counted, load, operations, processors, rate, spread};
@@ -41,6 +42,9 @@ pub(super) fn block(
     if let Some(plan) = plan.network() {
         network::places_of(page, plan);
     }
+    if let Some(plan) = plan.object() {
+        object::places_of(page, plan);
+    }
     page.blank();
     classes(page, phase);
     page.blank();
@@ -60,6 +64,9 @@ pub(super) fn block(
     if let Some(plan) = plan.network() {
         network::detail(page, phase, plan);
     }
+    if let Some(plan) = plan.object() {
+        object::detail(page, phase, plan);
+    }
     for note in &phase.notes {
         page.field("note", &clean(note), Style::Plain);
     }
@@ -75,6 +82,23 @@ pub(super) fn block(
     if let Some(failure) = failure {
         page.field("failed", &clean(failure), Style::Failure);
     }
+}
+
+/// What was stored before the phases that need it, in a line: it is not what was asked for.
+pub(super) fn filled(page: &mut Page, phase: &PhaseRecord) {
+    let done = &phase.summary.last_done;
+    let bytes = if done.bytes == 0 {
+        String::new()
+    } else {
+        format!(", {} ({})", human_bytes(done.bytes as f64), human_bytes_per_second(done.bytes_per_second))
+    };
+    let name = phase.plan.operation_name();
+    let text = format!(
+        "{name}: {} in {}{bytes}",
+        counted(done.operations, "operation"),
+        human_ns(done.elapsed_ns as f64)
+    );
+    page.field("filled", &text, Style::Plain);
 }
 
 /// `reads, writes`, `a, b, c and 5 more`.

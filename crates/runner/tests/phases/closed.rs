@@ -1,7 +1,8 @@
 //! The closed loop: rates, latencies, intervals.
 
+use driver::{Completions, Driver, Error, Submitted, Wait};
 use statistics::{WarmUp, summarise};
-use testkit::{Service, SimulatedTarget, TestSource, VirtualClock, closed_load};
+use testkit::{Service, SimulatedTarget, TestOp, TestSource, VirtualClock, closed_load};
 use workload::plan::LimitPlan;
 use workload::random::Random;
 
@@ -167,4 +168,40 @@ fn notes_are_given_once() {
     let mut load = closed_load(3, 1);
     load.limit.operations = Some(3);
     assert_eq!(run_on(&load, Service::Fixed(MS), 3).notes, ["a note"]);
+}
+
+/// Finds something wrong that all find, and something of its own.
+struct Finder(AnyDriver, usize);
+
+impl Driver<TestOp> for Finder {
+    fn submit(&mut self, batch: &[TestOp], done: &mut Completions) -> Result<Submitted, Error> {
+        self.0.submit(batch, done)
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        self.0.reap(wait, done)
+    }
+
+    fn findings(&mut self) -> Vec<String> {
+        let own = (0..self.1).map(|number| format!("finding {number}"));
+        std::iter::once("the same for all".to_owned()).chain(own).collect()
+    }
+}
+
+#[test]
+fn findings_are_kept_once_and_not_without_end() {
+    let found = |own: usize| {
+        let mut load = closed_load(2, 1);
+        load.limit.operations = Some(4);
+        let clock = VirtualClock::new();
+        let target = SimulatedTarget::new(&clock, Service::Fixed(MS), 2);
+        let open = move |_| -> (AnyDriver, TestSource) {
+            (Box::new(Finder(Box::new(target.driver()), own)), TestSource::reads(BLOCK))
+        };
+        run(job(&load, open), clock).notes
+    };
+    assert_eq!(found(1), ["a note", "the same for all", "finding 0"]);
+    let many = found(40);
+    assert_eq!((many.len(), many[16].as_str()), (18, "finding 14"));
+    assert_eq!(many[17], "and 25 more findings of this kind");
 }

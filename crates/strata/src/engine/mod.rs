@@ -4,6 +4,7 @@ mod agent;
 pub(crate) mod background;
 mod job;
 mod lifetime;
+mod pool;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -15,7 +16,6 @@ use fleet::{ControlRequest, ControlServer};
 use network::address::Provider;
 use network::engine::{Engine, EngineRequest};
 use network::interface::{Cache, Machine, Overrides};
-use network::measure::Measure;
 use network::{Limits, TagMap, group};
 use workload::network::{EngineSpec, SocketPlan};
 
@@ -24,6 +24,7 @@ use crate::secret::Secrets;
 use agent::EngineAgent;
 pub(crate) use job::{MasterJob, MasterPart, PartEnd};
 use lifetime::Lifetime;
+use pool::ServedPool;
 
 /// Group where none is given.
 pub(crate) const GROUP: &str = "daos_server";
@@ -47,7 +48,7 @@ pub(crate) fn run(words: &[String], spec: &EngineSpec) -> Result<u8, Error> {
     background::release(spec.background.is_some())?;
     let why = lifetime.wait();
     log(&format!("ends: {why}"));
-    running.stop();
+    running.stop()?;
     Ok(0)
 }
 
@@ -62,6 +63,7 @@ struct Running {
     control: ControlServer,
     attach_info: Option<PathBuf>,
     group: String,
+    pool: Option<ServedPool>,
 }
 
 impl Running {
@@ -73,12 +75,16 @@ impl Running {
         if secrets.is_none() {
             place.check_without_secret()?;
         }
+        let pool = ServedPool::open(spec)?;
+        pool.iter().flat_map(ServedPool::findings).for_each(|finding| log(&finding));
+        let targets = pool.as_ref().map_or(spec.targets.unwrap_or(TARGETS), ServedPool::targets);
+        let services = pool.as_ref().map_or_else(|| Ok(pool::measuring()), ServedPool::services)?;
         let attach_info_dir = (!spec.no_attach_info).then(|| group::attach_info_dir(spec.path.as_deref()));
         let mut request = EngineRequest {
             rank: spec.rank.unwrap_or(0),
             group: group.clone(),
             provider: Provider::parse(spec.provider.as_deref().unwrap_or("tcp"))?,
-            tags: TagMap::new(spec.targets.unwrap_or(TARGETS), spec.helpers.unwrap_or(0))?,
+            tags: TagMap::new(targets, spec.helpers.unwrap_or(0))?,
             listen: place.listen.clone(),
             advertise: place.advertise.clone(),
             cores: spec.cores.clone().unwrap_or_default(),
@@ -94,7 +100,7 @@ impl Running {
             attach_info_dir: attach_info_dir.clone(),
             interface: place.interface.clone(),
             domain: overrides.domain.as_ref().map(|asked| asked.name.clone()),
-            ..EngineRequest::new(Arc::new(|_| Box::new(Measure::new())), Arc::new(log))
+            ..EngineRequest::new(services, Arc::new(log))
         };
         let agent = Arc::new(EngineAgent::new(&request, secrets.clone(), lifetime.teller()));
         let control = ControlServer::start(ControlRequest {
@@ -108,7 +114,7 @@ impl Running {
         let engine = Engine::start(request)?;
         agent.serves_at(engine.uri());
         let attach_info = attach_info_dir.map(|directory| group::attach_info_path(&directory, &group));
-        Ok(Self { engine, control, attach_info, group })
+        Ok(Self { engine, control, attach_info, group, pool })
     }
 
     /// `engine: rank 0 of daos_server serves 3 tags (0 metadata, 1 monitoring, 2 target) at tcp://127.0.0.1:31416, control
@@ -126,8 +132,9 @@ impl Running {
             Some(path) => format!(", attach info {}", path.display()),
             None => String::new(),
         };
+        let pool = self.pool.as_ref().map_or_else(String::new, ServedPool::words);
         format!(
-            "engine: rank {} of {} serves {tags} at {}, control {}{attach_info}",
+            "engine: rank {} of {} serves {tags} at {}, control {}{attach_info}{pool}",
             self.engine.rank(),
             self.group,
             self.engine.uri(),
@@ -135,10 +142,14 @@ impl Running {
         )
     }
 
-    /// Ends a job that it runs, then the endpoints.
-    fn stop(self) {
-        self.control.stop();
-        self.engine.stop();
+    /// Ends a job that it runs, then the endpoints, then the pool.
+    fn stop(self) -> Result<(), Error> {
+        let Self { engine, control, pool, .. } = self;
+        control.stop();
+        engine.stop();
+        // What they still hold of the pool goes with them.
+        drop(engine);
+        pool.map_or(Ok(()), ServedPool::close)
     }
 }
 

@@ -256,6 +256,7 @@ impl<'a> Finder<'a> {
         let (cores, worker_cores) = split_cores(taken, own.engine_cores.as_deref());
         let provider = own.provider.as_deref().unwrap_or("tcp");
         let engine = LocalEngine::start(&LocalRequest {
+            pool: None,
             provider,
             targets: tags.saturating_sub(FIRST_TARGET).max(1),
             cores,

@@ -7,7 +7,7 @@ use network::group::Group;
 use workload::network::{EndpointPlan, Payload};
 use workload::plan::{PhasePlan, expand_ladder, message_sizes, resolve_network};
 use workload::random::derive_seed;
-use workload::spec::{OnError, Spec};
+use workload::spec::Spec;
 
 use super::Reach;
 use crate::planning::Planned;
@@ -39,8 +39,6 @@ pub(crate) fn phase(
     seed: u64,
 ) -> Result<Planned, Error> {
     let mut spec = spec.clone();
-    // One endpoint that fails is counted, and the others go on.
-    spec.on_error.get_or_insert(OnError::Continue);
     if spec.cores.is_none() && spec.numa.is_none() && !reach.worker_cores.is_empty() {
         spec.cores = Some(reach.worker_cores.clone());
     }

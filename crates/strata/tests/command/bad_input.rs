@@ -71,7 +71,7 @@ fn values() {
         ("media data --op read --rate 0", "use operations per second above 0"),
         ("media data --op read --interval 1us", "use 1ms or more"),
         ("media data --op read --ladder depth=1,0", "use a whole number from 1 to 65536"),
-        ("media data --op read --ladder width=1", "use one of depth, threads, block-size, rate"),
+        ("media data --op read --ladder width=1", "WHAT one of depth, threads, rate, block-size"),
         ("media data --op reed", "randread"),
         ("media data --op read --on-error maybe", "use one of stop, continue"),
         ("media data --op read --live sometimes", "use auto, line, full or none"),

@@ -315,7 +315,7 @@ fn a_link_that_is_cut_fails_alone_and_may_be_mended() {
 #[test]
 fn what_a_cut_link_holds_back_is_counted_at_its_endpoint_also_after_the_end() {
     let Some((hosts, _engines)) = three_engines("a link cut near the end") else { return };
-    let load = hosts.load_under_way(3, &format!("{} --time 1s", GOES_ON.replace("1s", "2s")));
+    let load = hosts.load_under_way(3, &format!("{} --time 2s", GOES_ON.replace("1s", "3s")));
     hosts.cut(1);
     let (ended, record) = end(load);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);

@@ -14,8 +14,21 @@ fn every_layer_is_measured() {
     let layers: Vec<_> = rows.iter().map(|row| row["layer"].as_str().unwrap()).collect();
     // Load by load, the lowest layer first; the floor is the same for all loads and stands once.
     let storage = ["memory", "media", "file"];
+    let stores = ["object", "engine"];
     let beside = ["memory", "media", "file", "network"];
-    let expected: Vec<_> = [&["null"][..], &beside, &beside, &storage, &storage, &["network"]].concat();
+    let expected: Vec<_> = [
+        &["null"][..],
+        &beside,
+        &beside,
+        &storage,
+        &storage,
+        &["network"],
+        &stores,
+        &stores,
+        &stores,
+        &stores,
+    ]
+    .concat();
     assert_eq!(layers, expected);
     for row in rows {
         // Not every file system takes direct I/O, and a row says so.
@@ -27,7 +40,10 @@ fn every_layer_is_measured() {
         assert!(total(&record, phase, "operations_per_second").as_f64().unwrap() > 0.0, "{row}");
         assert_eq!(total(&record, phase, "errors"), 0, "{row}");
         let plan = &record["phases"][phase]["plan"];
-        if row["layer"] == "network" {
+        if stores.iter().any(|layer| row["layer"] == *layer) {
+            let engine = if row["layer"] == "object" { "vos" } else { "engine" };
+            assert_eq!((&plan["layer"], &plan["engine"]), (&"object".into(), &engine.into()), "{row}");
+        } else if row["layer"] == "network" {
             assert_eq!((&plan["layer"], &plan["provider"]), (&"network".into(), &"tcp".into()), "{row}");
         } else {
             assert_eq!(plan["options"]["direct"], row["layer"] == "media", "{row}");
@@ -44,6 +60,9 @@ fn every_layer_is_measured() {
         "1 MiB sequential read",
         "4 KiB random write",
         "empty RPC",
+        "4 KiB KV put",
+        "1 MiB array read",
+        "over the network",
     ] {
         assert!(text.stdout.contains(word), "{word}: {}", text.stdout);
     }
@@ -62,6 +81,6 @@ fn an_interrupt_leaves_the_rows_done() {
     assert_eq!((&record["status"], &record["failure"]), (&"partial".into(), &"interrupted".into()));
     let rows = record["stack"]["rows"].as_array().unwrap();
     let measured = rows.iter().filter(|row| row["phase"].is_u64()).count();
-    assert_eq!((rows.len(), measured), (16, record["phases"].as_array().unwrap().len()));
+    assert_eq!((rows.len(), measured), (24, record["phases"].as_array().unwrap().len()));
     assert_eq!(scratch.run("report results/record.json").code, Some(0));
 }

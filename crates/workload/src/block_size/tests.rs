@@ -133,3 +133,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_number_has_one_size() {
+    for text in ["4k", "4k:70,64k:30", "1k-64k", "1-3/1"] {
+        let sizes = read(text);
+        let drawn: Vec<u64> = (0..20_000).map(|number| sizes.of(number)).collect();
+        assert!(drawn.iter().zip(0..).all(|(&size, number)| size == sizes.of(number)), "{text}");
+        assert_eq!(
+            (drawn.iter().min(), drawn.iter().max()),
+            (Some(&sizes.min()), Some(&sizes.max())),
+            "{text}"
+        );
+        let mean = drawn.iter().sum::<u64>() as f64 / drawn.len() as f64;
+        assert!((mean / sizes.mean() - 1.0).abs() < 0.03, "{text}: {mean}");
+    }
+    let shares = read("4k:70,64k:30");
+    let small = (0..100_000).filter(|&number| shares.of(number) == 4096).count();
+    assert!((69_000..71_000).contains(&small), "{small} of 100000");
+}

@@ -6,6 +6,7 @@ use units::{ByteSize, Span};
 
 use super::{EndpointOrder, Payload, Poll, Traffic};
 use crate::engine::Feature;
+use crate::object::{Durability, Flush};
 
 /// Options of a load on the network; `None` means: not said. [`crate::spec::Spec::network`] holds it. `targets` of the spec are
 /// URIs of engines (`tcp://host:port`, `ofi+tcp://host:port`), `null:`, or `loopback:` for an engine that the run starts itself.
@@ -81,6 +82,14 @@ pub struct EngineSpec {
     pub path: Option<PathBuf>,
     /// It stands in no attach info (services that are addressed by host).
     pub no_attach_info: bool,
+    /// `--dir`: directory of the pool that it serves objects from.
+    pub dir: Option<PathBuf>,
+    pub pool: Option<String>,
+    pub scm: Option<ByteSize>,
+    pub nvme: Option<ByteSize>,
+    pub threshold: Option<ByteSize>,
+    pub durability: Option<Durability>,
+    pub flush: Option<Flush>,
     pub targets: Option<u32>,
     pub helpers: Option<u32>,
     /// Address and port for data: `127.0.0.1:0` when none.

@@ -2,7 +2,8 @@
 
 use units::{parse_index_list, parse_u64_in};
 
-use super::value::{address, count, nonzero_size, path, poll, socket_buffer, switch, word};
+use super::object::{durability, flush};
+use super::value::{address, count, label, nonzero_size, path, poll, socket_buffer, switch, word};
 use super::{Group, OptionDef};
 use crate::network::EngineSpec;
 
@@ -65,6 +66,63 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "Helpers: service threads with the tags after the targets",
         helpers,
         |text| { count("helpers", text, 0, 4096) }
+    ),
+    own!(
+        "dir",
+        "DIR",
+        "none: it serves RPCs alone; with --pool in memory, and removed at the end",
+        Workload,
+        "Directory of the pool that it serves objects from; made with --scm and --nvme where there is none",
+        dir,
+        |text| path("dir", text)
+    ),
+    own!("pool", "LABEL", "the name of --dir", Workload, "Label of that pool", pool, |text| label(
+        "pool", text
+    )),
+    own!(
+        "scm",
+        "SIZE",
+        "1g",
+        Data,
+        "Mapped memory of a pool that is made, of all targets together",
+        scm,
+        |text| nonzero_size("scm", text)
+    ),
+    own!(
+        "nvme",
+        "SIZE",
+        "0: no data file",
+        Data,
+        "Data file of a pool that is made, of all targets together",
+        nvme,
+        str::parse
+    ),
+    own!(
+        "threshold",
+        "SIZE",
+        "4k",
+        Data,
+        "Values from this size on go to the data file, where there is one",
+        threshold,
+        |text| nonzero_size("threshold", text)
+    ),
+    own!(
+        "durability",
+        "none|batch|sync",
+        "sync",
+        Data,
+        "When an update counts as done: in memory; in memory, and durable within 10 ms or 1 MiB; when it is durable",
+        durability,
+        |text| durability("durability", text)
+    ),
+    own!(
+        "flush",
+        "auto|cpu|msync",
+        "auto: by the CPU on tmpfs and DAX, by system calls elsewhere",
+        Data,
+        "How mapped memory is made durable; with PMEM_NO_FLUSH=1 cpu fences alone",
+        flush,
+        |text| flush("flush", text)
     ),
     own!(
         "listen",

@@ -346,7 +346,7 @@ pub static OPTIONS: &[OptionDef] = &[
         Load,
         "One phase a value of depth, threads, block-size or rate: depth=1,2,4,8",
         |spec, text| {
-            spec.ladder = Some(ladder(text)?);
+            spec.ladder = Some(ladder(text, Some("block-size"))?);
             Ok(())
         }
     ),

@@ -1,5 +1,5 @@
 //! The tables of options: parser, help, completions, man page, job files and docs are made from them. One table a layer, over the
-//! same [`Spec`]; the options of media that hold for the network too stand in the table of media alone.
+//! same [`Spec`]; the options of media that hold for other layers too stand in the table of media alone.
 
 macro_rules! option {
     ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $apply:expr) => {
@@ -15,9 +15,39 @@ macro_rules! option {
     };
 }
 
+/// An option whose parsed value is kept in a field of one layer's part of the spec.
+macro_rules! own_of {
+    ($layer:ident, $name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
+        option!($name, $short, $value, $default, $group, $help, |spec, text| {
+            spec.$layer.$field = Some($parse(text)?);
+            Ok(())
+        })
+    };
+}
+
+/// A switch of one layer.
+macro_rules! switch_of {
+    ($layer:ident, $name:literal, $default:literal, $group:ident, $help:literal, $field:ident) => {
+        option!($name, None, "", $default, $group, $help, |spec, text| {
+            spec.$layer.$field = switch($name, text)?;
+            Ok(())
+        })
+    };
+}
+
+/// An option of media that reads the same in another layer and has another default or meaning there.
+macro_rules! as_media {
+    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal) => {
+        option!($name, $short, $value, $default, $group, $help, |spec, text| {
+            super::apply_as_media(spec, $name, text)
+        })
+    };
+}
+
 mod engine;
 mod media;
 mod network;
+mod object;
 mod value;
 
 use units::ParseError;
@@ -27,6 +57,7 @@ use crate::spec::{Layer, Spec};
 pub use engine::ENGINE;
 pub use media::OPTIONS;
 pub use network::{COMMON, NETWORK};
+pub use object::{COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT};
 pub use value::{path, switch};
 
 /// Heading that an option stands under in help and docs.
@@ -87,17 +118,42 @@ impl<T> OptionDef<T> {
     }
 }
 
+/// Options that only this layer has, or that mean something else there than in media.
+fn own(layer: Layer) -> &'static [OptionDef] {
+    match layer {
+        Layer::Media => OPTIONS,
+        Layer::Network => NETWORK,
+        Layer::Object => OBJECT,
+    }
+}
+
+/// Options of media that a layer takes over as they are.
+#[must_use]
+pub fn common(layer: Layer) -> &'static [&'static str] {
+    match layer {
+        Layer::Media => &[],
+        Layer::Network => COMMON,
+        Layer::Object => OBJECT_COMMON,
+    }
+}
+
 /// The options of a layer, each once, in the order of help.
 pub fn of(layer: Layer) -> impl Iterator<Item = &'static OptionDef> {
-    let is_network = layer == Layer::Network;
-    let own = NETWORK.iter().filter(move |_| is_network);
-    own.chain(OPTIONS.iter().filter(move |option| !is_network || COMMON.contains(&option.name)))
+    own(layer).iter().chain(OPTIONS.iter().filter(move |option| common(layer).contains(&option.name)))
 }
 
 /// Whether an option may be given several times, each adding to what was said before.
 #[must_use]
 pub fn is_repeatable(name: &str) -> bool {
-    matches!(name, "endpoint" | "master")
+    matches!(name, "endpoint" | "master" | "s3-endpoint")
+}
+
+/// Applies the option of media with this name.
+fn apply_as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
+    match OPTIONS.iter().find(|option| option.name == name) {
+        Some(option) => (option.apply)(spec, text),
+        None => Err(unknown(Layer::Media, name)),
+    }
 }
 
 /// The option of a flag or job-file key of the media layer.
@@ -128,24 +184,27 @@ pub fn apply(spec: &mut Spec, key: &str, text: &str) -> Result<(), ParseError> {
 #[must_use]
 pub fn unknown(layer: Layer, key: &str) -> ParseError {
     let flag = key.replace('_', "-");
-    match layer {
-        Layer::Network => match network::instead_of(&flag) {
-            Some(instead) => ParseError::new("an option of the network layer", key, instead),
-            None => ParseError::new("an option", key, nearest(layer, &flag)),
-        },
-        Layer::Media if NETWORK.iter().any(|option| option.name == flag) => {
-            ParseError::new("an option of the media layer", key, "it for the network layer alone")
-        }
-        Layer::Media => ParseError::new("an option", key, nearest(layer, &flag)),
+    let instead = match layer {
+        Layer::Media => None,
+        Layer::Network => network::instead_of(&flag),
+        Layer::Object => object::instead_of(&flag),
+    };
+    let what = || format!("an option of the {} layer", layer.name());
+    if let Some(instead) = instead {
+        return ParseError::new(what(), key, instead);
+    }
+    let has = |other: &&Layer| own(**other).iter().any(|option| option.name == flag);
+    let others: Vec<_> = Layer::ALL.iter().filter(has).map(|other| other.name()).collect();
+    match others[..] {
+        [] => ParseError::new("an option", key, nearest(layer, &flag)),
+        [other] => ParseError::new(what(), key, format!("it for the {other} layer alone")),
+        _ => ParseError::new(what(), key, format!("it for the {} layers alone", others.join(" and "))),
     }
 }
 
 fn nearest(layer: Layer, flag: &str) -> String {
     match units::nearest(flag, of(layer).map(|option| option.name)) {
         Some(name) => format!("{name} (the nearest there is)"),
-        None => {
-            let command = if layer == Layer::Network { "net" } else { "media" };
-            format!("an option of `strata {command} --help`")
-        }
+        None => format!("an option of `strata {} --help`", layer.command()),
     }
 }

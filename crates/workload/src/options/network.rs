@@ -1,13 +1,13 @@
 //! Options of a load on the network.
 
-use units::{ParseError, parse_index_list, parse_u64_in};
+use units::{parse_index_list, parse_u64_in};
 
 use super::value::{
     above_zero, count, feature, ip_address, ladder, path, poll, socket_buffer, switch, word, words,
 };
 use super::{Group, OptionDef};
 use crate::network::{EndpointOrder, Traffic, add_masters, parse_endpoints, parse_message_sizes};
-use crate::spec::{LadderDimension, Spec, choice};
+use crate::spec::choice;
 
 /// Options of media that mean the same here.
 pub const COMMON: &[&str] = &[
@@ -28,7 +28,6 @@ pub const COMMON: &[&str] = &[
     "numa",
     "split-latency",
     "interval",
-    "on-error",
 ];
 
 const POSITIONS: &str = "it for media alone: an RPC has no position in a target";
@@ -83,37 +82,9 @@ pub(super) fn instead_of(flag: &str) -> Option<&'static str> {
     REFUSED.iter().find(|(name, _)| *name == flag).map(|(_, instead)| *instead)
 }
 
-/// Applies the option of media with this name, which reads the same here and has another default or meaning.
-fn as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
-    match super::OPTIONS.iter().find(|option| option.name == name) {
-        Some(option) => (option.apply)(spec, text),
-        None => Err(super::unknown(crate::spec::Layer::Media, name)),
-    }
-}
-
-fn network_ladder(spec: &mut Spec, text: &str) -> Result<(), ParseError> {
-    let ladder = ladder(text)?;
-    if ladder.dimension == LadderDimension::BlockSize {
-        let accepted =
-            "depth, threads or rate, such as depth=1,2,4,8; several --message-sizes are a phase each";
-        return Err(ParseError::new("a ladder of the network layer", text, accepted));
-    }
-    spec.ladder = Some(ladder);
-    Ok(())
-}
-
-macro_rules! as_media {
-    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal) => {
-        option!($name, $short, $value, $default, $group, $help, |spec, text| as_media(spec, $name, text))
-    };
-}
-
 macro_rules! own {
-    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
-        option!($name, $short, $value, $default, $group, $help, |spec, text| {
-            spec.network.$field = Some($parse(text)?);
-            Ok(())
-        })
+    ($($option:tt)*) => {
+        own_of!(network, $($option)*)
     };
 }
 
@@ -320,7 +291,10 @@ pub static NETWORK: &[OptionDef] = &[
         "none",
         Load,
         "One phase a value of depth, threads or rate: depth=1,2,4,8",
-        network_ladder
+        |spec, text| {
+            spec.ladder = Some(ladder(text, None)?);
+            Ok(())
+        }
     ),
     as_media!("batch", None, "N", "all free slots", Load, "Most RPCs handed to the driver at once"),
     own!(
@@ -395,17 +369,13 @@ pub static NETWORK: &[OptionDef] = &[
         timeout,
         |text| above_zero("timeout", text, "5s")
     ),
-    option!(
+    switch_of!(
+        network,
         "no-sync",
-        None,
-        "",
         "off",
         Engine,
         "Do not ask every endpoint for a sign of life before the first phase",
-        |spec, text| {
-            spec.network.no_sync = switch("no-sync", text)?;
-            Ok(())
-        }
+        no_sync
     ),
     own!(
         "buffer-align",
@@ -495,17 +465,14 @@ pub static NETWORK: &[OptionDef] = &[
         token_file,
         |text| path("token-file", text)
     ),
-    option!(
-        "tls",
+    switch_of!(network, "tls", "off on loopback, on beyond it", Run, "TLS for control on loopback too", tls),
+    as_media!(
+        "on-error",
         None,
-        "",
-        "off on loopback, on beyond it",
+        "stop|continue",
+        "continue: the other endpoints go on",
         Run,
-        "TLS for control on loopback too",
-        |spec, text| {
-            spec.network.tls = switch("tls", text)?;
-            Ok(())
-        }
+        "After a failed RPC: end the phase, or count it and go on"
     ),
     as_media!("name", None, "NAME", "the message sizes", Run, "Name of the phase in tables and the record"),
 ];

@@ -8,6 +8,13 @@ use crate::engine::Feature;
 use crate::network::Poll;
 use crate::spec::{Ladder, LadderDimension, OPERATIONS, Warmup, choice};
 
+/// Longest key of a load, in bytes: an operation carries its keys in place.
+const KEY_BYTES_MAX: usize = 47;
+/// Digits of the largest number.
+const NUMBER_BYTES_MAX: usize = 20;
+/// Longest label of a pool or container (DAOS has the same).
+const LABEL_BYTES_MAX: usize = 127;
+
 /// Reads the value of a switch, as job files write it.
 ///
 /// # Errors
@@ -44,24 +51,25 @@ pub(super) fn warmup(text: &str) -> Result<Warmup, ParseError> {
     }
 }
 
-pub(super) fn ladder(text: &str) -> Result<Ladder, ParseError> {
-    let accepted =
-        "dimension=value,value,... with dimension depth, threads, block-size or rate, such as depth=1,2,4,8";
-    let (name, list) = text.split_once('=').ok_or_else(|| ParseError::new("ladder", text, accepted))?;
-    let dimension = choice(
-        "ladder dimension",
-        name,
-        &[
-            ("depth", LadderDimension::Depth),
-            ("threads", LadderDimension::Threads),
-            ("block-size", LadderDimension::BlockSize),
-            ("rate", LadderDimension::Rate),
-        ],
-    )?;
+/// A ladder; `sizes` is the option of sizes that the layer can climb, where it has one.
+pub(super) fn ladder(text: &str, sizes: Option<&'static str>) -> Result<Ladder, ParseError> {
+    let mut choices = vec![
+        ("depth", LadderDimension::Depth),
+        ("threads", LadderDimension::Threads),
+        ("rate", LadderDimension::Rate),
+    ];
+    choices.extend(sizes.map(|name| (name, LadderDimension::BlockSize)));
+    let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+    let refuse = || {
+        let accepted = format!("WHAT=N,N,... with WHAT one of {}, such as depth=1,2,4,8", names.join(", "));
+        ParseError::new("a ladder", text, accepted)
+    };
+    let (name, list) = text.split_once('=').ok_or_else(refuse)?;
+    let dimension = choice("a ladder", name, &choices).map_err(|_| refuse())?;
     let parse = |item: &str| match dimension {
         LadderDimension::Depth => parse_u64_in("ladder depth", item, 1..=65_536),
         LadderDimension::Threads => parse_u64_in("ladder threads", item, 1..=4096),
-        LadderDimension::BlockSize => nonzero_size("ladder block-size", item).map(|size| size.0),
+        LadderDimension::BlockSize => nonzero_size("ladder sizes", item).map(|size| size.0),
         LadderDimension::Rate => {
             let rate = item.parse::<Rate>()?.per_second();
             if rate.fract() != 0.0 {
@@ -146,5 +154,60 @@ pub(super) fn ip_address(name: &str, text: &str) -> Result<String, ParseError> {
         Err(_) => {
             Err(ParseError::new(format!("a value of {name}"), text, "an address such as 10.0.0.1 or fd00::1"))
         }
+    }
+}
+
+/// A number above 0.
+pub(super) fn positive(name: &str, text: &str) -> Result<u64, ParseError> {
+    parse_u64_in(name, text, 1..=u64::MAX)
+}
+
+/// Numbers of objects, dkeys, akeys and records: `O,D,A,R`.
+pub(super) fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], ParseError> {
+    let numbers: Result<Vec<u64>, _> =
+        text.split(',').map(|item| parse_u64_in(name, item.trim(), min..=u64::MAX)).collect();
+    numbers?.try_into().map_err(|_| {
+        let accepted = "numbers of objects, dkeys, akeys and records, such as 1,256,16,16";
+        ParseError::new(format!("a value of {name}"), text, accepted)
+    })
+}
+
+/// What keys begin with: a number of up to 20 digits must fit behind it.
+pub(super) fn prefix(name: &str, text: &str) -> Result<String, ParseError> {
+    let room = KEY_BYTES_MAX - NUMBER_BYTES_MAX;
+    if text.len() > room {
+        let accepted = format!("at most {room} bytes: with its number a key has {KEY_BYTES_MAX} at most");
+        return Err(ParseError::new(format!("a value of {name}"), text, accepted));
+    }
+    word(name, text)
+}
+
+/// Label of a pool or a container.
+pub(super) fn label(name: &str, text: &str) -> Result<String, ParseError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if text.is_empty() || text.len() > LABEL_BYTES_MAX || !text.chars().all(is_plain) || text.starts_with('.')
+    {
+        let accepted = format!("up to {LABEL_BYTES_MAX} letters, digits and . _ -, not beginning with a .");
+        return Err(ParseError::new(format!("a value of {name}"), text, accepted));
+    }
+    Ok(text.to_owned())
+}
+
+/// URLs of S3 servers, parted by commas.
+pub(super) fn s3_endpoints(text: &str) -> Result<Vec<String>, ParseError> {
+    let urls = words("s3-endpoint", text)?;
+    let is_url = |url: &String| {
+        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+        rest.map(|rest| rest.strip_suffix('/').unwrap_or(rest)).is_some_and(|host| {
+            let port = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+            let is_port = port.is_none_or(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0));
+            !host.is_empty() && !host.starts_with(':') && !host.contains(['/', '@', '?', '#']) && is_port
+        })
+    };
+    match urls.iter().find(|url| !is_url(url)) {
+        Some(url) => {
+            Err(ParseError::new("an S3 endpoint", url, "http://HOST[:PORT] such as http://10.0.0.1:7480"))
+        }
+        None => Ok(urls.into_iter().map(|url| url.trim_end_matches('/').to_owned()).collect()),
     }
 }

@@ -4,6 +4,7 @@ mod checks;
 mod error;
 mod load;
 mod network;
+mod object;
 mod parse;
 mod resolve;
 #[cfg(test)]
@@ -17,11 +18,15 @@ pub use error::PlanError;
 pub use network::{
     NetworkFacts, buffer_bytes_max, check_received, message_sizes, resolve_network, worker_endpoints,
 };
+pub use object::{
+    ObjectFacts, ObjectPhase, fill_phases, needs_fill, object_options, object_phases, resolve_object,
+};
 pub use parse::{ContentChoice, parse_content, parse_mix};
 pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
 use crate::engine::EngineOptions;
 pub use crate::network::NetworkPlan;
+pub use crate::object::ObjectPlan;
 use crate::spec::{CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Warmup};
 use crate::target::TargetPlan;
 
@@ -175,11 +180,14 @@ pub struct MixPlan {
 /// One phase, fully resolved: a plan of the layer that it measures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "layer", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "a run has a few, and they stand on the heap with their phases")]
 pub enum PhasePlan {
     /// Files, devices, memory.
     Media(MediaPlan),
     /// RPCs.
     Network(NetworkPlan),
+    /// Objects.
+    Object(ObjectPlan),
 }
 
 /// What all layers' plans have.
@@ -192,6 +200,7 @@ macro_rules! of_every_layer {
                 match self {
                     Self::Media(plan) => &plan.$name,
                     Self::Network(plan) => &plan.$name,
+                    Self::Object(plan) => &plan.$name,
                 }
             })*
         }
@@ -214,6 +223,7 @@ impl PhasePlan {
         match self {
             Self::Media(_) => "media",
             Self::Network(_) => "network",
+            Self::Object(_) => "object",
         }
     }
 
@@ -229,7 +239,13 @@ impl PhasePlan {
         if let Self::Network(plan) = self { Some(plan) } else { None }
     }
 
-    /// Ranges that it works on; none of the network layer.
+    /// The plan, where it measures objects.
+    #[must_use]
+    pub fn object(&self) -> Option<&ObjectPlan> {
+        if let Self::Object(plan) = self { Some(plan) } else { None }
+    }
+
+    /// Ranges that it works on; none of other layers than media.
     #[must_use]
     pub fn targets(&self) -> &[TargetPlan] {
         self.media().map_or(&[], |plan| &plan.targets)
@@ -241,6 +257,7 @@ impl PhasePlan {
         match self {
             Self::Media(plan) => plan.block_size.clone(),
             Self::Network(plan) => format!("{} {}", plan.request, plan.reply),
+            Self::Object(plan) => plan.dataset.value_size.clone(),
         }
     }
 
@@ -250,6 +267,7 @@ impl PhasePlan {
         match self {
             Self::Media(plan) => plan.block_size_bytes_max,
             Self::Network(plan) => plan.rpc_bytes(),
+            Self::Object(plan) => plan.dataset.value_size_bytes_max,
         }
     }
 
@@ -259,6 +277,9 @@ impl PhasePlan {
         match self {
             Self::Media(plan) => plan.operation.name(),
             Self::Network(_) => "rpc",
+            Self::Object(plan) if !plan.sequence.is_empty() => "sequence",
+            Self::Object(plan) if plan.mix.len() > 1 => "mix",
+            Self::Object(plan) => plan.mix.first().map_or("", |share| share.operation.name()),
         }
     }
 
@@ -267,6 +288,7 @@ impl PhasePlan {
         match self {
             Self::Media(plan) => &mut plan.load,
             Self::Network(plan) => &mut plan.load,
+            Self::Object(plan) => &mut plan.load,
         }
     }
 
@@ -288,6 +310,7 @@ impl PhasePlan {
         match self {
             Self::Media(plan) => &mut plan.name,
             Self::Network(plan) => &mut plan.name,
+            Self::Object(plan) => &mut plan.name,
         }
     }
 

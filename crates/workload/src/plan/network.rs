@@ -11,7 +11,7 @@ use crate::engine::Feature;
 use crate::network::{
     EndpointOrder, EndpointPlan, InterfacePlan, MasterPlan, NetworkPlan, Payload, Poll, SocketPlan, Traffic,
 };
-use crate::spec::{Share, Spec};
+use crate::spec::{OnError, Share, Spec};
 
 pub use received::check_received;
 
@@ -127,6 +127,8 @@ pub fn resolve_network(
     let depth = depth(spec, &mut plan)?;
     check_depth(depth, &plan.engine, facts.asynchronous, facts.depth_max, "")?;
     plan.load = load(spec, depth, Some(UNLIMITED_TIME_NS), seed)?;
+    // One endpoint that fails is counted, and the others go on.
+    plan.load.on_error = spec.on_error.unwrap_or(OnError::Continue);
     plan.pipeline = pipeline(spec, &plan)?;
     check_memory(&plan, facts.memory_bytes)?;
     Ok(plan)

@@ -8,7 +8,7 @@ use super::load::{UNLIMITED_TIME_NS, load};
 use super::{ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix};
 use crate::block_size::BlockSizes;
 use crate::engine::EngineOptions;
-use crate::spec::{CachePolicy, LadderDimension, Operation, Refill, Share, Spec};
+use crate::spec::{CachePolicy, LadderDimension, Layer, Operation, Refill, Share, Spec};
 use crate::target::{TargetFacts, TargetKind, TargetPlan};
 
 /// Range that a target without a size of its own gets: large enough that random positions do not repeat soon.
@@ -62,6 +62,9 @@ pub fn expand_ladder(spec: &Spec) -> Vec<Spec> {
         match ladder.dimension {
             LadderDimension::Depth => step.depth = Some(value as u32),
             LadderDimension::Threads => step.threads = Some(value as u32),
+            LadderDimension::BlockSize if spec.layer == Layer::Object => {
+                step.object.value_size = Some(ByteSize(value).to_string());
+            }
             LadderDimension::BlockSize => step.block_size = Some(ByteSize(value).to_string()),
             LadderDimension::Rate => step.rate = units::Rate::new(value as f64).ok(),
         }
@@ -99,7 +102,10 @@ pub fn resolve(
     let sizeless =
         facts.iter().any(|target| !matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
     let mut load = load(spec, spec.depth.unwrap_or(1), sizeless.then_some(UNLIMITED_TIME_NS), seed)?;
-    let content = content(spec, facts)?;
+    let is_stored =
+        facts.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
+    // Storage may compress or compare whole records of many blocks: only data that is new everywhere is incompressible.
+    let content = content(spec, if is_stored { Refill::Full } else { Refill::Once })?;
     let verify_interval_bytes = verify_interval(spec, &sizes, align_bytes, &content, mix, &load)?;
     let share = spec.share.unwrap_or(Share::Partition);
     check_share(&targets, &sizes, share, load.threads)?;
@@ -287,7 +293,8 @@ fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) -> u32 {
     if direct && on_drive { 1 } else { depth }
 }
 
-fn content(spec: &Spec, facts: &[TargetFacts]) -> Result<ContentPlan, PlanError> {
+/// What is stored; random content is made anew as `refill` says where nothing is said.
+pub(super) fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanError> {
     let content = parse_content(spec.content.as_deref().unwrap_or("random"))?;
     let (compress_percent, dedupe_percent) = (spec.compress.unwrap_or(0), spec.dedupe.unwrap_or(0));
     if content != ContentChoice::Random && (compress_percent > 0 || dedupe_percent > 0) {
@@ -295,15 +302,13 @@ fn content(spec: &Spec, facts: &[TargetFacts]) -> Result<ContentPlan, PlanError>
     }
     // Shares of compressible and repeated data hold only when every write is made anew.
     let shaped = compress_percent > 0 || dedupe_percent > 0;
-    let is_stored =
-        facts.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
     let refill = match spec.refill {
         Some(refill) if shaped && refill != Refill::Full => {
             return refuse("--compress and --dedupe need --refill full".to_owned());
         }
         Some(refill) => refill,
-        // Storage may compress or compare whole records of many blocks: only data that is new everywhere is incompressible.
-        None if shaped || (is_stored && content == ContentChoice::Random) => Refill::Full,
+        None if shaped => Refill::Full,
+        None if content == ContentChoice::Random => refill,
         None => Refill::Once,
     };
     Ok(ContentPlan { content, compress_percent, dedupe_percent, refill })

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::ofi::buffers::Buffer;
 use crate::ofi::frame::{Frame, PREFIX_BYTES_MAX};
-use crate::service::{Answer, BulkReply, Call, Service};
+use crate::service::{Answer, BulkReply, Call, Inline, Service};
 use crate::wire::{flag, opcode};
 
 use super::{Listener, Pending};
@@ -40,7 +40,10 @@ impl Listener {
         service: &mut dyn Service,
     ) -> Outcome {
         let header = &frame.header;
-        self.inline.clear();
+        let mut memory = std::mem::take(&mut self.inline);
+        memory.clear();
+        memory.resize(header.reply_inline_bytes as usize, 0);
+        let (mut length, mut is_over) = (0, false);
         let mut given = BulkReply::None;
         let room = if reply.is_some() { header.reply_bulk_bytes as usize } else { 0 };
         // SAFETY: the write of the reply begins after the call.
@@ -48,7 +51,9 @@ impl Listener {
         let mut status = match header.opcode {
             opcode::PING => 0,
             opcode::STATISTICS => {
-                self.inline = crate::statistics::of_this_thread(&self.seat);
+                let mut out = Inline::new(&mut memory);
+                out.extend_from_slice(&crate::statistics::of_this_thread(&self.seat));
+                (length, is_over) = (out.len(), out.is_over());
                 0
             }
             _ => {
@@ -62,8 +67,10 @@ impl Listener {
                     reply_inline_bytes: header.reply_inline_bytes,
                     reply_bulk_bytes: header.reply_bulk_bytes,
                 };
-                let mut answer = Answer { inline: &mut self.inline, scratch, bulk: BulkReply::None };
+                let inline = Inline::new(&mut memory);
+                let mut answer = Answer { inline, scratch, bulk: BulkReply::None };
                 let status = service.call(&call, &mut answer);
+                (length, is_over) = (answer.inline.len(), answer.inline.is_over());
                 given = answer.bulk;
                 status
             }
@@ -72,11 +79,12 @@ impl Listener {
             status = -libc::EOVERFLOW;
             0
         });
-        if self.inline.len() as u64 > header.reply_inline_bytes {
+        if is_over && status >= 0 {
             status = -libc::EMSGSIZE;
         }
+        memory.truncate(if is_over { 0 } else { length });
+        self.inline = memory;
         if status != 0 {
-            self.inline.clear();
             self.seat.counters.errors.fetch_add(1, Ordering::Relaxed);
         }
         let counters = &self.seat.counters;

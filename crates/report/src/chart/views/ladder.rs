@@ -69,10 +69,14 @@ pub(super) fn chart(records: &[Named<'_>]) -> Option<Chart> {
 /// What the labels of the points say.
 fn points_are(climb: &Climb<'_>) -> &'static str {
     let is_network = climb.rungs.iter().all(|phase| phase.plan.network().is_some());
+    let is_object = climb.rungs.iter().all(|phase| phase.plan.object().is_some());
     match climb.ladder.dimension {
         Some(LadderDimension::Depth) if is_network => "points are RPCs in flight",
         Some(LadderDimension::BlockSize) if is_network => "points are payloads",
         None if is_network => "points are threads x RPCs in flight",
+        Some(LadderDimension::Depth) if is_object => "points are operations in flight",
+        Some(LadderDimension::BlockSize) if is_object => "points are value sizes",
+        None if is_object => "points are threads x operations in flight",
         Some(LadderDimension::Depth) => "points are queue depths",
         Some(LadderDimension::Threads) => "points are numbers of threads",
         Some(LadderDimension::BlockSize) => "points are block sizes",

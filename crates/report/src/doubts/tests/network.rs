@@ -27,7 +27,7 @@ fn detail_of(kind: &str, change: impl FnOnce(&mut Record)) -> Option<String> {
 fn plan(record: &mut Record) -> &mut NetworkPlan {
     match &mut record.phases[0].plan {
         PhasePlan::Network(plan) => plan,
-        PhasePlan::Media(_) => panic!("the sample measures a network"),
+        PhasePlan::Media(_) | PhasePlan::Object(_) => panic!("the sample measures a network"),
     }
 }
 

@@ -84,7 +84,7 @@ fn every_default_is_resolved() {
         (EndpointOrder::RoundRobin, Share::Whole, Traffic::All)
     );
     assert_eq!((plan.load.limit.time_ns, plan.load.seed), (Some(5_000_000_000), 7));
-    assert_eq!((plan.load.on_error, plan.load.warmup), (OnError::Stop, Warmup::Auto));
+    assert_eq!((plan.load.on_error, plan.load.warmup), (OnError::Continue, Warmup::Auto));
     assert!(plan.socket.no_delay && plan.socket.zero_copy == Feature::Auto && !plan.verify);
     assert_eq!(message_sizes(&Spec::default()), [EMPTY]);
     let sizes = (Payload::EMPTY, bulk(1 << 20));

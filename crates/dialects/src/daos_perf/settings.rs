@@ -1,0 +1,459 @@
+//! What the options say, read and checked.
+
+use driver::Error;
+use units::ParseError;
+use workload::object::{Groups, ObjectClass, Redundancy};
+
+use super::commands::{self, Command, Test};
+use super::numbers;
+use crate::words::{Table, Words, quoted};
+use crate::{PathFacts, World};
+
+/// Smallest value, in bytes.
+const SIZE_BYTES_MIN: u64 = 4;
+/// Largest value, in bytes.
+const SIZE_BYTES_MAX: u64 = 1 << 30;
+/// Most records that a test may come to.
+const RECORDS_MAX: u64 = 1 << 48;
+/// Where the store of vos_perf lies when nothing says so.
+const DIRECTORY: &str = "/mnt/daos";
+/// The variable that names the target of daos_perf.
+const TARGET_VARIABLE: &str = "DAOS_PERF_TARGET";
+
+/// What the tests work on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Place {
+    /// vos_perf: a store of each process, in this process.
+    Vos {
+        /// Path before the number of the process.
+        before: String,
+        /// Path after it.
+        after: &'static str,
+    },
+    /// daos_perf: a target that all processes share.
+    Shared {
+        /// Its URL.
+        url: String,
+        /// Nothing is stored: RPCs alone.
+        is_echo: bool,
+    },
+}
+
+/// A command line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) tool: &'static str,
+    pub(crate) place: Place,
+    pub(crate) scm_bytes: u64,
+    pub(crate) nvme_bytes: u64,
+    /// Objects of a process, dkeys of an object, akeys of a dkey, records of an akey.
+    pub(crate) counts: [u64; 4],
+    pub(crate) size_bytes: u64,
+    pub(crate) is_array: bool,
+    pub(crate) is_shuffled: bool,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) asks: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) pool: Option<String>,
+    pub(crate) container: Option<String>,
+    pub(crate) processes: u32,
+    pub(crate) zero_copy: bool,
+    pub(crate) integer_dkeys: bool,
+    pub(crate) constant_akey: bool,
+    pub(crate) keep: bool,
+    /// As typed: 0 or less is synchronous.
+    pub(crate) credits: i64,
+    pub(crate) class: ObjectClass,
+    class_is_given: bool,
+}
+
+fn usage(table: &Table, error: &ParseError) -> Error {
+    Error::usage(table.tool, error.to_string())
+}
+
+fn number(table: &Table, words: &Words, long: &str, range: (u64, u64), default: u64) -> Result<u64, Error> {
+    let Some(text) = words.value(long) else { return Ok(default) };
+    let what = format!("a value of --{long}");
+    numbers::parse(&what, text, range.0, range.1).map_err(|error| usage(table, &error))
+}
+
+/// Whether a text is a UUID: 8, 4, 4, 4 and 12 hexadecimal digits.
+fn is_uuid(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    lengths == [8, 4, 4, 4, 12] && parts.iter().all(|part| part.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// An object class by the tool's names, or by those of DAOS.
+fn class(table: &Table, text: &str) -> Result<ObjectClass, Error> {
+    let of = |redundancy, groups| ObjectClass { redundancy, groups };
+    let coded = |data, parity| of(Redundancy::ErasureCoded { data, parity }, Groups::Count(1));
+    Ok(match text.to_ascii_uppercase().as_str() {
+        "TINY" => ObjectClass::S1,
+        "LARGE" => ObjectClass::SX,
+        "R2S" => of(Redundancy::Replicated(2), Groups::Count(1)),
+        "R3S" => of(Redundancy::Replicated(3), Groups::Count(1)),
+        "R4S" => of(Redundancy::Replicated(4), Groups::Count(1)),
+        "EC2P1" => coded(2, 1),
+        "EC2P2" => coded(2, 2),
+        "EC4P2" => coded(4, 2),
+        "EC8P2" => coded(8, 2),
+        _ => text.parse().map_err(|_| {
+            table.error(
+                format!("-c/--class: {} is not an object class", quoted(text)),
+                "use one of TINY, LARGE, R2S, R3S, R4S, EC2P1, EC2P2, EC4P2, EC8P2, or a class such as RP_2GX",
+            )
+        })?,
+    })
+}
+
+impl Settings {
+    /// Reads and checks what the options say.
+    ///
+    /// # Errors
+    /// Values that cannot be, and options that contradict each other.
+    pub(crate) fn read(
+        table: &Table,
+        words: &Words,
+        world: &dyn World,
+        is_daos: bool,
+    ) -> Result<Self, Error> {
+        if let Some(word) = words.paths.first() {
+            return table.refuse(
+                format!("{} belongs to no option", quoted(word)),
+                "quote the tests, as in -R \"U;p F;p\"; the R of -A is attached: -AR",
+            );
+        }
+        let Some(run) = words.value("run") else {
+            return table.refuse("no -R/--run: nothing would be done", "give tests, as in -R \"U;p F;p\"");
+        };
+        let count = |long, default| number(table, words, long, (1, u64::MAX), default);
+        let constant_akey = words.has("const_akey");
+        let akeys = count("akey", 16)?;
+        let counts =
+            [count("obj", 1)?, count("dkey", 256)?, if constant_akey { 1 } else { akeys }, count("num", 16)?];
+        let size_option = if words.has("size") { "size" } else { "stride" };
+        let settings = Self {
+            tool: table.tool,
+            place: if is_daos { shared(table, words, world)? } else { vos(table, words)? },
+            scm_bytes: number(table, words, "pool_scm", (1 << 20, u64::MAX), 2 << 30)?,
+            nvme_bytes: number(table, words, "pool_nvme", (0, u64::MAX), 0)?,
+            counts,
+            size_bytes: number(table, words, size_option, (SIZE_BYTES_MIN, SIZE_BYTES_MAX), 64)?,
+            is_array: words.has("array"),
+            is_shuffled: is_shuffled(table, words)?,
+            commands: commands::parse(run, is_daos).map_err(|error| usage(table, &error))?,
+            asks: words.has("wait"),
+            seed: words
+                .value("seed")
+                .map(|text| units::parse_u64_in("--seed", text, 0..=u64::MAX))
+                .transpose()
+                .map_err(|error| usage(table, &error))?,
+            pool: words.value("pool").map(str::to_owned),
+            container: words.value("cont").map(str::to_owned),
+            processes: number(table, words, "procs", (1, 4096), 1)? as u32,
+            zero_copy: words.has("zcopy"),
+            integer_dkeys: words.has("int_dkey"),
+            constant_akey,
+            keep: words.has("keep") || (words.has("pool") && words.has("cont")),
+            credits: credits(table, words)?,
+            class_is_given: words.has("class"),
+            class: words.value("class").map(|text| class(table, text)).transpose()?.unwrap_or(if is_daos {
+                ObjectClass::SX
+            } else {
+                ObjectClass::S1
+            }),
+        };
+        settings.check(table, world)?;
+        Ok(settings)
+    }
+
+    /// What is done otherwise than the words say.
+    pub(crate) fn warnings(&self, words: &Words) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.commands.iter().any(|command| command.is_verbose) {
+            warnings.push("v: single operations are not printed; those that fail are named".to_owned());
+        }
+        if matches!(self.place, Place::Shared { .. }) || self.pool.is_some() {
+            for option in ["pool_scm", "pool_nvme"].iter().filter(|option| words.has(option)) {
+                warnings.push(format!("--{option} changes nothing: the pool is there already"));
+            }
+        }
+        if self.is_echo() && words.has("class") {
+            warnings.push("-c/--class changes nothing with -T echo: each RPC goes to one target".to_owned());
+        }
+        warnings
+    }
+
+    /// Operations in flight of each process.
+    pub(crate) fn depth(&self) -> u32 {
+        self.credits.clamp(1, i64::from(u32::MAX)) as u32
+    }
+
+    /// Path of a process's store.
+    pub(crate) fn store(&self, process: u32) -> Option<String> {
+        match &self.place {
+            Place::Vos { before, after } => Some(format!("{before}{process}{after}")),
+            Place::Shared { .. } => None,
+        }
+    }
+
+    /// The class that is asked for: that of `-c`, and on DAOS itself the tool's own. Elsewhere the store chooses.
+    pub(crate) fn class_asked(&self) -> Option<ObjectClass> {
+        let is_daos = matches!(&self.place, Place::Shared { url, .. } if url.starts_with("daos:"));
+        (is_daos || self.class_is_given).then_some(self.class)
+    }
+
+    /// Whether the target's URL names the container.
+    pub(crate) fn has_container_in_url(&self) -> bool {
+        match &self.place {
+            Place::Vos { .. } => false,
+            Place::Shared { url, .. } => {
+                let parts =
+                    url.split("://").nth(1).unwrap_or_default().split('/').filter(|part| !part.is_empty());
+                // engine://HOST:PORT/POOL/CONT, daos://POOL/CONT
+                parts.count() > if url.starts_with("engine:") { 2 } else { 1 }
+            }
+        }
+    }
+
+    /// Whether nothing is stored.
+    pub(crate) fn is_echo(&self) -> bool {
+        matches!(self.place, Place::Shared { is_echo: true, .. })
+    }
+
+    /// Bytes of a value of this command.
+    pub(crate) fn value_bytes(&self, command: &Command) -> u64 {
+        command.size_bytes.unwrap_or(self.size_bytes)
+    }
+
+    fn check(&self, table: &Table, world: &dyn World) -> Result<(), Error> {
+        if self.asks && !world.is_interactive() {
+            return table.refuse("-w/--wait asks on a terminal, and there is none", "leave it out");
+        }
+        if let Place::Vos { before, .. } = &self.place {
+            self.check_stores(table, world, before)?;
+        }
+        for (at, command) in self.commands.iter().enumerate() {
+            self.check_subset(table, command)?;
+            self.check_test(table, command)?;
+            self.check_data(table, command, &self.commands[..at])?;
+        }
+        Ok(())
+    }
+
+    /// The directory of the stores, and what is in their place.
+    fn check_stores(&self, table: &Table, world: &dyn World, before: &str) -> Result<(), Error> {
+        let parent = match before.rsplit_once('/') {
+            None => ".",
+            Some(("", _)) => "/",
+            Some((parent, _)) => parent,
+        };
+        if world.look(parent) != PathFacts::Directory {
+            return table.refuse(
+                format!("{} is no directory", quoted(parent)),
+                "give -D DIR, or -f DIR/FILE, on storage-class memory, such as /mnt/daos or /dev/shm",
+            );
+        }
+        for option in [&self.pool, &self.container].into_iter().flatten() {
+            if !is_uuid(option) {
+                return table.refuse(
+                    format!("{} is not a UUID", quoted(option)),
+                    "give 32 hexadecimal digits as 8-4-4-4-12, such as a3b7ff28-56ff-4974-9283-62990dd770ad",
+                );
+            }
+        }
+        for store in (0..self.processes).filter_map(|process| self.store(process)) {
+            match (world.look(&store), &self.pool) {
+                (PathFacts::Missing, None) | (PathFacts::Directory, Some(_)) => {}
+                (PathFacts::Missing, Some(_)) => {
+                    return table.refuse(
+                        format!("-u/--pool: there is no store at {}", quoted(&store)),
+                        "leave out -u, and one is made; with --keep it stays",
+                    );
+                }
+                (_, None) => {
+                    return table.refuse(
+                        format!("{} is there already", quoted(&store)),
+                        "give -u UUID to use the store that it is, or remove it first",
+                    );
+                }
+                _ => {
+                    return table.refuse(
+                        format!("{} is no store of strata", quoted(&store)),
+                        "a store is a directory that vos_perf --keep or strata pool create has made",
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_subset(&self, table: &Table, command: &Command) -> Result<(), Error> {
+        let code = command.test.code();
+        for ((asked, whole), (letter, option)) in
+            command.subset.iter().zip(self.counts).zip([('O', "-o"), ('d', "-d"), ('a', "-a"), ('n', "-n")])
+        {
+            if let Some(asked) = asked.filter(|&asked| asked > whole) {
+                return table.refuse(
+                    format!("{code};{letter}={asked} is more than there are"),
+                    format!("give at most {whole}, or more with {option}"),
+                );
+            }
+        }
+        let records = self.counts.iter().try_fold(command.iterations, |product, &count| {
+            product.checked_mul(count).filter(|&product| product <= RECORDS_MAX)
+        });
+        if records.and_then(|records| records.checked_mul(u64::from(self.processes))).is_none() {
+            return table.refuse(
+                format!("{code}: -o x -d x -a x -n x i= comes to more than {RECORDS_MAX} operations"),
+                "give smaller numbers",
+            );
+        }
+        let (offset, size) = (command.offset_bytes.unwrap_or(0), self.value_bytes(command));
+        if command.offset_bytes.is_some() && !self.is_array {
+            return table.refuse(
+                format!("{code};o={offset}: a single value is written as a whole"),
+                "give -A too, or leave out o=",
+            );
+        }
+        if offset.saturating_add(size) > self.size_bytes {
+            return table.refuse(
+                format!("{code}: o={offset} and s={size} go over the end of a record"),
+                format!("give at most {} together, or a larger -s", self.size_bytes),
+            );
+        }
+        Ok(())
+    }
+
+    /// What a test needs of the options.
+    fn check_test(&self, table: &Table, command: &Command) -> Result<(), Error> {
+        let is_moved = matches!(command.test, Test::Update | Test::Fetch);
+        if self.is_echo() && !is_moved {
+            return table.refuse(
+                format!("{}: -T echo stores nothing to look at", command.test.code()),
+                "give U and F alone, or -T daos",
+            );
+        }
+        match command.test {
+            Test::Query if !(self.integer_dkeys && self.is_array && self.constant_akey) => table.refuse(
+                "Q asks for the largest number of a dkey and of a record under one akey",
+                "give -i, -A and -I too",
+            ),
+            Test::Punch if command.iterations > 1 && !command.keeps_keys => table.refuse(
+                format!("P;i={}: what was punched is not there to be punched again", command.iterations),
+                "leave out i=, or update it anew: \"U P U P\"",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a test needs of those before it.
+    fn check_data(&self, table: &Table, command: &Command, before: &[Command]) -> Result<(), Error> {
+        let is_read = matches!(command.test, Test::Fetch | Test::Verify);
+        if !is_read || self.is_echo() {
+            return Ok(());
+        }
+        let code = command.test.code();
+        let updates = || before.iter().filter(|other| other.test == Test::Update);
+        if self.pool.is_none() && updates().next().is_none() && matches!(self.place, Place::Vos { .. }) {
+            return table.refuse(
+                format!("{code} reads what nothing has written"),
+                "put U before it, or name a store that is there with -u",
+            );
+        }
+        let extent = |command: &Command| (command.offset_bytes.unwrap_or(0), self.value_bytes(command));
+        let overlaps =
+            |one: (u64, u64), other: (u64, u64)| one.0 < other.0 + other.1 && other.0 < one.0 + one.1;
+        let own = extent(command);
+        let last = updates().map(extent).rfind(|written| overlaps(*written, own));
+        match last {
+            Some(written) if command.test == Test::Verify && written != own => table.refuse(
+                "V checks records as they were written, and another part of them was written last".to_owned(),
+                format!("give V;o={};s={}", written.0, written.1),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_shuffled(table: &Table, words: &Words) -> Result<bool, Error> {
+    match words.value("array") {
+        None => Ok(false),
+        Some("R" | "r") => Ok(true),
+        Some(text) => table.refuse(format!("-A/--array: {} is not R", quoted(text)), "give -A alone, or -AR"),
+    }
+}
+
+fn credits(table: &Table, words: &Words) -> Result<i64, Error> {
+    let Some(text) = words.value("credits") else { return Ok(-1) };
+    match text.parse::<i64>() {
+        Ok(credits) if credits <= 65_536 => Ok(credits),
+        _ => table.refuse(
+            format!("-C/--credits: {} is no number of operations", quoted(text)),
+            "give 1 to 65536, or 0 for one after the other",
+        ),
+    }
+}
+
+fn vos(table: &Table, words: &Words) -> Result<Place, Error> {
+    let (directory, file) = (words.value("dir"), words.value("file"));
+    let (before, after) = match (directory, file) {
+        (Some(_), Some(_)) => {
+            return table.refuse("-D and -f both say where the store lies", "give one of them");
+        }
+        (None, Some(file)) => (file.to_owned(), ""),
+        (directory, None) => {
+            let directory = directory.unwrap_or(DIRECTORY);
+            (format!("{}/vos_perf", directory.trim_end_matches('/')), ".pmem")
+        }
+    };
+    if before.is_empty() || directory == Some("") || before.ends_with('/') {
+        return table.refuse("the path of the store is empty", "give -D DIR or -f FILE");
+    }
+    Ok(Place::Vos { before, after })
+}
+
+fn shared(table: &Table, words: &Words, world: &dyn World) -> Result<Place, Error> {
+    let is_echo = match words.value("type").map(str::to_ascii_lowercase).as_deref() {
+        None | Some("daos") => false,
+        Some("echo") => true,
+        Some(other) => {
+            return table
+                .refuse(format!("-T/--type: {} is no type of test", quoted(other)), "use one of daos, echo");
+        }
+    };
+    let given = words.value("target").map(str::to_owned).or_else(|| world.variable(TARGET_VARIABLE));
+    let (pool, container) = (words.value("pool"), words.value("cont"));
+    let url = match (given, pool) {
+        (Some(_), Some(_)) if words.value("target").is_some() => {
+            return table.refuse("--target and -u/--pool both name a pool", "give one of them");
+        }
+        (_, Some(pool)) => match container {
+            Some(container) => format!("daos://{pool}/{container}"),
+            None => format!("daos://{pool}"),
+        },
+        (Some(url), None) => url,
+        (None, None) => {
+            return table.refuse(
+                "no pool: strata makes none on a DAOS system",
+                format!(
+                    "give --target engine://HOST:PORT/POOL/CONT (or {TARGET_VARIABLE}), or -u POOL [-X CONT] of a DAOS system"
+                ),
+            );
+        }
+    };
+    if !["engine://", "daos://", "null:"].iter().any(|scheme| url.starts_with(scheme)) {
+        return table.refuse(
+            format!("--target: {} is no target of daos_perf", quoted(&url)),
+            "give engine://HOST:PORT/POOL/CONT or daos://POOL/CONT",
+        );
+    }
+    if is_echo && !url.starts_with("engine://") {
+        return table.refuse(
+            format!("-T echo: {} answers no RPC of strata", quoted(&url)),
+            "give --target engine://HOST:PORT, or -T daos",
+        );
+    }
+    Ok(Place::Shared { url, is_echo })
+}

@@ -1,0 +1,448 @@
+//! Objects of an S3 bucket: `--s3endpoints`, or paths that begin with `s3://`.
+
+use driver::Error;
+use units::{ByteSize, Rate, Span};
+use workload::object::{Addressing, ObjectOp, ObjectSpec, S3Key, Signing};
+use workload::spec::{Layer, OnError, Refill, Spec, Warmup};
+
+use super::paths::expand;
+use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
+use super::specs::Step;
+use super::table::{NAME_FILES, NO_DIRECTORIES, OF_S3, TABLE, TOOL};
+use crate::words::{Words, quoted};
+use crate::{Progress, World};
+
+/// Smallest part of an upload but the last, in bytes (S3).
+const PART_BYTES_MIN: u64 = 5 << 20;
+/// Names that one request of a list brings.
+const LIST_MAX: u64 = 1000;
+/// Most objects of a data set.
+const OBJECTS_MAX: u64 = 1 << 40;
+
+/// Options of files that mean nothing here.
+const OF_FILES: &[&str] = &[
+    "mmap",
+    "direct",
+    "rand",
+    "norandalign",
+    "randamount",
+    "randalgo",
+    "backward",
+    "strided",
+    "rwmixpct",
+    "rwmixthr",
+    "verifydirect",
+    "sync",
+    "dropcache",
+    "trunc",
+    "trunctosize",
+    "preallocfile",
+    "dryrun",
+];
+
+/// Whether the words are about a bucket.
+pub(crate) fn is_meant(words: &Words) -> bool {
+    let mut paths = words.values("path").chain(words.paths.iter().map(String::as_str));
+    words.has("s3endpoints") || paths.any(|path| path.starts_with("s3://"))
+}
+
+/// Refuses options of S3 where there is none.
+pub(crate) fn refuse_options(words: &Words) -> Result<(), Error> {
+    let mut given = words.given.iter().map(|given| given.flag);
+    match given.find(|flag| flag.long.starts_with("s3") || OF_S3.contains(&flag.long)) {
+        Some(flag) if OF_S3.contains(&flag.long) => {
+            TABLE.refuse(format!("{}: {NO_DIRECTORIES}", flag.typed()), NAME_FILES)
+        }
+        Some(flag) => TABLE
+            .refuse(format!("{} is for buckets", flag.typed()), "give --s3endpoints too, or leave it out"),
+        None => Ok(()),
+    }
+}
+
+/// A command line of S3.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) threads: u32,
+    /// Directories of a thread, 0 for none, and objects of each.
+    dirs: u64,
+    files: u64,
+    pub(crate) size_bytes: u64,
+    pub(crate) block_bytes: u64,
+    pub(crate) iterations: u32,
+    pub(crate) depth: u32,
+    pub(crate) output: Output,
+    pub(crate) progress: Progress,
+    /// Phases in order, with what each does.
+    phases: Vec<(&'static str, ObjectOp)>,
+    /// Objects that `--s3listobj` lists.
+    listed: u64,
+    verify: bool,
+    refills: bool,
+    keep: bool,
+    endless: bool,
+    time: Option<Span>,
+    delay: Option<Span>,
+    limits: [Option<u64>; 2],
+    /// What all phases have in common.
+    base: Spec,
+}
+
+impl Settings {
+    /// Reads and checks what the options say.
+    ///
+    /// # Errors
+    /// Values that cannot be, options of files, and what would touch objects of others.
+    pub(crate) fn read(words: &Words, world: &dyn World, warnings: &mut Vec<String>) -> Result<Self, Error> {
+        check_repeats(words)?;
+        if let Some(option) = OF_FILES.iter().find(|option| words.has(option)) {
+            return TABLE.refuse(format!("--{option} is for files and block devices"), "leave it out for S3");
+        }
+        let block_bytes = match words.value("block") {
+            None => 1 << 20,
+            Some(_) => size(words, "block")?.ok_or_else(|| {
+                TABLE.error("-b/--block 0 moves nothing", "give a size above 0, such as 5m")
+            })?,
+        };
+        let listed = number(words, "s3listobj", 1, OBJECTS_MAX)?.unwrap_or(0);
+        let settings = Self {
+            threads: number(words, "threads", 1, 4096)?.unwrap_or(1) as u32,
+            dirs: number(words, "dirs", 0, 1 << 32)?.unwrap_or(1),
+            files: number(words, "files", 1, 1 << 32)?.unwrap_or(1),
+            size_bytes: size(words, "size")?.unwrap_or(0),
+            block_bytes,
+            iterations: number(words, "iterations", 1, 100_000)?.unwrap_or(1) as u32,
+            depth: number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32,
+            output: output(words, warnings)?,
+            progress: progress(words),
+            phases: phases(words),
+            listed,
+            verify: number(words, "verify", 0, u64::MAX)?.is_some_and(|salt| salt > 0),
+            refills: refills(words)?,
+            keep: !words.has("deldirs"),
+            endless: words.has("infloop"),
+            time: seconds(words, "timelimit")?,
+            delay: seconds(words, "phasedelay")?,
+            limits: [size(words, "limitwrite")?, size(words, "limitread")?],
+            base: base(words, world)?,
+        };
+        settings.check(words)?;
+        settings.check_sizes()?;
+        Ok(settings)
+    }
+
+    fn has(&self, operation: ObjectOp) -> bool {
+        self.phases.iter().any(|(_, own)| *own == operation)
+    }
+
+    /// Whether objects are uploaded in parts.
+    fn is_multipart(&self) -> bool {
+        self.has(ObjectOp::Put) && self.block_bytes < self.size_bytes
+    }
+
+    /// Whether reads ask for ranges.
+    fn reads_ranges(&self) -> bool {
+        self.block_bytes < self.size_bytes
+    }
+
+    /// Objects of all threads.
+    pub(crate) fn objects(&self) -> u64 {
+        u64::from(self.threads).saturating_mul(self.dirs.max(1)).saturating_mul(self.files)
+    }
+
+    /// Directories and files, as result files show them.
+    pub(crate) fn dirs_and_files(&self) -> (u64, u64) {
+        (self.dirs, self.files)
+    }
+
+    fn check(&self, words: &Words) -> Result<(), Error> {
+        let writes = self.has(ObjectOp::Put);
+        if words.has("mkdirs") && !writes {
+            return TABLE.refuse(
+                "-d/--mkdirs alone: a bucket is made when something is written into it",
+                "give -w too, or make it with another client",
+            );
+        }
+        if words.has("deldirs") && !(words.has("mkdirs") && writes) {
+            return TABLE.refuse(
+                "-D/--deldirs deletes a bucket of others",
+                "strata deletes only a bucket that the same run made: give -d and -w too, or use another client",
+            );
+        }
+        if self.phases.is_empty() {
+            return TABLE.refuse(
+                "no phase: nothing would be done",
+                "give -w (write), --stat, --s3listobj N, -r (read) or -F (delete)",
+            );
+        }
+        if self.endless && self.time.is_none() {
+            return TABLE.refuse("--infloop never ends", "give --timelimit SECONDS too");
+        }
+        if self.objects() > OBJECTS_MAX {
+            return TABLE
+                .refuse(format!("-t x -n x -N is more than {OBJECTS_MAX} objects"), "give smaller numbers");
+        }
+        let limited = [("limitwrite", ObjectOp::Put, "-w"), ("limitread", ObjectOp::Get, "-r")];
+        match limited.iter().find(|(option, operation, _)| words.has(option) && !self.has(*operation)) {
+            Some((option, _, without)) => {
+                TABLE.refuse(format!("--{option} changes nothing without {without}"), "leave it out")
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_sizes(&self) -> Result<(), Error> {
+        if !(self.has(ObjectOp::Put) || self.has(ObjectOp::Get)) {
+            return match self.verify {
+                true => TABLE.refuse("--verify checks what is read", "give -w or -r too, or leave it out"),
+                false => Ok(()),
+            };
+        }
+        if self.size_bytes == 0 {
+            return TABLE.refuse("no -s/--size: objects have no size", "give -s SIZE");
+        }
+        if self.is_multipart() && self.block_bytes < PART_BYTES_MIN {
+            return TABLE.refuse(
+                format!("-b {} makes parts that are smaller than S3 takes", ByteSize(self.block_bytes)),
+                format!("give -b 5m or more, or at least the size, {}", ByteSize(self.size_bytes)),
+            );
+        }
+        if self.has(ObjectOp::Get) && self.reads_ranges() {
+            if !self.size_bytes.is_multiple_of(self.block_bytes) {
+                return TABLE.refuse(
+                    format!("-s {} is not a whole number of blocks (-b)", ByteSize(self.size_bytes)),
+                    "give a -b that divides -s, or at least -s to read whole objects",
+                );
+            }
+            if self.verify {
+                return TABLE.refuse(
+                    "--verify checks whole objects, and -b reads ranges of them",
+                    "give -b of at least -s",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps of the table and the spec of each.
+    ///
+    /// # Errors
+    /// Rates that cannot be.
+    pub(crate) fn build(&self) -> Result<(Vec<Step>, Vec<Spec>), Error> {
+        let (mut steps, mut specs) = (Vec::new(), Vec::new());
+        for iteration in 0..self.iterations {
+            for (name, operation) in &self.phases {
+                let spec = self.spec(name, *operation)?;
+                specs.push(Spec { start_delay: self.delay.filter(|_| !specs.is_empty()), ..spec });
+                steps.push(Step { iteration, operation: (*name).to_owned() });
+            }
+        }
+        Ok((steps, specs))
+    }
+
+    fn spec(&self, name: &str, operation: ObjectOp) -> Result<Spec, Error> {
+        let is_ranged = operation == ObjectOp::Get && self.reads_ranges();
+        let blocks = if is_ranged { self.size_bytes / self.block_bytes } else { 1 };
+        let bytes = if is_ranged { self.block_bytes } else { self.size_bytes };
+        let limit = match operation {
+            ObjectOp::Put => self.limits[0],
+            ObjectOp::Get => self.limits[1],
+            _ => None,
+        };
+        let rate = limit.map(|limit| Rate::new(limit as f64 * f64::from(self.threads) / bytes as f64));
+        let rate = rate.transpose().map_err(|error| Error::usage(TOOL, error.to_string()))?;
+        let is_list = operation == ObjectOp::List;
+        let moves = operation.stores() || operation.loads();
+        // Objects go away once: a phase that deletes is one pass whatever the limits.
+        let passes = self.endless && operation != ObjectOp::Remove;
+        let total = self.objects().saturating_mul(blocks);
+        let mut object = ObjectSpec {
+            operations: vec![if is_ranged { ObjectOp::Read } else { operation }],
+            dkeys: Some(if is_list { self.listed } else { self.objects() }),
+            dkey_prefix: Some(self.names()),
+            list_max: is_list.then_some(self.listed.min(LIST_MAX) as u32),
+            value_size: (self.size_bytes > 0).then(|| self.size_bytes.to_string()),
+            read_size: is_ranged.then_some(ByteSize(self.block_bytes)),
+            no_fill: operation.needs_data(),
+            one_pass: self.time.is_none(),
+            ..self.base.object.clone()
+        };
+        if self.is_multipart() {
+            object.s3_part_size = Some(ByteSize(self.block_bytes));
+        }
+        Ok(Spec {
+            name: Some(name.to_owned()),
+            threads: Some(if is_list { 1 } else { self.threads }),
+            depth: Some(self.depth),
+            time: self.time,
+            count: (self.time.is_some() && !passes && !is_list).then_some(total),
+            rate,
+            refill: (operation.stores() && !self.verify && self.refills).then_some(Refill::Full),
+            verify: moves && self.verify,
+            no_read_back: operation.stores() && self.verify,
+            keep: self.keep,
+            object,
+            ..self.base.clone()
+        })
+    }
+
+    /// How elbencho names the objects of its threads.
+    fn names(&self) -> String {
+        let files = self.files;
+        match self.dirs {
+            0 => format!("r{{{files}}}-f{{%{files}}}"),
+            dirs => {
+                let each = dirs.saturating_mul(files);
+                format!("r{{{each}}}/d{{{files}%{dirs}}}/r{{{each}}}-f{{%{files}}}")
+            }
+        }
+    }
+}
+
+/// The phases in the order of the tool.
+fn phases(words: &Words) -> Vec<(&'static str, ObjectOp)> {
+    let all = [
+        ("write", "WRITE", ObjectOp::Put),
+        ("stat", "HEADOBJ", ObjectOp::Stat),
+        ("s3listobj", "LISTOBJ", ObjectOp::List),
+        ("read", "READ", ObjectOp::Get),
+        ("delfiles", "RMOBJECTS", ObjectOp::Remove),
+    ];
+    let given = all.into_iter().filter(|(option, ..)| words.has(option));
+    given.map(|(_, name, operation)| (name, operation)).collect()
+}
+
+/// What all phases have in common: the bucket, its servers and keys.
+fn base(words: &Words, world: &dyn World) -> Result<Spec, Error> {
+    let cores = match words.value("cores") {
+        Some("all") => Some(world.processors()),
+        _ => indexes(words, "cores")?,
+    };
+    let sign = number(words, "s3sign", 0, 2)?.unwrap_or(0);
+    let is_fast = words.has("s3fastput") || sign == 2;
+    let region = words.value("s3region").map(str::to_owned);
+    let region = region.or_else(|| variable(world, &["AWS_REGION", "AWS_DEFAULT_REGION"]));
+    Ok(Spec {
+        layer: Layer::Object,
+        targets: vec![bucket(words)?],
+        warmup: Some(Warmup::None),
+        on_error: Some(if words.has("s3ignoreerrors") { OnError::Continue } else { OnError::Stop }),
+        cores,
+        numa: indexes(words, "zones")?,
+        object: ObjectSpec {
+            s3_endpoints: endpoints(words, world)?,
+            s3_region: region,
+            s3_addressing: words.has("s3virtaddr").then_some(Addressing::VirtualHost),
+            s3_signing: is_fast.then_some(Signing::Headers),
+            s3_key: key(words, world)?,
+            ..ObjectSpec::default()
+        },
+        ..Spec::default()
+    })
+}
+
+fn variable(world: &dyn World, names: &[&str]) -> Option<String> {
+    names.iter().filter_map(|name| world.variable(name)).find(|value| !value.is_empty())
+}
+
+fn endpoints(words: &Words, world: &dyn World) -> Result<Vec<String>, Error> {
+    let given = words.value("s3endpoints").map(str::to_owned);
+    let list = given.or_else(|| variable(world, &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]));
+    let Some(list) = list else {
+        return TABLE.refuse("no server of S3", "give --s3endpoints http://HOST:PORT");
+    };
+    let mut all = Vec::new();
+    for text in list.split([',', ' ']).filter(|text| !text.is_empty()) {
+        let is_whole = text.starts_with("http://") || text.starts_with("https://");
+        let text = if is_whole { text.to_owned() } else { format!("https://{text}") };
+        if words.has("nopathexp") { all.push(text) } else { expand(&text, &mut all)? }
+    }
+    match all.is_empty() {
+        true => TABLE.refuse("--s3endpoints names no server", "give http://HOST:PORT, several with commas"),
+        false => Ok(all),
+    }
+}
+
+/// The bucket, and what the names in it begin with.
+fn bucket(words: &Words) -> Result<String, Error> {
+    let all: Vec<&str> = words.values("path").chain(words.paths.iter().map(String::as_str)).collect();
+    let [path] = all[..] else {
+        return TABLE.refuse(format!("{} buckets where one is measured", all.len()), "give one bucket");
+    };
+    let name = path.strip_prefix("s3://").unwrap_or(path).trim_end_matches('/');
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    if name.contains('/') {
+        return TABLE.refuse(
+            format!("{} names an object: objects are not measured one by one", quoted(path)),
+            "give a bucket, with -n and -N for its objects and --s3objprefix for their names",
+        );
+    }
+    if name.is_empty() || !name.bytes().all(is_good) {
+        return TABLE
+            .refuse(format!("{} is no name of a bucket", quoted(path)), "give a name such as s3://mybucket");
+    }
+    let prefix = words.value("s3objprefix").unwrap_or_default();
+    if prefix.contains("%%%") {
+        return TABLE.refuse(
+            "--s3objprefix: %%% would stand for other digits in each run",
+            "give a prefix that later runs can give again",
+        );
+    }
+    Ok(if prefix.is_empty() { format!("s3://{name}") } else { format!("s3://{name}/{prefix}") })
+}
+
+/// The keys of the command line, or of its files; none leaves them to the environment.
+fn key(words: &Words, world: &dyn World) -> Result<Option<S3Key>, Error> {
+    let list = match (words.value("s3credfile"), words.value("s3credlist")) {
+        (Some(_), Some(_)) => {
+            return TABLE.refuse("--s3credfile and --s3credlist both hold keys", "give one of them");
+        }
+        (Some(path), None) => Some(world.read(path).map_err(|error| {
+            Error::system(TOOL, "cannot read the file of keys", error).with("path", quoted(path))
+        })?),
+        (None, list) => list.map(|list| list.replace(',', "\n")),
+    };
+    let pair = (words.value("s3key"), words.value("s3secret"));
+    match (list, pair) {
+        (None, (None, None)) => Ok(None),
+        (None, (Some(access), Some(secret))) => {
+            Ok(Some(S3Key { access: access.to_owned(), secret: secret.to_owned() }))
+        }
+        (None, _) => {
+            let of_world = |given: Option<&str>, name: &str| {
+                given.map(str::to_owned).or_else(|| world.variable(name)).filter(|key| !key.is_empty())
+            };
+            let (access, secret) =
+                (of_world(pair.0, "AWS_ACCESS_KEY_ID"), of_world(pair.1, "AWS_SECRET_ACCESS_KEY"));
+            match access.zip(secret) {
+                Some((access, secret)) => Ok(Some(S3Key { access, secret })),
+                None => TABLE.refuse("one of --s3key and --s3secret is missing", "give both"),
+            }
+        }
+        (Some(_), (Some(_), _) | (_, Some(_))) => {
+            TABLE.refuse("keys are given twice", "give --s3key and --s3secret, or one list of keys")
+        }
+        (Some(list), (None, None)) => one_key(&list),
+    }
+}
+
+fn one_key(list: &str) -> Result<Option<S3Key>, Error> {
+    let lines: Vec<&str> =
+        list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let pair = match lines[..] {
+        [line] => line.split_once(':').filter(|(access, secret)| !access.is_empty() && !secret.is_empty()),
+        _ => None,
+    };
+    match pair {
+        Some((access, secret)) => Ok(Some(S3Key { access: access.to_owned(), secret: secret.to_owned() })),
+        None => TABLE.refuse(
+            format!("{} keys where one user is measured", lines.len()),
+            "give one pair, ACCESS:SECRET",
+        ),
+    }
+}
+
+/// Words that stand in no output.
+pub(crate) fn secrets(words: &Words) -> Vec<String> {
+    let options = ["s3key", "s3secret", "s3credlist"];
+    options.iter().filter_map(|option| words.value(option)).map(str::to_owned).collect()
+}

@@ -1,0 +1,254 @@
+//! Buckets: command lines and results.
+
+use report::record::PhaseRecord;
+use report::sample::{self, object::ObjectShape};
+use units::{ByteSize, Span};
+use workload::object::{Addressing, ObjectOp, Signing};
+use workload::plan::PhasePlan;
+use workload::spec::{Layer, OnError, Refill, Spec};
+
+use super::{refusal, run, run_on, spec, specs};
+use crate::words::machine::{Machine, text_of};
+use crate::{Piece, Place, Request};
+
+/// What every line begins with.
+const HEAD: &str = "--s3endpoints http://srv1:9000,http://srv2:9000 --s3key AKEY --s3secret SKEY";
+
+fn of(line: &str) -> Vec<Spec> {
+    specs(&format!("{HEAD} {line}"))
+}
+
+#[test]
+fn the_examples_of_the_tool_run() {
+    let write = &of("-w -t 2 -n 3 -N 4 -s 10m -b 5m s3://mybucket")[0];
+    let object = &write.object;
+    assert_eq!((write.layer, &write.targets[..]), (Layer::Object, &["s3://mybucket".to_owned()][..]));
+    assert_eq!(object.operations, [ObjectOp::Put]);
+    assert_eq!((write.threads, write.depth, object.dkeys), (Some(2), Some(1), Some(24)));
+    assert_eq!(object.dkey_prefix.as_deref(), Some("r{12}/d{4%3}/r{12}-f{%4}"));
+    assert_eq!(object.value_size.as_deref(), Some("10485760"));
+    assert_eq!(object.s3_part_size, Some(ByteSize(5 << 20)));
+    assert_eq!(object.s3_endpoints, ["http://srv1:9000", "http://srv2:9000"]);
+    let key = object.s3_key.as_ref().expect("keys");
+    assert_eq!((key.access.as_str(), key.secret.as_str()), ("AKEY", "SKEY"));
+    assert_eq!((write.refill, write.keep, write.on_error), (Some(Refill::Full), true, Some(OnError::Stop)));
+    assert!(object.one_pass && !object.no_fill);
+    let delete = &of("-F -t 2 -n 3 -N 4 s3://mybucket")[0];
+    assert_eq!(delete.object.operations, [ObjectOp::Remove]);
+    assert!(delete.object.no_fill && delete.keep);
+}
+
+#[test]
+fn phases_run_in_the_order_of_the_tool() {
+    let all = of("-F -r -w -d -D --stat --s3listobj 2500 -t 2 -N 100 -s 4k -b 4k bucket");
+    let operations: Vec<_> = all.iter().map(|spec| spec.object.operations[0]).collect();
+    use ObjectOp as Op;
+    assert_eq!(operations, [Op::Put, Op::Stat, Op::List, Op::Get, Op::Remove]);
+    let names: Vec<_> = all.iter().filter_map(|spec| spec.name.as_deref()).collect();
+    assert_eq!(names, ["WRITE", "HEADOBJ", "LISTOBJ", "READ", "RMOBJECTS"]);
+    assert!(all.iter().all(|spec| !spec.keep && spec.object.s3_part_size.is_none()));
+    let list = &all[2];
+    assert_eq!((list.threads, list.object.dkeys, list.object.list_max), (Some(1), Some(2500), Some(1000)));
+}
+
+#[test]
+fn blocks_below_the_size_are_ranges_of_reads() {
+    let read = &of("-r -N 8 -s 16m -b 1m bucket")[0];
+    assert_eq!(read.object.operations, [ObjectOp::Read]);
+    assert_eq!(read.object.read_size, Some(ByteSize(1 << 20)));
+    assert_eq!(read.object.value_size.as_deref(), Some("16777216"));
+    assert_eq!(read.object.s3_part_size, None);
+    let limited = &of("-r -N 8 -s 16m -b 1m --timelimit 5 --limitread 10m bucket")[0];
+    assert_eq!((limited.time, limited.count), (Some(Span(5_000_000_000)), Some(8 * 16)));
+    assert!((limited.rate.expect("a rate").per_second() - 10.0).abs() < 1e-9);
+    let endless = &of("-r -N 8 -s 4k -b 4k --infloop --timelimit 5 bucket")[0];
+    assert_eq!((endless.count, endless.object.one_pass), (None, false));
+}
+
+#[test]
+fn options_of_servers_and_names() {
+    let one = spec(&format!(
+        "{HEAD} -w -n 0 -N 5 -s 4k -b 4k --iodepth 8 --s3region eu --s3virtaddr --s3sign 2 --s3objprefix run1/ --s3ignoreerrors bucket/"
+    ));
+    let object = &one.object;
+    assert_eq!(one.targets, ["s3://bucket/run1/"]);
+    assert_eq!(object.dkey_prefix.as_deref(), Some("r{5}-f{%5}"));
+    assert_eq!(
+        (object.s3_region.as_deref(), object.s3_addressing),
+        (Some("eu"), Some(Addressing::VirtualHost))
+    );
+    assert_eq!(
+        (object.s3_signing, one.depth, one.on_error),
+        (Some(Signing::Headers), Some(8), Some(OnError::Continue))
+    );
+    let many = &specs("--s3endpoints srv[1-2]:9000,https://x -w -s 4k -b 4k b")[0];
+    assert_eq!(many.object.s3_endpoints, ["https://srv1:9000", "https://srv2:9000", "https://x"]);
+    assert_eq!(many.object.s3_key, None, "the environment has it");
+    let world = Machine::new().text("keys", "# mine\nA:B:C\n");
+    let read = run_on("--s3endpoints http://x --s3credfile keys -r -s 1 -b 1 b", &world);
+    let key = read.specs[0].object.s3_key.clone().expect("keys");
+    assert_eq!((key.access.as_str(), key.secret.as_str()), ("A", "B:C"));
+    assert_eq!(format!("{key:?}"), "S3Key");
+}
+
+#[test]
+fn what_cannot_be_or_is_of_others_is_refused() {
+    for (line, part) in [
+        ("bucket", "no phase"),
+        ("-d bucket", "give -w too"),
+        ("-D -F bucket", "deletes a bucket of others"),
+        ("-w bucket", "no -s/--size"),
+        ("-w -s 10m bucket", "smaller than S3 takes"),
+        ("-r -s 10m -b 3m bucket", "whole number of blocks"),
+        ("-w -r -s 10m -b 5m --verify 1 bucket", "whole objects"),
+        ("--stat --verify 1 bucket", "--verify checks"),
+        ("-w -s 4k b1 b2", "2 buckets"),
+        ("-w -s 4k s3://b/object", "names an object"),
+        ("-w -s 4k s3://b/object[1-4]", "names an object"),
+        ("-w -s 4k s3://", "no name of a bucket"),
+        ("-r -s 4k -b 4k --rand b", "--rand is for files"),
+        ("-r -s 4k -b 4k --direct b", "--direct is for files"),
+        ("-r -s 4k -b 4k --infloop b", "--timelimit"),
+        ("-r -s 4k -b 4k --limitwrite 1m b", "without -w"),
+        ("-w -s 4k --s3objprefix %%% b", "%%%"),
+        ("-F --s3multidel 1000 b", "only objects of its own"),
+        ("-w -s 4k --s3credlist A:B b", "given twice"),
+        ("-w -t 4096 -n 4000000000 -N 4000000000 -s 1 -b 1 b", "smaller numbers"),
+    ] {
+        let error = refusal(&format!("{HEAD} {line}"));
+        assert!(error.contains(part) && error.lines().count() == 1, "{line}: {error}");
+        assert!(!error.contains("SKEY"), "{error}");
+    }
+    for (line, part) in [
+        ("-r --s3region x /data/file", "is for buckets"),
+        ("-r --stat /data/file", "many files in directories"),
+        ("--s3endpoints http://x --s3key A -r -s 1 -b 1 b", "give both"),
+        ("--s3endpoints , -r -s 1 -b 1 b", "names no server"),
+        ("--s3endpoints http://x --s3credlist A:B,C:D -r -s 1 -b 1 b", "2 keys"),
+    ] {
+        let error = refusal(line);
+        assert!(error.contains(part) && error.lines().count() == 1, "{line}: {error}");
+    }
+}
+
+/// Operations of a phase on objects of `value_bytes`, 1000 a second at 800 us for 4 s.
+fn phase(operation: ObjectOp, value_bytes: u64, request: usize, parts: (u64, u64)) -> PhaseRecord {
+    let shape = ObjectShape {
+        engine: "s3",
+        operation,
+        value_bytes,
+        operations_per_second: 1000.0,
+        latency_ns: 800_000,
+    };
+    let mut phase = sample::object::object_phase(&shape);
+    if let PhasePlan::Object(plan) = &mut phase.plan {
+        (plan.options.s3_part_size_bytes, plan.dataset.records) = parts;
+    }
+    phase.request = request;
+    phase.stage = request;
+    phase
+}
+
+fn shown(line: &str, phases: Vec<PhaseRecord>) -> Vec<Piece> {
+    let mut render = run(&format!("{HEAD} {line}")).render;
+    let mut record = sample::record(vec![]);
+    let mut pieces = render.begin(&record);
+    for phase in phases {
+        record.phases.push(phase);
+        pieces.extend(render.stage(&record, record.phases.len() - 1));
+    }
+    pieces.extend(render.end(&record));
+    pieces
+}
+
+fn rows(line: &str, phases: Vec<PhaseRecord>) -> Vec<String> {
+    let text = text_of(&shown(line, phases), &Place::Stdout);
+    let rows = text.lines().skip(2).map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
+    rows.collect()
+}
+
+#[test]
+fn whole_objects_have_one_row_and_parts_another() {
+    let whole = rows("-w -s 1m -b 1m --lat b", vec![phase(ObjectOp::Put, 1 << 20, 0, (0, 1))]);
+    assert_eq!(
+        whole,
+        [
+            "WRITE Elapsed time : 4.000s 4.000s",
+            "Objects/s : 1000 1000",
+            "Throughput MiB/s : 1000 1000",
+            "Total MiB : 4000 4000",
+            "Objects total : 4000 4000",
+            "Objects latency : [ min=640us avg=817us max=3.20ms ]",
+            "---",
+        ]
+    );
+    let parts = rows("-w -s 10m -b 5m --lat b", vec![phase(ObjectOp::Put, 10 << 20, 0, (5 << 20, 1))]);
+    let of = |rows: &[String], name: &str| -> f64 {
+        let row = rows.iter().find(|row| row.starts_with(name)).unwrap_or_else(|| panic!("{name}: {rows:?}"));
+        row.rsplit(' ').next().and_then(|text| text.parse().ok()).expect("a number")
+    };
+    assert!((of(&parts, "IOPS") / of(&parts, "Objects/s") - 2.0).abs() < 0.01, "{parts:?}");
+    let ranges = rows("-r -s 16m -b 1m --lat b", vec![phase(ObjectOp::Read, 1 << 20, 0, (0, 16))]);
+    assert!((of(&ranges, "IOPS") / of(&ranges, "Objects/s") - 16.0).abs() < 0.5, "{ranges:?}");
+    assert!(ranges.iter().any(|row| row.starts_with("IO latency")), "{ranges:?}");
+}
+
+#[test]
+fn requests_without_data_have_no_throughput() {
+    let line = "--stat --s3listobj 10 -F --log 1 b";
+    let mut phases = vec![
+        phase(ObjectOp::Stat, 4096, 0, (0, 1)),
+        phase(ObjectOp::List, 4096, 1, (0, 1)),
+        phase(ObjectOp::Remove, 4096, 2, (0, 1)),
+    ];
+    for class in
+        phases.iter_mut().flat_map(|phase| &mut phase.samples.workers).flat_map(|worker| &mut worker.classes)
+    {
+        class.bytes = 0;
+    }
+    let rows = rows(line, phases);
+    let kinds: Vec<&str> = rows.iter().filter_map(|row| row.split(" :").next()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "HEADOBJ Elapsed time",
+            "Objects/s",
+            "Objects total",
+            "---",
+            "LISTOBJ Elapsed time",
+            "IOPS",
+            "IOs total",
+            "---",
+            "RMOBJECTS Elapsed time",
+            "Objects/s",
+            "Objects total",
+            "---",
+        ]
+    );
+}
+
+#[test]
+fn keys_stand_in_no_output() {
+    let line = format!("{HEAD} -w -s 4k -b 4k --csvfile c --jsonfile j --resfile r bucket");
+    let run = run(&line);
+    assert_eq!(run.secrets, ["AKEY", "SKEY"]);
+    let pieces = shown(
+        "-w -s 4k -b 4k --csvfile c --jsonfile j --resfile r bucket",
+        vec![phase(ObjectOp::Put, 4096, 0, (0, 1))],
+    );
+    for piece in &pieces {
+        let text = String::from_utf8_lossy(&piece.content);
+        assert!(!text.contains("SKEY") && !text.contains("AKEY"), "{text}");
+    }
+    let csv = text_of(&pieces, &Place::File { path: "c".into(), append: true });
+    assert!(csv.contains("***") && csv.contains(",dir,1,1,1,1,1,4096,4096,"), "{csv}");
+    let json = text_of(&pieces, &Place::File { path: "j".into(), append: true });
+    let object: serde_json::Value = serde_json::from_str(&json).expect("an object");
+    assert!(object["last_done"]["entries/s"].as_f64() > Some(900.0), "{json}");
+    let shown =
+        crate::without_secrets(&["--s3secret=SKEY".to_owned(), "aSKEY".to_owned()], &["SKEY".to_owned()]);
+    assert_eq!(shown, ["--s3secret=***", "aSKEY"]);
+    let Ok(Request::Show(_)) = super::super::parse(&["--help-s3".to_owned()], &Machine::new()) else {
+        panic!("no help");
+    };
+}

@@ -1,0 +1,179 @@
+//! What a store is to the layer: opened once a run, asked for a driver by each worker.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Arena, Capabilities, Error, Opened};
+use workload::object::{Checksum, ObjectOptions, ObjectPlan};
+
+use crate::ObjectOperation;
+use crate::drivers::DRIVERS;
+
+/// Keys and tokens: they stand in no record and in no message.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// S3: access key and secret key.
+    pub s3_key: Option<(String, String)>,
+    /// Engines: the shared secret.
+    pub token: Option<network::security::Token>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets")
+    }
+}
+
+/// What a store is opened with.
+#[derive(Clone, Debug)]
+pub struct ConnectRequest {
+    /// Where it is: the whole URL.
+    pub target: String,
+    /// Options of its driver.
+    pub options: ObjectOptions,
+    /// Keys and tokens.
+    pub secrets: Secrets,
+    /// Whether pool (for `vos:`) and container may be made where they are not there.
+    pub creates: bool,
+    /// Workers that will ask for a driver.
+    pub threads: u32,
+    /// Set from outside: waits end.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+/// What the driver of one worker is opened with.
+#[derive(Clone)]
+pub struct OpenRequest {
+    /// Number of the worker.
+    pub worker: u32,
+    /// The phase.
+    pub plan: Arc<ObjectPlan>,
+    /// Buffers: one a slot, of the largest value (or of `short_read_bytes`).
+    pub arena: Arc<Arena>,
+    /// Set from outside: waits end.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+/// What a store tells of itself, for planning and for the record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BackendFacts {
+    /// Targets that objects are spread over; 1 where a cluster does not tell.
+    pub targets: u32,
+    /// How updates are made durable, in words: `CPU flush (clwb)`, `msync`, `fdatasync`, `the cluster's own means`.
+    pub durable_by: String,
+    /// What a person should know of it.
+    pub notes: Vec<String>,
+}
+
+/// Space of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PoolInfo {
+    /// Label, or directory.
+    pub name: String,
+    /// UUID.
+    pub uuid: String,
+    /// Targets.
+    pub targets: u32,
+    /// Mapped memory (or log), in bytes.
+    pub scm_bytes: u64,
+    /// Of it free, in bytes.
+    pub scm_free_bytes: u64,
+    /// Data file, in bytes.
+    pub nvme_bytes: u64,
+    /// Of it free, in bytes.
+    pub nvme_free_bytes: u64,
+    /// Memory that the index takes, in bytes.
+    pub index_bytes: u64,
+    /// Containers.
+    pub containers: u32,
+}
+
+/// A container.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ContainerInfo {
+    /// Label.
+    pub label: String,
+    /// UUID.
+    pub uuid: String,
+    /// Checksum of its data.
+    pub checksum: Checksum,
+    /// Its snapshots.
+    pub snapshots: Vec<u64>,
+    /// Latest epoch.
+    pub epoch: u64,
+}
+
+/// A store that is open. Shared by the workers; what they share beyond it (a pool, a cluster's handle) lives here.
+pub trait Backend: Send + Sync {
+    /// What it tells of itself.
+    fn facts(&self) -> BackendFacts;
+
+    /// Makes what a phase needs and is not there: containers, and with [`ObjectPlan::keeps_handles`] nothing more. What it made, it
+    /// remembers for [`Backend::clean`].
+    ///
+    /// # Errors
+    /// What could not be made, and what to do.
+    fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error>;
+
+    /// Opens the driver of one worker, on that worker's thread.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error>;
+
+    /// Space; none where the store does not tell.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    fn pool(&self) -> Result<Option<PoolInfo>, Error> {
+        Ok(None)
+    }
+
+    /// Destroys what this run made (containers, a pool's directory), and nothing else.
+    ///
+    /// # Errors
+    /// What is left.
+    fn clean(&self) -> Result<(), Error>;
+
+    /// Ends it in order: what is not durable yet becomes so, an index is written down.
+    ///
+    /// # Errors
+    /// What was not saved.
+    fn close(&self) -> Result<(), Error>;
+}
+
+/// One line of the layer's table of drivers.
+pub struct Registration {
+    /// Name, and scheme of its targets: `vos`, `engine`, `rados`, `s3`, `daos`, `null`.
+    pub name: &'static str,
+    /// Form of its targets, for help: `vos:DIR`.
+    pub target: &'static str,
+    /// One line for `strata list` and the docs.
+    pub summary: &'static str,
+    /// What it can do; `classes` are its operations, `options` those of the layer that it honours.
+    pub capabilities: Capabilities,
+    /// Opens the store.
+    pub connect: fn(&ConnectRequest) -> Result<Arc<dyn Backend>, Error>,
+}
+
+/// The driver of a target, by its scheme.
+///
+/// # Errors
+/// Bad usage that lists the forms of targets.
+pub fn driver_of(target: &str) -> Result<&'static Registration, Error> {
+    let scheme = target.split(':').next().unwrap_or_default();
+    DRIVERS.iter().find(|entry| entry.name == scheme && target.contains(':')).ok_or_else(|| {
+        let forms: Vec<_> = DRIVERS.iter().map(|entry| entry.target).collect();
+        Error::usage("object", format!("{target:?} is no target of the object layer"))
+            .remedy(format!("accepted are {}", forms.join(", ")))
+    })
+}
+
+/// Opens the store of a target.
+///
+/// # Errors
+/// Why it cannot be opened.
+pub fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
+    (driver_of(&request.target)?.connect)(request)
+}

@@ -1,0 +1,89 @@
+//! libdaos, loaded at run time.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+use driver::Error;
+
+use super::abi::{Anchor, ArrayIod, ContainerInfo, Event, Handle, Iod, Iov, KeyDescriptor, Oid, Sgl};
+use crate::foreign;
+
+foreign::functions! {
+    /// What is used of libdaos. A null event makes a call wait.
+    Api {
+        daos_init: fn() -> c_int;
+        daos_fini: fn() -> c_int;
+        daos_pool_connect2: fn(
+            *const c_char, *const c_char, c_uint, *mut Handle, *mut c_void, *mut Event,
+        ) -> c_int;
+        daos_pool_disconnect: fn(Handle, *mut Event) -> c_int;
+        daos_cont_create_with_label: fn(
+            Handle, *const c_char, *mut c_void, *mut c_void, *mut Event,
+        ) -> c_int;
+        daos_cont_open2: fn(
+            Handle, *const c_char, c_uint, *mut Handle, *mut ContainerInfo, *mut Event,
+        ) -> c_int;
+        daos_cont_close: fn(Handle, *mut Event) -> c_int;
+        daos_cont_destroy2: fn(Handle, *const c_char, c_int, *mut Event) -> c_int;
+        daos_cont_alloc_oids: fn(Handle, u64, *mut u64, *mut Event) -> c_int;
+        daos_obj_generate_oid2: fn(Handle, *mut Oid, c_int, u32, u16, u32) -> c_int;
+        daos_obj_open: fn(Handle, Oid, c_uint, *mut Handle, *mut Event) -> c_int;
+        daos_obj_close: fn(Handle, *mut Event) -> c_int;
+        daos_obj_update: fn(
+            Handle, Handle, u64, *mut Iov, c_uint, *mut Iod, *mut Sgl, *mut Event,
+        ) -> c_int;
+        daos_obj_fetch: fn(
+            Handle, Handle, u64, *mut Iov, c_uint, *mut Iod, *mut Sgl, *mut c_void, *mut Event,
+        ) -> c_int;
+        daos_obj_punch: fn(Handle, Handle, u64, *mut Event) -> c_int;
+        daos_obj_punch_dkeys: fn(Handle, Handle, u64, c_uint, *mut Iov, *mut Event) -> c_int;
+        daos_obj_punch_akeys: fn(Handle, Handle, u64, *mut Iov, c_uint, *mut Iov, *mut Event) -> c_int;
+        daos_obj_list_dkey: fn(
+            Handle, Handle, *mut u32, *mut KeyDescriptor, *mut Sgl, *mut Anchor, *mut Event,
+        ) -> c_int;
+        daos_kv_open: fn(Handle, Oid, c_uint, *mut Handle, *mut Event) -> c_int;
+        daos_kv_close: fn(Handle, *mut Event) -> c_int;
+        daos_kv_put: fn(Handle, Handle, u64, *const c_char, u64, *const c_void, *mut Event) -> c_int;
+        daos_kv_get: fn(Handle, Handle, u64, *const c_char, *mut u64, *mut c_void, *mut Event) -> c_int;
+        daos_kv_remove: fn(Handle, Handle, u64, *const c_char, *mut Event) -> c_int;
+        daos_kv_list: fn(
+            Handle, Handle, *mut u32, *mut KeyDescriptor, *mut Sgl, *mut Anchor, *mut Event,
+        ) -> c_int;
+        daos_array_create: fn(Handle, Oid, Handle, u64, u64, *mut Handle, *mut Event) -> c_int;
+        daos_array_open: fn(
+            Handle, Oid, Handle, c_uint, *mut u64, *mut u64, *mut Handle, *mut Event,
+        ) -> c_int;
+        daos_array_open_with_attr: fn(
+            Handle, Oid, Handle, c_uint, u64, u64, *mut Handle, *mut Event,
+        ) -> c_int;
+        daos_array_read: fn(Handle, Handle, *mut ArrayIod, *mut Sgl, *mut Event) -> c_int;
+        daos_array_write: fn(Handle, Handle, *mut ArrayIod, *mut Sgl, *mut Event) -> c_int;
+        daos_array_get_size: fn(Handle, Handle, *mut u64, *mut Event) -> c_int;
+        daos_array_destroy: fn(Handle, Handle, *mut Event) -> c_int;
+        daos_array_close: fn(Handle, *mut Event) -> c_int;
+        daos_eq_create: fn(*mut Handle) -> c_int;
+        daos_eq_destroy: fn(Handle, c_int) -> c_int;
+        daos_eq_poll: fn(Handle, c_int, i64, c_uint, *mut *mut Event) -> c_int;
+        daos_event_init: fn(*mut Event, Handle, *mut Event) -> c_int;
+        daos_event_fini: fn(*mut Event) -> c_int;
+    }
+}
+
+/// Name of the library.
+const NAME: &str = "libdaos.so.2";
+
+static API: OnceLock<Api> = OnceLock::new();
+
+/// The library; loaded by the first who asks. `STRATA_LIBDAOS` names another file to load.
+///
+/// # Errors
+/// When it cannot be loaded: one line that names the package.
+pub(crate) fn api() -> Result<&'static Api, Error> {
+    if let Some(api) = API.get() {
+        return Ok(api);
+    }
+    let library = foreign::open(NAME, "STRATA_LIBDAOS", "daos-client")?;
+    let api = Api::of(library).map_err(|cause| foreign::lacks(NAME, &cause))?;
+    Ok(API.get_or_init(|| api))
+}

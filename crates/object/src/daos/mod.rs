@@ -1,0 +1,6 @@
+//! DAOS: libdaos at run time, its structures, its error codes.
+
+pub(crate) mod abi;
+pub(crate) mod errors;
+pub(crate) mod library;
+pub(crate) mod session;

@@ -1,0 +1,21 @@
+//! The drivers of the object layer: one file each, one line each in [`DRIVERS`].
+
+use crate::Registration;
+
+mod daos;
+mod engine;
+mod null;
+mod rados;
+pub(crate) mod s3;
+mod vos;
+
+/// All drivers of this layer. Help, `strata list`, the docs and the conformance suite follow from this table.
+pub static DRIVERS: &[Registration] = &[
+    // One line a driver.
+    null::REGISTRATION,
+    vos::REGISTRATION,
+    engine::REGISTRATION,
+    rados::REGISTRATION,
+    daos::REGISTRATION,
+    s3::REGISTRATION,
+];

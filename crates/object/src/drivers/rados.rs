@@ -1,0 +1,238 @@
+//! `rados`: Ceph RADOS through librados. Each worker has a namespace handle of its own on one connection; every request is asynchronous
+//! but listing, which librados does not offer so.
+
+mod issue;
+mod worker;
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use driver::{Capabilities, Error, ErrorKind, Opened};
+use parking_lot::Mutex;
+use workload::object::{ObjectOp, ObjectPlan, Scope};
+
+use crate::rados::cluster::{Access, Cluster, List, Pool, refused};
+use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
+
+/// The table line.
+pub(super) const REGISTRATION: Registration = Registration {
+    name: "rados",
+    target: "rados://POOL[/CONTAINER]",
+    summary: "Ceph RADOS: objects of a pool, keys as objects or omap entries, arrays striped over objects",
+    capabilities: Capabilities {
+        classes: &[
+            "update",
+            "fetch",
+            "punch",
+            "put",
+            "get",
+            "remove",
+            "list",
+            "stat",
+            "write",
+            "read",
+            "size",
+            "create",
+            "open",
+            "open-with-attr",
+            "destroy",
+            "open-container",
+        ],
+        asynchronous: true,
+        depth_max: DEPTH_MAX,
+        targetless: false,
+        direct: false,
+        options: &["container", "containers", "rados-conf", "rados-user", "timeout"],
+    },
+    connect,
+};
+
+const DEPTH_MAX: u32 = 1024;
+
+struct Rados {
+    cluster: Arc<Cluster>,
+    pool: String,
+    /// Container that the target names.
+    container: Option<String>,
+    creates: bool,
+    threads: u32,
+    /// Containers that this run made.
+    made: Mutex<Vec<String>>,
+}
+
+fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
+    let (pool, container) = parse(&request.target)?;
+    let options = &request.options;
+    let cluster = Cluster::connect(&Access {
+        conf: options.rados_conf.as_deref(),
+        user: options.rados_user.as_deref(),
+        timeout_ns: options.timeout_ns,
+    })?;
+    let cluster = Arc::new(cluster);
+    // A pool that is not there is told here, not by the first operation.
+    Pool::open(&cluster, &pool, "")?;
+    Ok(Arc::new(Rados {
+        cluster,
+        pool,
+        container,
+        creates: request.creates,
+        threads: request.threads.max(1),
+        made: Mutex::default(),
+    }))
+}
+
+/// Pool, and container where it is named.
+fn parse(target: &str) -> Result<(String, Option<String>), Error> {
+    let bad = || {
+        Error::usage("rados", format!("{target:?} names no pool"))
+            .remedy("accepted is rados://POOL or rados://POOL/CONTAINER")
+    };
+    let rest = target.strip_prefix("rados://").ok_or_else(bad)?;
+    let (pool, container) = match rest.split_once('/') {
+        Some((pool, container)) => (pool, Some(container.trim_end_matches('/'))),
+        None => (rest, None),
+    };
+    let container = container.filter(|container| !container.is_empty());
+    if pool.is_empty() || container.is_some_and(|container| container.contains('/')) || rest.contains('\0') {
+        return Err(bad());
+    }
+    Ok((pool.to_owned(), container.map(str::to_owned)))
+}
+
+impl Rados {
+    /// Label of the container of a worker.
+    fn label(&self, plan: &ObjectPlan, worker: u32) -> String {
+        let label = self.container.as_deref().unwrap_or(&plan.container);
+        match plan.containers {
+            Scope::Shared => label.to_owned(),
+            Scope::Private => format!("{label}.{worker}"),
+        }
+    }
+
+    fn make(&self, label: &str) -> Result<(), Error> {
+        let pool = Pool::open(&self.cluster, &self.pool, label)?;
+        if pool.is_container()? {
+            return Ok(());
+        }
+        let place = |error: Error| error.with("pool", &self.pool).with("container", label);
+        if !self.creates {
+            let message = format!("there is no container {label} in pool {}", self.pool);
+            return Err(Error::new(ErrorKind::Run, "rados", message));
+        }
+        let cannot_list = |code| refused("the pool cannot be listed", code);
+        let mut list = List::open(&pool).map_err(cannot_list)?;
+        if list.next().map_err(cannot_list)?.is_some() && !pool.is_container()? {
+            let message = "the namespace holds objects that are not strata's";
+            return Err(
+                place(Error::new(ErrorKind::Unsafe, "rados", message)).remedy("name another container")
+            );
+        }
+        if pool.mark().map_err(place)? {
+            self.made.lock().push(label.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Refuses what the cluster would refuse each time.
+    fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        let stores = |operation| matches!(operation, ObjectOp::Put | ObjectOp::Update);
+        let limit = self.cluster.setting(c"osd_max_write_size").and_then(|size| size.parse::<u64>().ok());
+        let limit_bytes = limit.unwrap_or(90) << 20;
+        let value_bytes = plan.dataset.value_size_bytes_max;
+        if plan.operations().any(stores) && value_bytes > limit_bytes {
+            let message = format!("a value of {value_bytes} bytes is more than an OSD takes at once");
+            return Err(Error::usage("rados", message)
+                .remedy(format!("at most {limit_bytes} bytes (osd_max_write_size), or arrays (write)")));
+        }
+        let chunk_bytes = plan.cell_size_bytes.saturating_mul(plan.chunk_size_cells);
+        if plan.operations().any(|operation| operation == ObjectOp::Write) && chunk_bytes > limit_bytes {
+            let message = format!("a chunk of {chunk_bytes} bytes is more than an OSD takes at once");
+            return Err(Error::usage("rados", message)
+                .remedy(format!("at most {limit_bytes} bytes (osd_max_write_size)")));
+        }
+        Ok(())
+    }
+}
+
+impl Backend for Rados {
+    fn facts(&self) -> BackendFacts {
+        let (major, minor, extra) = self.cluster.version();
+        BackendFacts {
+            targets: 1,
+            durable_by: "the cluster's own means".to_owned(),
+            notes: vec![
+                format!("librados {major}.{minor}.{extra}, cluster {}", self.cluster.fsid()),
+                format!("a request that is not answered fails after {} s", self.cluster.timeout_s()),
+            ],
+        }
+    }
+
+    fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        self.check(plan)?;
+        let workers = match plan.containers {
+            Scope::Shared => 1,
+            Scope::Private => self.threads,
+        };
+        (0..workers).try_for_each(|worker| self.make(&self.label(plan, worker)))
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {
+        let plan = &request.plan;
+        if plan.load.depth > DEPTH_MAX {
+            let message = format!("a depth of {} is more than rados takes", plan.load.depth);
+            return Err(Error::usage("rados", message).remedy(format!("at most {DEPTH_MAX}")));
+        }
+        let label = self.label(plan, request.worker);
+        let pool = Pool::open(&self.cluster, &self.pool, &label)?;
+        let text = |words: &str| {
+            CString::new(words).map_err(|_| Error::usage("rados", format!("{words:?} has a NUL in it")))
+        };
+        let names = (text(&self.pool)?, text(&label)?);
+        Ok(Opened { driver: Box::new(worker::Worker::new(pool, names, request)?), notes: Vec::new() })
+    }
+
+    fn pool(&self) -> Result<Option<PoolInfo>, Error> {
+        let stat = self.cluster.space()?;
+        Ok((stat.kb > 0).then(|| PoolInfo {
+            name: self.pool.clone(),
+            uuid: self.cluster.fsid(),
+            targets: 1,
+            nvme_bytes: stat.kb << 10,
+            nvme_free_bytes: stat.kb_avail << 10,
+            ..PoolInfo::default()
+        }))
+    }
+
+    fn clean(&self) -> Result<(), Error> {
+        let mut made = self.made.lock();
+        while let Some(label) = made.last() {
+            Pool::open(&self.cluster, &self.pool, label)?
+                .clear(None)
+                .map_err(|code| refused("objects of the container cannot be removed", code))
+                .map_err(|error| error.with("pool", &self.pool).with("container", label))?;
+            made.pop();
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_name_a_pool_and_perhaps_a_container() {
+        let parts = |pool: &str, container: Option<&str>| (pool.to_owned(), container.map(str::to_owned));
+        assert_eq!(parse("rados://p").expect("good"), parts("p", None));
+        assert_eq!(parse("rados://p/").expect("good"), parts("p", None));
+        assert_eq!(parse("rados://p/c").expect("good"), parts("p", Some("c")));
+        for bad in ["rados:p", "rados://", "rados:///c", "rados://p/c/d", "rados://p\0"] {
+            let error = parse(bad).expect_err(bad).to_string();
+            assert!(error.contains("rados://POOL"), "{error}");
+        }
+    }
+}

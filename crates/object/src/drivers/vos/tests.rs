@@ -1,0 +1,115 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use workload::object::ObjectClass;
+
+use super::coded::Locks;
+use super::volume::{At, Volume};
+use crate::erasure::{TAG_BYTES, cell_bytes};
+use crate::model::ObjectId;
+use crate::placement::Placement;
+use crate::store::{
+    Ack, ContainerProperties, OpenOptions, Pool, PoolOptions, Punch, Read, StoreError, Write,
+};
+
+const SHARDS: usize = 6;
+const DATA: usize = 4;
+
+fn volume(dir: &Path) -> (Pool, Volume) {
+    let options = PoolOptions {
+        targets: SHARDS as u32,
+        scm_bytes: SHARDS as u64 * (32 << 20),
+        nvme_bytes: 0,
+        threshold_bytes: 4096,
+        open: OpenOptions::default(),
+    };
+    let pool = Pool::create(&dir.join("pool"), &options).expect("a pool");
+    let container = pool.create_container("c", &ContainerProperties::default()).expect("a container");
+    let class: ObjectClass = "EC_4P2G1".parse().expect("a class");
+    let placement = Placement::new(class, SHARDS as u32).expect("enough targets");
+    let mut plan = crate::fixture::plan(workload::object::ObjectOp::Update);
+    plan.dataset.value_size_bytes_max = 100_000;
+    let volume = Volume::new(pool.targets().to_vec(), container, placement, &plan, Arc::new(Locks::new()));
+    (pool, volume)
+}
+
+fn value(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut value = vec![0; bytes];
+    workload::content::Stream::new(seed, 0).fill(&mut value, 0, 0);
+    value
+}
+
+fn at(object: u64) -> At<'static> {
+    At { object: ObjectId { lo: object, hi: 0 }, dkey: b"blade-7", akey: b"akey--0" }
+}
+
+/// What lies on a shard, tag and all.
+fn cell(volume: &Volume, at: &At<'_>, shard: usize, bytes: usize) -> Vec<u8> {
+    let mut cell = vec![0; cell_bytes(bytes, DATA) + TAG_BYTES];
+    let target = &volume.targets[volume.shard(at, shard)];
+    let found = target.fetch(&volume.place(at), Read::Single, None, &mut cell).expect("a cell");
+    cell.truncate(found.bytes as usize);
+    cell
+}
+
+/// An update that a crash cut off after some of its cells was never acknowledged: what is read then is one of the two values.
+#[test]
+fn an_update_that_was_cut_off_is_never_seen_in_part() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_pool, mut volume) = volume(dir.path());
+    for (before, after) in [(10_000, 10_000), (10_000, 3_000), (700, 20_000), (1, 64), (5_000, 0), (0, 5_000)]
+    {
+        let (old, new) = (value(1, before), value(2, after));
+        let made = at(1000);
+        volume.write(&made, Write::Single, &new).expect("written");
+        for done in 0..=SHARDS {
+            let place = at((before * 100 + done) as u64);
+            volume.write(&place, Write::Single, &old).expect("written");
+            for shard in 0..done {
+                let cell = cell(&volume, &made, shard, after);
+                let target = &volume.targets[volume.shard(&place, shard)];
+                target
+                    .update(&volume.place(&place), Write::Single, &cell, Ack::AsConfigured)
+                    .expect("written");
+            }
+            let mut into = vec![0xee; 20_000];
+            let found = volume.read(&place, Read::Single, &mut into).expect("one of the two");
+            let found = &into[..found as usize];
+            assert!(found == old || found == new, "{before} to {after}, {done} cells: {} bytes", found.len());
+            assert!((done > 0 || found == old) && (done < SHARDS || found == new));
+        }
+    }
+}
+
+#[test]
+fn as_many_cells_as_there_is_parity_may_be_lost() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_pool, mut volume) = volume(dir.path());
+    for (object, bytes) in (0..).zip([1, 100, 4096, 50_001]) {
+        let (place, stored) = (at(object), value(object, bytes));
+        volume.write(&place, Write::Single, &stored).expect("written");
+        assert_eq!(volume.size_of(&place), Ok(bytes as u64));
+        for lost in 0..3 {
+            let mut into = vec![0; bytes];
+            let found = volume.read(&place, Read::Single, &mut into);
+            assert_eq!(found, Ok(bytes as u64), "{lost} lost");
+            assert!(into == stored);
+            let target = &volume.targets[volume.shard(&place, lost)];
+            target.punch(&volume.place(&place), Punch::Akey, Ack::AsConfigured).expect("punched");
+        }
+        let mut into = vec![0; bytes];
+        assert_eq!(volume.read(&place, Read::Single, &mut into), Err(StoreError::Damaged), "three lost");
+    }
+    let findings = volume.take_findings();
+    assert!(findings[0].contains("dkey blade-7 akey akey--0: damaged in part"), "{findings:?}");
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_pool, mut volume) = volume(dir.path());
+    for bytes in [101, 1000, 50_000] {
+        volume.write(&at(1), Write::Single, &value(1, bytes)).expect("written");
+        assert_eq!(volume.read(&at(1), Read::Single, &mut [0; 100]), Err(StoreError::BufferTooSmall));
+    }
+}

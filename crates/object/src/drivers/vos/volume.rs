@@ -1,0 +1,298 @@
+//! A container spread over targets: values go to the shards that their class says, and come back from those that have them whole.
+
+use std::sync::Arc;
+
+use workload::object::{ObjectPlan, Redundancy};
+
+use super::coded::{Coded, Locks};
+use crate::model::{Key, ObjectId};
+use crate::placement::Placement;
+use crate::store::{
+    Ack, Aggregated, Anchor, ContainerId, Iterated, Largest, Place, Punch, Read, StoreError, Target, Write,
+};
+
+/// Most findings that are kept.
+const FINDINGS_MAX: usize = 16;
+
+/// Object, dkey and akey.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub(super) object: ObjectId,
+    pub(super) dkey: &'a [u8],
+    pub(super) akey: &'a [u8],
+}
+
+/// One worker's view of a container.
+pub(super) struct Volume {
+    pub(super) targets: Vec<Arc<Target>>,
+    pub(super) container: ContainerId,
+    pub(super) placement: Placement,
+    /// When changes are acknowledged.
+    pub(super) ack: Ack,
+    coded: Option<Coded>,
+    /// Targets with changes that wait for a commit.
+    dirty: Vec<bool>,
+    findings: Vec<String>,
+    /// Values that were served although a copy or a cell of them was damaged.
+    pub(super) repaired: u64,
+}
+
+impl Volume {
+    pub(super) fn new(
+        targets: Vec<Arc<Target>>,
+        container: ContainerId,
+        placement: Placement,
+        plan: &ObjectPlan,
+        locks: Arc<Locks>,
+    ) -> Self {
+        let bytes_max = plan.dataset.value_size_bytes_max.max(plan.short_read_bytes.unwrap_or(0)) as usize;
+        let coded = match placement.redundancy() {
+            Redundancy::ErasureCoded { data, parity } => Some(Coded::new(data, parity, bytes_max, locks)),
+            Redundancy::None | Redundancy::Replicated(_) => None,
+        };
+        Self {
+            dirty: vec![false; targets.len()],
+            targets,
+            container,
+            placement,
+            ack: Ack::AsConfigured,
+            coded,
+            findings: Vec::with_capacity(FINDINGS_MAX),
+            repaired: 0,
+        }
+    }
+
+    /// The target of a shard of the group of a dkey.
+    #[inline]
+    pub(super) fn shard(&self, at: &At<'_>, shard: usize) -> usize {
+        self.placement.target(at.object, self.placement.group(at.dkey), shard as u32) as usize
+    }
+
+    #[inline]
+    pub(super) fn place<'a>(&self, at: &At<'a>) -> Place<'a> {
+        Place { container: self.container, object: at.object, dkey: at.dkey, akey: at.akey }
+    }
+
+    #[inline]
+    pub(super) fn touch(&mut self, target: usize) {
+        if self.ack == Ack::Deferred {
+            self.dirty[target] = true;
+        }
+    }
+
+    /// Makes durable what was deferred.
+    pub(super) fn commit(&mut self) -> Result<(), StoreError> {
+        let mut result = Ok(());
+        for (target, dirty) in self.targets.iter().zip(&mut self.dirty) {
+            if std::mem::take(dirty) {
+                result = result.and(target.commit());
+            }
+        }
+        result
+    }
+
+    /// Hands the parts that code values to `act`, and takes them back.
+    fn with_coded<T>(&mut self, act: impl FnOnce(&mut Coded, &mut Self) -> T) -> Option<T> {
+        let mut coded = self.coded.take()?;
+        let result = act(&mut coded, self);
+        self.coded = Some(coded);
+        Some(result)
+    }
+
+    /// Writes a single value or an extent to all shards that hold it.
+    #[inline]
+    pub(super) fn write(&mut self, at: &At<'_>, write: Write, data: &[u8]) -> Result<(), StoreError> {
+        if self.coded.is_some() {
+            let written = self.with_coded(|coded, volume| coded.write(volume, at, write, data));
+            return written.unwrap_or(Ok(()));
+        }
+        // The copy that is read comes last: what is seen before it is acknowledged is on all of them.
+        for shard in (0..self.placement.group_size() as usize).rev() {
+            let target = self.shard(at, shard);
+            self.targets[target].update(&self.place(at), write, data, self.ack)?;
+            self.touch(target);
+        }
+        Ok(())
+    }
+
+    /// Reads a single value or an extent; returns where the last stored byte ends. A copy that is damaged is passed over.
+    #[inline]
+    pub(super) fn read(&mut self, at: &At<'_>, read: Read, into: &mut [u8]) -> Result<u64, StoreError> {
+        if self.coded.is_some() {
+            let found = self.with_coded(|coded, volume| coded.read(volume, at, read, into));
+            return found.unwrap_or(Err(StoreError::NotFound));
+        }
+        let mut result = Err(StoreError::NotFound);
+        for shard in 0..self.placement.group_size() as usize {
+            let target = self.shard(at, shard);
+            result =
+                self.targets[target].fetch(&self.place(at), read, None, into).map(|found| found.end_bytes);
+            if result != Err(StoreError::Damaged) {
+                if shard > 0 {
+                    self.note_repair(at, "another copy was read");
+                }
+                break;
+            }
+            self.collect_findings(target);
+        }
+        result
+    }
+
+    /// Size of a single value, or end of the last extent.
+    pub(super) fn size_of(&mut self, at: &At<'_>) -> Result<u64, StoreError> {
+        if self.coded.is_some() {
+            return self.with_coded(|coded, volume| coded.size_of(volume, at)).unwrap_or(Ok(0));
+        }
+        self.targets[self.shard(at, 0)].size_of(&self.place(at), None)
+    }
+
+    /// Removes something of a dkey from all shards that hold it.
+    pub(super) fn punch(&mut self, at: &At<'_>, what: Punch) -> Result<(), StoreError> {
+        if let (Punch::Record { offset_bytes, bytes }, true) = (what, self.coded.is_some()) {
+            let extent = offset_bytes..offset_bytes.saturating_add(bytes);
+            let punched = self.with_coded(|coded, volume| coded.punch(volume, at, &extent));
+            return punched.unwrap_or(Ok(()));
+        }
+        let shards = (0..self.placement.group_size() as usize).rev();
+        let mut result = Err(StoreError::NotFound);
+        for shard in shards {
+            let target = self.shard(at, shard);
+            result =
+                any_found(result, self.targets[target].punch(&self.place(at), what, self.ack).map(drop))?;
+            self.touch(target);
+        }
+        result
+    }
+
+    /// Removes an object from all its targets.
+    pub(super) fn punch_object(&mut self, object: ObjectId) -> Result<(), StoreError> {
+        let at = At { object, dkey: &[], akey: &[] };
+        let mut result = Err(StoreError::NotFound);
+        for group in 0..self.placement.groups() {
+            for shard in 0..self.placement.group_size() {
+                let target = self.placement.target(object, group, shard) as usize;
+                let punched = self.targets[target].punch(&self.place(&at), Punch::Object, self.ack);
+                result = any_found(result, punched.map(drop))?;
+                self.touch(target);
+            }
+        }
+        result
+    }
+
+    /// The largest integer dkey of an object, and the end of the array under it.
+    pub(super) fn largest(&mut self, object: ObjectId, akey: &[u8]) -> Result<Largest, StoreError> {
+        let mut best: Option<Largest> = None;
+        let data = self.coded.as_ref().map_or(1, Coded::data);
+        for group in 0..self.placement.groups() {
+            for shard in 0..data {
+                let target = self.placement.target(object, group, shard as u32) as usize;
+                let found = match self.targets[target].largest(self.container, object, akey) {
+                    Ok(found) => found,
+                    Err(StoreError::NotFound) => continue,
+                    Err(error) => return Err(error),
+                };
+                let end_bytes = match &self.coded {
+                    Some(coded) => coded.array_end(shard, found.end_bytes),
+                    None => found.end_bytes,
+                };
+                let found = Largest { dkey: found.dkey, end_bytes };
+                let key = |largest: &Largest| (largest.dkey, largest.end_bytes);
+                if best.is_none_or(|best| key(&best) < key(&found)) {
+                    best = Some(found);
+                }
+            }
+        }
+        best.ok_or(StoreError::NotFound)
+    }
+
+    /// Visits all that an object holds: its records (of erasure-coded ones, cells of data and parity of the first shard).
+    pub(super) fn iterate(&self, object: ObjectId) -> Result<Iterated, StoreError> {
+        let mut all = Iterated::default();
+        let mut result = Err(StoreError::NotFound);
+        for group in 0..self.placement.groups() {
+            let target = self.placement.target(object, group, 0) as usize;
+            let visited = self.targets[target].iterate(self.container, Some(object), None, true, true);
+            if let Ok(visited) = visited {
+                all.dkeys += visited.dkeys;
+                all.akeys += visited.akeys;
+                all.records += visited.records;
+            }
+            result = any_found(result, visited.map(drop))?;
+        }
+        result.map(|()| all)
+    }
+
+    /// Does something on every target.
+    pub(super) fn on_all(
+        &self,
+        act: impl Fn(&Target) -> Result<Aggregated, StoreError>,
+    ) -> Result<Aggregated, StoreError> {
+        let mut all = Aggregated::default();
+        for target in &self.targets {
+            all += act(target)?;
+        }
+        Ok(all)
+    }
+
+    /// The next dkeys of an object in one of its groups.
+    pub(super) fn list_group(
+        &mut self,
+        object: ObjectId,
+        group: u32,
+        anchor: &mut Anchor,
+        max: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<usize, StoreError> {
+        let target = self.placement.target(object, group, 0) as usize;
+        let listed = self.targets[target].list_dkeys(self.container, object, None, anchor, max, visit);
+        if listed == Err(StoreError::Damaged) {
+            self.collect_findings(target);
+        }
+        listed
+    }
+
+    /// Keeps what a target found damaged.
+    #[cold]
+    pub(super) fn collect_findings(&mut self, target: usize) {
+        for line in self.targets[target].take_findings() {
+            self.note(line);
+        }
+    }
+
+    /// A value was served although a part of it is damaged.
+    #[cold]
+    pub(super) fn note_repair(&mut self, at: &At<'_>, how: &str) {
+        self.repaired += 1;
+        let name =
+            |key: &[u8]| Key::new(key).map_or_else(|| key.escape_ascii().to_string(), |key| key.to_string());
+        self.note(format!(
+            "object {} dkey {} akey {}: damaged in part; {how}",
+            at.object,
+            name(at.dkey),
+            name(at.akey)
+        ));
+    }
+
+    fn note(&mut self, line: String) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(line);
+        }
+    }
+
+    pub(super) fn take_findings(&mut self) -> Vec<String> {
+        (0..self.targets.len()).for_each(|target| self.collect_findings(target));
+        std::mem::take(&mut self.findings)
+    }
+}
+
+/// What several targets say together: something was found if one of them found it; any other error counts.
+pub(super) fn any_found(
+    before: Result<(), StoreError>,
+    now: Result<(), StoreError>,
+) -> Result<Result<(), StoreError>, StoreError> {
+    match now {
+        Err(StoreError::NotFound) => Ok(before),
+        Err(error) => Err(error),
+        Ok(()) => Ok(Ok(())),
+    }
+}

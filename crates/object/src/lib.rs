@@ -1,0 +1,29 @@
+//! The object layer: pools, containers, objects under dkeys and akeys; the embedded store, the same store behind an engine, clusters,
+//! and the drivers that measure them.
+
+pub mod backend;
+mod daos;
+mod drivers;
+pub mod erasure;
+pub(crate) mod foreign;
+pub mod model;
+mod operation;
+pub mod payload;
+pub mod placement;
+mod rados;
+pub mod s3;
+pub mod service;
+mod source;
+pub mod store;
+
+pub use backend::{
+    Backend, BackendFacts, ConnectRequest, ContainerInfo, OpenRequest, PoolInfo, Registration, Secrets,
+    connect,
+};
+pub use drivers::DRIVERS;
+pub use operation::ObjectOperation;
+pub use source::{ObjectSource, check_plan, operations_of};
+
+#[cfg(test)]
+#[path = "../tests/conformance/plan.rs"]
+mod fixture;

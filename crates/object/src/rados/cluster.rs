@@ -1,0 +1,392 @@
+//! A connection to a cluster, and pools of it.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::sync::Arc;
+
+use driver::{Arena, Error, ErrorKind};
+use parking_lot::Mutex;
+
+use super::layout::{MARKER, Name};
+use super::library::{Api, CREATE_EXCLUSIVE, ClusterStat, Handle, api};
+use super::parts::Parts;
+
+/// Waits where the options say nothing, in seconds.
+const TIMEOUT_S: u64 = 60;
+/// Requests of [`Pool::clear`] in flight.
+const CLEARING: usize = 128;
+/// User where none is named.
+const USER: &str = "client.admin";
+
+/// How a cluster is reached.
+pub(crate) struct Access<'a> {
+    /// Configuration file; none: where Ceph's own clients look.
+    pub(crate) conf: Option<&'a str>,
+    /// User; none: `client.admin`.
+    pub(crate) user: Option<&'a str>,
+    /// Longest wait for one request, in nanoseconds; 0: not said.
+    pub(crate) timeout_ns: u64,
+}
+
+/// A connection. Ended when it is dropped.
+pub(crate) struct Cluster {
+    api: &'static Api,
+    handle: Handle,
+    timeout_s: u64,
+    /// What callbacks of the library may still look at.
+    retired: Mutex<Vec<(Parts, Arc<Arena>)>>,
+}
+
+// SAFETY: a rados_t may be used by several threads at once.
+unsafe impl Send for Cluster {}
+// SAFETY: as for Send.
+unsafe impl Sync for Cluster {}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // SAFETY: a handle of ours; pools hold the cluster, so none is left. The library's threads end here.
+        unsafe { (self.api.rados_shutdown)(self.handle) };
+    }
+}
+
+fn text(words: &str) -> Result<CString, Error> {
+    CString::new(words).map_err(|_| Error::usage("rados", format!("{words:?} has a NUL in it")))
+}
+
+/// An error of a call that returned `-errno`.
+pub(crate) fn refused(message: impl Into<String>, code: c_int) -> Error {
+    Error::system("rados", message, std::io::Error::from_raw_os_error(-code))
+}
+
+impl Cluster {
+    /// Connects. Every wait of this connection ends after the timeout, in whole seconds.
+    ///
+    /// # Errors
+    /// What was not found, or who did not answer.
+    pub(crate) fn connect(access: &Access) -> Result<Self, Error> {
+        let api = api()?;
+        let user = access.user.unwrap_or(USER);
+        let user = if user.contains('.') { user.to_owned() } else { format!("client.{user}") };
+        let mut handle = std::ptr::null_mut();
+        let name = text(&user)?;
+        // SAFETY: two strings and a place for the handle.
+        let code = unsafe { (api.rados_create2)(&raw mut handle, c"ceph".as_ptr(), name.as_ptr(), 0) };
+        if code < 0 {
+            return Err(refused("librados did not make a client", code).with("user", user));
+        }
+        let timeout_s = match access.timeout_ns {
+            0 => TIMEOUT_S,
+            timeout_ns => timeout_ns.div_ceil(1_000_000_000),
+        };
+        let cluster = Self { api, handle, timeout_s, retired: Mutex::default() };
+        cluster.read_configuration(access.conf)?;
+        cluster.configure()?;
+        // SAFETY: the handle is configured and not connected yet.
+        let code = unsafe { (api.rados_connect)(handle) };
+        if code < 0 {
+            return Err(cluster.not_connected(code, &user, access.conf));
+        }
+        Ok(cluster)
+    }
+
+    fn read_configuration(&self, conf: Option<&str>) -> Result<(), Error> {
+        let path = conf.map(text).transpose()?;
+        let address = path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
+        // SAFETY: null, or a string.
+        let code = unsafe { (self.api.rados_conf_read_file)(self.handle, address) };
+        if code == 0 {
+            return Ok(());
+        }
+        let error = refused("the configuration of the Ceph cluster cannot be read", code);
+        Err(match conf {
+            Some(path) => error.with("file", path),
+            None => {
+                error.with("file", "/etc/ceph/ceph.conf").remedy("name it: --rados-conf FILE, or CEPH_CONF")
+            }
+        })
+    }
+
+    /// What a measuring client needs: waits that end, no limit besides the depth of its workers, no log of its own.
+    fn configure(&self) -> Result<(), Error> {
+        let seconds = self.timeout_s.to_string();
+        let waits = ["client_mount_timeout", "rados_mon_op_timeout", "rados_osd_op_timeout"];
+        let limits = ["objecter_inflight_ops", "objecter_inflight_op_bytes"];
+        let logs = ["log_to_stderr", "err_to_stderr"];
+        let debug = ["debug_rados", "debug_objecter", "debug_ms", "debug_monc", "debug_auth"];
+        let settings = (waits.iter().map(|name| (*name, seconds.as_str())))
+            .chain(limits.iter().map(|name| (*name, "0")))
+            .chain(logs.iter().map(|name| (*name, "false")))
+            .chain(debug.iter().map(|name| (*name, "0/0")));
+        for (name, value) in settings {
+            let (option, value) = (text(name)?, text(value)?);
+            // SAFETY: two strings.
+            let code = unsafe { (self.api.rados_conf_set)(self.handle, option.as_ptr(), value.as_ptr()) };
+            if code < 0 {
+                return Err(refused("librados does not take a setting", code).with("option", name));
+            }
+        }
+        Ok(())
+    }
+
+    fn not_connected(&self, code: c_int, user: &str, conf: Option<&str>) -> Error {
+        let error = refused("cannot connect to the Ceph cluster", code)
+            .with("user", user)
+            .with("file", conf.unwrap_or("/etc/ceph/ceph.conf"));
+        let error = match self.setting(c"mon_host") {
+            Some(monitors) if !monitors.is_empty() => error.with("mon_host", monitors),
+            _ => error,
+        };
+        match -code {
+            libc::ETIMEDOUT => error.remedy(format!("no monitor answered in {} s", self.timeout_s)),
+            libc::ENOENT => error.remedy("the file must name mon_host and a keyring that has this user"),
+            libc::EACCES | libc::EPERM => {
+                error.remedy("the keyring has no key of this user, or another than the monitors know")
+            }
+            _ => error,
+        }
+    }
+
+    /// A setting, as the library has it.
+    pub(crate) fn setting(&self, name: &CStr) -> Option<String> {
+        let mut buffer = [0_u8; 512];
+        let (place, room) = (buffer.as_mut_ptr().cast::<c_char>(), buffer.len());
+        // SAFETY: a place of that size; the library ends what it writes with a NUL.
+        let code = unsafe { (self.api.rados_conf_get)(self.handle, name.as_ptr(), place, room) };
+        let value = CStr::from_bytes_until_nul(&buffer).ok().filter(|_| code == 0)?;
+        Some(value.to_string_lossy().into_owned())
+    }
+
+    /// Longest wait for one request, in seconds.
+    pub(crate) fn timeout_s(&self) -> u64 {
+        self.timeout_s
+    }
+
+    /// Version of the library.
+    pub(crate) fn version(&self) -> (i32, i32, i32) {
+        self.api.version()
+    }
+
+    /// Id of the cluster.
+    pub(crate) fn fsid(&self) -> String {
+        let mut buffer = [0_u8; 64];
+        let (place, room) = (buffer.as_mut_ptr().cast::<c_char>(), buffer.len());
+        // SAFETY: a place of that size.
+        unsafe { (self.api.rados_cluster_fsid)(self.handle, place, room) };
+        CStr::from_bytes_until_nul(&buffer).map(|id| id.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Space of the cluster.
+    pub(crate) fn space(&self) -> Result<ClusterStat, Error> {
+        let mut stat = ClusterStat::default();
+        // SAFETY: a place for the structure.
+        let code = unsafe { (self.api.rados_cluster_stat)(self.handle, &raw mut stat) };
+        if code < 0 { Err(refused("the cluster does not tell its space", code)) } else { Ok(stat) }
+    }
+
+    fn pools(&self) -> Vec<String> {
+        let mut names = vec![0_u8; 64 << 10];
+        // SAFETY: a place of that size; the library writes names, each with a NUL, and a NUL behind the last.
+        let length =
+            unsafe { (self.api.rados_pool_list)(self.handle, names.as_mut_ptr().cast(), names.len()) };
+        names.truncate(length.max(0) as usize);
+        let names = names.split(|byte| *byte == 0).take_while(|name| !name.is_empty());
+        names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+
+    /// Keeps what callbacks may still look at until the library's threads have ended.
+    pub(crate) fn retire(&self, parts: Parts, arena: Arc<Arena>) {
+        self.retired.lock().push((parts, arena));
+    }
+}
+
+/// A namespace of a pool (`rados_ioctx_t`).
+pub(crate) struct Pool {
+    pub(crate) api: &'static Api,
+    pub(crate) handle: Handle,
+    pub(crate) cluster: Arc<Cluster>,
+}
+
+// SAFETY: a rados_ioctx_t may be used by several threads at once, but for its settings, which are made once.
+unsafe impl Send for Pool {}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: a handle of ours; the library keeps what requests in flight need.
+        unsafe { (self.api.rados_ioctx_destroy)(self.handle) };
+    }
+}
+
+impl Pool {
+    /// Opens a namespace.
+    ///
+    /// # Errors
+    /// When there is no such pool: with the pools that there are.
+    pub(crate) fn open(cluster: &Arc<Cluster>, pool: &str, namespace: &str) -> Result<Self, Error> {
+        let (name, space) = (text(pool)?, text(namespace)?);
+        open_handle(cluster, &name, &space)
+            .map(|handle| Self { api: cluster.api, handle, cluster: cluster.clone() })
+            .map_err(|code| {
+                if code != -libc::ENOENT {
+                    return refused("the pool cannot be opened", code).with("pool", pool);
+                }
+                Error::new(ErrorKind::Run, "rados", format!("there is no pool {pool}")).remedy(format!(
+                    "pools are {}; make one: ceph osd pool create {pool}",
+                    cluster.pools().join(", ")
+                ))
+            })
+    }
+
+    /// Whether the namespace is marked as a container.
+    pub(crate) fn is_container(&self) -> Result<bool, Error> {
+        let (mut size, mut time) = (0, 0);
+        let (size, time) = (&raw mut size, &raw mut time);
+        // SAFETY: a name and two places to write to.
+        match unsafe { (self.api.rados_stat)(self.handle, MARKER.as_ptr(), size, time) } {
+            0 => Ok(true),
+            code if code == -libc::ENOENT => Ok(false),
+            code => Err(refused("the pool does not answer", code)),
+        }
+    }
+
+    /// Marks the namespace as a container. False where another has just done so.
+    pub(crate) fn mark(&self) -> Result<bool, Error> {
+        // SAFETY: an operation that is made, filled, carried out and released here.
+        let code = unsafe {
+            let operation = (self.api.rados_create_write_op)();
+            (self.api.rados_write_op_create)(operation, CREATE_EXCLUSIVE, std::ptr::null());
+            let none = std::ptr::null_mut();
+            let code = (self.api.rados_write_op_operate)(operation, self.handle, MARKER.as_ptr(), none, 0);
+            (self.api.rados_release_write_op)(operation);
+            code
+        };
+        match code {
+            0 => Ok(true),
+            code if code == -libc::EEXIST => Ok(false),
+            code => Err(refused("the container cannot be made", code)),
+        }
+    }
+
+    /// Removes the objects of the namespace whose names begin so; all, and the mark last, where nothing is said.
+    ///
+    /// # Errors
+    /// The library's, a negated errno.
+    pub(crate) fn clear(&self, prefix: Option<&Name>) -> Result<(), c_int> {
+        let is_meant = |name: &CStr| match prefix {
+            Some(prefix) => name.to_bytes().starts_with(prefix.as_bytes()),
+            None => name != MARKER,
+        };
+        let mut list = List::open(self)?;
+        let mut flying = std::collections::VecDeque::new();
+        while let Some(name) = list.next()? {
+            if is_meant(name) {
+                flying.push_back(self.remove(name));
+            }
+            if flying.len() >= CLEARING {
+                flying.pop_front().map_or(Ok(()), |request| self.removed(request))?;
+            }
+        }
+        for request in flying {
+            self.removed(request)?;
+        }
+        if prefix.is_none() { self.removed(self.remove(MARKER)) } else { Ok(()) }
+    }
+
+    fn remove(&self, name: &CStr) -> (Handle, c_int) {
+        let mut completion = std::ptr::null_mut();
+        // SAFETY: no callback; the name is copied.
+        let code = unsafe {
+            (self.api.rados_aio_create_completion2)(std::ptr::null_mut(), None, &raw mut completion);
+            (self.api.rados_aio_remove)(self.handle, name.as_ptr(), completion)
+        };
+        (completion, code)
+    }
+
+    fn removed(&self, (completion, code): (Handle, c_int)) -> Result<(), c_int> {
+        // SAFETY: a completion of ours, released once; what was not sent is not waited for.
+        let code = unsafe {
+            if code >= 0 {
+                (self.api.rados_aio_wait_for_complete)(completion);
+            }
+            let code = if code < 0 { code } else { (self.api.rados_aio_get_return_value)(completion) };
+            (self.api.rados_aio_release)(completion);
+            code
+        };
+        if code < 0 && code != -libc::ENOENT { Err(code) } else { Ok(()) }
+    }
+}
+
+/// Opens a namespace, without words.
+pub(crate) fn open_handle(cluster: &Cluster, pool: &CStr, namespace: &CStr) -> Result<Handle, c_int> {
+    let api = cluster.api;
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: strings and a place for the handle; full pools refuse writes instead of making them wait.
+    unsafe {
+        let code = (api.rados_ioctx_create)(cluster.handle, pool.as_ptr(), &raw mut handle);
+        if code < 0 {
+            return Err(code);
+        }
+        (api.rados_ioctx_set_namespace)(handle, namespace.as_ptr());
+        (api.rados_set_pool_full_try)(handle);
+    }
+    Ok(handle)
+}
+
+/// A listing of a namespace's objects, in the order of placement groups.
+pub(crate) struct List {
+    api: &'static Api,
+    handle: Handle,
+}
+
+// SAFETY: used by one thread at a time.
+unsafe impl Send for List {}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: a handle of ours.
+        unsafe { (self.api.rados_nobjects_list_close)(self.handle) };
+    }
+}
+
+impl List {
+    pub(crate) fn open(pool: &Pool) -> Result<Self, c_int> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: a place for the handle.
+        let code = unsafe { (pool.api.rados_nobjects_list_open)(pool.handle, &raw mut handle) };
+        if code < 0 { Err(code) } else { Ok(Self { api: pool.api, handle }) }
+    }
+
+    /// The next name; none at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<&CStr>, c_int> {
+        let (mut entry, mut key, mut space) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
+        let (mut entry_bytes, mut key_bytes, mut space_bytes) = (0, 0, 0);
+        // SAFETY: places for three strings and their lengths; the strings live until the next call.
+        unsafe {
+            let code = (self.api.rados_nobjects_list_next2)(
+                self.handle,
+                &raw mut entry,
+                &raw mut key,
+                &raw mut space,
+                &raw mut entry_bytes,
+                &raw mut key_bytes,
+                &raw mut space_bytes,
+            );
+            match code {
+                0 => Ok(Some(CStr::from_ptr(entry))),
+                code if code == -libc::ENOENT => Ok(None),
+                code => Err(code),
+            }
+        }
+    }
+
+    /// Passes over the next `count` names that begin as `prefix`; how many there were.
+    pub(crate) fn pass(&mut self, prefix: &Name, count: u32) -> Result<u32, c_int> {
+        let mut found = 0;
+        while found < count {
+            match self.next()? {
+                Some(name) => found += u32::from(name.to_bytes().starts_with(prefix.as_bytes())),
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,118 @@
+//! librados, loaded at run time: what is used of `rados/librados.h` (16.2; later ones keep it).
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int, c_uchar, c_void};
+use std::sync::OnceLock;
+
+use driver::Error;
+
+use crate::foreign;
+
+/// `rados_t`, `rados_ioctx_t`, `rados_completion_t`, ...: pointers that only the library looks behind.
+pub(crate) type Handle = *mut c_void;
+/// `rados_callback_t`.
+pub(crate) type Callback = unsafe extern "C" fn(Handle, *mut c_void);
+
+/// `LIBRADOS_CREATE_EXCLUSIVE`.
+pub(crate) const CREATE_EXCLUSIVE: c_int = 1;
+/// `LIBRADOS_CMPXATTR_OP_GT`: the value given is larger than the stored one.
+pub(crate) const CMPXATTR_GT: c_uchar = 3;
+
+/// `struct rados_cluster_stat_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClusterStat {
+    pub(crate) kb: u64,
+    pub(crate) kb_used: u64,
+    pub(crate) kb_avail: u64,
+    pub(crate) num_objects: u64,
+}
+
+foreign::functions! {
+    /// What is used of librados.
+    Api {
+        rados_version: fn(*mut c_int, *mut c_int, *mut c_int);
+        rados_create2: fn(*mut Handle, *const c_char, *const c_char, u64) -> c_int;
+        rados_conf_read_file: fn(Handle, *const c_char) -> c_int;
+        rados_conf_set: fn(Handle, *const c_char, *const c_char) -> c_int;
+        rados_conf_get: fn(Handle, *const c_char, *mut c_char, usize) -> c_int;
+        rados_connect: fn(Handle) -> c_int;
+        rados_shutdown: fn(Handle);
+        rados_cluster_stat: fn(Handle, *mut ClusterStat) -> c_int;
+        rados_cluster_fsid: fn(Handle, *mut c_char, usize) -> c_int;
+        rados_pool_list: fn(Handle, *mut c_char, usize) -> c_int;
+        rados_ioctx_create: fn(Handle, *const c_char, *mut Handle) -> c_int;
+        rados_ioctx_set_namespace: fn(Handle, *const c_char);
+        rados_ioctx_destroy: fn(Handle);
+        rados_set_pool_full_try: fn(Handle);
+        rados_stat: fn(Handle, *const c_char, *mut u64, *mut libc::time_t) -> c_int;
+        rados_nobjects_list_open: fn(Handle, *mut Handle) -> c_int;
+        rados_nobjects_list_next2: fn(
+            Handle, *mut *const c_char, *mut *const c_char, *mut *const c_char,
+            *mut usize, *mut usize, *mut usize,
+        ) -> c_int;
+        rados_nobjects_list_close: fn(Handle);
+        rados_aio_create_completion2: fn(*mut c_void, Option<Callback>, *mut Handle) -> c_int;
+        rados_aio_wait_for_complete: fn(Handle) -> c_int;
+        rados_aio_get_return_value: fn(Handle) -> c_int;
+        rados_aio_release: fn(Handle);
+        rados_aio_write: fn(Handle, *const c_char, Handle, *const c_char, usize, u64) -> c_int;
+        rados_aio_write_full: fn(Handle, *const c_char, Handle, *const c_char, usize) -> c_int;
+        rados_aio_remove: fn(Handle, *const c_char, Handle) -> c_int;
+        rados_aio_read: fn(Handle, *const c_char, Handle, *mut c_char, usize, u64) -> c_int;
+        rados_aio_stat: fn(Handle, *const c_char, Handle, *mut u64, *mut libc::time_t) -> c_int;
+        rados_aio_getxattr: fn(Handle, *const c_char, Handle, *const c_char, *mut c_char, usize) -> c_int;
+        rados_create_write_op: fn() -> Handle;
+        rados_release_write_op: fn(Handle);
+        rados_write_op_create: fn(Handle, c_int, *const c_char);
+        rados_write_op_cmpxattr: fn(Handle, *const c_char, c_uchar, *const c_char, usize);
+        rados_write_op_setxattr: fn(Handle, *const c_char, *const c_char, usize);
+        rados_write_op_zero: fn(Handle, u64, u64);
+        rados_write_op_omap_set2: fn(
+            Handle, *const *const c_char, *const *const c_char, *const usize, *const usize, usize,
+        );
+        rados_write_op_omap_rm_keys2: fn(Handle, *const *const c_char, *const usize, usize);
+        rados_write_op_operate: fn(Handle, Handle, *const c_char, *mut libc::time_t, c_int) -> c_int;
+        rados_aio_write_op_operate: fn(
+            Handle, Handle, Handle, *const c_char, *mut libc::time_t, c_int,
+        ) -> c_int;
+        rados_create_read_op: fn() -> Handle;
+        rados_release_read_op: fn(Handle);
+        rados_read_op_omap_get_vals_by_keys2: fn(
+            Handle, *const *const c_char, usize, *const usize, *mut Handle, *mut c_int,
+        );
+        rados_aio_read_op_operate: fn(Handle, Handle, Handle, *const c_char, c_int) -> c_int;
+        rados_omap_get_next2: fn(
+            Handle, *mut *mut c_char, *mut *mut c_char, *mut usize, *mut usize,
+        ) -> c_int;
+        rados_omap_get_end: fn(Handle);
+    }
+}
+
+/// Name of the library.
+const NAME: &str = "librados.so.2";
+
+static API: OnceLock<Api> = OnceLock::new();
+
+/// The library; loaded by the first who asks. `STRATA_LIBRADOS` names another file to load.
+///
+/// # Errors
+/// When it cannot be loaded: one line that names the package.
+pub(crate) fn api() -> Result<&'static Api, Error> {
+    if let Some(api) = API.get() {
+        return Ok(api);
+    }
+    let library = foreign::open(NAME, "STRATA_LIBRADOS", "librados2")?;
+    let api = Api::of(library).map_err(|cause| foreign::lacks(NAME, &cause))?;
+    Ok(API.get_or_init(|| api))
+}
+
+impl Api {
+    /// Version of the library: major, minor, extra.
+    pub(crate) fn version(&self) -> (i32, i32, i32) {
+        let mut version = (0, 0, 0);
+        // SAFETY: three places to write to.
+        unsafe { (self.rados_version)(&raw mut version.0, &raw mut version.1, &raw mut version.2) };
+        version
+    }
+}

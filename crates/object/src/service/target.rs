@@ -1,0 +1,320 @@
+//! One target at its tag.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use network::{Answer, BulkReply, Call, Inline, Landing, Service};
+
+use super::pools::{Pools, container_of};
+use super::wire::Request;
+use super::{INLINE_BYTES_MAX, opcode, select};
+use crate::model::Epoch;
+use crate::store::{Ack, Anchor, Place, Pool, Punch, Read, Reservation, StoreError, Target, Write};
+
+/// Bytes of a list's reply before its entries.
+const LIST_HEAD_BYTES: usize = 20;
+
+/// See the module. One a service thread.
+pub(super) struct ObjectService {
+    instance: u32,
+    /// Each pool, and this tag's target of it; none where it has fewer.
+    targets: Vec<(Arc<Pool>, Option<Arc<Target>>)>,
+    /// Set while a change waits for [`Service::settle`]; none where the transport does not call that.
+    unsettled: Option<Arc<AtomicBool>>,
+}
+
+fn errno(error: StoreError) -> i32 {
+    -error.errno()
+}
+
+fn epoch_of(request: &Request<'_>) -> Option<Epoch> {
+    (request.epoch != 0).then_some(request.epoch)
+}
+
+fn place_of<'a>(request: &Request<'a>) -> Result<Place<'a>, i32> {
+    Ok(Place {
+        container: container_of(request.handle)?,
+        object: request.object,
+        dkey: request.dkey,
+        akey: request.akey,
+    })
+}
+
+impl ObjectService {
+    pub(super) fn new(pools: &Pools, number: u32) -> Self {
+        let target = |pool: &Arc<Pool>| pool.targets().get(number as usize).map(Arc::clone);
+        let targets = pools.iter().map(|(_, pool)| (Arc::clone(pool), target(pool))).collect();
+        Self { instance: pools.instance(), targets, unsettled: None }
+    }
+
+    /// Who notes that a change to this target waits for a commit; none: each one is durable when it is done.
+    fn deferring(&self, target: &Target) -> Option<&Arc<AtomicBool>> {
+        self.unsettled.as_ref().filter(|_| target.syncs_each_update())
+    }
+
+    fn target_of(&self, request: &Request<'_>) -> Result<&Arc<Target>, i32> {
+        if request.handle.instance != self.instance {
+            return Err(-libc::ESTALE);
+        }
+        let (_, target) = self.targets.get(usize::from(request.handle.pool)).ok_or(-libc::ESTALE)?;
+        target.as_ref().ok_or(-libc::ENXIO)
+    }
+
+    fn carry_out(&self, call: &Call<'_>, answer: &mut Answer<'_>) -> Result<(), i32> {
+        let request = Request::decode(call.inline).map_err(|_| -libc::EINVAL)?;
+        let target = self.target_of(&request)?;
+        let place = place_of(&request)?;
+        match call.opcode {
+            opcode::UPDATE => update(target, &request, &place, call.bulk, ack_of(self.deferring(target))),
+            opcode::FETCH => fetch(target, &request, &place, call, answer),
+            opcode::PUNCH => punch(target, &request, &place, ack_of(self.deferring(target))),
+            opcode::SIZE => {
+                let size = target.size_of(&place, epoch_of(&request)).map_err(errno)?;
+                answer.inline.extend_from_slice(&size.to_le_bytes());
+                Ok(())
+            }
+            opcode::LARGEST => {
+                let largest = target.largest(place.container, place.object, place.akey).map_err(errno)?;
+                answer.inline.extend_from_slice(&largest.dkey.to_le_bytes());
+                answer.inline.extend_from_slice(&largest.end_bytes.to_le_bytes());
+                Ok(())
+            }
+            opcode::LIST => list(target, &request, &place, answer),
+            opcode::DISCARD => {
+                // Up to now: what comes later is not meant.
+                let now = self.targets.get(usize::from(request.handle.pool)).map(|(pool, _)| pool.epoch());
+                let last = epoch_of(&request).or(now).unwrap_or(0);
+                let done = target.discard(place.container, request.offset..=last).map_err(errno)?;
+                answer.inline.extend_from_slice(&done.versions_dropped.to_le_bytes());
+                Ok(())
+            }
+            _ => maintain(target, call.opcode, &request, &place, answer),
+        }
+    }
+}
+
+impl Service for ObjectService {
+    #[inline]
+    fn call(&mut self, call: &Call<'_>, answer: &mut Answer<'_>) -> i32 {
+        match self.carry_out(call, answer) {
+            Ok(()) => 0,
+            Err(status) => {
+                answer.inline.clear();
+                status
+            }
+        }
+    }
+
+    fn landing(&mut self, call: &Call<'_>, bulk_bytes: usize) -> Option<Box<dyn Landing>> {
+        let request = Request::decode(call.inline).ok().filter(|_| call.opcode == opcode::UPDATE)?;
+        let is_whole = request.length == bulk_bytes as u64 && request.value.is_empty();
+        let target = self.target_of(&request).ok().filter(|_| is_whole)?;
+        let (place, write) = (place_of(&request).ok()?, write_of(&request).ok()?);
+        // What the store refuses is told when the bulk has come.
+        let reservation = target.reserve(&place, write, bulk_bytes).ok()?;
+        Some(Box::new(Reserved { reservation, unsettled: self.deferring(target).map(Arc::clone) }))
+    }
+
+    fn defer(&mut self) -> bool {
+        let mut targets = self.targets.iter().filter_map(|(_, target)| target.as_ref());
+        let defers = targets.any(|target| target.syncs_each_update());
+        self.unsettled = defers.then(Arc::default);
+        defers
+    }
+
+    fn is_unsettled(&self) -> bool {
+        self.unsettled.as_ref().is_some_and(|unsettled| unsettled.load(Ordering::Relaxed))
+    }
+
+    fn settle(&mut self) -> i32 {
+        let Some(unsettled) = &self.unsettled else { return 0 };
+        unsettled.store(false, Ordering::Relaxed);
+        let targets = self.targets.iter().filter_map(|(_, target)| target.as_ref());
+        let mut status = 0;
+        for target in targets.filter(|target| target.syncs_each_update()) {
+            status = target.commit().map_or_else(errno, |()| status);
+        }
+        status
+    }
+}
+
+/// When a change is to be durable: now, or with the next commit, which is then noted to be due.
+fn ack_of(unsettled: Option<&Arc<AtomicBool>>) -> Ack {
+    let Some(unsettled) = unsettled else { return Ack::AsConfigured };
+    // Read by this thread alone: the type is shared with what comes into the store.
+    unsettled.store(true, Ordering::Relaxed);
+    Ack::Deferred
+}
+
+/// Room in the store that the value of an update comes into.
+struct Reserved {
+    reservation: Reservation,
+    unsettled: Option<Arc<AtomicBool>>,
+}
+
+impl Landing for Reserved {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.reservation
+    }
+
+    fn finish(self: Box<Self>) -> i32 {
+        let Self { reservation, unsettled } = *self;
+        reservation.publish(ack_of(unsettled.as_ref())).map_or_else(errno, |_| 0)
+    }
+}
+
+fn update(
+    target: &Target,
+    request: &Request<'_>,
+    place: &Place<'_>,
+    bulk: &[u8],
+    ack: Ack,
+) -> Result<(), i32> {
+    let value = if bulk.is_empty() { request.value } else { bulk };
+    if value.len() as u64 != request.length || !(bulk.is_empty() || request.value.is_empty()) {
+        return Err(-libc::EINVAL);
+    }
+    let write = write_of(request)?;
+    target.update(place, write, value, ack).map(drop).map_err(errno)
+}
+
+fn write_of(request: &Request<'_>) -> Result<Write, i32> {
+    match request.selector {
+        select::SINGLE => Ok(Write::Single),
+        select::EXTENT => Ok(Write::Extent { offset_bytes: request.offset }),
+        _ => Err(-libc::EINVAL),
+    }
+}
+
+/// Small values in the message, copied once; large ones from where they lie in the store.
+#[inline]
+fn fetch(
+    target: &Arc<Target>,
+    request: &Request<'_>,
+    place: &Place<'_>,
+    call: &Call<'_>,
+    answer: &mut Answer<'_>,
+) -> Result<(), i32> {
+    let read = match request.selector {
+        select::SINGLE => Read::Single,
+        select::EXTENT => Read::Extent { offset_bytes: request.offset },
+        _ => return Err(-libc::EINVAL),
+    };
+    let inline_max = answer.inline.room_bytes().min(INLINE_BYTES_MAX);
+    let length = usize::try_from(request.length).map_err(|_| -libc::EOVERFLOW)?;
+    if length <= inline_max {
+        let room = answer.inline.add(length).ok_or(-libc::EOVERFLOW)?;
+        let found = target.fetch(place, read, epoch_of(request), room).map_err(errno)?;
+        answer.inline.truncate(found.end_bytes as usize);
+        return Ok(());
+    }
+    let room = length.min(inline_max.max(usize::try_from(call.reply_bulk_bytes).unwrap_or(usize::MAX)));
+    let lease = target.lease(place, read, epoch_of(request), room).map_err(errno)?;
+    let length = lease.as_ref().len();
+    if length <= inline_max {
+        answer.inline.extend_from_slice(lease.as_ref());
+    } else if length <= room {
+        answer.bulk = BulkReply::Shared(Arc::new(lease), 0..length);
+    } else {
+        return Err(-libc::EOVERFLOW);
+    }
+    Ok(())
+}
+
+fn punch(target: &Target, request: &Request<'_>, place: &Place<'_>, ack: Ack) -> Result<(), i32> {
+    let what = match request.selector {
+        select::RECORD => Punch::Record { offset_bytes: request.offset, bytes: request.length },
+        select::AKEY => Punch::Akey,
+        select::DKEY => Punch::Dkey,
+        select::OBJECT => Punch::Object,
+        _ => return Err(-libc::EINVAL),
+    };
+    target.punch(place, what, ack).map(drop).map_err(errno)
+}
+
+fn list(
+    target: &Target,
+    request: &Request<'_>,
+    place: &Place<'_>,
+    answer: &mut Answer<'_>,
+) -> Result<(), i32> {
+    let begin = match request.anchor {
+        [] => Anchor::START,
+        bytes => Anchor::from_bytes(bytes.try_into().map_err(|_| -libc::EINVAL)?),
+    };
+    let room = answer.inline.room_bytes();
+    // Even the shortest entry takes two bytes.
+    let mut max = usize::try_from(request.length).unwrap_or(usize::MAX).min(room / 2);
+    loop {
+        let mut anchor = begin;
+        answer.inline.clear();
+        answer.inline.extend_from_slice(&[0; LIST_HEAD_BYTES]);
+        let count = list_into(target, request, place, &mut anchor, max, &mut answer.inline);
+        let count = count.map_err(errno)?;
+        if !answer.inline.is_over() {
+            let head = answer.inline.as_mut_slice();
+            head[..4].copy_from_slice(&(count as u32).to_le_bytes());
+            head[4..LIST_HEAD_BYTES].copy_from_slice(&anchor.to_bytes());
+            return Ok(());
+        }
+        // The keys are longer than the reply: fewer of them, and the rest with the next one.
+        if max <= 1 {
+            return Err(-libc::EOVERFLOW);
+        }
+        max /= 2;
+    }
+}
+
+fn list_into(
+    target: &Target,
+    request: &Request<'_>,
+    place: &Place<'_>,
+    anchor: &mut Anchor,
+    max: usize,
+    to: &mut Inline<'_>,
+) -> Result<usize, StoreError> {
+    let epoch = epoch_of(request);
+    // A key is at most 65535 bytes.
+    let mut key = |bytes: &[u8]| {
+        to.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+        to.extend_from_slice(bytes);
+    };
+    match request.selector {
+        select::DKEYS => target.list_dkeys(place.container, place.object, epoch, anchor, max, &mut key),
+        select::AKEYS => target.list_akeys(place, epoch, anchor, max, &mut key),
+        select::EXTENTS => target.list_extents(place, epoch, request.offset, max, &mut |found| {
+            to.extend_from_slice(&found.offset_bytes.to_le_bytes());
+            to.extend_from_slice(&found.bytes.to_le_bytes());
+        }),
+        select::OBJECTS => target.list_objects(place.container, epoch, anchor, max, &mut |object| {
+            to.extend_from_slice(&object.lo.to_le_bytes());
+            to.extend_from_slice(&object.hi.to_le_bytes());
+        }),
+        _ => Err(StoreError::InvalidKey),
+    }
+}
+
+/// What works on a whole object or container.
+fn maintain(
+    target: &Target,
+    opcode: u16,
+    request: &Request<'_>,
+    place: &Place<'_>,
+    answer: &mut Answer<'_>,
+) -> Result<(), i32> {
+    let count = match opcode {
+        opcode::ITERATE => {
+            let object = Some(place.object);
+            let found = target.iterate(place.container, object, epoch_of(request), true, true);
+            found.map_err(errno)?.records
+        }
+        opcode::AGGREGATE => {
+            let done = target.aggregate(place.container, epoch_of(request), false);
+            done.map_err(errno)?.versions_dropped
+        }
+        opcode::COLLECT => target.collect().map_err(errno)?.segments_freed,
+        _ => return Err(-libc::EOPNOTSUPP),
+    };
+    answer.inline.extend_from_slice(&count.to_le_bytes());
+    Ok(())
+}

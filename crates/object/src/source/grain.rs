@@ -1,0 +1,142 @@
+//! What one operation of a phase works on at least, and a worker's part of it.
+
+use driver::Error;
+use workload::access::Access;
+use workload::object::{DatasetPlan, ObjectOp, ObjectPlan, PunchScope};
+use workload::spec::Share;
+
+use super::is_private;
+
+/// What one place of a phase is: a phase that only opens objects visits each object once, not once for each of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Grain {
+    /// The store as a whole.
+    Store,
+    /// An object.
+    Object,
+    /// A piece of the list of an object's keys: so many make the whole list.
+    List(u64),
+    /// A dkey.
+    Dkey,
+    /// An akey.
+    Akey,
+    /// A record.
+    Record,
+}
+
+impl Grain {
+    /// The finest grain of a phase's operations.
+    fn of(plan: &ObjectPlan) -> Self {
+        plan.operations().map(|operation| Self::of_operation(operation, plan)).max().unwrap_or(Self::Record)
+    }
+
+    fn of_operation(operation: ObjectOp, plan: &ObjectPlan) -> Self {
+        use ObjectOp as Op;
+        match operation {
+            Op::OpenContainer | Op::AllocateIds | Op::Aggregate | Op::Discard | Op::Collect => Self::Store,
+            Op::Size | Op::Create | Op::Open | Op::OpenWithAttr | Op::Destroy | Op::Query | Op::Iterate => {
+                Self::Object
+            }
+            Op::List => {
+                let keys = plan.dataset.dkeys * plan.dataset.akeys * plan.dataset.records;
+                Self::List(keys.div_ceil(u64::from(plan.list_max.max(1))).max(1))
+            }
+            Op::Punch => match plan.punch {
+                PunchScope::Object => Self::Object,
+                PunchScope::Dkey => Self::Dkey,
+                PunchScope::Akey => Self::Akey,
+                PunchScope::Record => Self::Record,
+            },
+            Op::Update | Op::Fetch | Op::Put | Op::Get | Op::Remove | Op::Stat | Op::Write | Op::Read => {
+                Self::Record
+            }
+        }
+    }
+
+    /// Places of a dataset.
+    fn places(self, dataset: &DatasetPlan) -> u64 {
+        let product = |factors: &[u64]| factors.iter().fold(1u64, |all, &one| all.saturating_mul(one));
+        let DatasetPlan { objects, dkeys, akeys, .. } = *dataset;
+        match self {
+            Self::Store => 1,
+            Self::Object => objects,
+            Self::List(pieces) => product(&[objects, pieces]),
+            Self::Dkey => product(&[objects, dkeys]),
+            Self::Akey => product(&[objects, dkeys, akeys]),
+            Self::Record => dataset.record_count(),
+        }
+    }
+}
+
+/// The places of one worker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    grain: Grain,
+    first: u64,
+    end: u64,
+}
+
+impl Part {
+    /// The part of worker `worker`. What is shared by parts and has fewer places than there are workers is everyone's, unless it is
+    /// records.
+    ///
+    /// # Errors
+    /// Bad usage: fewer records than workers that share them, or none at all.
+    pub(crate) fn new(plan: &ObjectPlan, worker: u32) -> Result<Self, Error> {
+        let grain = Grain::of(plan);
+        let total = grain.places(&plan.dataset);
+        let threads = plan.load.threads;
+        let is_cut = plan.share == Share::Partition && !is_private(plan);
+        let is_few = total < u64::from(threads);
+        if total == 0 || (is_cut && is_few && grain == Grain::Record) {
+            return Err(Error::usage("plan", "there are fewer records than threads that share them")
+                .with("records", total)
+                .with("threads", threads)
+                .remedy(
+                    "use more --objects, --dkeys, --akeys or --records, fewer --threads, or --share whole",
+                ));
+        }
+        let cut = |part: u32| (u128::from(total) * u128::from(part) / u128::from(threads)) as u64;
+        let (first, end) = if is_cut && !is_few { (cut(worker), cut(worker + 1)) } else { (0, total) };
+        Ok(Self { grain, first, end })
+    }
+
+    pub(crate) fn places(&self) -> u64 {
+        self.end - self.first
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> u64 {
+        self.first
+    }
+
+    #[inline]
+    pub(crate) fn grain(&self) -> Grain {
+        self.grain
+    }
+}
+
+/// Whether every worker of a plan gets records that its pattern fits: for plans to be refused before anything is touched.
+///
+/// # Errors
+/// Bad usage: what does not fit.
+pub fn check_plan(plan: &ObjectPlan) -> Result<(), Error> {
+    for worker in 0..plan.load.threads {
+        let part = Part::new(plan, worker)?;
+        super::Dataset::new(plan, worker)?;
+        Access::new(&plan.pattern, part.places(), 0)
+            .map_err(|error| Error::usage("plan", error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Operations of all workers together where nothing but one pass limits the phase; none where something does.
+#[must_use]
+pub fn operations_of(plan: &ObjectPlan) -> Option<u64> {
+    if plan.load.limit != workload::plan::LimitPlan::default() {
+        return None;
+    }
+    let parts = (0..plan.load.threads).filter_map(|worker| Part::new(plan, worker).ok());
+    let places = parts.fold(0u64, |all, part| all.saturating_add(part.places()));
+    Some(places.saturating_mul(plan.sequence.len().max(1) as u64))
+}

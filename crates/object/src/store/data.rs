@@ -1,0 +1,259 @@
+//! The data file: extents of large values, allocated in blocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use super::error::StoreError;
+use super::medium::{BLOCK_BYTES, Medium};
+
+/// Unit in which space of the file system is taken, in bytes.
+const CHUNK_BYTES: u64 = 8 << 20;
+
+/// The file, shared by threads; the allocator is locked with its target.
+#[derive(Debug)]
+pub(super) struct DataFile {
+    pub(super) medium: Arc<dyn Medium>,
+    pub(super) bytes: u64,
+    /// Values from this size on go here.
+    pub(super) threshold_bytes: u64,
+    /// Something was written since the last sync.
+    pub(super) is_dirty: AtomicBool,
+    /// Reads that go on without the lock, by their side: nothing that is freed is used again meanwhile (see [`Allocator`]).
+    pub(super) readers: [AtomicU32; 2],
+    /// The side that new readers count on. Changed under the target's lock only.
+    side: AtomicUsize,
+    /// Chunks that have their space.
+    chunks: Box<[AtomicBool]>,
+}
+
+impl DataFile {
+    pub(super) fn new(medium: Arc<dyn Medium>, bytes: u64, threshold_bytes: u64) -> Self {
+        Self {
+            medium,
+            bytes,
+            threshold_bytes,
+            is_dirty: AtomicBool::new(false),
+            readers: [AtomicU32::new(0), AtomicU32::new(0)],
+            side: AtomicUsize::new(0),
+            chunks: (0..bytes.div_ceil(CHUNK_BYTES)).map(|_| AtomicBool::new(false)).collect(),
+        }
+    }
+
+    /// Counts a reader; the target's lock is held. Returns its side.
+    pub(super) fn begin_read(&self) -> usize {
+        let side = self.side.load(Ordering::Relaxed);
+        self.readers[side].fetch_add(1, Ordering::AcqRel);
+        side
+    }
+
+    /// Ends a read.
+    pub(super) fn end_read(&self, side: usize) {
+        self.readers[side].fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Takes the space of a range from the file system. [`StoreError::NvmeFull`] where it has none.
+    pub(super) fn ensure(&self, at: u64, bytes: u64) -> Result<(), StoreError> {
+        let last = ((at + bytes).div_ceil(CHUNK_BYTES) as usize).min(self.chunks.len());
+        for chunk in (at / CHUNK_BYTES) as usize..last {
+            self.ensure_chunk(chunk)?;
+        }
+        Ok(())
+    }
+
+    fn ensure_chunk(&self, chunk: usize) -> Result<(), StoreError> {
+        if self.chunks[chunk].load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let at = chunk as u64 * CHUNK_BYTES;
+        self.medium.allocate(at, CHUNK_BYTES.min(self.bytes - at)).map_err(|error| match error {
+            StoreError::ScmFull => StoreError::NvmeFull,
+            other => other,
+        })?;
+        self.chunks[chunk].store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes the space of the chunk behind the last one that has it, so that updates need not.
+    pub(super) fn ensure_ahead(&self) -> Result<(), StoreError> {
+        match self.chunks.iter().rposition(|chunk| chunk.load(Ordering::Acquire)) {
+            Some(last) if last + 1 < self.chunks.len() => self.ensure_chunk(last + 1),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes durable what was written.
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        if self.is_dirty.swap(false, Ordering::AcqRel) {
+            let result = self.medium.sync(0, self.bytes);
+            if result.is_err() {
+                self.is_dirty.store(true, Ordering::Release);
+            }
+            return result;
+        }
+        Ok(())
+    }
+}
+
+/// Size of an extent that holds so many bytes.
+pub(super) fn extent_bytes(bytes: u64) -> u64 {
+    bytes.max(1).next_multiple_of(BLOCK_BYTES as u64)
+}
+
+/// Free extents of the data file: the smallest that is large enough is taken.
+///
+/// What is freed while somebody reads waits on the side that readers are counted on. When the other side has no readers left, its
+/// extents are free, and new readers are counted there: so each extent waits for the readers that were there before, and no others.
+#[derive(Debug, Default)]
+pub(super) struct Allocator {
+    by_start: BTreeMap<u64, u64>,
+    by_size: BTreeSet<(u64, u64)>,
+    free_bytes: u64,
+    /// Freed while somebody read, by side.
+    waiting: [Vec<(u64, u64)>; 2],
+}
+
+impl Allocator {
+    /// Everything is free.
+    pub(super) fn new(bytes: u64) -> Self {
+        let mut allocator = Self::default();
+        allocator.put(0, bytes);
+        allocator
+    }
+
+    /// Of free extents.
+    pub(super) fn of_free(extents: &[(u64, u64)]) -> Self {
+        let mut allocator = Self::default();
+        extents.iter().for_each(|(start, bytes)| allocator.put(*start, *bytes));
+        allocator
+    }
+
+    /// All that is free, or will be.
+    pub(super) fn free_extents(&self) -> Vec<(u64, u64)> {
+        self.by_start
+            .iter()
+            .map(|(start, bytes)| (*start, *bytes))
+            .chain(self.waiting.iter().flatten().copied())
+            .collect()
+    }
+
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.free_bytes + self.waiting.iter().flatten().map(|(_, bytes)| bytes).sum::<u64>()
+    }
+
+    /// An extent for so many bytes.
+    pub(super) fn take(&mut self, bytes: u64, file: &DataFile) -> Result<u64, StoreError> {
+        self.settle(file);
+        let bytes = extent_bytes(bytes);
+        let (size, start) = *self.by_size.range((bytes, 0)..).next().ok_or(StoreError::NvmeFull)?;
+        self.remove(start, size);
+        if size > bytes {
+            self.put(start + bytes, size - bytes);
+        }
+        Ok(start)
+    }
+
+    /// Takes a certain extent; false where a part of it is taken already.
+    pub(super) fn claim(&mut self, start: u64, bytes: u64) -> bool {
+        let bytes = extent_bytes(bytes);
+        let Some((&from, &size)) = self.by_start.range(..=start).next_back() else { return false };
+        if start + bytes > from + size {
+            return false;
+        }
+        self.remove(from, size);
+        self.put(from, start - from);
+        self.put(start + bytes, from + size - start - bytes);
+        true
+    }
+
+    /// Gives an extent back.
+    pub(super) fn give(&mut self, start: u64, bytes: u64, file: &DataFile) {
+        self.waiting[file.side.load(Ordering::Relaxed)].push((start, extent_bytes(bytes)));
+        self.settle(file);
+    }
+
+    /// Frees what no reader holds any more.
+    fn settle(&mut self, file: &DataFile) {
+        for _ in 0..2 {
+            let side = file.side.load(Ordering::Relaxed);
+            if self.waiting.iter().all(Vec::is_empty) || file.readers[1 - side].load(Ordering::Acquire) > 0 {
+                return;
+            }
+            for (start, bytes) in std::mem::take(&mut self.waiting[1 - side]) {
+                self.put(start, bytes);
+            }
+            file.side.store(1 - side, Ordering::Relaxed);
+        }
+    }
+
+    fn remove(&mut self, start: u64, bytes: u64) {
+        self.by_start.remove(&start);
+        self.by_size.remove(&(bytes, start));
+        self.free_bytes -= bytes;
+    }
+
+    fn put(&mut self, mut start: u64, mut bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        if let Some((&before, &size)) = self.by_start.range(..start).next_back()
+            && before + size == start
+        {
+            self.remove(before, size);
+            (start, bytes) = (before, size + bytes);
+        }
+        if let Some(&size) = self.by_start.get(&(start + bytes)) {
+            self.remove(start + bytes, size);
+            bytes += size;
+        }
+        self.by_start.insert(start, bytes);
+        self.by_size.insert((bytes, start));
+        self.free_bytes += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = BLOCK_BYTES as u64;
+
+    fn file(bytes: u64) -> DataFile {
+        let scratch = tempfile::NamedTempFile::new().expect("a file");
+        let medium = crate::store::medium::Direct::new(scratch.path()).expect("opened");
+        DataFile::new(Arc::new(medium), bytes, 1)
+    }
+
+    #[test]
+    fn extents_come_back_whole() {
+        let (mut space, file) = (Allocator::new(10 * BLOCK), file(10 * BLOCK));
+        let first = space.take(1, &file).expect("room");
+        let second = space.take(3 * BLOCK, &file).expect("room");
+        let third = space.take(6 * BLOCK - 1, &file).expect("room");
+        assert_eq!((first, second, third, space.free_bytes()), (0, BLOCK, 4 * BLOCK, 0));
+        assert_eq!(space.take(1, &file), Err(StoreError::NvmeFull));
+        space.give(first, 1, &file);
+        space.give(third, 6 * BLOCK - 1, &file);
+        assert_eq!(space.take(2 * BLOCK, &file), Ok(4 * BLOCK), "the smallest that fits");
+        space.give(4 * BLOCK, 2 * BLOCK, &file);
+        let reader = file.begin_read();
+        space.give(second, 3 * BLOCK, &file);
+        assert_eq!(space.free_bytes(), 10 * BLOCK);
+        let later = file.begin_read();
+        assert_eq!(space.take(10 * BLOCK, &file), Err(StoreError::NvmeFull), "somebody reads");
+        file.end_read(reader);
+        assert_eq!(space.take(10 * BLOCK, &file), Ok(0), "the later reader cannot have found it");
+        file.end_read(later);
+    }
+
+    #[test]
+    fn claims_do_not_overlap() {
+        let mut space = Allocator::new(8 * BLOCK);
+        assert!(space.claim(2 * BLOCK, 2 * BLOCK) && space.claim(6 * BLOCK, 2 * BLOCK));
+        assert!(
+            !space.claim(3 * BLOCK, BLOCK) && !space.claim(BLOCK, 2 * BLOCK) && !space.claim(8 * BLOCK, 1)
+        );
+        assert_eq!(space.free_bytes(), 4 * BLOCK);
+        assert!(space.claim(0, 2 * BLOCK) && space.claim(4 * BLOCK, 2 * BLOCK) && space.free_bytes() == 0);
+    }
+}

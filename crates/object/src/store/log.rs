@@ -1,0 +1,453 @@
+//! The log of a target: segments, one of which is written, and how records in it become durable.
+
+use std::sync::Arc;
+
+use workload::object::Checksum;
+
+use super::error::StoreError;
+use super::flush::Flusher;
+use super::medium::{BLOCK_BYTES, Medium};
+use super::memory::Region;
+use super::record::{COMMIT_AT, Header, Kind, LINE_BYTES};
+use super::segment::segment_header;
+pub(super) use super::segment::{Need, Segment, Use};
+use super::types::{ContainerId, Place};
+use crate::model::{Epoch, ObjectId};
+
+/// Records whose commit words wait for a commit at most.
+const PENDING_MAX: usize = 1024;
+/// Deferred bytes after which a commit is due.
+const PENDING_BYTES_MAX: usize = 1 << 20;
+
+/// Zeros that are written at once, in bytes: syncs of updates wait behind them.
+const ZEROS_BYTES: usize = 256 << 10;
+
+/// A part of a segment that is not durable.
+#[derive(Debug)]
+pub(super) struct Unsynced {
+    pub(super) segment: usize,
+    pub(super) buffer: Arc<Region>,
+    pub(super) from_line: u32,
+    pub(super) to_line: u32,
+}
+
+/// A record whose commit word is not written yet.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    at: usize,
+    commit: u32,
+}
+
+/// When a record is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// Before the call returns, in order.
+    Now,
+    /// With the next commit.
+    Later,
+    /// At once, and durable at some time.
+    Unordered,
+}
+
+/// The log. Locked by its target.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub(super) medium: Arc<dyn Medium>,
+    mapped: Option<Arc<Region>>,
+    flusher: Flusher,
+    pub(super) segment_lines: u32,
+    pub(super) segments: Vec<Segment>,
+    /// Segment that is written; none before the first record.
+    pub(super) active: Option<usize>,
+    pub(super) free: Vec<u32>,
+    pub(super) sequence: u32,
+    uuid: [u8; 16],
+    pending: Vec<Pending>,
+    pending_bytes: usize,
+    /// Buffered logs: parts of sealed segments that wait for a sync.
+    unsynced: Vec<Unsynced>,
+    /// Buffered logs: line of the active segment up to which it was taken for a sync.
+    taken_line: u32,
+    /// Bytes appended so far, ever: what a sync is asked to reach.
+    pub(super) appended: u64,
+    spare: Option<Arc<Region>>,
+    /// Free segments that get their space at this moment.
+    preparing: u64,
+}
+
+impl Log {
+    pub(super) fn new(
+        medium: Arc<dyn Medium>,
+        segment_bytes: u64,
+        segments: Vec<Segment>,
+        uuid: [u8; 16],
+    ) -> Self {
+        let mapped = medium.mapped().cloned();
+        let sequence = segments.iter().map(|segment| segment.sequence).max().unwrap_or(0);
+        let of_use = |segment: &Segment| segment.usage == Use::Free;
+        let mut free: Vec<u32> =
+            (0..segments.len() as u32).filter(|number| of_use(&segments[*number as usize])).collect();
+        free.reverse();
+        Self {
+            flusher: medium.flusher(),
+            medium,
+            mapped,
+            segment_lines: (segment_bytes as usize / LINE_BYTES) as u32,
+            segments,
+            active: None,
+            free,
+            sequence,
+            uuid,
+            pending: Vec::with_capacity(PENDING_MAX),
+            pending_bytes: 0,
+            unsynced: Vec::new(),
+            taken_line: 0,
+            appended: 0,
+            spare: None,
+            preparing: 0,
+        }
+    }
+
+    /// Goes on writing a segment behind its last record.
+    pub(super) fn resume(&mut self, number: usize) -> Result<(), StoreError> {
+        if self.mapped.is_none() {
+            let bytes = self.segment_lines as usize * LINE_BYTES;
+            let buffer = Region::anonymous(bytes)?;
+            self.medium.read(buffer.bytes_mut(0, bytes), (number * bytes) as u64)?;
+            self.segments[number].buffer = Some(Arc::new(buffer));
+        }
+        self.segments[number].usage = Use::Active;
+        self.active = Some(number);
+        self.taken_line = self.segments[number].used_lines;
+        Ok(())
+    }
+
+    /// Segment of a line.
+    #[inline]
+    pub(super) fn segment_of(&self, location: u64) -> usize {
+        (location / u64::from(self.segment_lines)) as usize
+    }
+
+    /// Sequence of the segment of a line.
+    #[inline]
+    pub(super) fn sequence_of(&self, location: u64) -> u32 {
+        self.segments[self.segment_of(location)].sequence
+    }
+
+    /// Where the memory of a record is: the mapping, or the buffer of its segment.
+    #[inline]
+    fn memory(&self, location: u64) -> (&Arc<Region>, usize) {
+        match &self.mapped {
+            Some(region) => (region, location as usize * LINE_BYTES),
+            None => {
+                let segment = self.segment_of(location);
+                let line = location - segment as u64 * u64::from(self.segment_lines);
+                let buffer = self.segments[segment].buffer.as_ref();
+                (buffer.expect("a segment that is written has a buffer"), line as usize * LINE_BYTES)
+            }
+        }
+    }
+
+    /// A record that is being written.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub(super) fn record_mut(&self, location: u64, lines: usize) -> &mut [u8] {
+        let (region, at) = self.memory(location);
+        region.bytes_mut(at, lines * LINE_BYTES)
+    }
+
+    /// The buffer that holds a record, and where; none where it must be read.
+    #[inline]
+    pub(super) fn in_memory(&self, location: u64) -> Option<(&Arc<Region>, usize)> {
+        let segment = self.segment_of(location);
+        (self.mapped.is_some() || self.segments[segment].buffer.is_some()).then(|| self.memory(location))
+    }
+
+    /// Whether a record has room in the active segment. Once cleaning has begun to use the last segments, the room is for those that
+    /// make room.
+    #[inline]
+    pub(super) fn fits(&self, lines: usize, need: Need) -> bool {
+        self.free.len() >= need.reserve()
+            && self.active.is_some_and(|active| {
+                self.segments[active].used_lines as usize + lines <= self.segment_lines as usize
+            })
+    }
+
+    /// Takes room for a record. It counts as live.
+    #[inline]
+    pub(super) fn take(&mut self, lines: usize, need: Need) -> Result<u64, StoreError> {
+        let active = match self.active {
+            Some(active) if self.fits(lines, need) => active,
+            _ => self.next_segment(lines, need)?,
+        };
+        let segment = &mut self.segments[active];
+        let line = segment.used_lines;
+        segment.used_lines += lines as u32;
+        segment.live_lines += lines as u32;
+        self.appended += (lines * LINE_BYTES) as u64;
+        Ok(active as u64 * u64::from(self.segment_lines) + u64::from(line))
+    }
+
+    /// Free segments that have their space.
+    pub(super) fn ready(&self) -> usize {
+        self.free.iter().filter(|number| self.segments[**number as usize].is_ready).count()
+    }
+
+    /// The free segment that gets its space next, taken from the list meanwhile.
+    pub(super) fn begin_prepare(&mut self) -> Option<u32> {
+        let at = self.free.iter().rposition(|number| !self.segments[*number as usize].is_ready)?;
+        self.preparing += 1;
+        Some(self.free.remove(at))
+    }
+
+    /// Puts it back.
+    pub(super) fn end_prepare(&mut self, number: u32, is_ready: bool) {
+        self.segments[number as usize].is_ready = is_ready;
+        self.preparing -= 1;
+        self.free.push(number);
+    }
+
+    /// Where a segment lies, and its size in bytes.
+    pub(super) fn extent_of(&self, number: u32) -> (u64, u64) {
+        let bytes = u64::from(self.segment_lines) * LINE_BYTES as u64;
+        (u64::from(number) * bytes, bytes)
+    }
+
+    /// Sees to it that a segment can be taken, with its space and that of those that are kept for others. Its place in the free list.
+    pub(super) fn ensure_ready(&mut self, need: Need) -> Result<usize, StoreError> {
+        if self.free.len() <= need.reserve() {
+            return Err(StoreError::ScmFull);
+        }
+        while self.ready() <= need.reserve() {
+            let number = self.begin_prepare().ok_or(StoreError::ScmFull)?;
+            let (at, bytes) = self.extent_of(number);
+            let prepared = prepare(&*self.medium, at, bytes);
+            self.end_prepare(number, prepared.is_ok());
+            prepared?;
+        }
+        let is_ready = |number: &u32| self.segments[*number as usize].is_ready;
+        self.free.iter().rposition(is_ready).ok_or(StoreError::ScmFull)
+    }
+
+    /// Seals the active segment and begins another.
+    fn next_segment(&mut self, lines: usize, need: Need) -> Result<usize, StoreError> {
+        if lines >= self.segment_lines as usize {
+            return Err(StoreError::TooLarge);
+        }
+        let place = self.ensure_ready(need)?;
+        let next = self.free[place] as usize;
+        let (at, bytes) = self.extent_of(next as u32);
+        if self.mapped.is_none() {
+            let buffer = match self.spare.take() {
+                Some(spare) if Arc::strong_count(&spare) == 1 => spare,
+                _ => {
+                    let fresh = Region::anonymous(bytes as usize)?;
+                    fresh.advise_huge();
+                    Arc::new(fresh)
+                }
+            };
+            self.segments[next].buffer = Some(buffer);
+        }
+        self.seal_active()?;
+        self.free.remove(place);
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let segment = &mut self.segments[next];
+        segment.usage = Use::Active;
+        segment.sequence = sequence;
+        (segment.used_lines, segment.live_lines) = (1, 0);
+        segment.dead_epoch_min = Epoch::MAX;
+        self.active = Some(next);
+        self.taken_line = 0;
+        let header = segment_header(&self.uuid, next as u32, sequence);
+        let record = self.record_mut(next as u64 * u64::from(self.segment_lines), 1);
+        record.copy_from_slice(&header);
+        self.flusher.flush(record);
+        self.flusher.fence();
+        if self.mapped.is_some() && self.medium.is_synced() {
+            self.medium.sync(at, LINE_BYTES as u64)?;
+        }
+        Ok(next)
+    }
+
+    /// Ends the active segment with a record that says so.
+    pub(super) fn seal_active(&mut self) -> Result<(), StoreError> {
+        let Some(active) = self.active.take() else { return Ok(()) };
+        let segment = &self.segments[active];
+        let rest = self.segment_lines - segment.used_lines;
+        let first = active as u64 * u64::from(self.segment_lines) + u64::from(segment.used_lines);
+        if rest > 0 {
+            let place =
+                Place { container: ContainerId(0), object: ObjectId::default(), dkey: &[], akey: &[] };
+            let header = Header::new(Kind::Seal, &place, Checksum::Off, rest as usize, 0);
+            let record = self.record_mut(first, 1);
+            header.write(record, &[], &[], segment.sequence);
+            let commit = header.seal(record);
+            record[COMMIT_AT..].copy_from_slice(&commit.to_le_bytes());
+            self.flusher.flush(record);
+        }
+        let segment = &mut self.segments[active];
+        segment.usage = Use::Sealed;
+        if self.mapped.is_none()
+            && let Some(buffer) = segment.buffer.clone()
+        {
+            let to_line = if rest > 0 { segment.used_lines + 1 } else { segment.used_lines };
+            self.unsynced.push(Unsynced { segment: active, buffer, from_line: self.taken_line, to_line });
+        }
+        segment.used_lines = self.segment_lines;
+        Ok(())
+    }
+
+    /// Commits a record that has been filled and sealed; `record` is all of it. Mapped logs: the order of data and commit word is kept.
+    #[inline]
+    pub(super) fn finish(
+        &mut self,
+        location: u64,
+        lines: usize,
+        commit: u32,
+        when: When,
+    ) -> Result<(), StoreError> {
+        let (region, at) = match &self.mapped {
+            Some(region) => (region, location as usize * LINE_BYTES),
+            None => {
+                let (region, at) = self.memory(location);
+                region.store_release(at + COMMIT_AT, commit);
+                return Ok(());
+            }
+        };
+        match when {
+            When::Unordered => region.store_release(at + COMMIT_AT, commit),
+            When::Now => {
+                if self.medium.is_synced() {
+                    self.medium.sync(at as u64, (lines * LINE_BYTES) as u64)?;
+                }
+                self.flusher.fence();
+                region.store_release(at + COMMIT_AT, commit);
+                self.flusher.flush(region.bytes(at + COMMIT_AT, 4));
+                self.flusher.fence();
+                if self.medium.is_synced() {
+                    self.medium.sync(at as u64, LINE_BYTES as u64)?;
+                }
+            }
+            When::Later => {
+                self.pending.push(Pending { at, commit });
+                self.pending_bytes += lines * LINE_BYTES;
+                if self.pending.len() == PENDING_MAX || self.pending_bytes >= PENDING_BYTES_MAX {
+                    self.commit_pending()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether records wait for a commit.
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Commits all that was deferred (mapped logs): data first, then the commit words.
+    pub(super) fn commit_pending(&mut self) -> Result<(), StoreError> {
+        let (Some(region), Some(first), Some(last)) =
+            (&self.mapped, self.pending.first(), self.pending.last())
+        else {
+            return Ok(());
+        };
+        let (low, high) = (first.at.min(last.at), first.at.max(last.at));
+        let is_synced = self.medium.is_synced();
+        if is_synced {
+            // Reservations may lie in other segments: the whole is few calls at most.
+            let room = self.segment_lines as usize * LINE_BYTES;
+            self.medium.sync(low as u64, (high - low + room).min(region.len() - low) as u64)?;
+        }
+        self.flusher.fence();
+        for pending in &self.pending {
+            region.store_release(pending.at + COMMIT_AT, pending.commit);
+            self.flusher.flush(region.bytes(pending.at + COMMIT_AT, 4));
+        }
+        self.flusher.fence();
+        if is_synced {
+            for pending in &self.pending {
+                self.medium.sync(pending.at as u64, LINE_BYTES as u64)?;
+            }
+        }
+        self.pending.clear();
+        self.pending_bytes = 0;
+        Ok(())
+    }
+
+    /// Buffered logs: what has to be written to reach `appended`. What it returns counts as taken.
+    pub(super) fn take_unsynced(&mut self) -> Vec<Unsynced> {
+        let mut parts = std::mem::take(&mut self.unsynced);
+        if let Some(active) = self.active
+            && let Some(buffer) = &self.segments[active].buffer
+            && self.taken_line < self.segments[active].used_lines
+        {
+            let to_line = self.segments[active].used_lines;
+            parts.push(Unsynced {
+                segment: active,
+                buffer: buffer.clone(),
+                from_line: self.taken_line,
+                to_line,
+            });
+            self.taken_line = to_line;
+        }
+        parts
+    }
+
+    /// Buffered logs: a sealed segment has been written; it is read from the file from now on.
+    pub(super) fn release_buffer(&mut self, part: Unsynced) {
+        let segment = &mut self.segments[part.segment];
+        if segment.usage != Use::Active
+            && segment.buffer.as_ref().is_some_and(|buffer| Arc::ptr_eq(buffer, &part.buffer))
+        {
+            self.spare = segment.buffer.take();
+        }
+    }
+
+    /// A record is referred to no more.
+    pub(super) fn drop_record(&mut self, location: u64, lines: usize, epoch: Epoch) {
+        let segment = self.segment_of(location);
+        let segment = &mut self.segments[segment];
+        segment.live_lines = segment.live_lines.saturating_sub(lines as u32);
+        segment.dead_epoch_min = segment.dead_epoch_min.min(epoch);
+    }
+
+    /// Room that was taken and never used.
+    pub(super) fn drop_room(&mut self, location: u64, lines: usize) {
+        let segment = self.segment_of(location);
+        let segment = &mut self.segments[segment];
+        segment.live_lines = segment.live_lines.saturating_sub(lines as u32);
+    }
+
+    /// Free bytes: of free segments and of the active one.
+    pub(super) fn free_bytes(&self) -> u64 {
+        let active = self.active.map_or(0, |active| self.segment_lines - self.segments[active].used_lines);
+        let free = self.free.len() as u64 + self.preparing;
+        (free * u64::from(self.segment_lines) + u64::from(active)) * LINE_BYTES as u64
+    }
+}
+
+/// Gives a segment its space: later writes to it cannot fail for want of it.
+pub(super) fn prepare(medium: &dyn Medium, at: u64, bytes: u64) -> Result<(), StoreError> {
+    medium.allocate(at, bytes)?;
+    if medium.mapped().is_none() { zero(medium, at, bytes) } else { Ok(()) }
+}
+
+/// Writes zeros over blocks, so that later writes change no metadata of the file system.
+pub(super) fn zero(medium: &dyn Medium, at: u64, bytes: u64) -> Result<(), StoreError> {
+    let zeros = Region::anonymous(ZEROS_BYTES.min(bytes as usize))?;
+    let mut done = 0;
+    while done < bytes {
+        let length = (zeros.len() as u64).min(bytes - done);
+        medium.write(zeros.bytes(0, length as usize), at + done)?;
+        done += length;
+    }
+    medium.sync(at, bytes)
+}
+
+/// Blocks around lines of a segment: first byte and length, within the segment.
+pub(super) fn blocks_around(from_line: u32, to_line: u32) -> (usize, usize) {
+    let from = from_line as usize * LINE_BYTES / BLOCK_BYTES * BLOCK_BYTES;
+    let to = (to_line as usize * LINE_BYTES).next_multiple_of(BLOCK_BYTES);
+    (from, to - from)
+}

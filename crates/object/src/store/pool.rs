@@ -1,0 +1,459 @@
+//! A pool: a directory with a superblock, a table of containers, and targets.
+
+use std::fs::OpenOptions as FileOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use driver::{Error, ErrorKind};
+use parking_lot::Mutex;
+use workload::object::{Checksum, Durability, Flush};
+
+use super::access::access_of;
+use super::batch::Committer;
+use super::containers::{Row, Table};
+use super::keeper::Keeper;
+use super::opening::{Opened, open_targets};
+use super::superblock::{self, Lock, Superblock, own_paths, target_dir};
+use super::target::{ContainerState, INDEX_FILE, file_error};
+use super::{ContainerId, ContainerProperties, SpaceInfo, StoreError, Target};
+use crate::backend::PoolInfo;
+use crate::model::Epoch;
+
+/// What a pool is opened with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// When an update counts as done.
+    pub durability: Durability,
+    /// How mapped memory is made durable.
+    pub flush: Flush,
+}
+
+/// What a pool is made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// Targets.
+    pub targets: u32,
+    /// Log of all targets together, in bytes.
+    pub scm_bytes: u64,
+    /// Data files of all targets together, in bytes; 0: none.
+    pub nvme_bytes: u64,
+    /// Values from this size on go to the data file, where there is one.
+    pub threshold_bytes: u64,
+    /// How it is opened then.
+    pub open: OpenOptions,
+}
+
+impl Default for PoolOptions {
+    /// One target with 2 GiB of log and no data file; a threshold of 4 KiB.
+    fn default() -> Self {
+        Self {
+            targets: 1,
+            scm_bytes: 2 << 30,
+            nvme_bytes: 0,
+            threshold_bytes: 4096,
+            open: OpenOptions::default(),
+        }
+    }
+}
+
+/// What a pool knows of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerFacts {
+    /// Its number.
+    pub id: ContainerId,
+    /// Label, unique in the pool.
+    pub label: String,
+    /// UUID.
+    pub uuid: String,
+    /// Checksum of its data.
+    pub checksum: Checksum,
+    /// Its snapshots, oldest first.
+    pub snapshots: Vec<Epoch>,
+    /// Latest epoch of the pool.
+    pub epoch: Epoch,
+}
+
+/// A pool that is open in this process. No other process can open it meanwhile. Dropped without [`Pool::close`] it is as after a kill:
+/// the next open reads the log. Targets that others hold longer than the pool must not be used any more: nothing keeps another process
+/// out then.
+#[derive(Debug)]
+pub struct Pool {
+    dir: PathBuf,
+    superblock: Superblock,
+    targets: Vec<Arc<Target>>,
+    containers: Mutex<Table>,
+    epochs: Arc<AtomicU64>,
+    opening_findings: Vec<String>,
+    /// Commits at times, with `Durability::Batch`.
+    committer: Option<Committer>,
+    keeper: Option<Keeper>,
+    /// Its lock keeps other processes out.
+    _lock: Lock,
+}
+
+impl Pool {
+    /// Makes a pool in `dir` (made if it is not there, empty if it is) and opens it.
+    ///
+    /// # Errors
+    /// There is one already, the directory holds other files, sizes too small, no space.
+    pub fn create(dir: &Path, options: &PoolOptions) -> Result<Self, Error> {
+        let superblock = Superblock::plan(options)?;
+        if Self::exists(dir) {
+            return Err(Error::usage("pool", "there is a pool already")
+                .with("path", dir.display())
+                .remedy("open it, destroy it first, or name another directory"));
+        }
+        let is_made = !dir.exists();
+        std::fs::create_dir_all(dir).map_err(|error| file_error("cannot make the directory", dir, error))?;
+        let mut others =
+            std::fs::read_dir(dir).map_err(|error| file_error("cannot read the directory", dir, error))?;
+        if let Some(Ok(other)) = others.next() {
+            return Err(Error::new(ErrorKind::Unsafe, "pool", "the directory holds other files")
+                .with("path", other.path().display())
+                .remedy("name an empty directory, or one that is not there"));
+        }
+        let access = access_of(dir, options.open.flush)?;
+        let path = dir.join(superblock::FILE);
+        let file = FileOptions::new().read(true).write(true).create_new(true).open(&path);
+        let file = file.map_err(|error| file_error("cannot make the superblock", &path, error))?;
+        let mut lock = superblock::lock(file, dir)?;
+        let made = (|| {
+            for target in 0..superblock.targets {
+                let target = target_dir(dir, target);
+                std::fs::create_dir(&target)
+                    .map_err(|error| file_error("cannot make the directory", &target, error))?;
+            }
+            let containers = Table::new(dir);
+            containers.write_or_error()?;
+            let opened = open_targets(dir, &superblock, &options.open, access, &containers, true)?;
+            superblock.write(&mut lock.0, dir)?;
+            Ok((opened, containers))
+        })();
+        match made {
+            Ok((opened, containers)) => {
+                Self::assemble(dir, superblock, opened, containers, lock, &options.open)
+            }
+            Err(error) => {
+                remove_all(dir, superblock.targets, is_made);
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens the pool in `dir`.
+    ///
+    /// # Errors
+    /// There is none, it is of another version, another process has it open, it cannot be read.
+    pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self, Error> {
+        let (superblock, lock) = Superblock::read(dir)?;
+        let access = access_of(dir, options.flush)?;
+        let containers = Table::read(dir)?;
+        let opened = open_targets(dir, &superblock, options, access, &containers, false)?;
+        Self::assemble(dir, superblock, opened, containers, lock, options)
+    }
+
+    fn assemble(
+        dir: &Path,
+        superblock: Superblock,
+        opened: Opened,
+        containers: Table,
+        lock: Lock,
+        options: &OpenOptions,
+    ) -> Result<Self, Error> {
+        let Opened { targets, epochs, bell } = opened;
+        let opening_findings = targets.iter().flat_map(|target| target.take_findings()).collect();
+        let committer =
+            (options.durability == Durability::Batch).then(|| Committer::start(&targets)).transpose()?;
+        let keeper = Some(Keeper::start(&targets, bell)?);
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            superblock,
+            targets,
+            containers: Mutex::new(containers),
+            epochs,
+            opening_findings,
+            committer,
+            keeper,
+            _lock: lock,
+        })
+    }
+
+    /// Whether there is a pool in `dir`, of any version.
+    #[must_use]
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(superblock::FILE).is_file()
+    }
+
+    /// Removes the pool in `dir`: its own files, and the directory if nothing else is in it.
+    ///
+    /// # Errors
+    /// There is none, another process has it open, files that cannot be removed.
+    pub fn destroy(dir: &Path) -> Result<(), Error> {
+        let (superblock, _lock) = Superblock::read(dir)?;
+        remove_all(dir, superblock.targets, true);
+        if Self::exists(dir) {
+            return Err(Error::new(ErrorKind::System, "pool", "the pool could not be removed")
+                .with("path", dir.display())
+                .remedy("check the permissions of its files"));
+        }
+        Ok(())
+    }
+
+    /// Its targets.
+    #[must_use]
+    pub fn targets(&self) -> &[Arc<Target>] {
+        &self.targets
+    }
+
+    /// One target.
+    ///
+    /// # Panics
+    /// When there is no such target.
+    #[must_use]
+    pub fn target(&self, number: usize) -> &Arc<Target> {
+        &self.targets[number]
+    }
+
+    /// Its UUID.
+    #[must_use]
+    pub fn uuid(&self) -> String {
+        self.superblock.uuid_text()
+    }
+
+    /// Space (see [`Pool::space`]) and containers. Not for a measured loop.
+    #[must_use]
+    pub fn info(&self) -> PoolInfo {
+        let space = self.space();
+        PoolInfo {
+            name: self.dir.display().to_string(),
+            uuid: self.uuid(),
+            targets: self.superblock.targets,
+            scm_bytes: space.scm_bytes,
+            scm_free_bytes: space.scm_free_bytes,
+            nvme_bytes: space.nvme_bytes,
+            nvme_free_bytes: space.nvme_free_bytes,
+            index_bytes: space.index_bytes,
+            containers: self.containers.lock().rows.len() as u32,
+        }
+    }
+
+    /// Space of all targets. The files take their space from the file system as they are filled: what is free here is what the pool may
+    /// grow to, and the file system may have less. An update that it has no space for fails as one of a full pool does.
+    #[must_use]
+    pub fn space(&self) -> SpaceInfo {
+        self.targets.iter().map(|target| target.space()).fold(SpaceInfo::default(), |all, one| SpaceInfo {
+            scm_bytes: all.scm_bytes + one.scm_bytes,
+            scm_free_bytes: all.scm_free_bytes + one.scm_free_bytes,
+            nvme_bytes: all.nvme_bytes + one.nvme_bytes,
+            nvme_free_bytes: all.nvme_free_bytes + one.nvme_free_bytes,
+            index_bytes: all.index_bytes + one.index_bytes,
+            keys: all.keys + one.keys,
+        })
+    }
+
+    /// How updates are made durable, in words, for records.
+    #[must_use]
+    pub fn durable_by(&self) -> String {
+        self.targets.first().map_or_else(String::new, |target| target.durable_by().to_string())
+    }
+
+    /// What opening found wrong with the logs: damaged parts that were left out. A line each, 16 a target at most.
+    #[must_use]
+    pub fn findings(&self) -> &[String] {
+        &self.opening_findings
+    }
+
+    /// Makes a container.
+    ///
+    /// # Errors
+    /// The label is taken or empty, the table cannot be written.
+    pub fn create_container(
+        &self,
+        label: &str,
+        properties: &ContainerProperties,
+    ) -> Result<ContainerId, Error> {
+        if label.is_empty() {
+            return Err(
+                Error::usage("container", "a container needs a label").remedy("name one, such as strata")
+            );
+        }
+        let mut table = self.containers.lock();
+        if table.rows.iter().any(|row| row.label == label) {
+            return Err(Error::usage("container", "there is a container of this label already")
+                .with("label", label)
+                .remedy("open it, destroy it first, or choose another label"));
+        }
+        let before = table.clone();
+        let id = ContainerId(table.next);
+        table.next += 1;
+        table.rows.push(Row {
+            id,
+            label: label.to_string(),
+            uuid: superblock::uuid_text(&superblock::random_uuid()?),
+            checksum: properties.checksum,
+            snapshots: Vec::new(),
+            ids_end: 1,
+            next_id: 1,
+        });
+        table.write_or_error().inspect_err(|_| *table = before)?;
+        for target in &self.targets {
+            target.set_container(id, ContainerState { checksum: properties.checksum, snapshots: Vec::new() });
+        }
+        Ok(id)
+    }
+
+    /// The container of a label. Reads a table in memory: cheap enough to be measured.
+    #[must_use]
+    pub fn find_container(&self, label: &str) -> Option<ContainerFacts> {
+        let epoch = self.epoch();
+        self.containers.lock().rows.iter().find(|row| row.label == label).map(|row| facts(row, epoch))
+    }
+
+    /// All containers, by label.
+    #[must_use]
+    pub fn containers(&self) -> Vec<ContainerFacts> {
+        let epoch = self.epoch();
+        let mut all: Vec<_> = self.containers.lock().rows.iter().map(|row| facts(row, epoch)).collect();
+        all.sort_unstable_by(|one, other| one.label.cmp(&other.label));
+        all
+    }
+
+    /// Destroys a container: it is gone at once, its space comes back with the next [`Target::collect`].
+    ///
+    /// # Errors
+    /// There is none of that label, the table cannot be written.
+    pub fn destroy_container(&self, label: &str) -> Result<(), Error> {
+        let mut table = self.containers.lock();
+        let Some(at) = table.rows.iter().position(|row| row.label == label) else {
+            let known: Vec<_> = table.rows.iter().map(|row| row.label.as_str()).collect();
+            return Err(Error::new(ErrorKind::Run, "container", "there is no container of this label")
+                .with("label", label)
+                .remedy(format!(
+                    "there are: {}",
+                    if known.is_empty() { "none".into() } else { known.join(", ") }
+                )));
+        };
+        let row = table.rows.remove(at);
+        if let Err(error) = table.write_or_error() {
+            table.rows.insert(at, row);
+            return Err(error);
+        }
+        self.targets.iter().for_each(|target| target.remove_container(row.id));
+        Ok(())
+    }
+
+    /// Takes `count` object ids (the user's 64 bits) that are given to nobody else, ever; returns the first.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], or the table cannot be written.
+    pub fn allocate_ids(&self, container: ContainerId, count: u64) -> Result<u64, StoreError> {
+        let mut table = self.containers.lock();
+        let (first, is_beyond) = table.take_ids(container, count).ok_or(StoreError::NotFound)?;
+        if is_beyond {
+            table.write().map_err(as_store_error)?;
+        }
+        Ok(first)
+    }
+
+    /// Makes a snapshot: what is seen at the epoch returned stays until the snapshot is destroyed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], or the table cannot be written.
+    pub fn snapshot(&self, container: ContainerId) -> Result<Epoch, StoreError> {
+        let mut table = self.containers.lock();
+        table.row(container).ok_or(StoreError::NotFound)?;
+        let epoch = Target::with_stopped(&self.targets, || self.epochs.fetch_add(1, Ordering::Relaxed) + 1);
+        let row = table.row(container).ok_or(StoreError::NotFound)?;
+        row.snapshots.push(epoch);
+        if let Err(error) = table.write() {
+            table.row(container).map(|row| row.snapshots.pop());
+            return Err(as_store_error(error));
+        }
+        self.tell_snapshots(&mut table, container);
+        Ok(epoch)
+    }
+
+    /// Snapshots of a container, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub fn snapshots(&self, container: ContainerId) -> Result<Vec<Epoch>, StoreError> {
+        Ok(self.containers.lock().row(container).ok_or(StoreError::NotFound)?.snapshots.clone())
+    }
+
+    /// Destroys a snapshot.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], or the table cannot be written.
+    pub fn destroy_snapshot(&self, container: ContainerId, epoch: Epoch) -> Result<(), StoreError> {
+        let mut table = self.containers.lock();
+        let row = table.row(container).ok_or(StoreError::NotFound)?;
+        let at = row.snapshots.binary_search(&epoch).map_err(|_| StoreError::NotFound)?;
+        row.snapshots.remove(at);
+        table.write().map_err(as_store_error)?;
+        self.tell_snapshots(&mut table, container);
+        Ok(())
+    }
+
+    fn tell_snapshots(&self, table: &mut Table, container: ContainerId) {
+        if let Some(row) = table.row(container) {
+            for target in &self.targets {
+                let state = ContainerState { checksum: row.checksum, snapshots: row.snapshots.clone() };
+                target.set_container(container, state);
+            }
+        }
+    }
+
+    /// The latest epoch given.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epochs.load(Ordering::Relaxed)
+    }
+
+    /// Makes everything durable and writes the index down, so that the next open is quick. Targets that others still hold take no more
+    /// changes.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub fn close(mut self) -> Result<(), Error> {
+        drop(self.keeper.take());
+        if let Some(committer) = self.committer.take() {
+            committer.stop();
+        }
+        let mut table = self.containers.lock();
+        table.settle_ids();
+        table.write_or_error()?;
+        for (number, target) in self.targets.iter().enumerate() {
+            target.close(&target_dir(&self.dir, number as u32).join(INDEX_FILE))?;
+        }
+        Ok(())
+    }
+}
+
+fn as_store_error(error: std::io::Error) -> StoreError {
+    StoreError::System(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn facts(row: &Row, epoch: Epoch) -> ContainerFacts {
+    ContainerFacts {
+        id: row.id,
+        label: row.label.clone(),
+        uuid: row.uuid.clone(),
+        checksum: row.checksum,
+        snapshots: row.snapshots.clone(),
+        epoch,
+    }
+}
+
+/// Removes the files of a pool; the superblock last.
+fn remove_all(dir: &Path, targets: u32, with_directory: bool) {
+    for path in own_paths(dir, targets) {
+        let _ = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
+    }
+    let _ = std::fs::remove_file(dir.join(superblock::FILE));
+    if with_directory {
+        // Only if nothing else is in it.
+        let _ = std::fs::remove_dir(dir);
+    }
+}

@@ -1,0 +1,111 @@
+//! Segments of a log, and their headers.
+
+use std::sync::Arc;
+
+use super::checksum::crc32c;
+use super::memory::Region;
+use super::record::LINE_BYTES;
+use crate::model::Epoch;
+
+/// What a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Free,
+    Active,
+    Sealed,
+    /// Empty, but somebody still reads it.
+    Draining,
+}
+
+/// A segment.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub(super) usage: Use,
+    /// Grows with each life of any segment; records are bound to it by their CRC.
+    pub(super) sequence: u32,
+    /// Lines that the index refers to.
+    pub(super) live_lines: u32,
+    /// Lines written, with the segment's header.
+    pub(super) used_lines: u32,
+    /// Earliest epoch among records that are dead; `Epoch::MAX`: there are none.
+    pub(super) dead_epoch_min: Epoch,
+    /// Reservations that are neither published nor dropped.
+    pub(super) reservations: u32,
+    /// Its content, while it is written or waits to be.
+    pub(super) buffer: Option<Arc<Region>>,
+    /// The file system gave it its space: its blocks have been zeroed or written; mapped: its pages are present.
+    pub(super) is_ready: bool,
+}
+
+impl Segment {
+    pub(super) fn free(is_ready: bool) -> Self {
+        Self {
+            usage: Use::Free,
+            sequence: 0,
+            live_lines: 0,
+            used_lines: 0,
+            dead_epoch_min: Epoch::MAX,
+            reservations: 0,
+            buffer: None,
+            is_ready,
+        }
+    }
+}
+
+/// Who asks for room: the last segments are kept for those that make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Update,
+    Punch,
+    Clean,
+}
+
+impl Need {
+    /// Free segments that must be left when one is taken.
+    pub(super) fn reserve(self) -> usize {
+        match self {
+            Self::Update => 2,
+            Self::Punch => 1,
+            Self::Clean => 0,
+        }
+    }
+}
+
+/// Begins a segment that is in use.
+const SEGMENT_MAGIC: [u8; 8] = *b"STRATSEG";
+
+/// Header of a segment in use.
+pub(super) fn segment_header(uuid: &[u8; 16], number: u32, sequence: u32) -> [u8; LINE_BYTES] {
+    let mut header = [0; LINE_BYTES];
+    header[..8].copy_from_slice(&SEGMENT_MAGIC);
+    header[8..12].copy_from_slice(&number.to_le_bytes());
+    header[12..16].copy_from_slice(&sequence.to_le_bytes());
+    header[16..32].copy_from_slice(uuid);
+    let crc = crc32c(0, &header[..60]);
+    header[60..].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+/// What a segment's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SegmentHead {
+    /// It holds nothing.
+    Free,
+    /// In use, with this sequence.
+    Used(u32),
+    /// Neither.
+    Damaged,
+}
+
+/// Reads a segment's header.
+pub(super) fn parse_segment_header(header: &[u8; LINE_BYTES], uuid: &[u8; 16], number: u32) -> SegmentHead {
+    if header.iter().all(|byte| *byte == 0) {
+        return SegmentHead::Free;
+    }
+    let sequence = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
+    if *header == segment_header(uuid, number, sequence) {
+        SegmentHead::Used(sequence)
+    } else {
+        SegmentHead::Damaged
+    }
+}

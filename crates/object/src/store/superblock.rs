@@ -1,0 +1,206 @@
+//! What a pool is: the file that makes a directory one.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use driver::{Error, ErrorKind};
+use rustix::fs::FlockOperation;
+
+use super::checksum::crc32c;
+use super::target::file_error;
+use super::{FORMAT_VERSION, PoolOptions};
+
+const MAGIC: [u8; 8] = *b"STRATAVS";
+const BYTES: usize = 4096;
+/// Its name.
+pub(super) const FILE: &str = "superblock";
+/// The table of containers.
+pub(super) const CONTAINERS_FILE: &str = "containers";
+
+/// What a pool was made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Superblock {
+    pub(super) uuid: [u8; 16],
+    pub(super) targets: u32,
+    /// Segments of the log of each target.
+    pub(super) segments: u32,
+    pub(super) segment_bytes: u64,
+    /// Data file of each target.
+    pub(super) nvme_bytes: u64,
+    pub(super) threshold_bytes: u64,
+}
+
+/// Largest segment; records are smaller.
+const SEGMENT_BYTES_MAX: u64 = 32 << 20;
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+/// Segments of a log: some are kept free for punches and for cleaning.
+const SEGMENTS_MIN: u64 = 16;
+
+impl Superblock {
+    /// Lays out a new pool.
+    pub(super) fn plan(options: &PoolOptions) -> Result<Self, Error> {
+        let targets = u64::from(options.targets);
+        if targets == 0 {
+            return Err(
+                Error::usage("pool", "a pool has at least 1 target").remedy("give --targets 1 or more")
+            );
+        }
+        let scm_bytes = options.scm_bytes / targets;
+        let least = SEGMENTS_MIN * SEGMENT_BYTES_MIN;
+        if scm_bytes < least {
+            return Err(Error::usage("pool", "the log is too small")
+                .with("scm_bytes", options.scm_bytes)
+                .with("targets", targets)
+                .remedy(format!("give --scm at least {} bytes", least * targets)));
+        }
+        let segment_bytes = (1 << (scm_bytes / SEGMENTS_MIN).ilog2()).min(SEGMENT_BYTES_MAX);
+        let nvme_bytes = options.nvme_bytes / targets / 4096 * 4096;
+        if options.nvme_bytes > 0 && nvme_bytes == 0 {
+            return Err(Error::usage("pool", "the data file is too small")
+                .with("nvme_bytes", options.nvme_bytes)
+                .remedy(format!("give --nvme 0, or at least {} bytes", 4096 * targets)));
+        }
+        let segments = u32::try_from(scm_bytes / segment_bytes)
+            .map_err(|_| Error::usage("pool", "the log is too large").with("scm_bytes", options.scm_bytes))?;
+        Ok(Self {
+            uuid: random_uuid()?,
+            targets: options.targets,
+            segments,
+            segment_bytes,
+            nvme_bytes,
+            threshold_bytes: options.threshold_bytes,
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.targets.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.uuid);
+        bytes[32..36].copy_from_slice(&self.segments.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.segment_bytes.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.nvme_bytes.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.threshold_bytes.to_le_bytes());
+        let crc = crc32c(0, &bytes[..BYTES - 4]);
+        bytes[BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Decodes what was read from `path`.
+    pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Self, Error> {
+        let refuse = |what: String| Error::new(ErrorKind::Run, "pool", what).with("path", path.display());
+        if bytes.len() < 12 || bytes[..8] != MAGIC {
+            return Err(refuse("this is no pool: its superblock is not one".into())
+                .remedy("name the directory of a pool"));
+        }
+        let word32 = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let version = word32(8);
+        if version != FORMAT_VERSION {
+            let what =
+                format!("the pool has format version {version}, and this is for version {FORMAT_VERSION}");
+            return Err(refuse(what).remedy("use the release that made it, or destroy it and make it again"));
+        }
+        if bytes.len() != BYTES || word32(BYTES - 4) != crc32c(0, &bytes[..BYTES - 4]) {
+            return Err(refuse("the checksum of the superblock does not match".into())
+                .remedy("the pool is damaged: restore it, or destroy it and make it again"));
+        }
+        let word64 = |at: usize| u64::from(word32(at)) | u64::from(word32(at + 4)) << 32;
+        let mut uuid = [0; 16];
+        uuid.copy_from_slice(&bytes[16..32]);
+        Ok(Self {
+            uuid,
+            targets: word32(12),
+            segments: word32(32),
+            segment_bytes: word64(40),
+            nvme_bytes: word64(48),
+            threshold_bytes: word64(56),
+        })
+    }
+
+    /// Writes it, last of a new pool; keeps it locked.
+    pub(super) fn write(&self, file: &mut File, dir: &Path) -> Result<(), Error> {
+        let path = dir.join(FILE);
+        let written = file.write_all(&self.encode()).and_then(|()| file.sync_all());
+        written.map_err(|error| file_error("cannot write the superblock", &path, error))
+    }
+
+    /// Reads it, after the lock was taken.
+    pub(super) fn read(dir: &Path) -> Result<(Self, Lock), Error> {
+        let path = dir.join(FILE);
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| {
+            let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+            let error = file_error("cannot open the pool", &path, error);
+            if is_absent {
+                error.remedy("make one first (strata pool create), or check the directory")
+            } else {
+                error
+            }
+        })?;
+        let mut lock = lock(file, dir)?;
+        let mut bytes = Vec::new();
+        let read = lock.0.read_to_end(&mut bytes);
+        read.map_err(|error| file_error("cannot read the superblock", &path, error))?;
+        Ok((Self::decode(&bytes, &path)?, lock))
+    }
+
+    /// Text of the UUID.
+    pub(super) fn uuid_text(&self) -> String {
+        uuid_text(&self.uuid)
+    }
+}
+
+/// The superblock's file, locked: keeps other processes out.
+#[derive(Debug)]
+pub(super) struct Lock(pub(super) File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Not by closing alone: a process that was forked just now has the file, too, until it runs its program.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Locks it.
+pub(super) fn lock(file: File, dir: &Path) -> Result<Lock, Error> {
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
+        let error = Error::system("pool", "the pool is open already", errno).with("path", dir.display());
+        error.remedy("end the process that has it open, or close it there first")
+    })?;
+    Ok(Lock(file))
+}
+
+/// Files and directories of a pool in `dir`.
+pub(super) fn own_paths(dir: &Path, targets: u32) -> Vec<PathBuf> {
+    let mut paths = vec![dir.join(CONTAINERS_FILE), dir.join("containers.partial")];
+    for target in 0..targets {
+        let target = target_dir(dir, target);
+        paths.extend(["log", "data", "index", "index.partial"].map(|name| target.join(name)));
+        paths.push(target);
+    }
+    paths
+}
+
+/// Directory of a target.
+pub(super) fn target_dir(dir: &Path, target: u32) -> PathBuf {
+    dir.join(format!("target.{target}"))
+}
+
+/// A random UUID (version 4).
+pub(super) fn random_uuid() -> Result<[u8; 16], Error> {
+    use ring::rand::SecureRandom;
+    let mut uuid = [0; 16];
+    ring::rand::SystemRandom::new()
+        .fill(&mut uuid)
+        .map_err(|_| Error::new(ErrorKind::System, "pool", "the system gives no random numbers"))?;
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    Ok(uuid)
+}
+
+/// Text of a UUID.
+pub(super) fn uuid_text(uuid: &[u8; 16]) -> String {
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

@@ -1,0 +1,288 @@
+//! One target: a log, its index, and what is done to them.
+
+mod aggregate;
+mod checkpoint;
+mod clean;
+mod fetch;
+mod lease;
+mod list;
+mod open;
+mod punch;
+mod recover;
+mod reserve;
+mod room;
+mod scan;
+mod sync;
+mod update;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+use workload::object::{Checksum, Durability};
+
+pub(super) use checkpoint::sync_directory;
+pub use lease::Lease;
+pub(super) use open::{Access, INDEX_FILE, TargetSetup, file_error};
+pub use reserve::Reservation;
+
+use super::data::{Allocator, DataFile};
+use super::error::StoreError;
+use super::flush::Flusher;
+use super::index::Index;
+use super::keeper::Bell;
+use super::log::{Log, When};
+use super::medium::Medium;
+use super::memory::Region;
+use super::record::{Header, LINE_BYTES};
+use super::table::Version;
+use super::types::{Ack, ContainerId, Place, SpaceInfo};
+use crate::model::Epoch;
+
+/// Findings that are kept.
+const FINDINGS_MAX: usize = 16;
+/// A store of its own: what is spread over targets is spread by the caller. Shared by threads; locks itself, briefly.
+#[derive(Debug)]
+pub struct Target {
+    number: u32,
+    durability: Durability,
+    medium: Arc<dyn Medium>,
+    mapped: Option<Arc<Region>>,
+    flusher: Flusher,
+    segment_lines: u32,
+    /// Epochs of the pool.
+    epochs: Arc<AtomicU64>,
+    state: Mutex<State>,
+    /// Readers of a segment outside the lock.
+    pins: Box<[AtomicU32]>,
+    /// One thread syncs for all.
+    syncing: Mutex<sync::Syncing>,
+    synced: Condvar,
+    /// Threads that wait for a sync, with the one that does it.
+    committing: AtomicU32,
+    /// Bytes of the log that are durable, of those ever appended.
+    durable: AtomicU64,
+    /// All epochs up to this one are durable.
+    durable_epoch: AtomicU64,
+    data: Option<DataFile>,
+    /// Held while a free segment gets its space without the lock.
+    preparing: Mutex<()>,
+    /// One thread aggregates or reclaims.
+    aggregating: Mutex<room::Reclaimed>,
+    /// Changes that may make room, other than updates.
+    changes: AtomicU64,
+    bell: Arc<Bell>,
+    ahead_segments: usize,
+    findings: Mutex<Vec<String>>,
+    is_broken: AtomicBool,
+}
+
+/// A container, as its targets know it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ContainerState {
+    pub(super) checksum: Checksum,
+    pub(super) snapshots: Vec<Epoch>,
+}
+
+/// A discard that has to be remembered, because the log may still hold what it discarded.
+#[derive(Clone, Copy, Debug)]
+struct Discard {
+    container: ContainerId,
+    first: Epoch,
+    last: Epoch,
+    version: Version,
+}
+
+/// What the lock protects.
+#[derive(Debug)]
+struct State {
+    log: Log,
+    index: Index,
+    containers: BTreeMap<ContainerId, ContainerState>,
+    /// The container that was looked up last.
+    last: Option<(ContainerId, Checksum)>,
+    extents: Allocator,
+    /// Segments that are free but for their readers.
+    draining: usize,
+    discards: Vec<Discard>,
+    /// Latest epoch of this target.
+    epoch: Epoch,
+    /// Closed: no more changes.
+    is_closed: bool,
+}
+
+impl State {
+    /// Checksum of a container that is there.
+    #[inline]
+    fn admit(&mut self, container: ContainerId) -> Result<Checksum, StoreError> {
+        match self.last {
+            Some((last, checksum)) if last == container => Ok(checksum),
+            _ => {
+                let checksum = self.containers.get(&container).ok_or(StoreError::NotFound)?.checksum;
+                self.last = Some((container, checksum));
+                Ok(checksum)
+            }
+        }
+    }
+
+    /// As [`State::admit`], for changes.
+    #[inline]
+    fn admit_change(&mut self, container: ContainerId) -> Result<Checksum, StoreError> {
+        if self.is_closed {
+            return Err(StoreError::Broken);
+        }
+        self.admit(container)
+    }
+}
+
+impl Target {
+    /// An epoch of its own for a change. The lock is held.
+    #[inline]
+    fn next_epoch(&self, state: &mut State) -> Epoch {
+        let epoch = self.epochs.fetch_add(1, Ordering::Relaxed) + 1;
+        state.epoch = epoch;
+        epoch
+    }
+
+    /// Checksum of a record of a container: buffered logs need one to tell a torn record.
+    #[inline]
+    fn record_checksum(&self, checksum: Checksum) -> Checksum {
+        if checksum == Checksum::Off && self.mapped.is_none() { Checksum::Crc32 } else { checksum }
+    }
+
+    #[inline]
+    fn when(&self, ack: Ack) -> When {
+        match (self.durability, ack) {
+            (Durability::None, _) => When::Unordered,
+            (Durability::Sync, Ack::AsConfigured) => When::Now,
+            _ => When::Later,
+        }
+    }
+
+    /// Writes header and keys into fresh room for a record.
+    #[inline]
+    fn begin<'a>(&self, log: &'a Log, header: &Header, place: &Place<'_>, location: u64) -> &'a mut [u8] {
+        let record = log.record_mut(location, header.lines());
+        header.write(record, place.dkey, place.akey, log.sequence_of(location));
+        record
+    }
+
+    /// Seals and commits a record whose checksums and data are in place.
+    #[inline]
+    fn complete(
+        &self,
+        log: &mut Log,
+        header: &mut Header,
+        location: u64,
+        epoch: Epoch,
+        ack: Ack,
+    ) -> Result<(), StoreError> {
+        let lines = header.lines();
+        header.epoch = epoch;
+        if self.mapped.is_none() {
+            let lag = epoch - self.durable_epoch.load(Ordering::Relaxed).min(epoch);
+            header.lag = lag.min(u64::from(u16::MAX)) as u16;
+        }
+        let record = log.record_mut(location, lines);
+        let commit = header.seal(record);
+        let head = header.data_at().min(record.len());
+        self.flusher.flush(&record[..head]);
+        log.finish(location, lines, commit, self.when(ack))
+    }
+
+    /// Notes damage, by its place.
+    fn note_damage(&self, place: &Place<'_>, what: &str) -> StoreError {
+        let mut findings = self.findings.lock();
+        if findings.len() < FINDINGS_MAX {
+            findings.push(format!(
+                "target {} container {} object {} dkey {} akey {}: {what}",
+                self.number,
+                place.container.0,
+                place.object,
+                place.dkey.escape_ascii(),
+                place.akey.escape_ascii()
+            ));
+        }
+        StoreError::Damaged
+    }
+
+    /// Notes something else that is wrong.
+    fn note(&self, what: String) {
+        let mut findings = self.findings.lock();
+        if findings.len() < FINDINGS_MAX {
+            findings.push(what);
+        }
+    }
+
+    /// Findings since the last call, 16 at most: damaged data by object, dkey and akey.
+    #[must_use]
+    pub fn take_findings(&self) -> Vec<String> {
+        std::mem::take(&mut self.findings.lock())
+    }
+
+    /// Largest value that an update takes, in bytes.
+    #[must_use]
+    pub fn value_bytes_max(&self) -> u64 {
+        // Header, the longest keys and the widest checksums have to fit beside it.
+        let segment = u64::from(self.segment_lines) * LINE_BYTES as u64;
+        let inline = (segment - segment / 256).saturating_sub(2 * LINE_BYTES as u64 + 256);
+        self.data.as_ref().map_or(inline, |data| data.bytes.min(u64::from(u32::MAX)).max(inline))
+    }
+
+    /// Its space. Counts the memory of the index: not for a measured loop.
+    #[must_use]
+    pub fn space(&self) -> SpaceInfo {
+        let state = self.state.lock();
+        SpaceInfo {
+            scm_bytes: state.log.segments.len() as u64 * u64::from(self.segment_lines) * LINE_BYTES as u64,
+            scm_free_bytes: state.log.free_bytes(),
+            nvme_bytes: self.data.as_ref().map_or(0, |data| data.bytes),
+            nvme_free_bytes: state.extents.free_bytes(),
+            index_bytes: state.index.memory_bytes() as u64,
+            keys: state.index.keys,
+        }
+    }
+
+    /// Whether each update waits for a sync of its own, so that it pays to defer and commit many at once.
+    #[must_use]
+    pub fn syncs_each_update(&self) -> bool {
+        self.durability == Durability::Sync && self.medium.is_synced()
+    }
+
+    /// How updates are made durable, in words, for records: `CPU flush (clwb)`, `direct I/O and fdatasync`, ...
+    #[must_use]
+    pub fn durable_by(&self) -> &str {
+        match self.durability {
+            Durability::None => "nothing before the store is closed",
+            _ => self.medium.durable_by(),
+        }
+    }
+
+    /// Makes a container known.
+    pub(super) fn set_container(&self, id: ContainerId, container: ContainerState) {
+        let mut state = self.state.lock();
+        state.last = None;
+        state.containers.insert(id, container);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Forgets a container; what it held is dead.
+    pub(super) fn remove_container(&self, id: ContainerId) {
+        let mut state = self.state.lock();
+        state.last = None;
+        state.containers.remove(&id);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Keeps changes out while `work` runs: a snapshot is one moment of all targets.
+    pub(super) fn with_stopped<R>(targets: &[Arc<Self>], work: impl FnOnce() -> R) -> R {
+        match targets.split_first() {
+            None => work(),
+            Some((first, rest)) => {
+                let _held = first.state.lock();
+                Self::with_stopped(rest, work)
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Making and opening a target.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use driver::{Error, ErrorKind};
+use parking_lot::{Condvar, Mutex};
+use workload::object::Durability;
+
+use super::{ContainerState, State, Target, room};
+use crate::store::data::{Allocator, DataFile};
+use crate::store::error::StoreError;
+use crate::store::flush::Flusher;
+use crate::store::index::Index;
+use crate::store::keeper::Bell;
+use crate::store::log::{Log, Need, Segment};
+use crate::store::medium::{Direct, Mapped, Medium};
+use crate::store::record::LINE_BYTES;
+use crate::store::types::ContainerId;
+
+/// Names of a target's files.
+pub(in crate::store) const LOG_FILE: &str = "log";
+pub(in crate::store) const DATA_FILE: &str = "data";
+pub(in crate::store) const INDEX_FILE: &str = "index";
+
+/// How the files of a pool are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Access {
+    Mapped { flusher: Flusher, by_msync: bool },
+    Direct,
+}
+
+/// What a target is opened with.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct TargetSetup {
+    pub(in crate::store) number: u32,
+    /// Targets of the pool.
+    pub(in crate::store) targets: u32,
+    pub(in crate::store) dir: PathBuf,
+    pub(in crate::store) uuid: [u8; 16],
+    pub(in crate::store) segment_bytes: u64,
+    pub(in crate::store) segments: u32,
+    pub(in crate::store) nvme_bytes: u64,
+    pub(in crate::store) threshold_bytes: u64,
+    pub(in crate::store) durability: Durability,
+    pub(in crate::store) access: Access,
+    pub(in crate::store) epochs: Arc<AtomicU64>,
+    pub(in crate::store) containers: BTreeMap<ContainerId, ContainerState>,
+    pub(in crate::store) is_new: bool,
+    /// Calls the pool's keeper.
+    pub(in crate::store) bell: Arc<Bell>,
+}
+
+/// An error of a file, in one line.
+pub(in crate::store) fn file_error(
+    what: &'static str,
+    path: &Path,
+    source: impl Into<std::io::Error>,
+) -> Error {
+    let source = source.into();
+    let is_full = source.raw_os_error() == Some(libc::ENOSPC);
+    let error = Error::system("pool", what, source).with("path", path.display());
+    if is_full {
+        error.remedy("make --scm or --nvme smaller, or free space on this file system")
+    } else {
+        error
+    }
+}
+
+impl TargetSetup {
+    fn log_bytes(&self) -> u64 {
+        self.segment_bytes * u64::from(self.segments)
+    }
+
+    fn open_file(&self, name: &str, bytes: u64) -> Result<(Arc<dyn Medium>, PathBuf), Error> {
+        let path = self.dir.join(name);
+        let file = open_or_make(&path, self.is_new)?;
+        if self.is_new {
+            // Its size alone: space is taken as it is needed.
+            file.set_len(bytes).map_err(|error| file_error("cannot give the file its size", &path, error))?;
+        } else if file.metadata().map_err(|error| file_error("cannot examine the file", &path, error))?.len()
+            != bytes
+        {
+            return Err(Error::new(
+                ErrorKind::Run,
+                "pool",
+                "the file has not the size that its pool was made with",
+            )
+            .with("path", path.display())
+            .with("bytes", bytes)
+            .remedy("the pool is damaged: restore it, or destroy it and make it again"));
+        }
+        let failed = |errno| file_error("cannot map or open the file", &path, errno);
+        let medium: Arc<dyn Medium> = match self.access {
+            Access::Mapped { flusher, by_msync } => {
+                let flusher = if self.durability == Durability::None { Flusher::Nothing } else { flusher };
+                Arc::new(Mapped::new(file, bytes, flusher, by_msync).map_err(failed)?)
+            }
+            Access::Direct => Arc::new(Direct::new(&path).map_err(failed)?),
+        };
+        Ok((medium, path))
+    }
+}
+
+fn open_or_make(path: &Path, is_new: bool) -> Result<File, Error> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(is_new)
+        .open(path)
+        .map_err(|error| file_error("cannot open the file", path, error))
+}
+
+impl Target {
+    /// Opens a target: from its checkpoint where there is one, from its log else.
+    pub(in crate::store) fn open(setup: &TargetSetup) -> Result<Arc<Self>, Error> {
+        let (medium, log_path) = setup.open_file(LOG_FILE, setup.log_bytes())?;
+        let failed = |error: StoreError| match error {
+            StoreError::System(errno) => file_error(
+                "cannot read or write the log",
+                &log_path,
+                std::io::Error::from_raw_os_error(errno),
+            ),
+            StoreError::ScmFull => {
+                file_error("cannot write the log", &log_path, std::io::Error::from_raw_os_error(libc::ENOSPC))
+            }
+            other => {
+                let path = log_path.display();
+                Error::new(ErrorKind::Run, "pool", format!("cannot read the log: {other}")).with("path", path)
+            }
+        };
+        let data = match setup.nvme_bytes {
+            0 => None,
+            bytes => {
+                let (medium, _) = setup.open_file(DATA_FILE, bytes)?;
+                Some(DataFile::new(medium, bytes, setup.threshold_bytes))
+            }
+        };
+        let segments = (0..setup.segments).map(|_| Segment::free(false)).collect();
+        let target = Self::assemble(setup, medium, data, segments);
+        if setup.is_new {
+            // A file system that has no space at all says so now.
+            target.state.lock().log.ensure_ready(Need::Clean).map_err(failed)?;
+            target.prepare_ahead();
+        } else {
+            let path = setup.dir.join(INDEX_FILE);
+            let is_loaded = target.load_checkpoint(&path, setup)?;
+            if !is_loaded {
+                target.recover(setup).map_err(failed)?;
+            }
+            target.epochs.fetch_max(target.state.lock().epoch, Ordering::Relaxed);
+        }
+        Ok(Arc::new(target))
+    }
+
+    fn assemble(
+        setup: &TargetSetup,
+        medium: Arc<dyn Medium>,
+        data: Option<DataFile>,
+        segments: Vec<Segment>,
+    ) -> Self {
+        let log = Log::new(medium.clone(), setup.segment_bytes, segments, setup.uuid);
+        let state = State {
+            log,
+            index: Index::default(),
+            containers: setup.containers.clone(),
+            last: None,
+            extents: Allocator::new(setup.nvme_bytes),
+            draining: 0,
+            discards: Vec::new(),
+            epoch: 0,
+            is_closed: false,
+        };
+        Self {
+            number: setup.number,
+            durability: setup.durability,
+            mapped: medium.mapped().cloned(),
+            flusher: medium.flusher(),
+            segment_lines: (setup.segment_bytes as usize / LINE_BYTES) as u32,
+            epochs: setup.epochs.clone(),
+            state: Mutex::new(state),
+            pins: (0..setup.segments).map(|_| AtomicU32::new(0)).collect(),
+            syncing: Mutex::default(),
+            synced: Condvar::new(),
+            committing: AtomicU32::new(0),
+            durable: AtomicU64::new(0),
+            durable_epoch: AtomicU64::new(0),
+            data,
+            preparing: Mutex::new(()),
+            aggregating: Mutex::default(),
+            changes: AtomicU64::new(0),
+            bell: setup.bell.clone(),
+            ahead_segments: room::ahead_segments(setup, medium.mapped().is_some()),
+            medium,
+            findings: Mutex::new(Vec::new()),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Building the index from the log, after a kill or a power failure.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+
+use workload::object::Checksum;
+
+use super::open::TargetSetup;
+use super::scan::{self, Committed, Found, Gap, Scanned};
+use super::{Discard, State, Target};
+use crate::model::{Epoch, ObjectId};
+use crate::store::checksum;
+use crate::store::error::StoreError;
+use crate::store::extents::{Change, ExtentVersion};
+use crate::store::index::{Hashes, akey_hash};
+use crate::store::log::{Log, Segment, Use};
+use crate::store::medium::BLOCK_BYTES;
+use crate::store::memory::Region;
+use crate::store::record::{COMMIT_AT, FLAG_MOVED, Header, Kind, LAG_UNKNOWN, LINE_BYTES};
+use crate::store::segment::{SegmentHead, parse_segment_header};
+use crate::store::table::Version;
+use crate::store::types::{ContainerId, Place};
+
+/// A record, as recovery needs it.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    header: Header,
+    hashes: Hashes,
+    location: u64,
+    lines: u32,
+    /// Place in the data file, length of a punched extent, or last epoch of a discard.
+    number: u64,
+    dkey: Option<u64>,
+    /// Its data does not match (looked at in buffered logs only).
+    is_torn: bool,
+    /// Its commit word does not match: nor can its epoch be relied on.
+    is_damaged: bool,
+}
+
+impl Item {
+    /// Epoch up to which everything was durable when this was written.
+    fn durable_epoch(&self) -> Epoch {
+        let header = &self.header;
+        let is_told = header.lag != LAG_UNKNOWN && header.flags & FLAG_MOVED == 0 && !self.is_torn;
+        if is_told { header.epoch.saturating_sub(u64::from(header.lag)) } else { 0 }
+    }
+}
+
+/// What a segment came to.
+struct Read {
+    number: u32,
+    head: SegmentHead,
+    scanned: Scanned,
+    items: Vec<Item>,
+}
+
+impl Target {
+    /// Reads all segments, with as many threads as there are processors, and puts their records into the index.
+    pub(super) fn recover(&self, setup: &TargetSetup) -> Result<(), StoreError> {
+        let next = AtomicUsize::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
+        let (sender, receiver) = sync_channel::<Result<Read, StoreError>>(threads);
+        let mut reads = Vec::new();
+        let mut later = Vec::new();
+        let mut durable = 0;
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                let (sender, next) = (sender.clone(), &next);
+                scope.spawn(move || {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= setup.segments as usize
+                            || sender.send(self.read_segment(number as u32, setup)).is_err()
+                        {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let mut state = self.state.lock();
+            for read in receiver {
+                let mut read = read?;
+                for item in read.items.drain(..) {
+                    if item.is_damaged {
+                        later.push(item);
+                        continue;
+                    }
+                    state.epoch = state.epoch.max(item.header.epoch);
+                    durable = durable.max(item.durable_epoch());
+                    let is_simple =
+                        item.header.kind == Kind::Single && !item.is_torn && !item.header.is_external();
+                    if is_simple { state.restore(&item) } else { later.push(item) }
+                }
+                reads.push(read);
+            }
+            Ok::<(), StoreError>(())
+        })?;
+        self.set_segments(&reads, setup, durable)?;
+        self.restore_rest(later, durable)?;
+        let (discards, epoch) = {
+            let mut state = self.state.lock();
+            state.discards.sort_unstable_by_key(|discard| discard.version.epoch());
+            (state.discards.clone(), state.epoch)
+        };
+        for discard in discards {
+            self.discard_again(&discard)?;
+        }
+        if self.mapped.is_none() {
+            self.medium.sync(0, 0)?;
+        }
+        self.durable_epoch.store(epoch, Ordering::Release);
+        Ok(())
+    }
+
+    fn read_segment(&self, number: u32, setup: &TargetSetup) -> Result<Read, StoreError> {
+        let bytes = setup.segment_bytes as usize;
+        let at = u64::from(number) * setup.segment_bytes;
+        // By a read: in the mapping a hole would take a page.
+        let first = Region::anonymous(BLOCK_BYTES)?;
+        self.medium.read(first.bytes_mut(0, BLOCK_BYTES), at)?;
+        if first.bytes(0, LINE_BYTES).iter().all(|byte| *byte == 0) {
+            return Ok(self.scan_segment(number, setup, first.bytes(0, BLOCK_BYTES)));
+        }
+        if let Some(region) = &self.mapped {
+            // Pages that a copy of the file left out are taken here, where a full file system is an error.
+            self.medium.allocate(at, setup.segment_bytes)?;
+            return Ok(self.scan_segment(number, setup, region.bytes(at as usize, bytes)));
+        }
+        let whole = Region::anonymous(bytes)?;
+        self.medium.read(whole.bytes_mut(0, bytes), at)?;
+        Ok(self.scan_segment(number, setup, whole.bytes(0, bytes)))
+    }
+
+    fn scan_segment(&self, number: u32, setup: &TargetSetup, segment: &[u8]) -> Read {
+        let mut items = Vec::new();
+        let head = segment
+            .first_chunk::<LINE_BYTES>()
+            .map_or(SegmentHead::Damaged, |header| parse_segment_header(header, &setup.uuid, number));
+        let SegmentHead::Used(sequence) = head else {
+            return Read { number, head, scanned: Scanned::default(), items };
+        };
+        let base = u64::from(number) * u64::from(self.segment_lines);
+        let is_mapped = self.mapped.is_some();
+        let mut last_epoch = 0;
+        let scanned = scan::scan(segment, sequence, &mut |found: &Found, record| {
+            if found.state == Committed::No {
+                return;
+            }
+            let mut header = found.header;
+            if found.state == Committed::Damaged && last_epoch > 0 {
+                // Its own may be what is damaged; the log is in the order of epochs, but for what was moved.
+                header.epoch = last_epoch + 1;
+            }
+            if found.state == Committed::Yes {
+                last_epoch = header.epoch;
+            }
+            let (dkey, akey) = (header.dkey(record), header.akey(record));
+            let data = &record[header.data_at()..][..header.inline_bytes()];
+            let is_torn = !is_mapped
+                && (found.state == Committed::Damaged
+                    || (!header.is_external()
+                        && header.kind.has_data()
+                        && !checksum::verifies(header.checksum, data, header.sums(record))));
+            let hashes = match header.kind {
+                Kind::PunchObject | Kind::Discard => Hashes { dkey: 0, extra: 0, akey: akey_hash(akey) },
+                _ => Hashes::of(dkey, akey),
+            };
+            items.push(Item {
+                header,
+                hashes,
+                location: base + u64::from(found.line),
+                lines: header.lines() as u32,
+                number: header.extension_number(record),
+                dkey: dkey.as_array::<8>().map(|bytes| u64::from_le_bytes(*bytes)),
+                is_torn,
+                is_damaged: found.state == Committed::Damaged,
+            });
+        });
+        Read { number, head, scanned, items }
+    }
+
+    /// Sets up the segments. `durable` is the epoch up to which everything was durable.
+    fn set_segments(&self, reads: &[Read], setup: &TargetSetup, durable: Epoch) -> Result<(), StoreError> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        let mut segments = std::mem::take(&mut state.log.segments);
+        let mut newest: Option<(u32, usize)> = None;
+        for read in reads {
+            let number = read.number as usize;
+            let (live_lines, dead_epoch_min) = (segments[number].live_lines, segments[number].dead_epoch_min);
+            match read.head {
+                SegmentHead::Free => segments[number] = Segment::free(false),
+                SegmentHead::Damaged => {
+                    self.note(format!("target {}: the header of segment {number} of the log is damaged: what it holds is lost", self.number));
+                    segments[number].usage = Use::Sealed;
+                    segments[number].used_lines = self.segment_lines;
+                }
+                SegmentHead::Used(sequence) => {
+                    let is_open = !read.scanned.is_sealed;
+                    let used = if is_open { read.scanned.used_lines } else { self.segment_lines };
+                    segments[number] = Segment {
+                        usage: Use::Sealed,
+                        sequence,
+                        live_lines,
+                        dead_epoch_min,
+                        used_lines: used,
+                        ..Segment::free(true)
+                    };
+                    if newest.is_none_or(|(other, _)| other < sequence) {
+                        newest = Some((sequence, number));
+                    }
+                    for gap in &read.scanned.gaps {
+                        self.handle_gap(read.number, sequence, gap, durable)?;
+                    }
+                }
+            }
+        }
+        let appended = state.log.appended;
+        state.log = Log::new(self.medium.clone(), setup.segment_bytes, segments, setup.uuid);
+        state.log.appended = appended;
+        // The newest segment is written on, if it was not full.
+        if let Some((_, number)) = newest
+            && state.log.segments[number].used_lines < self.segment_lines
+        {
+            state.log.resume(number)?;
+        }
+        Ok(())
+    }
+
+    /// A part of a segment that holds no record although others follow: damage, or writes that a power failure cut. The latter are
+    /// filled with a record that says so, because the next recovery could not tell.
+    fn handle_gap(&self, number: u32, sequence: u32, gap: &Gap, durable: Epoch) -> Result<(), StoreError> {
+        if self.mapped.is_some() || gap.epoch_before < durable {
+            let bytes = gap.lines as usize * LINE_BYTES;
+            self.note(format!(
+                "target {}: {bytes} bytes at line {} of segment {number} of the log are damaged: what they held is lost",
+                self.number, gap.line
+            ));
+            return Ok(());
+        }
+        let location = u64::from(number) * u64::from(self.segment_lines) + u64::from(gap.line);
+        self.rewrite_line(location, &|line| {
+            let place =
+                Place { container: ContainerId(0), object: ObjectId::default(), dkey: &[], akey: &[] };
+            let header = Header::new(Kind::Seal, &place, Checksum::Off, gap.lines as usize, 0);
+            header.write(line, &[], &[], sequence);
+            let commit = header.seal(line);
+            line[COMMIT_AT..].copy_from_slice(&commit.to_le_bytes());
+        })
+    }
+
+    /// Changes one line of a buffered log, on the medium.
+    fn rewrite_line(&self, location: u64, change: &dyn Fn(&mut [u8])) -> Result<(), StoreError> {
+        let at = location * LINE_BYTES as u64;
+        let block_at = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+        let block = Region::anonymous(BLOCK_BYTES)?;
+        let bytes = block.bytes_mut(0, BLOCK_BYTES);
+        self.medium.read(bytes, block_at)?;
+        change(&mut bytes[(at - block_at) as usize..][..LINE_BYTES]);
+        self.medium.write(bytes, block_at)?;
+        self.medium.sync(block_at, BLOCK_BYTES as u64)
+    }
+
+    /// Puts the rest into the index: in the order of epochs, after what is torn has been cut.
+    fn restore_rest(&self, mut later: Vec<Item>, durable: Epoch) -> Result<(), StoreError> {
+        let mut cut = Vec::new();
+        let newest = self.state.lock().epoch;
+        for item in &mut later {
+            if item.is_damaged && self.mapped.is_some() {
+                // Shown as damaged, at an epoch that exists.
+                item.header.epoch = item.header.epoch.min(newest);
+            }
+            let is_fresh = item.header.epoch > durable || item.header.flags & FLAG_MOVED != 0;
+            if self.mapped.is_none() && is_fresh && item.header.is_external() {
+                item.is_torn |= !self.is_external_intact(item)?;
+            }
+            if is_fresh && item.is_torn {
+                cut.push(item.location);
+            }
+        }
+        cut.sort_unstable();
+        later.retain(|item| cut.binary_search(&item.location).is_err());
+        for location in cut {
+            self.cut_record(location)?;
+        }
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        // Newer records own their extents: an older one that overlaps was dropped before.
+        later.sort_unstable_by_key(|item| std::cmp::Reverse(item.header.epoch));
+        later.retain(|item| {
+            let is_lost = item.header.is_external()
+                && state.containers.contains_key(&item.header.container)
+                && !state.extents.claim(item.number, u64::from(item.header.bytes));
+            !is_lost
+        });
+        later.reverse();
+        for item in &later {
+            state.restore(item);
+        }
+        Ok(())
+    }
+
+    /// Whether data in the data file matches.
+    fn is_external_intact(&self, item: &Item) -> Result<bool, StoreError> {
+        let Some(file) = &self.data else { return Ok(false) };
+        let bytes = item.header.bytes as usize;
+        if item.number.checked_add(bytes as u64).is_none_or(|end| end > file.bytes) {
+            return Ok(false);
+        }
+        let copy = Region::anonymous(bytes)?;
+        file.medium.read(copy.bytes_mut(0, copy.len()), item.number)?;
+        let state = self.state.lock();
+        let part = state.part(Version::new(item.header.epoch, item.location, item.lines as usize, false));
+        drop(state);
+        self.with_record(&part, |record| {
+            Ok(checksum::verifies(item.header.checksum, copy.bytes(0, bytes), item.header.sums(record)))
+        })
+    }
+
+    /// Takes the commit word away from a torn record: the next recovery must not take it for damage.
+    fn cut_record(&self, location: u64) -> Result<(), StoreError> {
+        self.rewrite_line(location, &|line| line[COMMIT_AT..].fill(0))?;
+        let state = self.state.lock();
+        if let Some((region, at)) = state.log.in_memory(location) {
+            region.store_release(at + COMMIT_AT, 0);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Puts a record into the index. Records of containers that are gone are dead.
+    fn restore(&mut self, item: &Item) {
+        let header = &item.header;
+        let lines = item.lines as usize;
+        let version = Version::new(header.epoch, item.location, lines, !header.kind.has_data());
+        if !self.containers.contains_key(&header.container) {
+            return;
+        }
+        let is_new = match header.kind {
+            Kind::Seal => false,
+            Kind::Discard => {
+                let container: ContainerId = header.container;
+                let is_new = self.discards.iter().all(|other| other.version.epoch() != header.epoch);
+                if is_new {
+                    let (first, last) = (header.offset, item.number);
+                    self.discards.push(Discard { container, first, last, version });
+                }
+                is_new
+            }
+            kind => {
+                let object: ObjectId = header.object;
+                let object = self.index.object_or_new(header.container, object);
+                if let Some(dkey) = item.dkey.filter(|_| kind.has_data()) {
+                    self.note_dkey(object, &dkey.to_le_bytes());
+                }
+                match kind {
+                    Kind::Single => self.index.insert_version(object, &item.hashes, version),
+                    Kind::Extent => {
+                        let version = ExtentVersion {
+                            epoch: header.epoch,
+                            location: item.location,
+                            lines: item.lines,
+                            change: Change::Data,
+                            start: header.offset,
+                            bytes: u64::from(header.bytes),
+                        };
+                        self.index.insert_extent(object, &item.hashes, version)
+                    }
+                    _ => self.apply_punch(&item.hashes, header, object, item.location, item.number),
+                }
+            }
+        };
+        let segment = self.log.segment_of(item.location);
+        let segment = &mut self.log.segments[segment];
+        if is_new {
+            segment.live_lines += item.lines;
+        } else {
+            // A twin that was moved, or an akey that is of the other kind now.
+            segment.dead_epoch_min = segment.dead_epoch_min.min(header.epoch);
+        }
+    }
+}

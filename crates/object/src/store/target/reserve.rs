@@ -1,0 +1,339 @@
+//! Room for values that are filled outside the lock: reservations, and large updates.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use workload::object::Checksum;
+
+use super::room::Lack;
+use super::{Target, update};
+use crate::model::{Epoch, ObjectId};
+use crate::store::checksum;
+use crate::store::data::extent_bytes;
+use crate::store::error::StoreError;
+use crate::store::index::{self, Hashes};
+use crate::store::log::Need;
+use crate::store::medium::BLOCK_BYTES;
+use crate::store::memory::Region;
+use crate::store::record::{FLAG_EXTERNAL, Header, LINE_BYTES};
+use crate::store::types::{Ack, ContainerId, Place, Write};
+
+/// Where the room is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// A record of the log, from this line on.
+    Log(u64),
+    /// An extent of the data file.
+    Data(u64),
+}
+
+/// Room that was taken: given back or published once.
+#[derive(Debug)]
+pub(super) struct Claim {
+    header: Header,
+    kind: Checksum,
+    room: Room,
+    hashes: Hashes,
+}
+
+impl Target {
+    /// Takes room for a value. Of the log (mapped ones only), or of the data file.
+    pub(super) fn claim(
+        &self,
+        place: &Place<'_>,
+        hashes: &Hashes,
+        write: Write,
+        bytes: usize,
+    ) -> Result<Claim, StoreError> {
+        let lack = |error| self.lack(error, place, bytes);
+        self.with_room(lack, || self.claim_once(place, hashes, write, bytes))
+    }
+
+    fn claim_once(
+        &self,
+        place: &Place<'_>,
+        hashes: &Hashes,
+        write: Write,
+        bytes: usize,
+    ) -> Result<Claim, StoreError> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        let kind = state.admit_change(place.container)?;
+        state.check_kind(place, hashes, write.kind())?;
+        let kind = self.record_checksum(kind);
+        let mut header = Header::new(write.kind(), place, kind, bytes, write.offset());
+        if self.is_external(bytes) {
+            header.flags |= FLAG_EXTERNAL;
+            let at = self.take_extent(state, bytes as u64)?;
+            return Ok(Claim { header, kind, room: Room::Data(at), hashes: *hashes });
+        }
+        let location = self.take(state, header.lines(), Need::Update)?;
+        let segment = state.log.segment_of(location);
+        state.log.segments[segment].reservations += 1;
+        let record = self.begin(&state.log, &header, place, location);
+        let head = header.keys_end();
+        self.flusher.flush(&record[..head]);
+        Ok(Claim { header, kind, room: Room::Log(location), hashes: *hashes })
+    }
+
+    /// The room of a claim, where it is mapped.
+    pub(super) fn claim_memory(&self, claim: &Claim) -> Option<(&Arc<Region>, usize)> {
+        match claim.room {
+            Room::Log(location) => {
+                let at = location as usize * LINE_BYTES + claim.header.data_at();
+                self.mapped.as_ref().map(|region| (region, at))
+            }
+            Room::Data(at) => {
+                let region = self.data.as_ref().and_then(|data| data.medium.mapped());
+                region.map(|region| (region, at as usize))
+            }
+        }
+    }
+
+    /// Publishes a claim whose data is in place and durable after a fence, with its checksums.
+    pub(super) fn publish_claim(
+        &self,
+        place: &Place<'_>,
+        mut claim: Claim,
+        sums: &[u8],
+        ack: Ack,
+    ) -> Result<Epoch, StoreError> {
+        let lines = claim.header.lines();
+        let lack = |error| (error == StoreError::ScmFull).then_some(Lack::Log { lines, need: Need::Update });
+        let published = self.with_room(lack, || self.publish_once(place, &mut claim, sums, ack));
+        let (epoch, appended) = published.inspect_err(|_| self.abandon(&claim))?;
+        self.settle(ack, appended)?;
+        Ok(epoch)
+    }
+
+    /// An error leaves the claim as it was.
+    fn publish_once(
+        &self,
+        place: &Place<'_>,
+        claim: &mut Claim,
+        sums: &[u8],
+        ack: Ack,
+    ) -> Result<(Epoch, u64), StoreError> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.admit_change(place.container)?;
+        state.check_kind(place, &claim.hashes, claim.header.kind)?;
+        let location = match claim.room {
+            Room::Log(location) => location,
+            Room::Data(_) => {
+                let location = self.take(state, claim.header.lines(), Need::Update)?;
+                self.begin(&state.log, &claim.header, place, location);
+                location
+            }
+        };
+        let record = state.log.record_mut(location, claim.header.lines());
+        let extension_end = claim.header.keys_end() + claim.header.extension_bytes();
+        if let Room::Data(at) = claim.room {
+            let from = claim.header.keys_end();
+            record[from..from + 8].copy_from_slice(&at.to_le_bytes());
+        }
+        if claim.header.is_sum_inside() {
+            let mut sum = [0; 4];
+            sum[..sums.len()].copy_from_slice(sums);
+            claim.header.sum = u32::from_le_bytes(sum);
+        } else {
+            record[extension_end - sums.len()..extension_end].copy_from_slice(sums);
+        }
+        let epoch = self.next_epoch(state);
+        self.complete(&mut state.log, &mut claim.header, location, epoch, ack)?;
+        state.publish(place, &claim.hashes, &claim.header, location);
+        if let Room::Log(location) = claim.room {
+            let segment = state.log.segment_of(location);
+            state.log.segments[segment].reservations -= 1;
+        }
+        Ok((epoch, state.log.appended))
+    }
+
+    /// Gives the room of a claim back.
+    pub(super) fn abandon(&self, claim: &Claim) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        match claim.room {
+            Room::Log(location) => {
+                let segment = state.log.segment_of(location);
+                state.log.segments[segment].reservations -= 1;
+                state.log.drop_room(location, claim.header.lines());
+            }
+            Room::Data(at) => {
+                if let Some(file) = &self.data {
+                    state.extents.give(at, u64::from(claim.header.bytes), file);
+                }
+            }
+        }
+    }
+
+    /// An update whose data is copied (or written to the data file) outside the lock.
+    pub(super) fn update_large(
+        &self,
+        place: &Place<'_>,
+        hashes: &Hashes,
+        write: Write,
+        data: &[u8],
+        ack: Ack,
+    ) -> Result<Epoch, StoreError> {
+        let claim = self.claim(place, hashes, write, data.len())?;
+        let mut few = [0; 512];
+        let mut many = Vec::new();
+        let sums = sums_room(&claim, &mut few, &mut many);
+        if let Some((region, at)) = self.claim_memory(&claim) {
+            let flusher = self.data_flusher(&claim);
+            checksum::copy_and_sum(claim.kind, flusher, region.bytes_mut(at, data.len()), data, sums);
+        } else {
+            checksum::sum_all(claim.kind, data, sums);
+        }
+        if let Err(error) = self.write_out(&claim, data) {
+            self.abandon(&claim);
+            return Err(error);
+        }
+        self.publish_claim(place, claim, sums, ack)
+    }
+
+    fn data_flusher(&self, claim: &Claim) -> crate::store::flush::Flusher {
+        match (claim.room, &self.data) {
+            (Room::Data(_), Some(data)) => data.medium.flusher(),
+            _ => self.flusher,
+        }
+    }
+
+    /// Writes data to the data file where that is not mapped; makes it durable where that is not left to a later sync.
+    fn write_out(&self, claim: &Claim, data: &[u8]) -> Result<(), StoreError> {
+        let (Room::Data(at), Some(file)) = (claim.room, &self.data) else { return Ok(()) };
+        if file.medium.mapped().is_some() {
+            let is_now = self.when(Ack::AsConfigured) == crate::store::log::When::Now;
+            return if file.medium.is_synced() && is_now {
+                file.medium.sync(at, data.len() as u64)
+            } else {
+                Ok(())
+            };
+        }
+        let is_aligned = (data.as_ptr() as usize).is_multiple_of(BLOCK_BYTES);
+        let whole = if is_aligned { data.len() / BLOCK_BYTES * BLOCK_BYTES } else { 0 };
+        file.medium.write(&data[..whole], at)?;
+        if whole < data.len() {
+            let rest = &data[whole..];
+            let staging = Region::anonymous(extent_bytes(rest.len() as u64) as usize)?;
+            staging.bytes_mut(0, rest.len()).copy_from_slice(rest);
+            file.medium.write(staging.bytes(0, staging.len()), at + whole as u64)?;
+        }
+        file.is_dirty.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Room for a value of `bytes` bytes, to be filled in place and published.
+    ///
+    /// # Errors
+    /// As [`Target::update`].
+    pub fn reserve(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        write: Write,
+        bytes: usize,
+    ) -> Result<Reservation, StoreError> {
+        update::check(place, write.offset(), bytes as u64)?;
+        let hashes = index::hashes(place);
+        let is_mapped = self.mapped.is_some();
+        let (claim, memory, at) = if is_mapped {
+            let claim = self.claim(place, &hashes, write, bytes)?;
+            let (region, at) = self.claim_memory(&claim).ok_or(StoreError::Broken)?;
+            let region = region.clone();
+            (Some(claim), region, at)
+        } else {
+            // Refused now rather than when it has been filled.
+            let mut state = self.state.lock();
+            state.admit_change(place.container)?;
+            state.check_kind(place, &hashes, write.kind())?;
+            (None, Arc::new(Region::anonymous(bytes)?), 0)
+        };
+        Ok(Reservation {
+            target: self.clone(),
+            claim,
+            memory,
+            at,
+            bytes,
+            container: place.container,
+            object: place.object,
+            keys: [place.dkey, place.akey].concat().into_boxed_slice(),
+            dkey_bytes: place.dkey.len(),
+            write,
+        })
+    }
+}
+
+/// Room for the checksums of a claim.
+fn sums_room<'a>(claim: &Claim, few: &'a mut [u8], many: &'a mut Vec<u8>) -> &'a mut [u8] {
+    let bytes = claim.header.sums_bytes();
+    if bytes <= few.len() {
+        &mut few[..bytes]
+    } else {
+        many.resize(bytes, 0);
+        many
+    }
+}
+
+/// Room for a value in the store, to be filled in place (mapped stores) or in a buffer that is aligned for direct I/O. Dropped without
+/// [`Reservation::publish`], the room is given back and nobody sees it.
+#[derive(Debug)]
+pub struct Reservation {
+    target: Arc<Target>,
+    claim: Option<Claim>,
+    memory: Arc<Region>,
+    at: usize,
+    bytes: usize,
+    container: ContainerId,
+    object: ObjectId,
+    keys: Box<[u8]>,
+    dkey_bytes: usize,
+    write: Write,
+}
+
+impl Reservation {
+    /// Checksums the value and makes it the newest version. Durable as `ack` says.
+    ///
+    /// # Errors
+    /// As [`Target::update`].
+    pub fn publish(mut self, ack: Ack) -> Result<Epoch, StoreError> {
+        let claim = self.claim.take();
+        let (dkey, akey) = self.keys.split_at(self.dkey_bytes);
+        let place = Place { container: self.container, object: self.object, dkey, akey };
+        let data = self.memory.bytes(self.at, self.bytes);
+        let Some(claim) = claim else { return self.target.update(&place, self.write, data, ack) };
+        let mut few = [0; 512];
+        let mut many = Vec::new();
+        let sums = sums_room(&claim, &mut few, &mut many);
+        checksum::sum_all(claim.kind, data, sums);
+        self.target.data_flusher(&claim).flush(data);
+        if let Err(error) = self.target.write_out(&claim, data) {
+            self.target.abandon(&claim);
+            return Err(error);
+        }
+        self.target.publish_claim(&place, claim, sums, ack)
+    }
+}
+
+impl Deref for Reservation {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.memory.bytes(self.at, self.bytes)
+    }
+}
+
+impl DerefMut for Reservation {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.memory.bytes_mut(self.at, self.bytes)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            self.target.abandon(&claim);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Room for updates: space of the file system ahead of them, and what they replaced, given back when the log or the data file runs low.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::clean::Effort;
+use super::open::TargetSetup;
+use super::{State, Target};
+use crate::store::error::StoreError;
+use crate::store::log::{Need, prepare};
+use crate::store::types::{Aggregated, ContainerId};
+
+/// Space that is taken ahead in mapped logs, in bytes of all targets together. Others have a segment each: zeroing disturbs syncs.
+const AHEAD_BYTES: u64 = 256 << 20;
+/// Nothing is taken ahead where the file system has less than so many segments free: others may need it sooner.
+const FREE_SEGMENTS_MIN: u64 = 8;
+/// How long an update that finds the store full waits for what others have begun.
+const OTHERS_PATIENCE: Duration = Duration::from_millis(500);
+/// Passes over the log that it makes meanwhile at least, unless they take longer than [`PATIENCE_MAX`].
+const PASSES_MIN: u32 = 32;
+/// Longest wait for what others have begun.
+const PATIENCE_MAX: Duration = Duration::from_secs(10);
+/// Longest wait for readers of what was freed already.
+const READERS_PATIENCE: Duration = Duration::from_millis(100);
+/// Most segments that are kept free by the keeper.
+const LOW_WATER_MAX: usize = 16;
+/// After a reclaim that freed too little, so many updates go by before the next for the data file.
+const EPOCHS_BETWEEN: u64 = 32;
+
+/// What an update lacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// A record of so many lines.
+    Log { lines: usize, need: Need },
+    /// An extent of so many bytes.
+    Data { bytes: u64 },
+}
+
+/// How often others may take the room that was made, before there is said to be none.
+const TURNS_MAX: u32 = 32;
+
+/// What the last reclaim came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reclaimed {
+    /// It made no room.
+    is_fruitless: bool,
+    /// At so many bytes appended, this epoch, and so many changes of other kinds.
+    appended: u64,
+    epoch: u64,
+    changes: u64,
+}
+
+/// Segments that have their space before they are needed, beside those that are kept for punches and cleaning.
+pub(super) fn ahead_segments(setup: &TargetSetup, is_mapped: bool) -> usize {
+    let bytes = if is_mapped { AHEAD_BYTES / u64::from(setup.targets) } else { 0 };
+    ((bytes / setup.segment_bytes) as usize).clamp(1, setup.segments as usize / 2)
+}
+
+impl Target {
+    /// Takes room for a record.
+    #[inline]
+    pub(super) fn take(&self, state: &mut State, lines: usize, need: Need) -> Result<u64, StoreError> {
+        if state.log.fits(lines, need) {
+            return state.log.take(lines, need);
+        }
+        self.take_from_next(state, lines, need)
+    }
+
+    #[cold]
+    fn take_from_next(&self, state: &mut State, lines: usize, need: Need) -> Result<u64, StoreError> {
+        self.reclaim_drained(state);
+        let taken = state.log.take(lines, need);
+        self.bell.ring();
+        taken
+    }
+
+    /// Takes an extent of the data file, with its space.
+    pub(super) fn take_extent(&self, state: &mut State, bytes: u64) -> Result<u64, StoreError> {
+        let file = self.data.as_ref().ok_or(StoreError::NvmeFull)?;
+        let at = state.extents.take(bytes, file)?;
+        if let Err(error) = file.ensure(at, bytes) {
+            state.extents.give(at, bytes, file);
+            return Err(error);
+        }
+        Ok(at)
+    }
+
+    /// Does something again as long as it finds no room and room can be made for it.
+    #[inline]
+    pub(super) fn with_room<R>(
+        &self,
+        lack: impl Fn(StoreError) -> Option<Lack>,
+        mut work: impl FnMut() -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        for turn in 0.. {
+            match work() {
+                Err(error) => match lack(error) {
+                    Some(lack) if self.make_room(lack, turn) => {}
+                    _ => return Err(error),
+                },
+                done => return done,
+            }
+        }
+        Err(StoreError::ScmFull)
+    }
+
+    /// Makes room for what did not fit: gives back what nobody can see any more. False where there is none to be made. `turn` counts the
+    /// rooms that were made for it already, and that others took.
+    #[cold]
+    fn make_room(&self, lack: Lack, turn: u32) -> bool {
+        let begin = Instant::now();
+        for pass in 1.. {
+            if self.state.lock().is_closed || self.is_broken.load(Ordering::Acquire) {
+                return false;
+            }
+            let mut last = self.aggregating.lock();
+            // The keeper may hold a segment that it prepares.
+            drop(self.preparing.lock());
+            if self.has_room(lack) {
+                return true;
+            }
+            if last.is_fruitless && !self.is_worth_it(&last, lack) {
+                return false;
+            }
+            let (has_room, is_freed) = self.reclaim_for(lack);
+            let is_made = has_room || is_freed && turn < TURNS_MAX;
+            // Records that others fill, and versions that they read, keep their segments until they are done.
+            let waited = begin.elapsed();
+            let is_patient = waited >= OTHERS_PATIENCE && pass >= PASSES_MIN || waited >= PATIENCE_MAX;
+            let is_out = !is_made && is_patient;
+            *last = self.reclaimed(is_out);
+            drop(last);
+            if is_made || is_out {
+                return is_made;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+
+    /// Reclaims once: whether there is room, and whether anything of the kind was freed.
+    fn reclaim_for(&self, lack: Lack) -> (bool, bool) {
+        let wanted = Need::Update.reserve() + 1 + self.low_water();
+        let done = self.reclaim(wanted);
+        let is_freed = done.is_ok_and(|done| match lack {
+            Lack::Log { .. } => done.segments_freed > 0,
+            Lack::Data { .. } => done.nvme_freed_bytes > 0,
+        });
+        let begin = Instant::now();
+        let mut has_room = self.has_room(lack);
+        // What was freed may still be read.
+        while !has_room && is_freed && begin.elapsed() < READERS_PATIENCE {
+            std::thread::yield_now();
+            has_room = self.has_room(lack);
+        }
+        (has_room, is_freed)
+    }
+
+    fn reclaimed(&self, is_fruitless: bool) -> Reclaimed {
+        let state = self.state.lock();
+        let changes = self.changes.load(Ordering::Relaxed);
+        Reclaimed { is_fruitless, appended: state.log.appended, epoch: state.epoch, changes }
+    }
+
+    /// Whether enough has changed since a reclaim that made no room.
+    fn is_worth_it(&self, last: &Reclaimed, lack: Lack) -> bool {
+        let now = self.reclaimed(false);
+        let (_, segment_bytes) = self.state.lock().log.extent_of(0);
+        now.changes != last.changes
+            || match lack {
+                Lack::Log { .. } => now.appended - last.appended >= segment_bytes / 8,
+                Lack::Data { .. } => now.epoch - last.epoch >= EPOCHS_BETWEEN,
+            }
+    }
+
+    fn has_room(&self, lack: Lack) -> bool {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        self.reclaim_drained(state);
+        match lack {
+            Lack::Log { lines, need } => state.log.fits(lines, need) || state.log.ensure_ready(need).is_ok(),
+            Lack::Data { bytes } => {
+                let taken = self.take_extent(state, bytes);
+                if let (Ok(at), Some(file)) = (taken, &self.data) {
+                    state.extents.give(at, bytes, file);
+                }
+                taken.is_ok()
+            }
+        }
+    }
+
+    /// Drops what neither the latest epoch nor a snapshot sees, of all containers, and cleans until so many segments are free.
+    /// `aggregating` is held.
+    fn reclaim(&self, free_segments: usize) -> Result<Aggregated, StoreError> {
+        let (containers, destroyed) = {
+            let state = self.state.lock();
+            (state.containers.keys().copied().collect::<Vec<ContainerId>>(), state.destroyed())
+        };
+        let mut done = self.sweep_destroyed(destroyed)?;
+        for container in containers {
+            match self.drop_unseen(container, None) {
+                // Destroyed meanwhile.
+                Err(StoreError::NotFound) => {}
+                dropped => done += dropped?,
+            }
+        }
+        done += self.clean(Effort::Until { free_segments })?;
+        Ok(done)
+    }
+
+    /// Segments below which the keeper makes free ones.
+    fn low_water(&self) -> usize {
+        (self.pins.len() / 8).clamp(1, LOW_WATER_MAX)
+    }
+
+    /// What the keeper does when a segment was begun.
+    pub(in crate::store) fn keep(&self) {
+        self.prepare_ahead();
+        if let Some(file) = &self.data {
+            // Where there is no space, the update that needs it finds out.
+            let _ = file.ensure_ahead();
+        }
+        let low = Need::Update.reserve() + self.low_water();
+        let (free, closed) = {
+            let mut state = self.state.lock();
+            self.reclaim_drained(&mut state);
+            (state.log.free.len(), state.is_closed)
+        };
+        if free > low || closed {
+            return;
+        }
+        let Some(mut last) = self.aggregating.try_lock() else { return };
+        let lack = Lack::Log { lines: 1, need: Need::Update };
+        if last.is_fruitless && !self.is_worth_it(&last, lack) {
+            return;
+        }
+        // An error shows itself to the update that finds no room.
+        let is_fruitless = self.reclaim(low + self.low_water()).is_err() || self.is_at_most_free(free);
+        *last = self.reclaimed(is_fruitless);
+    }
+
+    fn is_at_most_free(&self, free: usize) -> bool {
+        let mut state = self.state.lock();
+        self.reclaim_drained(&mut state);
+        state.log.free.len() <= free
+    }
+
+    /// Gives segments their space before they are needed.
+    pub(super) fn prepare_ahead(&self) {
+        let _alone = self.preparing.lock();
+        loop {
+            let (number, at, bytes) = {
+                let mut state = self.state.lock();
+                let kept = Need::Update.reserve() + self.ahead_segments;
+                if state.is_closed
+                    || state.log.ready() >= kept
+                    || state.log.free.len() <= Need::Update.reserve() + 1
+                {
+                    return;
+                }
+                let Some(number) = state.log.begin_prepare() else { return };
+                let (at, bytes) = state.log.extent_of(number);
+                if self.medium.free_bytes() / bytes < FREE_SEGMENTS_MIN {
+                    state.log.end_prepare(number, false);
+                    return;
+                }
+                (number, at, bytes)
+            };
+            let prepared = prepare(&*self.medium, at, bytes);
+            self.state.lock().log.end_prepare(number, prepared.is_ok());
+            if prepared.is_err() {
+                // The update that needs it meets the same.
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of the store as a whole: known answers, a model, recovery.
+
+mod basics;
+mod damage;
+mod model;
+mod space;
+mod support;

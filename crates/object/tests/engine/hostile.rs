@@ -1,0 +1,168 @@
+//! Clients that have the token and send what they like.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use network::client::Caller;
+use network::engine::Engine;
+use object::model::ObjectId;
+use object::service::wire::{Handle, Request};
+use object::service::{Engine as Control, Location, opcode, select};
+use proptest::prelude::*;
+use workload::network::SocketPlan;
+use workload::object::{Checksum, ObjectOp};
+
+use crate::support::{Rig, object, operation, pool_in, scratch, serve, small, url};
+
+const REPLY_BYTES_MAX: u64 = 4096;
+
+fn caller(engine: &Engine, tag: u32) -> Caller {
+    let location = Location::parse(&url(engine, "c")).expect("a URL");
+    let never = AtomicBool::new(false);
+    let timeout = Duration::from_secs(20);
+    Caller::connect(&location.endpoint(tag), &SocketPlan::default(), None, timeout, &never)
+        .expect("connected")
+}
+
+fn handle(engine: &Engine) -> Handle {
+    let location = Location::parse(&url(engine, "c")).expect("a URL");
+    let never = AtomicBool::new(false);
+    let mut control = Control::connect(&location, None, Duration::from_secs(20), &never).expect("connected");
+    control.create_container("tank", "c", Checksum::default()).expect("made");
+    control.open_container("tank", "c").expect("opened")
+}
+
+fn status(caller: &mut Caller, opcode: u16, request: &Request<'_>, value: &[u8]) -> i32 {
+    let mut body = vec![0; 20_000];
+    let end = request.encode(&mut body).expect("room");
+    body.truncate(end);
+    body.extend_from_slice(value);
+    caller.call(opcode, &body, REPLY_BYTES_MAX).expect("answered").status
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_errno_and_the_connection_stays() {
+    let dir = scratch();
+    let engine = serve(pool_in(dir.path(), &small(1)), None);
+    let handle = handle(&engine);
+    let mut caller = caller(&engine, 2);
+    let good = Request {
+        handle,
+        object: ObjectId { lo: 1, hi: 1 },
+        length: 3,
+        dkey: b"d",
+        akey: b"a",
+        ..Request::default()
+    };
+    assert_eq!(status(&mut caller, opcode::UPDATE, &good, b"abc"), 0);
+    let stale = Handle { instance: handle.instance.wrapping_add(1), ..handle };
+    let cases = [
+        (opcode::UPDATE, Request { length: 4, ..good }, &b"abc"[..], libc::EINVAL),
+        (opcode::UPDATE, Request { selector: 9, ..good }, b"abc", libc::EINVAL),
+        (opcode::UPDATE, Request { handle: stale, ..good }, b"abc", libc::ESTALE),
+        (opcode::UPDATE, Request { handle: Handle { pool: 7, ..handle }, ..good }, b"abc", libc::ESTALE),
+        (
+            opcode::UPDATE,
+            Request { handle: Handle { container: 999, ..handle }, ..good },
+            b"abc",
+            libc::ENOENT,
+        ),
+        (
+            opcode::UPDATE,
+            Request { handle: Handle { container: u64::MAX, ..handle }, ..good },
+            b"abc",
+            libc::ENOENT,
+        ),
+        (opcode::FETCH, Request { length: 2, ..good }, b"", libc::EOVERFLOW),
+        (opcode::FETCH, Request { length: u64::MAX, dkey: b"x", ..good }, b"", libc::ENOENT),
+        (opcode::LIST, Request { anchor: b"short", ..good }, b"", libc::EINVAL),
+        (opcode::LIST, Request { selector: 77, ..good }, b"", libc::EINVAL),
+        (opcode::PUNCH, Request { selector: 77, ..good }, b"", libc::EINVAL),
+        (opcode::OPEN_CONTAINER, good, b"", libc::EOPNOTSUPP),
+        (opcode::LAST + 1, good, b"", libc::EOPNOTSUPP),
+    ];
+    for (opcode, request, value, errno) in cases {
+        assert_eq!(status(&mut caller, opcode, &request, value), -errno, "{opcode} {request:?}");
+    }
+    assert_eq!(status(&mut caller, opcode::FETCH, &good, b""), 0, "all the while it is served");
+}
+
+#[test]
+fn a_list_holds_as_much_as_its_reply_has_room_for() {
+    let dir = scratch();
+    let engine = serve(pool_in(dir.path(), &small(1)), None);
+    let handle = handle(&engine);
+    let mut caller = caller(&engine, 2);
+    let object = ObjectId { lo: 1, hi: 1 };
+    let keys: Vec<_> = (0..20_u8).map(|number| vec![number; 1000]).collect();
+    for dkey in &keys {
+        let request = Request { handle, object, dkey, length: 1, ..Request::default() };
+        assert_eq!(status(&mut caller, opcode::UPDATE, &request, b"v"), 0);
+    }
+    let mut found = Vec::new();
+    let mut anchor = Vec::new();
+    for _ in 0..20 {
+        let request = Request {
+            handle,
+            object,
+            selector: select::DKEYS,
+            length: 1000,
+            anchor: &anchor,
+            ..Request::default()
+        };
+        let mut body = vec![0; 200];
+        let end = request.encode(&mut body).expect("room");
+        let reply = caller.call(opcode::LIST, &body[..end], REPLY_BYTES_MAX).expect("answered");
+        assert_eq!(reply.status, 0);
+        let mut reader = object::service::wire::Reader(&reply.body);
+        let count = reader.word().expect("a count");
+        anchor = reader.bytes(16).expect("an anchor").to_vec();
+        for _ in 0..count {
+            found.push(reader.counted().expect("a key").to_vec());
+        }
+        if anchor[12] != 0 {
+            break;
+        }
+    }
+    found.sort();
+    assert_eq!(found, keys);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    /// Whatever is sent is answered; another client notices nothing.
+    #[test]
+    fn any_bytes_after_the_handshake_are_answered(
+        messages in prop::collection::vec((0..=opcode::LAST + 2, prop::collection::vec(any::<u8>(), 0..300), any::<bool>()), 1..80),
+    ) {
+        let dir = scratch();
+        let engine = serve(pool_in(dir.path(), &small(1)), None);
+        let plan = Rig::plan(&[ObjectOp::Update, ObjectOp::Fetch], 100, 1);
+        let id = object(&plan, 1);
+        let mut rig = Rig::open(&url(&engine, "mine"), plan).expect("a driver");
+        let update = operation(ObjectOp::Update, id, 0, 100);
+        rig.fill(&update, 9);
+        prop_assert_eq!(rig.run(&update), 100);
+        let handle = handle(&engine);
+        for tag in [0, 2] {
+            let mut caller = caller(&engine, tag);
+            for (opcode, bytes, is_framed) in &messages {
+                let mut body = bytes.clone();
+                if *is_framed {
+                    // A handle that is good, so that what follows is looked at.
+                    let mut head = [0; 64];
+                    Request { handle, ..Request::default() }.encode(&mut head).expect("room");
+                    head[56] = bytes.first().copied().unwrap_or(0) / 2;
+                    head[6] = bytes.last().copied().unwrap_or(0) % 6;
+                    body.splice(0..0, head);
+                }
+                prop_assert!(caller.call(*opcode, &body, REPLY_BYTES_MAX).is_ok());
+            }
+        }
+        let fetch = operation(ObjectOp::Fetch, id, 0, 100);
+        prop_assert!(rig.run(&fetch) == 100 && rig.has(&fetch, 9));
+        let hostile = (0..3).filter_map(|tag| engine.counters(tag)).map(|counters| counters.closed_hostile.load(Ordering::Relaxed));
+        prop_assert_eq!(hostile.sum::<u64>(), 0);
+    }
+}

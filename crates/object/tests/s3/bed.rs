@@ -1,0 +1,240 @@
+//! A server, a bucket, and a driver with its buffers.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use driver::{Arena, Completions, Driver, Error, PageSize, Wait};
+use object::model::{Key, ObjectId};
+use object::{Backend, ConnectRequest, ObjectOperation, OpenRequest, Secrets};
+use testkit::s3::{S3Options, S3Server};
+use workload::object::{
+    DatasetPlan, ObjectClass, ObjectOp, ObjectOptions, ObjectPlan, ObjectType, OpShare, PunchScope, Scope,
+    ValueKind,
+};
+use workload::plan::{ContentChoice, ContentPlan, Pattern};
+use workload::spec::{Refill, Share};
+
+pub(crate) const BUCKET: &str = "bench-1";
+/// Nothing here takes this long; a test that hangs ends with it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A plan of puts with keys `blade-N`.
+pub(crate) fn plan(options: &ObjectOptions, value_bytes: u64) -> ObjectPlan {
+    ObjectPlan {
+        name: "put".to_owned(),
+        engine: "s3".to_owned(),
+        target: format!("s3://{BUCKET}"),
+        container: "strata".to_owned(),
+        containers: Scope::Shared,
+        object_scope: Scope::Shared,
+        mix: vec![OpShare { operation: ObjectOp::Put, percent: 100 }],
+        sequence: Vec::new(),
+        dataset: DatasetPlan {
+            objects: 1,
+            dkeys: 64,
+            akeys: 1,
+            records: 1,
+            first: [0; 4],
+            whole: None,
+            integer_dkeys: false,
+            dkey_prefix: "blade-".to_owned(),
+            akey_prefix: "akey--".to_owned(),
+            constant_akey: true,
+            value: ValueKind::Single,
+            value_size: value_bytes.to_string(),
+            value_size_bytes_max: value_bytes,
+            stride_bytes: 0,
+            offset_bytes: 0,
+            first_id: 0,
+        },
+        pattern: Pattern::Sequential,
+        share: Share::Partition,
+        class: ObjectClass::S1,
+        object_type: ObjectType::KvHashed,
+        cell_size_bytes: 1,
+        chunk_size_cells: 1 << 20,
+        punch: PunchScope::Record,
+        list_max: 16,
+        ids_per_call: 1,
+        short_read_bytes: None,
+        keeps_handles: true,
+        content: ContentPlan {
+            content: ContentChoice::Random,
+            compress_percent: 0,
+            dedupe_percent: 0,
+            refill: Refill::Full,
+        },
+        verify: false,
+        options: options.clone(),
+        is_fill: false,
+        load: testkit::closed_load(1, 1),
+    }
+}
+
+/// Options that reach `endpoint`, with short waits.
+pub(crate) fn options(endpoints: &[String]) -> ObjectOptions {
+    ObjectOptions {
+        s3_endpoints: endpoints.to_vec(),
+        s3_region: "us-east-1".to_owned(),
+        retries: 3,
+        timeout_ns: PATIENCE.as_nanos() as u64,
+        zero_copy: true,
+        ..ObjectOptions::default()
+    }
+}
+
+pub(crate) fn secrets(server: &S3Options) -> Secrets {
+    Secrets { s3_key: Some((server.access.clone(), server.secret.clone())), ..Secrets::default() }
+}
+
+pub(crate) fn request(options: &ObjectOptions, secrets: Secrets) -> ConnectRequest {
+    ConnectRequest {
+        target: format!("s3://{BUCKET}"),
+        options: options.clone(),
+        secrets,
+        creates: true,
+        threads: 1,
+        interrupt: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+/// A server with a bucket.
+pub(crate) fn server() -> S3Server {
+    let server = S3Server::start(S3Options::default()).expect("a server");
+    server.store().create_bucket(BUCKET);
+    server
+}
+
+/// A store that is open, and its plan.
+pub(crate) struct Bed {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) plan: ObjectPlan,
+}
+
+/// The driver of a worker.
+pub(crate) struct Worker {
+    pub(crate) driver: Box<dyn Driver<ObjectOperation>>,
+    pub(crate) arena: Arc<Arena>,
+    done: Completions,
+}
+
+impl Bed {
+    /// On the server's bucket, changed as `change` says.
+    pub(crate) fn new(server: &S3Server, change: impl FnOnce(&mut ObjectPlan)) -> Self {
+        let mut plan = plan(&options(&[server.endpoint()]), 65_536);
+        change(&mut plan);
+        let connect = request(&plan.options, secrets(&S3Options::default()));
+        Self { backend: object::connect(&connect).expect("a store"), plan }
+    }
+
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
+        self.backend.prepare(&self.plan)
+    }
+
+    pub(crate) fn worker(&self, depth: u32) -> Worker {
+        let bytes = self.plan.dataset.value_size_bytes_max as usize;
+        let arena = Arc::new(Arena::new(depth, bytes, PageSize::Base).expect("memory"));
+        let opened = self.backend.open(&OpenRequest {
+            worker: 0,
+            plan: Arc::new(self.plan.clone()),
+            arena: arena.clone(),
+            interrupt: Arc::new(AtomicBool::new(false)),
+        });
+        Worker { driver: opened.expect("a driver").driver, arena, done: Completions::with_depth(depth) }
+    }
+}
+
+/// An operation on `blade-N` in slot 0.
+pub(crate) fn operation(operation: ObjectOp, number: u64, value_bytes: u64) -> ObjectOperation {
+    ObjectOperation {
+        slot: 0,
+        operation,
+        is_short_good: false,
+        record: number,
+        object: ObjectId { lo: 0, hi: 0 },
+        dkey: Key::new(b"blade-").expect("short").followed_by(number),
+        akey: Key::EMPTY,
+        offset_bytes: 0,
+        value_bytes,
+    }
+}
+
+/// Bytes that no two records have in common.
+pub(crate) fn content(number: u64, bytes: usize) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..bytes)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        })
+        .collect()
+}
+
+impl Worker {
+    /// Carries operations out and returns their results by slot.
+    pub(crate) fn run(&mut self, batch: &[ObjectOperation]) -> Vec<(u32, i64)> {
+        self.done.clear();
+        assert_eq!(self.driver.submit(batch, &mut self.done).expect("submitted").accepted, batch.len());
+        let begin = std::time::Instant::now();
+        while self.done.len() < batch.len() {
+            assert!(begin.elapsed() < PATIENCE, "{} of {} have ended", self.done.len(), batch.len());
+            let count = (batch.len() - self.done.len()) as u32;
+            let wait = Wait::Timeout { count, timeout_ns: 1_000_000_000 };
+            self.driver.reap(wait, &mut self.done).expect("reaped");
+        }
+        let mut results: Vec<_> = self.done.as_slice().iter().map(|done| (done.slot, done.result)).collect();
+        results.sort_unstable();
+        results
+    }
+
+    /// Carries one out.
+    pub(crate) fn one(&mut self, operation: ObjectOperation) -> i64 {
+        self.run(&[operation])[0].1
+    }
+
+    pub(crate) fn fill(&mut self, slot: u32, data: &[u8]) {
+        copy_into(&self.arena, slot, data);
+    }
+
+    pub(crate) fn read(&self, slot: u32, bytes: usize) -> Vec<u8> {
+        copy_from(&self.arena, slot, bytes)
+    }
+
+    /// Puts `content(number, bytes)`.
+    pub(crate) fn put(&mut self, number: u64, bytes: usize) -> i64 {
+        self.fill(0, &content(number, bytes));
+        self.one(operation(ObjectOp::Put, number, bytes as u64))
+    }
+
+    /// Gets it into a buffer that held something else, and compares.
+    pub(crate) fn get(&mut self, number: u64, bytes: usize) -> i64 {
+        self.fill(0, &vec![0xee; bytes]);
+        let result = self.one(operation(ObjectOp::Get, number, bytes as u64));
+        if result == bytes as i64 {
+            assert!(self.read(0, bytes) == content(number, bytes), "the data of {number} is another");
+        }
+        result
+    }
+
+    pub(crate) fn findings(&mut self) -> String {
+        self.driver.findings().join("\n")
+    }
+
+    pub(crate) fn tally(&mut self, name: &str) -> f64 {
+        self.driver.tallies().iter().find(|tally| tally.name == name).expect("counted").value
+    }
+}
+
+fn copy_into(arena: &Arena, slot: u32, data: &[u8]) {
+    // SAFETY: nothing is in flight in this slot: tests wait for all that they submit.
+    unsafe { arena.slot_mut(slot, data.len()) }.copy_from_slice(data);
+}
+
+fn copy_from(arena: &Arena, slot: u32, bytes: usize) -> Vec<u8> {
+    // SAFETY: as above.
+    unsafe { arena.slot_mut(slot, bytes) }.to_vec()
+}

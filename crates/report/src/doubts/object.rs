@@ -1,0 +1,77 @@
+//! Doubts about whether an object store did what it was asked: durably, with data, from where it lies.
+
+use units::percent;
+use workload::object::{Durability, ObjectPlan};
+
+use super::Evidence;
+use crate::words::count;
+
+/// Page faults that read a disk, for each operation, above which the store waits for a disk that is not part of the measurement.
+const MAJOR_FAULTS_PER_OPERATION_MAX: f64 = 0.01;
+/// Such faults that are worth a word.
+const MAJOR_FAULTS_MIN: u64 = 100;
+/// Share of the asked bytes below which reads that may be short found next to nothing.
+const FOUND_SHARE_MIN: f64 = 0.01;
+/// Share of its time that filling, checking and counting may take a worker.
+const TOOL_SHARE_MAX: f64 = 0.25;
+
+/// The plan, where a store is measured and not strata itself.
+fn plan_of<'a>(evidence: &Evidence<'a>) -> Option<&'a ObjectPlan> {
+    evidence.plan.object().filter(|plan| plan.engine != "null")
+}
+
+pub(super) fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = plan_of(evidence).filter(|plan| plan.any(|operation| operation.changes()))?;
+    match plan.options.durability {
+        Durability::Sync => None,
+        Durability::Batch => Some(
+            "updates counted as done up to 10 ms before they were durable (--durability batch)".to_owned(),
+        ),
+        Durability::None => {
+            Some("updates counted as done without being durable (--durability none)".to_owned())
+        }
+    }
+}
+
+/// A store whose index or mapping does not fit memory reads a disk behind its own back.
+pub(super) fn paging(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = plan_of(evidence).filter(|plan| plan.engine == "vos")?;
+    let faults = evidence.observations.major_faults;
+    let operations = evidence.summary.last_done.operations.max(1);
+    let each = faults as f64 / operations as f64;
+    (faults >= MAJOR_FAULTS_MIN && each > MAJOR_FAULTS_PER_OPERATION_MAX).then(|| {
+        let what = if plan.any(|operation| operation.loads()) { "reads" } else { "operations" };
+        format!("{} page faults read a disk: {what} waited for the store's mapping or index", count(faults))
+    })
+}
+
+pub(super) fn found_nothing(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = plan_of(evidence)?;
+    let asked_bytes = plan.short_read_bytes?;
+    let loads: Vec<_> = plan.operations().filter(|operation| operation.loads()).collect();
+    let class = |name: &str| evidence.summary.classes.iter().find(|class| class.class == name);
+    let classes = || loads.iter().filter_map(|operation| class(operation.name()));
+    let operations: u64 = classes().map(|class| class.operations).sum();
+    let share =
+        classes().map(|class| class.bytes).sum::<u64>() as f64 / (operations * asked_bytes).max(1) as f64;
+    (operations > 0 && share < FOUND_SHARE_MIN).then(|| {
+        format!("reads found {} of the bytes that they asked for: there was no data", percent(share))
+    })
+}
+
+/// Beside a store in this process strata must be cheap; a client of a cluster has the same limit as one of a network.
+pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
+    plan_of(evidence)?;
+    let share = evidence.summary.tool_share_max.min(1.0);
+    (share > TOOL_SHARE_MAX).then(|| format!("strata itself took {} of a worker's time", percent(share)))
+}
+
+/// The store is on this machine, reached over its loopback interface.
+pub(super) fn loopback(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = plan_of(evidence)?;
+    let urls = std::iter::once(&plan.target).chain(&plan.options.s3_endpoints);
+    let mut hosts = urls.filter_map(|url| url.split_once("://")).map(|(_, rest)| rest);
+    let host = hosts.find(|host| ["127.", "localhost", "[::1]"].iter().any(|own| host.starts_with(own)))?;
+    let host = host.split('/').next().unwrap_or(host);
+    Some(format!("the store is at {host}: the kernel copies memory, no link is measured"))
+}

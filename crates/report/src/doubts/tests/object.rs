@@ -1,0 +1,72 @@
+//! Doubts of the object layer.
+
+use workload::object::{Durability, ObjectOp, ObjectPlan, OpShare};
+
+use super::*;
+use crate::sample::object::{KV, object_phase};
+
+fn plan(record: &mut Record) -> &mut ObjectPlan {
+    match &mut record.phases[0].plan {
+        PhasePlan::Object(plan) => plan,
+        PhasePlan::Media(_) | PhasePlan::Network(_) => panic!("the sample measures objects"),
+    }
+}
+
+/// The detail of a kind on 4 KiB gets of a sound store, after a change.
+fn detail_of(kind: &str, change: impl FnOnce(&mut Record)) -> Option<String> {
+    let mut record = crate::sample::record(vec![object_phase(&KV)]);
+    change(&mut record);
+    let doubts = find(&Evidence::of(&record, &record.phases[0]));
+    doubts.into_iter().find(|doubt| doubt.kind == kind).map(|doubt| doubt.detail)
+}
+
+#[test]
+fn a_sound_object_phase_raises_none() {
+    let record = crate::sample::record(vec![object_phase(&KV)]);
+    assert_eq!(find(&Evidence::of(&record, &record.phases[0])), []);
+}
+
+#[test]
+fn not_durable() {
+    let puts = |durability: Durability| {
+        move |record: &mut Record| {
+            plan(record).mix = vec![OpShare { operation: ObjectOp::Put, percent: 100 }];
+            plan(record).options.durability = durability;
+        }
+    };
+    assert!(detail_of("not_durable", puts(Durability::Batch)).unwrap().contains("10 ms"));
+    assert!(detail_of("not_durable", puts(Durability::None)).is_some());
+    assert_eq!(detail_of("not_durable", puts(Durability::Sync)), None);
+    let gets = |record: &mut Record| plan(record).options.durability = Durability::None;
+    assert_eq!(detail_of("not_durable", gets), None, "gets change nothing");
+}
+
+#[test]
+fn paging() {
+    let faults = |record: &mut Record| record.phases[0].observations.major_faults = 1_000_000;
+    assert!(detail_of("paging", faults).unwrap().contains("1.00M page faults"));
+    let few = |record: &mut Record| record.phases[0].observations.major_faults = 99;
+    assert_eq!(detail_of("paging", few), None);
+}
+
+#[test]
+fn found_nothing() {
+    let short = |record: &mut Record| plan(record).short_read_bytes = Some(1 << 20);
+    assert!(detail_of("found_nothing", short).unwrap().contains("reads found 0.39%"));
+    let enough = |record: &mut Record| plan(record).short_read_bytes = Some(8192);
+    assert_eq!(detail_of("found_nothing", enough), None);
+}
+
+#[test]
+fn loopback_and_a_busy_client() {
+    let target = |target: &'static str| move |record: &mut Record| plan(record).target = target.to_owned();
+    let found = detail_of("loopback", target("engine://127.0.0.1:31416/pool/c"));
+    assert_eq!(
+        found.unwrap(),
+        "the store is at 127.0.0.1:31416: the kernel copies memory, no link is measured"
+    );
+    assert_eq!(detail_of("loopback", target("engine://store1:31416/pool/c")), None);
+    assert_eq!(detail_of("loopback", target("s3://bucket")), None);
+    let busy = |record: &mut Record| record.phases[0].summary.tool_share_max = 0.5;
+    assert_eq!(detail_of("client_saturated", busy).unwrap(), "strata itself took 50.0% of a worker's time");
+}

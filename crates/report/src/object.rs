@@ -1,0 +1,146 @@
+//! The object layer in words.
+
+use units::ByteSize;
+use units::human::human_bytes;
+use workload::object::{Checksum, Durability, ObjectPlan, Scope, ValueKind};
+use workload::plan::Pattern;
+
+use crate::record::{StoreActivity, StoreSpace};
+use crate::words::{clean, count, counted};
+
+/// `4KiB put`, `4KiB 70% get, 30% put`, `open then read, 1MiB`.
+pub(crate) fn operations(plan: &ObjectPlan) -> String {
+    let what = if plan.sequence.is_empty() {
+        match plan.mix.as_slice() {
+            [only] => only.operation.name().to_owned(),
+            several => {
+                let shares =
+                    several.iter().map(|share| format!("{}% {}", share.percent, share.operation.name()));
+                shares.collect::<Vec<_>>().join(", ")
+            }
+        }
+    } else {
+        plan.sequence.iter().map(|operation| operation.name()).collect::<Vec<_>>().join(" then ")
+    };
+    let size = if plan.any(|operation| operation.stores() || operation.loads()) {
+        format!("{} ", clean(&plan.dataset.value_size))
+    } else {
+        String::new()
+    };
+    let order = match &plan.pattern {
+        Pattern::Sequential => String::new(),
+        pattern => format!(", {pattern}"),
+    };
+    format!("{size}{what}{order}")
+}
+
+/// How operations are carried out: driver, class and options.
+pub(crate) fn manner(plan: &ObjectPlan) -> Vec<String> {
+    let flags = [
+        (plan.object_scope == Scope::Private, "objects of each worker's own"),
+        (plan.containers == Scope::Private, "a container a worker"),
+        (plan.options.zero_copy, "zero copy"),
+        (plan.short_read_bytes.is_some(), "short reads"),
+        (!plan.keeps_handles, "handles opened for each operation"),
+        (plan.verify, "verified"),
+        (plan.is_fill, "to fill"),
+    ];
+    let mut words = vec![clean(&plan.engine).into_owned(), format!("class {}", plan.class)];
+    words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
+    match plan.options.durability {
+        Durability::Sync => {}
+        Durability::Batch => words.push("durability batch".to_owned()),
+        Durability::None => words.push("durability none".to_owned()),
+    }
+    words
+}
+
+/// `1 thread x 16 in flight`.
+pub(crate) fn concurrency(plan: &ObjectPlan) -> String {
+    format!("{} x {} in flight", counted(plan.load.threads.into(), "thread"), plan.load.depth)
+}
+
+/// What it works on: `2 objects x 256 dkeys x 16 akeys x 16 records: 131k single values of 64B`.
+pub(crate) fn data(plan: &ObjectPlan) -> String {
+    let set = &plan.dataset;
+    let counts = [(set.objects, "object"), (set.dkeys, "dkey"), (set.akeys, "akey"), (set.records, "record")];
+    // One of something needs no word, but there is always an object.
+    let counts = counts.iter().enumerate().filter(|(at, (count, _))| *at == 0 || *count > 1);
+    let counts: Vec<String> = counts.map(|(_, (number, noun))| dimension(*number, noun)).collect();
+    let kind = match set.value {
+        ValueKind::Single => "single values",
+        ValueKind::Array => "extents",
+    };
+    let private = if plan.object_scope == Scope::Private { " a worker" } else { "" };
+    format!(
+        "{}{private}: {} {kind} of {}",
+        counts.join(" x "),
+        count(set.record_count()),
+        clean(&set.value_size)
+    )
+}
+
+fn dimension(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", count(number)) }
+}
+
+/// Where the data lies, and under what: `vos:/mnt/pmem, container strata, checksum crc32`.
+pub(crate) fn place(plan: &ObjectPlan) -> String {
+    let checksum = match plan.options.checksum {
+        Checksum::Off => "no checksum".to_owned(),
+        checksum => format!("checksum {}", format!("{checksum:?}").to_lowercase()),
+    };
+    let stores = matches!(plan.engine.as_str(), "vos" | "engine" | "daos");
+    let container =
+        if stores { format!(", container {}, {checksum}", clean(&plan.container)) } else { String::new() };
+    format!("{}{container}", clean(&plan.target))
+}
+
+/// What the store says of itself: `1 target, durable by msync; SCM 34.1 MiB of 2 GiB used (+34 MiB); index 4.1 MiB of memory`.
+pub(crate) fn store(seen: &StoreActivity) -> String {
+    let mut words = vec![counted(seen.targets.into(), "target")];
+    if !seen.durable_by.is_empty() {
+        words.push(format!("durable by {}", clean(&seen.durable_by)));
+    }
+    let mut parts = vec![words.join(", ")];
+    if let Some(after) = &seen.after {
+        parts.extend(space("SCM", seen.before.as_ref(), after, |space| {
+            (space.scm_bytes, space.scm_free_bytes)
+        }));
+        parts.extend(space("NVMe", seen.before.as_ref(), after, |space| {
+            (space.nvme_bytes, space.nvme_free_bytes)
+        }));
+        if after.index_bytes > 0 {
+            parts.push(format!("index {} of memory", human_bytes(after.index_bytes as f64)));
+        }
+    }
+    parts.join("; ")
+}
+
+/// One kind of space: how much of it is used, and what the phase changed.
+fn space(
+    name: &str,
+    before: Option<&StoreSpace>,
+    after: &StoreSpace,
+    of: fn(&StoreSpace) -> (u64, u64),
+) -> Option<String> {
+    let used = |space: &StoreSpace| {
+        let (all, free) = of(space);
+        all.saturating_sub(free)
+    };
+    let (all, _) = of(after);
+    let change = before.map_or_else(String::new, |before| {
+        let (was, is) = (used(before), used(after));
+        match is.cmp(&was) {
+            std::cmp::Ordering::Equal => String::new(),
+            std::cmp::Ordering::Greater => format!(" (+{})", human_bytes((is - was) as f64)),
+            std::cmp::Ordering::Less => format!(" (-{})", human_bytes((was - is) as f64)),
+        }
+    });
+    (all > 0).then(|| {
+        format!("{name} {} of {} used{change}", human_bytes(used(after) as f64), ByteSize(all).human())
+    })
+}
+
+#[cfg(test)]
+mod tests;

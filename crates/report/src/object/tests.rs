@@ -1,0 +1,40 @@
+//! Words of plans that are built in place.
+
+use workload::object::{ObjectOp, OpShare};
+
+use super::*;
+use crate::sample::object::{KV, object_plan};
+
+#[test]
+fn operations_and_data_in_words() {
+    let mut plan = object_plan(&KV);
+    assert_eq!(operations(&plan), "4KiB get");
+    assert_eq!(data(&plan), "1 object x 1000 dkeys: 1000 single values of 4KiB");
+    assert_eq!(place(&plan), "vos:/mnt/pmem, container strata, checksum crc32");
+    plan.mix.push(OpShare { operation: ObjectOp::Put, percent: 30 });
+    plan.mix[0].percent = 70;
+    plan.pattern = Pattern::Zipf { theta: 0.9 };
+    assert_eq!(operations(&plan), "4KiB 70% get, 30% put, zipf:0.9");
+    plan.sequence = vec![ObjectOp::OpenWithAttr, ObjectOp::Size];
+    assert_eq!(operations(&plan), "open-with-attr then size, zipf:0.9");
+}
+
+#[test]
+fn space_says_what_a_phase_took() {
+    let space = |free: u64| StoreSpace {
+        scm_bytes: 2 << 30,
+        scm_free_bytes: free,
+        index_bytes: 1 << 20,
+        containers: 1,
+        ..StoreSpace::default()
+    };
+    let seen = StoreActivity {
+        targets: 1,
+        durable_by: "msync".to_owned(),
+        before: Some(space(2 << 30)),
+        after: Some(space((2 << 30) - (64 << 20))),
+    };
+    let text = store(&seen);
+    assert!(text.starts_with("1 target, durable by msync; SCM 64 MiB of 2 GiB used (+64 MiB)"), "{text}");
+    assert!(text.ends_with("index 1 MiB of memory") && !text.contains("NVMe"), "{text}");
+}

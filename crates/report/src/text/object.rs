@@ -1,0 +1,39 @@
+//! What a phase of the object layer shows besides its classes.
+
+use std::collections::BTreeMap;
+
+use workload::object::ObjectPlan;
+
+use crate::object::{data, place, store};
+use crate::page::{Page, Style};
+use crate::record::PhaseRecord;
+use crate::words::{clean, count, rate};
+
+/// Where the data lies, and what it is.
+pub(super) fn places_of(page: &mut Page, plan: &ObjectPlan) {
+    page.field("on", &place(plan), Style::Plain);
+    page.field("data", &data(plan), Style::Plain);
+}
+
+/// What the store tells of itself, and what its driver counted.
+pub(super) fn detail(page: &mut Page, phase: &PhaseRecord, plan: &ObjectPlan) {
+    if !plan.sequence.is_empty() {
+        let per_record = phase.summary.total.operations_per_second / plan.sequence.len() as f64;
+        let text = format!("{} with {} operations each", rate(per_record), plan.sequence.len());
+        page.field("records", &text, Style::Strong);
+    }
+    if let Some(seen) = &phase.observations.store {
+        page.field("store", &store(seen), Style::Plain);
+    }
+    let mut tallies: BTreeMap<&str, f64> = BTreeMap::new();
+    for tally in phase.samples.workers.iter().flat_map(|worker| &worker.tallies) {
+        *tallies.entry(&tally.name).or_default() += tally.value;
+    }
+    let counted = tallies.iter().filter(|(_, value)| **value > 0.0);
+    let words: Vec<String> = counted
+        .map(|(name, value)| format!("{} {}", clean(&name.replace('_', " ")), count(*value as u64)))
+        .collect();
+    if !words.is_empty() {
+        page.field("counted", &words.join(", "), Style::Plain);
+    }
+}

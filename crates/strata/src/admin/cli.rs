@@ -1,0 +1,105 @@
+//! The words of `strata pool` and `strata container`.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use driver::Error;
+use object::store::PoolOptions;
+use workload::object::Checksum;
+use workload::options;
+use workload::spec::{Layer, Spec};
+
+const TARGETS: &str = "vos:DIR, or engine://HOST:PORT[/POOL[/CONTAINER]]";
+/// Options of loads that mean the same when a pool is made.
+const OF_POOLS: &[&str] = &["scm", "nvme", "threshold", "store-targets"];
+
+fn word(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn target() -> Arg {
+    Arg::new("target").value_name("TARGET").required(true).help(TARGETS)
+}
+
+fn label() -> Arg {
+    Arg::new("label").value_name("LABEL").help("The container, where the target does not name it")
+}
+
+fn destroy_data() -> Arg {
+    Arg::new("destroy-data")
+        .long("destroy-data")
+        .action(ArgAction::SetTrue)
+        .help("Destroy it with all that is in it")
+}
+
+fn verb(name: &'static str, about: &'static str) -> Command {
+    Command::new(name)
+        .about(about)
+        .arg(target())
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
+        .arg(word("token-file", "FILE", "File with the secret that engines beyond loopback demand"))
+}
+
+/// `strata pool`.
+pub(crate) fn pool() -> Command {
+    Command::new("pool")
+        .about("Make, list, query or destroy pools of embedded stores and engines")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            verb("create", "Make a pool in a directory")
+                .arg(word("scm", "SIZE", "Mapped memory of all its targets together [default: 2g]"))
+                .arg(word("nvme", "SIZE", "Data file of all its targets together [default: 0, none]"))
+                .arg(word("threshold", "SIZE", "Values from this size on go to the data file [default: 4k]"))
+                .arg(word("store-targets", "N", "Targets that objects are spread over [default: 1]")),
+        )
+        .subcommand(verb("list", "List the pools there"))
+        .subcommand(verb("query", "Show a pool: space, index, containers, what its opening found"))
+        .subcommand(verb("destroy", "Destroy a pool").arg(destroy_data()))
+}
+
+/// `strata container`.
+pub(crate) fn container() -> Command {
+    Command::new("container")
+        .about("Make, list, query or destroy containers of a pool")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            verb("create", "Make a container").arg(label()).arg(word(
+                "checksum",
+                "KIND",
+                "off, crc16, crc32, crc64, sha1, sha256, sha512 or adler32, verified at every read [default: crc32]",
+            )),
+        )
+        .subcommand(verb("list", "List the containers of a pool"))
+        .subcommand(verb("query", "Show a container").arg(label()))
+        .subcommand(verb("destroy", "Destroy a container").arg(label()).arg(destroy_data()))
+}
+
+/// Applies options that loads have too.
+fn spec_of(matches: &ArgMatches, names: &[&str]) -> Result<Spec, Error> {
+    let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
+    for name in names {
+        if let Some(text) = matches.get_one::<String>(name) {
+            options::apply(&mut spec, name, text)
+                .map_err(|error| Error::usage("options", format!("--{name}: {error}")))?;
+        }
+    }
+    Ok(spec)
+}
+
+/// What a pool is made with.
+pub(super) fn pool_options(matches: &ArgMatches) -> Result<PoolOptions, Error> {
+    let spec = spec_of(matches, OF_POOLS)?.object;
+    let default = PoolOptions::default();
+    Ok(PoolOptions {
+        targets: spec.targets.unwrap_or(default.targets),
+        scm_bytes: spec.scm.map_or(default.scm_bytes, |size| size.0),
+        nvme_bytes: spec.nvme.map_or(default.nvme_bytes, |size| size.0),
+        threshold_bytes: spec.threshold.map_or(default.threshold_bytes, |size| size.0),
+        open: default.open,
+    })
+}
+
+/// The checksum of a container that is made.
+pub(super) fn checksum(matches: &ArgMatches) -> Result<Checksum, Error> {
+    Ok(spec_of(matches, &["checksum"])?.object.checksum.unwrap_or_default())
+}

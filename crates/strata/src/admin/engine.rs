@@ -1,0 +1,103 @@
+//! The pools of an engine.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use driver::Error;
+use object::ContainerInfo;
+use object::service::{Engine, Location};
+use object::store::PoolOptions;
+use workload::object::Checksum;
+
+use super::{Admin, PoolFacts};
+use crate::secret::Secrets;
+
+/// Longest wait for an answer.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// A connection to an engine, and the pool that the target names.
+pub(super) struct Remote {
+    engine: Engine,
+    pool: Option<String>,
+}
+
+impl Remote {
+    /// Connects; the container that the target names too.
+    ///
+    /// # Errors
+    /// A target that is none, a secret that cannot be read, an engine that does not answer.
+    pub(super) fn connect(target: &str, token_file: Option<&Path>) -> Result<(Self, Option<String>), Error> {
+        let location = Location::parse(target)?;
+        let token = Secrets::read_optional(token_file)?.map(|secrets| secrets.token);
+        let engine = Engine::connect(&location, token.as_ref(), WAIT, &AtomicBool::new(false))?;
+        Ok((Self { engine, pool: location.pool }, location.container))
+    }
+
+    fn named(&mut self) -> Result<String, Error> {
+        if let Some(pool) = &self.pool {
+            return Ok(pool.clone());
+        }
+        let pools = self.engine.pools()?;
+        Err(Error::usage("pool", "the target names no pool")
+            .remedy(format!("give engine://HOST:PORT/POOL; the engine has {}", pools.join(", "))))
+    }
+
+    fn facts(&mut self, pool: &str) -> Result<PoolFacts, Error> {
+        let found = self.engine.pool(pool)?;
+        Ok(PoolFacts { info: found.info, durable_by: found.durable_by, findings: found.findings })
+    }
+}
+
+/// Pools of an engine are made and destroyed where it runs.
+fn not_from_here(what: &str) -> Error {
+    Error::usage("pool", format!("pools of an engine are {what} where it runs"))
+        .remedy("there: strata engine --dir DIR --pool LABEL makes what is missing, strata pool destroy vos:DIR destroys it")
+}
+
+impl Admin for Remote {
+    fn pools(&mut self) -> Result<Vec<PoolFacts>, Error> {
+        let pools = match &self.pool {
+            Some(pool) => vec![pool.clone()],
+            None => self.engine.pools()?,
+        };
+        pools.iter().map(|pool| self.facts(pool)).collect()
+    }
+
+    fn pool(&mut self) -> Result<PoolFacts, Error> {
+        let pool = self.named()?;
+        self.facts(&pool)
+    }
+
+    fn create_pool(&mut self, _options: &PoolOptions) -> Result<PoolFacts, Error> {
+        Err(not_from_here("made"))
+    }
+
+    fn destroy_pool(&mut self) -> Result<(), Error> {
+        Err(not_from_here("destroyed"))
+    }
+
+    fn containers(&mut self) -> Result<Vec<ContainerInfo>, Error> {
+        let pool = self.named()?;
+        self.engine.containers(&pool)
+    }
+
+    fn container(&mut self, label: &str) -> Result<ContainerInfo, Error> {
+        let pool = self.named()?;
+        self.engine.container(&pool, label)
+    }
+
+    fn create_container(&mut self, label: &str, checksum: Checksum) -> Result<ContainerInfo, Error> {
+        let pool = self.named()?;
+        self.engine.create_container(&pool, label, checksum)
+    }
+
+    fn destroy_container(&mut self, label: &str) -> Result<(), Error> {
+        let pool = self.named()?;
+        self.engine.destroy_container(&pool, label)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! `strata pool` and `strata container`: what stores hold, made, listed, queried and destroyed by name.
+
+mod cli;
+mod engine;
+mod text;
+mod vos;
+
+use clap::ArgMatches;
+use driver::{Error, ErrorKind};
+use object::store::PoolOptions;
+use object::{ContainerInfo, PoolInfo};
+use workload::object::Checksum;
+
+pub(crate) use cli::{container, pool};
+
+use crate::objects::stores::directory_of;
+use crate::output::print;
+
+/// A pool, as it is told.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+struct PoolFacts {
+    #[serde(flatten)]
+    info: PoolInfo,
+    /// How updates are made durable, in words.
+    durable_by: String,
+    /// What opening it found wrong.
+    findings: Vec<String>,
+}
+
+/// What can be asked of a store about its pools and containers.
+trait Admin {
+    /// Its pools.
+    fn pools(&mut self) -> Result<Vec<PoolFacts>, Error>;
+
+    /// The pool that the target names.
+    fn pool(&mut self) -> Result<PoolFacts, Error>;
+
+    /// Makes a pool.
+    fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error>;
+
+    /// Destroys the pool with all that is in it.
+    fn destroy_pool(&mut self) -> Result<(), Error>;
+
+    /// Containers of the pool.
+    fn containers(&mut self) -> Result<Vec<ContainerInfo>, Error>;
+
+    /// One of them.
+    fn container(&mut self, label: &str) -> Result<ContainerInfo, Error>;
+
+    /// Makes a container.
+    fn create_container(&mut self, label: &str, checksum: Checksum) -> Result<ContainerInfo, Error>;
+
+    /// Destroys a container with all that is in it.
+    fn destroy_container(&mut self, label: &str) -> Result<(), Error>;
+
+    /// Ends it in order.
+    fn close(self: Box<Self>) -> Result<(), Error>;
+}
+
+/// The store of a target, and the container that the target names too.
+fn open(matches: &ArgMatches) -> Result<(Box<dyn Admin>, Option<String>), Error> {
+    let target = matches.get_one::<String>("target").map_or("", String::as_str);
+    if let Some(directory) = directory_of(target) {
+        return Ok((Box::new(vos::Directory::new(directory)), None));
+    }
+    if target.starts_with("engine:") || target.starts_with("engine+") {
+        let token_file = matches.get_one::<String>("token-file").map(std::path::Path::new);
+        let (engine, container) = engine::Remote::connect(target, token_file)?;
+        return Ok((Box::new(engine), container));
+    }
+    Err(Error::usage("target", format!("{target:?} has no pools that strata manages")).remedy(
+        "accepted are vos:DIR and engine://HOST:PORT[/POOL[/CONTAINER]]; clusters have tools of their own (dmg, ceph, aws)",
+    ))
+}
+
+/// `strata pool ...`.
+///
+/// # Errors
+/// What was refused, or could not be done.
+pub(crate) fn run_pool(matches: &ArgMatches) -> Result<u8, Error> {
+    let Some((what, matches)) = matches.subcommand() else { return Ok(2) };
+    let (mut store, container) = open(matches)?;
+    if let Some(container) = container {
+        return Err(Error::usage("pool", "the target names a container too")
+            .with("container", container)
+            .remedy("leave it out, or use strata container"));
+    }
+    let shows_json = matches.get_flag("json");
+    let result = match what {
+        "create" => store
+            .create_pool(&cli::pool_options(matches)?)
+            .and_then(|facts| show(&facts, shows_json, text::pool)),
+        "list" => store.pools().and_then(|pools| show(&pools, shows_json, |pools| text::pools(pools))),
+        "query" => store.pool().and_then(|facts| show(&facts, shows_json, text::pool)),
+        _ => destroy_pool(store.as_mut(), matches),
+    };
+    let closed = store.close();
+    result.and(closed).map(|()| 0)
+}
+
+fn destroy_pool(store: &mut dyn Admin, matches: &ArgMatches) -> Result<(), Error> {
+    let facts = store.pool()?;
+    if facts.info.containers > 0 && !matches.get_flag("destroy-data") {
+        return Err(Error::new(
+            ErrorKind::Unsafe,
+            "pool",
+            "the pool holds containers that this command did not make",
+        )
+        .with("pool", &facts.info.name)
+        .with("containers", facts.info.containers)
+        .remedy("give --destroy-data to destroy them with it"));
+    }
+    store.destroy_pool()?;
+    print(&format!("destroyed pool {}\n", facts.info.name));
+    Ok(())
+}
+
+/// `strata container ...`.
+///
+/// # Errors
+/// What was refused, or could not be done.
+pub(crate) fn run_container(matches: &ArgMatches) -> Result<u8, Error> {
+    let Some((what, matches)) = matches.subcommand() else { return Ok(2) };
+    let (mut store, named) = open(matches)?;
+    let shows_json = matches.get_flag("json");
+    let given = matches.try_get_one::<String>("label").ok().flatten().cloned();
+    let label = || match (&given, &named) {
+        (Some(given), Some(named)) if given != named => {
+            Err(Error::usage("container", "the target names another container")
+                .with("label", given)
+                .with("target_names", named)
+                .remedy("leave one of the two out"))
+        }
+        (Some(label), _) | (None, Some(label)) => Ok(label.clone()),
+        (None, None) => Err(Error::usage("container", "no label").remedy("give it after the target")),
+    };
+    let result = match what {
+        "list" => store.containers().and_then(|all| show(&all, shows_json, |all| text::containers(all))),
+        "create" => {
+            let checksum = cli::checksum(matches)?;
+            label()
+                .and_then(|label| store.create_container(&label, checksum))
+                .and_then(|info| show(&info, shows_json, text::container))
+        }
+        "query" => label()
+            .and_then(|label| store.container(&label))
+            .and_then(|info| show(&info, shows_json, text::container)),
+        _ => label().and_then(|label| destroy_container(store.as_mut(), &label, matches)),
+    };
+    let closed = store.close();
+    result.and(closed).map(|()| 0)
+}
+
+fn destroy_container(store: &mut dyn Admin, label: &str, matches: &ArgMatches) -> Result<(), Error> {
+    let info = store.container(label)?;
+    if !matches.get_flag("destroy-data") {
+        return Err(Error::new(ErrorKind::Unsafe, "container", "the container was not made by this command")
+            .with("label", &info.label)
+            .remedy("give --destroy-data to destroy it with all that is in it"));
+    }
+    store.destroy_container(label)?;
+    print(&format!("destroyed container {label}\n"));
+    Ok(())
+}
+
+/// Prints a thing as JSON or as text.
+fn show<T: serde::Serialize + ?Sized>(thing: &T, as_json: bool, text: fn(&T) -> String) -> Result<(), Error> {
+    if as_json {
+        let json = serde_json::to_string_pretty(thing)
+            .map_err(|error| Error::new(ErrorKind::Run, "output", error.to_string()))?;
+        print(&format!("{json}\n"));
+    } else {
+        print(&text(thing));
+    }
+    Ok(())
+}

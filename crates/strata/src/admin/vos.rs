@@ -1,0 +1,109 @@
+//! The pool of a directory.
+
+use std::path::{Path, PathBuf};
+
+use driver::Error;
+use object::ContainerInfo;
+use object::store::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions};
+use workload::object::Checksum;
+
+use super::{Admin, PoolFacts};
+
+/// A directory, and its pool once it is open.
+pub(super) struct Directory {
+    path: PathBuf,
+    pool: Option<Pool>,
+}
+
+impl Directory {
+    pub(super) fn new(path: &str) -> Self {
+        Self { path: PathBuf::from(path), pool: None }
+    }
+
+    fn open(&mut self) -> Result<&Pool, Error> {
+        if self.pool.is_none() {
+            if !Pool::exists(&self.path) {
+                return Err(none_in(&self.path));
+            }
+            self.pool = Some(Pool::open(&self.path, &OpenOptions::default())?);
+        }
+        self.pool.as_ref().ok_or_else(|| none_in(&self.path))
+    }
+
+    fn found(&mut self, label: &str) -> Result<ContainerFacts, Error> {
+        let pool = self.open()?;
+        pool.find_container(label).ok_or_else(|| {
+            let known: Vec<String> = pool.containers().into_iter().map(|facts| facts.label).collect();
+            let known = if known.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("it has {}", known.join(", "))
+            };
+            Error::usage("container", "there is no container of this label in the pool")
+                .with("label", label)
+                .remedy(known)
+        })
+    }
+}
+
+fn none_in(path: &Path) -> Error {
+    Error::usage("pool", "there is no pool in the directory")
+        .with("path", path.display())
+        .remedy("give the directory of one, or make one: strata pool create vos:DIR")
+}
+
+fn facts(pool: &Pool) -> PoolFacts {
+    PoolFacts { info: pool.info(), durable_by: pool.durable_by(), findings: pool.findings().to_vec() }
+}
+
+fn info(facts: ContainerFacts) -> ContainerInfo {
+    ContainerInfo {
+        label: facts.label,
+        uuid: facts.uuid,
+        checksum: facts.checksum,
+        snapshots: facts.snapshots,
+        epoch: facts.epoch,
+    }
+}
+
+impl Admin for Directory {
+    fn pools(&mut self) -> Result<Vec<PoolFacts>, Error> {
+        if Pool::exists(&self.path) { Ok(vec![self.pool()?]) } else { Ok(Vec::new()) }
+    }
+
+    fn pool(&mut self) -> Result<PoolFacts, Error> {
+        self.open().map(facts)
+    }
+
+    fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error> {
+        Ok(facts(self.pool.insert(Pool::create(&self.path, options)?)))
+    }
+
+    fn destroy_pool(&mut self) -> Result<(), Error> {
+        // Closed first: no other process may have it open, this one neither.
+        self.pool.take().map_or(Ok(()), Pool::close)?;
+        Pool::destroy(&self.path)
+    }
+
+    fn containers(&mut self) -> Result<Vec<ContainerInfo>, Error> {
+        Ok(self.open()?.containers().into_iter().map(info).collect())
+    }
+
+    fn container(&mut self, label: &str) -> Result<ContainerInfo, Error> {
+        self.found(label).map(info)
+    }
+
+    fn create_container(&mut self, label: &str, checksum: Checksum) -> Result<ContainerInfo, Error> {
+        self.open()?.create_container(label, &ContainerProperties { checksum })?;
+        self.container(label)
+    }
+
+    fn destroy_container(&mut self, label: &str) -> Result<(), Error> {
+        self.found(label)?;
+        self.open()?.destroy_container(label)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Error> {
+        self.pool.map_or(Ok(()), Pool::close)
+    }
+}

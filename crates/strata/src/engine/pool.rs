@@ -1,0 +1,167 @@
+//! The pool that an engine serves objects from.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use driver::Error;
+use network::engine::ServiceFactory;
+use network::measure::Measure;
+use object::service::{Pools, factory};
+use object::store::{OpenOptions, Pool, PoolOptions};
+use units::ByteSize;
+use workload::network::EngineSpec;
+
+use crate::objects::scratch;
+
+/// Mapped memory of a pool that is made, where nothing is said, in bytes.
+const SCM_BYTES: u64 = 1 << 30;
+/// A log has this many segments at least.
+const SEGMENTS_MIN: u64 = 16;
+/// Values from this size on go to the data file, where nothing is said, in bytes.
+const THRESHOLD_BYTES: u64 = 4096;
+
+/// An open pool, with its label.
+pub(super) struct ServedPool {
+    label: String,
+    directory: PathBuf,
+    pool: Arc<Pool>,
+    /// The directory was chosen here and goes with the engine.
+    is_scratch: bool,
+}
+
+impl ServedPool {
+    /// Opens the pool of the options, or makes it; none where they name none. `targets` are those of the engine, where they were said.
+    ///
+    /// # Errors
+    /// Options of a pool without one, and why it cannot be opened or made.
+    pub(super) fn open(spec: &EngineSpec) -> Result<Option<Self>, Error> {
+        if spec.dir.is_none() && spec.pool.is_none() {
+            return refuse_without(spec).map(|()| None);
+        }
+        let (directory, is_scratch) = match &spec.dir {
+            Some(directory) => (directory.clone(), false),
+            None => (scratch::directory()?, true),
+        };
+        let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        let label = spec.pool.clone().or(name).unwrap_or_else(|| "pool".to_owned());
+        let open = OpenOptions {
+            durability: spec.durability.unwrap_or_default(),
+            flush: spec.flush.unwrap_or_default(),
+        };
+        let pool = if Pool::exists(&directory) {
+            let pool = Pool::open(&directory, &open)?;
+            check_sizes(spec, &pool)?;
+            let targets = pool.targets().len() as u32;
+            if let Some(asked) = spec.targets.filter(|asked| *asked != targets) {
+                return Err(Error::usage("engine", "the pool has another number of targets")
+                    .with("targets", asked)
+                    .with("pool_targets", targets)
+                    .remedy("leave out --targets"));
+            }
+            if spec.threshold.is_some() {
+                super::log(
+                    "the pool is there already: its threshold stays as it was made, whatever --threshold says",
+                );
+            }
+            pool
+        } else {
+            let options = PoolOptions {
+                targets: spec.targets.unwrap_or(super::TARGETS).max(1),
+                scm_bytes: spec.scm.map_or(SCM_BYTES, |size| size.0),
+                nvme_bytes: spec.nvme.map_or(0, |size| size.0),
+                threshold_bytes: spec.threshold.map_or(THRESHOLD_BYTES, |size| size.0),
+                open,
+            };
+            Pool::create(&directory, &options)?
+        };
+        Ok(Some(Self { label, directory, pool: Arc::new(pool), is_scratch }))
+    }
+
+    /// Its targets: each has a service thread.
+    pub(super) fn targets(&self) -> u32 {
+        self.pool.targets().len() as u32
+    }
+
+    /// `, pool tank in /mnt/pmem (durable by msync)`.
+    pub(super) fn words(&self) -> String {
+        format!(
+            ", pool {} in {} (durable by {})",
+            self.label,
+            self.directory.display(),
+            self.pool.durable_by()
+        )
+    }
+
+    /// What opening it found wrong.
+    pub(super) fn findings(&self) -> Vec<String> {
+        self.pool.findings().to_vec()
+    }
+
+    /// The services of the engine's tags.
+    ///
+    /// # Errors
+    /// A label that is none.
+    pub(super) fn services(&self) -> Result<ServiceFactory, Error> {
+        Ok(factory(Pools::new()?.with(&self.label, Arc::clone(&self.pool))?))
+    }
+
+    /// Closes it once nobody serves it any more; removes it where it was made for this engine alone.
+    ///
+    /// # Errors
+    /// What was not saved.
+    pub(super) fn close(self) -> Result<(), Error> {
+        let pool = Arc::into_inner(self.pool).ok_or_else(|| {
+            Error::new(
+                driver::ErrorKind::Run,
+                "engine",
+                "the pool is still in use: its log is read at the next start",
+            )
+            .with("dir", self.directory.display())
+        })?;
+        pool.close()?;
+        if self.is_scratch { Pool::destroy(&self.directory) } else { Ok(()) }
+    }
+}
+
+/// The services of an engine without a pool.
+pub(super) fn measuring() -> ServiceFactory {
+    Arc::new(|_| Box::new(Measure::new()))
+}
+
+/// Options that are for a pool that is made.
+fn sizes(spec: &EngineSpec) -> [(&'static str, bool); 3] {
+    [
+        ("--scm", spec.scm.is_some()),
+        ("--nvme", spec.nvme.is_some()),
+        ("--threshold", spec.threshold.is_some()),
+    ]
+}
+
+/// Refuses sizes that a pool which is there does not have. The same command line may start it again.
+fn check_sizes(spec: &EngineSpec, pool: &Pool) -> Result<(), Error> {
+    let info = pool.info();
+    let asked = [("--scm", spec.scm, info.scm_bytes), ("--nvme", spec.nvme, info.nvme_bytes)];
+    for (name, size, has_bytes) in asked {
+        // What was asked for was rounded down to whole segments.
+        let asked_bytes = size.map_or(0, |size| size.0);
+        if asked_bytes > has_bytes.saturating_add(has_bytes / SEGMENTS_MIN) {
+            return Err(Error::usage(
+                "engine",
+                format!("{name} is for a pool that is made, and this one is smaller"),
+            )
+            .with("asked", ByteSize(asked_bytes))
+            .with("has", ByteSize(has_bytes))
+            .remedy(format!("leave out {name}, or give another --dir")));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_without(spec: &EngineSpec) -> Result<(), Error> {
+    let rest = [("--durability", spec.durability.is_some()), ("--flush", spec.flush.is_some())];
+    match sizes(spec).iter().chain(&rest).find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((name, _)) => Err(Error::usage("engine", format!("{name} is for an engine that serves a pool"))
+            .remedy("give --dir DIR or --pool LABEL too")),
+    }
+}

@@ -1,0 +1,138 @@
+//! One stage of the object layer: jobs for the runner, what is seen around them, and their outcomes.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use driver::{Arena, Error, HostClock, PageSize};
+use host::block::DeviceNumber;
+use host::traffic::{self, Traffic};
+use object::{Backend, ObjectOperation, ObjectSource, OpenRequest};
+use report::record::{Observations, StoreActivity, StoreSpace};
+use runner::{GRACE_NS, Job, Outcome, Station};
+use statistics::Snapshot;
+use workload::object::ObjectPlan;
+
+use super::Store;
+use crate::phase::activity;
+use crate::watch::MachineWatch;
+
+/// Time beyond the longest wait of an operation that a driver may take to give it up, in nanoseconds.
+const GIVE_UP_NS: u64 = 5_000_000_000;
+
+/// A phase with the store that it is on.
+pub(crate) struct Ready {
+    pub(crate) plan: ObjectPlan,
+    pub(crate) store: Arc<Store>,
+    /// Number that verified values carry, and whether those of other runs are good too.
+    pub(crate) run: u64,
+    pub(crate) accepts_foreign: bool,
+}
+
+/// The runner's job for a phase.
+fn job(
+    ready: &Ready,
+    backend: Arc<dyn Backend>,
+    interrupt: Arc<AtomicBool>,
+) -> Job<ObjectOperation, ObjectSource> {
+    let plan = Arc::new(ready.plan.clone());
+    let (run, accepts_foreign, flag) = (ready.run, ready.accepts_foreign, Arc::clone(&interrupt));
+    let mut classes: Vec<usize> = plan.operations().map(|operation| operation as usize).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let shared = Arc::clone(&plan);
+    let open = move |worker: u32| {
+        let plan = Arc::clone(&shared);
+        let arena = Arc::new(Arena::new(plan.load.depth, slot_bytes(&plan), PageSize::Base)?);
+        let source = ObjectSource::new(&plan, worker, Arc::clone(&arena), run, accepts_foreign)?;
+        let request = OpenRequest { worker, plan, arena, interrupt: Arc::clone(&flag) };
+        let opened = backend.open(&request)?;
+        Ok(Station { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
+    };
+    Job {
+        name: plan.name.clone(),
+        load: plan.load.clone(),
+        classes,
+        expected_operations: object::operations_of(&plan),
+        finishes: false,
+        grace_ns: GRACE_NS.max(plan.options.timeout_ns.saturating_add(GIVE_UP_NS)),
+        open: Arc::new(open),
+        interrupt,
+    }
+}
+
+/// Bytes of a worker's buffers: the largest value, or what a short read asks for.
+fn slot_bytes(plan: &ObjectPlan) -> usize {
+    plan.dataset.value_size_bytes_max.max(plan.short_read_bytes.unwrap_or(0)).max(1) as usize
+}
+
+/// Runs phases at the same time; when they began, and what came of each.
+///
+/// # Errors
+/// When they could not begin.
+pub(crate) fn run(
+    stage: &[Ready],
+    interrupt: &Arc<AtomicBool>,
+    observe: &mut dyn FnMut(&Snapshot),
+) -> Result<(SystemTime, Vec<(Outcome, Observations)>), Error> {
+    let mut jobs = Vec::with_capacity(stage.len());
+    for ready in stage {
+        let backend = ready.store.connect()?;
+        backend.prepare(&ready.plan)?;
+        jobs.push(job(ready, backend, Arc::clone(interrupt)));
+    }
+    let watches: Vec<StoreWatch> = stage.iter().map(|ready| StoreWatch::begin(&ready.store)).collect();
+    let machine = MachineWatch::begin();
+    let begun = SystemTime::now();
+    let mut outcomes = runner::run_together(jobs, HostClock::get(), observe)?;
+    let common = machine.end(&outcomes, 0);
+    for (outcome, ready) in outcomes.iter_mut().zip(stage) {
+        outcome.notes.splice(0..0, ready.store.notes());
+    }
+    let seen = outcomes.into_iter().zip(stage).zip(watches);
+    Ok((begun, seen.map(|((outcome, ready), watch)| (outcome, watch.end(&ready.store, &common))).collect()))
+}
+
+/// A store, and the drive under one in this process, just before a stage.
+struct StoreWatch {
+    before: Option<StoreSpace>,
+    device: Option<(DeviceNumber, Traffic)>,
+}
+
+impl StoreWatch {
+    fn begin(store: &Store) -> Self {
+        let device = store.directory().and_then(traffic::device_of);
+        let device = device.and_then(|device| Some((device, Traffic::read(device)?)));
+        Self { before: space(store), device }
+    }
+
+    fn end(self, store: &Store, common: &Observations) -> Observations {
+        let device = self.device.and_then(|(device, before)| activity(device, &before));
+        let told = store.told();
+        Observations {
+            store: Some(StoreActivity {
+                targets: told.targets,
+                durable_by: told.durable_by,
+                before: self.before,
+                after: space(store),
+            }),
+            device_read_bytes: device.as_ref().map(|device| device.read_bytes),
+            device_written_bytes: device.as_ref().map(|device| device.written_bytes),
+            devices: device.into_iter().collect(),
+            ..common.clone()
+        }
+    }
+}
+
+/// The space of a store, where it can be told.
+fn space(store: &Store) -> Option<StoreSpace> {
+    let info = store.connect().ok()?.pool().ok()??;
+    Some(StoreSpace {
+        scm_bytes: info.scm_bytes,
+        scm_free_bytes: info.scm_free_bytes,
+        nvme_bytes: info.nvme_bytes,
+        nvme_free_bytes: info.nvme_free_bytes,
+        index_bytes: info.index_bytes,
+        containers: info.containers,
+    })
+}

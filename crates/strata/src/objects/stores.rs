@@ -1,0 +1,284 @@
+//! The stores of a run: each is opened once, shared by all phases on it, and closed at the end.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use driver::Error;
+use object::backend::driver_of;
+use object::{Backend, BackendFacts, ConnectRequest, Registration};
+use workload::object::{ObjectOp, ObjectPlan};
+use workload::plan::{ObjectFacts, object_options, object_phases, resolve_object};
+use workload::spec::{Layer, Spec};
+
+use super::{plan, scratch};
+use crate::secret;
+
+/// One store.
+pub(crate) struct Store {
+    target: String,
+    registration: &'static Registration,
+    request: ConnectRequest,
+    backend: Mutex<Option<Arc<dyn Backend>>>,
+    /// The directory that the run chose for it.
+    scratch: Option<PathBuf>,
+    /// What the run made stays.
+    keep: bool,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// A store that shall be opened so.
+    pub(crate) fn new(request: ConnectRequest, keep: bool) -> Result<Self, Error> {
+        let registration = driver_of(&request.target)?;
+        let target = request.target.clone();
+        Ok(Self { target, registration, request, backend: Mutex::new(None), scratch: None, keep })
+    }
+
+    /// The directory of a store in this process.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        directory_of(&self.target).map(Path::new)
+    }
+
+    /// Opens it, once.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub(crate) fn connect(&self) -> Result<Arc<dyn Backend>, Error> {
+        let mut backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(backend) = &*backend {
+            return Ok(Arc::clone(backend));
+        }
+        Ok(Arc::clone(backend.insert((self.registration.connect)(&self.request)?)))
+    }
+
+    /// Whether opening it makes nothing: it is there already, or elsewhere.
+    fn is_there(&self) -> bool {
+        match self.registration.name {
+            "vos" => self.directory().is_some_and(object::store::Pool::exists),
+            name => name != "null",
+        }
+    }
+
+    /// What planning must know of it; how many targets it has where it was opened already.
+    pub(crate) fn facts(&self) -> ObjectFacts {
+        let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
+        facts_of(self.registration, backend.as_ref().map_or(0, |backend| backend.facts().targets))
+    }
+
+    /// What it tells of itself.
+    pub(crate) fn told(&self) -> BackendFacts {
+        let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
+        backend.as_ref().map(|backend| backend.facts()).unwrap_or_default()
+    }
+
+    /// What a person should know of where it is.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(directory) = &self.scratch {
+            let end = if self.keep { "it stays there" } else { "removed at the end" };
+            notes.push(format!("no target was given: a store of this run in {}, {end}", directory.display()));
+        }
+        if let Some(memory) = self.directory().and_then(scratch::memory_behind) {
+            notes.push(format!("the store lies in memory ({memory}): no drive is measured"));
+        }
+        notes.extend(self.told().notes);
+        notes
+    }
+
+    /// Destroys what the run made of it, unless it shall stay, and closes it.
+    ///
+    /// # Errors
+    /// What is left, or was not saved.
+    pub(crate) fn end(&self) -> Result<(), Error> {
+        let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(backend) = backend else { return Ok(()) };
+        let cleaned = if self.keep { Ok(()) } else { backend.clean() };
+        let closed = backend.close();
+        drop(backend);
+        cleaned.and(closed)?;
+        match self.scratch.as_deref().filter(|directory| !self.keep && directory.exists()) {
+            Some(directory) => std::fs::remove_dir(directory).map_err(|error| {
+                Error::system("object", "cannot remove the store of this run", error)
+                    .with("path", directory.display())
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Only where the run ended before it could say so.
+        let _ = self.end();
+    }
+}
+
+/// The directory of a store in this process: `vos:DIR`, or `vos://DIR`.
+pub(crate) fn directory_of(target: &str) -> Option<&str> {
+    let directory = target.strip_prefix("vos:")?;
+    Some(directory.strip_prefix("//").unwrap_or(directory)).filter(|directory| !directory.is_empty())
+}
+
+/// What planning must know of a driver.
+fn facts_of(registration: &Registration, targets: u32) -> ObjectFacts {
+    let capabilities = &registration.capabilities;
+    ObjectFacts {
+        engine: registration.name.to_owned(),
+        operations: capabilities.classes,
+        asynchronous: capabilities.asynchronous,
+        depth_max: capabilities.depth_max,
+        options: capabilities.options,
+        targets,
+        memory_bytes: host::memory::memory().total_bytes,
+    }
+}
+
+/// The stores of all specs of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stores {
+    stores: Vec<Arc<Store>>,
+    /// Set from outside: waits end.
+    interrupt: Arc<AtomicBool>,
+    /// The target of specs that name none.
+    default_target: Option<String>,
+}
+
+impl Stores {
+    /// Finds the stores of specs of the object layer, and gives those without a target one of the run's own; the specs with their
+    /// targets. Stores that are there already are opened, to know how many targets they have.
+    ///
+    /// # Errors
+    /// What the specs ask for that cannot be, and stores that cannot be opened.
+    pub(crate) fn find(self, specs: &[Spec], keep: bool) -> Result<(Self, Vec<Spec>), Error> {
+        let mut found = self;
+        let mut specs = specs.to_vec();
+        for spec in specs.iter_mut().filter(|spec| spec.layer == Layer::Object) {
+            found.name_target(spec)?;
+        }
+        let mut targets: Vec<&str> = Vec::new();
+        for spec in specs.iter().filter(|spec| spec.layer == Layer::Object) {
+            let target = spec.targets.first().map_or("", String::as_str);
+            if targets.contains(&target) {
+                continue;
+            }
+            targets.push(target);
+            let shares =
+                |other: &&Spec| other.layer == Layer::Object && other.targets.first() == spec.targets.first();
+            let own: Vec<&Spec> = specs.iter().filter(shares).collect();
+            let store = found.store(target, &own, keep)?;
+            found.stores.push(Arc::new(store));
+        }
+        for store in found.stores.iter().filter(|store| store.is_there()) {
+            store.connect()?;
+        }
+        Ok((found, specs))
+    }
+
+    /// Gives a spec without a target one in a directory of the run's own.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    pub(crate) fn name_target(&mut self, spec: &mut Spec) -> Result<(), Error> {
+        if !spec.targets.is_empty() {
+            return Ok(());
+        }
+        let target = match &self.default_target {
+            Some(target) => target.clone(),
+            None => format!("vos:{}", scratch::directory()?.display()),
+        };
+        self.default_target = Some(target.clone());
+        spec.targets = vec![target];
+        Ok(())
+    }
+
+    /// The store of these specs, which all name it.
+    fn store(&self, target: &str, specs: &[&Spec], keep: bool) -> Result<Store, Error> {
+        let registration = driver_of(target)?;
+        let facts = facts_of(registration, 0);
+        let mut plans: Vec<ObjectPlan> = Vec::new();
+        for spec in specs {
+            for step in workload::plan::expand_ladder(spec) {
+                for phase in object_phases(&step).map_err(plan::usage)? {
+                    plans.push(resolve_object(&step, &phase, &facts, 0).map_err(plan::usage)?);
+                }
+            }
+        }
+        let options = object_options(&plans).map_err(plan::usage)?;
+        let first = specs[0];
+        // A climb adds threads.
+        let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
+        let climbs = if specs.iter().any(|spec| spec.saturate) { cores.saturating_mul(8) } else { 1 };
+        let threads = plans.iter().map(|plan| plan.load.threads).max().unwrap_or(1).max(climbs);
+        let fills = specs.iter().any(|spec| !spec.object.no_fill)
+            && plans.iter().any(|plan| plan.any(ObjectOp::needs_data));
+        let request = ConnectRequest {
+            target: target.to_owned(),
+            options,
+            secrets: secrets(first, registration.name)?,
+            creates: fills || plans.iter().any(|plan| plan.any(ObjectOp::changes)),
+            threads,
+            interrupt: Arc::clone(&self.interrupt),
+        };
+        let is_default = self.default_target.as_deref() == Some(target);
+        let mut store = Store::new(request, keep)?;
+        if store.is_there() && specs.iter().all(|spec| spec.object.scm.is_none()) {
+            // Its size was settled when it was made; that of this load is a default.
+            store.request.options.scm_bytes = 0;
+        }
+        store.scratch = store.directory().filter(|_| is_default).map(Path::to_path_buf);
+        Ok(store)
+    }
+
+    /// The store of a spec that was among those that were found.
+    ///
+    /// # Errors
+    /// When it was not.
+    pub(crate) fn of(&self, spec: &Spec) -> Result<&Arc<Store>, Error> {
+        let target = spec.targets.first();
+        let found = self.stores.iter().find(|store| Some(&store.target) == target);
+        found.ok_or_else(|| Error::usage("plan", "no store").remedy("give a target, such as vos:DIR"))
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Store>> {
+        self.stores.iter()
+    }
+
+    /// The flag that ends their waits.
+    pub(crate) fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupt)
+    }
+}
+
+/// Why the driver of a spec's target cannot carry it out; none where it can.
+pub(crate) fn refusal(spec: &Spec) -> Option<String> {
+    let registration = match driver_of(spec.targets.first().map_or("", String::as_str)) {
+        Ok(registration) => registration,
+        Err(error) => return Some(error.to_string()),
+    };
+    let facts = facts_of(registration, 0);
+    let phases = match object_phases(spec) {
+        Ok(phases) => phases,
+        Err(error) => return Some(error.0),
+    };
+    phases.iter().find_map(|phase| resolve_object(spec, phase, &facts, 0).err()).map(|error| error.0)
+}
+
+/// Keys and tokens, as far as the driver needs them.
+pub(crate) fn secrets(spec: &Spec, driver: &str) -> Result<object::Secrets, Error> {
+    let own = &spec.object;
+    let token = secret::Secrets::read_optional(own.token_file.as_deref())?.map(|secrets| secrets.token);
+    let s3_key = match &own.s3_key {
+        Some(key) => Some((key.access.clone(), key.secret.clone())),
+        None if driver == "s3" => secret::s3_key(own.s3_key_file.as_deref())?,
+        None => None,
+    };
+    Ok(object::Secrets { s3_key, token })
+}

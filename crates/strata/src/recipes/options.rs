@@ -1,0 +1,80 @@
+//! Options of `strata object recipes`.
+
+use units::{ParseError, Span, parse_u64_in};
+use workload::options::{self, DRIVER_OPTIONS, Group, OptionDef};
+use workload::spec::Layer;
+
+use super::table::RECIPES;
+
+/// What the recipes are measured with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecipesSpec {
+    /// Pairs of phases a recipe.
+    pub(super) rounds: Option<u32>,
+    /// Length of a phase.
+    pub(super) time: Option<Span>,
+    /// Names of those that are measured; all where none are given.
+    pub(super) only: Vec<String>,
+}
+
+/// Options of a load that hold for all phases.
+const OF_LOADS: &[&str] = &["threads", "depth", "seed", "cores", "numa", "keep"];
+/// Options that recipes set themselves.
+const OF_RECIPES: &[&str] = &["class", "containers", "reopen"];
+
+/// The options of loads that hold here too.
+pub(crate) fn of_loads() -> impl Iterator<Item = &'static OptionDef> {
+    let is_shared = |name: &str| OF_LOADS.contains(&name) || DRIVER_OPTIONS.contains(&name);
+    options::of(Layer::Object)
+        .filter(move |option| is_shared(option.name) && !OF_RECIPES.contains(&option.name))
+}
+
+/// Options of its own.
+pub(crate) static OWN: &[OptionDef<RecipesSpec>] = &[
+    OptionDef {
+        name: "rounds",
+        short: None,
+        value: "N",
+        default: "8",
+        help: "Pairs of phases, without and with, a recipe is measured with; 2 to 100",
+        group: Group::Load,
+        apply: |spec, text| {
+            spec.rounds = Some(parse_u64_in("rounds", text, 2..=100)? as u32);
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "time",
+        short: None,
+        value: "DURATION",
+        default: "300ms",
+        help: "Length of one phase",
+        group: Group::Load,
+        apply: |spec, text| {
+            let time: Span = text.parse()?;
+            if time.ns() == 0 {
+                return Err(ParseError::new("a length of a phase", text, "more than 0, such as 300ms"));
+            }
+            spec.time = Some(time);
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "only",
+        short: None,
+        value: "NAME[,NAME...]",
+        default: "all recipes",
+        help: "Recipes that are measured, by name",
+        group: Group::Workload,
+        apply: |spec, text| {
+            for name in text.split(',').map(str::trim) {
+                if !RECIPES.iter().any(|recipe| recipe.name == name) {
+                    let names: Vec<_> = RECIPES.iter().map(|recipe| recipe.name).collect();
+                    return Err(ParseError::new("a recipe", name, format!("one of {}", names.join(", "))));
+                }
+                spec.only.push(name.to_owned());
+            }
+            Ok(())
+        },
+    },
+];

@@ -1,0 +1,160 @@
+//! Rows of the object store: in this process, and the same store behind an engine that is started here.
+
+use std::path::{Path, PathBuf};
+
+use driver::{Error, ErrorKind};
+use report::record::StackRow;
+use units::{ByteSize, Span};
+use workload::options;
+use workload::spec::{Layer, Spec};
+
+use super::Row;
+use crate::net::local::{LocalEngine, LocalRequest, split_cores};
+use crate::objects::{self, Stores};
+use crate::planning::Planned;
+
+/// Loads of the store: the name that each stands under, and its options.
+const LOADS: &[(&str, &[(&str, &str)])] = &[
+    ("4 KiB KV put", &[("op", "put"), ("dkeys", "1000"), ("value-size", "4k")]),
+    ("4 KiB KV get", &[("op", "get"), ("dkeys", "1000"), ("value-size", "4k")]),
+    ("1 MiB array write", &[("op", "write"), ("records", "32"), ("value-size", "1m")]),
+    ("1 MiB array read", &[("op", "read"), ("records", "32"), ("value-size", "1m")]),
+];
+/// Operations in flight: in process those that are made durable share a sync, over the network they hide the way there.
+const IN_FLIGHT: &str = "16";
+/// Label of the engine's pool.
+const POOL: &str = "stack";
+
+/// The two stores, beside the scratch file.
+pub(super) struct Shelf {
+    directories: [PathBuf; 2],
+    /// Mapped memory of each, in bytes.
+    scm_bytes: u64,
+    engine: Option<LocalEngine>,
+    stores: Stores,
+}
+
+impl Shelf {
+    /// Stores beside the scratch file that together take as much as it does, twice.
+    pub(super) fn beside(scratch: &Path, size_bytes: u64) -> Self {
+        let named = |suffix: &str| {
+            let mut name = scratch.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        Self {
+            directories: [named("-object"), named("-engine")],
+            scm_bytes: size_bytes.max(256 << 20),
+            engine: None,
+            stores: Stores::default(),
+        }
+    }
+
+    /// The stores, for the run to close.
+    pub(super) fn stores(&self) -> Stores {
+        self.stores.clone()
+    }
+
+    /// The rows, as planned, or why they cannot be.
+    pub(super) fn rows(&mut self, is_quick: bool, seed: u64) -> Vec<Row> {
+        let in_process = format!("vos:{}", self.directories[0].display());
+        let layers = [("object", Ok(in_process)), ("engine", self.start())];
+        let mut rows = Vec::new();
+        for (layer, target) in layers {
+            let planned = target.and_then(|target| self.plan(layer, &target, is_quick, seed));
+            match planned {
+                Ok(planned) => rows.extend(
+                    LOADS.iter().zip(planned).map(|((load, _), planned)| row(layer, load, Ok(planned))),
+                ),
+                Err(error) => {
+                    let why = error.to_string();
+                    let missing = |(load, _): &(&str, _)| {
+                        row(layer, load, Err(Error::new(ErrorKind::Run, "object", why.clone())))
+                    };
+                    rows.extend(LOADS.iter().map(missing));
+                }
+            }
+        }
+        // Load by load, the store in process first.
+        let place = |row: &Row| LOADS.iter().position(|(load, _)| *load == row.0.load);
+        rows.sort_by_key(place);
+        rows
+    }
+
+    /// Starts the engine, on a processor of its own where there are two; the target of its container.
+    fn start(&mut self) -> Result<String, Error> {
+        let (cores, _) = split_cores(None, None);
+        let request = LocalRequest {
+            provider: "tcp",
+            targets: 1,
+            cores,
+            pool: Some((&self.directories[1], POOL, self.scm_bytes)),
+            payload_bytes_max: 1 << 20,
+            ..LocalRequest::default()
+        };
+        let engine = LocalEngine::start(&request)?;
+        let target = format!("{}/{POOL}", engine.uri().replacen("tcp://", "engine://", 1));
+        self.engine = Some(engine);
+        Ok(target)
+    }
+
+    /// The phases of all loads on one store.
+    fn plan(&mut self, layer: &str, target: &str, is_quick: bool, seed: u64) -> Result<Vec<Planned>, Error> {
+        let specs: Result<Vec<Spec>, Error> =
+            LOADS.iter().map(|(load, words)| self.spec(layer, target, load, words, is_quick)).collect();
+        let (stores, specs) = std::mem::take(&mut self.stores).find(&specs?, false)?;
+        self.stores = stores;
+        let plan = |spec: &Spec| {
+            let phase = objects::plan::only_phase(spec)?;
+            objects::plan::one(spec, &phase, self.stores.of(spec)?, seed)
+        };
+        specs.iter().map(plan).collect()
+    }
+
+    fn spec(
+        &self,
+        layer: &str,
+        target: &str,
+        load: &str,
+        words: &[(&str, &str)],
+        is_quick: bool,
+    ) -> Result<Spec, Error> {
+        let time_ns = if is_quick { 300_000_000 } else { 2_000_000_000 };
+        let mut spec = Spec {
+            layer: Layer::Object,
+            targets: vec![target.to_owned()],
+            time: Some(Span(time_ns)),
+            name: Some(format!("{layer}: {load}")),
+            ..Spec::default()
+        };
+        // What is written over is not given back while a phase runs.
+        let bytes = (self.scm_bytes / 8).to_string();
+        let is_remote = layer == "engine";
+        let depth = Some(("depth", IN_FLIGHT));
+        let limit = words[0].1.starts_with(['p', 'w']).then_some(("bytes", bytes.as_str()));
+        for (key, value) in words.iter().chain(&depth).chain(&limit) {
+            options::apply(&mut spec, key, value)
+                .map_err(|error| Error::usage("stack", error.to_string()))?;
+        }
+        if !is_remote {
+            spec.object.scm = Some(ByteSize(self.scm_bytes));
+        }
+        Ok(spec)
+    }
+
+    /// Ends the engine and removes what it stored.
+    ///
+    /// # Errors
+    /// What is left.
+    pub(super) fn remove(mut self) -> Result<(), Error> {
+        // Nobody may have the pool open when it is removed.
+        drop(self.engine.take());
+        let pool = &self.directories[1];
+        if object::store::Pool::exists(pool) { object::store::Pool::destroy(pool) } else { Ok(()) }
+    }
+}
+
+fn row(layer: &str, load: &str, planned: Result<Planned, Error>) -> Row {
+    let missing = planned.as_ref().err().map(ToString::to_string);
+    (StackRow { layer: layer.to_owned(), load: load.to_owned(), phase: None, missing }, planned)
+}

@@ -1,0 +1,208 @@
+//! vos_perf's words on stores in memory, and daos_perf's behind an engine that stores nothing.
+
+use std::path::PathBuf;
+
+use crate::support::{Ended, Scratch, read_record};
+
+/// A directory in memory, where there is one: stores there are as fast as they are where people measure.
+fn place() -> tempfile::TempDir {
+    let shared = PathBuf::from("/dev/shm");
+    if shared.is_dir() { tempfile::tempdir_in(shared).unwrap() } else { tempfile::tempdir().unwrap() }
+}
+
+fn vos_perf(scratch: &Scratch, words: &[&str], tests: &str) -> Ended {
+    scratch.run_words(&[&["as", "--json", "record.json", "vos_perf"], words, &["-R", tests]].concat())
+}
+
+/// The number behind `name` in the block of a test.
+fn figure(shown: &str, test: &str, name: &str) -> f64 {
+    let block =
+        shown.split(&format!("{test} successfully completed:")).nth(1).unwrap_or_else(|| panic!("{shown}"));
+    let line =
+        block.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_else(|| panic!("{block}"));
+    let value = line.split(':').nth(1).and_then(|text| text.split_whitespace().next()).unwrap_or_default();
+    value.parse().unwrap_or_else(|_| panic!("{line}"))
+}
+
+#[test]
+fn the_line_of_the_guide_runs_as_written_and_leaves_nothing() {
+    let (scratch, place) = (Scratch::new(), place());
+    let file = place.path().join("vos");
+    let words =
+        ["-f", file.to_str().unwrap(), "-P", "64M", "-d", "2000", "-a", "1", "-n", "1", "-s", "4K", "-z"];
+    let ended = vos_perf(&scratch, &words, "U;p F;p");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let shown = &ended.stdout;
+    assert!(shown.starts_with("Test :\n\tVOS (storage only)\nPool :\n\t"), "{shown}");
+    assert!(shown.contains(&format!("\tVOS file      : {}0\n", file.display())), "{shown}");
+    assert!(shown.ends_with("Completed test=FETCH\n"), "{shown}");
+    for test in ["UPDATE", "FETCH"] {
+        let (seconds, rate) = (figure(shown, test, "duration"), figure(shown, test, "rate"));
+        assert!((seconds * rate / 2000.0 - 1.0).abs() < 0.02, "{shown}");
+        assert!(figure(shown, test, "p50") <= figure(shown, test, "p99"), "{shown}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "the store is removed");
+    let record = read_record(&scratch.join("record.json"));
+    let phases = record["phases"].as_array().unwrap();
+    let operations: Vec<_> =
+        phases.iter().map(|phase| phase["summary"]["total"]["operations"].as_u64()).collect();
+    assert_eq!(operations, [Some(2000), Some(2000)]);
+}
+
+#[test]
+fn every_test_runs_on_arrays() {
+    let (scratch, place) = (Scratch::new(), place());
+    let words = [
+        "-D",
+        place.path().to_str().unwrap(),
+        "-P",
+        "256M",
+        "-o",
+        "2",
+        "-d",
+        "16",
+        "-n",
+        "4",
+        "-s",
+        "8k",
+        "-AR",
+        "-iI",
+        "-G",
+        "7",
+    ];
+    let tests = "U;p U;o=4k;s=4k;p V;o=4k;s=4k;p F;O=1;d=4;n=2;p;i=3 Q;p I;p A;p G;p P;d;p D;p";
+    let ended = vos_perf(&scratch, &words, tests);
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stderr, ended.stdout);
+    for test in [
+        "UPDATE",
+        "VERIFY",
+        "FETCH",
+        "QUERY",
+        "ITERATE",
+        "AGGREGATE",
+        "GARBAGE COLLECTION",
+        "PUNCH",
+        "DISCARD",
+    ] {
+        assert!(
+            ended.stdout.contains(&format!("{test} successfully completed:\n")),
+            "{test}: {}",
+            ended.stdout
+        );
+    }
+    assert!(
+        ended.stdout.contains("Running FETCH test (iteration=3, objects=1, dkeys=4, recx=2)\n"),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[test]
+fn processes_have_stores_of_their_own() {
+    let (scratch, place) = (Scratch::new(), place());
+    let words = [
+        "-D",
+        place.path().to_str().unwrap(),
+        "-P",
+        "64M",
+        "--procs",
+        "2",
+        "-d",
+        "100",
+        "-a",
+        "1",
+        "-n",
+        "1",
+    ];
+    let ended = vos_perf(&scratch, &words, "U;p V;p");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("\tobj_per_cont  : 1 x 2 (procs)\n"), "{}", ended.stdout);
+    let record = read_record(&scratch.join("record.json"));
+    assert_eq!(record["phases"].as_array().map(Vec::len), Some(4));
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_store_that_is_kept_is_checked_by_a_later_run() {
+    let (scratch, place) = (Scratch::new(), place());
+    let own = "a3b7ff28-56ff-4974-9283-62990dd770ad";
+    let words = [
+        "-D",
+        place.path().to_str().unwrap(),
+        "-P",
+        "64M",
+        "-d",
+        "100",
+        "-a",
+        "1",
+        "-n",
+        "1",
+        "-s",
+        "4k",
+        "-X",
+        own,
+    ];
+    let ended = vos_perf(&scratch, &[&words[..], &["--keep"]].concat(), "U");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(place.path().join("vos_perf0.pmem").is_dir());
+    assert_eq!(vos_perf(&scratch, &words, "U").code, Some(2), "what is there is not overwritten");
+    let ended = vos_perf(&scratch, &[&words[..], &["-u", own]].concat(), "V;p");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains(&format!("Pool :\n\t{own}\n")), "{}", ended.stdout);
+    let ended = vos_perf(
+        &scratch,
+        &[
+            "-D",
+            place.path().to_str().unwrap(),
+            "-d",
+            "200",
+            "-a",
+            "1",
+            "-n",
+            "1",
+            "-s",
+            "4k",
+            "-X",
+            own,
+            "-u",
+            own,
+        ],
+        "V;p",
+    );
+    assert_eq!(ended.code, Some(1), "the second half was never written");
+    assert!(
+        ended.stdout.ends_with("VERIFY failed\n") && ended.stderr.contains("Failed: "),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[test]
+fn a_full_store_fails_its_test() {
+    let (scratch, place) = (Scratch::new(), place());
+    let words =
+        ["-D", place.path().to_str().unwrap(), "-P", "32M", "-d", "64", "-a", "1", "-n", "1", "-s", "1M"];
+    let ended = vos_perf(&scratch, &words, "U;p F;p");
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with("UPDATE failed\n"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("Failed: update failed: "), "{}", ended.stderr);
+}
+
+#[test]
+fn questions_need_somebody_to_answer_them() {
+    let ended = Scratch::new().run("as daos_perf --target null: -w -R U");
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("-w/--wait asks on a terminal"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_a_store_without_memory_brings_back_is_no_verified_value() {
+    let ended =
+        Scratch::new().run_words(&["as", "daos_perf", "--target", "null:", "-d", "10", "-R", "U;p F;p V;p"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("FETCH successfully completed:") && ended.stdout.ends_with("VERIFY failed\n"),
+        "{}",
+        ended.stdout
+    );
+}

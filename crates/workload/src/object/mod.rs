@@ -1,0 +1,15 @@
+//! The object layer's words: operations, classes, types, values, what durable means, and the plan of a phase.
+
+mod class;
+mod grammar;
+mod operation;
+mod plan;
+mod spec;
+mod store;
+
+pub use class::{Groups, ObjectClass, ObjectType, Redundancy};
+pub use grammar::{parse_mix, parse_operations};
+pub use operation::{Interface, OBJECT_OPERATIONS, ObjectOp};
+pub use plan::{DatasetPlan, ObjectPlan, OpShare, PunchScope, Scope, ValueKind};
+pub use spec::{ObjectSpec, S3Key};
+pub use store::{Addressing, Checksum, Durability, Flush, ObjectOptions, Signing};

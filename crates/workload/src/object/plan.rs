@@ -1,0 +1,228 @@
+//! The plan of a phase of the object layer.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ObjectClass, ObjectOp, ObjectOptions, ObjectType};
+use crate::plan::{ContentPlan, LimitPlan, LoadPlan, Pattern};
+use crate::spec::Share;
+
+/// What lies under an akey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueKind {
+    /// One value, written and read as a whole.
+    #[default]
+    Single,
+    /// Records, written and read by extents.
+    Array,
+}
+
+/// Whether workers use one of something, or one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// All use the same.
+    #[default]
+    Shared,
+    /// Each has its own.
+    Private,
+}
+
+/// A share of a mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpShare {
+    /// Operation.
+    pub operation: ObjectOp,
+    /// Its share of the operations in percent; those of a mix add up to 100.
+    pub percent: u8,
+}
+
+/// What the operations work on: `objects` x `dkeys` x `akeys` x `records` records. A record is the unit that the pattern orders, that
+/// workers share, and that content and verification depend on. Record number
+/// `((dkey x akeys + akey) x records + record) x objects + object`: objects run fastest and dkeys slowest, as in vos_perf. Operations on
+/// more than a record (a list, an object, a container) go over those in the same order.
+///
+/// What a record is, by interface:
+///
+/// - Objects with dkeys and akeys: with array values an extent of `value` bytes from `record x stride_bytes + offset_bytes` on under its
+///   dkey and akey; with single values a version of the value there, so that all records of an akey have one size and content.
+/// - Key-value objects: the value of a key (`akeys` and `records` are 1). Ranged reads, of drivers that read ranges of values and have no
+///   arrays (S3): the range of `value` bytes from `record x stride_bytes` on of the key's value.
+/// - Arrays: one transfer of `value` bytes at the position `record x stride_bytes + offset_bytes` of the whole array (`dkeys` and
+///   `akeys` are 1: the dkeys of an array are the numbers of its chunks, which follow from positions).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DatasetPlan {
+    /// Objects (of each worker, where they are private).
+    pub objects: u64,
+    /// Dkeys of an object: keys of a key-value object, chunks of an array.
+    pub dkeys: u64,
+    /// Akeys of a dkey.
+    pub akeys: u64,
+    /// Records of an akey.
+    pub records: u64,
+    /// First object, dkey, akey and record of a subset.
+    #[serde(default)]
+    pub first: [u64; 4],
+    /// Objects, dkeys, akeys and records that were stored in all, where the phase works on a subset; the counts above otherwise. Numbers
+    /// of records are counted in it.
+    #[serde(default)]
+    pub whole: Option<[u64; 4]>,
+    /// Dkeys are 64-bit numbers; else `dkey_prefix` and the number.
+    pub integer_dkeys: bool,
+    /// What names of dkeys begin with. Where it has braces, the number stands in them and not behind: `{D%M}` is the number divided by D,
+    /// modulo M, so that `r{12}/d{4%3}/f{%4}` makes paths.
+    pub dkey_prefix: String,
+    /// What names of akeys begin with.
+    pub akey_prefix: String,
+    /// The akeys of a dkey are numbered from 0, so that all dkeys have the same (the tools' `--const_akey`); else akeys are numbered
+    /// through the object: `dkey x akeys + akey`.
+    pub constant_akey: bool,
+    /// What lies under an akey.
+    pub value: ValueKind,
+    /// Sizes of values, as typed (`4KiB`, `4KiB:70,64KiB:30`). Which size a record has follows from its number, so that it can be read
+    /// back.
+    pub value_size: String,
+    /// Largest value in bytes.
+    pub value_size_bytes_max: u64,
+    /// Distance of an array's records in bytes; 0 where values are single.
+    pub stride_bytes: u64,
+    /// Where in its stride a record begins, in bytes.
+    pub offset_bytes: u64,
+    /// Number that ids of objects begin with. Workers with objects of their own have `first_id + worker x objects` on, of all objects that
+    /// were stored.
+    pub first_id: u64,
+}
+
+impl DatasetPlan {
+    /// Objects, dkeys, akeys and records that were stored in all.
+    #[inline]
+    #[must_use]
+    pub fn whole(&self) -> [u64; 4] {
+        self.whole.unwrap_or([self.objects, self.dkeys, self.akeys, self.records])
+    }
+
+    /// Records that a phase orders; of one worker where objects are private.
+    #[must_use]
+    pub fn record_count(&self) -> u64 {
+        self.objects.saturating_mul(self.dkeys).saturating_mul(self.akeys).saturating_mul(self.records)
+    }
+}
+
+/// One phase of the object layer, fully resolved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectPlan {
+    /// Name in tables.
+    pub name: String,
+    /// Driver: `vos`, `engine`, `rados`, `s3`, `daos`, `null`.
+    pub engine: String,
+    /// Where the store is, as the user gave it: `vos:DIR`, `engine://host:port/pool/container`, `rados://pool`, `s3://bucket`,
+    /// `daos://pool/container`, `null:`.
+    pub target: String,
+    /// Label of the container, where the target names none.
+    pub container: String,
+    /// Containers: one, or one for each worker (`LABEL.WORKER`).
+    pub containers: Scope,
+    /// Objects: the same for all workers, or each worker's own.
+    pub object_scope: Scope,
+    /// What it does: one operation with 100 percent, or a mix.
+    pub mix: Vec<OpShare>,
+    /// Operations that are done one after the other for each record, instead of a mix; empty: the mix holds.
+    #[serde(default)]
+    pub sequence: Vec<ObjectOp>,
+    /// What it works on.
+    pub dataset: DatasetPlan,
+    /// Order of records.
+    pub pattern: Pattern,
+    /// How workers share the records. Where each has records of its own ([`ObjectPlan::is_private`]) it goes over all of them.
+    pub share: Share,
+    /// Class of the objects.
+    pub class: ObjectClass,
+    /// Type of the objects.
+    pub object_type: ObjectType,
+    /// Size of an array's cell, in bytes.
+    pub cell_size_bytes: u64,
+    /// Cells of a chunk: what lies under one dkey of an array.
+    pub chunk_size_cells: u64,
+    /// What a punch removes: `record`, `akey`, `dkey` or `object`.
+    pub punch: PunchScope,
+    /// Keys that one list asks for at most.
+    pub list_max: u32,
+    /// Ids that one allocation takes.
+    pub ids_per_call: u32,
+    /// Reads ask for so many bytes, and take what there is; none: for what was written.
+    #[serde(default)]
+    pub short_read_bytes: Option<u64>,
+    /// Arrays and index objects are opened once a worker, not once an operation.
+    pub keeps_handles: bool,
+    /// Data content of values.
+    pub content: ContentPlan,
+    /// Values carry who wrote them, and reads check it.
+    pub verify: bool,
+    /// Options of the driver.
+    pub options: ObjectOptions,
+    /// It stores what the phases after it need, and is not what was asked for.
+    #[serde(default)]
+    pub is_fill: bool,
+    /// How the load is put on.
+    pub load: LoadPlan,
+}
+
+/// What a punch removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PunchScope {
+    /// The record (an extent, or the value).
+    #[default]
+    Record,
+    /// The akey with all its records.
+    Akey,
+    /// The dkey with all its akeys.
+    Dkey,
+    /// The object.
+    Object,
+}
+
+impl ObjectPlan {
+    /// Whether any of its operations is such.
+    #[must_use]
+    pub fn any(&self, is_such: fn(ObjectOp) -> bool) -> bool {
+        self.operations().any(is_such)
+    }
+
+    /// The operations that it does.
+    pub fn operations(&self) -> impl Iterator<Item = ObjectOp> + '_ {
+        let mixed = self.mix.iter().filter(|_| self.sequence.is_empty()).map(|share| share.operation);
+        mixed.chain(self.sequence.iter().copied())
+    }
+
+    /// Whether each worker has records of its own.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.containers == Scope::Private || self.object_scope == Scope::Private
+    }
+
+    /// Whether reads ask for ranges of key-value objects' values.
+    #[must_use]
+    pub fn reads_ranges(&self) -> bool {
+        self.object_type == ObjectType::KvHashed
+            && self.operations().any(|operation| operation == ObjectOp::Read)
+    }
+
+    /// Whether a worker is done after one pass over its records, whatever the limits: without a limit, and where operations take away or
+    /// create what a second pass would miss or find there.
+    #[must_use]
+    pub fn is_one_pass(&self) -> bool {
+        self.load.limit == LimitPlan::default() || self.takes_or_creates_once()
+    }
+
+    /// Whether its operations take away or create what a second pass would miss or find there.
+    #[must_use]
+    pub fn takes_or_creates_once(&self) -> bool {
+        let creates = self.any(|operation| operation == ObjectOp::Create);
+        match self.any(ObjectOp::takes_away) {
+            true => !creates && !self.any(ObjectOp::stores),
+            false => creates,
+        }
+    }
+}

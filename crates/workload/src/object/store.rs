@@ -1,0 +1,119 @@
+//! Options of the stores, resolved.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// When an update counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// When it is in the store's memory; it is made durable when the store is closed, or sooner.
+    None,
+    /// When it is in the store's memory; it is made durable with others, within 10 ms or 1 MiB.
+    Batch,
+    /// When it is durable. Updates in flight at the same time share a sync.
+    #[default]
+    Sync,
+}
+
+/// How mapped memory is made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Flush {
+    /// By the CPU on tmpfs and DAX, by system calls elsewhere.
+    #[default]
+    Auto,
+    /// Cache lines are flushed and fenced (`clwb`, `clflushopt`, `clflush`); with `PMEM_NO_FLUSH=1` fenced alone.
+    Cpu,
+    /// msync(2).
+    Msync,
+}
+
+/// Checksum of a container's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Checksum {
+    /// None: data that rots is not noticed.
+    Off,
+    /// 16 bits (CRC-16/T10-DIF).
+    Crc16,
+    /// 32 bits (CRC-32C).
+    #[default]
+    Crc32,
+    /// 64 bits (CRC-64/XZ).
+    Crc64,
+    /// SHA-1.
+    Sha1,
+    /// SHA-256.
+    Sha256,
+    /// SHA-512.
+    Sha512,
+    /// Adler-32.
+    Adler32,
+}
+
+/// How a bucket stands in an S3 request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Addressing {
+    /// First part of the path: `http://host/bucket/key`.
+    #[default]
+    Path,
+    /// First part of the host name: `http://bucket.host/key`.
+    VirtualHost,
+}
+
+/// What of an S3 request is signed (signature version 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Signing {
+    /// Headers and the SHA-256 of the payload.
+    #[default]
+    Payload,
+    /// Headers alone (`UNSIGNED-PAYLOAD`).
+    Headers,
+    /// Nothing: anonymous access.
+    None,
+}
+
+/// Options of the drivers, resolved. What the chosen driver does not honour has been refused before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ObjectOptions {
+    /// Size of mapped memory (or of the log) of a store, in bytes.
+    pub scm_bytes: u64,
+    /// Size of the data file of a store, in bytes; 0: there is none.
+    pub nvme_bytes: u64,
+    /// Values from this size on go to the data file, in bytes.
+    pub threshold_bytes: u64,
+    /// Targets of a store in this process.
+    pub targets: u32,
+    /// When an update counts as done.
+    pub durability: Durability,
+    /// How mapped memory is made durable.
+    pub flush: Flush,
+    /// Checksum of containers that are made.
+    pub checksum: Checksum,
+    /// No staging buffer between the worker's buffers and the store (or the network).
+    pub zero_copy: bool,
+    /// How often a request is sent again after an answer that says so (S3: 500, 503).
+    pub retries: u32,
+    /// Longest wait for one operation, in nanoseconds.
+    pub timeout_ns: u64,
+    /// S3: `http://host:port` of the servers; workers are dealt out to them.
+    pub s3_endpoints: Vec<String>,
+    /// S3: region.
+    pub s3_region: String,
+    /// S3: where the bucket stands.
+    pub s3_addressing: Addressing,
+    /// S3: what is signed.
+    pub s3_signing: Signing,
+    /// S3: objects from this size on are uploaded in parts of it, in bytes; 0: never.
+    pub s3_part_size_bytes: u64,
+    /// Ceph: configuration file.
+    pub rados_conf: Option<String>,
+    /// Ceph: user (`client.admin`).
+    pub rados_user: Option<String>,
+    /// DAOS: system name.
+    pub daos_system: Option<String>,
+}

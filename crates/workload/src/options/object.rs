@@ -1,0 +1,662 @@
+//! Options of a load on an object store.
+
+use units::{ParseError, parse_u64_in};
+
+use super::value::{
+    above_zero, count, label, ladder, nonzero_size, path, positive, prefix, quadruple, s3_endpoints, switch,
+    word,
+};
+use super::{Group, OptionDef};
+use crate::object::{
+    Addressing, Checksum, Durability, Flush, PunchScope, Scope, Signing, ValueKind, parse_mix,
+    parse_operations,
+};
+use crate::spec::choice;
+
+/// Options of media that mean the same here.
+pub const COMMON: &[&str] = &[
+    "threads",
+    "depth",
+    "count",
+    "bytes",
+    "warmup",
+    "rate",
+    "arrivals",
+    "think-time",
+    "think-blocks",
+    "start-delay",
+    "concurrent",
+    "end-others",
+    "saturate",
+    "batch-min",
+    "batch-max",
+    "content",
+    "compress",
+    "dedupe",
+    "seed",
+    "cores",
+    "cores-policy",
+    "numa",
+    "split-latency",
+    "interval",
+    "on-error",
+    "name",
+];
+
+const RECORDS: &str = "--objects, --dkeys, --akeys and --records: they say what there is to work on";
+const DURABLE: &str = "--durability: it says when an update counts as done";
+const DRIVER: &str = "it for media alone: it is an option of its drivers";
+const VERIFY: &str = "--verify alone: a value says by itself which record it is, and is checked as a whole";
+
+/// Options of media that this layer does not have, and what to do instead.
+const REFUSED: &[(&str, &str)] = &[
+    ("block-size", "--value-size"),
+    ("size", RECORDS),
+    ("offset", "--first for the first record, or --record-offset for a place within it"),
+    ("align", "--stride: it is the distance of an array's records"),
+    ("fsync", DURABLE),
+    ("end-fsync", DURABLE),
+    ("sync-call", "--flush: it is the way in which memory is made durable"),
+    ("sync", DURABLE),
+    ("engine", "the target: its scheme (vos:, engine:, rados:, s3:, daos:, null:) is the driver"),
+    ("direct", "--nvme and --threshold: the data file of a store is always past the page cache"),
+    ("register-files", DRIVER),
+    ("register-buffers", DRIVER),
+    ("defer-taskrun", DRIVER),
+    ("sqpoll", DRIVER),
+    ("sqpoll-core", DRIVER),
+    ("iopoll", DRIVER),
+    ("hipri", DRIVER),
+    ("nowait", DRIVER),
+    ("rwf-dsync", DURABLE),
+    ("dontcache", DRIVER),
+    ("map-sync", DRIVER),
+    ("memory-operation", DRIVER),
+    ("huge-pages", "it for media alone: buffers of values are on base pages"),
+    ("cache", "it for media alone: a store has no page cache of its own to drop"),
+    ("layout", "--no-fill to leave out what is stored before a phase that reads"),
+    ("verify-interval", VERIFY),
+    ("verify-run", VERIFY),
+    (
+        "no-read-back",
+        "--op put alone: what was stored is read back where --op asks for it, as in --op put,get",
+    ),
+    ("destroy-data", "--container with another label: only what a run made is ever destroyed"),
+];
+
+/// What to use in place of an option that is known and not one of this layer.
+pub(super) fn instead_of(flag: &str) -> Option<&'static str> {
+    REFUSED.iter().find(|(name, _)| *name == flag).map(|(_, instead)| *instead)
+}
+
+macro_rules! own {
+    ($($option:tt)*) => {
+        own_of!(object, $($option)*)
+    };
+}
+
+macro_rules! own_switch {
+    ($($option:tt)*) => {
+        switch_of!(object, $($option)*)
+    };
+}
+
+/// Options that a driver honours or has no use for: one that is given and stands not among those of the driver is refused.
+pub const DRIVER_OPTIONS: &[&str] = &[
+    "container",
+    "containers",
+    "class",
+    "reopen",
+    "scm",
+    "nvme",
+    "threshold",
+    "store-targets",
+    "durability",
+    "flush",
+    "checksum",
+    "zero-copy",
+    "retries",
+    "timeout",
+    "s3-endpoint",
+    "s3-region",
+    "s3-addressing",
+    "s3-signing",
+    "s3-part-size",
+    "s3-key-file",
+    "rados-conf",
+    "rados-user",
+    "daos-system",
+    "token-file",
+    "tls",
+];
+
+/// Options of a load on an object store, besides [`COMMON`].
+pub static OBJECT: &[OptionDef] = &[
+    option!(
+        "op",
+        None,
+        "OP[,OP...]",
+        "none: it, --mix or --sequence must be given",
+        Workload,
+        "put, get, remove, list, stat (keys); write, read, size, create, open, open-with-attr, destroy (arrays); update, fetch, punch, query, iterate (dkeys and akeys); open-container, allocate-ids, aggregate, discard, collect; a list runs one phase after another",
+        |spec, text| {
+            spec.object.operations = parse_operations("op", text)?;
+            Ok(())
+        }
+    ),
+    own!(
+        "mix",
+        None,
+        "OP=PERCENT,...",
+        "none",
+        Workload,
+        "One phase of several operations, interleaved in an exact ratio: get=70,put=30 (or get:70,put:30)",
+        mix,
+        |text| parse_mix(text).map(|_| text.to_owned())
+    ),
+    option!(
+        "sequence",
+        None,
+        "OP,OP,...",
+        "none",
+        Workload,
+        "One phase that does these one after the other for each record: open,read",
+        |spec, text| {
+            spec.object.sequence = parse_operations("sequence", text)?;
+            Ok(())
+        }
+    ),
+    own!("objects", None, "N", "1", Workload, "Objects", objects, |text| positive("objects", text)),
+    own!(
+        "dkeys",
+        None,
+        "N",
+        "10000; arrays have those of their chunks",
+        Workload,
+        "Dkeys of an object: the keys of a key-value object",
+        dkeys,
+        |text| positive("dkeys", text)
+    ),
+    own!("akeys", None, "N", "1", Workload, "Akeys of a dkey", akeys, |text| positive("akeys", text)),
+    own!(
+        "records",
+        None,
+        "N",
+        "1; 256 of an array",
+        Workload,
+        "Records of an akey, or of an array: each is what one operation moves; of a single value they are versions",
+        records,
+        |text| positive("records", text)
+    ),
+    own!(
+        "value",
+        None,
+        "single|array",
+        "single for dkeys and akeys",
+        Workload,
+        "What lies under an akey: one value that is written as a whole, or records in extents",
+        value,
+        |text| choice("value", text, &[("single", ValueKind::Single), ("array", ValueKind::Array)])
+    ),
+    own!(
+        "value-size",
+        Some('s'),
+        "SIZE",
+        "4k; 1m for arrays",
+        Workload,
+        "Bytes of a record: 4k, a range 1k-64k, or shares 4k:70,64k:30; which size a record has follows from its number",
+        value_size,
+        |text: &str| text.parse::<crate::block_size::BlockSizes>().map(|_| text.to_owned())
+    ),
+    own!(
+        "stride",
+        None,
+        "SIZE",
+        "the largest value",
+        Workload,
+        "Distance of the records of an array",
+        stride,
+        |text| nonzero_size("stride", text)
+    ),
+    own!(
+        "record-offset",
+        None,
+        "SIZE",
+        "0",
+        Workload,
+        "Where in its stride a record begins",
+        record_offset,
+        str::parse
+    ),
+    own!(
+        "first",
+        None,
+        "O,D,A,R",
+        "0,0,0,0",
+        Workload,
+        "First object, dkey, akey and record: the phase works on a part of what was stored",
+        first,
+        |text| quadruple("first", text, 0)
+    ),
+    own!(
+        "whole",
+        None,
+        "O,D,A,R",
+        "what --first and the counts reach to",
+        Workload,
+        "Objects, dkeys, akeys and records that were stored in all, where the phase works on a part of them",
+        whole,
+        |text| quadruple("whole", text, 1)
+    ),
+    own_switch!("integer-dkeys", "off", Workload, "Dkeys are 64-bit numbers, not names", integer_dkeys),
+    own_switch!(
+        "constant-akey",
+        "off",
+        Workload,
+        "The akeys of all dkeys have the same names; else each name is used once in an object",
+        constant_akey
+    ),
+    own!(
+        "dkey-prefix",
+        None,
+        "TEXT",
+        "blade-",
+        Workload,
+        "What names of dkeys and keys begin with; their number follows",
+        dkey_prefix,
+        |text| prefix("dkey-prefix", text)
+    ),
+    own!(
+        "akey-prefix",
+        None,
+        "TEXT",
+        "akey--",
+        Workload,
+        "What names of akeys begin with; their number follows",
+        akey_prefix,
+        |text| prefix("akey-prefix", text)
+    ),
+    own!("first-id", None, "N", "1", Workload, "Number of the first object's id", first_id, |text| {
+        parse_u64_in("first-id", text, 0..=u64::MAX)
+    }),
+    own!(
+        "object-scope",
+        None,
+        "shared|private",
+        "shared",
+        Workload,
+        "Whether workers use the same objects, or each its own, with all of --objects to --records for each",
+        object_scope,
+        |text| scope("object-scope", text)
+    ),
+    own!(
+        "container",
+        None,
+        "LABEL",
+        "the one that the target names, else strata",
+        Workload,
+        "Container",
+        container,
+        |text| label("container", text)
+    ),
+    own!(
+        "containers",
+        None,
+        "shared|private",
+        "shared",
+        Workload,
+        "Whether workers use one container, or each its own (LABEL.WORKER)",
+        containers,
+        |text| scope("containers", text)
+    ),
+    own!(
+        "class",
+        None,
+        "CLASS",
+        "SX; S1 on a store with one target",
+        Workload,
+        "Object class: S1 to SX, RP_2G1, RP_3GX, EC_2P1G1, EC_4P2GX, ...",
+        class,
+        str::parse
+    ),
+    own!("cell-size", None, "SIZE", "1", Workload, "Bytes of an array's cell", cell_size, |text| {
+        nonzero_size("cell-size", text)
+    }),
+    own!(
+        "chunk-size",
+        None,
+        "SIZE",
+        "1m",
+        Workload,
+        "Bytes of an array's chunk: what lies under one dkey; a multiple of the cell size",
+        chunk_size,
+        |text| nonzero_size("chunk-size", text)
+    ),
+    own!(
+        "punch",
+        None,
+        "record|akey|dkey|object",
+        "record",
+        Workload,
+        "What one punch removes",
+        punch,
+        |text| {
+            let choices = [
+                ("record", PunchScope::Record),
+                ("akey", PunchScope::Akey),
+                ("dkey", PunchScope::Dkey),
+                ("object", PunchScope::Object),
+            ];
+            choice("punch", text, &choices)
+        }
+    ),
+    own!("list-max", None, "N", "1000", Workload, "Keys that one list asks for at most", list_max, |text| {
+        count("list-max", text, 1, 1 << 20)
+    }),
+    own!(
+        "ids-per-call",
+        None,
+        "N",
+        "1",
+        Workload,
+        "Object ids that one allocation takes",
+        ids_per_call,
+        |text| count("ids-per-call", text, 1, 1 << 30)
+    ),
+    own!(
+        "read-size",
+        None,
+        "SIZE",
+        "the size of the record",
+        Workload,
+        "Bytes that a read, get or fetch asks for; more than was written makes it a short read, less (s3: read) a range of the value",
+        read_size,
+        |text| nonzero_size("read-size", text)
+    ),
+    own_switch!("reopen", "off", Workload, "Open the object for each operation, not once a worker", reopen),
+    own_switch!(
+        "no-fill",
+        "off",
+        Workload,
+        "Store nothing before a phase that reads: it is there already",
+        no_fill
+    ),
+    as_media!(
+        "pattern",
+        None,
+        "PATTERN",
+        "sequential; permutation for a mix",
+        Workload,
+        "Order of records: sequential, backward, strided:RECORDS; permutation (each record once a pass), uniform, zipf:THETA, pareto:H, normal:PERCENT, zoned:ACCESS/SIZE,..."
+    ),
+    as_media!(
+        "share",
+        None,
+        "partition|whole",
+        "partition; whole where each worker has objects of its own, on containers, and for list, size, query, open and iterate",
+        Workload,
+        "Whether each worker has its own part of the records or goes over all of them"
+    ),
+    as_media!(
+        "time",
+        None,
+        "DURATION",
+        "one pass over the records where they are stored, created or removed; 10s elsewhere",
+        Load,
+        "End after this long"
+    ),
+    option!(
+        "ladder",
+        None,
+        "WHAT=N,N,...",
+        "none",
+        Load,
+        "One phase a value of depth, threads, value-size or rate: depth=1,2,4,8",
+        |spec, text| {
+            spec.ladder = Some(ladder(text, Some("value-size"))?);
+            Ok(())
+        }
+    ),
+    as_media!("batch", None, "N", "all free slots", Load, "Most operations handed to the driver at once"),
+    own!(
+        "scm",
+        None,
+        "SIZE",
+        "twice the data of the load, at least 256m",
+        Engine,
+        "vos: mapped memory of a store that is made, of all its targets together",
+        scm,
+        |text| nonzero_size("scm", text)
+    ),
+    own!(
+        "nvme",
+        None,
+        "SIZE",
+        "0: no data file",
+        Engine,
+        "vos: data file of a store that is made, of all its targets together",
+        nvme,
+        str::parse
+    ),
+    own!(
+        "threshold",
+        None,
+        "SIZE",
+        "4k",
+        Engine,
+        "vos: values from this size on go to the data file, where there is one",
+        threshold,
+        |text| nonzero_size("threshold", text)
+    ),
+    own!("store-targets", None, "N", "1", Engine, "vos: targets of a store that is made", targets, |text| {
+        count("store-targets", text, 1, 4096)
+    }),
+    own!(
+        "durability",
+        None,
+        "none|batch|sync",
+        "sync",
+        Engine,
+        "When an update counts as done: in memory; in memory, and durable within 10 ms or 1 MiB; when it is durable",
+        durability,
+        |text| durability("durability", text)
+    ),
+    own!(
+        "flush",
+        None,
+        "auto|cpu|msync",
+        "auto: by the CPU on tmpfs and DAX, by system calls elsewhere",
+        Engine,
+        "vos: how mapped memory is made durable; with PMEM_NO_FLUSH=1 cpu fences alone",
+        flush,
+        |text| flush("flush", text)
+    ),
+    own!(
+        "checksum",
+        None,
+        "off|crc16|crc32|crc64|sha1|sha256|sha512|adler32",
+        "crc32",
+        Engine,
+        "Checksum of the data of a container that is made, verified at every read",
+        checksum,
+        |text| checksum("checksum", text)
+    ),
+    own!(
+        "zero-copy",
+        None,
+        "on|off",
+        "on",
+        Engine,
+        "No staging buffer between the worker's buffers and the store, or the network",
+        zero_copy,
+        |text| choice("zero-copy", text, &[("on", true), ("off", false)])
+    ),
+    own!(
+        "retries",
+        None,
+        "N",
+        "3",
+        Engine,
+        "s3: how often a request is sent again after an answer that asks for it (500, 503); retries are counted",
+        retries,
+        |text| count("retries", text, 0, 1000)
+    ),
+    own!(
+        "timeout",
+        None,
+        "DURATION",
+        "30s",
+        Engine,
+        "Longest wait for a connection and for one operation; then it has failed",
+        timeout,
+        |text| above_zero("timeout", text, "5s")
+    ),
+    option!(
+        "s3-endpoint",
+        None,
+        "URL[,URL...]",
+        "none: it must be given",
+        Engine,
+        "s3: http://HOST[:PORT] of a server; may be given several times, and workers are dealt out to them",
+        |spec, text| {
+            spec.object.s3_endpoints.extend(s3_endpoints(text)?);
+            Ok(())
+        }
+    ),
+    own!(
+        "s3-region",
+        None,
+        "NAME",
+        "us-east-1",
+        Engine,
+        "s3: region that requests are signed for",
+        s3_region,
+        |text| { word("s3-region", text) }
+    ),
+    own!(
+        "s3-addressing",
+        None,
+        "path|virtual-host",
+        "path",
+        Engine,
+        "s3: the bucket is the first part of the path, or of the host name",
+        s3_addressing,
+        |text| {
+            let choices = [("path", Addressing::Path), ("virtual-host", Addressing::VirtualHost)];
+            choice("s3-addressing", text, &choices)
+        }
+    ),
+    own!(
+        "s3-signing",
+        None,
+        "payload|headers|none",
+        "payload",
+        Engine,
+        "s3: what a signature covers: headers and payload, headers alone, or nothing (anonymous)",
+        s3_signing,
+        |text| {
+            let choices =
+                [("payload", Signing::Payload), ("headers", Signing::Headers), ("none", Signing::None)];
+            choice("s3-signing", text, &choices)
+        }
+    ),
+    own!(
+        "s3-part-size",
+        None,
+        "SIZE",
+        "0: never",
+        Engine,
+        "s3: larger objects are uploaded in parts of this size (multipart)",
+        s3_part_size,
+        str::parse
+    ),
+    own!(
+        "s3-key-file",
+        None,
+        "FILE",
+        "$AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY",
+        Engine,
+        "s3: file with the access key and the secret key",
+        s3_key_file,
+        |text| path("s3-key-file", text)
+    ),
+    own!(
+        "rados-conf",
+        None,
+        "FILE",
+        "$CEPH_CONF, else /etc/ceph/ceph.conf",
+        Engine,
+        "rados: configuration file of the cluster",
+        rados_conf,
+        |text| word("rados-conf", text)
+    ),
+    own!("rados-user", None, "NAME", "client.admin", Engine, "rados: user", rados_user, |text| word(
+        "rados-user",
+        text
+    )),
+    own!(
+        "daos-system",
+        None,
+        "NAME",
+        "daos_server",
+        Engine,
+        "daos: name of the system",
+        daos_system,
+        |text| word("daos-system", text)
+    ),
+    as_media!(
+        "refill",
+        None,
+        "full|stamp|once",
+        "stamp where content is random, full with --compress or --dedupe, else once",
+        Data,
+        "Before a value is stored: fill the buffer anew, stamp 16 bytes of each 4 KiB, or nothing"
+    ),
+    as_media!(
+        "verify",
+        None,
+        "",
+        "off",
+        Data,
+        "Store values that say which record they are, and check every value that is read"
+    ),
+    own!(
+        "token-file",
+        None,
+        "FILE",
+        "none",
+        Run,
+        "engine: file with the secret that engines beyond loopback demand",
+        token_file,
+        |text| path("token-file", text)
+    ),
+    own_switch!("tls", "off on loopback, on beyond it", Run, "engine: TLS for control on loopback too", tls),
+    as_media!("keep", None, "", "off", Run, "Leave the pool and the containers that the run made"),
+];
+
+fn scope(name: &str, text: &str) -> Result<Scope, ParseError> {
+    choice(name, text, &[("shared", Scope::Shared), ("private", Scope::Private)])
+}
+
+pub(super) fn durability(name: &str, text: &str) -> Result<Durability, ParseError> {
+    let choices = [("none", Durability::None), ("batch", Durability::Batch), ("sync", Durability::Sync)];
+    choice(name, text, &choices)
+}
+
+pub(super) fn flush(name: &str, text: &str) -> Result<Flush, ParseError> {
+    choice(name, text, &[("auto", Flush::Auto), ("cpu", Flush::Cpu), ("msync", Flush::Msync)])
+}
+
+fn checksum(name: &str, text: &str) -> Result<Checksum, ParseError> {
+    let choices = [
+        ("off", Checksum::Off),
+        ("crc16", Checksum::Crc16),
+        ("crc32", Checksum::Crc32),
+        ("crc64", Checksum::Crc64),
+        ("sha1", Checksum::Sha1),
+        ("sha256", Checksum::Sha256),
+        ("sha512", Checksum::Sha512),
+        ("adler32", Checksum::Adler32),
+    ];
+    choice(name, text, &choices)
+}

@@ -1,0 +1,253 @@
+//! What does not go together.
+
+use super::dataset::{Unit, unit, units};
+use super::{ObjectPhase, Request, check_pattern};
+use crate::object::{Interface, ObjectOp, ObjectPlan, ValueKind};
+use crate::options::DRIVER_OPTIONS;
+use crate::plan::error::{PlanError, refuse};
+use crate::spec::{LadderDimension, Share};
+
+/// Refuses operations that the driver does not have, and those of several interfaces; settles the interface.
+pub(super) fn check_operations(request: &mut Request<'_>) -> Result<(), PlanError> {
+    let facts = request.facts;
+    if let Some(missing) = request.operations.iter().find(|&&operation| !facts.has(operation)) {
+        return refuse(format!(
+            "{} has no {}: it does {}",
+            facts.engine,
+            missing.name(),
+            facts.operations.join(", ")
+        ));
+    }
+    for &operation in &request.all {
+        match (request.interface, facts.interface(operation)) {
+            (None, found) => request.interface = found,
+            (Some(one), Some(other)) if one != other => {
+                return refuse(format!(
+                    "{} works on {}, the operations before it on {}: use operations of one kind, and a job file for several",
+                    operation.name(),
+                    other.name(),
+                    one.name()
+                ));
+            }
+            _ => {}
+        }
+    }
+    let knows = |operation: &ObjectOp| *operation == ObjectOp::OpenWithAttr;
+    let keeps = |operation: &ObjectOp| matches!(operation, ObjectOp::Create | ObjectOp::Open);
+    if request.all.iter().any(knows) && request.all.iter().any(keeps) {
+        return refuse(
+            "create and open are for arrays that keep their attributes, open-with-attr for those that keep none: use one of the two"
+                .to_owned(),
+        );
+    }
+    let store = request.interface.map(Interface::store).filter(|&store| !facts.has(store));
+    if let Some(store) = store.filter(|_| !request.spec.object.no_fill && request.any(ObjectOp::needs_data)) {
+        return refuse(format!(
+            "{} has no {}, so it cannot store what is to be read: use --no-fill where it is there already",
+            facts.engine,
+            store.name()
+        ));
+    }
+    Ok(())
+}
+
+/// Driver options that were given.
+fn given(request: &Request<'_>) -> Vec<&'static str> {
+    let own = &request.spec.object;
+    let said = |name: &str| match name {
+        "container" => own.container.is_some(),
+        "containers" => own.containers.is_some(),
+        "class" => own.class.is_some(),
+        "reopen" => own.reopen,
+        "scm" => own.scm.is_some(),
+        "nvme" => own.nvme.is_some(),
+        "threshold" => own.threshold.is_some(),
+        "store-targets" => own.targets.is_some(),
+        "durability" => own.durability.is_some(),
+        "flush" => own.flush.is_some(),
+        "checksum" => own.checksum.is_some(),
+        "zero-copy" => own.zero_copy.is_some(),
+        "retries" => own.retries.is_some(),
+        "timeout" => own.timeout.is_some(),
+        "s3-endpoint" => !own.s3_endpoints.is_empty(),
+        "s3-region" => own.s3_region.is_some(),
+        "s3-addressing" => own.s3_addressing.is_some(),
+        "s3-signing" => own.s3_signing.is_some(),
+        "s3-part-size" => own.s3_part_size.is_some(),
+        "s3-key-file" => own.s3_key_file.is_some(),
+        "rados-conf" => own.rados_conf.is_some(),
+        "rados-user" => own.rados_user.is_some(),
+        "daos-system" => own.daos_system.is_some(),
+        "token-file" => own.token_file.is_some(),
+        "tls" => own.tls,
+        _ => false,
+    };
+    DRIVER_OPTIONS.iter().copied().filter(|name| said(name)).collect()
+}
+
+/// Refuses options that mean nothing to the driver, or to the operations.
+pub(super) fn check_words(request: &Request<'_>) -> Result<(), PlanError> {
+    let facts = request.facts;
+    if let Some(option) = given(request).into_iter().find(|option| !facts.honours(option)) {
+        let has = if facts.options.is_empty() {
+            "none".to_owned()
+        } else {
+            format!("--{}", facts.options.join(", --"))
+        };
+        return refuse(format!(
+            "--{option} is not an option of {}: of the options of drivers it has {has}",
+            facts.engine
+        ));
+    }
+    let wrong = [meaningless(request), misplaced(request), contradictory(request)].concat();
+    match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
+        Some((_, message)) => refuse((*message).to_owned()),
+        None => Ok(()),
+    }
+}
+
+type Wrong = (bool, &'static str);
+
+/// Options of operations that are not asked for.
+fn meaningless(request: &Request<'_>) -> Vec<Wrong> {
+    let own = &request.spec.object;
+    let any = |is_such: fn(ObjectOp) -> bool| request.all.iter().any(|&operation| is_such(operation));
+    let sized = own.value_size.is_some()
+        || request.spec.ladder.as_ref().is_some_and(|ladder| ladder.dimension == LadderDimension::BlockSize);
+    vec![
+        (
+            own.punch.is_some() && !request.uses(ObjectOp::Punch),
+            "--punch says what a punch removes: give --op punch too",
+        ),
+        (
+            own.list_max.is_some() && !request.uses(ObjectOp::List),
+            "--list-max is for list: give --op list too",
+        ),
+        (
+            own.ids_per_call.is_some() && !request.uses(ObjectOp::AllocateIds),
+            "--ids-per-call is for allocate-ids: give --op allocate-ids too",
+        ),
+        (
+            own.read_size.is_some() && !any(ObjectOp::loads),
+            "--read-size is for read, get and fetch: give one of them too, or leave it out",
+        ),
+        (
+            request.spec.verify && !any(ObjectOp::loads) && !any(ObjectOp::stores),
+            "--verify checks values, and nothing stores or reads one: leave it out",
+        ),
+        (
+            sized && request.interface.is_none(),
+            "--value-size is of values, and nothing stores or reads one: leave it out",
+        ),
+        (
+            request.spec.bytes.is_some() && !request.any(ObjectOp::loads) && !request.any(ObjectOp::stores),
+            "--bytes never ends a phase that moves no values: use --count or --time",
+        ),
+        (
+            own.no_fill && !any(ObjectOp::needs_data),
+            "--no-fill leaves out what is stored before a phase that reads: no phase reads",
+        ),
+    ]
+}
+
+/// Options of another interface.
+fn misplaced(request: &Request<'_>) -> Vec<Wrong> {
+    let own = &request.spec.object;
+    let (keys, is_array) = (request.interface == Some(Interface::KeyValue), request.is_array());
+    let is_single = !is_array && own.value.unwrap_or_default() == ValueKind::Single;
+    let is_part = own.first.is_some() || own.whole.is_some();
+    vec![
+        (
+            is_array && (own.dkeys.is_some() || own.akeys.is_some()),
+            "--dkeys and --akeys are not for arrays, whose dkeys are their chunks: use --objects and --records",
+        ),
+        (
+            keys && (own.akeys.is_some_and(|akeys| akeys > 1)
+                || own.records.is_some_and(|records| records > 1)),
+            "a key has one value: use --dkeys for the number of keys, or update and fetch for akeys and records",
+        ),
+        (
+            own.value == Some(ValueKind::Array) && keys || own.value == Some(ValueKind::Single) && is_array,
+            "--value is for update and fetch: keys have single values, arrays have records",
+        ),
+        (
+            (own.integer_dkeys || own.constant_akey || own.akey_prefix.is_some()) && (keys || is_array),
+            "--integer-dkeys, --constant-akey and --akey-prefix are for objects with dkeys and akeys: use update and fetch",
+        ),
+        (
+            own.dkey_prefix.is_some() && is_array,
+            "--dkey-prefix is not for arrays, whose dkeys are their chunks",
+        ),
+        (
+            own.dkey_prefix.is_some() && own.integer_dkeys,
+            "--dkey-prefix is for names, and --integer-dkeys makes numbers: give one of them",
+        ),
+        (
+            (own.stride.is_some() || own.record_offset.is_some()) && is_single,
+            "--stride and --record-offset are for arrays: use --value array with update and fetch, or write and read",
+        ),
+        (
+            (own.cell_size.is_some() || own.chunk_size.is_some()) && !is_array,
+            "--cell-size and --chunk-size are for arrays: use write and read",
+        ),
+        (
+            is_part && keys && request.facts.reads_ranges() && request.operations.contains(&ObjectOp::Read),
+            "--first and --whole are not for reads of ranges: use --dkeys",
+        ),
+    ]
+}
+
+/// Options that do not go together.
+fn contradictory(request: &Request<'_>) -> Vec<Wrong> {
+    let (spec, own) = (request.spec, &request.spec.object);
+    let ranged = request.facts.reads_ranges() && request.operations.contains(&ObjectOp::Read);
+    let shaped =
+        spec.content.is_some() || spec.compress.is_some() || spec.dedupe.is_some() || spec.refill.is_some();
+    vec![
+        (
+            spec.verify && shaped,
+            "--verify stores values of its own: leave out --content, --compress, --dedupe and --refill",
+        ),
+        (ranged && spec.verify, "--verify checks whole values, and this reads ranges of them: use --op get"),
+        (
+            ranged && !matches!(request.phase, ObjectPhase::Operation(_)),
+            "reads of ranges are a phase of their own: use --op put,read",
+        ),
+        (
+            request.uses(ObjectOp::Query) && !own.integer_dkeys,
+            "query asks for the largest dkey, which dkeys that are names do not have: give --integer-dkeys",
+        ),
+    ]
+}
+
+/// Refuses what the number of records does not allow.
+pub(super) fn check_records(request: &Request<'_>, plan: &ObjectPlan) -> Result<(), PlanError> {
+    let (records, threads) = (units(request, &plan.dataset), plan.load.threads);
+    let what = match unit(request) {
+        Unit::Record => "records",
+        Unit::Akey => "akeys",
+        Unit::Dkey => "dkeys",
+        Unit::Object => "objects",
+        Unit::Container => "containers",
+    };
+    if plan.share == Share::Partition && records < u64::from(threads) {
+        return refuse(format!(
+            "{threads} threads cannot share {records} {what}: use fewer threads, more {what}, or --share whole"
+        ));
+    }
+    let once = plan.takes_or_creates_once();
+    if once && !plan.pattern.is_full_coverage() {
+        return refuse(format!(
+            "--pattern {} comes back to {what} that are created or taken away once: use sequential, backward, strided or permutation",
+            plan.pattern
+        ));
+    }
+    let is_shared = plan.share == Share::Whole && threads > 1 && !plan.is_private();
+    if is_shared && once {
+        return refuse(format!("{what} are created or taken away once: leave out --share whole"));
+    }
+    if is_shared && plan.verify && plan.any(ObjectOp::stores) {
+        return refuse("--verify needs each record to have one writer: leave out --share whole".to_owned());
+    }
+    check_pattern(plan, records)
+}
