@@ -59,7 +59,7 @@ impl ServerStatistics {
 /// answer.
 ///
 /// # Errors
-/// When it cannot be reached ([`handshake::connect`]), or when its answer is none.
+/// When it cannot be reached ([`crate::handshake::connect`]), or when its answer is none.
 pub fn statistics(
     endpoint: &EndpointPlan,
     socket: &SocketPlan,
