@@ -4,7 +4,7 @@ mod full;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -40,8 +40,27 @@ enum Acknowledged {
     Punched(u64),
 }
 
-/// Runs the writer for a while, kills it, and returns its lines.
-fn run_and_kill(test: &str, pool: &Path, keys: u64, first: u64, life: Duration) -> String {
+/// When a writer is killed. In acknowledgements, not in time: a slow disk shortens no life.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    /// So many are read first; none: it is killed while it starts and opens its pool.
+    acknowledged: u64,
+    /// And then such a part of the time that one of them, or the way to the first, takes.
+    part: f64,
+}
+
+impl Life {
+    /// The lives of a test differ; `most` is what the longest acknowledges. Every eighth ends while it begins.
+    fn of(kill: u64, most: u64) -> Life {
+        let part = (kill * 7919 % 1000) as f64 / 1000.0;
+        let acknowledged = if kill % 8 == 7 { 0 } else { 1 + (kill * 6007) % most };
+        Life { acknowledged, part: if acknowledged == 0 { part } else { 2.0 * part } }
+    }
+}
+
+/// Runs the writer, kills it, and returns its lines. `start` is how long the last took to its first acknowledgement.
+fn run_and_kill(test: &str, pool: &Path, keys: u64, first: u64, life: Life, start: &mut Duration) -> String {
+    let spawned = Instant::now();
     let mut child = Command::new(std::env::current_exe().expect("the test's own path"))
         .args(["--exact", test, "--nocapture"])
         .env(DIR, pool)
@@ -51,24 +70,35 @@ fn run_and_kill(test: &str, pool: &Path, keys: u64, first: u64, life: Duration) 
         .stderr(Stdio::inherit())
         .spawn()
         .expect("this program again");
-    let mut out = child.stdout.take().expect("piped");
-    // The reader drains the pipe, so that the writer never waits for it; the first acknowledgement starts the clock.
-    let (arrived, begun) = std::sync::mpsc::channel();
+    let mut out = BufReader::with_capacity(65536, child.stdout.take().expect("piped"));
+    // The reader drains the pipe, so that the writer never waits for it.
+    let (arrived, acknowledgements) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
-        let mut part = [0; 65536];
-        while let Ok(length @ 1..) = out.read(&mut part) {
-            text.extend_from_slice(&part[..length]);
-            // The test harness writes a line of its own before.
-            if part[..length].windows(2).any(|pair| pair == b"ed") {
-                let _ = arrived.send(());
+        while let Ok(1..) = out.read_until(b'\n', &mut text) {
+            // The test harness writes lines of its own before.
+            if text.ends_with(b"\n") && text.iter().nth_back(1).is_some_and(u8::is_ascii_digit) {
+                let _ = arrived.send(Instant::now());
             }
         }
         text
     });
-    let _ = begun.recv_timeout(PATIENCE);
+    let (mut earliest, mut last) = (None, spawned);
+    for _ in 0..life.acknowledged {
+        last = acknowledgements.recv_timeout(PATIENCE).expect("an acknowledgement in time");
+        earliest.get_or_insert(last);
+    }
+    let usual = match earliest {
+        Some(earliest) => {
+            *start = earliest - spawned;
+            let between = u32::try_from(life.acknowledged.max(2) - 1).expect("few");
+            // Of a single one, the time between two is not known.
+            if life.acknowledged > 1 { (last - earliest) / between } else { *start / 100 }
+        }
+        None => *start,
+    };
     let begin = Instant::now();
-    while begin.elapsed() < life {
+    while begin.elapsed() < usual.mul_f64(life.part) {
         std::hint::spin_loop();
     }
     assert!(child.try_wait().expect("looked at").is_none(), "the writer ended by itself");
@@ -107,16 +137,17 @@ fn check(pool: &Pool, key: u64, known: Option<Acknowledged>) -> Option<Acknowled
     found
 }
 
-fn crash(test: &str, dir: &Path, keys: u64, options: &PoolOptions, kills: u64) {
+/// `kills` lives, of which the longest acknowledges `most`.
+fn crash(test: &str, dir: &Path, keys: u64, options: &PoolOptions, (kills, most): (u64, u64)) {
     let path = dir.join("pool");
     let pool = Pool::create(&path, options).expect("a pool");
     pool.create_container("strata", &ContainerProperties::default()).expect("a container");
     pool.close().expect("closed");
     let mut known: BTreeMap<u64, Acknowledged> = BTreeMap::new();
     let mut acknowledged = 0;
+    let mut start = Duration::ZERO;
     for kill in 0..kills {
-        let life = Duration::from_micros((kill * 7919) % 6000);
-        let text = run_and_kill(test, &path, keys, (kill + 1) * 1_000_000, life);
+        let text = run_and_kill(test, &path, keys, (kill + 1) * 1_000_000, Life::of(kill, most), &mut start);
         // A last line that was cut is no acknowledgement.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         // The test harness writes lines of its own before the first.
@@ -170,26 +201,26 @@ fn small() -> PoolOptions {
 fn killed_on_memory() {
     be_writer();
     let dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
-    crash("killed_on_memory", dir.path(), MANY_KEYS, &large(), 300);
+    crash("killed_on_memory", dir.path(), MANY_KEYS, &large(), (300, 2000));
 }
 
 #[test]
 fn killed_on_disk() {
     be_writer();
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
-    crash("killed_on_disk", dir.path(), MANY_KEYS, &large(), 150);
+    crash("killed_on_disk", dir.path(), MANY_KEYS, &large(), (150, 12));
 }
 
 #[test]
 fn killed_on_memory_while_it_reclaims() {
     be_writer();
     let dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
-    crash("killed_on_memory_while_it_reclaims", dir.path(), FEW_KEYS, &small(), 200);
+    crash("killed_on_memory_while_it_reclaims", dir.path(), FEW_KEYS, &small(), (200, 2000));
 }
 
 #[test]
 fn killed_on_disk_while_it_reclaims() {
     be_writer();
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
-    crash("killed_on_disk_while_it_reclaims", dir.path(), FEW_KEYS, &small(), 120);
+    crash("killed_on_disk_while_it_reclaims", dir.path(), FEW_KEYS, &small(), (120, 12));
 }
