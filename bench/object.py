@@ -40,7 +40,7 @@ class Bench:
     def example(self, name):
         path = os.path.join(self.examples, name)
         if not os.path.exists(path):
-            raise Failure(f"{path} is missing: cargo build --release -p object --example {name}")
+            raise Failure(f"{path} is missing: cargo build --release --manifest-path crates/object/Cargo.toml --example {name}")
         return path
 
     def strata(self, directory, *words, core=CORE):
@@ -112,7 +112,7 @@ def large(bench):
         text = output(["taskset", "-c", str(CORE), example, "/dev/shm", "--only", "large"])
         return {line.split("  ")[0].strip(): float(re.search(r"([\d.]+) MB/s", line).group(1)) for line in text.splitlines() if "MB/s" in line}
 
-    results = bench.rounds({"strata": lambda: bench.strata("/dev/shm", *words, "--refill", "none"), "copies": copies})
+    results = bench.rounds({"strata": lambda: bench.strata("/dev/shm", *words, "--refill", "once"), "copies": copies})
     print("\n| 1 MiB | |\n|---|---|")
     for phase in ("update", "fetch"):
         print(f"| strata object, {phase} | {bandwidth(results['strata'], phase) / 1e9:.2f} GB/s |")

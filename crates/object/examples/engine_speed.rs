@@ -1,7 +1,7 @@
 //! What the store costs on top of the network: rates of objects behind an engine against those of bare RPCs, in turns in one run, over
 //! loopback, 16 in flight, client and engine pinned to a core each.
 //!
-//! `cargo run --release -p object --example engine_speed -- [ROUNDS] [MILLISECONDS] [DIR] [FILTER]`
+//! `cargo run --release --manifest-path crates/object/Cargo.toml --example engine_speed -- [ROUNDS] [MILLISECONDS] [DIR] [FILTER]`
 
 use std::path::PathBuf;
 use std::sync::Arc;
