@@ -1,5 +1,7 @@
 //! Operations, drivers and sources.
 
+use std::time::{Duration, Instant};
+
 use crate::Error;
 
 /// Most classes of a layer.
@@ -68,6 +70,32 @@ pub enum Wait {
         /// Longest wait, in nanoseconds.
         timeout_ns: u64,
     },
+}
+
+impl Wait {
+    /// Completions to wait for, and until when at the latest; none: for ever.
+    #[inline]
+    #[must_use]
+    pub fn deadline(self) -> (usize, Option<Instant>) {
+        match self {
+            Self::None => (0, None),
+            Self::AtLeast(count) => (count as usize, None),
+            Self::Timeout { count, timeout_ns } => {
+                (count as usize, Some(Instant::now() + Duration::from_nanos(timeout_ns)))
+            }
+        }
+    }
+
+    /// The same by a clock that says `now_ns`: `u64::MAX` for ever. Nothing to wait for is no wait: (0, 0).
+    #[inline]
+    #[must_use]
+    pub fn deadline_ns(self, now_ns: u64) -> (u32, u64) {
+        match self {
+            Self::None | Self::AtLeast(0) | Self::Timeout { count: 0, .. } => (0, 0),
+            Self::AtLeast(count) => (count, u64::MAX),
+            Self::Timeout { count, timeout_ns } => (count, now_ns.saturating_add(timeout_ns)),
+        }
+    }
 }
 
 /// One finished operation: `result` is the number of bytes moved, or a negated errno.

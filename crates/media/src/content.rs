@@ -1,29 +1,15 @@
 //! What writes of this layer carry.
 
 use driver::Error;
-use workload::content::{BlockWriter, ContentSpec, Filler};
-use workload::plan::{ContentChoice, MediaPlan};
+use workload::content::{BlockWriter, Filler};
+use workload::plan::MediaPlan;
 
 /// Stream of the data that files are laid out with; workers use their numbers.
 pub(crate) const LAYOUT_STREAM: u64 = u64::MAX;
 
 /// The filler of one worker's writes, or of the layout.
 pub(crate) fn filler(plan: &MediaPlan, stream: u64) -> Result<Filler, Error> {
-    let content = &plan.content;
-    let spec = match &content.content {
-        ContentChoice::Zero => ContentSpec::Zero,
-        ContentChoice::Bytes(bytes) => ContentSpec::Pattern { bytes: bytes.clone() },
-        ContentChoice::Random if content.compress_percent == 0 && content.dedupe_percent == 0 => {
-            ContentSpec::Random
-        }
-        ContentChoice::Random => ContentSpec::Reducible {
-            compressible_percent: content.compress_percent,
-            dedupable_percent: content.dedupe_percent,
-            chunk_size_bytes: 4096,
-        },
-    };
-    Filler::new(&spec, content.refill, plan.load.seed, stream)
-        .map_err(|error| Error::usage("content", error.to_string()))
+    plan.content.filler(plan.load.seed, stream).map_err(|error| Error::usage("content", error.to_string()))
 }
 
 /// Fills a part of a target with what a file is laid out with: buffer, index of the target, offset in bytes.

@@ -7,10 +7,9 @@ use driver::{Arena, Error, Fault, Source};
 use units::ParseError;
 use workload::access::Access;
 use workload::block_size::BlockSizes;
-use workload::content::{ContentSpec, Filler};
+use workload::content::Filler;
 use workload::mix::Mix;
 use workload::object::{ObjectOp, ObjectPlan, Scope};
-use workload::plan::ContentChoice;
 use workload::random::{derive_seed, label};
 use workload::spec::{Refill, Share};
 
@@ -174,21 +173,7 @@ fn mix(plan: &ObjectPlan) -> Result<(Vec<ObjectOp>, Mix), ParseError> {
 
 /// What fills the values of one worker that are not verified.
 fn filler(plan: &ObjectPlan, stream: u64) -> Result<Filler, Error> {
-    let content = &plan.content;
-    let spec = match &content.content {
-        ContentChoice::Zero => ContentSpec::Zero,
-        ContentChoice::Bytes(bytes) => ContentSpec::Pattern { bytes: bytes.clone() },
-        ContentChoice::Random if content.compress_percent == 0 && content.dedupe_percent == 0 => {
-            ContentSpec::Random
-        }
-        ContentChoice::Random => ContentSpec::Reducible {
-            compressible_percent: content.compress_percent,
-            dedupable_percent: content.dedupe_percent,
-            chunk_size_bytes: workload::content::fill::CHUNK_SIZE_BYTES_DEFAULT,
-        },
-    };
-    Filler::new(&spec, content.refill, plan.load.seed, stream)
-        .map_err(|error| Error::usage("content", error.to_string()))
+    plan.content.filler(plan.load.seed, stream).map_err(|error| Error::usage("content", error.to_string()))
 }
 
 impl Source<ObjectOperation> for ObjectSource {

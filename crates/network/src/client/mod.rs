@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use driver::{Arena, Clock, Error, HostClock};
+use driver::{Arena, Clock, Completions, Error, HostClock, Wait};
 use workload::network::{EndpointPlan, Poll, SocketPlan};
 
 use crate::security::Token;
@@ -435,6 +435,46 @@ impl Channel {
             Poll::Spin => true,
             Poll::Adaptive => now_ns.saturating_sub(self.last_moved_ns.max(begin_ns)) < ADAPTIVE_SPIN_NS,
             Poll::Block => false,
+        }
+    }
+}
+
+/// A driver whose operations travel over a channel.
+pub trait Reaper {
+    /// The channel.
+    fn channel(&mut self) -> &mut Channel;
+
+    /// Operations in flight.
+    fn in_flight(&self) -> u32;
+
+    /// Hands over what has completed, as far as `done` has room.
+    fn hand_over(&mut self, done: &mut Completions);
+}
+
+/// [`driver::Driver::reap`] of a driver over a channel.
+///
+/// # Errors
+/// When the kernel fails the wait.
+#[inline]
+pub fn reap(driver: &mut impl Reaper, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+    let in_flight = driver.in_flight();
+    if in_flight == 0 {
+        return Ok(());
+    }
+    let mut now_ns = driver.channel().now_ns();
+    let (count, deadline_ns) = wait.deadline_ns(now_ns);
+    let wanted = done.len() + (count.min(in_flight) as usize).min(done.room());
+    let begin_ns = now_ns;
+    driver.hand_over(done);
+    if count > 0 && done.len() >= wanted {
+        return Ok(());
+    }
+    loop {
+        let step = driver.channel().step(now_ns, begin_ns, deadline_ns)?;
+        now_ns = step.now_ns;
+        driver.hand_over(done);
+        if done.len() >= wanted || step.ends_wait {
+            return Ok(());
         }
     }
 }

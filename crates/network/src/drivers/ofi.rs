@@ -110,13 +110,7 @@ impl Driver<Rpc> for Ofi {
     }
 
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
-        let (count, deadline) = match wait {
-            Wait::None => (0, None),
-            Wait::AtLeast(count) => (count as usize, None),
-            Wait::Timeout { count, timeout_ns } => {
-                (count as usize, Some(Instant::now() + Duration::from_nanos(timeout_ns)))
-            }
-        };
+        let (count, deadline) = wait.deadline();
         let enough = done.len() + count;
         let mut idle = Idle::default();
         let mut events = [Event { context: NO_CONTEXT, error: 0, length: 0 }; EVENTS];

@@ -7,7 +7,9 @@ use driver::{
 };
 use workload::network::EndpointPlan;
 
-use crate::client::{Channel, ChannelRequest, DEPTH_MAX, Done, Place, Request, Started, Stretch};
+use crate::client::{
+    self, Channel, ChannelRequest, DEPTH_MAX, Done, Place, Reaper, Request, Started, Stretch,
+};
 use crate::wire::{flag, opcode};
 use crate::{OpenRequest, Rpc};
 
@@ -109,8 +111,19 @@ impl Tcp {
             status => i64::from(status),
         }
     }
+}
 
-    /// Moves completions out, as far as there is room.
+impl Reaper for Tcp {
+    #[inline]
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    #[inline]
+    fn in_flight(&self) -> u32 {
+        self.channel.in_flight()
+    }
+
     #[inline]
     fn hand_over(&mut self, done: &mut Completions) {
         while done.room() > 0 {
@@ -138,31 +151,7 @@ impl Driver<Rpc> for Tcp {
     }
 
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
-        let in_flight = self.channel.in_flight();
-        if in_flight == 0 {
-            return Ok(());
-        }
-        let mut now_ns = self.channel.now_ns();
-        let (count, deadline_ns) = match wait {
-            // Nothing to wait for is no wait.
-            Wait::None | Wait::AtLeast(0) | Wait::Timeout { count: 0, .. } => (0, 0),
-            Wait::AtLeast(count) => (count, u64::MAX),
-            Wait::Timeout { count, timeout_ns } => (count, now_ns.saturating_add(timeout_ns)),
-        };
-        let wanted = done.len() + (count.min(in_flight) as usize).min(done.room());
-        let begin_ns = now_ns;
-        self.hand_over(done);
-        if count > 0 && done.len() >= wanted {
-            return Ok(());
-        }
-        loop {
-            let step = self.channel.step(now_ns, begin_ns, deadline_ns)?;
-            now_ns = step.now_ns;
-            self.hand_over(done);
-            if done.len() >= wanted || step.ends_wait {
-                return Ok(());
-            }
-        }
+        client::reap(self, wait, done)
     }
 
     fn tallies(&mut self) -> Vec<Tally> {

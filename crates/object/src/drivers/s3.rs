@@ -342,11 +342,7 @@ impl Driver<ObjectOperation> for S3 {
             return Ok(());
         }
         let mut now_ns = self.common.clock.now_ns();
-        let (count, deadline_ns) = match wait {
-            Wait::None | Wait::AtLeast(0) | Wait::Timeout { count: 0, .. } => (0, 0),
-            Wait::AtLeast(count) => (count, u64::MAX),
-            Wait::Timeout { count, timeout_ns } => (count, now_ns.saturating_add(timeout_ns)),
-        };
+        let (count, deadline_ns) = wait.deadline_ns(now_ns);
         let wanted = done.len() + (count.min(self.in_flight) as usize).min(done.room());
         self.hand_over(done);
         if count > 0 && done.len() >= wanted {

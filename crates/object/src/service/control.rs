@@ -13,6 +13,7 @@ use workload::object::Checksum;
 use super::wire::{Handle, Reader, put_counted};
 use super::{Location, opcode};
 use crate::backend::{ContainerInfo, PoolInfo};
+use crate::store::Pool;
 
 /// Containers that one answer lists at most.
 pub(super) const CONTAINERS_A_PAGE: usize = 1000;
@@ -60,15 +61,24 @@ pub enum Response {
     Done,
 }
 
-/// A pool, as its engine knows it.
+/// A pool, as the process knows it that has it open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolFacts {
     /// Space and containers.
+    #[serde(flatten)]
     pub info: PoolInfo,
     /// How updates are made durable, in words.
     pub durable_by: String,
     /// What opening it found wrong.
     pub findings: Vec<String>,
+}
+
+impl PoolFacts {
+    /// Those of a pool that is open here.
+    #[must_use]
+    pub fn of(pool: &Pool) -> Self {
+        Self { info: pool.info(), durable_by: pool.durable_by(), findings: pool.findings().to_vec() }
+    }
 }
 
 /// Reads a command that anybody may have sent.

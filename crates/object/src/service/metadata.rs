@@ -97,9 +97,9 @@ impl Metadata {
                 let (_, pool) = self.pool(pool)?;
                 let later = |facts: &ContainerFacts| after.as_ref().is_none_or(|after| facts.label > *after);
                 let rest = pool.containers().into_iter().filter(later);
-                Response::Containers(rest.take(CONTAINERS_A_PAGE).map(info_of).collect())
+                Response::Containers(rest.take(CONTAINERS_A_PAGE).map(ContainerInfo::from).collect())
             }
-            Command::Container { pool, label } => Response::Container(info_of(self.container(pool, label)?)),
+            Command::Container { pool, label } => Response::Container(self.container(pool, label)?.into()),
             Command::CreateContainer { pool, label, checksum } => {
                 let (_, found) = self.pool(pool)?;
                 if found.find_container(label).is_some() {
@@ -108,7 +108,7 @@ impl Metadata {
                 }
                 let properties = ContainerProperties { checksum: *checksum };
                 found.create_container(label, &properties).map_err(|error| of_pool(&error))?;
-                Response::Container(info_of(self.container(pool, label)?))
+                Response::Container(self.container(pool, label)?.into())
             }
             Command::DestroyContainer { pool, label } => {
                 self.container(pool, label)?;
@@ -129,18 +129,9 @@ impl Metadata {
 }
 
 fn facts_of(label: &str, pool: &Pool) -> PoolFacts {
-    let info = crate::backend::PoolInfo { name: label.to_owned(), ..pool.info() };
-    PoolFacts { info, durable_by: pool.durable_by(), findings: pool.findings().to_vec() }
-}
-
-fn info_of(facts: ContainerFacts) -> ContainerInfo {
-    ContainerInfo {
-        label: facts.label,
-        uuid: facts.uuid,
-        checksum: facts.checksum,
-        snapshots: facts.snapshots,
-        epoch: facts.epoch,
-    }
+    let mut facts = PoolFacts::of(pool);
+    label.clone_into(&mut facts.info.name);
+    facts
 }
 
 impl Service for Metadata {

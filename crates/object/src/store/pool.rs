@@ -17,7 +17,7 @@ use super::opening::{Opened, open_targets};
 use super::superblock::{self, Lock, Superblock, own_paths, target_dir};
 use super::target::{ContainerState, INDEX_FILE, file_error};
 use super::{ContainerId, ContainerProperties, SpaceInfo, StoreError, Target};
-use crate::backend::PoolInfo;
+use crate::backend::{ContainerInfo, PoolInfo};
 use crate::model::Epoch;
 
 /// What a pool is opened with.
@@ -72,6 +72,13 @@ pub struct ContainerFacts {
     pub snapshots: Vec<Epoch>,
     /// Latest epoch of the pool.
     pub epoch: Epoch,
+}
+
+impl From<ContainerFacts> for ContainerInfo {
+    fn from(facts: ContainerFacts) -> Self {
+        let ContainerFacts { id: _, label, uuid, checksum, snapshots, epoch } = facts;
+        Self { label, uuid, checksum, snapshots, epoch }
+    }
 }
 
 /// A pool that is open in this process. No other process can open it meanwhile. Dropped without [`Pool::close`] it is as after a kill:

@@ -42,11 +42,6 @@ impl Remote {
         Err(Error::usage("pool", "the target names no pool")
             .remedy(format!("give engine://HOST:PORT/POOL; the engine has {}", pools.join(", "))))
     }
-
-    fn facts(&mut self, pool: &str) -> Result<PoolFacts, Error> {
-        let found = self.engine.pool(pool)?;
-        Ok(PoolFacts { info: found.info, durable_by: found.durable_by, findings: found.findings })
-    }
 }
 
 /// Pools of an engine are made and destroyed where it runs.
@@ -61,12 +56,12 @@ impl Admin for Remote {
             Some(pool) => vec![pool.clone()],
             None => self.engine.pools()?,
         };
-        pools.iter().map(|pool| self.facts(pool)).collect()
+        pools.iter().map(|pool| self.engine.pool(pool)).collect()
     }
 
     fn pool(&mut self) -> Result<PoolFacts, Error> {
         let pool = self.named()?;
-        self.facts(&pool)
+        self.engine.pool(&pool)
     }
 
     fn create_pool(&mut self, _options: &PoolOptions) -> Result<PoolFacts, Error> {

@@ -7,25 +7,15 @@ mod vos;
 
 use clap::ArgMatches;
 use driver::{Error, ErrorKind};
+use object::ContainerInfo;
+use object::service::PoolFacts;
 use object::store::PoolOptions;
-use object::{ContainerInfo, PoolInfo};
 use workload::object::Checksum;
 
 pub(crate) use cli::{container, pool};
 
 use crate::objects::stores::directory_of;
 use crate::output::print;
-
-/// A pool, as it is told.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-struct PoolFacts {
-    #[serde(flatten)]
-    info: PoolInfo,
-    /// How updates are made durable, in words.
-    durable_by: String,
-    /// What opening it found wrong.
-    findings: Vec<String>,
-}
 
 /// What can be asked of a store about its pools and containers.
 trait Admin {

@@ -52,31 +52,17 @@ fn none_in(path: &Path) -> Error {
         .remedy("give the directory of one, or make one: strata pool create vos:DIR")
 }
 
-fn facts(pool: &Pool) -> PoolFacts {
-    PoolFacts { info: pool.info(), durable_by: pool.durable_by(), findings: pool.findings().to_vec() }
-}
-
-fn info(facts: ContainerFacts) -> ContainerInfo {
-    ContainerInfo {
-        label: facts.label,
-        uuid: facts.uuid,
-        checksum: facts.checksum,
-        snapshots: facts.snapshots,
-        epoch: facts.epoch,
-    }
-}
-
 impl Admin for Directory {
     fn pools(&mut self) -> Result<Vec<PoolFacts>, Error> {
         if Pool::exists(&self.path) { Ok(vec![self.pool()?]) } else { Ok(Vec::new()) }
     }
 
     fn pool(&mut self) -> Result<PoolFacts, Error> {
-        self.open().map(facts)
+        self.open().map(PoolFacts::of)
     }
 
     fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error> {
-        Ok(facts(self.pool.insert(Pool::create(&self.path, options)?)))
+        Ok(PoolFacts::of(self.pool.insert(Pool::create(&self.path, options)?)))
     }
 
     fn destroy_pool(&mut self) -> Result<(), Error> {
@@ -86,11 +72,11 @@ impl Admin for Directory {
     }
 
     fn containers(&mut self) -> Result<Vec<ContainerInfo>, Error> {
-        Ok(self.open()?.containers().into_iter().map(info).collect())
+        Ok(self.open()?.containers().into_iter().map(ContainerInfo::from).collect())
     }
 
     fn container(&mut self, label: &str) -> Result<ContainerInfo, Error> {
-        self.found(label).map(info)
+        self.found(label).map(ContainerInfo::from)
     }
 
     fn create_container(&mut self, label: &str, checksum: Checksum) -> Result<ContainerInfo, Error> {

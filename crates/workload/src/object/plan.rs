@@ -190,6 +190,12 @@ impl ObjectPlan {
         self.operations().any(is_such)
     }
 
+    /// Whether each operation on an array reads its attributes first.
+    #[must_use]
+    pub fn reopens_arrays(&self) -> bool {
+        !self.keeps_handles && self.object_type == ObjectType::Array
+    }
+
     /// The operations that it does.
     pub fn operations(&self) -> impl Iterator<Item = ObjectOp> + '_ {
         let mixed = self.mix.iter().filter(|_| self.sequence.is_empty()).map(|share| share.operation);

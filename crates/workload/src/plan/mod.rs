@@ -24,6 +24,8 @@ pub use object::{
 pub use parse::{ContentChoice, parse_content, parse_mix};
 pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
+use crate::content::fill::CHUNK_SIZE_BYTES_DEFAULT;
+use crate::content::{ContentError, ContentSpec, Filler};
 use crate::engine::EngineOptions;
 pub use crate::network::NetworkPlan;
 pub use crate::object::ObjectPlan;
@@ -41,6 +43,28 @@ pub struct ContentPlan {
     pub dedupe_percent: u8,
     /// When buffers are filled anew.
     pub refill: Refill,
+}
+
+impl ContentPlan {
+    /// What fills the buffers of `stream` (a worker) in a phase of this seed.
+    ///
+    /// # Errors
+    /// As [`Filler::new`].
+    pub fn filler(&self, seed: u64, stream: u64) -> Result<Filler, ContentError> {
+        let spec = match &self.content {
+            ContentChoice::Zero => ContentSpec::Zero,
+            ContentChoice::Bytes(bytes) => ContentSpec::Pattern { bytes: bytes.clone() },
+            ContentChoice::Random if self.compress_percent == 0 && self.dedupe_percent == 0 => {
+                ContentSpec::Random
+            }
+            ContentChoice::Random => ContentSpec::Reducible {
+                compressible_percent: self.compress_percent,
+                dedupable_percent: self.dedupe_percent,
+                chunk_size_bytes: CHUNK_SIZE_BYTES_DEFAULT,
+            },
+        };
+        Filler::new(&spec, self.refill, seed, stream)
+    }
 }
 
 /// The open loop.

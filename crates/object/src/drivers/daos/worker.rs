@@ -226,13 +226,7 @@ impl Driver<ObjectOperation> for Worker {
     }
 
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
-        let (count, deadline) = match wait {
-            Wait::None => (0, None),
-            Wait::AtLeast(count) => (count as usize, None),
-            Wait::Timeout { count, timeout_ns } => {
-                (count as usize, Some(Instant::now() + Duration::from_nanos(timeout_ns)))
-            }
-        };
+        let (count, deadline) = wait.deadline();
         let enough = done.len() + count;
         let mut timeout_us = 0;
         loop {

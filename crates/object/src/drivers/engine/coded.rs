@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use driver::Error;
 use ring::rand::{SecureRandom, SystemRandom};
-use workload::object::{ObjectOp, ObjectPlan, ObjectType, PunchScope, ValueKind};
+use workload::object::{ObjectOp, ObjectPlan, PunchScope, ValueKind};
 
 use crate::erasure::{Coder, EXTENT_CELL_BYTES, Striping, TAG_BYTES, cell_bytes};
 
@@ -51,7 +51,7 @@ pub(super) fn check(plan: &ObjectPlan, data: u8) -> Result<(), Error> {
             "use a size, stride, offset and chunk size that are multiples of it, or a class without parity",
         ));
     }
-    let reopens = !plan.keeps_handles && plan.object_type == ObjectType::Array;
+    let reopens = plan.reopens_arrays();
     if reopens && plan.any(|operation| matches!(operation, ObjectOp::Write | ObjectOp::Read)) {
         return Err(Error::usage("class", format!("arrays of {} are opened once a worker", plan.class))
             .remedy("leave out --reopen, or use a class without parity"));

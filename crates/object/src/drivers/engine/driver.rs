@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use driver::{Arena, Completions, Driver, Error, Opened, Operation, PageSize, Submitted, Tally, Wait};
-use network::client::{Channel, ChannelRequest, Place};
+use network::client::{self, Channel, ChannelRequest, Place, Reaper};
 use network::security::Token;
 use workload::network::{Poll, SocketPlan};
-use workload::object::{ObjectOp, ObjectPlan, ObjectType, Redundancy};
+use workload::object::{ObjectOp, ObjectPlan, Redundancy};
 
 use super::coded::Coded;
 use super::geometry::Geometry;
@@ -212,13 +212,25 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         damaged: Vec::with_capacity(FINDINGS_MAX),
         coded,
         repaired: 0,
-        reopens: !plan.keeps_handles && plan.object_type == ObjectType::Array,
+        reopens: plan.reopens_arrays(),
         labels: (0..targets).map(|target| opening.location.endpoint(2 + target).label).collect(),
     };
     Ok(Opened { driver: Box::new(driver), notes })
 }
 
-impl EngineDriver {
+impl EngineDriver {}
+
+impl Reaper for EngineDriver {
+    #[inline]
+    fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    #[inline]
+    fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
     /// Takes in the requests that are done, starts what follows from them, and moves operations out as far as there is room.
     #[inline]
     fn hand_over(&mut self, done: &mut Completions) {
@@ -256,30 +268,7 @@ impl Driver<ObjectOperation> for EngineDriver {
     }
 
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
-        if self.in_flight == 0 {
-            return Ok(());
-        }
-        let mut now_ns = self.channel.now_ns();
-        let (count, deadline_ns) = match wait {
-            // Nothing to wait for is no wait.
-            Wait::None | Wait::AtLeast(0) | Wait::Timeout { count: 0, .. } => (0, 0),
-            Wait::AtLeast(count) => (count, u64::MAX),
-            Wait::Timeout { count, timeout_ns } => (count, now_ns.saturating_add(timeout_ns)),
-        };
-        let wanted = done.len() + (count.min(self.in_flight) as usize).min(done.room());
-        let begin_ns = now_ns;
-        self.hand_over(done);
-        if count > 0 && done.len() >= wanted {
-            return Ok(());
-        }
-        loop {
-            let step = self.channel.step(now_ns, begin_ns, deadline_ns)?;
-            now_ns = step.now_ns;
-            self.hand_over(done);
-            if done.len() >= wanted || step.ends_wait {
-                return Ok(());
-            }
-        }
+        client::reap(self, wait, done)
     }
 
     fn tallies(&mut self) -> Vec<Tally> {

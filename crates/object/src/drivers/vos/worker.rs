@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use driver::{Arena, Completions, Driver, Error, Submitted, Tally, Wait};
-use workload::object::{Durability, ObjectOp, ObjectOptions, ObjectPlan, ObjectType, PunchScope, ValueKind};
+use workload::object::{Durability, ObjectOp, ObjectOptions, ObjectPlan, PunchScope, ValueKind};
 
 use super::Shared;
 use super::arrays::Arrays;
@@ -44,7 +44,7 @@ impl Worker {
         Self {
             arrays: Arrays::new(plan),
             lists: Lists::new(slots, plan.list_max),
-            reopens: !plan.keeps_handles && plan.object_type == ObjectType::Array,
+            reopens: plan.reopens_arrays(),
             staging: (!options.zero_copy).then(|| vec![0; request.arena.slot_bytes()]),
             shares_commit: options.durability == Durability::Sync,
             results: Vec::with_capacity(slots as usize),

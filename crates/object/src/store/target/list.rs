@@ -7,7 +7,7 @@ use crate::store::error::StoreError;
 use crate::store::extents::{self, Pieces};
 use crate::store::index::{self, Hashes, last_punch};
 use crate::store::record::{HEADER_BYTES, Header, Kind};
-use crate::store::table::{Entry, Tag, Version};
+use crate::store::table::{Entry, Table, Tag, Version};
 use crate::store::types::{Anchor, ContainerId, FoundExtent, Iterated, Largest, Place};
 
 /// Dkeys that an iteration visits before it lets others have the lock.
@@ -18,6 +18,27 @@ const BATCH: usize = 1024;
 enum Which {
     Dkey,
     Akey,
+}
+
+/// Goes through a table from `anchor` on until `show` has shown `max` entries; how many it did.
+fn list(
+    table: &Table,
+    anchor: &mut Anchor,
+    max: usize,
+    mut show: impl FnMut(&Entry) -> Result<bool, StoreError>,
+) -> Result<usize, StoreError> {
+    let mut position = table.position(anchor);
+    let mut found = 0;
+    while found < max && !anchor.is_end {
+        let Some((place, entry)) = table.next(position) else {
+            anchor.is_end = true;
+            break;
+        };
+        found += usize::from(show(entry)?);
+        anchor.pass(entry);
+        position = place + 1;
+    }
+    Ok(found)
 }
 
 impl Target {
@@ -72,21 +93,13 @@ impl Target {
         let object = state.index.object(container, object).ok_or(StoreError::NotFound)?;
         let node = state.index.objects.get(object);
         let floor = last_punch(&node.punches, at);
-        let mut position = node.dkeys.position(anchor);
-        let mut found = 0;
-        while found < max && !anchor.is_end {
-            let Some((place, entry)) = node.dkeys.next(position) else {
-                anchor.is_end = true;
-                break;
-            };
-            if state.index.is_visible(entry, floor, at) {
+        list(&node.dkeys, anchor, max, |entry| {
+            let is_visible = state.index.is_visible(entry, floor, at);
+            if is_visible {
                 self.show_key(&state, entry, Which::Dkey, visit)?;
-                found += 1;
             }
-            anchor.pass(entry);
-            position = place + 1;
-        }
-        Ok(found)
+            Ok(is_visible)
+        })
     }
 
     /// Shows the next akeys of a dkey ([`Place::akey`] is not looked at), as [`Target::list_dkeys`].
@@ -120,21 +133,13 @@ impl Target {
         }
         let node = state.index.dkeys.get(entry.node_number());
         let floor = floor.max(last_punch(&node.punches, at));
-        let mut position = node.akeys.position(anchor);
-        let mut found = 0;
-        while found < max && !anchor.is_end {
-            let Some((next, entry)) = node.akeys.next(position) else {
-                anchor.is_end = true;
-                break;
-            };
-            if state.index.is_visible(entry, floor, at) {
+        list(&node.akeys, anchor, max, |entry| {
+            let is_visible = state.index.is_visible(entry, floor, at);
+            if is_visible {
                 self.show_key(&state, entry, Which::Akey, visit)?;
-                found += 1;
             }
-            anchor.pass(entry);
-            position = next + 1;
-        }
-        Ok(found)
+            Ok(is_visible)
+        })
     }
 
     /// Shows the visible extents of an akey in their order, those that end after `from_bytes`, `max` at most.
@@ -186,27 +191,19 @@ impl Target {
         let at = epoch.unwrap_or(Epoch::MAX);
         let mut state = self.state.lock();
         state.admit(container)?;
-        let mut found = 0;
         let Some(objects) = state.index.containers.get(container.0 as usize) else {
             anchor.is_end = true;
             return Ok(0);
         };
-        let mut position = objects.table.position(anchor);
-        while found < max && !anchor.is_end {
-            let Some((place, entry)) = objects.table.next(position) else {
-                anchor.is_end = true;
-                break;
-            };
+        list(&objects.table, anchor, max, |entry| {
             let node = state.index.objects.get(entry.node_number());
             let floor = last_punch(&node.punches, at);
-            if node.dkeys.iter().any(|dkey| state.index.is_visible(dkey, floor, at)) {
+            let is_visible = node.dkeys.iter().any(|dkey| state.index.is_visible(dkey, floor, at));
+            if is_visible {
                 visit(node.id);
-                found += 1;
             }
-            anchor.pass(entry);
-            position = place + 1;
-        }
-        Ok(found)
+            Ok(is_visible)
+        })
     }
 
     /// The largest integer dkey, and the end of the records of `akey` under it.
