@@ -67,7 +67,7 @@ static TESTS: &[Entry] = &[
     entry(Test::Objects, 'O', "OIT", Has::Daos, ""),
     entry(Test::Iterate, 'I', "ITERATE", Has::Vos, "Vs"),
     entry(Test::Query, 'Q', "QUERY", Has::Vos, "O"),
-    entry(Test::Punch, 'P', "PUNCH", Has::Vos, "OdD"),
+    entry(Test::Punch, 'P', "PUNCH", Has::Both, "OdD"),
     entry(Test::Aggregate, 'A', "AGGREGATE", Has::Vos, "fm"),
     entry(Test::Discard, 'D', "DISCARD", Has::Vos, "fm"),
     entry(Test::Collect, 'G', "GARBAGE COLLECTION", Has::Vos, "fm"),

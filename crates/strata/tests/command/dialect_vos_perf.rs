@@ -1,7 +1,9 @@
-//! vos_perf's words on stores in memory, and daos_perf's behind an engine that stores nothing.
+//! vos_perf's words on stores in memory, and daos_perf's on a store behind an engine.
 
 use std::path::PathBuf;
 
+use crate::engines::Engine;
+use crate::pool::target;
 use crate::support::{Ended, Scratch, read_record};
 
 /// A directory in memory, where there is one: stores there are as fast as they are where people measure.
@@ -205,4 +207,42 @@ fn what_a_store_without_memory_brings_back_is_no_verified_value() {
         "{}",
         ended.stdout
     );
+}
+
+#[test]
+fn daos_perf_runs_on_an_engine() {
+    let scratch = Scratch::new();
+    let engine = Engine::start(scratch.path(), "--dir tank --pool p --scm 512m --targets 2");
+    let at = format!("{}/p/c", target(&engine));
+    let run = |words: &str, tests: &str| {
+        let words: Vec<_> = format!("as --json record.json daos_perf --target {at} {words} -R")
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+        let words: Vec<_> = words.iter().map(String::as_str).chain([tests]).collect();
+        scratch.run_words(&words)
+    };
+    let small = "-C 16 -d 300 -a 2 -n 1 -s 4k";
+    let ended = run(small, "U;p F;p V O;p P;d;p");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let shown = &ended.stdout;
+    assert!(shown.starts_with("Test :\n\tDAOS LARGE (full stack, non-replica)\n"), "{shown}");
+    assert!(shown.contains(&format!("Pool :\n\t{at}\n")), "{shown}");
+    assert!(shown.contains("\tcredits       : 16 (sync I/O for -ve)\n"), "{shown}");
+    assert!(shown.contains("Completed test=VERIFY\n"), "{shown}");
+    for (test, operations) in [("UPDATE", 600.0), ("FETCH", 600.0), ("PUNCH", 300.0)] {
+        let (seconds, rate) = (figure(shown, test, "duration"), figure(shown, test, "rate"));
+        assert!((seconds * rate / operations - 1.0).abs() < 0.02, "{test}: {shown}");
+    }
+    let large = run("--procs 2 -c R2S -d 20 -a 1 -n 2 -s 1M --array", "U;p F;p V");
+    assert_eq!(large.code, Some(0), "{}", large.stderr);
+    assert!(large.stdout.contains("\tobj_per_cont  : 1 x 2 (procs)\n"), "{}", large.stdout);
+    let echo = run(&format!("-T echo {small}"), "U;p F;p");
+    assert_eq!(echo.code, Some(0), "{}", echo.stderr);
+    let refused = run(&format!("-T echo {small}"), "P");
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    assert!(refused.stderr.contains("P: -T echo stores nothing"), "{}", refused.stderr);
+    drop(engine);
+    let gone = run(small, "U;p");
+    assert_eq!((gone.code, gone.stderr.trim_end().lines().count()), (Some(1), 1), "{}", gone.stderr);
 }

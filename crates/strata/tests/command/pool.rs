@@ -85,8 +85,8 @@ fn bad_words() {
     assert!(scratch.names().is_empty(), "{:?}", scratch.names());
 }
 
-/// The target of an engine's pool.
-fn target(engine: &Engine) -> String {
+/// The target of an engine's pools.
+pub(crate) fn target(engine: &Engine) -> String {
     engine.uri().replacen("tcp://", "engine://", 1)
 }
 

@@ -244,7 +244,10 @@ fn what_cannot_be_is_refused_in_one_line() {
         ("vos_perf -D /dev/shm -w -R U", "asks on a terminal"),
         ("vos_perf -D /dev/shm -C 1 -R U", "\"-C\" is not an option"),
         ("vos_perf -D /dev/shm --pool_ 1 -R U", "beginning of several options"),
-        ("daos_perf --target engine://h:1/p -R I", "use one of U (UPDATE), F (FETCH), V (VERIFY), O (OIT)"),
+        (
+            "daos_perf --target engine://h:1/p -R I",
+            "use one of U (UPDATE), F (FETCH), V (VERIFY), O (OIT), P (PUNCH)",
+        ),
         ("daos_perf --target vos:x -R U", "is no target of daos_perf"),
         ("daos_perf --target engine://h:1/p -u p -R U", "both name a pool"),
         ("daos_perf -T echo -u p -R U", "answers no RPC"),
