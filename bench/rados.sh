@@ -13,7 +13,7 @@ record=$(mktemp)
 
 directory=$(mktemp -d)/node
 trap 'rm -f "$record"; scripts/ceph-node.sh stop "$directory"' EXIT
-conf=$(scripts/ceph-node.sh start "$directory" $$)
+conf=$(CEPH_NODE_MEMORY_BYTES=$((8 << 30)) scripts/ceph-node.sh start "$directory" $$)
 
 # Operations a second of `rados bench`. Objects are written before they are read.
 theirs() {
@@ -31,9 +31,10 @@ theirs() {
 
 # The same of strata, each object once at most where they are put, as `rados bench` has it.
 ours() {
-    local what=$1 bytes=$2 depth=$3 objects=$4
+    local what=$1 bytes=$2 depth=$3 objects=$4 count=()
+    [ "$what" = get ] || count=(--count "$objects")
     timeout 120 "$STRATA" object rados://strata/own --rados-conf "$conf" --op "$what" --value-size "$bytes" --depth "$depth" \
-        --dkeys "$objects" --time "${SECONDS_EACH}s" --warmup none --live none --json "$record" >/dev/null
+        --dkeys "$objects" --refill stamp --time "${SECONDS_EACH}s" ${count[@]+"${count[@]}"} --warmup none --live none --json "$record" >/dev/null
     python3 -c 'import json, sys; print(round(json.load(open(sys.argv[1]))["phases"][-1]["summary"]["total"]["operations_per_second"]))' "$record"
 }
 
@@ -43,8 +44,10 @@ printf '%-4s %9s %6s %14s %14s %7s\n' '' bytes depth 'strata op/s' 'rados bench'
 while read -r what bytes depth objects; do
     mine=() other=()
     for ((round = 0; round < ROUNDS; round++)); do
-        mine+=("$(ours "$what" "$bytes" "$depth" "$objects")")
-        other+=("$(theirs "$what" "$bytes" "$depth" "$objects")")
+        found=$(ours "$what" "$bytes" "$depth" "$objects")
+        mine+=("$found")
+        found=$(theirs "$what" "$bytes" "$depth" "$objects")
+        other+=("$found")
     done
     a=$(printf '%s\n' "${mine[@]}" | median)
     b=$(printf '%s\n' "${other[@]}" | median)
@@ -54,6 +57,6 @@ put 4096 1 30000
 put 4096 16 30000
 get 4096 1 4096
 get 4096 16 4096
-put 4194304 8 128
-get 4194304 8 64
+put 4194304 8 600
+get 4194304 8 300
 CASES

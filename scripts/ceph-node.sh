@@ -5,12 +5,15 @@
 #                                  default the caller) has been alive for LINGER_S, or after LIFE_S
 #   ceph-node.sh stop DIR          ends it and removes DIR
 #
+# CEPH_NODE_MEMORY_BYTES: what the OSD stores at most.
+#
 # What clients need stands in DIR: ceph.conf (with the keyring of client.admin), and s3.env (endpoint, access key, secret key).
 # Pools: `strata` (I/O) and `other`; size 1. `start` fails with 3 where packages are missing.
 set -euo pipefail
 
 LINGER_S=${CEPH_NODE_LINGER_S:-20}
 LIFE_S=${CEPH_NODE_LIFE_S:-3600}
+MEMORY_BYTES=${CEPH_NODE_MEMORY_BYTES:-805306368}
 # Longest time that a step may take.
 STEP_S=60
 PACKAGES=(ceph-mon ceph-osd ceph-common radosgw)
@@ -96,7 +99,7 @@ mon_data_avail_warn = 2
 [osd]
 osd_data = $dir/osd
 osd_objectstore = memstore
-memstore_device_bytes = 805306368
+memstore_device_bytes = $MEMORY_BYTES
 osd_memory_target = 939524096
 osd_min_pg_log_entries = 20
 osd_max_pg_log_entries = 40
