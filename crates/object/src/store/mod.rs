@@ -26,6 +26,7 @@ mod memory;
 mod opening;
 mod pool;
 mod record;
+mod repair;
 mod segment;
 mod superblock;
 mod table;

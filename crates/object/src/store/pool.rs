@@ -14,6 +14,7 @@ use super::batch::Committer;
 use super::containers::{Row, Table};
 use super::keeper::Keeper;
 use super::opening::{Opened, open_targets};
+use super::repair;
 use super::superblock::{self, Lock, Superblock, own_paths, target_dir};
 use super::target::{ContainerState, INDEX_FILE, file_error};
 use super::{ContainerId, ContainerProperties, SpaceInfo, StoreError, Target};
@@ -157,7 +158,21 @@ impl Pool {
         let access = access_of(dir, options.flush)?;
         let containers = Table::read(dir)?;
         let opened = open_targets(dir, &superblock, options, access, &containers, false)?;
-        Self::assemble(dir, superblock, opened, containers, lock, options)
+        let mut findings = Vec::new();
+        if opened.targets.iter().any(|target| target.is_recovered()) {
+            let ids: Vec<ContainerId> = containers.rows.iter().map(|row| row.id).collect();
+            let count = repair::take_back(&opened.targets, &ids).map_err(|error| {
+                let message = format!("cannot take back updates that were cut off: {error}");
+                Error::new(ErrorKind::Run, "pool", message).with("path", dir.display())
+            })?;
+            if count > 0 {
+                findings
+                    .push(format!("{count} updates of erasure-coded values were cut off, and taken back"));
+            }
+        }
+        let mut pool = Self::assemble(dir, superblock, opened, containers, lock, options)?;
+        pool.opening_findings.extend(findings);
+        Ok(pool)
     }
 
     fn assemble(

@@ -76,6 +76,8 @@ pub struct Target {
     ahead_segments: usize,
     findings: Mutex<Vec<String>>,
     is_broken: AtomicBool,
+    /// It was opened by reading its log: the last process did not close it.
+    is_recovered: bool,
 }
 
 /// A container, as its targets know it.
@@ -137,6 +139,11 @@ impl State {
 }
 
 impl Target {
+    /// Whether the last process that had it open did not close it.
+    pub(super) fn is_recovered(&self) -> bool {
+        self.is_recovered
+    }
+
     /// An epoch of its own for a change. The lock is held.
     #[inline]
     fn next_epoch(&self, state: &mut State) -> Epoch {

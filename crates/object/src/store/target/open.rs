@@ -140,7 +140,7 @@ impl Target {
             }
         };
         let segments = (0..setup.segments).map(|_| Segment::free(false)).collect();
-        let target = Self::assemble(setup, medium, data, segments);
+        let mut target = Self::assemble(setup, medium, data, segments);
         if setup.is_new {
             // A file system that has no space at all says so now.
             target.state.lock().log.ensure_ready(Need::Clean).map_err(failed)?;
@@ -150,6 +150,7 @@ impl Target {
             let is_loaded = target.load_checkpoint(&path, setup)?;
             if !is_loaded {
                 target.recover(setup).map_err(failed)?;
+                target.is_recovered = true;
             }
             target.epochs.fetch_max(target.state.lock().epoch, Ordering::Relaxed);
         }
@@ -197,6 +198,7 @@ impl Target {
             medium,
             findings: Mutex::new(Vec::new()),
             is_broken: AtomicBool::new(false),
+            is_recovered: false,
         }
     }
 }

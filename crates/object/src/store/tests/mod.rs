@@ -3,5 +3,6 @@
 mod basics;
 mod damage;
 mod model;
+mod repair;
 mod space;
 mod support;
