@@ -10,12 +10,10 @@ use driver::{Arena, Completions, Driver, Error, ErrorKind, PageSize, Wait};
 use object::model::{Key, ObjectId};
 use object::{Backend, ConnectRequest, ObjectOperation, OpenRequest, Secrets};
 use testkit::s3::{S3Options, S3Server};
-use workload::object::{
-    DatasetPlan, ObjectClass, ObjectOp, ObjectOptions, ObjectPlan, ObjectType, OpShare, PunchScope, Scope,
-    Signing, ValueKind,
-};
-use workload::plan::{ContentChoice, ContentPlan, Pattern};
-use workload::spec::{Refill, Share};
+use workload::object::{ObjectOp, ObjectOptions, ObjectPlan, ObjectType, Signing};
+
+#[path = "../tests/conformance/plan.rs"]
+mod plan;
 
 const VALUE_BYTES: u64 = 4096;
 const OBJECTS: u64 = 1000;
@@ -167,57 +165,14 @@ fn bucket(port: u16, signing: Signing) -> Result<(Arc<dyn Backend>, ObjectPlan),
         threads: 1,
         interrupt: Arc::default(),
     };
-    let dataset = DatasetPlan {
-        objects: 1,
-        dkeys: OBJECTS,
-        akeys: 1,
-        records: 1,
-        first: [0; 4],
-        whole: None,
-        integer_dkeys: false,
-        dkey_prefix: "blade-".to_owned(),
-        akey_prefix: "akey--".to_owned(),
-        constant_akey: true,
-        value: ValueKind::Single,
-        value_size: VALUE_BYTES.to_string(),
-        value_size_bytes_max: VALUE_BYTES,
-        stride_bytes: 0,
-        offset_bytes: 0,
-        first_id: 0,
-    };
-    let content = ContentPlan {
-        content: ContentChoice::Random,
-        compress_percent: 0,
-        dedupe_percent: 0,
-        refill: Refill::Full,
-    };
-    let plan = ObjectPlan {
-        name: "get".to_owned(),
-        engine: "s3".to_owned(),
-        target: connect.target.clone(),
-        container: "strata".to_owned(),
-        containers: Scope::Shared,
-        object_scope: Scope::Shared,
-        mix: vec![OpShare { operation: ObjectOp::Get, percent: 100 }],
-        sequence: Vec::new(),
-        dataset,
-        pattern: Pattern::Sequential,
-        share: Share::Partition,
-        class: ObjectClass::S1,
-        object_type: ObjectType::KvHashed,
-        cell_size_bytes: 1,
-        chunk_size_cells: 1 << 20,
-        punch: PunchScope::Record,
-        list_max: 16,
-        ids_per_call: 1,
-        short_read_bytes: None,
-        keeps_handles: true,
-        content,
-        verify: false,
-        options,
-        is_fill: false,
-        load: testkit::closed_load(1, 1),
-    };
+    let mut plan = plan::plan(ObjectOp::Get);
+    plan.engine = "s3".to_owned();
+    plan.target.clone_from(&connect.target);
+    plan.object_type = ObjectType::KvHashed;
+    let data = &mut plan.dataset;
+    (data.objects, data.dkeys, data.akeys, data.records) = (1, OBJECTS, 1, 1);
+    (data.value_size, data.value_size_bytes_max) = (VALUE_BYTES.to_string(), VALUE_BYTES);
+    plan.options = options;
     Ok((object::connect(&connect)?, plan))
 }
 

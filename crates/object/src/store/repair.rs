@@ -1,7 +1,7 @@
 //! Takes back updates of erasure-coded single values that a kill cut off between two cells. They were never acknowledged, and too few of
 //! their cells are there to read them; but aggregation would drop cells of the value before from under them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use workload::object::Redundancy;
@@ -33,19 +33,26 @@ struct Cell {
 pub(super) fn take_back(targets: &[Arc<Target>], containers: &[ContainerId]) -> Result<u64, StoreError> {
     let mut count = 0;
     for &container in containers {
-        let mut objects = BTreeSet::new();
+        let mut objects = BTreeMap::new();
         for target in targets {
             listed(|anchor| {
                 target.list_objects(container, None, anchor, KEYS, &mut |object| {
-                    objects.insert(object);
+                    objects.extend(coded(object, targets.len()).map(|placement| (object, placement)));
                 })
             })?;
         }
-        for object in objects {
-            count += take_back_in(targets, container, object)?;
+        for (object, placement) in objects {
+            count += take_back_in(targets, container, object, placement)?;
         }
     }
     Ok(count)
+}
+
+/// Where the cells of an object lie; none where it has none.
+fn coded(object: ObjectId, targets: usize) -> Option<Placement> {
+    let class = object.class()?;
+    let is_coded = matches!(class.redundancy, Redundancy::ErasureCoded { .. });
+    Placement::new(class, targets as u32).ok().filter(|_| is_coded)
 }
 
 /// Lists to the end. What is not there, or damaged, has no more.
@@ -65,11 +72,8 @@ fn take_back_in(
     targets: &[Arc<Target>],
     container: ContainerId,
     object: ObjectId,
+    placement: Placement,
 ) -> Result<u64, StoreError> {
-    let class = object.class().filter(|class| matches!(class.redundancy, Redundancy::ErasureCoded { .. }));
-    let Some(placement) = class.and_then(|class| Placement::new(class, targets.len() as u32).ok()) else {
-        return Ok(0);
-    };
     let mut dkeys = BTreeSet::new();
     for target in targets {
         listed(|anchor| {

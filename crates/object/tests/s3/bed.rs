@@ -9,12 +9,9 @@ use driver::{Arena, Completions, Driver, Error, PageSize, Wait};
 use object::model::{Key, ObjectId};
 use object::{Backend, ConnectRequest, ObjectOperation, OpenRequest, Secrets};
 use testkit::s3::{S3Options, S3Server};
-use workload::object::{
-    DatasetPlan, ObjectClass, ObjectOp, ObjectOptions, ObjectPlan, ObjectType, OpShare, PunchScope, Scope,
-    ValueKind,
-};
-use workload::plan::{ContentChoice, ContentPlan, Pattern};
-use workload::spec::{Refill, Share};
+use workload::object::{ObjectOp, ObjectOptions, ObjectPlan, ObjectType};
+
+use crate::plan;
 
 pub(crate) const BUCKET: &str = "bench-1";
 /// Nothing here takes this long; a test that hangs ends with it.
@@ -22,55 +19,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A plan of puts with keys `blade-N`.
 pub(crate) fn plan(options: &ObjectOptions, value_bytes: u64) -> ObjectPlan {
-    ObjectPlan {
-        name: "put".to_owned(),
-        engine: "s3".to_owned(),
-        target: format!("s3://{BUCKET}"),
-        container: "strata".to_owned(),
-        containers: Scope::Shared,
-        object_scope: Scope::Shared,
-        mix: vec![OpShare { operation: ObjectOp::Put, percent: 100 }],
-        sequence: Vec::new(),
-        dataset: DatasetPlan {
-            objects: 1,
-            dkeys: 64,
-            akeys: 1,
-            records: 1,
-            first: [0; 4],
-            whole: None,
-            integer_dkeys: false,
-            dkey_prefix: "blade-".to_owned(),
-            akey_prefix: "akey--".to_owned(),
-            constant_akey: true,
-            value: ValueKind::Single,
-            value_size: value_bytes.to_string(),
-            value_size_bytes_max: value_bytes,
-            stride_bytes: 0,
-            offset_bytes: 0,
-            first_id: 0,
-        },
-        pattern: Pattern::Sequential,
-        share: Share::Partition,
-        class: ObjectClass::S1,
-        object_type: ObjectType::KvHashed,
-        cell_size_bytes: 1,
-        chunk_size_cells: 1 << 20,
-        punch: PunchScope::Record,
-        list_max: 16,
-        ids_per_call: 1,
-        short_read_bytes: None,
-        keeps_handles: true,
-        content: ContentPlan {
-            content: ContentChoice::Random,
-            compress_percent: 0,
-            dedupe_percent: 0,
-            refill: Refill::Full,
-        },
-        verify: false,
-        options: options.clone(),
-        is_fill: false,
-        load: testkit::closed_load(1, 1),
-    }
+    let mut plan = plan::plan(ObjectOp::Put);
+    plan.engine = "s3".to_owned();
+    plan.target = format!("s3://{BUCKET}");
+    plan.object_type = ObjectType::KvHashed;
+    let data = &mut plan.dataset;
+    (data.objects, data.dkeys, data.akeys, data.records) = (1, 64, 1, 1);
+    (data.value_size, data.value_size_bytes_max) = (value_bytes.to_string(), value_bytes);
+    plan.ids_per_call = 1;
+    plan.options = options.clone();
+    plan
 }
 
 /// Options that reach `endpoint`, with short waits.

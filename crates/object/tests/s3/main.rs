@@ -4,6 +4,8 @@ mod bed;
 mod buckets;
 mod faults;
 mod operations;
+#[path = "../conformance/plan.rs"]
+mod plan;
 mod rados_gateway;
 mod uploads;
 mod wires;

@@ -215,11 +215,8 @@ fn daos_perf_runs_on_an_engine() {
     let engine = Engine::start(scratch.path(), "--dir tank --pool p --scm 512m --targets 2");
     let at = format!("{}/p/c", target(&engine));
     let run = |words: &str, tests: &str| {
-        let words: Vec<_> = format!("as --json record.json daos_perf --target {at} {words} -R")
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect();
-        let words: Vec<_> = words.iter().map(String::as_str).chain([tests]).collect();
+        let words = format!("as --json record.json daos_perf --target {at} {words} -R");
+        let words: Vec<_> = words.split_whitespace().chain([tests]).collect();
         scratch.run_words(&words)
     };
     let small = "-C 16 -d 300 -a 2 -n 1 -s 4k";
