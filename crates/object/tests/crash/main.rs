@@ -192,9 +192,9 @@ fn large() -> PoolOptions {
     PoolOptions { scm_bytes: 4 << 20, ..PoolOptions::default() }
 }
 
-/// The smallest log, and a data file that is overwritten as often.
+/// The smallest log, and a data file that is overwritten as often: however the values of all keys lie in it, one more finds a hole.
 fn small() -> PoolOptions {
-    PoolOptions { scm_bytes: 1 << 20, nvme_bytes: 1 << 20, threshold_bytes: 20_000, ..PoolOptions::default() }
+    PoolOptions { scm_bytes: 1 << 20, nvme_bytes: 2 << 20, threshold_bytes: 20_000, ..PoolOptions::default() }
 }
 
 #[test]
