@@ -13,6 +13,8 @@ mod operation;
 pub mod s3;
 mod service;
 mod simulated;
+#[cfg(feature = "fuse")]
+mod slow_file;
 
 pub use ceph::{CephNode, ceph_node};
 pub use clock::{Seat, VirtualClock};
@@ -22,3 +24,5 @@ pub use load::{closed_load, open_load};
 pub use operation::{InstantDriver, TestOp, TestSource};
 pub use service::Service;
 pub use simulated::{SimulatedDriver, SimulatedTarget};
+#[cfg(feature = "fuse")]
+pub use slow_file::{Arrival, Served, SlowFile, SlowKind};
