@@ -107,18 +107,30 @@ pub struct Completion {
     pub result: i64,
 }
 
+/// When an operation was carried out, by the clock of the worker ([`HostClock`](crate::HostClock)), in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When the driver began with it.
+    pub began_ns: u64,
+    /// When it was done.
+    pub ended_ns: u64,
+}
+
 /// The list that drivers push completions to. Its room is the queue depth: it never grows in the measured window.
 #[derive(Debug)]
 pub struct Completions {
     reaped_max: usize,
     entries: Vec<Completion>,
+    /// Times of the entries as far as drivers told them; shorter than `entries`, or empty, where they did not.
+    spans: Vec<Option<Span>>,
 }
 
 impl Completions {
     /// A list with room for `depth` completions.
     #[must_use]
     pub fn with_depth(depth: u32) -> Self {
-        Self { entries: Vec::with_capacity(depth as usize), reaped_max: depth as usize }
+        let spans = Vec::with_capacity(depth as usize);
+        Self { entries: Vec::with_capacity(depth as usize), reaped_max: depth as usize, spans }
     }
 
     /// The same list, which a [`Driver::reap`] fills to `reaped_max` at most.
@@ -135,10 +147,27 @@ impl Completions {
         self.reaped_max.saturating_sub(self.entries.len())
     }
 
-    /// Adds a completion.
+    /// Adds a completion: its latency lasts from when the batch was submitted (an open loop: from when it was due) to when the call of
+    /// the driver returns.
     #[inline]
     pub fn push(&mut self, slot: u32, result: i64) {
         self.entries.push(Completion { slot, result });
+    }
+
+    /// Adds a completion with its own time: for a driver that carries the operations of a batch out one after the other within
+    /// [`Driver::submit`]. Its latency is that of `span` (an open loop: from when it was due to the end of `span`).
+    #[inline]
+    pub fn push_timed(&mut self, slot: u32, result: i64, span: Span) {
+        self.spans.resize(self.entries.len(), None);
+        self.spans.push(Some(span));
+        self.entries.push(Completion { slot, result });
+    }
+
+    /// The own time of completion `at`, where its driver told it.
+    #[inline]
+    #[must_use]
+    pub fn span(&self, at: usize) -> Option<Span> {
+        self.spans.get(at).copied().flatten()
     }
 
     /// The completions so far.
@@ -166,6 +195,7 @@ impl Completions {
     #[inline]
     pub fn clear(&mut self) {
         self.entries.clear();
+        self.spans.clear();
     }
 }
 
@@ -174,8 +204,9 @@ impl Completions {
 /// An operation that fails is a completion with a negated errno: it never ends the run by itself. `Err` is kept for
 /// failures of the driver (ring broken, event system call refused): the worker stops.
 pub trait Driver<Op>: Send {
-    /// Takes operations from the front of `batch`. A synchronous driver carries out one operation a call and pushes its completion;
-    /// an asynchronous driver may put off the system call to the next [`Driver::reap`].
+    /// Takes operations from the front of `batch`. A synchronous driver carries out one operation a call and pushes its completion, or
+    /// all of them and gives each its own time ([`Completions::push_timed`]); an asynchronous driver may put off the system call to the
+    /// next [`Driver::reap`].
     ///
     /// # Errors
     /// When the driver itself failed; nothing of the batch is in flight then beyond what was before.

@@ -81,11 +81,16 @@ impl<Op: Operation> FaultyDriver<Op> {
         if self.replaced.is_empty() {
             return;
         }
-        let all = done.as_slice().to_vec();
+        let spans = (0..done.len()).map(|at| done.span(at));
+        let all: Vec<_> = done.as_slice().iter().copied().zip(spans).collect();
         done.clear();
-        for (place, completion) in all.into_iter().enumerate() {
+        for (place, (completion, span)) in all.into_iter().enumerate() {
             let planned = if place < known { None } else { self.replaced.remove(&completion.slot) };
-            done.push(completion.slot, planned.unwrap_or(completion.result));
+            let result = planned.unwrap_or(completion.result);
+            match span {
+                Some(span) => done.push_timed(completion.slot, result, span),
+                None => done.push(completion.slot, result),
+            }
         }
     }
 }

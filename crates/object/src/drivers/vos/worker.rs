@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use driver::{Arena, Completions, Driver, Error, Submitted, Tally, Wait};
+use driver::{Arena, Clock, Completions, Driver, Error, HostClock, Span, Submitted, Tally, Wait};
 use workload::object::{Durability, ObjectOp, ObjectOptions, ObjectPlan, PunchScope, ValueKind};
 
 use super::Shared;
@@ -28,7 +28,9 @@ pub(super) struct Worker {
     staging: Option<Vec<u8>>,
     /// Updates of a batch share a commit.
     shares_commit: bool,
-    results: Vec<i64>,
+    /// What came of the operations of a batch that shares a commit, and when each began and ended.
+    results: Vec<(i64, Span)>,
+    clock: HostClock,
 }
 
 impl Worker {
@@ -48,6 +50,7 @@ impl Worker {
             staging: (!options.zero_copy).then(|| vec![0; request.arena.slot_bytes()]),
             shares_commit: options.durability == Durability::Sync,
             results: Vec::with_capacity(slots as usize),
+            clock: HostClock::get(),
             plan: Arc::clone(plan),
             arena: Arc::clone(&request.arena),
             volume,
@@ -181,10 +184,14 @@ fn dropped(done: Result<Aggregated, StoreError>) -> Result<u64, StoreError> {
 impl Driver<ObjectOperation> for Worker {
     #[inline]
     fn submit(&mut self, batch: &[ObjectOperation], done: &mut Completions) -> Result<Submitted, Error> {
+        let mut began_ns = self.clock.now_ns();
         if !self.shares_commit || batch.len() < 2 {
             self.volume.ack = Ack::AsConfigured;
             for operation in batch {
-                done.push(operation.slot, self.carry_out(operation));
+                let result = self.carry_out(operation);
+                let ended_ns = self.clock.now_ns();
+                done.push_timed(operation.slot, result, Span { began_ns, ended_ns });
+                began_ns = ended_ns;
             }
             return Ok(Submitted { accepted: batch.len() });
         }
@@ -192,15 +199,21 @@ impl Driver<ObjectOperation> for Worker {
         self.results.clear();
         for operation in batch {
             let result = self.carry_out(operation);
-            self.results.push(result);
+            let ended_ns = self.clock.now_ns();
+            self.results.push((result, Span { began_ns, ended_ns }));
+            began_ns = ended_ns;
         }
         let committed = self.volume.commit();
-        for (operation, &result) in batch.iter().zip(&self.results) {
+        let committed_ns = self.clock.now_ns();
+        for (operation, &(result, span)) in batch.iter().zip(&self.results) {
+            let changes = operation.operation.changes() && result >= 0;
             let result = match committed {
-                Err(error) if operation.operation.changes() && result >= 0 => -i64::from(error.errno()),
+                Err(error) if changes => -i64::from(error.errno()),
                 _ => result,
             };
-            done.push(operation.slot, result);
+            // An update is done when it is durable.
+            let ended_ns = if changes { committed_ns } else { span.ended_ns };
+            done.push_timed(operation.slot, result, Span { ended_ns, ..span });
         }
         Ok(Submitted { accepted: batch.len() })
     }
