@@ -10,6 +10,7 @@ use workload::object::ObjectPlan;
 use workload::plan::{MediaPlan, NetworkPlan, PhasePlan};
 
 use crate::record::{PhaseRecord, Record};
+use crate::words::is_steady;
 
 /// What a row is made from.
 struct Row<'a> {
@@ -21,8 +22,8 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn latency(&self, figure: fn(&LatencySummary) -> u64) -> String {
-        self.class.latency.as_ref().map_or_else(String::new, |latency| figure(latency).to_string())
+    fn latency(&self, figure: fn(&LatencySummary) -> Option<u64>) -> String {
+        self.class.latency.as_ref().and_then(figure).map_or_else(String::new, |ns| ns.to_string())
     }
 
     fn of_phase(&self, figure: Option<f64>) -> String {
@@ -95,19 +96,19 @@ const COLUMNS: &[Column] = &[
     ("bytes_per_second", |row| row.class.bytes_per_second.to_string()),
     ("bytes_per_second_low", |row| number(row.class.bandwidth.as_ref().map(|rate| rate.low))),
     ("bytes_per_second_high", |row| number(row.class.bandwidth.as_ref().map(|rate| rate.high))),
-    ("latency_ns_min", |row| row.latency(|latency| latency.min_ns)),
+    ("latency_ns_min", |row| row.latency(|latency| Some(latency.min_ns))),
     ("latency_ns_mean", |row| number(row.class.latency.as_ref().map(|latency| latency.mean_ns))),
-    ("latency_ns_p50", |row| row.latency(|latency| latency.p50_ns)),
+    ("latency_ns_p50", |row| row.latency(|latency| Some(latency.p50_ns))),
     ("latency_ns_p90", |row| row.latency(|latency| latency.p90_ns)),
     ("latency_ns_p95", |row| row.latency(|latency| latency.p95_ns)),
     ("latency_ns_p99", |row| row.latency(|latency| latency.p99_ns)),
     ("latency_ns_p99_9", |row| row.latency(|latency| latency.p99_9_ns)),
     ("latency_ns_p99_99", |row| row.latency(|latency| latency.p99_99_ns)),
-    ("latency_ns_max", |row| row.latency(|latency| latency.max_ns)),
+    ("latency_ns_max", |row| row.latency(|latency| Some(latency.max_ns))),
     ("cpu_ns_per_operation", |row| row.of_phase(row.phase.summary.cpu_ns_per_operation)),
     ("tool_ns_per_operation", |row| row.of_phase(row.phase.summary.tool_ns_per_operation)),
     ("cpus_used", |row| row.of_phase(Some(row.phase.summary.cpus_used))),
-    ("steady", |row| row.phase.summary.steady.is_steady.to_string()),
+    ("steady", |row| is_steady(row.phase).to_string()),
     ("doubts", |row| joined(row.phase.doubts.iter().map(|doubt| doubt.kind.as_str()))),
     ("failure", |row| row.phase.failure.clone().unwrap_or_default()),
     ("seed", |row| row.record.seed.to_string()),
@@ -214,8 +215,8 @@ fn pair_row(
     let figures = &part.figures;
     let rate = figures.operations_per_second;
     let latency = figures.latency.as_ref();
-    let time = |figure: fn(&LatencySummary) -> u64| {
-        latency.map_or_else(String::new, |latency| figure(latency).to_string())
+    let time = |figure: fn(&LatencySummary) -> Option<u64>| {
+        latency.and_then(figure).map_or_else(String::new, |ns| ns.to_string())
     };
     let causes = figures.causes.iter().map(|cause| format!("{} {}", cause.count, cause.cause));
     vec![
@@ -228,13 +229,13 @@ fn pair_row(
         rate.to_string(),
         (rate * plan.request.size_bytes as f64).to_string(),
         (rate * plan.reply.size_bytes as f64).to_string(),
-        time(|latency| latency.min_ns),
+        time(|latency| Some(latency.min_ns)),
         number(latency.map(|latency| latency.mean_ns)),
-        time(|latency| latency.p50_ns),
+        time(|latency| Some(latency.p50_ns)),
         time(|latency| latency.p90_ns),
         time(|latency| latency.p99_ns),
         time(|latency| latency.p99_9_ns),
-        time(|latency| latency.max_ns),
+        time(|latency| Some(latency.max_ns)),
         causes.collect::<Vec<_>>().join(";"),
         record.run_id.clone(),
         phase.started_at.clone(),

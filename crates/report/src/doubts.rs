@@ -123,6 +123,11 @@ const KINDS: &[Kind] = &[
         remedy: "run longer; write a drive over twice first; look at the series in the record for what changes",
     },
     Kind {
+        name: "rate_dropped",
+        look: rate::rate_dropped,
+        remedy: "use up the cache first (a pass over more than was done by then, or --warmup DURATION), or move less",
+    },
+    Kind {
         name: "memory_target",
         look: storage::memory_target,
         remedy: "choose a target on a drive (`df -T` shows file systems); `mem:` measures memory",

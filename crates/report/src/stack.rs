@@ -305,7 +305,7 @@ fn cells(row: &StackRow, phase: Option<&PhaseRecord>, step: Option<&Step>) -> Ve
         Cell::styled(speed, Style::Strong),
         spread(estimate).into(),
         latency(total.latency.as_ref().map(|latency| latency.p50_ns)),
-        latency(total.latency.as_ref().map(|latency| latency.p99_ns)),
+        latency(total.latency.as_ref().and_then(|latency| latency.p99_ns)),
         cpu(phase).into(),
         share,
     ]

@@ -166,13 +166,18 @@ fn media_manner(plan: &MediaPlan) -> Vec<String> {
 }
 
 /// Half the confidence interval of the phase's rate over the rate: `±0.80%`; `-` when there is none, and `>100%` when it includes 0,
-/// because its width means nothing then.
+/// because its width means nothing then. What came to nothing at all is no sure figure.
 pub(crate) fn spread(estimate: Option<&statistics::RateEstimate>) -> String {
-    match estimate.map(statistics::RateEstimate::relative_half_width) {
+    match estimate.filter(|rate| rate.mean > 0.0).map(statistics::RateEstimate::relative_half_width) {
         Some(share) if share > 1.0 => ">100%".to_owned(),
         Some(share) if share.is_finite() => format!("±{}", percent(share)),
         _ => "-".to_owned(),
     }
+}
+
+/// Whether the rate of a phase is steady, as far as its series and its doubts tell.
+pub(crate) fn is_steady(phase: &PhaseRecord) -> bool {
+    phase.summary.steady.is_steady && phase.doubts.iter().all(|doubt| doubt.kind != "not_steady")
 }
 
 /// CPU time an operation, or `-`.

@@ -1,10 +1,9 @@
-//! How sure a mean or a percentile is.
+//! How sure a mean is.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::distribution::{NORMAL_975, incomplete_beta, student_t_quantile};
-use crate::histogram::Histogram;
+use crate::distribution::student_t_quantile;
 
 /// Fewest values an interval is computed from.
 const SAMPLES_MIN: usize = 4;
@@ -76,11 +75,16 @@ pub(crate) struct MeanError {
 /// The estimate of the correlation is corrected for its bias (Marriott and Pope 1954: `-(1 + 3 rho) / n`), the sample
 /// variance for the part of it that the common mean hides (Bayley and Hammersley 1946).
 pub(crate) fn mean_error(values: &[f64]) -> MeanError {
+    mean_error_about(values, 1.0)
+}
+
+/// The same of residuals about several fitted means, each of which takes its part of correlation and variance away.
+pub(crate) fn mean_error_about(values: &[f64], means: f64) -> MeanError {
     let count = values.len() as f64;
     let raw = lag1_of(values);
-    let rho = (raw + (1.0 + 3.0 * raw) / count).clamp(0.0, CORRELATION_MAX);
-    let inflation = ((1.0 + rho) / (1.0 - rho)).min(count / 2.0).max(1.0);
-    let variance = variance_of(values) * (count - 1.0) / (count - inflation);
+    let rho = (raw + means * (1.0 + 3.0 * raw) / count).clamp(0.0, CORRELATION_MAX);
+    let inflation = ((1.0 + rho) / (1.0 - rho)).min(count / (2.0 * means)).max(1.0);
+    let variance = variance_of(values) * (count - 1.0) / (count - means * inflation);
     MeanError {
         variance: variance * inflation / count,
         degrees: (count / inflation - 1.0).max(1.0),
@@ -156,77 +160,4 @@ pub(crate) fn whole_intervals(amounts: &[f64], seconds: &[f64]) -> Option<Vec<f6
         *rates.last_mut()? = (a + b) / (s + t);
     }
     Some(rates)
-}
-
-/// Probability that at most `most` of `count` values fall below the quantile `share`.
-fn binomial_at_most(most: u64, count: u64, share: f64) -> f64 {
-    if most >= count { 1.0 } else { incomplete_beta((count - most) as f64, most as f64 + 1.0, 1.0 - share) }
-}
-
-/// 95 % confidence interval of a percentile by order statistics, nanoseconds (low, high).
-///
-/// The number of values below a quantile is binomial, so the ranks that hold it with 95 % follow without any
-/// assumption on the shape of the distribution (David and Nagaraja, Order Statistics, 7.1). It does presume that the
-/// values are independent; latencies close in time seldom are, so the true interval is wider. None when `percent` is
-/// not strictly between 0 and 100 or when there are too few values to bound it on both sides.
-pub fn percentile_interval(histogram: &Histogram, percent: f64) -> Option<(u64, u64)> {
-    let (low, high) = percentile_ranks(histogram.count(), percent)?;
-    Some((histogram.value_at_rank(low)?, histogram.value_at_rank(high)?))
-}
-
-/// Ranks (from 1) between which a percentile of `count` values lies with at least 95 %.
-fn percentile_ranks(count: u64, percent: f64) -> Option<(u64, u64)> {
-    if !(percent > 0.0 && percent < 100.0) || count == 0 {
-        return None;
-    }
-    let share = percent / 100.0;
-    let centre = share * count as f64;
-    let spread = (centre * (1.0 - share)).sqrt();
-    if spread > 30.0 {
-        let low = (centre - NORMAL_975 * spread).floor() as u64;
-        let high = (centre + NORMAL_975 * spread).ceil() as u64 + 1;
-        return (low >= 1 && high <= count).then_some((low, high));
-    }
-    // P(value of rank r > quantile) = P(at most r - 1 values lie below it).
-    let reach = (6.0 * spread + 4.0) as u64;
-    let first = (centre as u64).saturating_sub(reach);
-    let last = (centre as u64 + reach).min(count);
-    let low = (first..=last).take_while(|rank| binomial_below(*rank, count, share) <= 0.025).last()?;
-    let high = (first.max(1)..=last).find(|rank| binomial_at_most(rank - 1, count, share) >= 0.975)?;
-    (low >= 1).then_some((low, high))
-}
-
-/// Probability that fewer than `rank` of `count` values fall below the quantile `share`.
-fn binomial_below(rank: u64, count: u64, share: f64) -> f64 {
-    if rank == 0 { 0.0 } else { binomial_at_most(rank - 1, count, share) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_match_the_printed_table_for_the_median() {
-        // Conover, Practical Nonparametric Statistics: 95 % ranks of the median.
-        assert_eq!(percentile_ranks(5, 50.0), None);
-        assert_eq!(percentile_ranks(6, 50.0), Some((1, 6)));
-        assert_eq!(percentile_ranks(10, 50.0), Some((2, 9)));
-        assert_eq!(percentile_ranks(20, 50.0), Some((6, 15)));
-        assert_eq!(percentile_ranks(100, 50.0), Some((40, 61)));
-    }
-
-    #[test]
-    fn exact_and_normal_ranks_meet() {
-        // 3600 values put the spread of the median at exactly 30; both ways must agree to a rank.
-        let exact = percentile_ranks(3600, 50.0).unwrap();
-        let normal = percentile_ranks(3602, 50.0).unwrap();
-        assert!(exact.0.abs_diff(normal.0) <= 2 && exact.1.abs_diff(normal.1) <= 2, "{exact:?} {normal:?}");
-    }
-
-    #[test]
-    fn a_high_percentile_needs_enough_values() {
-        assert_eq!(percentile_ranks(100, 99.0), None);
-        assert!(percentile_ranks(1000, 99.0).is_some());
-        assert_eq!(percentile_ranks(1000, 99.99), None);
-    }
 }

@@ -19,7 +19,7 @@ pub struct LadderPoint {
     /// Median latency, nanoseconds.
     pub latency_ns_p50: u64,
     /// 99th percentile of the latency, nanoseconds.
-    pub latency_ns_p99: u64,
+    pub latency_ns_p99: Option<u64>,
 }
 
 impl LadderPoint {
@@ -90,8 +90,8 @@ pub struct Knee {
     pub latency_ns_mean: f64,
     /// Median latency at the knee, nanoseconds.
     pub latency_ns_p50: u64,
-    /// 99th percentile at the knee, nanoseconds.
-    pub latency_ns_p99: u64,
+    /// 99th percentile at the knee, nanoseconds; none with too few operations.
+    pub latency_ns_p99: Option<u64>,
     /// Highest rate of the ladder, operations per second.
     pub operations_per_second_max: f64,
     /// Concurrency at which it was reached.

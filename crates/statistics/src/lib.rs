@@ -24,7 +24,7 @@ pub use compare::{
     Difference, Direction, Figure, LEVEL, Verdict, adjust_for_many, latency_resolution, mean_latency,
     percentile_latency, rate_over, window_points,
 };
-pub use confidence::{RateEstimate, estimate_mean, estimate_rate, percentile_interval};
+pub use confidence::{RateEstimate, estimate_mean, estimate_rate};
 pub use distribution::student_t_quantile;
 pub use histogram::{Bucket, Histogram, InvalidHistogram, SparseHistogram};
 pub use hosts::{HostRole, HostSnapshot, LAG_MAX, Laggard, MasterReport, join_hosts, laggard};
@@ -38,5 +38,5 @@ pub use sample::{
 pub use series::{ClassPoint, IntervalPoint, Series};
 pub use snapshot::{Event, Snapshot, WorkerSnapshot};
 pub use spread::{RateSpread, Spread, spread};
-pub use steady::{Steady, SteadyReason, find_steady};
-pub use summary::{ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};
+pub use steady::{RateDrop, Steady, SteadyReason, find_steady};
+pub use summary::{BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::confidence::{MeanError, mean_error, mean_of, variance_of};
+use crate::confidence::{MeanError, mean_error, mean_error_about, mean_of, variance_of};
 use crate::distribution::student_t_quantile;
 
 /// Fewest intervals on which anything is decided.
@@ -15,8 +15,14 @@ const SPIKE_DEVIATIONS: f64 = 5.0;
 /// One-sided level of the intervals that slope and drift are judged by: two-sided 99 %, so that of a hundred steady
 /// series about one is doubted.
 const DECISION_LEVEL: f64 = 0.995;
+/// Fewest intervals in which three levels are looked for: with fewer, three levels fit any noise.
+const THREE_LEVELS_MIN: usize = 60;
 /// Neighbours on either side that a spike is judged by.
 const SPIKE_REACH: usize = 3;
+/// Share of the run that a faster start may last and still be warm-up: a queue that fills, a first burst into empty buffers.
+const BURST_SHARE_MAX: f64 = 0.05;
+/// Longest such start, seconds: what lasts longer is a store of some size, which a load can use up.
+const BURST_SECONDS_MAX: f64 = 1.0;
 
 /// Why a series is, or is not, steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +40,21 @@ pub enum SteadyReason {
     Trend,
     /// The two halves of the window differ.
     HalvesDiffer,
+    /// The rate fell from one level to another and stayed there: a cache or a burst allowance was used up.
+    RateDropped,
+    /// Neighbouring intervals are so alike that no change can be told from chance: it wanders.
+    Wanders,
+}
+
+/// A fall of the rate from one level to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateDrop {
+    /// First interval of the lower level.
+    pub at_interval: usize,
+    /// Mean rate of the higher level, operations per second.
+    pub operations_per_second_before: f64,
+    /// Mean rate of the lower level, operations per second.
+    pub operations_per_second_after: f64,
 }
 
 /// Where steady state begins, and whether what follows is steady.
@@ -55,6 +76,9 @@ pub struct Steady {
     pub spikes: usize,
     /// Why.
     pub reason: SteadyReason,
+    /// Where the rate fell, and from what to what; none where it did not.
+    #[serde(default)]
+    pub drop: Option<RateDrop>,
 }
 
 impl Steady {
@@ -68,19 +92,22 @@ impl Steady {
             drift_percent_half_width: 0.0,
             spikes: 0,
             reason,
+            drop: None,
         }
     }
 }
 
-/// Finds where `rates` (one an interval, of equal length) settle, and says whether they then stay where they are.
+/// Finds where `rates` (one an interval of `interval_seconds`) settle, and says whether they then stay where they are.
 ///
 /// 1. Single spikes are replaced by the median of their neighbours (Hampel 1974), so that one stall decides nothing.
 /// 2. The start is cut where the marginal standard error is smallest: MSER-5 (White 1997), over batches of five
 ///    intervals (fewer in short series); the cut then moves back to where the rates first differ from the rest beyond
 ///    chance. Never more than half is cut: if the level changes later than that, there is no steady state.
-/// 3. What remains is steady unless a change of level at some place, its slope, or the difference between its halves is
+/// 3. Warm-up ends upward. What would be cut and was faster than the rest, for longer than 5 % of the run or 1 s (whichever is
+///    less, two intervals at least), is no warm-up: the rate dropped, and nothing is cut.
+/// 4. What remains is steady unless a change of level at some place, its slope, or the difference between its halves is
 ///    both beyond chance (errors allow for autocorrelation) and above 5 % of the mean.
-pub fn find_steady(rates: &[f64]) -> Steady {
+pub fn find_steady(rates: &[f64], interval_seconds: f64) -> Steady {
     if rates.len() < SAMPLES_MIN {
         return Steady::without_figures(SteadyReason::TooFewIntervals);
     }
@@ -89,15 +116,21 @@ pub fn find_steady(rates: &[f64]) -> Steady {
     }
     let (clean, spikes) = without_spikes(rates);
     let truncation = truncation_of(&clean);
-    let begins_at = truncation.unwrap_or(0);
+    let early = truncation.and_then(|cut| drop_within(&clean, cut, burst_max(rates.len(), interval_seconds)));
+    let begins_at = if early.is_some() { 0 } else { truncation.unwrap_or(0) };
     let window = &clean[begins_at..];
-    let mean = mean_of(window);
-    let percent = |value: f64| if mean > 0.0 { 100.0 * value / mean } else { 0.0 };
-    let (slope, slope_half) = slope_over(window);
-    let (drift, drift_half) =
-        difference(&window[..window.len() / 2], &window[window.len() / 2..], DECISION_LEVEL);
-    let matters = |change: f64, half: f64| change.abs() > half && percent(change.abs()) > CHANGE_PERCENT_MIN;
-    let reason = if truncation.is_none() || level_shifts(window) {
+    let (mean, slope, slope_half, drift, drift_half) = changes_over(window);
+    let matters =
+        |change: f64, half: f64| change.abs() > half && 100.0 * change.abs() > CHANGE_PERCENT_MIN * mean;
+    let shift = level_shift(window);
+    let is_slope = shift.is_some_and(|at| line_explains_more(window, at)) && matters(slope, slope_half);
+    let late = || shift.and_then(|at| drop_at(&clean, begins_at, begins_at + at));
+    let drop = if is_slope { None } else { early.or_else(late) };
+    let reason = if drop.is_some() {
+        SteadyReason::RateDropped
+    } else if is_slope {
+        SteadyReason::Trend
+    } else if truncation.is_none() || shift.is_some() {
         SteadyReason::LevelChanges
     } else if matters(slope, slope_half) {
         SteadyReason::Trend
@@ -107,9 +140,12 @@ pub fn find_steady(rates: &[f64]) -> Steady {
         SteadyReason::Steady
     };
     let is_steady = reason == SteadyReason::Steady;
+    // A start that is cut only to find a trend behind it is no warm-up: everything is kept, and the figures are of that.
+    let begins_at = if is_steady { begins_at } else { 0 };
+    let (mean, slope, slope_half, drift, drift_half) = changes_over(&clean[begins_at..]);
+    let percent = |value: f64| if mean > 0.0 { 100.0 * value / mean } else { 0.0 };
     Steady {
-        // A start that is cut only to find a trend behind it is no warm-up: everything is kept.
-        begins_at: if is_steady { begins_at } else { 0 },
+        begins_at,
         is_steady,
         slope_percent_per_window: percent(slope),
         slope_percent_half_width: percent(slope_half),
@@ -117,7 +153,77 @@ pub fn find_steady(rates: &[f64]) -> Steady {
         drift_percent_half_width: percent(drift_half),
         spikes,
         reason,
+        drop,
     }
+}
+
+/// Mean of a window, its fitted change and the difference between its halves, each with the half width of its interval.
+fn changes_over(window: &[f64]) -> (f64, f64, f64, f64, f64) {
+    let (slope, slope_half) = slope_over(window);
+    let (first, second) = window.split_at(window.len() / 2);
+    let (drift, drift_half) = difference(first, second, DECISION_LEVEL);
+    (mean_of(window), slope, slope_half, drift, drift_half)
+}
+
+/// Intervals that a faster start may last and still be warm-up.
+fn burst_max(intervals: usize, interval_seconds: f64) -> usize {
+    let share = BURST_SHARE_MAX * intervals as f64;
+    (share.min(BURST_SECONDS_MAX / interval_seconds) as usize).max(2)
+}
+
+/// A drop within the first `cut` rates: the stretch of them that lies most above the rest, where it is more than a burst.
+fn drop_within(rates: &[f64], cut: usize, burst_max: usize) -> Option<RateDrop> {
+    let rest = &rates[cut..];
+    let level = mean_of(rest);
+    let least = level * (1.0 + CHANGE_PERCENT_MIN / 200.0);
+    let (mut best, mut best_sum) = (0..0, 0.0);
+    let (mut start, mut sum) = (0, 0.0);
+    for (at, rate) in rates[..cut].iter().enumerate() {
+        sum += rate - least;
+        if sum <= 0.0 {
+            (start, sum) = (at + 1, 0.0);
+        } else if sum > best_sum {
+            (best, best_sum) = (start..at + 1, sum);
+        }
+    }
+    let fast = &rates[best.clone()];
+    let is_drop = fast.len() > burst_max && level_changes(fast, rest);
+    is_drop.then(|| RateDrop {
+        at_interval: best.end,
+        operations_per_second_before: mean_of(fast),
+        operations_per_second_after: level,
+    })
+}
+
+/// A drop at `at` of what begins at `start`, where the level there changes downward and stays low to the end.
+fn drop_at(rates: &[f64], start: usize, at: usize) -> Option<RateDrop> {
+    let (first, second) = (&rates[start..at], &rates[at..]);
+    let (before, after) = (mean_of(first), mean_of(second));
+    let between = (before + after) / 2.0;
+    let last_of = |part: &[f64]| mean_of(&part[part.len() - (part.len() / 4).max(1)..]);
+    let is_drop = before > after && last_of(first) > between && last_of(second) < between;
+    is_drop.then_some(RateDrop {
+        at_interval: at,
+        operations_per_second_before: before,
+        operations_per_second_after: after,
+    })
+}
+
+/// Whether a straight line through the window leaves less unexplained than levels: two that meet at `at`, one of them in two
+/// again.
+fn line_explains_more(window: &[f64], at: usize) -> bool {
+    let count = window.len() as f64;
+    let mean = mean_of(window);
+    let explained_by = |part: &[f64]| best_split(part, 1).1;
+    let (first, second) = window.split_at(at);
+    let levels = first.len() as f64 * (mean_of(first) - mean).powi(2)
+        + second.len() as f64 * (mean_of(second) - mean).powi(2)
+        + explained_by(first).max(explained_by(second));
+    let centre = (count - 1.0) / 2.0;
+    let offsets = || (0..window.len()).map(|at| at as f64 - centre);
+    let together: f64 = offsets().zip(window).map(|(offset, rate)| offset * (rate - mean)).sum();
+    let square: f64 = offsets().map(|offset| offset * offset).sum();
+    together * together / square > levels
 }
 
 fn median_of(values: &mut [f64]) -> f64 {
@@ -212,37 +318,71 @@ fn level_changes(first: &[f64], second: &[f64]) -> bool {
     change.abs() > half && 100.0 * change.abs() > CHANGE_PERCENT_MIN * mean_of(second).abs()
 }
 
-/// Whether the window splits into two levels at the place where the split explains most (a likelihood-ratio change
-/// point, Hinkley 1970). Either level has to last for a twentieth of the window: shorter ones are stalls.
-fn level_shifts(window: &[f64]) -> bool {
+/// Where the window splits into two levels: at the place where the split explains most (a likelihood-ratio change point,
+/// Hinkley 1970); none where they do not differ. Either level has to last for a twentieth of the window: shorter ones are
+/// stalls.
+fn level_shift(window: &[f64]) -> Option<usize> {
     let count = window.len();
-    let shortest = (count / 20).max(3);
     let mean = mean_of(window);
+    let shortest = (count / 20).max(3);
+    let (place, _) = best_split(window, shortest);
+    if place == 0 {
+        return None;
+    }
+    let (first, second) = window.split_at(place);
+    let change = mean_of(second) - mean_of(first);
+    if 100.0 * change.abs() <= CHANGE_PERCENT_MIN * mean {
+        return None;
+    }
+    let is_certain = |residuals: &[f64], levels: f64, level: f64| {
+        let noise = mean_error_about(residuals, levels);
+        let variance = noise.variance * (count as f64).powi(2) / (first.len() as f64 * second.len() as f64);
+        let degrees = (count as f64 / noise.inflation - levels).max(1.0);
+        let quantile = student_t_quantile(1.0 - level, degrees).unwrap_or(f64::INFINITY);
+        change.abs() > quantile * variance.sqrt()
+    };
+    // The place was chosen among all: they share the level.
+    let level = 0.01 / (2.0 * count as f64);
+    let by_two = is_certain(&[around(first), around(second)].concat(), 2.0, level);
+    // A third level looks like correlation to two: both places are taken out then, and pairs of places share the level.
+    let by_three = || {
+        count >= THREE_LEVELS_MIN
+            && is_certain(&around_three(first, second, shortest), 3.0, level / count as f64)
+    };
+    (by_two || by_three()).then_some(place)
+}
+
+/// The rates less their mean.
+fn around(part: &[f64]) -> Vec<f64> {
+    let mean = mean_of(part);
+    part.iter().map(|rate| rate - mean).collect()
+}
+
+/// What is left of two levels when the one that a second split explains better is split again.
+fn around_three(first: &[f64], second: &[f64], shortest: usize) -> Vec<f64> {
+    let (in_first, in_second) = (best_split(first, shortest), best_split(second, shortest));
+    let (whole, (split, place)) =
+        if in_first.1 > in_second.1 { (second, (first, in_first.0)) } else { (first, (second, in_second.0)) };
+    let (left, right) = split.split_at(place);
+    let parts = [whole, left, right].into_iter().filter(|part| !part.is_empty());
+    parts.flat_map(around).collect()
+}
+
+/// Where two levels, each of `shortest` rates at least, explain most of the squares around the mean, and how much of them; place
+/// 0 where they explain nothing.
+fn best_split(window: &[f64], shortest: usize) -> (usize, f64) {
+    let (count, mean) = (window.len(), mean_of(window));
     let mut above = 0.0;
     let mut best = (0, 0.0_f64);
-    for (at, rate) in window.iter().enumerate().take(count - shortest) {
+    for (at, rate) in window.iter().enumerate().take(count.saturating_sub(shortest)) {
         above += rate - mean;
         let before = at + 1;
-        let explained = above * above / (before as f64 * (count - before) as f64);
+        let explained = above * above * count as f64 / (before as f64 * (count - before) as f64);
         if before >= shortest && explained > best.1 {
             best = (before, explained);
         }
     }
-    if best.0 == 0 {
-        return false;
-    }
-    let (first, second) = window.split_at(best.0);
-    let (level_first, level_second) = (mean_of(first), mean_of(second));
-    let around = |part: &[f64], level: f64| part.iter().map(|rate| rate - level).collect::<Vec<_>>();
-    let residuals = [around(first, level_first), around(second, level_second)].concat();
-    let noise = mean_error(&residuals);
-    let variance = noise.variance * (count as f64).powi(2) / (first.len() as f64 * second.len() as f64);
-    let degrees = (count as f64 / noise.inflation - 2.0).max(1.0);
-    // The place was chosen among all: they share the level.
-    let level = 1.0 - 0.01 / (2.0 * count as f64);
-    let quantile = student_t_quantile(level, degrees).unwrap_or(f64::INFINITY);
-    let change = (level_second - level_first).abs();
-    change > quantile * variance.sqrt() && 100.0 * change > CHANGE_PERCENT_MIN * mean
+    best
 }
 
 /// Mean of `second` less that of `first`, with the half width of its interval at the one-sided `level`.

@@ -5,11 +5,12 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::confidence::{RateEstimate, estimate_rate, percentile_interval};
+use crate::compare::percentile_latency;
+use crate::confidence::{RateEstimate, estimate_rate};
 use crate::histogram::Histogram;
 use crate::sample::{PhaseSamples, WorkerSamples};
 use crate::series::{ClassPoint, IntervalPoint};
-use crate::steady::{Steady, find_steady};
+use crate::steady::{Steady, SteadyReason, find_steady};
 
 /// What to do with the start of a phase, where caches fill and queues build up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +23,12 @@ pub enum WarmUp {
     None,
 }
 
-/// Latency figures, nanoseconds.
+/// Fewest values beyond a percentile for it to be told: the share beyond it is then known to about a third (Poisson). With fewer a
+/// percentile is one of the few largest values, whatever it is called.
+pub const BEYOND_PERCENTILE_MIN: u64 = 10;
+
+/// Latency figures, nanoseconds. A percentile above the median is told from 10 values beyond it on: p90 from 100 values, p99 from
+/// 1000, p99.9 from 10000, p99.99 from 100000.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
     /// Values behind the figures.
@@ -35,45 +41,67 @@ pub struct LatencySummary {
     pub stddev_ns: f64,
     /// Median.
     pub p50_ns: u64,
-    /// 90th percentile.
-    pub p90_ns: u64,
-    /// 95th percentile.
-    pub p95_ns: u64,
-    /// 99th percentile.
-    pub p99_ns: u64,
-    /// 99.9th percentile.
-    pub p99_9_ns: u64,
-    /// 99.99th percentile.
-    pub p99_99_ns: u64,
+    /// 90th percentile; none with fewer than 10 values beyond it.
+    pub p90_ns: Option<u64>,
+    /// 95th percentile; none with fewer than 10 values beyond it.
+    pub p95_ns: Option<u64>,
+    /// 99th percentile; none with fewer than 10 values beyond it.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile; none with fewer than 10 values beyond it.
+    pub p99_9_ns: Option<u64>,
+    /// 99.99th percentile; none with fewer than 10 values beyond it.
+    pub p99_99_ns: Option<u64>,
     /// Largest.
     pub max_ns: u64,
-    /// 95 % interval of the median, presuming independence; none with too few values.
+    /// 95 % interval of the median, allowing for autocorrelation; none where nothing is known of the order of the values, or too
+    /// little.
     pub p50_interval_ns: Option<(u64, u64)>,
-    /// 95 % interval of the 99th percentile, presuming independence; none with too few values.
+    /// 95 % interval of the 99th percentile, allowing for autocorrelation; none where nothing is known of the order of the values,
+    /// or too little.
     pub p99_interval_ns: Option<(u64, u64)>,
     /// Values above the range of the histogram (2.4 h).
     pub saturated: u64,
 }
 
 impl LatencySummary {
-    /// The figures of a histogram; none when it is empty.
+    /// The figures of a histogram; none when it is empty. They have no intervals: a histogram does not know in which order its values
+    /// came.
     pub fn of(histogram: &Histogram) -> Option<Self> {
+        let count = histogram.count();
+        let told = |percent: f64| {
+            let beyond = (100.0 - percent) / 100.0 * count as f64;
+            // 0.1 % of 10000 may come out a few ulp below 10.
+            let enough = beyond * (1.0 + 1e-9) >= BEYOND_PERCENTILE_MIN as f64;
+            enough.then(|| histogram.percentile(percent)).flatten()
+        };
         Some(Self {
-            count: histogram.count(),
+            count,
             min_ns: histogram.min_ns()?,
             mean_ns: histogram.mean_ns()?,
             stddev_ns: histogram.stddev_ns()?,
             p50_ns: histogram.percentile(50.0)?,
-            p90_ns: histogram.percentile(90.0)?,
-            p95_ns: histogram.percentile(95.0)?,
-            p99_ns: histogram.percentile(99.0)?,
-            p99_9_ns: histogram.percentile(99.9)?,
-            p99_99_ns: histogram.percentile(99.99)?,
+            p90_ns: told(90.0),
+            p95_ns: told(95.0),
+            p99_ns: told(99.0),
+            p99_9_ns: told(99.9),
+            p99_99_ns: told(99.99),
             max_ns: histogram.max_ns()?,
-            p50_interval_ns: percentile_interval(histogram, 50.0),
-            p99_interval_ns: percentile_interval(histogram, 99.0),
+            p50_interval_ns: None,
+            p99_interval_ns: None,
             saturated: histogram.saturated(),
         })
+    }
+
+    /// With the intervals of its percentiles, from what each interval of the series saw of `class` (none for all).
+    fn with_intervals(mut self, points: &[IntervalPoint], class: Option<usize>) -> Self {
+        let interval = |percent: f64, told: Option<u64>| {
+            let (told, found) = (told?, percentile_latency(points, class, percent)?);
+            // What the workers counted beside the series may move a percentile by a hair.
+            Some((told.min(found.low as u64), told.max(found.high as u64)))
+        };
+        self.p50_interval_ns = interval(50.0, Some(self.p50_ns));
+        self.p99_interval_ns = interval(99.0, self.p99_ns);
+        self
     }
 }
 
@@ -96,9 +124,9 @@ pub struct ClassSummary {
     pub operations_per_second: f64,
     /// Payload bytes per second over the steady window.
     pub bytes_per_second: f64,
-    /// The rate with its confidence interval; none with fewer than 4 intervals.
+    /// The rate with its confidence interval; none with fewer than 4 intervals, or where nothing completed.
     pub rate: Option<RateEstimate>,
-    /// The bandwidth (bytes per second) with its confidence interval; none with fewer than 4 intervals.
+    /// The bandwidth (bytes per second) with its confidence interval; none with fewer than 4 intervals, or where no byte moved.
     pub bandwidth: Option<RateEstimate>,
     /// Latency within the steady window; none when nothing completed.
     pub latency: Option<LatencySummary>,
@@ -147,6 +175,9 @@ pub struct Summary {
     pub total: ClassSummary,
     /// Whether and where the rate is steady; looked at while all workers ran.
     pub steady: Steady,
+    /// What was done when the rate dropped ([`Steady::drop`]); none where it did not.
+    #[serde(default)]
+    pub dropped: Option<Finish>,
     /// Start of the window that rates and latencies come from, nanoseconds: what comes before is warm-up.
     pub window_start_ns: u64,
     /// End of that window, nanoseconds.
@@ -187,6 +218,17 @@ impl Window<'_> {
     }
 }
 
+/// Independent intervals below which a long series wanders.
+const WANDERING_SAMPLES_MAX: f64 = 4.0;
+/// Intervals from which on a series is long.
+const WANDERING_INTERVALS_MIN: usize = 20;
+
+/// A rate whose changes last about as long as the run: no change can be told from chance then, and steady it is not.
+fn wanders(total: &ClassSummary, intervals: usize) -> bool {
+    let worth = total.rate.as_ref().map_or(f64::INFINITY, |rate| rate.effective_samples);
+    worth < WANDERING_SAMPLES_MAX && intervals >= WANDERING_INTERVALS_MIN
+}
+
 fn rate_of(amount: f64, length_ns: u64) -> f64 {
     if length_ns == 0 { 0.0 } else { amount * 1e9 / length_ns as f64 }
 }
@@ -206,7 +248,7 @@ pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
         .filter(|point| point.end_ns.saturating_sub(point.start_ns) > samples.series.interval_ns / 2)
         .map(|point| point.operations() as f64 / point.seconds())
         .collect();
-    let steady = find_steady(&rates);
+    let mut steady = find_steady(&rates, samples.series.interval_ns as f64 / 1e9);
     let cut = if warm_up == WarmUp::Auto { steady.begins_at } else { 0 };
     let mut window = window_of(samples, cut, together);
     if window.points.iter().all(|point| point.operations() == 0) {
@@ -216,6 +258,9 @@ pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
     let classes: Vec<ClassSummary> =
         (0..samples.classes.len()).map(|class| class_summary(samples, &window, Some(class))).collect();
     let total = class_summary(samples, &window, None);
+    if steady.is_steady && wanders(&total, window.points.len()) {
+        (steady.is_steady, steady.reason) = (false, SteadyReason::Wanders);
+    }
     let in_flight = total.latency.as_ref().map_or(0.0, |latency| latency.mean_ns / 1e9);
     let per_operation = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
     let cpu_ns = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
@@ -226,6 +271,11 @@ pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
     };
     Summary {
         concurrency: total.operations_per_second * in_flight,
+        dropped: steady
+            .drop
+            .as_ref()
+            .and_then(|drop| samples.series.points.get(drop.at_interval))
+            .map(|point| at(point.start_ns)),
         classes,
         total,
         steady,
@@ -340,9 +390,10 @@ fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usiz
         window_bytes,
         operations_per_second: rate_of(window_operations as f64, window.length_ns()),
         bytes_per_second: rate_of(window_bytes as f64, window.length_ns()),
-        rate: estimate_rate(&operations, &seconds),
-        bandwidth: estimate_rate(&bytes, &seconds),
-        latency: LatencySummary::of(&histogram),
+        // That nothing came in every interval is no figure that could be sure.
+        rate: estimate_rate(&operations, &seconds).filter(|_| window_operations > 0),
+        bandwidth: estimate_rate(&bytes, &seconds).filter(|_| window_bytes > 0),
+        latency: LatencySummary::of(&histogram).map(|latency| latency.with_intervals(window.points, class)),
         submission: LatencySummary::of(&submission),
         completion: LatencySummary::of(&completion),
     }

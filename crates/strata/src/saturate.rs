@@ -65,7 +65,7 @@ fn point(phase: &PhaseRecord) -> LadderPoint {
         operations_per_second: total.operations_per_second,
         latency_ns_mean: latency.map_or(0.0, |latency| latency.mean_ns),
         latency_ns_p50: latency.map_or(0, |latency| latency.p50_ns),
-        latency_ns_p99: latency.map_or(0, |latency| latency.p99_ns),
+        latency_ns_p99: latency.and_then(|latency| latency.p99_ns),
     }
 }
 

@@ -118,8 +118,8 @@ fn row(phase: &PhaseRecord, out: &mut String) {
     let latency = total.latency.as_ref();
     let times = [
         latency.map(|latency| latency.p50_ns),
-        latency.map(|latency| latency.p99_ns),
-        latency.map(|latency| latency.p99_9_ns),
+        latency.and_then(|latency| latency.p99_ns),
+        latency.and_then(|latency| latency.p99_9_ns),
         latency.map(|latency| latency.max_ns),
     ];
     let times: String = times

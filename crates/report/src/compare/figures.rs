@@ -61,15 +61,15 @@ fn summary_of<'a>(phase: &'a PhaseRecord, class: Option<&str>) -> Option<&'a Cla
 /// The value of a figure in one record; none where nothing completed.
 fn value(phase: &PhaseRecord, figure: FigureName, class: Option<&str>) -> Option<f64> {
     let summary = summary_of(phase, class)?;
-    let latency = |part: fn(&LatencySummary) -> f64| summary.latency.as_ref().map(part);
+    let latency = |part: fn(&LatencySummary) -> Option<f64>| summary.latency.as_ref().and_then(part);
     let value = match figure {
         FigureName::Rate => Some(summary.operations_per_second),
         FigureName::Bandwidth => Some(summary.bytes_per_second),
-        FigureName::Mean => latency(|latency| latency.mean_ns),
-        FigureName::P50 => latency(|latency| latency.p50_ns as f64),
-        FigureName::P90 => latency(|latency| latency.p90_ns as f64),
-        FigureName::P99 => latency(|latency| latency.p99_ns as f64),
-        FigureName::P999 => latency(|latency| latency.p99_9_ns as f64),
+        FigureName::Mean => latency(|latency| Some(latency.mean_ns)),
+        FigureName::P50 => latency(|latency| Some(latency.p50_ns as f64)),
+        FigureName::P90 => latency(|latency| latency.p90_ns.map(|ns| ns as f64)),
+        FigureName::P99 => latency(|latency| latency.p99_ns.map(|ns| ns as f64)),
+        FigureName::P999 => latency(|latency| latency.p99_9_ns.map(|ns| ns as f64)),
         FigureName::Cpu => phase.summary.cpu_ns_per_operation,
     };
     value.filter(|value| value.is_finite() && *value > 0.0)

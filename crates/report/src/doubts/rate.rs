@@ -1,10 +1,11 @@
 //! Doubts about the rate itself: too little of it, or not one rate.
 
 use statistics::SteadyReason;
+use units::human::human_bytes;
 use units::human_ns;
 
 use super::Evidence;
-use crate::words::{count, rate};
+use crate::words::{count, counted, rate};
 
 /// Shortest window that is believed, nanoseconds: write-back, journals and flash garbage collection work in beats of
 /// up to a second.
@@ -20,10 +21,6 @@ const STALL_SHARE_MAX: f64 = 0.05;
 const STALL_NS_MIN: u64 = 100_000_000;
 /// Operations that must be missing in a stall: fewer do not come by chance.
 const STALL_OPERATIONS_MIN: f64 = 20.0;
-/// Independent intervals below which a long series is a wandering one.
-const WANDERING_SAMPLES_MAX: f64 = 4.0;
-/// Intervals from which on a series is long.
-const WANDERING_INTERVALS_MIN: usize = 20;
 /// Share of the asked rate that may be missing.
 const UNSERVED_SHARE_MAX: f64 = 0.005;
 
@@ -56,7 +53,23 @@ pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 fn changes(evidence: &Evidence<'_>) -> bool {
-    not_steady(evidence).is_some()
+    not_steady(evidence).is_some() || rate_dropped(evidence).is_some()
+}
+
+/// A fall from one level to another: as warm-up it would hide the faster part, as a mean of both the slower one.
+pub(super) fn rate_dropped(evidence: &Evidence<'_>) -> Option<String> {
+    let drop = evidence.summary.steady.drop.as_ref()?;
+    let at = evidence.summary.dropped.as_ref()?;
+    let done = match at.bytes {
+        0 => counted(at.operations, "operation"),
+        bytes => human_bytes(bytes as f64),
+    };
+    Some(format!(
+        "the rate fell from {} to {} after {}, when {done} were done",
+        rate(drop.operations_per_second_before),
+        rate(drop.operations_per_second_after),
+        human_ns(at.elapsed_ns as f64)
+    ))
 }
 
 pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
@@ -65,8 +78,10 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
     }
     let steady = &evidence.summary.steady;
     match steady.reason {
-        SteadyReason::TooFewIntervals | SteadyReason::NoRate => None,
-        SteadyReason::Steady => wanders(evidence),
+        SteadyReason::TooFewIntervals | SteadyReason::NoRate | SteadyReason::Steady => None,
+        // A doubt of its own.
+        SteadyReason::RateDropped => None,
+        SteadyReason::Wanders => wanders(evidence),
         SteadyReason::LevelChanges => Some("the rate changed its level within the window".to_owned()),
         SteadyReason::Trend => {
             let (verb, change) = moved(steady.slope_percent_per_window);
@@ -103,12 +118,10 @@ fn stall_ns(evidence: &Evidence<'_>) -> Option<u64> {
         .then_some(longest_ns)
 }
 
-/// A rate whose changes last about as long as the run: no change can be told from chance then, and steady it is not.
 fn wanders(evidence: &Evidence<'_>) -> Option<String> {
     let intervals = evidence.samples.series.points.len();
     let worth = evidence.summary.total.rate.as_ref()?.effective_samples;
-    (worth < WANDERING_SAMPLES_MAX && intervals >= WANDERING_INTERVALS_MIN)
-        .then(|| format!("the rate wanders: its {intervals} intervals are worth {worth:.1} independent ones"))
+    Some(format!("the rate wanders: its {intervals} intervals are worth {worth:.1} independent ones"))
 }
 
 fn moved(percent: f64) -> (&'static str, f64) {

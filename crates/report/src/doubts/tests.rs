@@ -3,7 +3,7 @@ mod object;
 
 use driver::ClockSource;
 use host::block::BlockDevice;
-use statistics::{ClassPoint, ClassSummary, Steady, SteadyReason, WarmUp, summarise};
+use statistics::{ClassPoint, ClassSummary, ClassTotals, Steady, SteadyReason, WarmUp, summarise};
 use workload::engine::SyncMode;
 use workload::plan::{ArrivalPlan, ContentChoice};
 use workload::spec::{CachePolicy, Operation, Refill, Spacing, Warmup};
@@ -75,6 +75,7 @@ fn every_kind_has_its_two_tests() {
         ("network", source("crates/report/src/doubts/tests/network.rs")),
         ("object", source("crates/report/src/doubts/tests/object.rs")),
         ("command", source("crates/strata/tests/command/doubts.rs")),
+        ("drops", source("crates/strata/tests/command/drops.rs")),
     ];
     for (kind, cells) in rows(&page).into_iter().skip(KINDS.len()) {
         assert_eq!(cells.len(), 2, "{kind}: what provokes it, what shows it silent");
@@ -162,6 +163,7 @@ fn not_steady() {
     assert_eq!(detail("not_steady", &WRITES, synced), None, "the fsync at the end");
     let wandering = |record: &mut Record| {
         phase(record).summary.total.rate.as_mut().unwrap().effective_samples = 1.2;
+        phase(record).summary.steady.reason = SteadyReason::Wanders;
     };
     assert_eq!(found(&DRIVE, wandering), ["not_steady"]);
     assert_eq!(
@@ -176,6 +178,71 @@ fn not_steady() {
         detail("not_steady", &DRIVE, drift).unwrap(),
         "the rate rose by 12.3% from the first half of the window to the second"
     );
+}
+
+/// The rate falls to a third after this share of the phase.
+fn used_up(share: f64) -> impl Fn(&mut Record) {
+    move |record: &mut Record| {
+        let samples = &mut phase(record).samples;
+        let cliff = (share * samples.series.points.len() as f64) as usize;
+        for class in samples.series.points[cliff..].iter_mut().flat_map(|point| &mut point.classes) {
+            (class.operations, class.bytes) = (class.operations / 3, class.bytes / 3);
+        }
+        phase(record).summary = summarise(&phase(record).samples.clone(), WarmUp::Auto);
+    }
+}
+
+#[test]
+fn rate_dropped() {
+    for share in [0.2, 0.4, 0.8] {
+        assert_eq!(found(&DRIVE, used_up(share)), ["rate_dropped"], "told once, at {share}");
+    }
+    let told = detail("rate_dropped", &DRIVE, used_up(0.4)).unwrap();
+    let expected = "the rate fell from 400k/s to 133k/s after 1.60 s, when 2.44 GiB were done";
+    assert_eq!(told, expected);
+    let mut record = sample::record(vec![sample::phase(&DRIVE)]);
+    used_up(0.4)(&mut record);
+    let text = crate::render(&record, 200, false);
+    assert!(text.contains("400k/s before 1.60 s, 133k/s after: the figures are of both"), "{text}");
+    assert!(!text.contains("cut"), "{text}");
+    assert_eq!(detail("rate_dropped", &DRIVE, |_| {}), None);
+}
+
+#[test]
+fn no_figure_is_surer_than_its_doubt() {
+    let stalled = |record: &mut Record| {
+        for point in &mut phase(record).samples.series.points[36..40] {
+            point.classes.fill(ClassPoint::default());
+        }
+    };
+    let mut stalled_record = sample::record(vec![sample::phase(&DRIVE)]);
+    stalled(&mut stalled_record);
+    let doubts = find(&Evidence::of(&stalled_record, &stalled_record.phases[0]));
+    stalled_record.phases[0].doubts = doubts;
+    let text = crate::render(&stalled_record, 200, false);
+    assert!(text.contains("not_steady: nothing completed for 400 ms"), "{text}");
+    assert!(!text.contains("steady from the start"), "{text}");
+    assert!(
+        crate::to_csv(&stalled_record).contains(",false,not_steady,"),
+        "{}",
+        crate::to_csv(&stalled_record)
+    );
+}
+
+#[test]
+fn nothing_is_not_sure() {
+    let mut idle = sample::record(vec![sample::phase(&DRIVE)]);
+    let samples = &mut idle.phases[0].samples;
+    samples.series.points.iter_mut().for_each(|point| point.classes.fill(ClassPoint::default()));
+    samples
+        .workers
+        .iter_mut()
+        .flat_map(|worker| &mut worker.classes)
+        .for_each(|class| *class = ClassTotals::default());
+    idle.phases[0].summary = summarise(&idle.phases[0].samples.clone(), WarmUp::Auto);
+    let text = crate::render(&idle, 200, false);
+    assert!(!text.contains('±') || !text.contains("±0%"), "{text}");
+    assert!(text.contains("nothing completed") && !text.contains("0/s to 0/s"), "{text}");
 }
 
 #[test]

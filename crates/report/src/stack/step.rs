@@ -9,8 +9,6 @@ use crate::record::{PhaseRecord, Record, StackRow};
 
 /// Blocks from this size on are compared by bandwidth, smaller ones by operations a second; bytes.
 const BANDWIDTH_BLOCK_BYTES_MIN: u64 = 64 << 10;
-/// Without confidence intervals a factor this large is still taken for real: rates repeat better than that.
-const FACTOR_WITHOUT_INTERVAL_MIN: f64 = 1.5;
 /// Share of its time on a processor above which a worker is the limit.
 const CPU_BOUND_SHARE_MIN: f64 = 0.9;
 /// Doubts that leave open which of two rates is the higher.
@@ -18,6 +16,7 @@ const GRAVE_DOUBTS: &[&str] = &[
     "debug_build",
     "too_short",
     "not_steady",
+    "rate_dropped",
     "client_saturated",
     "all_processors_busy",
     "other_load",
@@ -35,9 +34,9 @@ const GRAVE_DOUBTS: &[&str] = &[
 pub enum Confidence {
     /// The 95 % interval of the ratio excludes 1 and neither figure is in doubt.
     Sure,
-    /// It excludes 1, but a figure is in doubt; or there is no interval and the factor is large.
+    /// It excludes 1, but a figure is in doubt.
     Likely,
-    /// The interval includes 1, or there is none and the factor is small.
+    /// The interval includes 1, or there is none.
     CannotTell,
 }
 
@@ -182,7 +181,7 @@ fn step(load: &str, below: (&str, &PhaseRecord), layer: (&str, &PhaseRecord), pl
         kind: LoadKind::of(&layer.1.plan),
         ratio,
         interval,
-        confidence: confidence(ratio, interval, doubted),
+        confidence: confidence(interval, doubted),
         doubted,
         cpu_bound: is_cpu_bound(layer.1),
     }
@@ -195,12 +194,11 @@ fn ratio_interval(ratio: f64, upper: &RateEstimate, lower: &RateEstimate) -> Opt
     (half < 1.0).then(|| (ratio * (-half).exp(), ratio * half.exp()))
 }
 
-fn confidence(ratio: f64, interval: Option<(f64, f64)>, doubted: bool) -> Confidence {
+fn confidence(interval: Option<(f64, f64)>, doubted: bool) -> Confidence {
     match interval {
         Some((low, high)) if low <= 1.0 && high >= 1.0 => Confidence::CannotTell,
         Some(_) if doubted => Confidence::Likely,
         Some(_) => Confidence::Sure,
-        None if ratio.max(1.0 / ratio) >= FACTOR_WITHOUT_INTERVAL_MIN => Confidence::Likely,
         None => Confidence::CannotTell,
     }
 }

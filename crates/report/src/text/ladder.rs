@@ -9,7 +9,7 @@ use workload::spec::LadderDimension;
 use super::{doubts_of, notes_of};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, LadderRecord, PhaseRecord, Record};
-use crate::words::{clean, concurrency, counted, cpu, depth, manner, operations, rate, spread};
+use crate::words::{clean, concurrency, counted, cpu, depth, is_steady, manner, operations, rate, spread};
 
 /// Deviation from Little's law that is worth a sentence.
 const LITTLE_SPREAD_MAX: f64 = 0.05;
@@ -146,9 +146,9 @@ fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
             },
             latency(total.latency.as_ref().map(|latency| latency.mean_ns)),
             latency(total.latency.as_ref().map(|latency| latency.p50_ns as f64)),
-            latency(total.latency.as_ref().map(|latency| latency.p99_ns as f64)),
+            latency(total.latency.as_ref().and_then(|latency| latency.p99_ns).map(|ns| ns as f64)),
             cpu(rung).into(),
-            if rung.summary.steady.is_steady { "yes" } else { "no" }.into(),
+            if is_steady(rung) { "yes" } else { "no" }.into(),
             Cell::styled(if knee == Some(at) { "knee" } else { "" }, Style::Strong),
         ]);
     }
@@ -270,7 +270,8 @@ fn served_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
         .filter(|(arrivals, _)| !is_served(arrivals))
         .min_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
     let full = served.map(|(arrivals, p99_ns)| {
-        format!("in full up to {} (p99 {})", rate(arrivals.asked_per_second), human_ns(*p99_ns as f64))
+        let p99 = p99_ns.map_or_else(String::new, |ns| format!(" (p99 {})", human_ns(ns as f64)));
+        format!("in full up to {}{p99}", rate(arrivals.asked_per_second))
     });
     let short = missed.map(|(arrivals, _)| {
         let (asked, started) = (arrivals.asked_per_second, arrivals.started_per_second);

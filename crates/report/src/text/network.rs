@@ -89,8 +89,8 @@ fn table(page: &mut Page, title: &'static str, lines: &[(String, ShareSummary)])
 
 fn row(name: &str, totals: &ShareSummary) -> Vec<Cell> {
     let dash = || Cell::styled("-", Style::Faint);
-    let time = |figure: fn(&LatencySummary) -> f64| {
-        totals.latency.as_ref().map_or_else(dash, |latency| human_ns(figure(latency)).into())
+    let time = |figure: fn(&LatencySummary) -> Option<f64>| {
+        totals.latency.as_ref().and_then(figure).map_or_else(dash, |ns| human_ns(ns).into())
     };
     let bandwidth = if totals.bytes == 0 {
         dash()
@@ -101,9 +101,9 @@ fn row(name: &str, totals: &ShareSummary) -> Vec<Cell> {
         clean(name).into_owned().into(),
         Cell::styled(rate(totals.operations_per_second), Style::Strong),
         bandwidth,
-        time(|latency| latency.mean_ns),
-        time(|latency| latency.p50_ns as f64),
-        time(|latency| latency.p99_ns as f64),
+        time(|latency| Some(latency.mean_ns)),
+        time(|latency| Some(latency.p50_ns as f64)),
+        time(|latency| latency.p99_ns.map(|ns| ns as f64)),
         if totals.errors == 0 { dash() } else { Cell::styled(count(totals.errors), Style::Failure) },
     ]
 }

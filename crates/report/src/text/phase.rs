@@ -10,7 +10,7 @@ use units::{human_bytes_per_second, human_ns, percent};
 use super::{doubt_lines, network, object, on_targets};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, PhaseRecord};
-use crate::words::{clean, count, counted, load, operations, processors, rate, spread};
+use crate::words::{clean, count, counted, is_steady, load, operations, processors, rate, spread};
 
 /// Share of the phase by which workers may end apart before it is worth a line.
 const FINISH_SPREAD_MAX: f64 = 0.01;
@@ -140,9 +140,10 @@ fn class_row(class: &ClassSummary) -> Vec<Cell> {
     match &class.latency {
         None => cells.extend((0..6).map(|_| dash())),
         Some(latency) => {
-            let figures = [latency.p50_ns, latency.p90_ns, latency.p99_ns, latency.p99_9_ns, latency.max_ns];
+            let (p50, max) = (Some(latency.p50_ns), Some(latency.max_ns));
+            let figures = [p50, latency.p90_ns, latency.p99_ns, latency.p99_9_ns, max];
             cells.push(human_ns(latency.mean_ns).into());
-            cells.extend(figures.iter().map(|&ns| Cell::from(human_ns(ns as f64))));
+            cells.extend(figures.map(|ns| ns.map_or_else(dash, |ns| human_ns(ns as f64).into())));
         }
     }
     cells
@@ -167,16 +168,35 @@ fn sure(phase: &PhaseRecord) -> String {
             rate(estimate.high),
             estimate.effective_samples
         ),
+        None if summary.total.window_operations == 0 => format!("nothing completed ({intervals})"),
         None => format!("no confidence interval ({intervals}: too few)"),
     };
+    format!("{interval}; {}", steadiness(phase))
+}
+
+/// Whether the rate is steady, and which part of the phase the figures are of.
+fn steadiness(phase: &PhaseRecord) -> String {
+    let summary = &phase.summary;
+    if let (Some(drop), Some(at)) = (&summary.steady.drop, &summary.dropped) {
+        let (before, after) = (drop.operations_per_second_before, drop.operations_per_second_after);
+        let at = human_ns(at.elapsed_ns as f64);
+        return format!("{} before {at}, {} after: the figures are of both", rate(before), rate(after));
+    }
     let start = human_ns(summary.window_start_ns as f64);
-    let steady = match (summary.steady.is_steady, summary.window_start_ns) {
+    // Of a start that was faster than what follows it, the rate is told.
+    let (done, _) = phase.samples.series.done_by(summary.window_start_ns);
+    let cut = done * 1e9 / summary.window_start_ns.max(1) as f64;
+    let warm_up = if cut > summary.total.operations_per_second {
+        format!("the faster start before it ({}) is cut", rate(cut))
+    } else {
+        "the warm-up before it is cut".to_owned()
+    };
+    match (is_steady(phase), summary.window_start_ns) {
         (true, 0) => "steady from the start".to_owned(),
-        (true, _) => format!("steady from {start} on, the warm-up before it is cut"),
+        (true, _) => format!("steady from {start} on, {warm_up}"),
         (false, 0) => "not known to be steady, nothing is cut".to_owned(),
         (false, _) => format!("not known to be steady, {start} are cut"),
-    };
-    format!("{interval}; {steady}")
+    }
 }
 
 /// What an operation cost the processors, and strata's part in it.
@@ -287,7 +307,7 @@ pub fn summary_line(phase: &PhaseRecord) -> String {
     }
     if let Some(latency) = &total.latency {
         parts.push(format!("p50 {}", human_ns(latency.p50_ns as f64)));
-        parts.push(format!("p99 {}", human_ns(latency.p99_ns as f64)));
+        parts.extend(latency.p99_ns.map(|ns| format!("p99 {}", human_ns(ns as f64))));
     }
     if total.errors > 0 {
         parts.push(counted(total.errors, "error"));

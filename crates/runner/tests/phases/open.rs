@@ -3,17 +3,19 @@
 use std::sync::{Arc, Mutex};
 
 use driver::{Clock, Completions, Driver, Error, Submitted, Wait};
+use statistics::Histogram;
 use testkit::{Service, SimulatedTarget, TestOp, TestSource, VirtualClock, open_load};
 use units::Rate;
 use workload::arrival::{Arrivals, Spacing};
 use workload::spec::Warmup;
 
 use crate::support::{
-    AnyDriver, BLOCK, MS, SECOND, US, assert_within_a_thousandth, job, latency, operations, run, run_on,
+    AnyDriver, BLOCK, MS, SECOND, US, assert_within_a_thousandth, histogram, job, latency, operations, run,
+    run_on,
 };
 
 /// A thousand operations a second for ten seconds; each takes 100 us but one, which takes 100 ms.
-fn with_one_stall(depth: u32) -> statistics::LatencySummary {
+fn with_one_stall(depth: u32) -> Histogram {
     let mut load = open_load(1000.0, Spacing::Constant, depth);
     load.limit.time_ns = Some(10 * SECOND);
     let mut times = vec![100 * US; 10_000];
@@ -21,7 +23,7 @@ fn with_one_stall(depth: u32) -> statistics::LatencySummary {
     let outcome = run_on(&load, Service::List(times), 1);
     let arrivals = outcome.arrivals.expect("an open loop");
     assert_eq!((arrivals.started, arrivals.unserved, operations(&outcome)), (10_000, 0, 10_000));
-    latency(&outcome)
+    histogram(&outcome)
 }
 
 /// The operation due j milliseconds after the stalled one waits for it and for the j before it: it is done at 100 + 0.1 j, after
@@ -30,13 +32,17 @@ fn with_one_stall(depth: u32) -> statistics::LatencySummary {
 fn waiting_behind_a_slow_operation_is_counted() {
     for depth in [1, 16, 128] {
         let found = with_one_stall(depth);
-        assert_eq!((found.min_ns, found.max_ns), (100 * US, 100 * MS), "depth {depth}");
-        assert_within_a_thousandth(found.p50_ns as f64, 0.1e6);
-        assert_within_a_thousandth(found.p99_ns as f64, 10e6); // j = 100
-        assert_within_a_thousandth(found.p99_9_ns as f64, 91e6); // j = 10
-        assert_within_a_thousandth(found.p99_99_ns as f64, 99.1e6); // j = 1
+        assert_eq!((found.min_ns(), found.max_ns()), (Some(100 * US), Some(100 * MS)), "depth {depth}");
+        let at = |percent: f64| found.percentile(percent).unwrap() as f64;
+        assert_within_a_thousandth(at(50.0), 0.1e6);
+        assert_within_a_thousandth(at(99.0), 10e6); // j = 100
+        assert_within_a_thousandth(at(99.9), 91e6); // j = 10
+        assert_within_a_thousandth(at(99.99), 99.1e6); // j = 1
         let waiting: f64 = (0..=110).map(|j| 100e6 - 0.9e6 * f64::from(j)).sum();
-        assert_within_a_thousandth(found.mean_ns, (waiting + (10_000.0 - 111.0) * 0.1e6) / 10_000.0);
+        assert_within_a_thousandth(
+            found.mean_ns().unwrap(),
+            (waiting + (10_000.0 - 111.0) * 0.1e6) / 10_000.0,
+        );
     }
 }
 

@@ -100,12 +100,17 @@ pub(crate) fn by_interval(outcome: &Outcome) -> Vec<u64> {
 }
 
 /// Latencies of all workers and classes.
-pub(crate) fn latency(outcome: &Outcome) -> LatencySummary {
+pub(crate) fn histogram(outcome: &Outcome) -> Histogram {
     let mut histogram = Histogram::new();
     for class in outcome.samples.workers.iter().flat_map(|worker| &worker.classes) {
         histogram.merge_sparse(&class.latency);
     }
-    LatencySummary::of(&histogram).expect("something completed")
+    histogram
+}
+
+/// Their figures.
+pub(crate) fn latency(outcome: &Outcome) -> LatencySummary {
+    LatencySummary::of(&histogram(outcome)).expect("something completed")
 }
 
 /// Asserts that `found` is within 0.1 % of `expected`.

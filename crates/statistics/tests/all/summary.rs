@@ -1,6 +1,6 @@
 use statistics::{
-    ClassPoint, ClassTotals, Histogram, PhaseSamples, Series, SparseHistogram, SteadyReason, WarmUp,
-    WorkerSamples, summarise,
+    ClassPoint, ClassTotals, Histogram, LatencySummary, PhaseSamples, Series, SparseHistogram, SteadyReason,
+    WarmUp, WorkerSamples, summarise,
 };
 
 const INTERVAL_NS: u64 = 100_000_000;
@@ -63,9 +63,10 @@ fn a_steady_phase_is_summed_up_whole() {
     assert!((rate.mean - 10_000.0).abs() < 1e-6 && rate.high - rate.low < 1e-6);
     let latency = total.latency.as_ref().unwrap();
     assert_eq!(
-        (latency.count, latency.p50_ns, latency.p99_99_ns, latency.max_ns),
-        (40_000, 200_000, 200_000, 200_000)
+        (latency.count, latency.p50_ns, latency.p99_9_ns, latency.max_ns),
+        (40_000, 200_000, Some(200_000), 200_000)
     );
+    assert_eq!(latency.p99_99_ns, None, "4 operations lie beyond it");
     assert!((summary.concurrency - 2.0).abs() < 1e-9);
     assert!(summary.steady.is_steady);
     assert_eq!((summary.window_start_ns, summary.window_end_ns), (0, 4_000_000_000));
@@ -140,9 +141,58 @@ fn a_cliff_keeps_the_whole_phase() {
     let mut did = vec![(3000, 100_000); 30];
     did.extend(vec![(1000, 300_000); 12]);
     let summary = summarise(&phase(&[did]), WarmUp::Auto);
-    assert_eq!(summary.steady.reason, SteadyReason::LevelChanges);
+    assert_eq!(summary.steady.reason, SteadyReason::RateDropped);
+    let drop = summary.steady.drop.as_ref().unwrap();
+    assert_eq!(drop.at_interval, 30);
+    assert_eq!((drop.operations_per_second_before, drop.operations_per_second_after), (30_000.0, 10_000.0));
+    let dropped = summary.dropped.as_ref().unwrap();
+    assert_eq!(
+        (dropped.elapsed_ns, dropped.operations, dropped.bytes),
+        (3_000_000_000, 90_000, 90_000 * 4096)
+    );
     assert_eq!((summary.window_start_ns, summary.window_end_ns), (0, 42 * INTERVAL_NS));
     assert_eq!(summary.total.window_operations, 102_000);
+}
+
+#[test]
+fn a_cliff_in_the_first_half_keeps_the_whole_phase_too() {
+    let did = [vec![(3000, 100_000); 16], vec![(1000, 300_000); 24]].concat();
+    let summary = summarise(&phase(&[did]), WarmUp::Auto);
+    assert_eq!((summary.steady.reason, summary.steady.is_steady), (SteadyReason::RateDropped, false));
+    assert_eq!((summary.window_start_ns, summary.total.window_operations), (0, 72_000));
+    assert_eq!(summary.dropped.map(|dropped| dropped.operations), Some(48_000));
+}
+
+#[test]
+fn a_rate_that_wanders_is_not_steady() {
+    // Six long spells that differ: no change stands out, and no two neighbours are independent.
+    let spells = [1000, 700, 1000, 700, 1000, 700].map(|done| vec![(done, 100_000); 15]);
+    let summary = summarise(&phase(&[spells.concat()]), WarmUp::None);
+    let worth = summary.total.rate.as_ref().unwrap().effective_samples;
+    assert_eq!(summary.steady.is_steady, worth >= 4.0, "{worth} {:?}", summary.steady);
+    let long = [1000, 700, 1000, 700, 1000, 700].map(|done| vec![(done, 100_000); 80]);
+    let summary = summarise(&phase(&[long.concat()]), WarmUp::None);
+    assert!(!summary.steady.is_steady, "{:?}", summary.steady);
+}
+
+#[test]
+fn nothing_completed_is_no_rate_that_could_be_sure() {
+    let samples = phase(&[vec![(0, 0); 40]]);
+    let summary = summarise(&samples, WarmUp::Auto);
+    assert_eq!((&summary.total.rate, &summary.total.bandwidth), (&None, &None));
+}
+
+#[test]
+fn percentiles_need_ten_operations_beyond_them() {
+    let told = |count: u64| {
+        let mut histogram = Histogram::new();
+        (0..count).for_each(|at| histogram.record(1000 + at));
+        let found = LatencySummary::of(&histogram).unwrap();
+        let all = [found.p90_ns, found.p95_ns, found.p99_ns, found.p99_9_ns, found.p99_99_ns];
+        all.iter().filter(|ns| ns.is_some()).count()
+    };
+    let counts = [1, 99, 100, 199, 200, 340, 999, 1000, 9_999, 10_000, 99_999, 100_000];
+    assert_eq!(counts.map(told), [0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5]);
 }
 
 #[test]
@@ -190,7 +240,10 @@ fn classes_are_told_apart() {
     assert!((write.bandwidth.as_ref().unwrap().mean - 512_000.0).abs() < 1e-6);
     assert_eq!(write.latency.as_ref().unwrap().p50_ns, 700_000);
     let total = summary.total.latency.as_ref().unwrap();
-    assert!(total.p90_ns.abs_diff(100_000) < 100 && total.p95_ns.abs_diff(700_000) < 700, "{total:?}");
+    assert!(
+        total.p90_ns.unwrap().abs_diff(100_000) < 100 && total.p95_ns.unwrap().abs_diff(700_000) < 700,
+        "{total:?}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod dialect_s3;
 mod dialect_vos_perf;
 mod dialects;
 mod doubts;
+mod drops;
 mod durability;
 mod engines;
 mod faults;

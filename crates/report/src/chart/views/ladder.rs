@@ -10,7 +10,7 @@ use super::{Line, Named, warning};
 use crate::record::{LadderRecord, PhaseRecord};
 
 /// A figure of the latency, nanoseconds.
-type Figure = fn(&LatencySummary) -> u64;
+type Figure = fn(&LatencySummary) -> Option<u64>;
 
 /// A ladder of one record: its name, its rungs in the order of the climb.
 struct Climb<'a> {
@@ -34,8 +34,10 @@ pub(super) fn chart(records: &[Named<'_>]) -> Option<Chart> {
     let is_bandwidth = is_bandwidth(climbs.iter().flat_map(|climb| climb.rungs.iter().copied()));
     let latency = Axis::new("latency", Unit::Nanoseconds, Scale::Log);
     let mut chart = Chart::new("Ladder: latency against rate", axis(is_bandwidth), latency);
-    let figures: [(&str, Dash, Figure); 2] =
-        [("p50", Dash::Solid, |latency| latency.p50_ns), ("p99", Dash::Dashed, |latency| latency.p99_ns)];
+    let figures: [(&str, Dash, Figure); 2] = [
+        ("p50", Dash::Solid, |latency| Some(latency.p50_ns)),
+        ("p99", Dash::Dashed, |latency| latency.p99_ns),
+    ];
     let mut notes = Vec::new();
     for (number, climb) in climbs.iter().enumerate() {
         for (at, (name, dash, figure)) in figures.iter().enumerate() {
@@ -44,7 +46,7 @@ pub(super) fn chart(records: &[Named<'_>]) -> Option<Chart> {
             let colour = if is_alone { at } else { number };
             let points = climb.rungs.iter().map(|phase| {
                 let ns =
-                    phase.summary.total.latency.as_ref().map_or(f64::NAN, |latency| figure(latency) as f64);
+                    phase.summary.total.latency.as_ref().and_then(figure).map_or(f64::NAN, |ns| ns as f64);
                 let label = (at == 0).then(|| rung_label(climb.ladder, phase));
                 Point { x: of_phase(phase, is_bandwidth), y: ns, label }
             });
@@ -105,11 +107,12 @@ fn mark(climb: &Climb<'_>, knee: &Knee, is_bandwidth: bool) -> Option<Mark> {
 fn told(knee: &Knee) -> String {
     match knee.shape {
         LadderShape::Plateau | LadderShape::FallsAfterPeak => format!(
-            "knee at {} in flight: {}/s, p50 {}, p99 {}",
+            "knee at {} in flight: {}/s, p50 {}{}",
             knee.concurrency,
             units::human_rate(knee.operations_per_second),
             units::human_ns(knee.latency_ns_p50 as f64),
-            units::human_ns(knee.latency_ns_p99 as f64)
+            knee.latency_ns_p99
+                .map_or_else(String::new, |ns| format!(", p99 {}", units::human_ns(ns as f64)))
         ),
         LadderShape::StillClimbing => "no knee: the rate still climbs at the last rung".to_owned(),
         LadderShape::FlatFromStart => "no knee: the first rung reaches the rate already".to_owned(),

@@ -1,0 +1,112 @@
+//! A target whose service times change within the run: a FUSE file that serves so many operations in one time and all that follow in
+//! another, as a drive does whose write cache is used up. Its log says what strata should have seen.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{Arrival, SlowFile};
+
+use crate::support::{Ended, Scratch, skipped};
+
+const THREADS: u32 = 8;
+
+/// A file that takes `first` for each of `count` operations and `then` for what follows; none where FUSE cannot be mounted.
+fn mounted(test: &str, directory: &Path, (count, first, then): (u64, u64, u64)) -> Option<SlowFile> {
+    fs::create_dir(directory).unwrap();
+    let time =
+        move |arrival: &Arrival| Duration::from_millis(if arrival.number < count { first } else { then });
+    match SlowFile::mount(directory, 1 << 20, 0, time) {
+        Ok(file) => Some(file),
+        Err(error) => {
+            skipped(test, &format!("FUSE cannot be mounted here: {error}"));
+            None
+        }
+    }
+}
+
+fn read(scratch: &Scratch, file: &SlowFile, time: &str) -> (Ended, Value) {
+    let path = file.path().display();
+    scratch.measure(&format!("media {path} --op randread -b 4k -e psync -t {THREADS} --time {time}"))
+}
+
+fn detail<'a>(record: &'a Value, kind: &str) -> Option<&'a str> {
+    let doubts = record["phases"][0]["doubts"].as_array().unwrap();
+    doubts.iter().find(|doubt| doubt["kind"] == kind).map(|doubt| doubt["detail"].as_str().unwrap())
+}
+
+/// Operations a second that arrived from the one of this number up to the one of that, as the log has it.
+fn arrived_per_second(file: &SlowFile, from: u64, to: u64) -> f64 {
+    let served = file.served();
+    let at = |number: u64| {
+        let found = served.iter().find(|served| served.arrival.number == number);
+        found.unwrap_or_else(|| panic!("no {number}")).arrival.at.as_secs_f64()
+    };
+    (to - from) as f64 / (at(to) - at(from))
+}
+
+#[test]
+fn a_device_that_becomes_slower_is_told() {
+    let scratch = Scratch::new();
+    let shape = (1600, 10, 30);
+    let Some(file) = mounted("a_device_that_becomes_slower_is_told", &scratch.join("slow"), shape) else {
+        return;
+    };
+    let (ended, record) = read(&scratch, &file, "5s");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let told = detail(&record, "rate_dropped").unwrap_or_else(|| panic!("{}", ended.stdout));
+    assert!(told.contains("MiB were done"), "{told}");
+    assert_eq!(detail(&record, "not_steady"), None, "told once");
+    let summary = &record["phases"][0]["summary"];
+    let figure = |value: &Value| value.as_f64().unwrap();
+    let near = |found: f64, truth: f64, within: f64| (found / truth - 1.0).abs() < within;
+    // How much was done: to within an interval or two.
+    let done = figure(&summary["dropped"]["operations"]);
+    assert!(near(done, 1600.0, 0.1), "{done} of 1600");
+    let levels = &summary["steady"]["drop"];
+    let (before, after) =
+        (figure(&levels["operations_per_second_before"]), figure(&levels["operations_per_second_after"]));
+    let last = file.served().len() as u64 - 1;
+    let (true_before, true_after) =
+        (arrived_per_second(&file, 0, 1600), arrived_per_second(&file, 1600, last));
+    assert!(
+        near(before, true_before, 0.1) && near(after, true_after, 0.1),
+        "{levels}: {true_before} {true_after}"
+    );
+    // The fast part is in the figures.
+    assert_eq!(figure(&summary["window_start_ns"]), 0.0);
+    assert_eq!(summary["total"]["window_operations"], summary["total"]["operations"]);
+    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("after: the figures are of both") && !text.contains("is cut"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_device_that_stays_as_it_is() {
+    let scratch = Scratch::new();
+    let Some(file) = mounted("a_device_that_stays_as_it_is", &scratch.join("slow"), (0, 20, 20)) else {
+        return;
+    };
+    let (ended, record) = read(&scratch, &file, "3s");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let count = file.served().len() as u64;
+    let first = arrived_per_second(&file, 0, count / 2);
+    // A machine that took the processors away made the file itself slower.
+    if arrived_per_second(&file, count / 2, count - 1) > 0.97 * first {
+        assert_eq!(detail(&record, "rate_dropped"), None, "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_device_that_becomes_faster_late_is_not_steady() {
+    let scratch = Scratch::new();
+    let shape = (1000, 24, 6);
+    let name = "a_device_that_becomes_faster_late_is_not_steady";
+    let Some(file) = mounted(name, &scratch.join("slow"), shape) else { return };
+    // 1000 operations by 8 threads take 3 s: more than half of the run, so that they are no warm-up.
+    let (ended, record) = read(&scratch, &file, "4s");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(detail(&record, "not_steady").is_some(), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("steady from"), "{}", ended.stdout);
+    assert_eq!(detail(&record, "rate_dropped"), None, "{}", ended.stdout);
+}
