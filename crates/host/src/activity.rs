@@ -158,6 +158,17 @@ fn nanoseconds(time: libc::timeval) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
+/// Bytes that this process made the kernel fetch from block devices (or a server of NFS) so far, reading ahead included; `None`
+/// where the kernel does not count them.
+#[must_use]
+pub fn fetched_bytes() -> Option<u64> {
+    parse_fetched(&source::text("/proc/self/io")?)
+}
+
+fn parse_fetched(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+}
+
 /// Load averages over 1, 5 and 15 minutes.
 #[must_use]
 pub fn load_averages() -> Option<[f64; 3]> {
@@ -197,6 +208,12 @@ mod tests {
         assert_eq!(parse_loadavg("0.13 0.07 0.02 1/80 900"), Some([0.13, 0.07, 0.02]));
         assert_eq!(parse_loadavg("0.13 NaN 0.02"), None);
         assert_eq!(parse_loadavg("0.13"), None);
+    }
+
+    #[test]
+    fn fetched_known_answers() {
+        assert_eq!(parse_fetched("rchar: 1\nread_bytes: 4096\nwrite_bytes: 7\n"), Some(4096));
+        assert_eq!(parse_fetched("rchar: 1\n"), None);
     }
 
     #[test]

@@ -8,10 +8,12 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{mounts, source};
+use crate::{mounts, overlay, source};
 
 /// Layers of device mapper, RAID and loop devices that are followed.
 const LAYERS_MAX: usize = 8;
+/// Where sysfs is mounted.
+const SYSTEM: &str = "/sys";
 /// Sysfs counts sizes in sectors of this many bytes, whatever the device's own are.
 const SECTOR_BYTES: u64 = 512;
 
@@ -42,7 +44,11 @@ impl DeviceNumber {
     }
 
     fn directory(self) -> Option<PathBuf> {
-        std::fs::canonicalize(format!("/sys/dev/block/{self}")).ok()
+        self.directory_in(Path::new(SYSTEM))
+    }
+
+    fn directory_in(self, system: &Path) -> Option<PathBuf> {
+        std::fs::canonicalize(system.join(format!("dev/block/{self}"))).ok()
     }
 }
 
@@ -110,8 +116,18 @@ pub struct BlockDevice {
     pub request_size_bytes_max: Option<u64>,
     /// Read-ahead in bytes.
     pub read_ahead_bytes: Option<u64>,
-    /// `write back` (volatile cache, flushes cost) or `write through`.
+    /// `write back` (volatile cache, flushes cost) or `write through`: what the kernel takes it for, which an administrator
+    /// may have changed.
     pub write_cache: Option<String>,
+    /// The same as the drive itself says (SCSI, SATA).
+    #[serde(default)]
+    pub drive_write_cache: Option<String>,
+    /// Whether it writes a block past its cache when asked to, so that a durable write needs no flush.
+    #[serde(default)]
+    pub forced_unit_access: Option<bool>,
+    /// Whether it counts what it does.
+    #[serde(default)]
+    pub keeps_counters: Option<bool>,
     /// Whether it takes discards.
     pub discard: Option<bool>,
     /// Whether it can be mapped without the page cache.
@@ -127,7 +143,10 @@ pub struct BlockDevice {
     /// Type of the file system that this file lies on.
     #[serde(default)]
     pub backing_filesystem: Option<String>,
-    /// The devices that it is made of (device mapper, RAID, loop).
+    /// Of a loop device: whether it reads and writes its file past the page cache.
+    #[serde(default)]
+    pub backing_direct: Option<bool>,
+    /// The devices that it is made of (device mapper, RAID, bcache, loop).
     pub underlying: Vec<BlockDevice>,
 }
 
@@ -135,11 +154,11 @@ impl BlockDevice {
     /// Facts about the device with this number; `None` when sysfs has no such block device.
     #[must_use]
     pub fn read(number: DeviceNumber) -> Option<Self> {
-        Self::read_layer(number, LAYERS_MAX)
+        Self::read_layer(Path::new(SYSTEM), number, LAYERS_MAX)
     }
 
-    fn read_layer(number: DeviceNumber, layers: usize) -> Option<Self> {
-        let directory = number.directory()?;
+    fn read_layer(system: &Path, number: DeviceNumber, layers: usize) -> Option<Self> {
+        let directory = number.directory_in(system)?;
         let disk = disk_directory(&directory);
         let name = file_name(&disk)?;
         let queue = disk.join("queue");
@@ -161,16 +180,35 @@ impl BlockDevice {
             request_size_bytes_max: source::value(queue.join("max_sectors_kb")).map(|size: u64| size * 1024),
             read_ahead_bytes: source::value(queue.join("read_ahead_kb")).map(|size: u64| size * 1024),
             write_cache: source::text(queue.join("write_cache")),
+            drive_write_cache: drive_write_cache(&disk),
+            forced_unit_access: source::switch(queue.join("fua")),
+            keeps_counters: source::switch(queue.join("iostats")),
             discard: source::switch(queue.join("discard_max_bytes")),
             dax: source::switch(queue.join("dax")),
             polling: source::switch(queue.join("io_poll")),
             read_only: source::switch(directory.join("ro")),
             numa_node: numa_node(&disk),
-            underlying: underlying(&disk, backing_file.as_deref(), layers),
+            underlying: underlying(system, &disk, backing_file.as_deref(), layers),
             backing_filesystem: backing_file.as_deref().and_then(filesystem_of),
             backing_file,
+            backing_direct: source::switch(disk.join("loop/dio")),
             name,
         })
+    }
+
+    /// The devices at the bottom: those that are made of no others here.
+    #[must_use]
+    pub fn bottoms(&self) -> Vec<&Self> {
+        if self.underlying.is_empty() {
+            return vec![self];
+        }
+        self.underlying.iter().flat_map(Self::bottoms).collect()
+    }
+
+    /// The device and all that it is made of, from the top.
+    #[must_use]
+    pub fn layers(&self) -> Vec<&Self> {
+        std::iter::once(self).chain(self.underlying.iter().flat_map(Self::layers)).collect()
     }
 }
 
@@ -184,23 +222,58 @@ fn file_name(path: &Path) -> Option<String> {
     path.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
-fn underlying(disk: &Path, backing_file: Option<&Path>, layers: usize) -> Vec<BlockDevice> {
+fn underlying(system: &Path, disk: &Path, backing_file: Option<&Path>, layers: usize) -> Vec<BlockDevice> {
     let Some(layers) = layers.checked_sub(1) else { return Vec::new() };
     let slaves = disk.join("slaves");
     let slaves =
         source::names(&slaves).into_iter().filter_map(|name| source::value(slaves.join(name).join("dev")));
-    let behind = backing_file.and_then(|file| {
-        DeviceNumber::of_block_file(file).or_else(|| {
-            std::fs::metadata(file).ok().map(|metadata| DeviceNumber::from_packed(metadata.dev()))
-        })
-    });
-    slaves.chain(behind).filter_map(|number| BlockDevice::read_layer(number, layers)).collect()
+    let behind = backing_file.map_or_else(Vec::new, numbers_of);
+    slaves.chain(behind).filter_map(|number| BlockDevice::read_layer(system, number, layers)).collect()
 }
 
 /// The type of the file system that a file lies on; none for devices.
 fn filesystem_of(file: &Path) -> Option<String> {
     let file = std::fs::canonicalize(file).ok().filter(|file| DeviceNumber::of_block_file(file).is_none())?;
-    mounts::mount_of(&mounts::mounts(), &file).map(|mount| mount.filesystem.clone())
+    let mounts = mounts::mounts();
+    let mount = overlay::real_place(&mounts, &file).map(|(_, mount)| mount);
+    mount.or_else(|| mounts::mount_of(&mounts, &file)).map(|mount| mount.filesystem.clone())
+}
+
+/// What a drive of SCSI or SATA says of its own cache.
+fn drive_write_cache(disk: &Path) -> Option<String> {
+    let disks = disk.join("device/scsi_disk");
+    source::names(&disks).iter().find_map(|name| source::text(disks.join(name).join("cache_type")))
+}
+
+/// The block devices under a path: the device itself, those that the file lies on, through overlays; several where the
+/// file system has several. Empty where there is none, or it cannot be told.
+#[must_use]
+pub fn numbers_of(path: &Path) -> Vec<DeviceNumber> {
+    if let Some(number) = DeviceNumber::of_block_file(path) {
+        return vec![number];
+    }
+    let Ok(path) = std::fs::canonicalize(path) else { return Vec::new() };
+    let mounts = mounts::mounts();
+    let Some((path, mount)) = overlay::real_place(&mounts, &path) else { return Vec::new() };
+    let Ok(metadata) = std::fs::metadata(&path) else { return Vec::new() };
+    let number = DeviceNumber::from_packed(metadata.dev());
+    if number.directory().is_some() {
+        return vec![number];
+    }
+    // btrfs and others over several devices have a number of their own; what is mounted names one of the devices.
+    let Some(named) = DeviceNumber::of_block_file(&mount.source) else { return Vec::new() };
+    if mount.filesystem == "btrfs" { members_of_btrfs(Path::new(SYSTEM), named) } else { vec![named] }
+}
+
+/// All devices of the btrfs that one of its devices names.
+fn members_of_btrfs(system: &Path, named: DeviceNumber) -> Vec<DeviceNumber> {
+    let filesystems = system.join("fs/btrfs");
+    let members = source::names(&filesystems).into_iter().map(|name| {
+        let devices = filesystems.join(name).join("devices");
+        let numbers = source::names(&devices).into_iter();
+        numbers.filter_map(|name| source::value(devices.join(name).join("dev"))).collect::<Vec<_>>()
+    });
+    members.into_iter().find(|members| members.contains(&named)).unwrap_or_else(|| vec![named])
 }
 
 /// The nearest node number up the tree; -1 stands for none.
@@ -325,6 +398,55 @@ mod tests {
             assert!(bad.parse::<DeviceNumber>().is_err(), "{bad}");
         }
         assert_eq!(DeviceNumber::of_block_file(Path::new("/dev/null")), None);
+    }
+
+    /// A tree of sysfs with a disk, and a mapped device over it and a bcache over that.
+    fn made_up() -> tempfile::TempDir {
+        let system = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| {
+            let path = system.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let disks = [("sda", "8:0", None), ("sdb", "8:16", None), ("dm-0", "252:0", Some("sda"))];
+        for (name, number, below) in disks.into_iter().chain([("bcache0", "251:0", Some("dm-0"))]) {
+            write(&format!("block/{name}/dev"), number);
+            write(&format!("block/{name}/size"), "2048");
+            write(&format!("block/{name}/queue/write_cache"), "write through");
+            write(&format!("block/{name}/queue/fua"), "0");
+            write(&format!("block/{name}/queue/iostats"), "1");
+            std::fs::create_dir_all(system.path().join("dev/block")).unwrap();
+            let block = system.path().join("block");
+            std::os::unix::fs::symlink(block.join(name), system.path().join("dev/block").join(number))
+                .unwrap();
+            if let Some(below) = below {
+                let slaves = block.join(name).join("slaves");
+                std::fs::create_dir_all(&slaves).unwrap();
+                std::os::unix::fs::symlink(block.join(below), slaves.join(below)).unwrap();
+            }
+        }
+        write("block/sda/device/scsi_disk/0:0:0:0/cache_type", "write back\n");
+        write("fs/btrfs/aa/devices/sda/dev", "8:0");
+        write("fs/btrfs/aa/devices/sdb/dev", "8:16");
+        system
+    }
+
+    #[test]
+    fn the_bottom_is_found() {
+        let system = made_up();
+        let read = |number: &str| BlockDevice::read_layer(system.path(), number.parse().unwrap(), 8).unwrap();
+        let names = |devices: Vec<&BlockDevice>| {
+            devices.into_iter().map(|device| device.name.clone()).collect::<Vec<_>>()
+        };
+        let device = read("251:0");
+        assert_eq!(names(device.bottoms()), ["sda"]);
+        assert_eq!(names(device.layers()), ["bcache0", "dm-0", "sda"]);
+        let bottom = device.bottoms()[0].clone();
+        assert_eq!(bottom.drive_write_cache.as_deref(), Some("write back"));
+        assert_eq!((bottom.forced_unit_access, bottom.keeps_counters), (Some(false), Some(true)));
+        assert_eq!(names(read("8:16").bottoms()), ["sdb"]);
+        let members = |number: &str| members_of_btrfs(system.path(), number.parse().unwrap()).len();
+        assert_eq!((members("8:16"), members("252:0")), (2, 1));
     }
 
     #[test]

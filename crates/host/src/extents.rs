@@ -16,11 +16,14 @@ const FS_IOC_FIEMAP: u32 = 0xC020_660B;
 /// Write delayed data out first: until then it has no extents.
 const FIEMAP_FLAG_SYNC: u32 = 1;
 const FIEMAP_EXTENT_LAST: u32 = 1;
+const FIEMAP_EXTENT_ENCODED: u32 = 0x8;
+const FIEMAP_EXTENT_DATA_ENCRYPTED: u32 = 0x80;
 const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
+const FIEMAP_EXTENT_SHARED: u32 = 0x2000;
 /// Extents asked for in one call.
 const BATCH: usize = 256;
 
-/// How the bytes of a range are backed. The three sum up to its length.
+/// How the bytes of a range are backed. The first three sum up to its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Extents {
     /// Allocated and written, in bytes.
@@ -29,6 +32,12 @@ pub struct Extents {
     pub unwritten_bytes: u64,
     /// Not allocated, in bytes: as above.
     pub hole_bytes: u64,
+    /// Of what is written, in bytes: stored compressed, so that the device holds fewer.
+    #[serde(default)]
+    pub encoded_bytes: u64,
+    /// Of what is written, in bytes: stored on blocks that other parts or files have too (reflinks, snapshots).
+    #[serde(default)]
+    pub shared_bytes: u64,
 }
 
 /// How a stretch of a file is backed.
@@ -36,6 +45,13 @@ pub struct Extents {
 pub enum Backing {
     /// Allocated and written.
     Written,
+    /// The same, but the device holds other bytes, or holds them for others too.
+    Altered {
+        /// Compressed.
+        is_encoded: bool,
+        /// On blocks of others too.
+        is_shared: bool,
+    },
     /// Allocated, never written.
     Unwritten,
     /// Not allocated. Beyond the end of the file too.
@@ -77,6 +93,11 @@ pub fn extents(path: &Path, range: Range<u64>) -> io::Result<Extents> {
         let length = part.end - part.start;
         match backing {
             Backing::Written => sum.allocated_bytes += length,
+            Backing::Altered { is_encoded, is_shared } => {
+                sum.allocated_bytes += length;
+                sum.encoded_bytes += if is_encoded { length } else { 0 };
+                sum.shared_bytes += if is_shared { length } else { 0 };
+            }
             Backing::Unwritten => sum.unwritten_bytes += length,
             Backing::Hole => sum.hole_bytes += length,
         }
@@ -132,9 +153,8 @@ fn walk_fiemap(file: &File, range: Range<u64>, visit: &mut dyn FnMut(Range<u64>,
         for extent in found {
             let start = extent.logical.clamp(at, range.end);
             let end = extent.logical.saturating_add(extent.length).clamp(start, range.end);
-            let unwritten = extent.flags & FIEMAP_EXTENT_UNWRITTEN != 0;
             emit(at..start, Backing::Hole, visit);
-            emit(start..end, if unwritten { Backing::Unwritten } else { Backing::Written }, visit);
+            emit(start..end, backing_of(extent.flags), visit);
             at = end;
             last |= extent.flags & FIEMAP_EXTENT_LAST != 0;
         }
@@ -144,6 +164,18 @@ fn walk_fiemap(file: &File, range: Range<u64>, visit: &mut dyn FnMut(Range<u64>,
     }
     emit(at..range.end, Backing::Hole, visit);
     Ok(())
+}
+
+fn backing_of(flags: u32) -> Backing {
+    let has = |flag| flags & flag != 0;
+    // Encrypted data count as encoded too, but are as long as they were.
+    let is_encoded = has(FIEMAP_EXTENT_ENCODED) && !has(FIEMAP_EXTENT_DATA_ENCRYPTED);
+    let is_shared = has(FIEMAP_EXTENT_SHARED);
+    match () {
+        () if has(FIEMAP_EXTENT_UNWRITTEN) => Backing::Unwritten,
+        () if is_encoded || is_shared => Backing::Altered { is_encoded, is_shared },
+        () => Backing::Written,
+    }
 }
 
 fn walk_seek(file: &File, range: Range<u64>, visit: &mut dyn FnMut(Range<u64>, Backing)) -> io::Result<()> {
@@ -195,11 +227,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         patchy(file.as_file());
         let found = extents(file.path(), 0..8 * MIB).unwrap();
-        assert_eq!(found, Extents { allocated_bytes: 2 * MIB, unwritten_bytes: 0, hole_bytes: 6 * MIB });
+        assert_eq!(found, Extents { allocated_bytes: 2 * MIB, hole_bytes: 6 * MIB, ..Extents::default() });
         let found = extents(file.path(), MIB / 2..MIB + MIB / 2).unwrap();
-        assert_eq!(found, Extents { allocated_bytes: MIB / 2, unwritten_bytes: 0, hole_bytes: MIB / 2 });
+        assert_eq!(found, Extents { allocated_bytes: MIB / 2, hole_bytes: MIB / 2, ..Extents::default() });
         let found = extents(file.path(), 7 * MIB..10 * MIB).unwrap();
-        assert_eq!(found, Extents { allocated_bytes: 0, unwritten_bytes: 0, hole_bytes: 3 * MIB });
+        assert_eq!(found, Extents { hole_bytes: 3 * MIB, ..Extents::default() });
         assert_eq!(extents(file.path(), 5..5).unwrap(), Extents::default());
         assert!(extents(Path::new("/nonexistent"), 0..1).is_err());
     }
@@ -234,8 +266,22 @@ mod tests {
         walk_fiemap(file.as_file(), 0..MIB, &mut |_, _| {}).unwrap_or_else(|_| supported = false);
         if supported {
             let found = extents(file.path(), 0..4 * MIB).unwrap();
-            assert_eq!(found, Extents { allocated_bytes: MIB, unwritten_bytes: 3 * MIB, hole_bytes: 0 });
+            assert_eq!(
+                found,
+                Extents { allocated_bytes: MIB, unwritten_bytes: 3 * MIB, ..Extents::default() }
+            );
         }
+    }
+
+    #[test]
+    fn flags_known_answers() {
+        let altered = |is_encoded, is_shared| Backing::Altered { is_encoded, is_shared };
+        assert_eq!(backing_of(0), Backing::Written);
+        assert_eq!(backing_of(FIEMAP_EXTENT_LAST), Backing::Written);
+        assert_eq!(backing_of(FIEMAP_EXTENT_ENCODED), altered(true, false));
+        assert_eq!(backing_of(FIEMAP_EXTENT_ENCODED | FIEMAP_EXTENT_DATA_ENCRYPTED), Backing::Written);
+        assert_eq!(backing_of(FIEMAP_EXTENT_SHARED | FIEMAP_EXTENT_LAST), altered(false, true));
+        assert_eq!(backing_of(FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_SHARED), Backing::Unwritten);
     }
 
     #[test]

@@ -5,12 +5,14 @@
 
 pub mod activity;
 pub mod block;
+pub mod control_group;
 pub mod environment;
 pub mod extents;
 pub mod memory;
 pub mod mounts;
 pub mod network;
 pub mod nvme;
+pub mod overlay;
 pub mod page_cache;
 pub mod processor;
 mod source;

@@ -14,7 +14,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use counters::{InterfaceCounters, counters, parse_dev};
+pub use counters::{InterfaceCounters, counters, moved_bytes, parse_dev};
 pub use fabric::{FabricClass, FabricDevice, FabricPort};
 pub use links::{InterfaceAddress, Link, links, namespace};
 pub use route::{Route, path_mtu_bytes, route_to};

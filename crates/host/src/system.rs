@@ -5,7 +5,12 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::control_group::ControlGroups;
 use crate::source;
+
+/// Numbers of the namespaces that the kernel makes when it starts (`PROC_*_INIT_INO` in linux/proc_ns.h).
+const INITIAL_NAMESPACES: &[(&str, u32)] =
+    &[("pid", 0xEFFF_FFFC), ("uts", 0xEFFF_FFFE), ("ipc", 0xEFFF_FFFF)];
 
 /// Facts about the operating system and what it allows this process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +48,7 @@ pub struct System {
 pub fn system() -> System {
     let uname = rustix::system::uname();
     let clock = "/sys/devices/system/clocksource/clocksource0";
-    let limits = control_group_limits();
+    let limits = ControlGroups::of_process().limits();
     System {
         hostname: uname.nodename().to_str().ok().map(str::to_owned),
         kernel: uname.release().to_str().ok().map(str::to_owned),
@@ -72,73 +77,38 @@ fn parse_os_release(text: &str) -> Option<String> {
 }
 
 fn container() -> Option<String> {
-    if let Some(name) = source::text("/run/systemd/container") {
+    container_in(Path::new("/"))
+}
+
+/// Container managers leave marks in the root directory; a virtual machine that was started from a container's image
+/// has them too, and is none.
+fn container_in(root: &Path) -> Option<String> {
+    if is_machine_itself(root) {
+        return None;
+    }
+    if let Some(name) = source::text(root.join("run/systemd/container")) {
         return Some(name);
     }
     let marks = [
-        ("/.dockerenv", "docker"),
-        ("/run/.containerenv", "podman"),
-        ("/var/run/secrets/kubernetes.io", "kubernetes"),
+        (".dockerenv", "docker"),
+        ("run/.containerenv", "podman"),
+        ("var/run/secrets/kubernetes.io", "kubernetes"),
     ];
-    marks.iter().find(|(path, _)| Path::new(path).exists()).map(|(_, name)| (*name).to_owned())
+    marks.iter().find(|(path, _)| root.join(path).exists()).map(|(_, name)| (*name).to_owned())
 }
 
-#[derive(Default)]
-struct Limits {
-    cores: Option<f64>,
-    memory_bytes: Option<u64>,
-}
-
-/// The tightest limits on the way from this process's control groups to the root.
-fn control_group_limits() -> Limits {
-    let groups = source::text("/proc/self/cgroup").unwrap_or_default();
-    let mut limits = Limits::default();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
-            continue;
-        };
-        for directory in Path::new(path.trim_start_matches('/')).ancestors() {
-            // The second generation lies at the root or, in hybrid set-ups, under `unified`.
-            let roots: &[&str] = match controllers {
-                "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
-                "cpu" | "cpu,cpuacct" => &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"],
-                "memory" => &["/sys/fs/cgroup/memory"],
-                _ => &[],
-            };
-            for root in roots {
-                limits.tighten(&Path::new(root).join(directory));
-            }
-        }
-    }
-    limits
-}
-
-impl Limits {
-    fn tighten(&mut self, directory: &Path) {
-        let quota = source::text(directory.join("cpu.max")).and_then(|text| parse_cpu_max(&text));
-        let old_quota = source::value::<i64>(directory.join("cpu.cfs_quota_us"))
-            .zip(source::value::<i64>(directory.join("cpu.cfs_period_us")))
-            .and_then(|(quota, period)| parse_cpu_max(&format!("{quota} {period}")));
-        for cores in [quota, old_quota].into_iter().flatten() {
-            self.cores = Some(self.cores.map_or(cores, |known| known.min(cores)));
-        }
-        // The first generation writes "no limit" as the largest multiple of a page.
-        let memory = source::value::<u64>(directory.join("memory.max")).or_else(|| {
-            source::value(directory.join("memory.limit_in_bytes")).filter(|&bytes: &u64| bytes < 1 << 62)
-        });
-        if let Some(bytes) = memory {
-            self.memory_bytes = Some(self.memory_bytes.map_or(bytes, |known| known.min(bytes)));
-        }
-    }
-}
-
-/// Parses `cpu.max`: quota and period in microseconds, quota `max` for no limit.
-fn parse_cpu_max(text: &str) -> Option<f64> {
-    let mut words = text.split_whitespace();
-    let quota: u64 = words.next()?.parse().ok()?;
-    let period: u64 = words.next().map_or(Some(100_000), |word| word.parse().ok())?;
-    (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
+/// Whether this process lives in the namespaces that the kernel itself made, and sees the files of the first process. A
+/// container has namespaces of its own; one that shares the machine's processes still has a root directory of its own.
+fn is_machine_itself(root: &Path) -> bool {
+    let namespace = |process: &str, kind: &str| {
+        std::fs::read_link(root.join("proc").join(process).join("ns").join(kind)).ok()
+    };
+    let is_first = INITIAL_NAMESPACES.iter().all(|(kind, number)| {
+        namespace("self", kind).is_some_and(|found| found == Path::new(&format!("{kind}:[{number}]")))
+    });
+    // Only root may ask for those of the first process.
+    let shares_files = namespace("1", "mnt").is_none_or(|first| namespace("self", "mnt") == Some(first));
+    is_first && shares_files
 }
 
 #[cfg(test)]
@@ -147,13 +117,40 @@ mod tests {
 
     #[test]
     fn known_answers() {
-        assert_eq!(parse_cpu_max("150000 100000"), Some(1.5));
-        assert_eq!(parse_cpu_max("max 100000"), None);
-        assert_eq!(parse_cpu_max("-1 100000"), None);
-        assert_eq!(parse_cpu_max("1 0"), None);
         let text = "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
         assert_eq!(parse_os_release(text).as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
         assert_eq!(parse_os_release("PRETTY_NAME=\"\""), None);
+    }
+
+    #[test]
+    fn a_mark_alone_makes_no_container() {
+        use std::os::unix::fs::symlink;
+        let made = |pid: u32, first_mount: Option<&str>| {
+            let root = tempfile::tempdir().unwrap();
+            let own = root.path().join("proc/self/ns");
+            std::fs::create_dir_all(&own).unwrap();
+            std::fs::write(root.path().join(".dockerenv"), "").unwrap();
+            for (kind, number) in [("pid", pid), ("uts", 0xEFFF_FFFE), ("ipc", 0xEFFF_FFFF), ("mnt", 7)] {
+                symlink(format!("{kind}:[{number}]"), own.join(kind)).unwrap();
+            }
+            if let Some(mount) = first_mount {
+                let first = root.path().join("proc/1/ns");
+                std::fs::create_dir_all(&first).unwrap();
+                symlink(mount, first.join("mnt")).unwrap();
+            }
+            container_in(root.path())
+        };
+        assert_eq!(made(0xEFFF_FFFC, Some("mnt:[7]")), None, "a machine started from an image");
+        assert_eq!(made(0xEFFF_FFFC, None), None, "a user other than root on it");
+        assert_eq!(made(4_026_532_500, Some("mnt:[7]")).as_deref(), Some("docker"));
+        assert_eq!(
+            made(0xEFFF_FFFC, Some("mnt:[8]")).as_deref(),
+            Some("docker"),
+            "with the machine's processes"
+        );
+        let unknown = tempfile::tempdir().unwrap();
+        std::fs::write(unknown.path().join(".dockerenv"), "").unwrap();
+        assert_eq!(container_in(unknown.path()).as_deref(), Some("docker"), "where namespaces are not told");
     }
 
     #[test]

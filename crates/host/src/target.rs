@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::block::{BlockDevice, DeviceNumber};
+use crate::block::{self, BlockDevice, DeviceNumber};
 use crate::mounts::{self, Mount};
+use crate::overlay;
 
 /// The file system that a target lies on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +27,17 @@ pub struct FilesystemFacts {
     pub free_bytes: Option<u64>,
     /// Size of its blocks in bytes.
     pub block_size_bytes: Option<u64>,
+    /// Of an overlay: the file system that the file really lies on, where that can be seen from here.
+    #[serde(default)]
+    pub underlying: Option<Box<FilesystemFacts>>,
+}
+
+impl FilesystemFacts {
+    /// The file system at the bottom: itself, where it is no overlay or nothing can be seen below it.
+    #[must_use]
+    pub fn bottom(&self) -> &Self {
+        self.underlying.as_deref().unwrap_or(self)
+    }
 }
 
 /// A target's file, file system and device. For a file still to be created: those of its directory.
@@ -75,14 +87,12 @@ impl TargetEnvironment {
 
     fn place(&mut self, place: &Path) {
         let mounts = mounts::mounts();
-        let mount = mounts::mount_of(&mounts, place);
-        self.filesystem = mount.map(|mount| filesystem(place, mount));
-        let number = std::fs::metadata(place).ok().map(|metadata| DeviceNumber::from_packed(metadata.dev()));
-        // File systems over several devices have numbers of their own: what is mounted names one of the
-        // devices.
-        self.device = number
-            .and_then(BlockDevice::read)
-            .or_else(|| BlockDevice::read(DeviceNumber::of_block_file(&mount?.source)?));
+        self.filesystem = mounts::mount_of(&mounts, place).map(|mount| filesystem(place, mount));
+        if let Some(facts) = self.filesystem.as_mut().filter(|facts| facts.kind == "overlay") {
+            let real = overlay::real_place(&mounts, place);
+            facts.underlying = real.map(|(real, mount)| Box::new(filesystem(&real, mount)));
+        }
+        self.device = block::numbers_of(place).first().and_then(|number| BlockDevice::read(*number));
     }
 }
 
@@ -109,6 +119,7 @@ fn filesystem(place: &Path, mount: &Mount) -> FilesystemFacts {
         total_bytes: space.as_ref().map(|space| space.f_blocks.saturating_mul(space.f_frsize)),
         free_bytes: space.as_ref().map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
         block_size_bytes: space.as_ref().map(|space| space.f_frsize),
+        underlying: None,
     }
 }
 

@@ -1,9 +1,8 @@
 //! What block devices have done, from their statistics in sysfs (Documentation/block/stat.rst).
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::block::DeviceNumber;
+use crate::block::{self, DeviceNumber};
 use crate::source;
 
 /// Sectors of the statistics have this many bytes, whatever the device's own have.
@@ -61,11 +60,26 @@ impl Traffic {
     }
 }
 
-/// The block device under a path: the device itself, or the one that the file lies on.
+/// The block device under a path: the device itself, or the (first) one that the file lies on, through overlays.
 #[must_use]
 pub fn device_of(path: &Path) -> Option<DeviceNumber> {
-    DeviceNumber::of_block_file(path)
-        .or_else(|| std::fs::metadata(path).ok().map(|metadata| DeviceNumber::from_packed(metadata.dev())))
+    block::numbers_of(path).first().copied()
+}
+
+/// What all drives of this machine did since it started: disks that are made of no others here and are no memory.
+#[must_use]
+pub fn of_all_drives() -> Option<Traffic> {
+    let drives = source::names("/sys/block").into_iter().filter(|name| {
+        let directory = Path::new("/sys/block").join(name);
+        let is_memory = ["loop", "ram", "zram", "nullb"].iter().any(|prefix| name.starts_with(prefix));
+        !is_memory && source::names(directory.join("slaves")).is_empty()
+    });
+    let read = |name: String| parse_stat(&source::text(format!("/sys/block/{name}/stat"))?);
+    drives.filter_map(read).reduce(|sum, drive| Traffic {
+        read_bytes: sum.read_bytes + drive.read_bytes,
+        written_bytes: sum.written_bytes + drive.written_bytes,
+        ..sum
+    })
 }
 
 /// The kernel's name of a block device, a partition's its own; `None` when sysfs has no such device.

@@ -257,7 +257,7 @@ fn ranges_to_fill(file: &File, target: &TargetPlan, request: &Request<'_>) -> Re
     let grain = request.grain_bytes.max(1);
     let mut ranges: Vec<Range<u64>> = Vec::new();
     extents::walk(file, whole.clone(), &mut |part, backing| {
-        if backing == Backing::Written {
+        if matches!(backing, Backing::Written | Backing::Altered { .. }) {
             return;
         }
         let start = whole.start + (part.start - whole.start) / grain * grain;

@@ -6,8 +6,10 @@ mod client;
 mod machine;
 mod network;
 mod object;
+mod path;
 mod place;
 mod rate;
+mod remedy;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -15,6 +17,7 @@ mod tests;
 use host::{Environment, TargetEnvironment};
 use statistics::{PhaseSamples, Summary};
 use workload::plan::PhasePlan;
+use workload::spec::Warmup;
 use workload::target::TargetPlan;
 
 use crate::record::{ArrivalOutcome, Doubt, Observations, PhaseRecord, Record, ToolCost};
@@ -84,7 +87,22 @@ impl<'a> Evidence<'a> {
     }
 
     fn through_page_cache(&self) -> bool {
-        self.on_drives() && self.plan.media().is_some_and(|plan| !plan.options.direct)
+        self.on_drives() && !self.is_dax() && self.plan.media().is_some_and(|plan| !plan.options.direct)
+    }
+
+    /// Whether every file is mapped past the page cache.
+    fn is_dax(&self) -> bool {
+        self.observations.range.dax_fraction.is_some_and(|dax| dax >= 1.0)
+    }
+
+    /// Whether counters of devices and of the process count what this phase's samples do: they do not tell apart phases that
+    /// ran together; they run over a delay and a warm-up that samples leave out; and samples are not whole where a worker failed.
+    fn counts_match(&self) -> bool {
+        let load = self.plan.load();
+        self.is_alone
+            && load.start_delay_ns == 0
+            && !matches!(load.warmup, Warmup::Fixed(_))
+            && self.samples.workers.iter().all(|worker| worker.failure.is_none())
     }
 
     fn logical_cores(&self) -> Option<f64> {
@@ -133,6 +151,11 @@ const KINDS: &[Kind] = &[
         remedy: "choose a target on a drive (`df -T` shows file systems); `mem:` measures memory",
     },
     Kind {
+        name: "direct_not_honoured",
+        look: path::direct_not_honoured,
+        remedy: "ask what lies between for direct I/O too (its options), or measure the device below it",
+    },
+    Kind {
         name: "page_cache",
         look: storage::page_cache,
         remedy: "read with --direct, or --cache drop and one pass over the range; if you mean memory, --cache warm",
@@ -141,6 +164,16 @@ const KINDS: &[Kind] = &[
         name: "unwritten_range",
         look: storage::unwritten_range,
         remedy: "write the whole range once (--op write) before reading it",
+    },
+    Kind {
+        name: "encoded_extents",
+        look: path::encoded_extents,
+        remedy: "write the file anew, with random data, in a directory without compression, reflinks and snapshots",
+    },
+    Kind {
+        name: "read_amplification",
+        look: path::read_amplification,
+        remedy: "read with --direct, or lower the read-ahead (blockdev --setra), unless your application reads like this",
     },
     Kind {
         name: "found_nothing",
@@ -153,9 +186,24 @@ const KINDS: &[Kind] = &[
         remedy: "write with --direct or --sync dsync; or one pass over a range larger than memory with --end-fsync",
     },
     Kind {
+        name: "volatile_cache",
+        look: path::volatile_cache,
+        remedy: "mount with barriers; set queue/write_cache to what the drive says; choose a cache mode that keeps flushes",
+    },
+    Kind {
         name: "not_durable",
         look: object::not_durable,
         remedy: "leave out --durability: an update then counts as done when it is durable, and updates in flight share a sync",
+    },
+    Kind {
+        name: "unwritten_extents",
+        look: path::unwritten_extents,
+        remedy: "lay the file out with data first (--layout fill), or write it twice and take the second pass",
+    },
+    Kind {
+        name: "nearly_full",
+        look: path::nearly_full,
+        remedy: "free some space, or use another file system: allocation slows down where little is free",
     },
     Kind {
         name: "compressible_content",
@@ -176,6 +224,16 @@ const KINDS: &[Kind] = &[
         name: "paging",
         look: object::paging,
         remedy: "use fewer keys or a smaller --scm, so that store and index fit memory; or a directory on /dev/shm or DAX",
+    },
+    Kind {
+        name: "cpu_throttled",
+        look: machine::cpu_throttled,
+        remedy: "raise the quota (cpu.max, docker --cpus, limits.cpu), or use fewer threads than it allows",
+    },
+    Kind {
+        name: "io_throttled",
+        look: machine::io_throttled,
+        remedy: "take the limit away (io.max, blkio.throttle.*), unless it is what you measure",
     },
     Kind {
         name: "loopback",
@@ -258,7 +316,8 @@ pub fn find(evidence: &Evidence<'_>) -> Vec<Doubt> {
     }
     let doubt = |kind: &Kind| {
         let detail = (kind.look)(evidence)?;
-        Some(Doubt { kind: kind.name.to_owned(), detail, remedy: kind.remedy.to_owned() })
+        let remedy = remedy::instead(kind.name, evidence).unwrap_or(kind.remedy);
+        Some(Doubt { kind: kind.name.to_owned(), detail, remedy: remedy.to_owned() })
     };
     KINDS.iter().filter_map(doubt).collect()
 }

@@ -1,13 +1,18 @@
 //! The record: all that is known about a run, as versioned JSON.
 
+mod seen;
+
 use driver::ClockSource;
 use host::Environment;
+use host::control_group::CpuThrottling;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::{Knee, PhaseSamples, Summary};
 use workload::network::Poll;
 use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
+
+pub use seen::{DeviceActivity, IoLimitActivity, MachineTraffic, RangeFacts};
 
 /// Version of the record's shape. Raised when a field changes its meaning or goes; new fields do not raise it.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -86,6 +91,28 @@ pub struct Observations {
     /// What each block device under the targets did, where it could be told.
     #[serde(default)]
     pub devices: Vec<DeviceActivity>,
+    /// What the devices at the bottom did: below loop devices, device mapper, RAID and bcache. Empty where these are the same,
+    /// or keep no counters.
+    #[serde(default)]
+    pub bottom_devices: Vec<DeviceActivity>,
+    /// Bytes that this process made the kernel fetch from block devices, reading ahead included, where it could be told.
+    #[serde(default)]
+    pub process_fetched_bytes: Option<u64>,
+    /// What all of this machine moved, where a target is served by a program (FUSE), and what lies behind cannot be told.
+    #[serde(default)]
+    pub machine_traffic: Option<MachineTraffic>,
+    /// What the files were before the phase.
+    #[serde(default)]
+    pub range: RangeFacts,
+    /// Share of the file system of a target that was free for its users before the phase, 0 to 1: the fullest of them.
+    #[serde(default)]
+    pub free_fraction: Option<f64>,
+    /// How often the quota of processor time of a control group stopped this process; none where no group has one.
+    #[serde(default)]
+    pub cpu_throttling: Option<CpuThrottling>,
+    /// Limits that control groups of this process set on devices, and what was used of them.
+    #[serde(default)]
+    pub io_limits: Vec<IoLimitActivity>,
     /// What each endpoint of an engine did, by its own counters, where it could be asked before and after.
     #[serde(default)]
     pub servers: Vec<ServerActivity>,
@@ -180,33 +207,6 @@ pub struct ServerActivity {
     /// How its service thread waits for messages, where it said so.
     #[serde(default)]
     pub poll: Option<Poll>,
-}
-
-/// What a block device did during a phase, by the kernel's counters (Documentation/block/stat.rst), for all users of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DeviceActivity {
-    /// Its name, such as `nvme0n1`.
-    pub name: String,
-    /// Reads that completed.
-    pub reads: u64,
-    /// Reads merged with others in its queue.
-    pub reads_merged: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Time of all reads together, nanoseconds.
-    pub read_ns: u64,
-    /// Writes that completed.
-    pub writes: u64,
-    /// Writes merged with others in its queue.
-    pub writes_merged: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// Time of all writes together, nanoseconds.
-    pub write_ns: u64,
-    /// Time in which something was in flight, nanoseconds.
-    pub busy_ns: u64,
-    /// Time that requests spent in its queue, all together, nanoseconds.
-    pub queue_ns: u64,
 }
 
 /// The open loop as it went.

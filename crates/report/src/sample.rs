@@ -260,6 +260,9 @@ pub fn environment() -> Environment {
         request_size_bytes_max: Some(512 << 10),
         read_ahead_bytes: Some(128 << 10),
         write_cache: Some("write back".to_owned()),
+        drive_write_cache: None,
+        forced_unit_access: Some(true),
+        keeps_counters: Some(true),
         discard: Some(true),
         dax: Some(false),
         polling: Some(false),
@@ -267,6 +270,7 @@ pub fn environment() -> Environment {
         numa_node: None,
         backing_file: None,
         backing_filesystem: None,
+        backing_direct: None,
         underlying: vec![],
     };
     Environment {
@@ -298,6 +302,7 @@ pub fn environment() -> Environment {
                 total_bytes: Some(400 << 30),
                 free_bytes: Some(200 << 30),
                 block_size_bytes: Some(4096),
+                underlying: None,
             }),
             device: Some(device),
         }],

@@ -110,7 +110,7 @@ pub fn verdict(record: &Record) -> Verdict {
         factor: holding.loss(),
         confidence: holding.confidence,
         sentence: sentence(holding, &all),
-        try_lines: remedy::lines(holding)
+        try_lines: remedy::lines(holding, &record.environment)
             .into_iter()
             .chain(outlook.try_lines)
             .chain(store.try_lines)

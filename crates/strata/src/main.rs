@@ -19,6 +19,7 @@ mod saturate;
 mod secret;
 mod session;
 mod stack;
+mod target_watch;
 mod tool_cost;
 mod watch;
 mod world;

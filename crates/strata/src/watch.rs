@@ -1,8 +1,10 @@
 //! What is seen of this machine around the phases of a stage, whatever they measure.
 
 use driver::{Clock, HostClock};
-use host::activity::{CpuTimes, Usage};
-use report::record::Observations;
+use host::activity::{self, CpuTimes, Usage};
+use host::block::{self, DeviceNumber};
+use host::control_group::{ControlGroups, CpuThrottling, IoLimit};
+use report::record::{IoLimitActivity, Observations};
 use runner::Outcome;
 
 /// Shortest phase over which the machine's own accounting says anything.
@@ -12,13 +14,26 @@ const MACHINE_SPAN_NS_MIN: u64 = 400_000_000;
 pub(crate) struct MachineWatch {
     machine: Option<CpuTimes>,
     process: Usage,
+    fetched_bytes: Option<u64>,
+    groups: ControlGroups,
+    throttling: Vec<CpuThrottling>,
+    io_limits: Vec<IoLimit>,
     begun_ns: u64,
 }
 
 impl MachineWatch {
     /// Begins just before the stage.
     pub(crate) fn begin() -> Self {
-        Self { machine: CpuTimes::read(), process: Usage::of_process(), begun_ns: HostClock::get().now_ns() }
+        let groups = ControlGroups::of_process();
+        Self {
+            throttling: groups.cpu_throttling(),
+            io_limits: groups.io_limits(),
+            groups,
+            fetched_bytes: activity::fetched_bytes(),
+            machine: CpuTimes::read(),
+            process: Usage::of_process(),
+            begun_ns: HostClock::get().now_ns(),
+        }
     }
 
     /// Ends just after it; `outcomes` are those of its phases. Of `beside_cpu_ns` it is known that they were used on this machine for
@@ -47,9 +62,40 @@ impl MachineWatch {
             major_faults: process.major_faults,
             minor_faults: process.minor_faults,
             kernel_worker_cpu_ns,
+            process_fetched_bytes: self
+                .fetched_bytes
+                .zip(activity::fetched_bytes())
+                .map(|(before, after)| after.saturating_sub(before)),
+            cpu_throttling: self.groups.cpu_throttling_since(&self.throttling),
+            io_limits: self.io_limits_used(elapsed_ns),
             ..Observations::default()
         }
     }
+
+    /// The limits that held all along, with what was counted against each.
+    fn io_limits_used(&self, elapsed_ns: u64) -> Vec<IoLimitActivity> {
+        let is_same = |now: &IoLimit, before: &IoLimit| {
+            (&now.group, now.device, now.kind, now.limit_per_second)
+                == (&before.group, before.device, before.kind, before.limit_per_second)
+        };
+        let now = self.groups.io_limits();
+        let used = now.iter().filter_map(|now| {
+            let before = self.io_limits.iter().find(|before| is_same(now, before))?;
+            let counted = now.counted.saturating_sub(before.counted);
+            Some(IoLimitActivity {
+                device: disk_of(now.device),
+                kind: now.kind,
+                limit_per_second: now.limit_per_second,
+                reached_per_second: counted as f64 * 1e9 / elapsed_ns.max(1) as f64,
+            })
+        });
+        used.collect()
+    }
+}
+
+/// The name of a disk; its number where sysfs has none.
+fn disk_of(number: DeviceNumber) -> String {
+    block::name(number).unwrap_or_else(|| number.to_string())
 }
 
 /// CPU time of the process that no thread of strata's own used: that of threads which the kernel made in it.

@@ -55,6 +55,13 @@ pub fn counters() -> BTreeMap<String, InterfaceCounters> {
     source::text("/proc/thread-self/net/dev").map(|text| parse_dev(&text)).unwrap_or_default()
 }
 
+/// Bytes that all interfaces together received and sent so far.
+#[must_use]
+pub fn moved_bytes() -> (u64, u64) {
+    let sum = |part: fn(&InterfaceCounters) -> u64| counters().values().map(part).sum();
+    (sum(|counters| counters.received_bytes), sum(|counters| counters.sent_bytes))
+}
+
 /// Parses `/proc/net/dev`; lines of another form are left out.
 #[must_use]
 pub fn parse_dev(text: &str) -> BTreeMap<String, InterfaceCounters> {

@@ -1,9 +1,10 @@
 //! Doubts about the machine around the run.
 
+use host::control_group::IoLimitKind;
 use units::human::human_bytes;
+use units::{human_bytes_per_second, human_ns};
 use workload::network::Poll;
 use workload::plan::PhasePlan;
-use workload::spec::Warmup;
 use workload::target::TargetKind;
 
 use super::{Evidence, network};
@@ -28,6 +29,10 @@ const STOLEN_CPUS_MAX: f64 = 0.05;
 const OTHER_IO_SHARE_MAX: f64 = 0.05;
 /// Bytes that they may move in any case: logs and metadata.
 const OTHER_IO_BYTES_MIN: u64 = 4 << 20;
+/// Share of a phase for which the quota of a control group may stop threads, all processors together.
+const CPU_THROTTLED_SHARE_MAX: f64 = 0.01;
+/// Share of a limit on a device from which on the limit, and not the device, makes the rate.
+const IO_LIMIT_SHARE_MIN: f64 = 0.85;
 /// Drift of the clock against the kernel's, parts per million: calibration leaves some 5, discipline by NTP up to 500
 /// on the kernel's side for a while, a healthy oscillator less than 100.
 const DRIFT_PPM_MAX: f64 = 200.0;
@@ -101,14 +106,7 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
 /// for past the page cache, and writes where nothing was written.
 pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
     let (plan, seen) = (evidence.plan.media()?, evidence.observations);
-    // Counters of devices do not tell apart phases that ran together. They run over a delay and a warm-up that samples leave
-    // out, and samples are not whole where a worker failed.
-    let load = &plan.load;
-    let counts_match = evidence.is_alone
-        && load.start_delay_ns == 0
-        && !matches!(load.warmup, Warmup::Fixed(_))
-        && evidence.samples.workers.iter().all(|worker| worker.failure.is_none());
-    if !counts_match || !evidence.on_drives() {
+    if !evidence.counts_match() || !evidence.on_drives() {
         return None;
     }
     let asked = evidence.bytes_of("read") + evidence.bytes_of("write");
@@ -123,6 +121,50 @@ pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
     }
     (written > limit)
         .then(|| format!("{} were written to the devices while this load only read", size(written)))
+}
+
+pub(super) fn cpu_throttled(evidence: &Evidence<'_>) -> Option<String> {
+    let seen = evidence.observations.cpu_throttling.filter(|_| !is_elsewhere(evidence))?;
+    let share = seen.throttled_ns as f64 / evidence.samples.elapsed_ns.max(1) as f64;
+    let quota = evidence.environment.system.cpu_limit_cores;
+    let quota = quota.map_or_else(String::new, |cores| format!(" of {}", processors(cores)));
+    (seen.throttled_periods > 0 && share > CPU_THROTTLED_SHARE_MAX).then(|| {
+        format!(
+            "the control group's quota{quota} was used up in {} of {} periods: threads stood still for {}",
+            seen.throttled_periods,
+            seen.periods,
+            human_ns(seen.throttled_ns as f64)
+        )
+    })
+}
+
+/// A limit of a control group on a device of the targets (on any, where these are not known) that this load comes up to.
+pub(super) fn io_throttled(evidence: &Evidence<'_>) -> Option<String> {
+    if !evidence.on_drives() {
+        return None;
+    }
+    let places = evidence.targets().map(|target| evidence.place_of(target)?.device.as_ref());
+    let layers: Option<Vec<_>> =
+        places.map(|device| Some(device?.layers().into_iter().map(|layer| &layer.name))).collect();
+    let names: Option<Vec<_>> = layers.map(|layers| layers.into_iter().flatten().collect());
+    let is_own = |device: &String| names.as_ref().is_none_or(|names| names.contains(&device));
+    let used = evidence.observations.io_limits.iter().find(|limit| {
+        is_own(&limit.device)
+            && limit.reached_per_second >= IO_LIMIT_SHARE_MIN * limit.limit_per_second as f64
+    })?;
+    let (what, is_bytes) = match used.kind {
+        IoLimitKind::ReadBytes => ("reads", true),
+        IoLimitKind::WrittenBytes => ("writes", true),
+        IoLimitKind::Reads => ("reads", false),
+        IoLimitKind::Writes => ("writes", false),
+    };
+    let rate = |value: f64| if is_bytes { human_bytes_per_second(value) } else { crate::words::rate(value) };
+    Some(format!(
+        "a control group limits {what} of {} to {}, and {} were reached: the limit is measured",
+        used.device,
+        rate(used.limit_per_second as f64),
+        rate(used.reached_per_second)
+    ))
 }
 
 pub(super) fn clock(evidence: &Evidence<'_>) -> Option<String> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use host::TargetEnvironment;
 use host::block::BlockDevice;
+use host::target::FilesystemFacts;
 
 /// File systems that keep their files in memory and nowhere else.
 const MEMORY_FILESYSTEMS: &[&str] = &["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"];
@@ -18,7 +19,11 @@ const LOCAL_TRANSPORTS: &[&str] = &["pcie", "nvme", "sata", "sas", "usb", "mmc",
 /// The name of the memory that a target lies in; none when a drive, or who knows what, is behind it.
 pub(super) fn memory_behind(place: &TargetEnvironment) -> Option<String> {
     match (&place.filesystem, &place.device) {
-        (Some(filesystem), _) if is_memory_filesystem(&filesystem.kind) => Some(filesystem.kind.clone()),
+        (Some(filesystem), _) if is_memory_filesystem(&filesystem.bottom().kind) => {
+            let below = &filesystem.bottom().kind;
+            let is_below = filesystem.underlying.is_some();
+            Some(if is_below { format!("{} over {below}", filesystem.kind) } else { below.clone() })
+        }
         (_, Some(device)) => memory_of(device),
         _ => None,
     }
@@ -53,6 +58,7 @@ pub(super) fn compressor(place: Option<&TargetEnvironment>) -> Option<String> {
         || Some("storage that compresses or removes copies stores less than it is given".to_owned());
     let Some(place) = place else { return unknown() };
     if let Some(text) = place.filesystem.as_ref().and_then(|filesystem| {
+        let filesystem = filesystem.bottom();
         compressing_filesystem(&filesystem.kind, &filesystem.options, &filesystem.mount_point)
     }) {
         return Some(text);
@@ -67,6 +73,16 @@ pub(super) fn compressor(place: Option<&TargetEnvironment>) -> Option<String> {
         Some(device) => Some(drive_words(device)),
         None => unknown(),
     }
+}
+
+/// Whether a file system or a device there is known to store less than it is given.
+pub(super) fn shrinks(place: &TargetEnvironment) -> bool {
+    let filesystem = place.filesystem.as_ref().map(FilesystemFacts::bottom);
+    let shrinks = |filesystem: &FilesystemFacts| {
+        compressing_filesystem(&filesystem.kind, &filesystem.options, &filesystem.mount_point).is_some()
+    };
+    filesystem.is_some_and(shrinks)
+        || place.device.as_ref().is_some_and(|device| compressing_device(device).is_some())
 }
 
 fn compressing_filesystem(kind: &str, options: &str, mount_point: &Path) -> Option<String> {

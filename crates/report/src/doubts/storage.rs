@@ -5,7 +5,7 @@ use workload::engine::SyncMode;
 use workload::plan::ContentChoice;
 use workload::spec::{CachePolicy, Refill};
 
-use super::{Evidence, place};
+use super::{Evidence, path, place};
 
 /// Share of the range in the page cache above which reads from memory move the mean.
 const CACHED_FRACTION_MAX: f64 = 0.05;
@@ -36,8 +36,10 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
         return Some(format!("{} of the range was in the page cache before the phase", percent(cached)));
     }
     let read = evidence.bytes_of("read");
-    let share = evidence.observations.device_read_bytes? as f64 / read as f64;
-    (read > 0 && share < DEVICE_READ_SHARE_MIN).then(|| {
+    let share = path::least_read_bytes(evidence)? as f64 / read as f64;
+    // Of what is stored compressed the device gives less.
+    let is_encoded = evidence.observations.range.encoded_fraction.is_some_and(|share| share > 0.0);
+    (read > 0 && share < DEVICE_READ_SHARE_MIN && !is_encoded).then(|| {
         format!("the device gave {} of the bytes read: the rest came from memory", at_most(evidence, share))
     })
 }
@@ -56,7 +58,7 @@ pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {
         return None;
     }
     let written = evidence.bytes_of("write");
-    let reached = evidence.observations.device_written_bytes.filter(|_| written > 0);
+    let reached = path::least_written_bytes(evidence).filter(|_| written > 0);
     let share = reached.map(|reached| (reached as f64 / written as f64).min(1.0));
     let shrinks = !matches!(plan.content.content, ContentChoice::Random)
         || plan.content.compress_percent > 0
@@ -79,13 +81,13 @@ pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 /// A share of what a device did: what it did for others that ran at the same time is in it.
-fn at_most(evidence: &Evidence<'_>, share: f64) -> String {
+pub(super) fn at_most(evidence: &Evidence<'_>, share: f64) -> String {
     let words = if evidence.is_alone { "" } else { "at most " };
     format!("{words}{}", percent(share))
 }
 
 /// Whether writes were made durable at least once: `--fsync 1000` does nothing for the first 999 of them.
-fn is_synced(evidence: &Evidence<'_>) -> bool {
+pub(super) fn is_synced(evidence: &Evidence<'_>) -> bool {
     let asked = evidence.plan.media().is_some_and(|plan| plan.end_fsync || plan.fsync_every.is_some());
     let done = evidence.summary.classes.iter().find(|class| class.class == "sync");
     asked && done.is_none_or(|class| class.operations > 0)

@@ -1,5 +1,6 @@
 mod network;
 mod object;
+mod path;
 
 use driver::ClockSource;
 use host::block::BlockDevice;
@@ -74,8 +75,10 @@ fn every_kind_has_its_two_tests() {
         ("unit", source("crates/report/src/doubts/tests.rs")),
         ("network", source("crates/report/src/doubts/tests/network.rs")),
         ("object", source("crates/report/src/doubts/tests/object.rs")),
+        ("path", source("crates/report/src/doubts/tests/path.rs")),
         ("command", source("crates/strata/tests/command/doubts.rs")),
         ("drops", source("crates/strata/tests/command/drops.rs")),
+        ("traps", source("crates/strata/tests/command/traps.rs")),
     ];
     for (kind, cells) in rows(&page).into_iter().skip(KINDS.len()) {
         assert_eq!(cells.len(), 2, "{kind}: what provokes it, what shows it silent");

@@ -69,7 +69,7 @@ pub(super) fn outlook(record: &Record) -> Outlook {
         let step = steps.iter().find(|step| step.load == load);
         found.sentences.push(sentence(record, load, rows, step));
         if let Some(step) = step.filter(|step| step.loss() >= HOLDS_BACK_FACTOR) {
-            let lines = remedy::lines(step).into_iter().take(1);
+            let lines = remedy::lines(step, &record.environment).into_iter().take(1);
             found.try_lines.extend(lines.filter(|line| !found.try_lines.contains(line)).collect::<Vec<_>>());
         }
     }

@@ -1,4 +1,8 @@
-//! What to try when a layer holds the stack back: one table by layer, load and what its workers were doing.
+//! What to try when a layer holds the stack back: one table by layer, load and what its workers were doing. What is so already
+//! is not named.
+
+use host::Environment;
+use host::block::BlockDevice;
 
 use super::step::{LoadKind, Step};
 
@@ -26,14 +30,44 @@ const fn remedy(
     Remedy { layer: Some(layer), kinds, cpu_bound, line }
 }
 
+/// Read-ahead from which on more of it gains nothing, in bytes: drives are kept busy by less.
+const READ_AHEAD_LARGE_BYTES: u64 = 4 << 20;
+
+/// Whether a machine is so already.
+type IsSo = fn(&Environment) -> bool;
+
+/// Lines that say nothing where a machine is so already.
+const ALREADY: &[(&str, IsSo)] = &[
+    (SCHEDULER, |environment| {
+        all_drives(environment, |drive| {
+            drive.rotational == Some(true) || matches!(drive.scheduler.as_deref(), Some("none") | None)
+        })
+    }),
+    (READ_AHEAD, |environment| {
+        let is_large = |device: &BlockDevice| {
+            device.read_ahead_bytes.is_some_and(|bytes| bytes >= READ_AHEAD_LARGE_BYTES)
+        };
+        let mut devices = environment.targets.iter().filter_map(|target| target.device.as_ref()).peekable();
+        devices.peek().is_some() && devices.all(is_large)
+    }),
+    (ONE_NODE, |environment| environment.numa_nodes.len() <= 1),
+];
+
+const SCHEDULER: &str = "the scheduler `none` for flash (/sys/block/DEVICE/queue/scheduler)";
+const READ_AHEAD: &str = "a larger read-ahead (/sys/block/DEVICE/queue/read_ahead_kb): a buffered reader has only that much in flight";
+const ONE_NODE: &str = "pin workers and memory to one NUMA node (--numa 0)";
+
+/// Whether the drives at the bottom of all targets are so; false where none is known.
+fn all_drives(environment: &Environment, is: fn(&BlockDevice) -> bool) -> bool {
+    let devices = environment.targets.iter().filter_map(|target| target.device.as_ref());
+    let mut drives = devices.flat_map(BlockDevice::bottoms).peekable();
+    drives.peek().is_some() && drives.all(is)
+}
+
 /// The most promising first.
 const REMEDIES: &[Remedy] = &[
-    remedy(
-        "memory",
-        &[],
-        None,
-        "pin workers and memory to one NUMA node (--numa 0), fill all memory channels, use --huge-pages",
-    ),
+    remedy("memory", &[], None, ONE_NODE),
+    remedy("memory", &[], None, "fill all memory channels, use --huge-pages"),
     remedy(
         "media",
         &[],
@@ -53,13 +87,8 @@ const REMEDIES: &[Remedy] = &[
         Some(false),
         "more in flight, if the drive has more to give: `strata media TARGET --op randread --direct --saturate` says",
     ),
-    remedy("media", &[], Some(false), "the scheduler `none` for flash (/sys/block/DEVICE/queue/scheduler)"),
-    remedy(
-        "file",
-        &[LoadKind::SequentialRead],
-        Some(false),
-        "a larger read-ahead (/sys/block/DEVICE/queue/read_ahead_kb): a buffered reader has only that much in flight",
-    ),
+    remedy("media", &[], Some(false), SCHEDULER),
+    remedy("file", &[LoadKind::SequentialRead], Some(false), READ_AHEAD),
     remedy(
         "file",
         READS,
@@ -159,11 +188,13 @@ fn applies(remedy: &Remedy, step: &Step) -> bool {
     layer && kind && remedy.cpu_bound.is_none_or(|bound| bound == step.cpu_bound)
 }
 
-/// What to try about a step, the most promising first.
-pub(super) fn lines(step: &Step) -> Vec<String> {
+/// What to try about a step on this machine, the most promising first.
+pub(super) fn lines(step: &Step, environment: &Environment) -> Vec<String> {
+    let is_so =
+        |remedy: &Remedy| ALREADY.iter().any(|(line, is_so)| *line == remedy.line && is_so(environment));
     REMEDIES
         .iter()
-        .filter(|remedy| applies(remedy, step))
+        .filter(|remedy| applies(remedy, step) && !is_so(remedy))
         .take(LINES_MAX)
         .map(|remedy| remedy.line.to_owned())
         .collect()

@@ -248,3 +248,30 @@ fn the_store_lies_beside_and_says_what_the_network_takes() {
     let page = crate::render(&record, 120, false);
     assert!(page.contains("objects") && page.contains("6.67%"), "{page}");
 }
+
+#[test]
+fn what_is_so_already_is_not_to_be_tried() {
+    let lines = |change: &dyn Fn(&mut host::block::BlockDevice)| {
+        let rows =
+            [three(Read, MIB, [9800.0, 2000.0, 1000.0]), three(RandRead, 4096, [1e6, 10_000.0, 9500.0])];
+        let mut record = sample::stack(&rows.concat());
+        change(record.environment.targets[0].device.as_mut().unwrap());
+        verdict(&record).try_lines.join("; ")
+    };
+    assert!(lines(&|_| ()).contains("a larger read-ahead"));
+    assert!(!lines(&|device| device.read_ahead_bytes = Some(8 << 20)).contains("read-ahead"));
+    let drive = |change: &dyn Fn(&mut host::block::BlockDevice)| {
+        let mut record = sample::stack(&three(Read, MIB, [9800.0, 2000.0, 1960.0]));
+        change(record.environment.targets[0].device.as_mut().unwrap());
+        verdict(&record).try_lines.join("; ")
+    };
+    assert!(
+        drive(&|device| device.scheduler = Some("mq-deadline".to_owned())).contains("the scheduler `none`")
+    );
+    assert!(!drive(&|device| device.scheduler = Some("none".to_owned())).contains("scheduler"));
+    let spins = |device: &mut host::block::BlockDevice| {
+        device.scheduler = Some("mq-deadline".to_owned());
+        device.rotational = Some(true);
+    };
+    assert!(!drive(&spins).contains("scheduler"), "it is for flash");
+}

@@ -17,39 +17,39 @@ use crate::support::{Ended, Loop, NO_ROOT, Scratch, class, read_record, skipped,
 const PACED: &str = "media null: --op randread --rate 10k --count 12000 --warmup none";
 
 /// What a run said of itself.
-struct Told {
-    record: Value,
+pub(crate) struct Told {
+    pub(crate) record: Value,
     /// What was printed, every run of spaces and line ends as one space.
     text: String,
 }
 
 impl Told {
-    fn new(ended: &Ended, record: Value) -> Self {
+    pub(crate) fn new(ended: &Ended, record: Value) -> Self {
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { record, text }
     }
 
     /// Runs a load in `scratch`.
-    fn by(scratch: &Scratch, words: &str) -> Self {
+    pub(crate) fn by(scratch: &Scratch, words: &str) -> Self {
         let (ended, record) = scratch.measure(words);
         Self::new(&ended, record)
     }
 
     /// The first run that is as `wanted`, or the first of five: a busy machine may disturb some, but not all.
-    fn by_one_of_five(scratch: &Scratch, words: &str, wanted: impl Fn(&Self) -> bool) -> Self {
+    pub(crate) fn by_one_of_five(scratch: &Scratch, words: &str, wanted: impl Fn(&Self) -> bool) -> Self {
         let mut runs = (0..5).map(|_| Self::by(scratch, words));
         let first = runs.next().unwrap();
         if wanted(&first) { first } else { runs.find(wanted).unwrap_or(first) }
     }
 
-    fn detail(&self, kind: &str) -> Option<&str> {
+    pub(crate) fn detail(&self, kind: &str) -> Option<&str> {
         let doubts = self.record["phases"][0]["doubts"].as_array().unwrap();
         doubts.iter().find(|doubt| doubt["kind"] == kind).map(|doubt| doubt["detail"].as_str().unwrap())
     }
 
     /// The doubt stands in the record and is printed with its remedy; its detail.
-    fn raised(&self, kind: &str) -> &str {
+    pub(crate) fn raised(&self, kind: &str) -> &str {
         let doubts = self.record["phases"][0]["doubts"].as_array().unwrap();
         let doubt = doubts.iter().find(|doubt| doubt["kind"] == kind);
         let doubt = doubt.unwrap_or_else(|| panic!("no {kind}: {}", self.text));
@@ -59,12 +59,12 @@ impl Told {
         detail
     }
 
-    fn silent(&self, kind: &str) {
+    pub(crate) fn silent(&self, kind: &str) {
         assert_eq!(self.detail(kind), None, "{kind}: {}", self.text);
         assert!(!self.text.contains(&format!("doubt {kind}")), "{kind}: {}", self.text);
     }
 
-    fn observed(&self, what: &str) -> &Value {
+    pub(crate) fn observed(&self, what: &str) -> &Value {
         &self.record["phases"][0]["observations"][what]
     }
 }
@@ -76,7 +76,7 @@ fn is_in_memory(directory: &Path) -> bool {
 }
 
 /// A scratch directory on a drive; none where the build lies in memory.
-fn on_a_drive(test: &str) -> Option<Scratch> {
+pub(crate) fn on_a_drive(test: &str) -> Option<Scratch> {
     let scratch = Scratch::new();
     let found = !is_in_memory(scratch.path());
     if !found {
@@ -86,7 +86,7 @@ fn on_a_drive(test: &str) -> Option<Scratch> {
 }
 
 /// A directory in memory; none where the usual place is none.
-fn in_memory(test: &str) -> Option<TempDir> {
+pub(crate) fn in_memory(test: &str) -> Option<TempDir> {
     let place = Path::new("/dev/shm");
     let directory = tempfile::tempdir_in(place).ok().filter(|_| is_in_memory(place));
     if directory.is_none() {

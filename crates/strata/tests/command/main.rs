@@ -30,4 +30,5 @@ mod signals;
 mod stack;
 mod stages;
 mod support;
+mod traps;
 mod verification;
