@@ -134,6 +134,11 @@ pub trait Render {
         Vec::new()
     }
 
+    /// Whether [`Run::warnings`] stand in what it shows, as the tool's own notes do: they are not told on standard error then.
+    fn carries_warnings(&self) -> bool {
+        false
+    }
+
     /// Before the first phase. The record has no phases yet.
     fn begin(&mut self, record: &Record) -> Vec<Piece> {
         let _ = record;

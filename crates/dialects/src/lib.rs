@@ -7,6 +7,7 @@ mod doubts;
 pub mod elbencho;
 pub mod elbencho_chart;
 pub mod fio;
+mod refusals;
 pub mod self_test;
 pub mod spdk;
 mod words;
@@ -65,6 +66,12 @@ pub static DIALECTS: &[Dialect] = &[
 #[must_use]
 pub fn without_secrets(all: &[String], secrets: &[String]) -> Vec<String> {
     words::without(all, secrets)
+}
+
+/// A text of strata's own, such as a refusal, in the options of a dialect: its users cannot type others.
+#[must_use]
+pub fn in_words_of(dialect: &str, text: &str) -> String {
+    refusals::in_words_of(dialect, text)
 }
 
 /// The dialect of this name.

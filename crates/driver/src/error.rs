@@ -64,6 +64,14 @@ impl Error {
         self
     }
 
+    /// The same failure in other words: `words` makes message and remedy anew.
+    #[must_use]
+    pub fn reworded(mut self, words: impl Fn(&str) -> String) -> Self {
+        self.message = words(&self.message);
+        self.remedy = self.remedy.map(|remedy| words(&remedy));
+        self
+    }
+
     /// The sort of failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -20,6 +20,7 @@ use workload::spec::Layout;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::probe::{MARK, is_own};
+use crate::safety::is_blank;
 pub use manifest::Manifest;
 
 /// How far a layout has come.
@@ -42,6 +43,9 @@ pub struct Request<'a> {
     pub refill: bool,
     /// Existing files that strata did not create may be extended and filled. They are never deleted.
     pub destroy_data: bool,
+    /// The phase writes: existing files of zeros alone, which are nobody's data, may be extended and filled too, and count as
+    /// strata's from then on.
+    pub writes: bool,
     /// Write past the page cache where the alignment allows it.
     pub direct: bool,
     /// `fill` gets whole multiples of this many bytes, counted from the start of the target's range, but for
@@ -61,7 +65,7 @@ impl Request<'_> {
         match self.layout {
             Layout::Auto => self.needs_data,
             Layout::Fill => true,
-            Layout::Allocate | Layout::Sparse => false,
+            Layout::Allocate | Layout::Sparse | Layout::Existing => false,
         }
     }
 }
@@ -81,7 +85,8 @@ struct Extended {
 }
 
 /// Makes the files among `targets` ready for a phase and returns the number of bytes written. Other kinds are
-/// left alone, and so are existing files of others, which must be long enough. Files are created with mode
+/// left alone, and so are existing files of others, which must be long enough, and all files with [`Layout::Existing`]. Files are
+/// created with mode
 /// 0644 and a mark ([`MARK`]) where the file system keeps extended attributes; the manifest remembers them.
 ///
 /// # Errors
@@ -107,10 +112,21 @@ fn lay_out(
     request: &Request<'_>,
     extended: &mut Vec<Extended>,
 ) -> Result<u64, Error> {
-    check_space(targets, request)?;
+    let is_file = |(_, target): &(usize, &TargetPlan)| target.kind == TargetKind::File;
+    if request.layout == Layout::Existing {
+        return targets
+            .iter()
+            .enumerate()
+            .filter(is_file)
+            .try_for_each(|(_, target)| check_existing(target))
+            .map(|()| 0);
+    }
+    // Found out once: what lies there may have to be read.
+    let leaves: Vec<bool> = targets.iter().map(|target| is_of_others(target, request)).collect();
+    check_space(targets, &leaves, request)?;
     let mut jobs = Vec::new();
-    for (index, target) in targets.iter().enumerate().filter(|(_, target)| target.kind == TargetKind::File) {
-        if let Some(file) = open(manifest, target, request)? {
+    for (index, target) in targets.iter().enumerate().filter(is_file) {
+        if let Some(file) = open(manifest, target, leaves[index])? {
             lengthen(&file, target, request, manifest, extended)?;
             let ranges = if request.fills() { ranges_to_fill(&file, target, request)? } else { Vec::new() };
             if !ranges.is_empty() {
@@ -131,23 +147,47 @@ fn failed<'a>(message: &'static str, target: &'a TargetPlan) -> impl Fn(std::io:
     move |error| Error::system("layout", message, error).with("path", &target.path)
 }
 
-/// Whether an existing file may be changed: created by strata, empty, or given up by the user.
-fn changeable(path: &Path, size: u64, request: &Request<'_>) -> bool {
-    request.destroy_data || size == 0 || is_own(path)
+/// Whether an existing file must not be changed: neither created by strata, nor empty, nor given up by the user.
+fn is_of_others(target: &TargetPlan, request: &Request<'_>) -> bool {
+    let path = Path::new(&target.path);
+    let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let is_free = request.destroy_data || size == 0 || is_own(path);
+    target.kind == TargetKind::File && !is_free && !(request.writes && is_blank(path))
+}
+
+/// Refuses a file that is not there to the end of its range: [`Layout::Existing`] makes none.
+///
+/// # Errors
+/// [`ErrorKind::Run`]: what was to be found there is lost.
+pub fn check_existing(target: &TargetPlan) -> Result<(), Error> {
+    let end = end_of(target)?;
+    let lost = |message: &'static str| {
+        Error::new(ErrorKind::Run, "layout", message).with("path", &target.path).with("range_end_bytes", end)
+    };
+    match std::fs::metadata(&target.path) {
+        Ok(metadata) if metadata.len() >= end => Ok(()),
+        Ok(metadata) => Err(lost("the file is shorter than what is to be read, and is not extended")
+            .with("file_size_bytes", metadata.len())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(lost("the file that is to be read is not there, and is not made"))
+        }
+        Err(error) => Err(failed("cannot look at the file", target)(error)),
+    }
 }
 
 /// Compares what the files will take with what their file systems have, all files on one together.
-fn check_space(targets: &[TargetPlan], request: &Request<'_>) -> Result<(), Error> {
+fn check_space(targets: &[TargetPlan], leaves: &[bool], request: &Request<'_>) -> Result<(), Error> {
     let mut needs: BTreeMap<u64, (u64, &TargetPlan)> = BTreeMap::new();
     let mut seen = HashSet::new();
-    for target in targets.iter().filter(|target| target.kind == TargetKind::File) {
+    let files = targets.iter().zip(leaves).filter(|(target, _)| target.kind == TargetKind::File);
+    for (target, &is_left) in files {
         if !seen.insert(&target.path) {
             continue;
         }
         let place = manifest::existing_place(Path::new(&target.path));
         let metadata =
             std::fs::metadata(&place).map_err(failed("cannot look at the place of the file", target))?;
-        let need = needed_bytes(target, request)?;
+        let need = if is_left { 0 } else { needed_bytes(target, request)? };
         let entry = needs.entry(metadata.dev()).or_insert((0, target));
         entry.0 = entry.0.saturating_add(need);
     }
@@ -175,7 +215,6 @@ fn needed_bytes(target: &TargetPlan, request: &Request<'_>) -> Result<u64, Error
     let path = Path::new(&target.path);
     let range = target.offset_bytes..end_of(target)?;
     match std::fs::metadata(path) {
-        Ok(metadata) if !changeable(path, metadata.len(), request) => Ok(0),
         Ok(_) => extents::extents(path, range)
             .map(|found| found.hole_bytes)
             .map_err(failed("cannot examine the file", target)),
@@ -184,11 +223,11 @@ fn needed_bytes(target: &TargetPlan, request: &Request<'_>) -> Result<u64, Error
 }
 
 /// Opens the file, creates it where it is missing. `None`: a file of others, which is left as it is.
-fn open(manifest: &mut Manifest, target: &TargetPlan, request: &Request<'_>) -> Result<Option<File>, Error> {
+fn open(manifest: &mut Manifest, target: &TargetPlan, is_left: bool) -> Result<Option<File>, Error> {
     let path = Path::new(&target.path);
     let end = end_of(target)?;
     match std::fs::metadata(path) {
-        Ok(metadata) if !changeable(path, metadata.len(), request) && !manifest.owns(path) => {
+        Ok(metadata) if is_left && !manifest.owns(path) => {
             if metadata.len() >= end {
                 return Ok(None);
             }
@@ -227,7 +266,10 @@ fn lengthen(
 ) -> Result<(), Error> {
     let end = end_of(target)?;
     let size = file.metadata().map_err(failed("cannot look at the file", target))?.len();
-    if size == 0 || manifest.owns(Path::new(&target.path)) {
+    let path = Path::new(&target.path);
+    // What is neither strata's nor given up by the user is zeros alone, or it would not be here.
+    let is_adopted = request.writes && !request.destroy_data && !is_own(path);
+    if size == 0 || manifest.owns(path) || is_adopted {
         // File systems without extended attributes keep no mark: a later run will ask for --destroy-data.
         let _ = rustix::fs::fsetxattr(file, MARK, manifest.run_id().as_bytes(), XattrFlags::empty());
     }

@@ -1,6 +1,7 @@
 //! What may be written to. A mistyped device name must not cost anyone a file system.
 
 mod signatures;
+mod zeros;
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -14,6 +15,7 @@ use workload::target::{TargetFacts, TargetKind};
 
 pub use crate::probe::is_own;
 pub use signatures::{Contents, recognise};
+use zeros::Zeros;
 
 /// What lets a refused target be written.
 const REMEDY: &str = "--destroy-data overwrites it";
@@ -30,7 +32,7 @@ const MEMORY_MINORS: &[u32] = &[1, 2, 4];
 ///
 /// Refused without `destroy_data`: a block device in use (mounted, part of a RAID, a volume group, a loop
 /// device over it) or with a partition table, a file system or another known signature; a file with content
-/// that strata did not write; a character device that does more than swallow. Refused in any case: the device
+/// that strata did not write and that is more than zeros; a character device that does more than swallow. Refused in any case: the device
 /// that the system runs from, active swap, a device in use in a way that cannot be seen from here, `/dev/mem`
 /// and its like.
 ///
@@ -61,7 +63,20 @@ fn check_file(facts: &TargetFacts, destroy_data: bool) -> Result<(), Error> {
     if destroy_data || facts.size_bytes == 0 || is_own(path) {
         return Ok(());
     }
-    Err(refusal(&facts.path, "the file holds data that strata did not write").remedy(REMEDY))
+    let reason = match zeros::look(path) {
+        Ok(Zeros::Only) => return Ok(()),
+        Ok(Zeros::Data) | Err(_) => "the file holds data that strata did not write",
+        Ok(Zeros::SoFar) => {
+            "the file was not written by strata, and of its data only the first 4GiB, all zeros, were looked at"
+        }
+    };
+    Err(refusal(&facts.path, reason).remedy(REMEDY))
+}
+
+/// Whether nothing in the file can be lost: it is a regular file that is empty, or nothing but zeros as far as it was written
+/// at all. At most 4 GiB are read to find out; with more than that the answer is no.
+pub(crate) fn is_blank(path: &Path) -> bool {
+    path.is_file() && zeros::look(path).is_ok_and(|found| found == Zeros::Only)
 }
 
 fn same_file(path: &Path, others: &[PathBuf]) -> Option<PathBuf> {

@@ -23,6 +23,8 @@ pub struct Ledger {
     targets: Vec<TargetPlan>,
     block_size_bytes: u64,
     sequences: Vec<AtomicU32>,
+    /// Sequence of blocks that were laid out and not written since: 1 once they were, 0 before.
+    laid_out: AtomicU32,
 }
 
 impl Ledger {
@@ -44,6 +46,7 @@ impl Ledger {
             targets: plan.targets.clone(),
             block_size_bytes: block,
             sequences: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+            laid_out: AtomicU32::new(0),
         })
     }
 
@@ -71,6 +74,19 @@ impl Ledger {
     /// Notes that all blocks were laid out with sequence 1.
     pub fn laid_out(&self) {
         self.sequences.iter().for_each(|sequence| sequence.store(1, Ordering::Relaxed));
+        self.laid_out.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether a phase wrote this block, counted over all targets, and it was not discarded since.
+    #[inline]
+    fn is_written(&self, block: u64) -> bool {
+        self.sequences[block as usize].load(Ordering::Relaxed) > self.laid_out.load(Ordering::Relaxed)
+    }
+
+    /// Blocks that phases wrote and that were not discarded since.
+    #[must_use]
+    pub fn written_blocks(&self) -> u64 {
+        (0..self.sequences.len() as u64).filter(|&block| self.is_written(block)).count() as u64
     }
 }
 
@@ -99,6 +115,7 @@ pub struct Verifier {
     checkers: Vec<BlockChecker>,
     in_flight: Vec<u64>,
     accepts_foreign: bool,
+    reads_back: bool,
     paths: Vec<String>,
 }
 
@@ -121,15 +138,23 @@ impl Verifier {
             checkers: checkers.collect::<Result<_, _>>().map_err(usage)?,
             in_flight: vec![IDLE; plan.load.depth as usize],
             accepts_foreign,
+            reads_back: false,
             paths: plan.targets.iter().map(|target| target.path.clone()).collect(),
             ledger,
         })
     }
 
-    /// Whether an operation on this block is in flight.
+    /// Only blocks that phases of the run wrote are visited.
+    #[must_use]
+    pub fn reading_back(mut self, reads_back: bool) -> Self {
+        self.reads_back = reads_back;
+        self
+    }
+
+    /// Whether this block is passed over: an operation on it is in flight, or nothing was written that could be read back.
     #[inline]
-    pub(crate) fn is_in_flight(&self, block: u64) -> bool {
-        self.in_flight.contains(&block)
+    pub(crate) fn skips(&self, block: u64) -> bool {
+        self.in_flight.contains(&block) || (self.reads_back && !self.ledger.is_written(block))
     }
 
     /// Notes that an operation on this block is about to be in flight.

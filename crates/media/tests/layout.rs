@@ -45,6 +45,7 @@ fn request(needs_data: bool) -> Request<'static> {
         layout: Layout::Auto,
         refill: false,
         destroy_data: false,
+        writes: false,
         direct: false,
         grain_bytes: 4096,
         fill: &content,
@@ -299,4 +300,52 @@ fn a_read_only_place_is_a_system_error() {
     // tmpfs without content has all space free, so only the creation fails.
     let error = lay_out(&mut Manifest::new("run", false), &[plan]).unwrap_err();
     assert_eq!((error.exit_code(), error.errno()), (1, Some(libc::EROFS)));
+}
+
+#[test]
+fn what_is_only_checked_is_never_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    let existing = Request { layout: Layout::Existing, ..request(true) };
+    let mut manifest = Manifest::new("run", false);
+    let refused = |manifest: &mut Manifest, range: &[TargetPlan]| {
+        let error = prepare(manifest, range, &existing).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Run);
+        error.to_string()
+    };
+    let missing = [target(&path, 0, MIB)];
+    assert!(refused(&mut manifest, &missing).contains("is not there, and is not made"));
+    assert!(entries(directory.path()).is_empty());
+    File::create(&path).unwrap().set_len(MIB).unwrap();
+    let line = refused(&mut manifest, &[target(&path, 4096, MIB)]);
+    assert!(line.contains("file_size_bytes=1048576") && line.contains("range_end_bytes=1052672"), "{line}");
+    assert_eq!(prepare(&mut manifest, &[target(&path, 0, MIB)], &existing).unwrap(), 0);
+    let found = extents(&path, 0..MIB).unwrap();
+    assert_eq!((path.metadata().unwrap().len(), found.hole_bytes), (MIB, MIB), "its holes stay");
+}
+
+#[test]
+fn zeros_are_nobodys_data() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    let file = File::create(&path).unwrap();
+    file.set_len(2 * MIB).unwrap();
+    file.write_all_at(&vec![0; 70_000], MIB).unwrap();
+    let range = [target(&path, 0, 3 * MIB)];
+    let mut manifest = Manifest::new("run", false);
+    let reads = prepare(&mut manifest, &range, &request(true)).unwrap_err();
+    assert!(
+        reads.to_string().contains("shorter than the range"),
+        "a phase that reads changes nothing: {reads}"
+    );
+    let writes = Request { writes: true, ..request(true) };
+    prepare(&mut manifest, &range, &writes).unwrap();
+    assert_eq!(path.metadata().unwrap().len(), 3 * MIB);
+    drop(manifest);
+    assert_eq!(entries(directory.path()), ["data"], "not of the run, and still there");
+    let other = directory.path().join("other");
+    std::fs::write(&other, [vec![0; 100_000], vec![1]].concat()).unwrap();
+    let error = prepare(&mut Manifest::new("run", false), &[target(&other, 0, MIB)], &writes).unwrap_err();
+    assert!(error.to_string().contains("strata did not create it"), "{error}");
+    assert_eq!(other.metadata().unwrap().len(), 100_001);
 }

@@ -100,7 +100,7 @@ pub(crate) fn run(words: &[String], matches: &ArgMatches) -> Result<u8, Error> {
 pub(crate) fn specs(matches: &ArgMatches) -> Result<Option<Vec<Spec>>, Error> {
     let (dialect, rest) = named(matches)?;
     let own = cli::dialect_spec(matches)?;
-    Ok(match ask(dialect, &rest, &own)? {
+    Ok(match ask(dialect, &rest, &own, false)? {
         Request::Show(_) | Request::Engine(_) | Request::Tell(_) => None,
         Request::Run(run) => Some(run.specs),
     })
@@ -130,7 +130,7 @@ fn speak(
 ) -> Result<u8, Error> {
     let mut output = cli::output_spec(matches)?;
     let own = cli::dialect_spec(matches)?;
-    let run = match ask(dialect, rest, &own) {
+    let run = match ask(dialect, rest, &own, true) {
         Ok(Request::Show(pieces)) => return emit(&pieces).map(|()| 0),
         Ok(Request::Run(run)) => *run,
         Ok(Request::Engine(spec)) => return engine::run(words, &spec),
@@ -155,11 +155,11 @@ fn in_place(error: Error, dialect: &Dialect) -> Error {
             "strata as --destroy-data {name} ... overwrites it (for a link: {OPTIONS_VARIABLE}=--destroy-data)"
         ));
     }
-    error
+    error.reworded(|text| dialects::in_words_of(dialect.name, text))
 }
 
-/// What the words ask for, with strata's own options in it; its warnings are told.
-fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec) -> Result<Request, Error> {
+/// What the words ask for, with strata's own options in it; its warnings are told, unless what is `shown` carries them.
+fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> Result<Request, Error> {
     let mut request = (dialect.parse)(words, &ThisMachine)?;
     let secret = |known: &mut Option<PathBuf>| {
         if known.is_none() {
@@ -168,7 +168,8 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec) -> Result<Request
     };
     match &mut request {
         Request::Run(run) => {
-            for warning in &run.warnings {
+            let carried = shown && run.render.carries_warnings();
+            for warning in run.warnings.iter().filter(|_| !carried) {
                 eprintln!("strata: {}: warning: {warning}", dialect.name);
             }
             for spec in &mut run.specs {

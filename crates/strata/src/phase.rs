@@ -16,19 +16,24 @@ use crate::ledgers::Check;
 use crate::target_watch::{Looked, PhaseWatch};
 use crate::watch::MachineWatch;
 
-/// The runner's job for a plan; `check` where blocks are verified.
+/// The runner's job for a plan; `check` where blocks are verified. A read-back visits only what phases wrote.
 pub(crate) fn job(
     plan: &MediaPlan,
     check: Option<Check>,
+    is_read_back: bool,
     interrupt: Arc<AtomicBool>,
 ) -> Job<MediaOperation, MediaSource> {
     let shared = Arc::new(plan.clone());
+    let written = check.as_ref().filter(|_| is_read_back).map(|check| check.ledger.written_blocks());
     let open = move |worker: u32| {
         let plan = Arc::clone(&shared);
         let pages = if plan.huge_pages { PageSize::Huge } else { PageSize::Base };
         let arena = Arc::new(Arena::new(plan.load.depth, plan.block_size_bytes_max as usize, pages)?);
         let verifier = match &check {
-            Some(check) => Some(Verifier::new(&plan, Arc::clone(&check.ledger), check.accepts_foreign)?),
+            Some(check) => {
+                let verifier = Verifier::new(&plan, Arc::clone(&check.ledger), check.accepts_foreign)?;
+                Some(verifier.reading_back(is_read_back))
+            }
             None => None,
         };
         let request = OpenRequest {
@@ -46,7 +51,7 @@ pub(crate) fn job(
         name: plan.name.clone(),
         load: plan.load.clone(),
         classes: classes(plan),
-        expected_operations: expected_operations(plan),
+        expected_operations: written.or_else(|| expected_operations(plan)),
         finishes: plan.end_fsync,
         grace_ns: runner::GRACE_NS,
         open: Arc::new(open),

@@ -8,8 +8,8 @@ use workload::plan::{
     EngineFacts, MediaPlan, PhasePlan, PlanError, default_engine, expand_ladder, message_sizes, resolve,
 };
 use workload::random::derive_seed;
-use workload::spec::{CachePolicy, LadderDimension, Layer, Operation, Spec};
-use workload::target::TargetFacts;
+use workload::spec::{CachePolicy, LadderDimension, Layer, Layout, Operation, Spec};
+use workload::target::{TargetFacts, TargetKind, TargetPlan};
 
 use crate::net::run::Access;
 use crate::net::{Reaches, resolve as network};
@@ -63,6 +63,10 @@ pub(crate) struct Programme {
     /// The object stores of all phases.
     pub(crate) stores: Stores,
 }
+
+/// What is to be done where blocks are checked that are not there.
+const WRITE_FIRST: &str =
+    "write the blocks first: --op write --verify --keep with the same --size and --block-size";
 
 fn usage(error: PlanError) -> Error {
     Error::usage("plan", error.0)
@@ -123,6 +127,7 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
         request += stage.len();
     }
     check_verified_blocks(&planner.phases)?;
+    check_existing(&planner.phases)?;
     programme.phases = planner.phases;
     programme.stores = planner.stores;
     Ok(programme)
@@ -331,6 +336,36 @@ fn check_verified_blocks(phases: &[Planned]) -> Result<(), Error> {
     Ok(())
 }
 
+/// What a phase checks must be there: now, or written by a phase before it.
+fn check_existing(phases: &[Planned]) -> Result<(), Error> {
+    for planned in phases {
+        let Some(plan) = planned.plan.media().filter(|plan| plan.layout == Layout::Existing) else {
+            continue;
+        };
+        let earlier = phases.iter().filter(|other| other.stage < planned.stage);
+        let earlier: Vec<&MediaPlan> = earlier
+            .filter_map(|other| other.plan.media())
+            .filter(|plan| plan.layout != Layout::Existing)
+            .collect();
+        let is_made = |target: &TargetPlan| {
+            let end = target.offset_bytes + target.size_bytes;
+            let mut made = earlier.iter().flat_map(|plan| &plan.targets);
+            made.any(|made| {
+                made.offset_bytes + made.size_bytes >= end
+                    && media::overlap(std::slice::from_ref(made), std::slice::from_ref(target)).is_some()
+            })
+        };
+        let verifies = plan.verify_interval_bytes.is_some();
+        for target in plan.targets.iter().filter(|target| target.kind == TargetKind::File) {
+            if !is_made(target) {
+                let found = media::layout::check_existing(target);
+                found.map_err(|error| if verifies { error.remedy(WRITE_FIRST) } else { error })?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn reads_back(spec: &Spec, plan: &MediaPlan) -> bool {
     spec.verify && !spec.no_read_back && plan.mix.write_percent > 0
 }
@@ -373,7 +408,9 @@ pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result
         if facts.iter().any(|known| known.path == *path) {
             return Err(Error::usage("plan", "a target is given twice").with("target", path));
         }
-        facts.push(media::probe::probe(path, can_create)?);
+        let found = media::probe::probe(path, can_create);
+        let is_lost = !can_create && spec.verify && !std::path::Path::new(path).exists();
+        facts.push(found.map_err(|error| if is_lost { error.remedy(WRITE_FIRST) } else { error })?);
     }
     if facts.iter().any(|target| target.kind != facts[0].kind) && facts.iter().any(is_without_path) {
         return Err(Error::usage("plan", "null: and mem: do not go together with other targets"));
@@ -401,7 +438,6 @@ fn is_without_path(target: &TargetFacts) -> bool {
 
 /// `null:` goes with any engine that can pass operations through without a target; `mem:` with its own alone.
 fn check_target_engine(facts: &[TargetFacts], engine: &EngineFacts) -> Result<(), Error> {
-    use workload::target::TargetKind;
     let wrong = |message: String| Err(Error::usage("plan", message));
     match facts[0].kind {
         TargetKind::Memory if engine.name != "mem" => {

@@ -186,8 +186,10 @@ impl Session {
                 media::cache::prepare(&plan.targets, plan.cache, &self.interrupt)?;
             }
         }
-        let jobs = plans.iter().zip(checks);
-        let jobs = jobs.map(|(plan, check)| phase::job(plan, check, Arc::clone(&self.interrupt))).collect();
+        let jobs = stage.iter().zip(&plans).zip(checks).map(|((planned, plan), check)| {
+            phase::job(plan, check, planned.is_read_back, Arc::clone(&self.interrupt))
+        });
+        let jobs = jobs.collect();
         let begun = SystemTime::now();
         let watch = Watch::begin(&plans);
         let outcomes = runner::run_together(jobs, HostClock::get(), &mut self.viewer())?;
@@ -244,6 +246,7 @@ impl Session {
             layout: plan.layout,
             refill: false,
             destroy_data,
+            writes: plan.writes(),
             direct: true,
             grain_bytes: plan.block_size_bytes_max.max(plan.verify_interval_bytes.unwrap_or(1)),
             fill: &*fill,

@@ -185,6 +185,8 @@ pub enum Layout {
     Allocate,
     /// It is given its length, and no space.
     Sparse,
+    /// It is not made: a file that is missing or too short fails the phase, and what is there stays as it is.
+    Existing,
 }
 
 /// Which of the processors of `--cores` a worker may run on.

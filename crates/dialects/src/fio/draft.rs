@@ -65,7 +65,6 @@ draft! {
     description: String,
     direct: bool,
     directory: String,
-    disable_bw: bool,
     disable_clat: bool,
     disable_lat: bool,
     disable_slat: bool,

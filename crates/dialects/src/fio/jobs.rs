@@ -40,8 +40,9 @@ pub(super) struct Assembled {
 pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled, Fault> {
     let mut all = Assembled::default();
     let (mut stage, mut group, mut in_group) = (0, 0, 0usize);
+    let is_walled = |job: &Settled| job.waits || job.draft.stonewall == Some(true);
     for (index, job) in jobs.iter().enumerate() {
-        let walled = job.waits || job.draft.stonewall == Some(true);
+        let walled = is_walled(job);
         if index > 0 && walled {
             stage += 1;
         }
@@ -51,10 +52,14 @@ pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled,
         }
         in_group += 1;
         all.stages.push((stage, group));
-        all.add(job, group, index > 0 && !walled, world)?;
     }
     // As in fio: where one job says so, all do.
-    if jobs.iter().any(|job| job.draft.exitall == Some(true)) {
+    let exits = jobs.iter().any(|job| job.draft.exitall == Some(true));
+    for (index, job) in jobs.iter().enumerate() {
+        let apart = exits && all.is_stage(index);
+        all.add(index, job, (index > 0 && !is_walled(job), apart), world)?;
+    }
+    if exits {
         all.set_ends(jobs)?;
     }
     all.fold_warnings();
@@ -65,13 +70,27 @@ pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled,
 }
 
 impl Assembled {
-    fn add(&mut self, job: &Settled, group: usize, joins: bool, world: &dyn World) -> Result<(), Fault> {
+    /// Whether all jobs that run at the same time as this one are of its group.
+    fn is_stage(&self, at: usize) -> bool {
+        let (stage, group) = self.stages[at];
+        self.stages.iter().all(|(other, its)| *other != stage || *its == group)
+    }
+
+    /// Adds a job; whether it runs at the same time as the one before, and whether the first clone that ends ends the others.
+    fn add(
+        &mut self,
+        at: usize,
+        job: &Settled,
+        (joins, apart): (bool, bool),
+        world: &dyn World,
+    ) -> Result<(), Fault> {
         let clones = job.draft.numjobs.unwrap_or(1);
         if self.clones + clones as usize > JOBS_MAX {
             let fault = Fault::of("numjobs", format!("a run has at most {JOBS_MAX} jobs with their clones"));
             return Err(located(fault, job));
         }
-        let one = is_one_phase(&job.draft);
+        // The threads of one phase do not end each other.
+        let one = is_one_phase(&job.draft) && !(apart && clones > 1);
         let (parts, each) = if one { (1, clones) } else { (clones, 1) };
         for part in 0..parts {
             let built = build(Clones { job, first: part * each, count: each, world })?;
@@ -81,23 +100,23 @@ impl Assembled {
                     Fault::of("nrfiles", format!("a run names at most {FILES_MAX} files in all its jobs"));
                 return Err(located(fault, job));
             }
-            self.push(job, built, group, each, joins || part > 0);
+            self.push(job, built, at, each, joins || part > 0);
         }
         Ok(())
     }
 
-    fn push(&mut self, job: &Settled, built: Built, group: usize, clones: u32, concurrent: bool) {
+    fn push(&mut self, job: &Settled, built: Built, at: usize, clones: u32, concurrent: bool) {
         let number = self.clones + 1;
         self.clones += clones as usize;
         let mut shown = shown_job(job, &built);
-        shown.group = group;
+        shown.group = self.stages[at].1;
         shown.number = number;
         shown.clones = clones;
         shown.request = self.specs.len();
         self.found.extend(built.warnings.into_iter().map(|warning| (shown.name.clone(), warning)));
         let mut spec = built.spec;
         spec.concurrent = concurrent;
-        self.sections.push(self.stages.len() - 1);
+        self.sections.push(at);
         self.jobs.push(shown);
         self.specs.push(spec);
     }
@@ -137,8 +156,10 @@ impl Assembled {
         let word = job.draft.exit_what.as_deref().unwrap_or("group");
         let is_alone = self.stages.iter().filter(|place| **place == (stage, group)).count() == 1
             && self.sections.iter().filter(|section| **section == at).count() == 1;
-        let is_stage = self.stages.iter().all(|(other, its)| *other != stage || *its == group);
+        let is_stage = self.is_stage(at);
+        let beside = self.sections.iter().filter(|section| self.stages[**section].0 == stage).count();
         match word {
+            "stonewall" | "group" | "all" if beside == 1 => Ok(false),
             "stonewall" => Ok(true),
             "group" if is_stage => Ok(true),
             "group" if is_alone => Ok(false),
@@ -204,7 +225,6 @@ fn shown_job(job: &Settled, built: &Built) -> Job {
         shows_latency: !hidden(draft.disable_lat),
         shows_completion: !hidden(draft.disable_clat),
         shows_submission: !hidden(draft.disable_slat),
-        shows_bandwidth: !hidden(draft.disable_bw),
         kb_base: draft.kb_base.unwrap_or(1024),
         unit_base: draft.unit_base.unwrap_or(8),
         bandwidth_average_ms: draft.bwavgtime.unwrap_or(500),

@@ -10,6 +10,7 @@ mod jobfile;
 mod jobs;
 mod model;
 mod options;
+mod readonly;
 mod settle;
 mod show;
 mod specs;
@@ -77,9 +78,9 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
     if settled.jobs.is_empty() {
         return Err(Fault::new("no job: give --name=... with its options, or a job file; --help tells more"));
     }
-    let all = jobs::assemble(&settled.jobs, world)?;
+    let mut all = jobs::assemble(&settled.jobs, world)?;
     if line.readonly {
-        refuse_writers(&all)?;
+        readonly::hold(&mut all, world)?;
     }
     if let Some(warning) = all.warnings.first().filter(|_| line.warnings_fatal) {
         return Err(Fault::of("--warnings-fatal", warning.clone()));
@@ -131,15 +132,4 @@ fn sections(line: &Line, world: &dyn World) -> Result<Vec<Section>, Fault> {
         section.is_global() || line.only.is_empty() || chosen
     });
     Ok(sections)
-}
-
-fn refuse_writers(all: &jobs::Assembled) -> Result<(), Fault> {
-    let writes = |job: &&model::Job| job.directions != [model::Direction::Read];
-    match all.jobs.iter().find(writes) {
-        Some(job) => Err(Fault::of(
-            "--readonly",
-            format!("job {} has rw={}: only reads are allowed", fault::shown(&job.name), job.rw),
-        )),
-        None => Ok(()),
-    }
 }

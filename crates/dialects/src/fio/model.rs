@@ -85,11 +85,11 @@ pub(crate) struct Job {
     pub(crate) shows_completion_percentiles: bool,
     pub(crate) shows_submission_percentiles: bool,
     pub(crate) shows_total_percentiles: bool,
-    /// False with `disable_lat`, `disable_clat`, `disable_slat`, `disable_bw_measurement`, or `gtod_reduce` for all.
+    /// False with `disable_lat`, `disable_clat` and `disable_slat`, or `gtod_reduce` for all three. Samples of rates are always shown:
+    /// fio takes them too with `gtod_reduce` and `disable_bw_measurement`.
     pub(crate) shows_latency: bool,
     pub(crate) shows_completion: bool,
     pub(crate) shows_submission: bool,
-    pub(crate) shows_bandwidth: bool,
     /// `kb_base`: 1000 or 1024; `unit_base`: 8 for bytes, 1 for bits.
     pub(crate) kb_base: u32,
     pub(crate) unit_base: u32,

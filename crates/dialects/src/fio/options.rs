@@ -118,7 +118,8 @@ table! {
     { "random_generator" [] Value free text, "one generator serves all: each block once a pass without a map" }
     { "random_distribution" [] Value does random_distribution distribution, "`--pattern`" }
     { "random_sequence_stride" [] Bool no ["0"], "sequences of positions are not chosen", "norandommap" }
-    { "randrepeat" ["allrandrepeat"] Bool does randrepeat flag, "1: `--seed 137`; 0: a drawn seed" }
+    { "randrepeat" [] Bool does randrepeat flag, "1: `--seed 137`; 0: a drawn seed" }
+    { "allrandrepeat" [] Bool does randrepeat flag, "as `randrepeat`" }
     { "randseed" [] Value does randseed number, "`--seed`" }
     { "sprandom" [] Bool no ["0"], "preconditioning by regions is not built", "rw=randwrite with loops=2" }
     { "spr_num_regions" [] Value no [], "it is for sprandom", "rw=randwrite with loops=2" }
@@ -333,11 +334,11 @@ table! {
     { "slat_percentiles" [] Bool does slat_percentiles flag, "percentiles shown" }
     { "percentile_list" [] Value does percentile_list percentiles, "percentiles shown" }
     { "disk_util" [] Bool free flag, "what the devices did is in the record" }
-    { "gtod_reduce" [] Bool does gtod_reduce flag, "latency is measured, and not shown" }
+    { "gtod_reduce" [] Bool does gtod_reduce flag, "latency is measured, and not shown; samples of rates are, as by fio" }
     { "disable_lat" [] Bool does disable_lat flag, "measured, and not shown" }
     { "disable_clat" [] Bool does disable_clat flag, "measured, and not shown" }
     { "disable_slat" [] Bool does disable_slat flag, "measured, and not shown" }
-    { "disable_bw_measurement" ["disable_bw"] Bool does disable_bw flag, "measured, and not shown" }
+    { "disable_bw_measurement" ["disable_bw"] Bool free flag, "samples of rates are taken all the same, by fio too" }
     { "unified_rw_reporting" [] Value no ["none" "0"], "directions are shown each on its own", "none" }
     { "block_error_percentiles" [] Bool no ["0"], "errors are not counted by block", "continue_on_error=all" }
     { "bwavgtime" [] Value does bwavgtime positive, "bandwidth samples, shown" }

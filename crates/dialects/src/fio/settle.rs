@@ -38,6 +38,8 @@ pub(crate) fn settle(sections: &[Section], world: &dyn World) -> Result<AllSettl
     for section in sections {
         if section.is_global() {
             apply(&mut global, &section.entries, &mut all.global_options, world)?;
+            // As in fio: a job's name is its own, or that of its section.
+            global.name = None;
             continue;
         }
         let mut job = Settled {

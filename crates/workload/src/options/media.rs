@@ -495,8 +495,8 @@ pub static OPTIONS: &[OptionDef] = &[
     option!(
         "layout",
         None,
-        "auto|fill|allocate|sparse",
-        "auto: filled when it is read or overwritten at random, else allocated",
+        "auto|fill|allocate|sparse|existing",
+        "auto: filled when it is read or overwritten at random, else allocated; existing where blocks are only checked",
         Data,
         "How a file that is not there, or is too short, is made before the phase",
         |spec, text| {
@@ -505,6 +505,7 @@ pub static OPTIONS: &[OptionDef] = &[
                 ("fill", Layout::Fill),
                 ("allocate", Layout::Allocate),
                 ("sparse", Layout::Sparse),
+                ("existing", Layout::Existing),
             ];
             spec.layout = Some(choice("layout", text, &choices)?);
             Ok(())

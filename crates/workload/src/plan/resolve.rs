@@ -8,7 +8,7 @@ use super::load::{UNLIMITED_TIME_NS, load};
 use super::{ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix};
 use crate::block_size::BlockSizes;
 use crate::engine::EngineOptions;
-use crate::spec::{CachePolicy, LadderDimension, Layer, Operation, Refill, Share, Spec};
+use crate::spec::{CachePolicy, LadderDimension, Layer, Layout, Operation, Refill, Share, Spec};
 use crate::target::{TargetFacts, TargetKind, TargetPlan};
 
 /// Range that a target without a size of its own gets: large enough that random positions do not repeat soon.
@@ -129,7 +129,7 @@ pub fn resolve(
         fsync_every: spec.fsync,
         end_fsync: spec.end_fsync.unwrap_or(false),
         verify_run: spec.verify_run,
-        layout: spec.layout.unwrap_or_default(),
+        layout: layout(spec, mix, verify_interval_bytes),
         cache: spec.cache.unwrap_or(CachePolicy::Keep),
         huge_pages: spec.huge_pages,
         load,
@@ -143,6 +143,12 @@ fn block_sizes(spec: &Spec, operation: Operation) -> Result<BlockSizes, PlanErro
         return refuse(format!("block size {} is too large: use 1GiB or less", ByteSize(sizes.max())));
     }
     Ok(sizes)
+}
+
+/// Blocks that are only checked are never made: made anew they would be right, whatever became of those that were written.
+fn layout(spec: &Spec, mix: MixPlan, verify_interval_bytes: Option<u64>) -> Layout {
+    let is_check = verify_interval_bytes.is_some() && mix.write_percent == 0 && mix.discard_percent == 0;
+    if is_check { Layout::Existing } else { spec.layout.unwrap_or_default() }
 }
 
 fn mix(spec: &Spec, operation: Operation) -> Result<MixPlan, PlanError> {

@@ -36,7 +36,7 @@ pub(super) struct Way {
     pub(super) submission: Latency,
     pub(super) completion: Latency,
     pub(super) total: Latency,
-    /// None where it is not to be shown, or nothing was done.
+    /// None where nothing was done.
     pub(super) spread: Option<RateSpread>,
 }
 
@@ -201,9 +201,7 @@ fn way(job: &Job, runs: &[Run<'_>], class: &str) -> Way {
         let percentiles = asked(job.shows_total_percentiles);
         way.total = gather(runs, class, percentiles, |totals| Some(&totals.latency));
     }
-    if job.shows_bandwidth {
-        way.spread = spread_of(job, runs, class);
-    }
+    way.spread = spread_of(job, runs, class);
     way
 }
 

@@ -36,7 +36,7 @@ pub(super) fn results(model: &Model, entries: &[Entry<'_>], record: &Record, has
         put("disk_util", disks.iter().map(disk_object).collect());
     }
     if let Some(failure) = &record.failure {
-        put("error", failure.as_str().into());
+        put("error", crate::in_words_of("fio", failure).into());
     }
     put(
         "strata",

@@ -51,6 +51,10 @@ impl Render for Show {
         self.model.output.path.iter().cloned().chain(logs::paths(&self.model.jobs)).collect()
     }
 
+    fn carries_warnings(&self) -> bool {
+        self.wants(&[Format::Normal, Format::Json, Format::JsonPlus])
+    }
+
     fn begin(&mut self, _record: &Record) -> Vec<Piece> {
         if !self.wants(&[Format::Normal]) {
             return Vec::new();

@@ -23,7 +23,8 @@ pub(super) fn header(model: &Model) -> String {
     }
     let threads: u32 = model.jobs.iter().map(|job| job.clones).sum();
     let plural = if threads == 1 { "" } else { "s" };
-    text + &format!("{VERSION} (strata)\nStarting {threads} thread{plural}\n")
+    text += &format!("{VERSION} (strata)\nStarting {threads} thread{plural}\n");
+    model.warnings.iter().fold(text, |text, warning| text + "note: " + warning + "\n")
 }
 
 /// Whether two neighbours come from one section.

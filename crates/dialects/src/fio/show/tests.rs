@@ -34,7 +34,6 @@ fn job(name: &str, request: usize) -> Job {
         shows_latency: true,
         shows_completion: true,
         shows_submission: true,
-        shows_bandwidth: true,
         kb_base: 1024,
         unit_base: 8,
         bandwidth_average_ms: 500,
@@ -594,13 +593,17 @@ fn bits_and_decimal_units_are_honoured() {
 fn what_is_switched_off_is_not_shown() {
     let mut quiet = job("a", 0);
     (quiet.shows_latency, quiet.shows_completion) = (false, false);
-    (quiet.shows_submission, quiet.shows_bandwidth) = (false, false);
+    quiet.shows_submission = false;
     let record = sample::record(vec![reads()]);
     let text = shown(model(vec![quiet.clone()], &[Format::Normal]), &record);
-    assert!(!text.contains("lat (") && !text.contains("percentiles") && !text.contains("   bw ("), "{text}");
+    assert!(!text.contains("lat (") && !text.contains("percentiles"), "{text}");
+    assert!(
+        text.contains("   bw (") && text.contains("   iops        :"),
+        "fio samples rates without its clock calls too: {text}"
+    );
     let root = json_of(vec![quiet], &record);
     let read = &root["jobs"][0]["read"];
-    assert_eq!((&read["lat_ns"]["N"], &read["bw_samples"]), (&0.into(), &0.into()));
+    assert_eq!((&read["lat_ns"]["N"], &read["bw_samples"]), (&0.into(), &8.into()));
     assert_eq!(read["total_ios"], 1_600_000);
 }
 

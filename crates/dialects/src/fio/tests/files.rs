@@ -96,10 +96,14 @@ fn variables_and_arithmetic() {
 }
 
 #[test]
-fn a_global_name_is_shown_and_the_section_names_the_file() {
-    let all =
-        assembled("a.fio", &Machine::with_job("[global]\nname=shown\nsize=1m\n[file1]\n")).expect("read");
-    assert_eq!((all.jobs[0].name.as_str(), all.specs[0].targets[0].as_str()), ("shown", "file1.0.0"));
+fn a_job_has_its_own_name_and_the_section_names_the_file() {
+    let shown = |text: &str| {
+        let all = assembled("a.fio", &Machine::with_job(text)).expect("read");
+        (all.jobs[0].name.clone(), all.specs[0].targets[0].clone())
+    };
+    let named = |name: &str| (name.to_owned(), "file1.0.0".to_owned());
+    assert_eq!(shown("[global]\nname=all\nsize=1m\n[file1]\n"), named("file1"), "a name for all is no job's");
+    assert_eq!(shown("[global]\nname=all\nsize=1m\n[file1]\nname=shown\n"), named("shown"));
 }
 
 #[test]

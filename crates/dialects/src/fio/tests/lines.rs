@@ -348,9 +348,7 @@ fn what_is_shown_of_a_job() {
     assert_eq!((job.number, job.clones, job.group_reporting), (1, 3, true));
     assert_eq!((job.percentiles.as_slice(), job.description.as_deref()), (&[50.0, 99.9][..], Some("words")));
     assert_eq!((job.logs[0].kind, job.logs[0].prefix.as_str()), (LogKind::Bandwidth, "p"));
-    assert!(
-        !job.per_job_logs && !job.shows_latency && !job.shows_bandwidth && !job.shows_completion_percentiles
-    );
+    assert!(!job.per_job_logs && !job.shows_latency && !job.shows_completion_percentiles);
     assert_eq!(job.options[0], ("name".to_owned(), "x".to_owned()));
     assert!(job.options.contains(&("rw".to_owned(), "readwrite".to_owned())));
     assert_eq!((all.jobs[1].number, all.jobs[1].clones, all.jobs[1].request), (4, 1, 1));

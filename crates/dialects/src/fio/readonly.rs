@@ -1,0 +1,47 @@
+//! `--readonly`: nothing is written, by no job and by no preparation of one.
+
+use workload::spec::{Layout, Spec};
+
+use super::fault::{Fault, shown};
+use super::jobs::Assembled;
+use super::model::{Direction, Job};
+use crate::{PathFacts, World};
+
+/// Refuses jobs that write or trim, and files that a job would need made or extended; the others are used as they are.
+pub(super) fn hold(all: &mut Assembled, world: &dyn World) -> Result<(), Fault> {
+    let refused = |message: String| Err(Fault::of("--readonly", message));
+    let writes = |job: &&Job| job.directions != [Direction::Read];
+    if let Some(job) = all.jobs.iter().find(writes) {
+        return refused(format!("job {} has rw={}: only reads are allowed", shown(&job.name), job.rw));
+    }
+    for spec in &mut all.specs {
+        for path in &spec.targets {
+            let (name, path) = (shown(spec.name.as_deref().unwrap_or("")), path.as_str());
+            match world.look(path) {
+                PathFacts::Missing if path != "null:" => {
+                    return refused(format!(
+                        "job {name} reads {}, which is not there and is not made",
+                        shown(path)
+                    ));
+                }
+                PathFacts::File { size_bytes } if size_bytes < needed_bytes(spec) => {
+                    return refused(format!(
+                        "job {name} reads {} to byte {}, but it has {size_bytes} bytes and is not extended: give size={size_bytes}, or less",
+                        shown(path),
+                        needed_bytes(spec)
+                    ));
+                }
+                _ => {}
+            }
+        }
+        // Holes of a file stay as they are, too.
+        spec.layout = Some(Layout::Existing);
+    }
+    Ok(())
+}
+
+/// Where the range of each target ends.
+fn needed_bytes(spec: &Spec) -> u64 {
+    let bytes = |size: Option<units::ByteSize>| size.map_or(0, |size| size.0);
+    bytes(spec.offset).saturating_add(bytes(spec.size))
+}
