@@ -77,7 +77,7 @@ pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
     if let Some(share) = reached(read, least_read_bytes(evidence)).filter(|_| !has_holes) {
         let share = at_most(evidence, share);
         return Some(format!(
-            "the devices gave {share} of the bytes read with --direct: the rest lay in a cache"
+            "the devices gave {share} of the bytes read with --direct: the rest lay in a cache or was never written"
         ));
     }
     if let Some(share) = reached(written, least_written_bytes(evidence)) {
