@@ -6,10 +6,11 @@ mod limit;
 #[cfg(test)]
 mod tests;
 mod text;
+mod verdict;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::{Difference, Direction, Verdict, adjust_for_many};
+use statistics::{Difference, Direction, Verdict};
 
 use crate::chart::rung_name;
 use crate::record::{PhaseRecord, Record, Status};
@@ -164,12 +165,15 @@ pub struct ClassComparison {
     pub figures: Vec<FigureComparison>,
 }
 
-/// The one figure that decides about a phase: the rate of a closed loop, p99 of an open one.
+/// What decides about a phase: the rate of a closed loop, p99 of an open one; of single runs the mean latency too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Headline {
     /// Which.
     pub figure: FigureName,
-    /// Probability of such a difference by chance, adjusted for the number of phases (Holm 1979).
+    /// The figures that it was chosen from: they share the level.
+    #[serde(default)]
+    pub considered: Vec<FigureName>,
+    /// Probability of such a difference by chance, adjusted for the number of figures considered (Bonferroni) and of phases (Holm 1979).
     pub p_value_adjusted: Option<f64>,
     /// The verdict by it.
     pub verdict: Verdict,
@@ -324,7 +328,7 @@ pub fn compare(a: &Operand, b: &Operand, are_pairs: bool, limits: &[Limit]) -> R
     if phases.is_empty() {
         return Err("nothing to compare: no phase of A has a counterpart of the same name in B".to_owned());
     }
-    settle(&mut phases);
+    verdict::settle(&mut phases);
     let lacking = |side: &str, own: &[(Key, Runs<'_>)], others: &[(Key, Runs<'_>)]| -> Vec<Unmatched> {
         let alone = own.iter().filter(|(key, _)| others.iter().all(|(other, _)| other != key));
         alone
@@ -416,14 +420,18 @@ fn phase((name, occurrence): &Key, a: &Runs<'_>, b: &Runs<'_>, method: Method) -
     let doubts = [("a", a), ("b", b)].into_iter().flat_map(|(side, runs)| doubts(side, runs)).collect();
     let is_open = a.iter().chain(b).flatten().any(|phase| phase.plan.load().arrivals.is_some());
     let classes = figures::classes(a, b, method);
-    let rate = classes.iter().flat_map(|class| &class.figures).map(|figure| figure.figure).next();
-    let figure = if is_open { FigureName::P99 } else { rate.unwrap_or(FigureName::Rate) };
+    let considered = verdict::considered(&classes, (a, b), method, is_open);
     PhaseComparison {
         name: name.clone(),
         occurrence: *occurrence,
         differs,
         doubts,
-        headline: Headline { figure, p_value_adjusted: None, verdict: Verdict::TooLittle },
+        headline: Headline {
+            figure: considered[0],
+            considered,
+            p_value_adjusted: None,
+            verdict: Verdict::TooLittle,
+        },
         classes,
     }
 }
@@ -480,18 +488,5 @@ impl PhaseComparison {
     fn decisive(&self) -> Option<(&FigureComparison, Difference)> {
         let figure = self.total(self.headline.figure)?;
         Some((figure, figure.difference?))
-    }
-}
-
-/// The headlines' verdicts, held to a level that their number does not dilute.
-fn settle(phases: &mut [PhaseComparison]) {
-    let decided: Vec<(usize, Difference)> =
-        phases.iter().enumerate().filter_map(|(at, phase)| Some((at, phase.decisive()?.1))).collect();
-    let adjusted =
-        adjust_for_many(&decided.iter().map(|(_, difference)| difference.p_value).collect::<Vec<_>>());
-    for ((at, difference), p_value) in decided.into_iter().zip(adjusted) {
-        let headline = &mut phases[at].headline;
-        headline.verdict = difference.verdict_at(headline.figure.direction(), p_value);
-        headline.p_value_adjusted = Some(p_value);
     }
 }

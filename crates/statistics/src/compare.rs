@@ -236,6 +236,21 @@ pub fn latency_resolution(ns: f64) -> f64 {
     if ns >= 2048.0 { 1.0 / 2048.0 } else { 0.5 / ns.max(1.0) }
 }
 
+/// Which of several figures of the same runs decides, and the probability of its difference by chance, adjusted for their number
+/// (Bonferroni); none without a figure.
+///
+/// The first that is sure decides; where none is, the one that would have shown the smallest difference.
+pub fn decide(figures: &[(Direction, Difference)]) -> Option<(usize, f64)> {
+    let adjusted = |at: usize| (figures.len() as f64 * figures[at].1.p_value).min(1.0);
+    let is_sure =
+        |at: &usize| figures[*at].1.verdict_at(figures[*at].0, adjusted(*at)) != Verdict::NoDifference;
+    let unseen = |at: usize| figures[at].1.detectable_percent(figures[at].0);
+    let all = 0..figures.len();
+    let sure = all.clone().find(is_sure);
+    let decisive = sure.or_else(|| all.min_by(|a, b| unseen(*a).total_cmp(&unseen(*b))))?;
+    Some((decisive, adjusted(decisive)))
+}
+
 /// Probabilities adjusted so that of all of them together no more than promised are wrong (Holm 1979).
 pub fn adjust_for_many(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();

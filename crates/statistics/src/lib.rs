@@ -21,7 +21,7 @@ mod steady;
 mod summary;
 
 pub use compare::{
-    Difference, Direction, Figure, LEVEL, Verdict, adjust_for_many, latency_resolution, mean_latency,
+    Difference, Direction, Figure, LEVEL, Verdict, adjust_for_many, decide, latency_resolution, mean_latency,
     percentile_latency, rate_over, window_points,
 };
 pub use confidence::{RateEstimate, estimate_mean, estimate_rate};

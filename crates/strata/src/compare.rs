@@ -55,7 +55,7 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         short: None,
         value: "LIMIT",
         default: "none",
-        help: "Exit with 1 where B is certainly slower, and by at least this: slower:5% (rate; of an open loop p99), or \
+        help: "Exit with 1 where B is certainly slower, and by at least this: slower:5% (the verdict), or \
                p99-slower:10% (rate, mean, p50, p90, p99, p99.9 or cpu); may be given several times",
         group: Group::Run,
         apply: |spec, text| {

@@ -171,6 +171,9 @@ fn single(name: FigureName, a: &Runs<'_>, b: &Runs<'_>, class: Option<&str>) -> 
 /// Why there is no interval.
 fn missing(name: FigureName, a: &[f64], b: &[f64], method: Method) -> &'static str {
     match (method, name) {
+        _ if (a.is_empty() || b.is_empty()) && percent_of(name).is_some() => {
+            "a side has none, or fewer than 10 operations beyond this percentile"
+        }
         _ if a.is_empty() || b.is_empty() => "a side has none",
         (Method::SingleRuns, FigureName::Cpu) => "one value a run: --repeat tells how it varies",
         (Method::SingleRuns, _) if percent_of(name).is_some() => {

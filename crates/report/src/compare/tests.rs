@@ -1,4 +1,4 @@
-use statistics::Verdict;
+use statistics::{Histogram, SparseHistogram, Verdict, WarmUp, summarise};
 use workload::plan::ArrivalPlan;
 use workload::spec::{Operation, Spacing};
 
@@ -61,6 +61,91 @@ fn single_runs_show_what_they_can() {
     assert!(total(FigureName::Cpu).missing.as_ref().unwrap().contains("--repeat"));
     assert!(found.notes.iter().any(|note| note.contains("one run each")), "{:?}", found.notes);
     assert!(text(&found).contains("randread: B is slower in one run each: rate -5.0"), "{}", text(&found));
+}
+
+/// An open loop of 40 intervals of `operations` each, whose latencies are exponential with this mean.
+fn open_loop(seed: u64, mean_ns: f64, operations: u64) -> Record {
+    let mut made = phase_of(&Shape { operations_per_second: 10.0 * operations as f64, ..DRIVE });
+    let load = made.plan.load_mut();
+    load.arrivals = Some(ArrivalPlan { rate_per_second: 10.0 * operations as f64, kind: Spacing::Constant });
+    let mut state = seed;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    };
+    let samples = &mut made.samples;
+    let mut all = SparseHistogram::default();
+    for point in &mut samples.series.points {
+        let mut latency = Histogram::new();
+        (0..operations).for_each(|_| latency.record((-uniform().ln() * mean_ns) as u64));
+        for class in point.classes.iter_mut().filter(|class| class.operations > 0) {
+            (class.operations, class.latency) = (operations, SparseHistogram::from(&latency));
+            all.merge(&class.latency);
+        }
+    }
+    samples.workers.truncate(1);
+    let totals = samples.workers.iter_mut().flat_map(|worker| &mut worker.classes);
+    for class in totals.filter(|class| class.operations > 0) {
+        (class.operations, class.latency) = (all.count(), all.clone());
+    }
+    made.summary = summarise(samples, WarmUp::None);
+    let mut made = record(vec![made]);
+    made.run_id = format!("{seed}");
+    made
+}
+
+#[test]
+fn the_verdict_on_single_open_loops_sees_what_the_mean_sees() {
+    let mut seen = [0; 3];
+    for seed in 0..30 {
+        let a = operand("a", vec![open_loop(2 * seed, 1e6, 200)]);
+        for (seen, ratio) in seen.iter_mut().zip([1.0, 1.1]) {
+            let b = operand("b", vec![open_loop(2 * seed + 1, ratio * 1e6, 200)]);
+            let found = compare(&a, &b, false, &[]).unwrap();
+            let headline = &found.phases[0].headline;
+            assert_eq!(headline.considered, [FigureName::P99, FigureName::Mean]);
+            *seen += u32::from(headline.verdict != Verdict::NoDifference);
+            if headline.figure == FigureName::Mean
+                && found.phases[0].total(FigureName::P99).unwrap().difference.is_some()
+            {
+                assert!(text(&found).contains("; looked at too: p99"), "{}", text(&found));
+            }
+        }
+        let alone =
+            compare(&a, &operand("b", vec![open_loop(2 * seed + 1, 1.1e6, 200)]), false, &[]).unwrap();
+        seen[2] += u32::from(alone.phases[0].total(FigureName::P99).unwrap().verdict == Verdict::Slower);
+    }
+    assert!(
+        seen[0] <= 3 && seen[1] >= 27 && seen[2] <= 20,
+        "equal, 10 % by the verdict, 10 % by p99 alone: {seen:?}"
+    );
+}
+
+#[test]
+fn a_percentile_of_too_few_operations_is_in_no_verdict() {
+    // 400 operations: 4 beyond p99.
+    let side = |label: &str, seed, mean_ns| operand(label, vec![open_loop(seed, mean_ns, 10)]);
+    let found = compare(&side("a", 1, 1e6), &side("b", 2, 2e6), false, &[]).unwrap();
+    let headline = &found.phases[0].headline;
+    assert_eq!((headline.figure, headline.verdict), (FigureName::Mean, Verdict::Slower));
+    let p99 = found.phases[0].total(FigureName::P99).unwrap();
+    assert_eq!((p99.a, p99.b, p99.difference), (None, None, None));
+    assert!(p99.missing.as_ref().unwrap().contains("fewer than 10 operations beyond"), "{p99:?}");
+}
+
+#[test]
+fn the_mean_stands_for_the_rate_only_at_the_same_load() {
+    let at = |depth| operand("x", vec![record(vec![phase_of(&Shape { depth, ..DRIVE })])]);
+    let considered =
+        |b| compare(&at(DRIVE.depth), &b, false, &[]).unwrap().phases[0].headline.considered.clone();
+    assert_eq!(considered(at(DRIVE.depth)), [FigureName::Rate, FigureName::Mean]);
+    assert_eq!(
+        considered(at(2 * DRIVE.depth)),
+        [FigureName::Rate],
+        "twice in flight take twice as long each"
+    );
+    let pairs = compare(&at_rates("a", &[4e5; 3]), &at_rates("b", &[4e5; 3]), true, &[]).unwrap();
+    assert_eq!(pairs.phases[0].headline.considered, [FigureName::Rate]);
 }
 
 #[test]

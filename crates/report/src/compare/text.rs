@@ -168,6 +168,18 @@ fn verdict_sentence(phase: &PhaseComparison, method: Method) -> String {
         return format!("{name}: too little data on {figure}: {}", missing.unwrap_or("it is not there"));
     };
     let figures = format!("{figure} {}", words(&difference));
+    let others: Vec<_> = phase
+        .headline
+        .considered
+        .iter()
+        .filter(|other| **other != phase.headline.figure)
+        .filter(|other| phase.total(**other).is_some_and(|other| other.difference.is_some()))
+        .map(|other| other.name())
+        .collect();
+    let figures = match others[..] {
+        [] => figures,
+        _ => format!("{figures}; looked at too: {}", others.join(", ")),
+    };
     // What another run would say, one run cannot know.
     let scope = if method == Method::SingleRuns { " in one run each" } else { "" };
     match phase.headline.verdict {

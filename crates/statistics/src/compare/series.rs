@@ -14,6 +14,9 @@ const INTERVALS_MIN: usize = 8;
 const LONG_BATCHES: usize = 30;
 /// Fewest operations on the rarer side of a percentile: with fewer, their number is not near enough to normal.
 const BEYOND_MIN: f64 = 20.0;
+/// Half the interval of the share beyond a percentile, relative to that share, above which there is no interval: what lies beyond is then
+/// worth fewer than about 16 independent operations, however many they are, and its error is guesswork.
+const SHARE_SPREAD_MAX: f64 = 0.5;
 /// Most operations of a run: whole numbers are exact up to here. Only a damaged record has more.
 const COUNT_MAX: f64 = (1_u64 << 53) as f64;
 /// Half an interval, relative to its figure, above which it says nothing: the figure might as well be 0.
@@ -98,7 +101,7 @@ pub fn mean_latency(points: &[IntervalPoint], class: Option<usize>) -> Option<Fi
 /// How many operations of an interval lie below the percentile is a series like any other: the error of their share
 /// follows from batch means, which allows for slow spells that last over many intervals. The percentiles at both ends of
 /// the share's interval bound the percentile itself (Woodruff 1952), so that a skewed distribution has a lopsided
-/// interval. None with fewer than 8 intervals, or fewer than 20 operations beyond the percentile or its ends.
+/// interval. None with fewer than 8 intervals, or fewer than 20 operations beyond the percentile, or as many that are alike.
 pub fn percentile_latency(points: &[IntervalPoint], class: Option<usize>, percent: f64) -> Option<Figure> {
     let counts =
         points.iter().flat_map(|point| classes(point, class)).map(|class| class.latency.count() as f64);
@@ -130,9 +133,11 @@ pub fn percentile_latency(points: &[IntervalPoint], class: Option<usize>, percen
     let residuals: Vec<f64> = points.iter().map(residual).collect();
     let (half, degrees) = reach(&residuals)?;
     let half = half * points.len() as f64 / count;
+    if half > SHARE_SPREAD_MAX * share.min(1.0 - share) {
+        return None;
+    }
     let end = |share: f64| {
-        let enough = count * share.min(1.0 - share) >= BEYOND_MIN / 4.0;
-        let at = enough.then(|| all.percentile(100.0 * share)).flatten()?;
+        let at = all.percentile(100.0 * share)?;
         all.buckets().find(|bucket| bucket.high_ns >= at)
     };
     let (low, high) = (end(share - half)?, end(share + half)?);

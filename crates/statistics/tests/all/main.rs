@@ -2,6 +2,7 @@
 
 mod compare;
 mod confidence;
+mod coverage;
 mod histogram;
 mod hosts;
 mod knee;
