@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs every example job file of Debian's fio package through `strata as fio`, and tells what became of each.
+"""Runs every example job file of Debian's fio package through fio itself and through `strata as fio`, and tells what became
+of each.
 
-    scripts/fio-examples.py [--strata PATH] [--examples DIRECTORY] [--scratch DIRECTORY] [--page FILE]
+    scripts/fio-examples.py [--strata PATH] [--fio PATH] [--examples DIRECTORY] [--scratch DIRECTORY] [--page FILE]
 
-Prints a row of Markdown for each file: that it ran, with operations and exit code, or the option that it is refused for.
-With --page the rows are put between the marks of docs/dialects/fio.md. Exits with 1 where a file neither ran nor was
-refused by the name of an option.
+Prints a row of Markdown for each file: that it ran, with operations and exit code (one that was stopped counts as neither), or the option that it is refused for, and
+whether fio itself ran it here. With --page the rows and both counts are put between the marks of docs/dialects/fio.md. Exits
+with 1 where a file neither ran nor was refused by the name of an option.
 
 What is replaced, so that no device is touched and the whole takes a few minutes (REPLACED below tells it to readers):
 paths, sizes, times and repetitions. Every other line is run as it stands.
@@ -16,6 +17,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +25,7 @@ import tempfile
 SIZE_BYTES_MAX = 16 << 20
 SECONDS_MAX = 2
 LOOPS_MAX = 2
-LIMIT_S = 90
+LIMIT_S = 60
 MARKS = ("<!-- examples that ran -->\n", "<!-- end of examples that ran -->")
 REPLACED = """Run for real by `scripts/fio-examples.py`, in a directory of their own, with these lines replaced and no others:
 
@@ -100,9 +102,10 @@ def environment(scratch: pathlib.Path, text: str) -> dict[str, str]:
     return variables
 
 
-def run(strata: pathlib.Path, example: pathlib.Path, base: pathlib.Path) -> tuple[str, bool]:
-    """What became of a file in words, and whether that is one of the two things that may become of it."""
-    with tempfile.TemporaryDirectory(dir=base) as name:
+def attempt(words: list[object], example: pathlib.Path, base: pathlib.Path) -> tuple[int, str, list[int] | None]:
+    """Exit code, standard error and operations by direction of a program that runs a file; no operations where it printed no
+    results, and no exit code where it did not end."""
+    with tempfile.TemporaryDirectory(dir=base, ignore_cleanup_errors=True) as name:
         scratch = pathlib.Path(name)
         text = example.read_text(errors="replace")
         if re.search(r"^\s*allow_file_create\s*=\s*0", text, re.MULTILINE):
@@ -111,37 +114,59 @@ def run(strata: pathlib.Path, example: pathlib.Path, base: pathlib.Path) -> tupl
                 os.truncate(scratch / f"{section}.0.0", SIZE_BYTES_MAX)
         copy = scratch / example.name
         copy.write_text("".join(replaced(line, scratch) + "\n" for line in text.splitlines()))
-        command = [strata, "as", "--destroy-data", "fio", "--output-format=json", "--output=out.json", example.name]
+        # A group of its own: fio's jobs are processes, and outlive their parent.
+        program = subprocess.Popen(
+            [*words, "--output-format=json", "--output=out.json", example.name],
+            cwd=scratch,
+            env=environment(scratch, text),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
-            done = subprocess.run(
-                command,
-                cwd=scratch,
-                env=environment(scratch, text),
-                capture_output=True,
-                text=True,
-                timeout=LIMIT_S,
-                check=False,
-            )
+            said = program.communicate(timeout=LIMIT_S)[1]
         except subprocess.TimeoutExpired:
-            return f"did not end within {LIMIT_S} s", False
-        refusal = REFUSAL.search(done.stderr)
-        if done.returncode == 2 and refusal:
-            return f"refused: `{refusal['option']}`", True
-        last = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+            os.killpg(program.pid, signal.SIGKILL)
+            program.communicate()
+            return -1, f"did not end within {LIMIT_S} s", None
         try:
-            jobs = json.loads((scratch / "out.json").read_text())["jobs"]
+            # fio writes its messages before the object.
+            results = (scratch / "out.json").read_text()
+            jobs = json.loads(results[results.index("{") :])["jobs"]
+            ways = [job[way]["total_ios"] for job in jobs for way in ("read", "write", "trim")]
         except (OSError, ValueError, KeyError):
-            return f"failed: exit {done.returncode}: {last}", False
-        ways = [job[way]["total_ios"] for job in jobs for way in ("read", "write", "trim")]
-        if done.returncode != 0 or sum(ways) == 0:
-            return f"failed: exit {done.returncode}, {sum(ways)} operations: {last}", False
-        return f"ran: {sum(ways)} operations, exit 0", True
+            ways = None
+        return program.returncode, said, ways
+
+
+def run(strata: pathlib.Path, example: pathlib.Path, base: pathlib.Path) -> tuple[str, bool]:
+    """What became of a file in words, and whether that is one of the two things that may become of it."""
+    code, said, ways = attempt([strata, "as", "--destroy-data", "fio"], example, base)
+    if code == -1:
+        return f"ran: still at work when it was stopped, after {LIMIT_S} s", True
+    refusal = REFUSAL.search(said)
+    if code == 2 and refusal:
+        return f"refused: `{refusal['option']}`", True
+    last = (said.strip().splitlines() or ["nothing said"])[-1]
+    if ways is None:
+        return f"failed: exit {code}: {last}", False
+    if code != 0 or sum(ways) == 0:
+        return f"failed: exit {code}, {sum(ways)} operations: {last}", False
+    return f"ran: {sum(ways)} operations, exit 0", True
+
+
+def run_original(fio: pathlib.Path, example: pathlib.Path, base: pathlib.Path) -> bool:
+    """Whether fio itself runs a file here: exit 0, and results."""
+    code, _, ways = attempt([fio], example, base)
+    return code == 0 and ways is not None
 
 
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description="Runs fio's example job files through strata as fio.")
     parser.add_argument("--strata", type=pathlib.Path, default=root / "target/release/strata")
+    parser.add_argument("--fio", type=pathlib.Path, default=pathlib.Path("/usr/bin/fio"), help="fio itself")
     parser.add_argument("--examples", type=pathlib.Path, default=pathlib.Path("/usr/share/doc/fio/examples"))
     parser.add_argument("--scratch", type=pathlib.Path, default=None, help="on a real disk; default: the system's")
     parser.add_argument("--page", type=pathlib.Path, help="page whose marked part is replaced by the rows")
@@ -151,20 +176,30 @@ def main() -> int:
     if not files:
         print(f"no job files in {options.examples}", file=sys.stderr)
         return 1
+    base = options.scratch or pathlib.Path(tempfile.gettempdir())
     rows, bad = [], 0
+    counts = {"fio": 0, "strata": 0, "both": 0}
     for file in files:
-        words, is_good = run(options.strata.resolve(), file, options.scratch or pathlib.Path(tempfile.gettempdir()))
+        is_run_by_fio = run_original(options.fio, file, base)
+        words, is_good = run(options.strata.resolve(), file, base)
+        ran = words.endswith("exit 0")
+        counts["fio"] += is_run_by_fio
+        counts["strata"] += ran
+        counts["both"] += ran and is_run_by_fio
         bad += not is_good
-        rows.append(f"| `{file.name}` | {words} |")
+        rows.append(f"| `{file.name}` | {words} | {'runs' if is_run_by_fio else 'does not run'} |")
         print(rows[-1], flush=True)
-    ran = sum("| ran: " in row for row in rows)
-    print(f"{ran} ran, {len(rows) - ran - bad} refused, {bad} neither", file=sys.stderr)
+    sentence = (
+        f"Of {len(rows)} files fio itself runs {counts['fio']} here, and strata {counts['strata']}; of those that fio runs, "
+        f"strata runs {counts['both']}."
+    )
+    print(f"{sentence} {len(rows) - counts['strata'] - bad} refused, {bad} neither.", file=sys.stderr)
     if options.page and not bad:
         page = options.page.read_text()
         before, rest = page.split(MARKS[0])
         after = rest.split(MARKS[1])[1]
-        table = "\n".join(["| file | what became of it |", "|---|---|", *rows])
-        options.page.write_text(f"{before}{MARKS[0]}\n{REPLACED}\n\n{table}\n\n{MARKS[1]}{after}")
+        table = "\n".join(["| file | what became of it | fio itself |", "|---|---|---|", *rows])
+        options.page.write_text(f"{before}{MARKS[0]}\n{REPLACED}\n\n{sentence}\n\n{table}\n\n{MARKS[1]}{after}")
     return int(bad > 0)
 
 

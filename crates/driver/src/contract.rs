@@ -21,6 +21,12 @@ pub trait Operation: Copy + Send + 'static {
     /// Bytes that the operation moves when it succeeds in full; 0 where it moves none.
     fn bytes(&self) -> u64;
 
+    /// Where in its target it begins, in bytes; 0 where targets have no positions.
+    #[inline]
+    fn position(&self) -> u64 {
+        0
+    }
+
     /// Whether it counts towards a limit of operations.
     #[inline]
     fn is_limited(&self) -> bool {

@@ -14,6 +14,7 @@ pub mod network;
 pub mod nvme;
 pub mod overlay;
 pub mod page_cache;
+pub mod priority;
 pub mod processor;
 mod source;
 pub mod system;

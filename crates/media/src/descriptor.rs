@@ -8,7 +8,7 @@ use driver::{Arena, Capabilities, Error, ErrorKind};
 use host::block::{BlockDevice, DeviceNumber};
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use workload::engine::{SyncCall, SyncMode};
+use workload::engine::{Advice, SyncCall, SyncMode};
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::{MediaClass, MediaOperation, OpenRequest};
@@ -126,7 +126,24 @@ fn open(target: &TargetPlan, request: &OpenRequest, engine: &'static str) -> Res
     if request.writes && kind == TargetKind::BlockDevice && is_read_only(&target.path) {
         return Err(open_error(&target.path, direct, true, Errno::ROFS));
     }
+    advise(&fd, kind, request.options.advice).map_err(|errno| {
+        Error::system("open", "cannot tell the kernel the order of access", errno).with("path", &target.path)
+    })?;
     Ok(Descriptor { fd, kind })
+}
+
+/// Tells the kernel the order of access to all of a file or device.
+fn advise(fd: &OwnedFd, kind: TargetKind, advice: Advice) -> Result<(), Errno> {
+    let advice = match advice {
+        Advice::None => return Ok(()),
+        Advice::Sequential => rustix::fs::Advice::Sequential,
+        Advice::Random => rustix::fs::Advice::Random,
+        Advice::NoReuse => rustix::fs::Advice::NoReuse,
+    };
+    if kind == TargetKind::CharacterDevice {
+        return Ok(());
+    }
+    rustix::fs::fadvise(fd, 0, None, advice)
 }
 
 /// Whether the kernel keeps this block device read-only: it may be opened for writing all the same, and every write fails.

@@ -11,6 +11,7 @@ pub mod probe;
 mod region;
 mod request;
 pub mod safety;
+mod shaping;
 mod source;
 mod verify;
 

@@ -51,6 +51,11 @@ impl Operation for MediaOperation {
         u64::from(self.length)
     }
 
+    #[inline]
+    fn position(&self) -> u64 {
+        self.offset
+    }
+
     /// A limit counts what the user asked for; syncs come on top.
     #[inline]
     fn is_limited(&self) -> bool {

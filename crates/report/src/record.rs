@@ -246,6 +246,9 @@ pub struct PhaseRecord {
     pub summary: Summary,
     /// The open loop as it went.
     pub arrivals: Option<ArrivalOutcome>,
+    /// What came of waiting for a steady state that ends it.
+    #[serde(default)]
+    pub steady_ending: Option<statistics::SteadyEnding>,
     /// Seen around the phase.
     pub observations: Observations,
     /// Reasons not to believe the figures.

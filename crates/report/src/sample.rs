@@ -126,6 +126,7 @@ fn media_plan(shape: &Shape) -> MediaPlan {
             cores: vec![],
             cores_policy: Default::default(),
             numa: vec![],
+            control: workload::control::Control::default(),
             seed: 42,
         },
     }
@@ -231,6 +232,7 @@ pub fn phase(shape: &Shape) -> PhaseRecord {
         samples,
         summary,
         arrivals: None,
+        steady_ending: None,
         observations: Observations {
             machine_cpus_busy: Some(1.1),
             other_cpus_busy: Some(0.05),

@@ -2,7 +2,7 @@
 
 use driver::{Clock, Error, Operation, Source};
 use host::activity::Usage;
-use statistics::{ClassTotals, ErrorCount, PartTotals, TallySample, WorkerSamples};
+use statistics::{ClassTotals, ErrorCount, OperationSample, PartTotals, TallySample, WorkerSamples};
 
 use crate::exchange::Interval;
 use crate::job::ArrivalTally;
@@ -40,6 +40,8 @@ pub(crate) struct WorkerEnd {
     pub(crate) failure: Option<String>,
     pub(crate) last: Box<Interval>,
     split: Option<Box<SplitTally>>,
+    kept: Vec<OperationSample>,
+    depth_found: Option<u32>,
     parts: Vec<PartTotals>,
     tallies: Vec<TallySample>,
     /// What its driver found wrong, a line each.
@@ -67,6 +69,8 @@ impl WorkerEnd {
             depths,
             parts: self.parts,
             tallies: self.tallies,
+            kept: self.kept,
+            depth_found: self.depth_found,
             drained_operations: self.drained_operations,
             cpu_user_ns: self.usage.user_ns,
             cpu_system_ns: self.usage.system_ns,
@@ -116,6 +120,8 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             failure,
             last: self.current,
             split: self.split,
+            kept: self.kept.map_or_else(Vec::new, |kept| kept.into_operations()),
+            depth_found: self.depth_found,
             tallies: tallies(self.driver, self.parts.as_deref()),
             findings: self.driver.findings(),
             parts: self.parts.map_or_else(Vec::new, |parts| parts.into_totals()),

@@ -47,6 +47,15 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         }
     }
 
+    /// Waits for completions where nothing more can be drawn (`is_held`: nothing may be), else looks for some.
+    #[inline(always)]
+    pub(crate) fn await_some(&mut self, mark: u64, is_held: bool) -> Result<(), Error> {
+        // A batch smaller than the depth goes to the target at once, and the next one follows.
+        let is_full = is_held || self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
+        let count = self.batch_min.min(self.in_flight);
+        self.driver.reap(if is_full { Wait::AtLeast(count) } else { Wait::None }, &mut self.done)
+    }
+
     /// Lets the pause that begins at `mark` go by, as far as the window is open and the phase goes on; the time then.
     fn pause(&self, mark: u64, pause_ns: u64) -> u64 {
         let until_ns = mark.saturating_add(pause_ns).min(self.window.close_ns);
@@ -56,13 +65,10 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     /// Hands the batch over, waits for completions where nothing more can be drawn (`is_held`: nothing may be), and records them;
     /// the time then.
     #[inline(always)]
-    fn advance(&mut self, mark: u64, is_held: bool) -> Result<u64, Error> {
+    pub(crate) fn advance(&mut self, mark: u64, is_held: bool) -> Result<u64, Error> {
         self.prepare_and_submit(mark)?;
         if self.done.is_empty() {
-            // A batch smaller than the depth goes to the target at once, and the next one follows.
-            let is_full = is_held || self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
-            let count = self.batch_min.min(self.in_flight);
-            self.driver.reap(if is_full { Wait::AtLeast(count) } else { Wait::None }, &mut self.done)?;
+            self.await_some(mark, is_held)?;
         }
         let now = self.clock.now_ns();
         self.collect(now);

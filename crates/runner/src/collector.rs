@@ -8,6 +8,7 @@ use statistics::{ClassPoint, ClassTotals, Histogram, Series, Snapshot, SparseHis
 
 use crate::exchange::{Exchange, Interval};
 use crate::job::Job;
+use crate::oversight::Oversight;
 use crate::shared::Shared;
 
 /// Intervals kept of one phase: enough to see steady state, few enough to keep the record small.
@@ -33,6 +34,8 @@ pub(crate) struct Collector {
     time_ns: Option<u64>,
     operations: Option<u64>,
     bytes: Option<u64>,
+    /// Limits that the phase is held against while it runs.
+    pub(crate) oversight: Option<Oversight>,
 }
 
 impl Collector {
@@ -56,6 +59,7 @@ impl Collector {
             time_ns: job.load.limit.time_ns,
             operations: job.load.limit.operations.or(job.expected_operations),
             bytes: job.load.limit.bytes,
+            oversight: Oversight::new(&job.load.control),
             class_names,
         }
     }
@@ -69,7 +73,8 @@ impl Collector {
                 exchange.give_back(interval);
             }
         }
-        shared.interval_ns.store(self.series.interval_ns, Ordering::Relaxed);
+        let longest_ns = self.oversight.as_ref().map_or(u64::MAX, Oversight::interval_ns_max);
+        shared.interval_ns.store(self.series.interval_ns.min(longest_ns), Ordering::Relaxed);
     }
 
     /// Adds one interval of one worker.
@@ -86,6 +91,9 @@ impl Collector {
             sum.3.merge(&tally.latency);
             totals.latest_operations += tally.operations;
             totals.latest_bytes += tally.bytes;
+            if let Some(oversight) = &mut self.oversight {
+                oversight.add(interval.start_ns, tally.operations, tally.bytes);
+            }
             let point = ClassPoint {
                 operations: tally.operations,
                 bytes: tally.bytes,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Driver, Error};
-use statistics::PhaseSamples;
+use statistics::{PhaseSamples, SteadyEnding};
 use workload::plan::LoadPlan;
 
 /// What one worker works with; made on the worker's own thread.
@@ -74,6 +74,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// The open loop's arrivals.
     pub arrivals: Option<ArrivalTally>,
+    /// What came of waiting for a steady state, where the load ends with one.
+    pub steady_ending: Option<SteadyEnding>,
     /// Why the phase failed or ended early; `stopped: phase NAME failed` where another one did that ran at the same time.
     pub failure: Option<String>,
     /// CPU time of the thread that called, which coordinates and collects, within the phase, in nanoseconds.

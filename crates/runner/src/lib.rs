@@ -4,10 +4,14 @@
 mod account;
 mod closed_loop;
 mod collector;
+mod depth_search;
 mod exchange;
+mod flow;
 mod job;
+mod kept;
 mod limits;
 mod open_loop;
+mod oversight;
 mod parts;
 mod phase;
 mod placement;

@@ -7,6 +7,7 @@ use statistics::{PhaseSamples, WorkerSamples};
 use crate::account::{Cut, WorkerEnd};
 use crate::collector::Collector;
 use crate::job::{ArrivalTally, Outcome};
+use crate::oversight::{Oversight, Verdict};
 use crate::placement::Placement;
 use crate::stage::{Floor, Stage};
 use crate::thread::Message;
@@ -27,6 +28,8 @@ pub(crate) struct Phase {
     /// Since when its workers should come to their end.
     over_since: Option<u64>,
     is_given_up: bool,
+    /// Why it was ended as failed, by a limit that it is held against.
+    failure: Option<String>,
     /// Whether all others end with it.
     pub(crate) ends_others: bool,
 }
@@ -42,6 +45,7 @@ impl Phase {
             is_open: false,
             over_since: None,
             is_given_up: false,
+            failure: None,
             ends_others: floor.job.load.end_others,
         }
     }
@@ -81,7 +85,7 @@ impl Phase {
         self.is_given_up || self.ends.iter().all(Option::is_some)
     }
 
-    /// Looks after the phase at `now`; true when it is given up now.
+    /// Looks after the phase at `now`; true when it is given up or failed now.
     pub(crate) fn attend<Op, S>(&mut self, floor: &Floor<Op, S>, now: u64) -> bool {
         if !self.is_open && now >= self.open_ns {
             self.is_open = true;
@@ -91,13 +95,26 @@ impl Phase {
             return false;
         }
         let shared = &floor.shared;
+        let mut has_failed = false;
+        if let Some(oversight) =
+            self.collector.oversight.as_mut().filter(|_| now >= self.open_ns && !shared.is_ending())
+        {
+            match oversight.look(now - self.open_ns) {
+                Verdict::GoesOn => {}
+                Verdict::Ends => shared.end(),
+                Verdict::Fails(message) => {
+                    self.failure = Some(message);
+                    has_failed = true;
+                }
+            }
+        }
         let must_end = if floor.job.finishes { shared.is_stopped() } else { shared.is_ending() };
         if must_end && self.over_since.is_none_or(|since| since > now) {
             self.over_since = Some(now);
         }
         self.is_given_up =
             self.over_since.is_some_and(|since| now > since.saturating_add(floor.job.grace_ns));
-        self.is_given_up
+        self.is_given_up || has_failed
     }
 
     /// Puts the workers' accounts and what was collected together.
@@ -107,7 +124,7 @@ impl Phase {
         floor: &Floor<Op, S>,
     ) -> Outcome {
         let (load, interrupted) = (&floor.job.load, floor.shared.is_interrupted());
-        let Self { places, mut collector, mut notes, ends, open_ns, is_open, .. } = self;
+        let Self { places, mut collector, mut notes, ends, open_ns, is_open, failure: too_slow, .. } = self;
         let (process, coordinator) =
             if is_open { (collector.usage(), collector.coordinator_usage()) } else { Default::default() };
         let ends = ends.into_iter().enumerate();
@@ -119,8 +136,10 @@ impl Phase {
             }
         }
         let was = |cut: Cut| ends.iter().flatten().any(|end| end.cut == Some(cut));
-        let failure =
-            failure(&ends).or_else(|| interrupted.then(|| "interrupted".to_owned())).or_else(|| {
+        let failure = failure(&ends)
+            .or(too_slow)
+            .or_else(|| interrupted.then(|| "interrupted".to_owned()))
+            .or_else(|| {
                 stage
                     .failed()
                     .filter(|_| was(Cut::Stopped))
@@ -131,6 +150,7 @@ impl Phase {
         notes.extend(findings(&ends));
         let elapsed_ns = elapsed_ns(floor, &ends, failure.is_none());
         let elapsed_ns = elapsed_ns.max(1).min(stage.clock.now_ns().saturating_sub(open_ns).max(1));
+        let steady_ending = collector.oversight.take().and_then(Oversight::into_ending);
         let (classes, totals, series) = collector.finish(elapsed_ns);
         let mut arrivals = load.arrivals.map(|_| ArrivalTally::default());
         if let Some(arrivals) = &mut arrivals {
@@ -158,7 +178,7 @@ impl Phase {
             process_cpu_user_ns: usage.user_ns,
             process_cpu_system_ns: usage.system_ns,
         };
-        Outcome { samples, notes, arrivals, failure, coordinator_cpu_ns: coordinator.cpu_ns() }
+        Outcome { samples, notes, arrivals, steady_ending, failure, coordinator_cpu_ns: coordinator.cpu_ns() }
     }
 }
 

@@ -55,6 +55,11 @@ impl SplitTally {
         }
     }
 
+    /// When the driver had taken the operation of a slot, where it was not complete then.
+    pub(crate) fn taken_ns_of(&self, slot: u32) -> Option<u64> {
+        Some(self.taken_ns[slot as usize]).filter(|&taken_ns| taken_ns != COMPLETED_AT_ONCE)
+    }
+
     /// Counts a call that handed `accepted` operations over, after which `in_flight` were in flight.
     fn submitted(&mut self, accepted: u32, in_flight: u32) {
         if accepted > 0 {

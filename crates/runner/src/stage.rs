@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use crate::exchange::Exchange;
+use crate::flow::Flow;
 use crate::job::Job;
+use crate::kept::Kept;
 use crate::limits::ramp_ns;
 use crate::shared::Shared;
 use crate::split::SplitTally;
@@ -52,7 +54,7 @@ impl<Op, S> Floor<Op, S> {
         let (exchanges, books) = (0..load.threads)
             .map(|_| {
                 let (exchange, interval) = Exchange::new(classes);
-                (exchange, Books { interval, split: split(), parts: None })
+                (exchange, Books { interval, split: split(), parts: None, kept: Kept::new(&load.control) })
             })
             .unzip();
         let shared = Shared::new(Arc::clone(&job.interrupt), load.interval_ns);
@@ -78,6 +80,8 @@ pub(crate) struct Stage<Op, S, C> {
     pub(crate) gate: Gate,
     /// The phase that failed first.
     failed: OnceLock<usize>,
+    /// Weights of the workers, where they have some.
+    pub(crate) flow: Flow,
     /// The phase that was done and lets the others end with it.
     ended_by: OnceLock<usize>,
 }
@@ -85,7 +89,7 @@ pub(crate) struct Stage<Op, S, C> {
 impl<Op, S, C> Stage<Op, S, C> {
     pub(crate) fn new(clock: C, floors: Vec<Floor<Op, S>>) -> Self {
         let (failed, ended_by) = (OnceLock::new(), OnceLock::new());
-        Self { clock, floors, gate: Gate::default(), failed, ended_by }
+        Self { clock, floors, gate: Gate::default(), failed, flow: Flow::default(), ended_by }
     }
 
     /// `phase` failed: all end after what is in flight.

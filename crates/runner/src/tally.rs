@@ -33,6 +33,16 @@ impl Errors {
         self.count::<Op>(operation, &cause, errno, at_ns);
     }
 
+    /// Notes that a failure just counted is one that the load ignores: it is listed, and makes nothing fail.
+    #[cold]
+    pub(crate) fn ignore_last<Op: Operation>(&mut self, operation: &Op, result: i64) {
+        let (class, errno) = (Op::CLASSES[operation.class()], i32::try_from(-result).ok());
+        let known = self.counts.iter_mut().find(|count| count.class == class && count.errno == errno);
+        if let Some(count) = known {
+            count.is_ignored = true;
+        }
+    }
+
     /// Counts an operation that returned wrong data; the first of each kind with its detail.
     #[cold]
     pub(crate) fn faulty<Op: Operation>(&mut self, operation: &Op, fault: &Fault, at_ns: u64) {
@@ -59,6 +69,7 @@ impl Errors {
                 cause: if is_full { "other" } else { cause }.to_owned(),
                 errno,
                 count: 1,
+                is_ignored: false,
                 first_at_ns: at_ns,
             }),
         }
@@ -66,7 +77,10 @@ impl Errors {
 
     /// The first failure in one line.
     pub(crate) fn first(&self) -> Option<String> {
-        self.counts.first().map(|count| format!("{} failed: {}", count.class, count.cause))
+        self.counts
+            .iter()
+            .find(|count| !count.is_ignored)
+            .map(|count| format!("{} failed: {}", count.class, count.cause))
     }
 
     pub(crate) fn into_counts(self) -> Vec<ErrorCount> {

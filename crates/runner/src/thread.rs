@@ -8,9 +8,11 @@ use std::sync::mpsc::Sender;
 use driver::{Clock, Error, Operation, Source};
 use units::Rate;
 use workload::arrival::Arrivals;
+use workload::control::Control;
 use workload::plan::LoadPlan;
 
 use crate::account::WorkerEnd;
+use crate::flow::Flow;
 use crate::job::Station;
 use crate::limits::{Window, ramp_ns};
 use crate::parts::Parts;
@@ -45,7 +47,11 @@ pub(crate) fn work<Op, S, C>(
 {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let job = &stage.floors[phase].job;
-        let station = match place.apply().and_then(|()| (job.open)(number)) {
+        let station = match place
+            .apply()
+            .and_then(|()| prioritise(&job.load.control))
+            .and_then(|()| (job.open)(number))
+        {
             Ok(station) => station,
             Err(error) => return Some(Message::Refused(error)),
         };
@@ -71,6 +77,27 @@ pub(crate) fn work<Op, S, C>(
         // Nobody listens any more when the phase was given up.
         let _ = sender.send((phase, number, message));
     }
+}
+
+/// Gives the calling thread its niceness and the priority of its I/O, where a load names some.
+fn prioritise(control: &Control) -> Result<(), Error> {
+    if let Some(more) = control.nice {
+        host::priority::add_niceness(more).map_err(|error| {
+            Error::system("nice", "cannot change the niceness of a worker", error)
+                .with("nice", more)
+                .remedy("a lower niceness needs CAP_SYS_NICE: run as root, or leave --nice out")
+        })?;
+    }
+    if let Some(priority) = control.priority {
+        host::priority::set_io_priority(priority.value()).map_err(|error| {
+            Error::system("priority", "cannot give a worker's I/O its priority", error)
+                .with("priority", format!("{priority:?}"))
+                .remedy(
+                    "the realtime class needs CAP_SYS_ADMIN or CAP_SYS_NICE: run as root, or use best-effort",
+                )
+        })?;
+    }
+    Ok(())
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {
@@ -104,7 +131,7 @@ fn measure<Op: Operation, S: Source<Op>, C: Clock>(
         &floor.exchanges[number as usize],
         books,
     );
-    let result = if begins { run(&mut worker, load, number) } else { Ok(()) };
+    let result = if begins { run(&mut worker, load, number, &stage.flow) } else { Ok(()) };
     worker.into_end(result)
 }
 
@@ -112,11 +139,14 @@ fn run<Op: Operation, S: Source<Op>, C: Clock>(
     worker: &mut Worker<'_, Op, S, C>,
     load: &LoadPlan,
     number: u32,
+    flow: &Flow,
 ) -> Result<(), Error> {
     let Some(plan) = load.arrivals else {
-        return match load.think {
-            Some(think) => worker.run_thinking(think),
-            None => worker.run_closed(),
+        return match (load.think, load.control.flow, load.control.latency_target) {
+            (Some(think), ..) => worker.run_thinking(think),
+            (None, Some(weight), _) => worker.run_weighted(flow.join(weight, load.depth)),
+            (None, None, Some(target)) => worker.run_searching(target),
+            (None, None, None) => worker.run_closed(),
         };
     };
     // One nanosecond of slack instead of 50 us: a sleeping worker comes back when its operation is due.

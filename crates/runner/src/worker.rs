@@ -4,10 +4,12 @@ use std::sync::atomic::Ordering;
 
 use driver::{CLASSES_MAX, Clock, Completions, Driver, Error, ErrorKind, Operation, Source, Wait};
 use host::activity::Usage;
+use workload::control::Control;
 use workload::spec::OnError;
 
 use crate::exchange::{Exchange, Interval};
 use crate::job::{ArrivalTally, Job};
+use crate::kept::Kept;
 use crate::limits::{Window, ramp_ns};
 use crate::parts::Parts;
 use crate::shared::Shared;
@@ -27,6 +29,8 @@ pub(crate) struct Books {
     pub(crate) split: Option<Box<SplitTally>>,
     /// Where the station names parts.
     pub(crate) parts: Option<Box<Parts>>,
+    /// Where operations are watched one by one.
+    pub(crate) kept: Option<Box<Kept>>,
 }
 
 /// One slot: the operation in it and when it began (closed loop) or was due (open loop).
@@ -73,10 +77,22 @@ pub(crate) struct Worker<'a, Op, S, C> {
     pub(crate) split: Option<Box<SplitTally>>,
     /// Figures by part of the target, where parts are told apart.
     pub(crate) parts: Option<Box<Parts>>,
+    /// Operations one by one, where asked for.
+    pub(crate) kept: Option<Box<Kept>>,
+    /// Failures that are counted and touch nothing else: class and number.
+    ignored_errors: Vec<(usize, i32)>,
+    /// The largest depth at which latency held, where it was searched for.
+    pub(crate) depth_found: Option<u32>,
     /// Whether final operations belong to the phase after its close too.
     pub(crate) finishes: bool,
     /// Whether the source has no final operation left.
     pub(crate) is_finished: bool,
+}
+
+/// The failures that a load ignores, of the classes that there are.
+fn ignored_errors<Op: Operation>(control: &Control) -> Vec<(usize, i32)> {
+    let place = |name: &str| Op::CLASSES.iter().position(|class| *class == name);
+    control.ignored_errors.iter().filter_map(|error| Some((place(&error.class)?, error.errno))).collect()
 }
 
 impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
@@ -134,6 +150,9 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             arrivals: ArrivalTally::default(),
             split: books.split,
             parts: books.parts,
+            kept: books.kept,
+            ignored_errors: ignored_errors::<Op>(&load.control),
+            depth_found: None,
             finishes: job.finishes,
             is_finished: false,
         }
@@ -318,6 +337,9 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         if is_counted && self.split.is_some() {
             self.note_completions(now);
         }
+        if is_counted && self.kept.is_some() {
+            self.note_kept(now);
+        }
         if self.parts.is_some() {
             self.note_parts(now, is_counted);
         }
@@ -366,6 +388,14 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     #[cold]
     fn failed(&mut self, operation: &Op, result: i64, now: u64, is_counted: bool) {
         self.errors.failed(operation, result, now.saturating_sub(self.window.open_ns));
+        if self
+            .ignored_errors
+            .iter()
+            .any(|(class, errno)| (*class, -i64::from(*errno)) == (operation.class(), result))
+        {
+            self.errors.ignore_last(operation, result);
+            return;
+        }
         self.after_error(operation, is_counted);
     }
 

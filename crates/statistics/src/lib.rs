@@ -13,6 +13,7 @@ mod knee;
 mod matrix;
 mod merge;
 mod parts;
+mod plateau;
 mod sample;
 mod series;
 mod snapshot;
@@ -32,6 +33,7 @@ pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_kn
 pub use matrix::{MatrixFinding, MatrixPart, Slow, find_slow};
 pub use merge::merge;
 pub use parts::{OriginSummary, PartSummary, ShareSummary, by_origin, by_part, tally};
+pub use plateau::{OperationSample, Plateau, SteadyEnding};
 pub use sample::{
     CauseCount, ClassTotals, DepthCounts, ErrorCount, PartTotals, PhaseSamples, TallySample, WorkerSamples,
 };

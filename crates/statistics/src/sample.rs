@@ -40,6 +40,9 @@ pub struct ErrorCount {
     pub count: u64,
     /// When for the first time, nanoseconds from the start of the phase.
     pub first_at_ns: u64,
+    /// Whether the load ignores it: it is listed, and makes nothing fail.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_ignored: bool,
 }
 
 /// How deep a worker's queue was and how large its batches were: counts by powers of two, where place `k` holds the
@@ -121,6 +124,12 @@ pub struct WorkerSamples {
     /// What its driver counted besides.
     #[serde(default)]
     pub tallies: Vec<TallySample>,
+    /// Its operations one by one, in the order in which they completed, where they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<crate::OperationSample>,
+    /// The largest depth at which its latency held, where that was searched for and found.
+    #[serde(default)]
+    pub depth_found: Option<u32>,
     /// Operations that completed after the window had closed; counted nowhere else.
     pub drained_operations: u64,
     /// CPU time of the worker's thread in user mode, nanoseconds.

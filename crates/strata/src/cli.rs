@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
 use workload::network::EngineSpec;
-use workload::options::{self, COMMON, ENGINE, NETWORK, OBJECT, OPTIONS, OptionDef};
+use workload::options::{self, COMMON, ENGINE, NETWORK, OBJECT, OptionDef};
 use workload::spec::{Layer, Spec};
 
 use crate::admin;
@@ -32,16 +32,14 @@ pub(crate) fn command() -> Command {
             .args(arguments(OUTPUT)),
         )
         .subcommand(
-            with_options(
-                Command::new("media").about("Measure files, block devices, character devices, or memory").arg(
+            Command::new("media").about("Measure files, block devices, character devices, or memory").arg(
                     Arg::new("targets")
                         .value_name("TARGET")
                         .num_args(1..)
                         .required(true)
                         .help("A file, a block or character device, null: or mem:; several make one range"),
-                ),
-                OPTIONS,
-            )
+                )
+            .args(arguments_of(options::of(Layer::Media)))
             .args(arguments(OUTPUT)),
         )
         .subcommand(net())
@@ -247,7 +245,7 @@ fn fill<T: 'static>(
 /// The spec of a load.
 pub(crate) fn load_spec(matches: &ArgMatches) -> Result<Spec, Error> {
     let mut spec = Spec::default();
-    fill(OPTIONS, matches, &mut spec)?;
+    fill(options::of(Layer::Media), matches, &mut spec)?;
     spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
     Ok(spec)
 }
@@ -357,7 +355,11 @@ pub(crate) fn markdown() -> String {
         "# Options\n\nMade by `strata options` from the tables that the command line is made of. A job file takes the options of a load \
          as keys, with `_` for `-`.\n",
     );
-    table_as_markdown("Options of a load (`strata media`, `strata run`)", OPTIONS, &mut text);
+    table_as_markdown(
+        "Options of a load (`strata media`, `strata run`)",
+        options::of(Layer::Media),
+        &mut text,
+    );
     table_as_markdown(
         "Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)",
         NETWORK,
@@ -384,7 +386,11 @@ pub(crate) fn markdown() -> String {
     text
 }
 
-fn table_as_markdown<T>(title: &str, table: &[OptionDef<T>], text: &mut String) {
+fn table_as_markdown<T: 'static>(
+    title: &str,
+    table: impl IntoIterator<Item = &'static OptionDef<T>>,
+    text: &mut String,
+) {
     use std::fmt::Write;
     let escape = |cell: &str| cell.replace('|', "\\|");
     // Writing to a String cannot fail.

@@ -391,6 +391,7 @@ fn plan_read_back(spec: &Spec, block_size: String, seed: u64) -> Result<Planned,
         think_blocks: None,
         start_delay: None,
         end_others: false,
+        control: workload::control::Control::default(),
         ..spec.clone()
     };
     let planned = plan_phase(&back, Operation::Read, seed)?;

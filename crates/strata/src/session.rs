@@ -334,6 +334,7 @@ fn phase_record(
         samples: outcome.samples,
         summary,
         arrivals,
+        steady_ending: outcome.steady_ending,
         observations,
         doubts: Vec::new(),
         failure: outcome.failure,
@@ -355,7 +356,8 @@ const ENDPOINTS_NAMED_MAX: usize = 4;
 
 /// What failed in a phase that went on to its end (`--on-error continue`).
 fn counted_failures(phase: &PhaseRecord) -> Option<String> {
-    let errors = || phase.samples.workers.iter().flat_map(|worker| &worker.errors);
+    let errors =
+        || phase.samples.workers.iter().flat_map(|worker| &worker.errors).filter(|error| !error.is_ignored);
     let count: u64 = errors().map(|error| error.count).sum();
     let first = errors().min_by_key(|error| error.first_at_ns)?;
     let (name, class, cause) = (&phase.plan.name(), &first.class, &first.cause);

@@ -24,6 +24,7 @@ pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
         cores: Vec::new(),
         cores_policy: CoresPolicy::Split,
         numa: Vec::new(),
+        control: workload::control::Control::default(),
         seed: 1,
     }
 }

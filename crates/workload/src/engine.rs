@@ -53,6 +53,21 @@ pub enum MemoryOperation {
     Read,
 }
 
+/// What the kernel is told of the order of access (posix_fadvise(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Advice {
+    /// Nothing.
+    #[default]
+    None,
+    /// In order: it reads further ahead.
+    Sequential,
+    /// At random: it reads nothing ahead.
+    Random,
+    /// Once: what was read need not stay in the page cache.
+    NoReuse,
+}
+
 /// Resolved options of a media driver. An option that the chosen driver does not honour has been refused before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineOptions {
@@ -87,4 +102,13 @@ pub struct EngineOptions {
     pub map_sync: bool,
     /// mem: what is done to memory.
     pub memory_operation: MemoryOperation,
+    /// libaio and io_uring: priorities of shares of the operations.
+    #[serde(default)]
+    pub operation_priorities: Vec<crate::control::PriorityShare>,
+    /// io_uring: every so manieth operation goes to a thread of the kernel.
+    #[serde(default)]
+    pub force_async: Option<u32>,
+    /// What the kernel is told of the order of access.
+    #[serde(default)]
+    pub advice: Advice,
 }

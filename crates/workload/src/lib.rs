@@ -5,6 +5,7 @@ pub mod access;
 pub mod arrival;
 pub mod block_size;
 pub mod content;
+pub mod control;
 pub mod engine;
 pub mod job;
 pub mod mix;

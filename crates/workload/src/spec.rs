@@ -282,6 +282,11 @@ pub struct Spec {
     pub dontcache: bool,
     pub map_sync: bool,
     pub memory_operation: Option<MemoryOperation>,
+    /// What controls the load while it runs.
+    pub control: crate::control::Control,
+    pub operation_priorities: Vec<crate::control::PriorityShare>,
+    pub force_async: Option<u32>,
+    pub advice: Option<crate::engine::Advice>,
     /// Names of the engine options that were given, so that an engine that does not honour one can refuse it.
     pub engine_options_given: Vec<&'static str>,
 }

@@ -40,10 +40,16 @@ pub(super) struct Assembled {
 pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled, Fault> {
     let mut all = Assembled::default();
     let (mut stage, mut group, mut in_group) = (0, 0, 0usize);
-    let is_walled = |job: &Settled| job.waits || job.draft.stonewall == Some(true);
+    let mut is_chained = false;
     for (index, job) in jobs.iter().enumerate() {
-        let walled = is_walled(job);
-        if index > 0 && walled {
+        let walled = job.waits || job.draft.stonewall == Some(true);
+        let waits = !walled && waits_for(jobs, index, &all.stages, stage)?;
+        is_chained = !walled && (waits || is_chained);
+        if is_chained && job.draft.wait_for.is_none() {
+            let message = "is refused here: a job without it comes after one that waits, and fio would start it before; nearest: put it first, or give it wait_for or stonewall too";
+            return Err(located(Fault::of("wait_for", message), job));
+        }
+        if index > 0 && (walled || waits) {
             stage += 1;
         }
         if in_group > 0 && (walled || job.draft.new_group == Some(true)) {
@@ -57,7 +63,8 @@ pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled,
     let exits = jobs.iter().any(|job| job.draft.exitall == Some(true));
     for (index, job) in jobs.iter().enumerate() {
         let apart = exits && all.is_stage(index);
-        all.add(index, job, (index > 0 && !is_walled(job), apart), world)?;
+        let joins = index > 0 && all.stages[index].0 == all.stages[index - 1].0;
+        all.add(index, job, (joins, apart), world)?;
     }
     if exits {
         all.set_ends(jobs)?;
@@ -175,6 +182,27 @@ impl Assembled {
     }
 }
 
+/// Whether a job begins a stage of its own because it waits for the one that runs alone in the stage so far.
+fn waits_for(jobs: &[Settled], index: usize, stages: &[(usize, usize)], stage: usize) -> Result<bool, Fault> {
+    let Some(name) = &jobs[index].draft.wait_for else { return Ok(false) };
+    let refuse = |message: String| Err(located(Fault::of("wait_for", message), &jobs[index]));
+    let before = || jobs[..index].iter().zip(stages);
+    let Some((_, (of_it, _))) = before().find(|(job, _)| *job.section == **name) else {
+        return refuse(format!("there is no job {} before this one", crate::fio::fault::shown(name)));
+    };
+    if *of_it < stage {
+        return Ok(false);
+    }
+    match before().find(|(job, (at, _))| *at == stage && *job.section != **name) {
+        Some((other, _)) => refuse(format!(
+            "is refused: job {} runs beside {} and would still run then; nearest: stonewall",
+            crate::fio::fault::shown(&other.section),
+            crate::fio::fault::shown(name)
+        )),
+        None => Ok(true),
+    }
+}
+
 fn located(fault: Fault, job: &Settled) -> Fault {
     let place = fault.key.as_deref().and_then(|key| job.draft.place(key)).cloned();
     fault.at(&place.unwrap_or_else(|| Place::Job(job.section.clone())))
@@ -231,6 +259,14 @@ fn shown_job(job: &Settled, built: &Built) -> Job {
         logs: logs(draft, &name),
         log_average_ms: draft.log_avg_msec.or(draft.log_hist_msec).filter(|&length| length > 0),
         per_job_logs: draft.per_job_logs.unwrap_or(true),
+        log_offset: draft.log_offset.unwrap_or(false),
+        log_priority: draft.log_prio.unwrap_or(false).then(|| {
+            let priority = built.spec.control.priority;
+            priority.map_or(0, workload::control::IoPriority::value)
+        }),
+        log_epoch: draft.log_epoch.unwrap_or(false),
+        log_largest: draft.log_largest.unwrap_or(false),
+        is_shown: draft.stats.unwrap_or(true),
         name,
     }
 }

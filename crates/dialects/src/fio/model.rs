@@ -98,6 +98,13 @@ pub(crate) struct Job {
     pub(crate) logs: Vec<Log>,
     /// `log_avg_msec`; none: the intervals of the series.
     pub(crate) log_average_ms: Option<u64>,
+    /// `log_offset`, `log_prio` (with the value to show), `log_unix_epoch`, `log_max_value`.
+    pub(crate) log_offset: bool,
+    pub(crate) log_priority: Option<u16>,
+    pub(crate) log_epoch: bool,
+    pub(crate) log_largest: bool,
+    /// Whether it stands in the results (`stats`).
+    pub(crate) is_shown: bool,
     /// Whether names of logs carry the job's number (`per_job_logs`).
     pub(crate) per_job_logs: bool,
 }

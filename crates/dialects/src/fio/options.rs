@@ -78,10 +78,10 @@ table! {
     // The job.
     { "name" [] Value does name text, "`--name`" }
     { "description" [] Value does description text, "shown with the job" }
-    { "wait_for" [] Value no [], "jobs wait for all before them or for none", "stonewall" }
+    { "wait_for" [] Value does wait_for text, "the job is of the stage after that of the job named, which must be alone in it" }
     { "loops" [] Value does loops positive, "`--bytes`: so many times the size" }
     { "numjobs" [] Value does numjobs count, "`--threads`, or one concurrent phase a clone" }
-    { "thread" [] Flag free flag, "workers are threads of one process either way" }
+    { "thread" ["threads"] Flag free flag, "workers are threads of one process either way" }
     { "stonewall" ["wait_for_previous"] Flag does stonewall flag, "the phase is not `--concurrent`" }
     { "new_group" [] Flag does new_group flag, "group of the report" }
     { "group_reporting" [] Flag does group_reporting flag, "clones of a job are the threads of one phase" }
@@ -97,7 +97,7 @@ table! {
     { "exec_postrun" [] Value no [], "a dialect starts no programs", "a script around the run" }
     { "profile" [] Value no [], "profiles are code of fio's", "a job file" }
     { "comm" [] Value no [], "threads keep their names", "name" }
-    { "stats" [] Bool no ["1"], "a job without results measures nothing", "leave the job's figures aside" }
+    { "stats" [] Bool does stats flag, "0 leaves the job out of the results" }
 
     // What is done.
     { "rw" ["readwrite"] Value does access access, "`--op`; `read:-8k` at `bs=4k` is `--pattern backward`" }
@@ -156,10 +156,10 @@ table! {
     { "allow_file_create" [] Bool does allow_file_create flag, "0 refuses targets that do not exist" }
     { "allow_mounted_write" [] Bool no ["0"], "safety is not a matter of job files", "strata as --destroy-data fio ..." }
     { "unlink" [] Bool does unlink flag, "0 is `--keep`; 1 removes what the run created" }
-    { "unlink_each_loop" [] Bool no ["0"], "files are made once a run", "unlink" }
+    { "unlink_each_loop" [] Bool no ["0"], "loops are one phase over one set of files, which a reused block would not be", "unlink" }
     { "pre_read" [] Bool does pre_read flag, "`--cache warm`" }
     { "invalidate" [] Bool does invalidate flag, "1: `--cache drop`; 0: `--cache keep`" }
-    { "fadvise_hint" [] Value no ["1"], "the kernel is not told the order of access", "invalidate" }
+    { "fadvise_hint" [] Value does fadvise_hint advice, "`--advise`; by the order of access where it is not given" }
     { "write_hint" [] Value no ["none"], "no lifetime hints are given", "leave it out" }
 
     // The driver.
@@ -170,7 +170,7 @@ table! {
     { "iodepth_batch_complete_max" [] Value does iodepth_batch_complete_max number, "`--batch-max`; as `iodepth_batch_complete_min` where it is not given" }
     { "iodepth_low" [] Value does iodepth_low number, "the queue is filled at once; a lower mark is refused" }
     { "serialize_overlap" [] Bool no ["0"], "overlapping operations are not held back", "one job a part of the file" }
-    { "io_submit_mode" [] Value does offload submit_mode, "offload with a rate: the open loop, which it stands in for; refused without one" }
+    { "io_submit_mode" [] Value does offload submit_mode, "offload with a rate: the open loop, which it stands in for; without one the thread that times submits, which is told" }
     { "direct" [] Bool does direct flag, "`--direct`" }
     { "buffered" [] Bool does direct not, "0 is `--direct`" }
     { "atomic" [] Bool no ["0"], "writes are not asked to be atomic", "sync=dsync" }
@@ -197,7 +197,7 @@ table! {
     { "userspace_reap" [] Flag free flag, "completions are taken from the ring where the kernel allows it" }
     { "uncached" [] Value does uncached flag, "pvsync2: `--dontcache`" }
     { "nowait" [] Value does nowait flag, "pvsync2: `--nowait`" }
-    { "force_async" [] Value no ["0"], "operations are not sent to the kernel's worker threads", "leave it out" }
+    { "force_async" [] Value does force_async number, "`--force-async`" }
     { "readfua" [] Bool no ["0"], "commands of a device are not shaped", "direct" }
     { "writefua" [] Bool no ["0"], "commands of a device are not shaped", "sync=dsync" }
     { "thp" [] Flag no ["0"], "mappings get the pages that the kernel gives", "mem=mmaphuge for buffers" }
@@ -278,29 +278,29 @@ table! {
     { "rate" [] Value does rate limits, "`--rate`: bytes a second over the mean block; latency counts from when an operation was due" }
     { "rate_iops" [] Value does rate_iops limits, "`--rate`; latency counts from when an operation was due" }
     { "rate_process" [] Value does rate_process arrivals, "`--arrivals`" }
-    { "rate_min" ["ratemin"] Value no ["0"], "a job does not end because it is slow", "strata compare --fail-if slower:5%" }
-    { "rate_iops_min" [] Value no ["0"], "a job does not end because it is slow", "strata compare --fail-if slower:5%" }
-    { "rate_cycle" ["ratecycle"] Value free number, "each operation has a time of its own" }
+    { "rate_min" ["ratemin"] Value does rate_min limits, "`--rate-bytes-min`, of all directions together" }
+    { "rate_iops_min" [] Value does rate_iops_min limits, "`--rate-min`, of all directions together" }
+    { "rate_cycle" ["ratecycle"] Value does rate_cycle milliseconds, "`--rate-cycle`; to the pace it means nothing: each operation has a time of its own" }
     { "rate_ignore_thinktime" [] Bool no ["0"], "pauses and a rate exclude each other", "thinktime or rate_iops" }
     { "thinktime" [] Value does thinktime microseconds, "`--think-time`" }
     { "thinktime_blocks" [] Value does thinktime_blocks positive, "`--think-blocks`" }
-    { "thinktime_blocks_type" [] Value no ["complete"], "a pause comes after completions", "complete" }
+    { "thinktime_blocks_type" [] Value does thinktime_issue think_kind, "a pause comes after completions; with issue that is told" }
     { "thinktime_iotime" [] Value no ["0"], "a pause comes after a number of blocks", "thinktime_blocks" }
     { "thinktime_spin" [] Value no ["0"], "a pause does not burn processor time", "thinktime" }
     { "thinkcycles" [] Value no ["0"], "a pause does not burn processor time", "thinktime" }
-    { "max_latency" [] Value no ["0"], "a job does not end because it is slow", "the percentiles" }
-    { "latency_target" [] Value no ["0"], "fio's search for a depth is not built", "strata media --saturate, or rate_iops: an open loop" }
-    { "latency_window" [] Value no ["0"], "fio's search for a depth is not built", "strata media --saturate" }
-    { "latency_percentile" [] Value no ["100" "100.0"], "fio's search for a depth is not built", "strata media --saturate" }
-    { "latency_run" [] Bool no ["0"], "fio's search for a depth is not built", "strata media --saturate" }
-    { "flow" [] Value no ["0"], "jobs are not paced against each other", "rw=rw with rwmixread, or rate_iops in each" }
+    { "max_latency" [] Value does max_latency microseconds, "`--latency-max`" }
+    { "latency_target" [] Value does latency_target microseconds, "`--latency-target`; the depth found stands in `latency_depth`" }
+    { "latency_window" [] Value does latency_window microseconds, "`--latency-target`" }
+    { "latency_percentile" [] Value does latency_percentile share, "`--latency-target`" }
+    { "latency_run" [] Bool does latency_run flag, "`--latency-target ...:run`" }
+    { "flow" [] Value does flow number, "`--flow`" }
     { "flow_id" [] Value no ["0"], "jobs are not paced against each other", "rate_iops in each" }
     { "flow_watermark" [] Value no [], "fio has withdrawn it", "rate_iops in each" }
-    { "flow_sleep" [] Value no ["0"], "jobs are not paced against each other", "rate_iops in each" }
-    { "steadystate" ["ss"] Value no [], "every record says whether the load was steady, and no run ends by it", "strata media --warmup auto" }
-    { "steadystate_duration" ["ss_dur"] Value no ["0"], "it is for steadystate", "runtime" }
-    { "steadystate_ramp_time" ["ss_ramp"] Value no ["0"], "it is for steadystate", "ramp_time" }
-    { "steadystate_check_interval" ["ss_interval"] Value no [], "it is for steadystate", "log_avg_msec" }
+    { "flow_sleep" [] Value free number, "a worker that is ahead waits for a part of a millisecond" }
+    { "steadystate" ["ss"] Value does steadystate steady, "`--end-when-steady`" }
+    { "steadystate_duration" ["ss_dur"] Value does steadystate_duration seconds, "`--end-when-steady`" }
+    { "steadystate_ramp_time" ["ss_ramp"] Value does steadystate_ramp_time seconds, "`--end-when-steady`" }
+    { "steadystate_check_interval" ["ss_interval"] Value does steadystate_check_interval milliseconds, "`--end-when-steady`" }
 
     // Where it runs.
     { "cpus_allowed" [] Value does cpus_allowed indexes, "`--cores`" }
@@ -308,9 +308,9 @@ table! {
     { "cpus_allowed_policy" [] Value does cpus_allowed_policy cores_policy, "`--cores-policy`; shared where it is not given" }
     { "numa_cpu_nodes" [] Value does numa_cpu_nodes indexes, "`--numa`" }
     { "numa_mem_policy" [] Value no ["default" "local"], "memory comes from the node that first touches it", "numa_cpu_nodes" }
-    { "nice" [] Value no ["0"], "priorities are left as they are", "nice(1) around the run" }
-    { "prio" [] Value no [], "operations carry no priority", "ionice(1) around the run" }
-    { "prioclass" [] Value no [], "operations carry no priority", "ionice(1) around the run" }
+    { "nice" [] Value does nice signed, "`--nice`" }
+    { "prio" [] Value does prio number, "`--priority`" }
+    { "prioclass" [] Value does prioclass number, "`--priority`" }
     { "priohint" [] Value no [], "operations carry no hints", "ionice(1) around the run" }
     { "ioscheduler" [] Value no [], "the machine's settings are left as they are", "/sys/block/DEVICE/queue/scheduler" }
     { "cgroup" [] Value no [], "control groups are left as they are", "systemd-run around the run" }
@@ -322,7 +322,7 @@ table! {
     { "gtod_cpu" [] Value no [], "no processor is set aside to read the clock", "leave it out" }
     { "job_start_clock_id" [] Value no ["0"], "the start is given on the clock of the day", "leave it out" }
     { "continue_on_error" [] Value does continue_on_error on_errors, "`--on-error`" }
-    { "ignore_error" [] Value no [], "errors are not chosen by number", "continue_on_error=all" }
+    { "ignore_error" [] Value does ignore_error ignored, "`--ignore-error`" }
     { "error_dump" [] Bool free flag, "every kind of failure is told once" }
 
     // What is shown.
@@ -351,23 +351,23 @@ table! {
     { "log_avg_msec" [] Value does log_avg_msec number, "`--interval`" }
     { "log_hist_msec" [] Value does log_hist_msec number, "`--interval`" }
     { "log_hist_coarseness" [] Value no ["0"], "histograms are logged with all their bins", "log_hist_coarseness=0" }
-    { "log_window_value" ["log_max_value"] Value no ["avg" "0"], "a line of a log holds the mean of its interval", "avg" }
+    { "log_window_value" ["log_max_value"] Value does log_largest log_value, "a line of a latency log holds the mean of its interval, or the largest" }
     { "log_entries" [] Value free number, "logs are made from the record when all is measured" }
-    { "log_offset" [] Bool no ["0"], "operations are not logged one by one", "write_lat_log without it" }
-    { "log_prio" [] Bool no ["0"], "operations carry no priority", "write_lat_log without it" }
+    { "log_offset" [] Bool does log_offset flag, "logs with a column for the position; 0 in averages" }
+    { "log_prio" [] Bool does log_prio flag, "logs with the priority in hexadecimal" }
     { "log_issue_time" [] Bool no ["0"], "operations are not logged one by one", "write_lat_log without it" }
-    { "log_compression" [] Value no [], "logs are text", "gzip after the run" }
-    { "log_compression_cpus" [] Value no [], "logs are text", "gzip after the run" }
+    { "log_compression" [] Value free number, "logs are made from the record when all is measured, and fio too writes them as text" }
+    { "log_compression_cpus" [] Value free indexes, "logs are made from the record when all is measured" }
     { "log_store_compressed" [] Bool no ["0"], "logs are text", "gzip after the run" }
-    { "log_alternate_epoch" ["log_unix_epoch"] Bool no ["0"], "times in logs count from the start", "leave it out" }
-    { "log_alternate_epoch_clock_id" [] Value no [], "times in logs count from the start", "leave it out" }
+    { "log_alternate_epoch" ["log_unix_epoch"] Bool does log_epoch flag, "times in logs count from 1970" }
+    { "log_alternate_epoch_clock_id" [] Value no ["0"], "times in logs count from the start or from 1970 (clock 0, CLOCK_REALTIME)", "0, or leave it out" }
 
     // Options of engines that are not spoken.
-    { "cmdprio_percentage" [] Value no ["0"], "operations carry no priority", "two jobs" }
-    { "cmdprio_class" [] Value no [], "operations carry no priority", "two jobs" }
+    { "cmdprio_percentage" [] Value does cmdprio_percentage percents, "`--operation-priority`" }
+    { "cmdprio_class" [] Value does cmdprio_class limits, "`--operation-priority`" }
     { "cmdprio_hint" [] Value no [], "operations carry no hints", "two jobs" }
-    { "cmdprio" [] Value no [], "operations carry no priority", "two jobs" }
-    { "cmdprio_bssplit" [] Value no [], "operations carry no priority", "bssplit, or two jobs" }
+    { "cmdprio" [] Value does cmdprio limits, "`--operation-priority`" }
+    { "cmdprio_bssplit" [] Value does cmdprio_bssplit text, "`--operation-priority`" }
     { "cpuload" [] Value of "cpuio" } { "cpumode" [] Value of "cpuio" } { "cpuchunks" [] Value of "cpuio" }
     { "exit_on_io_done" [] Bool of "cpuio" }
     { "program" [] Value of "exec" } { "arguments" [] Value of "exec" } { "grace_time" [] Value of "exec" }

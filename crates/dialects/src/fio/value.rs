@@ -70,6 +70,19 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A whole number with a sign.
+    pub(crate) fn signed(&self) -> Read<i64> {
+        self.text.parse().map_err(|_| self.refused("a whole number such as -5"))
+    }
+
+    /// A share in percent, with decimals.
+    pub(crate) fn share(&self) -> Read<f64> {
+        let share = self.text.trim_end_matches('%').parse::<f64>().ok();
+        share
+            .filter(|share| *share > 0.0 && *share <= 100.0)
+            .ok_or_else(|| self.refused("above 0 and up to 100, such as 99.9"))
+    }
+
     /// A count of threads, files or operations in flight.
     pub(crate) fn count(&self) -> Read<u32> {
         u32::try_from(self.positive()?).map_err(|_| self.refused("1 to 4294967295"))
@@ -180,6 +193,11 @@ impl<'a> Value<'a> {
         self.time(1_000_000_000)
     }
 
+    /// A time in nanoseconds; a plain number is milliseconds.
+    pub(crate) fn milliseconds(&self) -> Read<u64> {
+        self.time(1_000_000)
+    }
+
     /// A time in nanoseconds; a plain number is microseconds.
     pub(crate) fn microseconds(&self) -> Read<u64> {
         self.time(1000)
@@ -210,7 +228,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    fn number_of(&self, text: &str) -> Read<u64> {
+    pub(super) fn number_of(&self, text: &str) -> Read<u64> {
         if text.starts_with('(') || is_arithmetic(text) {
             let read = |word: &str| self.plain_number(word);
             return evaluate(text, &read).map_err(|message| format!("\"{}\" {message}", shown(self.text)));

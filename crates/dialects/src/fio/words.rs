@@ -2,7 +2,7 @@
 
 use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
 
-use crate::fio::draft::{Access, Engine, OnErrors};
+use crate::fio::draft::{Access, Advise, Engine, OnErrors};
 use crate::fio::fault::shown;
 use crate::fio::value::Value;
 
@@ -31,14 +31,25 @@ pub(crate) const ENGINES: &[(&str, &str, Option<&str>)] = &[
     ("io_uring", "io_uring", None),
     ("mmap", "mmap", None),
     ("null", "null", None),
+    (
+        "posixaio",
+        "io_uring",
+        Some(
+            "the C library has a thread for each file, which works off one operation after the other; io_uring does them at the same time",
+        ),
+    ),
+    ("falloc", "falloc", None),
+    ("ftruncate", "ftruncate", None),
+    ("filestat", "filestat", None),
+    (
+        "filedelete",
+        "filedelete",
+        Some("a removal counts as a write, which it is to the file's owner; fio counts it as rw says"),
+    ),
 ];
 
 /// Engines that are not spoken, and the nearest that is.
 const OTHER_ENGINES: &[(&str, &str)] = &[
-    (
-        "posixaio",
-        "it runs blocking calls in threads of the C library; nearest: libaio, io_uring, or psync with numjobs",
-    ),
     (
         "io_uring_cmd",
         "it sends commands of NVMe through a character device; nearest: io_uring on the block device",
@@ -48,15 +59,56 @@ const OTHER_ENGINES: &[(&str, &str)] = &[
     ("libpmem", "it needs the library of PMDK; nearest: mmap on a file of the same file system"),
     ("pmemblk", "PMDK has withdrawn it; nearest: mmap"),
     ("dev-dax", "it maps a device-dax node; nearest: mmap on a file of a DAX file system"),
-    ("cpuio", "it burns processor time and moves no data; nearest: ioengine=null"),
+    (
+        "cpuio",
+        "it burns processor time and moves no data; nearest: a program such as stress-ng beside the run",
+    ),
     ("cpp_null", "it is an example of an external engine; nearest: ioengine=null"),
-    ("libzbc", "it drives zoned devices; nearest: psync on a device without zones"),
+    (
+        "filecreate",
+        "targets are made before anything is measured; nearest: filestat or filedelete, or create_on_open=1",
+    ),
+    ("libzbc", "it drives zoned devices by SCSI commands; nearest: psync on the block device"),
+    ("libzbd", "it drives zoned devices; nearest: psync on the block device"),
     ("windowsaio", "it is of another system; nearest: libaio or io_uring"),
     ("solarisaio", "it is of another system; nearest: libaio or io_uring"),
-    ("net", "it measures a network; nearest: ioengine=psync on files"),
-    ("netsplice", "it measures a network; nearest: ioengine=psync on files"),
-    ("rdma", "it measures a network; nearest: ioengine=psync on files"),
+    ("net", "it measures a network; nearest: strata net between two hosts"),
+    ("netsplice", "it measures a network; nearest: strata net between two hosts"),
+    ("rdma", "it measures a network; nearest: strata net with libfabric"),
+    ("librpma_apm_server", "it measures a network; nearest: strata net with libfabric"),
+    ("librpma_apm_client", "it measures a network; nearest: strata net with libfabric"),
+    ("librpma_gpspm_server", "it measures a network; nearest: strata net with libfabric"),
+    ("librpma_gpspm_client", "it measures a network; nearest: strata net with libfabric"),
     ("exec", "it starts other programs; nearest: start them beside strata"),
+    ("rados", "its blocks are objects, a load of another layer; nearest: strata object rados://POOL"),
+    (
+        "http",
+        "its blocks are objects, a load of another layer; nearest: strata object s3://BUCKET for http_mode=s3",
+    ),
+    (
+        "rbd",
+        "images are reached through the kernel here; nearest: rbd map, and libaio or io_uring on /dev/rbd0",
+    ),
+    (
+        "dfs",
+        "a DAOS file system is no block device; nearest: strata object daos://POOL, or psync through dfuse",
+    ),
+    ("gfapi", "it needs the library of GlusterFS; nearest: psync or io_uring on the mounted volume"),
+    ("gfapi_async", "it needs the library of GlusterFS; nearest: io_uring on the mounted volume"),
+    ("libhdfs", "it needs the library of HDFS; nearest: psync on the volume mounted by FUSE"),
+    ("libiscsi", "it speaks iSCSI itself; nearest: iscsiadm, and libaio or io_uring on the block device"),
+    ("libnfs", "it speaks NFS itself; nearest: mount, and psync or io_uring on its files"),
+    ("nfs", "it speaks NFS itself; nearest: mount, and psync or io_uring on its files"),
+    ("nbd", "it speaks NBD itself; nearest: nbd-client, and libaio or io_uring on /dev/nbd0"),
+    ("libblkio", "it needs the library libblkio; nearest: io_uring on the block device"),
+    ("mtd", "raw flash has no block device; nearest: psync on a file of UBIFS"),
+    ("e4defrag", "it moves extents of ext4; nearest: falloc"),
+    ("ime_psync", "it needs the library of IME; nearest: psync on the mounted file system"),
+    ("ime_aio", "it needs the library of IME; nearest: libaio on the mounted file system"),
+    ("ime_psyncv", "it needs the library of IME; nearest: psync on the mounted file system"),
+    ("xnvme", "it needs the library xNVMe; nearest: io_uring on the block device"),
+    ("libcufile", "it needs the library of GPUDirect Storage; nearest: psync with direct=1"),
+    ("guasi", "it is withdrawn; nearest: io_uring"),
 ];
 
 impl Value<'_> {
@@ -243,6 +295,65 @@ impl Value<'_> {
     /// Whether operations are to be issued by other threads than the one that paces them.
     pub(crate) fn submit_mode(&self) -> Read<bool> {
         self.choice(&[("inline", false), ("offload", true)])
+    }
+
+    /// Whether pauses count what was issued.
+    pub(crate) fn think_kind(&self) -> Read<bool> {
+        self.choice(&[("complete", false), ("issue", true)])
+    }
+
+    /// What the kernel is told of the order of access.
+    pub(crate) fn advice(&self) -> Read<Advise> {
+        self.choice(&[
+            ("0", Advise::Nothing),
+            ("none", Advise::Nothing),
+            ("", Advise::ByOrder),
+            ("1", Advise::ByOrder),
+            ("sequential", Advise::Sequential),
+            ("random", Advise::Random),
+            ("noreuse", Advise::NoReuse),
+        ])
+    }
+
+    /// `iops:10%` as figure and limit.
+    pub(crate) fn steady(&self) -> Read<(String, String)> {
+        let accepted = "iops:LIMIT, bw:LIMIT, iops_slope:LIMIT or bw_slope:LIMIT, such as iops:10%";
+        let (figure, limit) = self.text.split_once(':').ok_or_else(|| self.wrong(accepted))?;
+        if !["iops", "bw", "iops_slope", "bw_slope"].contains(&figure) {
+            return Err(self.wrong(accepted));
+        }
+        let number = limit.trim_end_matches('%');
+        let is_number = number.parse::<f64>().is_ok_and(|limit| limit.is_finite() && limit >= 0.0);
+        let limit = if is_number { limit.to_owned() } else { self.number_of(limit)?.to_string() };
+        Ok((figure.to_owned(), limit))
+    }
+
+    /// `EIO:ENOSPC,ENOSPC` (reads, writes, trims) in the words of `--ignore-error`.
+    pub(crate) fn ignored(&self) -> Read<String> {
+        let classes = ["read", "write", "discard"];
+        let parts: Vec<&str> = self.text.split(',').collect();
+        if parts.len() > classes.len() {
+            return Err(self.wrong("lists of errors for reads, writes and trims, such as EIO,ENOSPC:EDQUOT"));
+        }
+        let errors = |(class, list): (&&str, &&str)| {
+            let one = |error: &str| {
+                workload::control::errno(error.trim()).map_err(|error| error.to_string())?;
+                Ok(format!("{class}:{}", error.trim()))
+            };
+            list.split(':').filter(|error| !error.trim().is_empty()).map(one).collect::<Read<Vec<String>>>()
+        };
+        Ok(classes.iter().zip(&parts).map(errors).collect::<Read<Vec<_>>>()?.concat().join(","))
+    }
+
+    /// Whether lines hold the largest value of their interval.
+    pub(crate) fn log_value(&self) -> Read<bool> {
+        if self.text == "both" {
+            return Err(
+                "both is refused: a line has one value; nearest: max, or json+ for the whole distribution"
+                    .to_owned(),
+            );
+        }
+        self.choice(&[("avg", false), ("0", false), ("max", true), ("1", true)])
     }
 
     /// In the words of `--sync`.

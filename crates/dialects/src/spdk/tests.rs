@@ -293,6 +293,7 @@ fn percentiles_and_histogram_come_after_the_table() {
 fn failures_and_doubts_are_shown_and_not_counted() {
     let mut failed = phase(0);
     failed.samples.workers[0].errors.push(ErrorCount {
+        is_ignored: false,
         class: "read".to_owned(),
         cause: "Input/output error".to_owned(),
         errno: Some(5),

@@ -1,6 +1,7 @@
 //! `io_uring`: submissions and completions through rings that are shared with the kernel, one system call a batch.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -16,6 +17,7 @@ use workload::engine::SyncCall;
 use workload::target::TargetKind;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
+use crate::shaping::Priorities;
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
 mod setup;
@@ -29,6 +31,9 @@ const CAPABILITIES: Capabilities = Capabilities {
     targetless: false,
     direct: true,
     options: &[
+        "advise",
+        "operation-priority",
+        "force-async",
         "sync",
         "register-files",
         "register-buffers",
@@ -77,6 +82,9 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
         fixed_files,
         fixed_buffers,
         polled: request.options.iopoll,
+        priorities: Priorities::new(&request.options.operation_priorities),
+        force_async: request.options.force_async.unwrap_or(0),
+        until_async: Cell::new(0),
         sync_flags: sync_flags(request.options.sync_call),
     };
     let driver = Uring {
@@ -114,6 +122,12 @@ struct Encoder {
     fixed_buffers: bool,
     polled: bool,
     sync_flags: FsyncFlags,
+    /// Where shares of the operations have a priority of their own.
+    priorities: Option<Box<Priorities>>,
+    /// Every so manieth operation goes to a thread of the kernel; 0: none does.
+    force_async: u32,
+    /// Operations until the next of these.
+    until_async: Cell<u32>,
 }
 
 /// Expands to an entry on a registered file or a descriptor.
@@ -140,27 +154,37 @@ impl Encoder {
         let MediaOperation { slot, offset, length, .. } = *operation;
         let number = self.targets[usize::from(operation.target)].number;
         let user_data = u64::from(slot);
+        let priority = self.priorities.as_ref().map_or(0, |priorities| priorities.draw(operation));
         let entry = match operation.class {
             MediaClass::Read => {
                 let buffer = self.arena.slot_ptr(slot);
                 on_file!(self.fixed_files, number, file => if self.fixed_buffers {
-                    opcode::ReadFixed::new(file, buffer, length, slot as u16).offset(offset).build()
+                    opcode::ReadFixed::new(file, buffer, length, slot as u16).offset(offset).ioprio(priority).build()
                 } else {
-                    opcode::Read::new(file, buffer, length).offset(offset).build()
+                    opcode::Read::new(file, buffer, length).offset(offset).ioprio(priority).build()
                 })
             }
             MediaClass::Write => {
                 let buffer = self.arena.slot_ptr(slot);
                 on_file!(self.fixed_files, number, file => if self.fixed_buffers {
-                    opcode::WriteFixed::new(file, buffer, length, slot as u16).offset(offset).build()
+                    opcode::WriteFixed::new(file, buffer, length, slot as u16).offset(offset).ioprio(priority).build()
                 } else {
-                    opcode::Write::new(file, buffer, length).offset(offset).build()
+                    opcode::Write::new(file, buffer, length).offset(offset).ioprio(priority).build()
                 })
             }
             MediaClass::Nop => opcode::Nop::new().build(),
             MediaClass::Sync | MediaClass::Discard => return self.rare_entry(operation, number),
         };
-        Ok(entry.user_data(user_data))
+        let entry = entry.user_data(user_data);
+        Ok(if self.force_async == 0 { entry } else { self.sent_away(entry) })
+    }
+
+    /// Lets a thread of the kernel carry out every so manieth operation.
+    #[cold]
+    fn sent_away(&self, entry: Entry) -> Entry {
+        let count = self.until_async.get();
+        self.until_async.set(if count == 0 { self.force_async - 1 } else { count - 1 });
+        if count == 0 { entry.flags(io_uring::squeue::Flags::ASYNC) } else { entry }
     }
 
     #[cold]
@@ -424,6 +448,9 @@ mod tests {
                 fixed_files: false,
                 fixed_buffers: false,
                 polled: false,
+                priorities: None,
+                force_async: 0,
+                until_async: Cell::new(0),
                 sync_flags: sync_flags(call),
             };
             let operation =

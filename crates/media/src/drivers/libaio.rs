@@ -12,6 +12,7 @@ use driver::{
 use workload::engine::SyncCall;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
+use crate::shaping::Priorities;
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
 const NAME: &str = "libaio";
@@ -22,7 +23,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 32_768,
     targetless: false,
     direct: true,
-    options: &["sync"],
+    options: &["advise", "operation-priority", "sync"],
 };
 
 /// The table line.
@@ -52,6 +53,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
             SyncCall::Fdatasync => IOCB_CMD_FDSYNC,
             SyncCall::Fsync => IOCB_CMD_FSYNC,
         },
+        priorities: Priorities::new(&request.options.operation_priorities),
         arena: Arc::clone(&request.arena),
     };
     let mut notes = Vec::new();
@@ -85,6 +87,8 @@ struct Ring {
 }
 
 const RING_MAGIC: u32 = 0xa10a_10a1;
+/// `aio_reqprio` holds a priority (Linux 4.18).
+const IOCB_FLAG_IOPRIO: u32 = 1 << 1;
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
 const IOCB_CMD_FSYNC: u16 = 2;
@@ -186,6 +190,7 @@ struct Libaio {
     batch: Vec<*mut libc::iocb>,
     events: Vec<Event>,
     sync_opcode: u16,
+    priorities: Option<Box<Priorities>>,
     arena: Arc<Arena>,
 }
 
@@ -207,6 +212,11 @@ impl Libaio {
         };
         let block = &mut self.blocks[operation.slot as usize];
         block.aio_lio_opcode = opcode;
+        if let Some(priorities) = &self.priorities {
+            let priority = priorities.draw(operation);
+            block.aio_reqprio = priority as i16;
+            block.aio_flags = if priority == 0 { 0 } else { IOCB_FLAG_IOPRIO };
+        }
         block.aio_fildes = self.targets[usize::from(operation.target)].fd.as_raw_fd() as u32;
         (block.aio_buf, block.aio_nbytes, block.aio_offset) = match operation.class {
             // The kernel refuses a sync that names a buffer.
@@ -403,6 +413,7 @@ mod tests {
             batch: Vec::new(),
             events: vec![Event::default()],
             sync_opcode: IOCB_CMD_FDSYNC,
+            priorities: None,
             arena,
         };
         let mut done = Completions::with_depth(1);

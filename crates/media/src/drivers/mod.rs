@@ -4,6 +4,10 @@ use driver::Registration;
 
 use crate::{MediaOperation, OpenRequest};
 
+mod falloc;
+mod filedelete;
+mod filestat;
+mod ftruncate;
 mod io_uring;
 mod libaio;
 mod mem;
@@ -21,4 +25,8 @@ pub static DRIVERS: &[Registration<MediaOperation, OpenRequest>] = &[
     libaio::REGISTRATION,
     io_uring::REGISTRATION,
     mmap::REGISTRATION,
+    falloc::REGISTRATION,
+    ftruncate::REGISTRATION,
+    filestat::REGISTRATION,
+    filedelete::REGISTRATION,
 ];

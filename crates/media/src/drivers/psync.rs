@@ -20,7 +20,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 1,
     targetless: false,
     direct: true,
-    options: &["sync"],
+    options: &["advise", "sync"],
 };
 
 /// The table line.

@@ -22,7 +22,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 1,
     targetless: false,
     direct: true,
-    options: &["sync", "hipri", "nowait", "rwf-dsync", "dontcache"],
+    options: &["advise", "sync", "hipri", "nowait", "rwf-dsync", "dontcache"],
 };
 
 /// `RWF_DONTCACHE` (Linux 6.14).

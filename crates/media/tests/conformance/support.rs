@@ -19,7 +19,7 @@ pub(crate) const BLOCK: u32 = 4096;
 
 /// The drivers that work on files.
 pub(crate) fn on_files() -> impl Iterator<Item = &'static Entry> {
-    DRIVERS.iter().filter(|entry| !entry.capabilities.targetless)
+    storing().filter(|entry| !entry.capabilities.targetless)
 }
 
 /// Whether a driver carries a class out.
@@ -41,6 +41,14 @@ pub(crate) fn plan(path: &Path, kind: TargetKind, size_bytes: u64) -> TargetPlan
         size_bytes,
         direct_alignment_bytes: u64::from(BLOCK),
     }
+}
+
+/// Drivers that move no data: they change or ask what is known of files.
+const WITHOUT_DATA: [&str; 5] = ["null", "falloc", "ftruncate", "filestat", "filedelete"];
+
+/// Drivers that keep what is written.
+pub(crate) fn storing() -> impl Iterator<Item = &'static Entry> {
+    DRIVERS.iter().filter(|entry| !WITHOUT_DATA.contains(&entry.name))
 }
 
 /// The plan of the target that a targetless driver takes, or of the file.

@@ -126,6 +126,7 @@ fn worker(number: usize, origin: Option<String>, parts: Vec<PartTotals>) -> Work
         total.errors += part.errors;
         total.latency.merge(&part.latency);
         errors.extend(part.causes.iter().map(|cause| ErrorCount {
+            is_ignored: false,
             class: "rpc".to_owned(),
             cause: cause.cause.clone(),
             errno: Some(111),

@@ -187,6 +187,7 @@ fn workers_that_end_apart_get_three_figures() {
 fn errors_failures_and_arrivals_are_told() {
     let mut phase = sample::phase(&DRIVE);
     let error = |count, first_at_ns| ErrorCount {
+        is_ignored: false,
         class: "read".to_owned(),
         cause: "Input/output error".to_owned(),
         errno: Some(5),

@@ -29,6 +29,7 @@ fn worker(origin: Option<&str>, parts: Vec<PartTotals>) -> WorkerSamples {
     parts.iter().for_each(|part| all.merge_sparse(&part.latency));
     let causes = parts.iter().flat_map(|part| &part.causes);
     let error = |cause: &CauseCount| ErrorCount {
+        is_ignored: false,
         class: "rpc".to_owned(),
         cause: cause.cause.clone(),
         errno: None,

@@ -270,6 +270,6 @@ impl Gathered {
         }
         let lost = (!lines.is_empty()).then(|| lines.join("; "));
         let failure = lost.or(failure);
-        Ok(Outcome { samples: merged, notes, arrivals, failure, coordinator_cpu_ns: 0 })
+        Ok(Outcome { samples: merged, notes, arrivals, steady_ending: None, failure, coordinator_cpu_ns: 0 })
     }
 }

@@ -12,6 +12,7 @@ mod drops;
 mod durability;
 mod engines;
 mod faults;
+mod fio_control;
 mod fio_truth;
 mod hostile;
 mod hosts;

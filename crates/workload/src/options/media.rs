@@ -3,16 +3,9 @@
 use units::{ParseError, Percent, Span, parse_index_list, parse_u64_in};
 
 use super::value::{count, feature, ladder, nonzero_size, operations, switch, warmup};
-use super::{Group, OptionDef};
+use super::{Group, OptionDef, given};
 use crate::engine::{MemoryOperation, SyncCall, SyncMode};
-use crate::spec::{CachePolicy, CoresPolicy, Layout, OnError, Refill, Share, Spacing, Spec, choice};
-
-/// Notes that an engine option was given, so that an engine without it can refuse.
-fn given(spec: &mut Spec, name: &'static str) {
-    if !spec.engine_options_given.contains(&name) {
-        spec.engine_options_given.push(name);
-    }
-}
+use crate::spec::{CachePolicy, CoresPolicy, Layout, OnError, Refill, Share, Spacing, choice};
 
 macro_rules! engine_switch {
     ($name:literal, $field:ident, $help:literal) => {

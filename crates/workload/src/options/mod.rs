@@ -44,6 +44,7 @@ macro_rules! as_media {
     };
 }
 
+mod control;
 mod engine;
 mod media;
 mod network;
@@ -54,6 +55,7 @@ use units::ParseError;
 
 use crate::spec::{Layer, Spec};
 
+pub use control::CONTROL;
 pub use engine::ENGINE;
 pub use media::OPTIONS;
 pub use network::{COMMON, NETWORK};
@@ -118,6 +120,13 @@ impl<T> OptionDef<T> {
     }
 }
 
+/// Notes that an engine option was given, so that an engine without it can refuse.
+fn given(spec: &mut Spec, name: &'static str) {
+    if !spec.engine_options_given.contains(&name) {
+        spec.engine_options_given.push(name);
+    }
+}
+
 /// Options that only this layer has, or that mean something else there than in media.
 fn own(layer: Layer) -> &'static [OptionDef] {
     match layer {
@@ -139,7 +148,11 @@ pub fn common(layer: Layer) -> &'static [&'static str] {
 
 /// The options of a layer, each once, in the order of help.
 pub fn of(layer: Layer) -> impl Iterator<Item = &'static OptionDef> {
-    own(layer).iter().chain(OPTIONS.iter().filter(move |option| common(layer).contains(&option.name)))
+    let control: &[OptionDef] = if layer == Layer::Media { CONTROL } else { &[] };
+    own(layer)
+        .iter()
+        .chain(control)
+        .chain(OPTIONS.iter().filter(move |option| common(layer).contains(&option.name)))
 }
 
 /// Whether an option may be given several times, each adding to what was said before.
@@ -193,7 +206,7 @@ pub fn unknown(layer: Layer, key: &str) -> ParseError {
     if let Some(instead) = instead {
         return ParseError::new(what(), key, instead);
     }
-    let has = |other: &&Layer| own(**other).iter().any(|option| option.name == flag);
+    let has = |other: &&Layer| of(**other).any(|option| option.name == flag);
     let others: Vec<_> = Layer::ALL.iter().filter(has).map(|other| other.name()).collect();
     match others[..] {
         [] => ParseError::new("an option", key, nearest(layer, &flag)),

@@ -32,6 +32,21 @@ pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
             "--no-read-back leaves out what --verify does after a write: give --verify too",
         ),
         (
+            spec.control.flow.is_some() && (spec.rate.is_some() || spec.think_time.is_some()),
+            "--flow holds a closed loop back by itself: leave out --rate and --think-time",
+        ),
+        (
+            spec.control.latency_target.is_some()
+                && (spec.rate.is_some() || spec.think_time.is_some() || spec.control.flow.is_some()),
+            "--latency-target searches the depth of a closed loop: leave out --rate, --think-time and --flow",
+        ),
+        (
+            spec.control.rate_cycle_ns.is_some()
+                && spec.control.rate_min.is_none()
+                && spec.control.rate_bytes_min.is_none(),
+            "--rate-cycle is the time of --rate-min and --rate-bytes-min: give one of them too",
+        ),
+        (
             spec.cores_policy.is_some() && spec.cores.is_none(),
             "--cores-policy deals out the processors of --cores: give both",
         ),

@@ -62,6 +62,7 @@ pub(super) fn load(
         cores: spec.cores.clone().unwrap_or_default(),
         cores_policy: spec.cores_policy.unwrap_or_default(),
         numa: spec.numa.clone().unwrap_or_default(),
+        control: spec.control.clone(),
         seed,
     })
 }

@@ -139,6 +139,9 @@ pub struct LoadPlan {
     pub cores_policy: CoresPolicy,
     /// NUMA nodes that workers are pinned to, round robin; empty: not pinned.
     pub numa: Vec<u32>,
+    /// What controls it while it runs.
+    #[serde(default)]
+    pub control: crate::control::Control,
     /// Seed of the phase.
     pub seed: u64,
 }

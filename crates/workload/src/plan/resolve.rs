@@ -226,6 +226,9 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
         dontcache: spec.dontcache,
         map_sync: spec.map_sync,
         memory_operation: spec.memory_operation.unwrap_or_default(),
+        operation_priorities: spec.operation_priorities.clone(),
+        force_async: spec.force_async,
+        advice: spec.advice.unwrap_or_default(),
     })
 }
 

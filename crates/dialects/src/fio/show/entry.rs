@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use report::record::{PhaseRecord, Record};
 use statistics::{
-    ClassTotals, ErrorCount, PhaseSamples, RateSpread, SparseHistogram, WorkerSamples, merge, spread,
+    ClassTotals, ErrorCount, PhaseSamples, RateSpread, SparseHistogram, SteadyEnding, WorkerSamples, merge,
+    spread,
 };
+use workload::control::{LatencyTarget, SteadyEnd};
 use workload::spec::OnError;
 
 use super::distribution::{Depths, Latencies};
@@ -99,6 +101,12 @@ pub(super) struct Entry<'a> {
     pub(super) started_at: Duration,
     pub(super) ended_at: Duration,
     pub(super) doubts: Vec<Told<'a>>,
+    /// What came of waiting for a steady state.
+    pub(super) steady: Option<&'a SteadyEnding>,
+    /// What was waited for.
+    pub(super) steady_plan: Option<&'a SteadyEnd>,
+    /// The search of a depth, and the depth found.
+    pub(super) search: Option<(LatencyTarget, Option<u32>)>,
 }
 
 /// Every job and group of the record, in order; none where nothing ran at all.
@@ -106,7 +114,12 @@ pub(super) fn entries<'a>(model: &'a Model, record: &'a Record) -> Vec<Entry<'a>
     if record.phases.is_empty() {
         return Vec::new();
     }
-    units(&model.jobs).into_iter().map(|jobs| Entry::new(jobs, model.process_id, record)).collect()
+    let shown = |jobs: &&[Job]| jobs.iter().any(|job| job.is_shown);
+    units(&model.jobs)
+        .into_iter()
+        .filter(shown)
+        .map(|jobs| Entry::new(jobs, model.process_id, record))
+        .collect()
 }
 
 /// What is reported together: neighbours of one group that asks for it.
@@ -118,6 +131,13 @@ fn units(jobs: &[Job]) -> Vec<&[Job]> {
 pub(super) struct Run<'a> {
     pub(super) samples: Cow<'a, PhaseSamples>,
     phases: Vec<&'a PhaseRecord>,
+}
+
+impl Run<'_> {
+    /// When it began, since 1970.
+    pub(super) fn began_at(&self) -> Duration {
+        self.phases.first().map_or(Duration::ZERO, |phase| moment(&phase.started_at, 0))
+    }
 }
 
 /// The runs of these jobs in the order of time: a read-back comes after what it reads.
@@ -155,6 +175,9 @@ impl<'a> Entry<'a> {
             depths: depths(&runs),
             usage: usage(&runs),
             failures: failures(&runs, record),
+            steady: phases().find_map(|phase| phase.steady_ending.as_ref()),
+            steady_plan: phases().find_map(|phase| phase.plan.load().control.steady.as_ref()),
+            search: search(&runs),
             ended_at: ends.max().unwrap_or(started_at),
             started_at,
             doubts: told("fio", phases()),
@@ -239,6 +262,13 @@ fn gather<'r>(
     Latency::of(parts, percentiles)
 }
 
+/// The search of the first worker, and what it found.
+fn search(runs: &[Run<'_>]) -> Option<(LatencyTarget, Option<u32>)> {
+    let run = runs.first()?;
+    let target = run.phases.first()?.plan.load().control.latency_target?;
+    Some((target, run.samples.workers.first().and_then(|worker| worker.depth_found)))
+}
+
 fn depths(runs: &[Run<'_>]) -> Depths {
     let mut depths = Depths::default();
     for run in runs {
@@ -278,7 +308,8 @@ fn failures(runs: &[Run<'_>], record: &Record) -> Failures {
             runs.iter().flat_map(|run: &Run<'_>| run.samples.workers.iter().map(move |worker| (run, worker)));
         workers.flat_map(|(run, worker): (_, &WorkerSamples)| {
             let at = move |error: &ErrorCount| run.samples.started_ns.saturating_add(error.first_at_ns);
-            worker.errors.iter().map(move |error| (at(error), error))
+            let counted = worker.errors.iter().filter(|error| !error.is_ignored);
+            counted.map(move |error| (at(error), error))
         })
     };
     let phases = || runs.iter().flat_map(|run| &run.phases);

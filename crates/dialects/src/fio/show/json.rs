@@ -2,7 +2,8 @@
 
 use report::record::Record;
 use serde_json::{Map, Value, json};
-use statistics::RateSpread;
+use statistics::{RateSpread, SteadyEnding};
+use workload::control::{SteadyEnd, SteadyFigure};
 
 use super::VERSION;
 use super::disk::{Disk, disks};
@@ -96,15 +97,50 @@ fn job(entry: &Entry<'_>, group: Option<&Group>, elapsed_s: u64, has_bins: bool)
         put("total_err", entry.failures.count.into());
         put("first_error", entry.failures.errno.into());
     }
-    put("latency_depth", entry.job.depth.into());
-    put("latency_target", 0.into());
-    put("latency_percentile", 100.0.into());
-    put("latency_window", 0.into());
+    let found = entry.search.and_then(|(_, found)| found);
+    let target = entry.search.map(|(target, _)| target);
+    put("latency_depth", found.unwrap_or(entry.job.depth).into());
+    put("latency_target", target.map_or(0, |target| target.latency_ns).into());
+    put("latency_percentile", target.map_or(100.0, |target| target.percent).into());
+    put("latency_window", target.map_or(0, |target| target.window_ns / 1000).into());
+    if let Some((steady, asked)) = entry.steady.zip(entry.steady_plan) {
+        put("steadystate", steady_object(steady, asked));
+    }
     if let Some(description) = &entry.job.description {
         put("desc", description.as_str().into());
     }
     put("doubts", entry.doubts.iter().map(doubt).collect());
     Value::Object(object)
+}
+
+/// The words of `ss` with six decimals, as fio prints them.
+fn steady_words(asked: &SteadyEnd) -> String {
+    let figure = match asked.figure {
+        SteadyFigure::Iops => "iops",
+        SteadyFigure::Bandwidth => "bw",
+        SteadyFigure::IopsSlope => "iops_slope",
+        SteadyFigure::BandwidthSlope => "bw_slope",
+    };
+    format!("{figure}:{:.6}{}", asked.limit, if asked.is_percent { "%" } else { "" })
+}
+
+fn steady_object(steady: &SteadyEnding, asked: &SteadyEnd) -> Value {
+    let mean = |values: &[f64]| (values.iter().sum::<f64>() / values.len().max(1) as f64) as u64;
+    let whole = |values: &[f64]| values.iter().map(|value| Value::from(*value as u64)).collect::<Vec<_>>();
+    json!({
+        "ss": steady_words(asked),
+        "duration": asked.span_ns / 1_000_000_000,
+        "attained": u8::from(steady.attained),
+        "criterion": format!("{:.6}{}", steady.criterion, if asked.is_percent { "%" } else { "" }),
+        "max_deviation": steady.deviation_max,
+        "slope": steady.slope,
+        "data": {
+            "bw_mean": mean(&steady.bytes_per_second),
+            "iops_mean": mean(&steady.operations_per_second),
+            "iops": whole(&steady.operations_per_second),
+            "bw": whole(&steady.bytes_per_second),
+        },
+    })
 }
 
 fn doubt(doubt: &Told<'_>) -> Value {

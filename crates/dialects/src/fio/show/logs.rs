@@ -6,7 +6,7 @@ use report::record::Record;
 use statistics::{ClassPoint, Series, SparseHistogram};
 
 use super::entry::{CLASSES, Run, runs, totals_of};
-use super::number::per_second;
+use super::number::{epoch_ms, per_second};
 use crate::fio::model::{Job, Log, LogKind};
 
 /// Bins of a histogram in a log: 64 for every power of two (6 bits), 29 powers.
@@ -73,6 +73,10 @@ pub(super) fn texts(jobs: &[Job], record: &Record) -> Vec<(PathBuf, String)> {
 
 fn text(job: &Job, runs: &[Run<'_>], content: Content) -> String {
     let began_ns = runs.first().map_or(0, |run| run.samples.started_ns);
+    if job.log_average_ms.is_none() && !matches!(content, Content::Histogram) {
+        return operations(job, runs, content);
+    }
+    let epoch_ms = epoch_of(job, runs);
     let average_ns = job.log_average_ms.unwrap_or(0).saturating_mul(1_000_000);
     let (least, most) = job.block_size_bytes;
     let block_bytes = if least == most { least } else { 0 };
@@ -88,8 +92,8 @@ fn text(job: &Job, runs: &[Run<'_>], content: Content) -> String {
                 _ => windows(&run.samples.series, place, average_ns),
             };
             for window in windows {
-                let at_ms = late_ns.saturating_add(window.end_ns) / 1_000_000;
-                let line = line(at_ms, direction, &window, content, block_bytes);
+                let at_ms = epoch_ms + late_ns.saturating_add(window.end_ns) / 1_000_000;
+                let line = line(job, at_ms, direction, &window, content, block_bytes);
                 lines.extend(line.map(|line| (at_ms, line)));
             }
         }
@@ -136,11 +140,21 @@ fn submissions(run: &Run<'_>, class: &str) -> Vec<Window> {
 
 /// `time (ms), value, direction, block size (0: an average), priority class`; of a histogram `time (ms), direction, block
 /// size (0: many), counts`. None where there was nothing to time.
-fn line(at_ms: u64, direction: usize, window: &Window, content: Content, block_bytes: u64) -> Option<String> {
+fn line(
+    job: &Job,
+    at_ms: u64,
+    direction: usize,
+    window: &Window,
+    content: Content,
+    block_bytes: u64,
+) -> Option<String> {
     let rate = |amount| per_second(amount, window.length_ns);
     let value = match content {
         Content::Bandwidth => rate(window.done.bytes) / 1024.0,
         Content::Iops => rate(window.done.operations),
+        Content::Total | Content::Submission | Content::Completion if job.log_largest => {
+            window.done.latency.percentile(100.0)? as f64
+        }
         Content::Total | Content::Submission | Content::Completion => window.done.latency.mean_ns()?,
         Content::Histogram if window.done.latency.is_empty() => return None,
         Content::Histogram => {
@@ -148,7 +162,55 @@ fn line(at_ms: u64, direction: usize, window: &Window, content: Content, block_b
             return Some(format!("{at_ms}, {direction}, {block_bytes}, {}\n", bins.join(", ")));
         }
     };
-    Some(format!("{at_ms}, {}, {direction}, 0, 0\n", value as u64))
+    Some(format!("{at_ms}, {}, {direction}, 0{}\n", value as u64, last_columns(job, 0)))
+}
+
+/// Position, where the log has it, and priority.
+fn last_columns(job: &Job, offset_bytes: u64) -> String {
+    let offset = if job.log_offset { format!(", {offset_bytes}") } else { String::new() };
+    match job.log_priority {
+        Some(priority) => format!("{offset}, {priority:#06x}"),
+        None => format!("{offset}, 0"),
+    }
+}
+
+/// What times of a log are counted from: the start, or 1970.
+fn epoch_of(job: &Job, runs: &[Run<'_>]) -> u64 {
+    let began_at = runs.first().map(Run::began_at).filter(|_| job.log_epoch);
+    began_at.map_or(0, epoch_ms)
+}
+
+/// A line for each operation, in the order in which they completed.
+fn operations(job: &Job, runs: &[Run<'_>], content: Content) -> String {
+    let (epoch_ms, began_ns) = (epoch_of(job, runs), runs.first().map_or(0, |run| run.samples.started_ns));
+    let mut lines = Vec::new();
+    for run in runs {
+        let late_ns = run.samples.started_ns.saturating_sub(began_ns);
+        for sample in run.samples.workers.iter().flat_map(|worker| &worker.kept) {
+            let class = run.samples.classes.get(sample.class).map_or("", String::as_str);
+            let Some(direction) = CLASSES.iter().position(|name| *name == class) else { continue };
+            let latency_ns = sample.latency_ns.max(1);
+            let value = match content {
+                Content::Bandwidth => (sample.bytes as f64 * 1e9 / latency_ns as f64 / 1024.0) as u64,
+                Content::Iops => 1,
+                Content::Total => sample.latency_ns,
+                Content::Completion => {
+                    sample.latency_ns - sample.submission_ns.unwrap_or(0).min(sample.latency_ns)
+                }
+                Content::Submission => match sample.submission_ns {
+                    Some(submission_ns) => submission_ns,
+                    None => continue,
+                },
+                Content::Histogram => continue,
+            };
+            let at_ns = late_ns + sample.ended_ns;
+            let (at_ms, bytes) = (epoch_ms + at_ns / 1_000_000, sample.bytes);
+            let last = last_columns(job, sample.offset_bytes);
+            lines.push((at_ns, format!("{at_ms}, {value}, {direction}, {bytes}{last}\n")));
+        }
+    }
+    lines.sort_by_key(|(at_ns, _)| *at_ns);
+    lines.into_iter().map(|(_, line)| line).collect()
 }
 
 /// Counts in fio's bins: one for every nanosecond below 128, then 64 for every power of two.

@@ -9,6 +9,8 @@ use super::entry::{DIRECTIONS, Entry, Way};
 use super::group::{Group, group_of, groups, share_of_group};
 use super::latency::Latency;
 use super::number::{bandwidth, ctime, milliseconds, short};
+use workload::control::SteadyFigure;
+
 use crate::doubts;
 use crate::fio::model::{Job, Model};
 
@@ -265,9 +267,46 @@ fn closing_lines(entry: &Entry<'_>) -> String {
         text +=
             &format!("     errors    : total={}, first_error={}/<{cause}>\n", failures.count, failures.errno);
     }
-    text + &format!(
-        "     latency   : target=0.00ns, window=0.00ns, percentile=100.00%, depth={}\n",
-        entry.job.depth
+    let target = entry.search.map(|(target, _)| target);
+    let found = entry.search.and_then(|(_, found)| found).unwrap_or(entry.job.depth);
+    text += &format!(
+        "     latency   : target={}, window={}, percentile={:.2}%, depth={found}\n",
+        time_words(target.map_or(0, |target| target.latency_ns)),
+        time_words(target.map_or(0, |target| target.window_ns)),
+        target.map_or(100.0, |target| target.percent),
+    );
+    text + &steady_line(entry)
+}
+
+/// Nanoseconds in the unit that fits, with two decimals.
+fn time_words(ns: u64) -> String {
+    let (divisor, unit) = match ns {
+        0..1_000 => (1.0, "ns"),
+        1_000..1_000_000 => (1e3, "us"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{:.2}{unit}", ns as f64 / divisor)
+}
+
+fn steady_line(entry: &Entry<'_>) -> String {
+    let Some((steady, asked)) = entry.steady.zip(entry.steady_plan) else { return String::new() };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let (bytes, is_binary) = (mean(&steady.bytes_per_second) as u64, entry.job.kb_base == 1024);
+    let what = match asked.figure {
+        SteadyFigure::Iops => "iops mean dev",
+        SteadyFigure::Bandwidth => "bw mean dev",
+        SteadyFigure::IopsSlope => "iops slope",
+        SteadyFigure::BandwidthSlope => "bw slope",
+    };
+    format!(
+        "  steadystate  : attained={}, bw={} ({}), iops={}, {what}={:.3}{}\n",
+        if steady.attained { "yes" } else { "no" },
+        bandwidth(bytes, is_binary, entry.job.unit_base),
+        bandwidth(bytes, !is_binary, entry.job.unit_base),
+        short(mean(&steady.operations_per_second) as u64, 4, false, ""),
+        steady.criterion,
+        if asked.is_percent { "%" } else { "" },
     )
 }
 

@@ -39,6 +39,11 @@ fn job(name: &str, request: usize) -> Job {
         bandwidth_average_ms: 500,
         logs: vec![],
         log_average_ms: None,
+        log_offset: false,
+        log_priority: None,
+        log_epoch: false,
+        log_largest: false,
+        is_shown: true,
         per_job_logs: true,
     }
 }
@@ -371,6 +376,7 @@ fn jobs_that_are_not_grouped_share_a_group_line() {
 
 fn failed(count: u64, at_ns: u64, errno: i32, cause: &str) -> ErrorCount {
     ErrorCount {
+        is_ignored: false,
         class: "read".to_owned(),
         cause: cause.to_owned(),
         errno: Some(errno),
@@ -644,8 +650,32 @@ fn logs_have_a_line_for_every_window() {
         ]
     );
     assert_eq!(files[1].1.lines().next(), Some("1000, 400000, 0, 0, 0"));
-    let files = files_of(logged(&[LogKind::Iops], None), &record);
-    assert_eq!(files[0].1.lines().count(), 40);
+}
+
+#[test]
+fn logs_without_an_average_have_a_line_for_every_operation_that_was_kept() {
+    let mut phase = reads();
+    let kept = |ended_ns, offset_bytes| statistics::OperationSample {
+        ended_ns,
+        latency_ns: 2_048,
+        submission_ns: Some(48),
+        class: 0,
+        bytes: 4096,
+        offset_bytes,
+    };
+    phase.samples.workers[0].kept = vec![kept(3_000_000, 8192), kept(5_000_000, 0)];
+    phase.samples.workers[1].kept = vec![kept(4_000_000, 4096)];
+    let record = sample::record(vec![phase]);
+    let files = files_of(logged(&[LogKind::Bandwidth, LogKind::Latency], None), &record);
+    let texts: Vec<&str> = files.iter().map(|(_, text)| text.as_str()).collect();
+    // 4096 bytes in 2048 ns are 2e9 bytes a second, in KiB.
+    assert_eq!(texts[0], "3, 1953125, 0, 4096, 0\n4, 1953125, 0, 4096, 0\n5, 1953125, 0, 4096, 0\n");
+    assert_eq!(texts[1].lines().next(), Some("3, 2048, 0, 4096, 0"));
+    assert_eq!(texts[2].lines().next(), Some("3, 48, 0, 4096, 0"));
+    assert_eq!(texts[3].lines().next(), Some("3, 2000, 0, 4096, 0"));
+    let job = Job { log_offset: true, log_priority: Some(0x4007), ..logged(&[LogKind::Iops], None) };
+    let files = files_of(job, &record);
+    assert_eq!(files[0].1.lines().next(), Some("3, 1, 0, 4096, 8192, 0x4007"));
 }
 
 #[test]

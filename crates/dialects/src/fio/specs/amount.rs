@@ -3,6 +3,7 @@
 use units::ByteSize;
 
 use super::Site;
+use super::control::is_of_files;
 use super::targets::Files;
 use crate::PathFacts;
 use crate::fio::fault::{Fault, shown};
@@ -59,6 +60,12 @@ impl Site<'_> {
     /// Gives each target its size; the bytes of one clone.
     fn region(&mut self, files: &Files, offset_bytes: u64) -> Result<u64, Fault> {
         let count = files.each.len() as u64;
+        if is_of_files(self.engine.ours) {
+            // Each file is one operation, however long it is.
+            let each = self.blocks.max_bytes;
+            self.spec.size = Some(ByteSize(each));
+            return Ok(each.saturating_mul(count));
+        }
         let each = match (self.draft.filesize, self.draft.size) {
             (Some(filesize), _) => match filesize.checked_sub(offset_bytes) {
                 Some(each) if each > 0 => each,

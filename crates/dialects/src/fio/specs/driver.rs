@@ -1,20 +1,27 @@
 //! With which driver, how deep, how durable.
 
 use super::Site;
+use crate::fio::draft::Engine;
 use crate::fio::fault::Fault;
 
 impl Site<'_> {
     /// Engine and its options; the depth that it runs at.
     pub(super) fn driver(&mut self) -> Result<u32, Fault> {
+        if self.engine.typed == "posixaio" && !self.clones.world.engines().contains(&"io_uring") {
+            self.engine.ours = "libaio";
+        }
+        self.offload();
         let engine = self.engine.clone();
         self.set("ioengine", "engine", engine.ours)?;
         if let Some(difference) = engine.difference {
-            self.warn(format!("ioengine={} runs as psync: {difference}", engine.typed));
+            self.warn(format!("ioengine={} runs as {}: {difference}", engine.typed, engine.ours));
         }
         let depth = self.depth()?;
         self.batches(depth)?;
-        // The null engine opens nothing that could be direct.
-        if self.draft.direct.unwrap_or(false) && engine.ours != "null" {
+        // These move nothing that could be direct.
+        if self.draft.direct.unwrap_or(false)
+            && !["null", "falloc", "ftruncate", "filestat", "filedelete"].contains(&engine.ours)
+        {
             self.spec.direct = Some(true);
         }
         self.engine_options()?;
@@ -37,6 +44,28 @@ impl Site<'_> {
         let depth = if waits { 1 } else { asked };
         self.set("iodepth", "depth", &depth.to_string())?;
         Ok(depth)
+    }
+
+    /// Without a rate fio hands operations to threads, each of which carries one out. What they do with an engine that waits,
+    /// io_uring does by threads of the kernel.
+    fn offload(&mut self) {
+        let draft = self.draft;
+        let is_paced = draft.rate.is_some() || draft.rate_iops.is_some();
+        if draft.offload != Some(true) || is_paced {
+            return;
+        }
+        let depth = draft.iodepth.unwrap_or(1);
+        let waits = !["libaio", "io_uring", "null"].contains(&self.engine.ours);
+        if waits && depth > 1 && self.clones.world.engines().contains(&"io_uring") {
+            let typed = self.engine.typed.clone();
+            self.engine = Engine { typed: typed.clone(), ours: "io_uring", difference: None };
+            self.draws_threads = true;
+            self.warn(format!(
+                "io_submit_mode=offload with ioengine={typed} runs as io_uring with force_async=1: threads of the kernel carry the operations out"
+            ));
+        } else {
+            self.warn("io_submit_mode=offload without a rate: the thread that times operations submits them");
+        }
     }
 
     fn batches(&mut self, depth: u32) -> Result<(), Fault> {
@@ -85,6 +114,18 @@ impl Site<'_> {
         let draft = self.draft;
         let on = |flag: Option<bool>| flag.unwrap_or(false);
         let polled = if self.engine.ours == "pvsync2" { "hipri" } else { "iopoll" };
+        if self.draws_threads {
+            self.set("io_submit_mode", "force-async", "1")?;
+        } else if let Some(every) = draft.force_async.filter(|&every| every > 0) {
+            if self.engine.ours != "io_uring" {
+                let typed = &self.engine.typed;
+                return Err(Fault::of(
+                    "force_async",
+                    format!("is refused with ioengine={typed}; nearest: ioengine=io_uring"),
+                ));
+            }
+            self.set("force_async", "force-async", &every.to_string())?;
+        }
         let wanted: [(&str, bool, &[&str], &str, &str); 6] = [
             ("hipri", on(draft.hipri), &["io_uring", "pvsync2"], polled, "true"),
             ("fixedbufs", on(draft.fixedbufs), &["io_uring"], "register-buffers", "on"),

@@ -1,6 +1,7 @@
 //! From the options of a job to a spec.
 
 mod amount;
+mod control;
 mod data;
 mod driver;
 mod pace;
@@ -51,6 +52,8 @@ struct Site<'a> {
     blocks: Blocks,
     spec: Spec,
     warnings: Vec<String>,
+    /// Whether threads of the kernel carry the operations out.
+    draws_threads: bool,
 }
 
 /// Makes the spec of some clones of a job.
@@ -67,16 +70,19 @@ pub(crate) fn build(clones: Clones<'_>) -> Result<Built, Fault> {
 }
 
 fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
-    let access = shape::access(draft)?;
+    let mut access = shape::access(draft)?;
     let psync = || Engine { typed: "psync".to_owned(), ours: "psync", difference: None };
+    let engine = draft.engine.clone().unwrap_or_else(psync);
+    access.operation = control::of_engine(engine.ours, access.operation);
     let mut site = Site {
         clones,
         draft,
         operation: access.operation,
-        engine: draft.engine.clone().unwrap_or_else(psync),
+        engine,
         blocks: shape::blocks(draft, access.operation)?,
         spec: Spec::default(),
         warnings: draft.notes.clone(),
+        draws_threads: false,
     };
     site.spec.name = Some(draft.name.clone().unwrap_or_else(|| clones.job.section.to_string()));
     site.spec.operations = vec![access.operation];
@@ -89,6 +95,7 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
     site.pace(depth)?;
     site.data(&files)?;
     site.place()?;
+    site.control()?;
     site.rest();
     let Site { engine, blocks, spec, warnings, .. } = site;
     Ok(Built { spec, access, engine, depth, blocks, warnings })
@@ -151,11 +158,6 @@ impl Site<'_> {
         self.spec.keep = !draft.unlink.unwrap_or(false);
         let repeats = draft.randrepeat.unwrap_or(true);
         self.spec.seed = draft.randseed.or(repeats.then_some(SEED));
-        let logs = [&draft.write_bw_log, &draft.write_iops_log, &draft.write_lat_log, &draft.write_hist_log];
-        let lengths = [draft.log_avg_msec, draft.log_hist_msec];
-        if logs.iter().any(|log| log.is_some()) && lengths.iter().all(|length| length.unwrap_or(0) == 0) {
-            self.warn("logs have one line an interval of the series; fio logs every operation unless log_avg_msec is given");
-        }
         let interval_ms = draft.log_avg_msec.or(draft.log_hist_msec).filter(|&length| length > 0);
         self.spec.interval = interval_ms.and_then(|length| format!("{length}ms").parse().ok());
     }

@@ -22,13 +22,7 @@ impl Site<'_> {
             }
             (rate, other) => rate.or(other),
         };
-        // fio has it so that a slow operation does not hold back the ones that are due: an open loop does not wait for them.
-        if draft.offload == Some(true) && rate.is_none() {
-            return Err(Fault::of(
-                "io_submit_mode",
-                "offload is refused without a rate: a closed loop is submitted by the thread that times it; nearest: inline",
-            ));
-        }
+        // With offload fio has it so that a slow operation does not hold back the ones that are due: an open loop does not wait.
         if let Some(rate) = rate {
             if pause_ns.is_some() {
                 return Err(Fault::of("thinktime", "pauses and a rate exclude each other: give one"));
@@ -44,6 +38,9 @@ impl Site<'_> {
             self.set("thinktime", "think-time", &format!("{pause_ns}ns"))?;
             let blocks = draft.thinktime_blocks.unwrap_or(1);
             self.set("thinktime_blocks", "think-blocks", &blocks.to_string())?;
+            if draft.thinktime_issue == Some(true) && depth > 1 {
+                self.warn("thinktime_blocks_type=issue: a pause comes when what is in flight has completed, not at the issue");
+            }
             if depth > 1 && blocks < u64::from(depth) {
                 self.warn(format!("thinktime after every {blocks} blocks keeps iodepth={depth} from being reached, as in fio"));
             }

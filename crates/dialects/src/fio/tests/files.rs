@@ -114,8 +114,8 @@ fn an_error_names_file_line_section_and_key() {
         "job file a.fio, line 5, section [x], bs: \"4zz\": use a whole number with k, m, g, t or p, such as 4k"
     );
     assert_eq!(
-        fault("[x]\nsize=1m\nthreads=1\n"),
-        "job file a.fio, line 3, section [x], threads: there is no such option; the nearest is thread"
+        fault("[x]\nsize=1m\nthraed=1\n"),
+        "job file a.fio, line 3, section [x], thraed: there is no such option; the nearest is thread"
     );
     assert_eq!(
         fault("[x]\nsize=1m\nrw=randrw\nbs=4k,8k\n"),

@@ -1,5 +1,5 @@
 use units::ByteSize;
-use workload::engine::{Feature, SyncCall, SyncMode};
+use workload::engine::{Advice, Feature, SyncCall, SyncMode};
 use workload::spec::{
     CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Spec, Warmup,
 };
@@ -27,6 +27,8 @@ fn fio_defaults_are_fio_s() {
         split_latency: true,
         on_error: Some(OnError::Stop),
         keep: true,
+        advice: Some(Advice::Sequential),
+        engine_options_given: vec!["advise"],
         ..Spec::default()
     };
     assert_eq!(spec(""), expected);
@@ -171,7 +173,7 @@ fn drivers_and_their_options() {
     assert_eq!((made.sqpoll, made.sqpoll_core, made.iopoll, made.hipri), (true, Some(1), true, false));
     let made = spec("--ioengine=pvsync2 --hipri --uncached=1 --nowait=1");
     assert_eq!((made.hipri, made.dontcache, made.nowait, made.iopoll), (true, true, true, false));
-    assert_eq!(made.engine_options_given, ["hipri", "dontcache", "nowait"]);
+    assert_eq!(made.engine_options_given, ["hipri", "dontcache", "nowait", "advise"]);
     assert_eq!(spec("--buffered=0").direct, Some(true));
     assert_eq!(spec("--direct=1 --buffered=1").direct, None);
     assert!(spec("--mem=mmaphuge").huge_pages);

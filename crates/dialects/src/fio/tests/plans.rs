@@ -15,6 +15,9 @@ const OPTIONS: &[&str] = &[
     "hipri",
     "nowait",
     "dontcache",
+    "advise",
+    "force-async",
+    "operation-priority",
 ];
 
 fn engine(name: &'static str) -> EngineFacts {

@@ -36,9 +36,9 @@ fn values_that_fio_takes_and_gets_wrong() {
 #[test]
 fn engines_are_refused_by_name() {
     for (engine, nearest) in [
-        ("posixaio", "libaio"),
+        ("net", "strata net"),
         ("io_uring_cmd", "io_uring"),
-        ("rados", "one of psync"),
+        ("rados", "rados://POOL"),
         ("external:./x.so", "not loaded"),
     ] {
         refused(&format!("--ioengine={engine}"), &["ioengine: engine ", engine, nearest]);
@@ -47,9 +47,17 @@ fn engines_are_refused_by_name() {
 
 #[test]
 fn options_are_refused_by_name_with_the_nearest() {
-    refused("--flow=2", &["flow: is refused: ", "nearest: "]);
-    refused("--ss=iops:10%", &["ss: is refused: ", "nearest: "]);
-    refused("--latency_target=50ms", &["latency_target: ", "--saturate"]);
+    refused("--thinktime_spin=2", &["thinktime_spin: is refused: ", "nearest: "]);
+    refused("--ss=iops", &["ss: ", "such as iops:10%"]);
+    refused("--ss=iops:1% --ss_dur=1", &["steadystate: ", "two intervals or more"]);
+    refused("--latency_target=50ms", &["latency_target: needs latency_window"]);
+    refused("--ignore_error=EWHAT", &["ignore_error: ", "such as EIO"]);
+    refused("--prio=9", &["prio: level 9: use 0"]);
+    refused("--prioclass=4", &["prio: class 4: use 1"]);
+    refused("--cmdprio_percentage=10", &["cmdprio_percentage: ", "ioengine=libaio and io_uring"]);
+    refused("--force_async=2", &["force_async: is refused with ioengine=psync; nearest: ioengine=io_uring"]);
+    refused("--log_window_value=both", &["log_window_value: both is refused", "nearest: max"]);
+    refused("--nice=30", &["nice: ", "-20 to 19"]);
     refused("--iodeph=4", &["--iodeph: ", "the nearest is --iodepth"]);
     refused("--zzzzzzzzzz=4", &["--zzzzzzzzzz: there is no such option"]);
     refused("--client=host", &["--client: is refused: "]);
@@ -87,7 +95,6 @@ fn what_cannot_be_the_same_is_refused() {
     refused("--rw=randrw --create_on_open=1", &["create_on_open: "]);
     refused("--rw=randrw --rate=1m,2m", &["rate: ", "proportion"]);
     refused("--rate=1m --rate_iops=10", &["rate_iops: "]);
-    refused("--io_submit_mode=offload", &["io_submit_mode: offload is refused without a rate"]);
     refused("--rate=1m --thinktime=10", &["thinktime: "]);
     refused("--verify=pattern", &["verify: pattern is refused"]);
     refused("--rw=randwrite --verify=md5 --numjobs=2", &["verify: clones that write the same file"]);

@@ -1,0 +1,184 @@
+//! What is held against limits while a phase runs: a rate that is too low, a state that is steady.
+
+use statistics::{Plateau, SteadyEnding};
+use units::human_rate;
+use workload::control::{Control, SteadyEnd, SteadyFigure};
+
+/// What comes of a look.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Verdict {
+    GoesOn,
+    Ends,
+    Fails(String),
+}
+
+/// Operations and bytes by interval of a fixed length.
+struct Bins {
+    length_ns: u64,
+    bins: Vec<(u64, u64)>,
+}
+
+impl Bins {
+    fn add(&mut self, start_ns: u64, operations: u64, bytes: u64) {
+        let at = (start_ns / self.length_ns) as usize;
+        if at >= self.bins.len() {
+            self.bins.resize(at + 1, (0, 0));
+        }
+        self.bins[at].0 += operations;
+        self.bins[at].1 += bytes;
+    }
+
+    /// Intervals that are whole at `now_ns`, and had time to be handed over.
+    fn whole(&self, now_ns: u64) -> usize {
+        (now_ns.saturating_sub(self.length_ns / 4) / self.length_ns) as usize
+    }
+
+    /// What an interval had, a second.
+    fn rates(&self, at: usize) -> (f64, f64) {
+        let (operations, bytes) = self.bins.get(at).copied().unwrap_or_default();
+        let seconds = self.length_ns as f64 / 1e9;
+        (operations as f64 / seconds, bytes as f64 / seconds)
+    }
+}
+
+/// Holds a phase against the limits of its control. Times count from the opening of the window.
+pub(crate) struct Oversight {
+    steady: Option<(SteadyEnd, Bins)>,
+    least: Option<(Bins, f64, f64)>,
+    /// Intervals looked at.
+    seen: (usize, usize),
+    ending: SteadyEnding,
+}
+
+impl Oversight {
+    /// Where a load asks for it.
+    pub(crate) fn new(control: &Control) -> Option<Self> {
+        let bins = |length_ns| Bins { length_ns, bins: Vec::new() };
+        let steady = control.steady.map(|steady| (steady, bins(steady.interval_ns)));
+        let has_least = control.rate_min.is_some() || control.rate_bytes_min.is_some();
+        let least = has_least.then(|| {
+            let cycle = bins(control.rate_cycle_ns.unwrap_or(1_000_000_000));
+            (cycle, control.rate_min.unwrap_or(0.0), control.rate_bytes_min.unwrap_or(0) as f64)
+        });
+        let is_needed = steady.is_some() || least.is_some();
+        is_needed.then(|| Self { steady, least, seen: (0, 0), ending: SteadyEnding::default() })
+    }
+
+    /// Longest intervals that workers may hand over, in nanoseconds.
+    pub(crate) fn interval_ns_max(&self) -> u64 {
+        let steady = self.steady.iter().map(|(_, bins)| bins.length_ns);
+        let least = self.least.iter().map(|(bins, ..)| bins.length_ns);
+        (steady.chain(least).min().unwrap_or(u64::MAX) / 20).max(1_000_000)
+    }
+
+    /// Adds what was done in an interval that began at `start_ns`.
+    pub(crate) fn add(&mut self, start_ns: u64, operations: u64, bytes: u64) {
+        if let Some((_, bins)) = &mut self.steady {
+            bins.add(start_ns, operations, bytes);
+        }
+        if let Some((bins, ..)) = &mut self.least {
+            bins.add(start_ns, operations, bytes);
+        }
+    }
+
+    /// Looks at what is whole at `now_ns`.
+    pub(crate) fn look(&mut self, now_ns: u64) -> Verdict {
+        if let Some((bins, least, least_bytes)) = &self.least {
+            while self.seen.0 < bins.whole(now_ns) {
+                let (rate, bytes) = bins.rates(self.seen.0);
+                self.seen.0 += 1;
+                if rate < *least || bytes < *least_bytes {
+                    let moved = format!("{}/s, {} B/s", human_rate(rate), human_rate(bytes));
+                    let asked = format!("{}/s, {} B/s", human_rate(*least), human_rate(*least_bytes));
+                    let seconds = bins.length_ns as f64 / 1e9;
+                    return Verdict::Fails(format!(
+                        "the rate fell below its minimum: {moved} over {seconds} s, at least {asked} were asked for"
+                    ));
+                }
+            }
+        }
+        self.look_steady(now_ns)
+    }
+
+    fn look_steady(&mut self, now_ns: u64) -> Verdict {
+        let Some((steady, bins)) = &self.steady else { return Verdict::GoesOn };
+        let whole = bins.whole(now_ns);
+        let judged = (steady.span_ns / steady.interval_ns) as usize;
+        let left_out = steady.ramp_ns.div_ceil(steady.interval_ns) as usize;
+        if whole <= self.seen.1 || whole < left_out + judged {
+            return Verdict::GoesOn;
+        }
+        self.seen.1 = whole;
+        let (rates, bytes): (Vec<f64>, Vec<f64>) = (whole - judged..whole).map(|at| bins.rates(at)).unzip();
+        let values = match steady.figure {
+            SteadyFigure::Iops | SteadyFigure::IopsSlope => &rates,
+            SteadyFigure::Bandwidth | SteadyFigure::BandwidthSlope => &bytes,
+        };
+        let Some(plateau) = Plateau::of(values) else { return Verdict::GoesOn };
+        let is_slope = matches!(steady.figure, SteadyFigure::IopsSlope | SteadyFigure::BandwidthSlope);
+        let held = if is_slope { plateau.slope.abs() } else { plateau.deviation_max };
+        // A load that does nothing is not steady.
+        let criterion = if steady.is_percent { 100.0 * held / plateau.mean } else { held };
+        let attained = plateau.mean > 0.0 && criterion <= steady.limit;
+        self.ending = SteadyEnding {
+            attained,
+            criterion: if criterion.is_finite() { criterion } else { 0.0 },
+            deviation_max: plateau.deviation_max,
+            slope: plateau.slope,
+            operations_per_second: rates,
+            bytes_per_second: bytes,
+        };
+        if attained { Verdict::Ends } else { Verdict::GoesOn }
+    }
+
+    /// What came of waiting for a steady state, where it was waited for.
+    pub(crate) fn into_ending(self) -> Option<SteadyEnding> {
+        self.steady.map(|_| self.ending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use workload::control::parse_steady;
+
+    use super::*;
+
+    fn fed(control: &Control, rates: &[u64]) -> (Vec<Verdict>, Option<SteadyEnding>) {
+        let mut oversight = Oversight::new(control).unwrap();
+        let mut verdicts = Vec::new();
+        for (second, rate) in rates.iter().enumerate() {
+            for part in 0..10 {
+                oversight.add(
+                    second as u64 * 1_000_000_000 + part * 100_000_000,
+                    rate / 10,
+                    rate / 10 * 4096,
+                );
+            }
+            verdicts.push(oversight.look(second as u64 * 1_000_000_000 + 1_300_000_000));
+        }
+        (verdicts, oversight.into_ending())
+    }
+
+    #[test]
+    fn a_plateau_ends_the_phase_and_a_climb_does_not() {
+        let steady = Some(parse_steady("iops:10%:3s:1s").unwrap());
+        let control = Control { steady, ..Control::default() };
+        let (verdicts, ending) = fed(&control, &[50, 100, 200, 400, 1000, 1000, 950, 1000]);
+        assert_eq!(verdicts.iter().position(|verdict| *verdict == Verdict::Ends), Some(6));
+        let ending = ending.unwrap();
+        assert!(ending.attained && ending.criterion < 10.0, "{ending:?}");
+        assert_eq!(ending.operations_per_second, [1000.0, 950.0, 1000.0]);
+        let (verdicts, ending) = fed(&control, &[0, 0, 0, 0, 0]);
+        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::GoesOn) && !ending.unwrap().attained);
+    }
+
+    #[test]
+    fn a_rate_below_the_least_fails_the_phase() {
+        let control = Control { rate_min: Some(100.0), ..Control::default() };
+        let (verdicts, ending) = fed(&control, &[100, 150, 90]);
+        assert_eq!(verdicts[..2], [Verdict::GoesOn, Verdict::GoesOn]);
+        let Verdict::Fails(message) = &verdicts[2] else { panic!("{verdicts:?}") };
+        assert!(message.contains("90.0/s") && message.contains("100/s"), "{message}");
+        assert_eq!(ending, None);
+    }
+}

@@ -1,0 +1,334 @@
+//! Control of a load while it runs: what ends it, what holds it back, what is kept of each operation, and with which priority it runs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{ParseError, Rate, Span};
+
+/// Control of a load; by default there is none. The same in a spec and in a plan: nothing of it has a default to resolve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Control {
+    /// Operations of a worker that are kept one by one; none: none are.
+    pub operations_kept: Option<u64>,
+    /// Failures that are counted and touch nothing else.
+    pub ignored_errors: Vec<IgnoredError>,
+    /// The phase fails when an operation takes longer, in nanoseconds.
+    pub latency_ns_max: Option<u64>,
+    /// Least operations a second of the phase, over each [`Control::rate_cycle_ns`]; below, it fails.
+    pub rate_min: Option<f64>,
+    /// Least bytes a second of the phase.
+    pub rate_bytes_min: Option<u64>,
+    /// Time that those are taken over, in nanoseconds; 1 s where it is none.
+    pub rate_cycle_ns: Option<u64>,
+    /// Weight of a worker among all weighted ones of the stage: operations are done in the proportion of the weights.
+    pub flow: Option<u32>,
+    /// Search of the depth at which latency holds.
+    pub latency_target: Option<LatencyTarget>,
+    /// The state at which the phase ends.
+    pub steady: Option<SteadyEnd>,
+    /// Priority of the workers' I/O.
+    pub priority: Option<IoPriority>,
+    /// Added to the workers' niceness.
+    pub nice: Option<i32>,
+}
+
+/// A failure that does no harm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IgnoredError {
+    /// Class of the operations (`read`, `write`, `discard`).
+    pub class: String,
+    /// Its number.
+    pub errno: i32,
+}
+
+/// Search of the largest depth at which so many of the operations of a window stay within a latency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyTarget {
+    /// The latency, in nanoseconds.
+    pub latency_ns: u64,
+    /// Length of a window, in nanoseconds.
+    pub window_ns: u64,
+    /// Share of the operations that stay within it, in percent.
+    pub percent: f64,
+    /// Whether the load goes on at the depth found; else it ends with the search.
+    pub goes_on: bool,
+}
+
+/// What is held against a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SteadyFigure {
+    /// Largest distance of an interval's operations a second from their mean.
+    Iops,
+    /// Largest distance of an interval's bytes a second from their mean.
+    Bandwidth,
+    /// Slope of operations a second by interval.
+    IopsSlope,
+    /// Slope of bytes a second by interval.
+    BandwidthSlope,
+}
+
+/// A steady state that ends a phase, judged over the last `span_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SteadyEnd {
+    /// What is judged.
+    pub figure: SteadyFigure,
+    /// What it must not exceed.
+    pub limit: f64,
+    /// Whether the limit is in percent of the mean.
+    pub is_percent: bool,
+    /// Time that is judged, in nanoseconds.
+    pub span_ns: u64,
+    /// Time from the opening of the window that is left out, in nanoseconds.
+    pub ramp_ns: u64,
+    /// Length of an interval, in nanoseconds.
+    pub interval_ns: u64,
+}
+
+/// Class of a priority of I/O (ioprio_set(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IoClass {
+    /// As the niceness says.
+    None,
+    /// First of all.
+    Realtime,
+    /// As others.
+    BestEffort,
+    /// When nobody else has anything to do.
+    Idle,
+}
+
+/// Priority of I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IoPriority {
+    /// Its class.
+    pub class: IoClass,
+    /// 0, the first, to 7.
+    pub level: u8,
+}
+
+impl IoPriority {
+    /// As the kernel has it: the class in the upper three bits of sixteen.
+    #[must_use]
+    pub fn value(self) -> u16 {
+        (self.class as u16) << 13 | u16::from(self.level)
+    }
+}
+
+impl std::str::FromStr for IoPriority {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let refuse = || {
+            ParseError::new(
+                "a priority",
+                text,
+                "realtime:0 to realtime:7, best-effort:0 to best-effort:7, or idle",
+            )
+        };
+        let (word, level) = text.split_once(':').unwrap_or((text, "0"));
+        let class = match word {
+            "none" => IoClass::None,
+            "realtime" => IoClass::Realtime,
+            "best-effort" => IoClass::BestEffort,
+            "idle" => IoClass::Idle,
+            _ => return Err(refuse()),
+        };
+        let level = level.parse().ok().filter(|level| *level <= 7).ok_or_else(refuse)?;
+        Ok(Self { class, level })
+    }
+}
+
+/// A priority that some operations have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PriorityShare {
+    /// Class of the operations: `read` or `write`.
+    pub class: String,
+    /// Their size in bytes; none: every size.
+    pub bytes: Option<u32>,
+    /// Share of them that has it, in percent.
+    pub percent: u8,
+    /// The priority.
+    pub priority: IoPriority,
+}
+
+/// Reads `read:20@realtime:0,write/64k:5@idle`: class, size where only one is meant, share in percent, priority.
+///
+/// # Errors
+/// What is none of these.
+pub fn parse_priority_shares(text: &str) -> Result<Vec<PriorityShare>, ParseError> {
+    let share = |part: &str| {
+        let refuse = || {
+            ParseError::new(
+                "shares of priorities",
+                part,
+                "CLASS[/SIZE]:PERCENT@PRIORITY, such as read:20@realtime:0",
+            )
+        };
+        let (who, priority) = part.split_once('@').ok_or_else(refuse)?;
+        let (who, percent) = who.split_once(':').ok_or_else(refuse)?;
+        let (class, size) = who.split_once('/').map_or((who, None), |(class, size)| (class, Some(size)));
+        let percent = percent.parse().ok().filter(|percent| *percent <= 100u8).ok_or_else(refuse)?;
+        if !["read", "write"].contains(&class) {
+            return Err(refuse());
+        }
+        let bytes = size.map(|size| size.parse::<units::ByteSize>()).transpose()?;
+        let bytes = bytes.map(|size| u32::try_from(size.0)).transpose().map_err(|_| refuse())?;
+        Ok(PriorityShare { class: class.to_owned(), bytes, percent, priority: priority.parse()? })
+    };
+    text.split(',').map(|part| share(part.trim())).collect()
+}
+
+/// Names of the errors that are the same on every machine, from 1 on (errno(3)).
+const ERRORS: [&str; 34] = [
+    "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD", "EAGAIN",
+    "ENOMEM", "EACCES", "EFAULT", "ENOTBLK", "EBUSY", "EEXIST", "EXDEV", "ENODEV", "ENOTDIR", "EISDIR",
+    "EINVAL", "ENFILE", "EMFILE", "ENOTTY", "ETXTBSY", "EFBIG", "ENOSPC", "ESPIPE", "EROFS", "EMLINK",
+    "EPIPE", "EDOM", "ERANGE",
+];
+/// Others that storage returns, as Linux has them.
+const MORE_ERRORS: [(&str, i32); 6] = [
+    ("ENODATA", 61),
+    ("EOPNOTSUPP", 95),
+    ("ENOBUFS", 105),
+    ("ETIMEDOUT", 110),
+    ("EREMOTEIO", 121),
+    ("EILSEQ", 84),
+];
+
+/// The number of an error by its name or number.
+///
+/// # Errors
+/// What is neither.
+pub fn errno(text: &str) -> Result<i32, ParseError> {
+    let named = ERRORS.iter().position(|name| *name == text).map(|at| at as i32 + 1);
+    let more = || MORE_ERRORS.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
+    let number = || text.parse().ok().filter(|number| (1..=4095).contains(number));
+    named
+        .or_else(more)
+        .or_else(number)
+        .ok_or_else(|| ParseError::new("an error", text, "a name such as EIO or ENOSPC, or its number"))
+}
+
+/// Reads `write:ENOSPC,read:EIO`.
+///
+/// # Errors
+/// A class or an error that there is not.
+pub fn parse_ignored_errors(text: &str) -> Result<Vec<IgnoredError>, ParseError> {
+    let one = |part: &str| {
+        let (class, error) = part
+            .split_once(':')
+            .filter(|(class, _)| ["read", "write", "discard", "sync"].contains(class))
+            .ok_or_else(|| {
+                ParseError::new("an error to ignore", part, "CLASS:ERROR, such as write:ENOSPC")
+            })?;
+        Ok(IgnoredError { class: class.to_owned(), errno: errno(error)? })
+    };
+    text.split(',').map(|part| one(part.trim())).collect()
+}
+
+/// Reads `500us` or `500us:99.9:5s`: latency, share in percent (100), length of a window (5 s).
+///
+/// # Errors
+/// What is none of these.
+pub fn parse_latency_target(text: &str) -> Result<LatencyTarget, ParseError> {
+    let refuse =
+        || ParseError::new("a latency target", text, "LATENCY[:PERCENT[:WINDOW]], such as 500us:99.9:5s");
+    let mut parts = text.split(':');
+    let latency: Span = parts.next().unwrap_or("").parse()?;
+    let percent: f64 = parts.next().map_or(Ok(100.0), |part| part.parse().map_err(|_| refuse()))?;
+    let window: Span = parts.next().unwrap_or("5s").parse()?;
+    let is_whole = parts.next().is_none() && latency.ns() > 0 && window.ns() >= 1_000_000;
+    if !is_whole || !(percent > 0.0 && percent <= 100.0) {
+        return Err(refuse());
+    }
+    Ok(LatencyTarget { latency_ns: latency.ns(), window_ns: window.ns(), percent, goes_on: false })
+}
+
+/// Reads `iops:10%:30s` or `bw_slope:1%:30s:10s:1s`: figure, limit, time that is judged, time left out before, interval.
+///
+/// # Errors
+/// What is none of these.
+pub fn parse_steady(text: &str) -> Result<SteadyEnd, ParseError> {
+    let refuse = || {
+        ParseError::new(
+            "a steady state",
+            text,
+            "FIGURE:LIMIT:TIME[:RAMP[:INTERVAL]] with iops, bw, iops_slope or bw_slope, such as iops:10%:30s",
+        )
+    };
+    let parts: Vec<&str> = text.split(':').collect();
+    if !(3..=5).contains(&parts.len()) {
+        return Err(refuse());
+    }
+    let figure = match parts[0] {
+        "iops" => SteadyFigure::Iops,
+        "bw" => SteadyFigure::Bandwidth,
+        "iops_slope" => SteadyFigure::IopsSlope,
+        "bw_slope" => SteadyFigure::BandwidthSlope,
+        _ => return Err(refuse()),
+    };
+    let (number, is_percent) = parts[1].strip_suffix('%').map_or((parts[1], false), |number| (number, true));
+    let limit: f64 =
+        number.parse().ok().filter(|limit: &f64| limit.is_finite() && *limit >= 0.0).ok_or_else(refuse)?;
+    let span = |at: usize, default: &str| parts.get(at).copied().unwrap_or(default).parse::<Span>();
+    let (judged, ramp, interval) = (span(2, "")?, span(3, "0s")?, span(4, "1s")?);
+    if interval.ns() < 10_000_000 || judged.ns() < interval.ns().saturating_mul(2) {
+        return Err(ParseError::new(
+            "a steady state",
+            text,
+            "a time of two intervals or more, and intervals of 10ms or more",
+        ));
+    }
+    let (span_ns, ramp_ns, interval_ns) = (judged.ns(), ramp.ns(), interval.ns());
+    Ok(SteadyEnd { figure, limit, is_percent, span_ns, ramp_ns, interval_ns })
+}
+
+/// Reads a least rate: operations a second.
+///
+/// # Errors
+/// As [`Rate`].
+pub fn parse_rate_min(text: &str) -> Result<f64, ParseError> {
+    text.parse::<Rate>().map(Rate::per_second)
+}
+
+/// Reads a niceness to add.
+///
+/// # Errors
+/// What is not from -20 to 19.
+pub fn parse_nice(text: &str) -> Result<i32, ParseError> {
+    let (sign, number) = text.strip_prefix('-').map_or((1, text), |number| (-1, number));
+    let number = number.parse::<u8>().ok().map(|number| i32::from(number) * sign);
+    number
+        .filter(|number| (-20..=19).contains(number))
+        .ok_or_else(|| ParseError::new("nice", text, "-20 to 19"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_control_are_read() {
+        assert_eq!("realtime:3".parse::<IoPriority>().unwrap().value(), 1 << 13 | 3);
+        assert_eq!("idle".parse::<IoPriority>().unwrap().value(), 3 << 13);
+        assert!("realtime:8".parse::<IoPriority>().is_err() && "rt".parse::<IoPriority>().is_err());
+        let ignored = parse_ignored_errors("write:ENOSPC,read:5").unwrap();
+        assert_eq!((ignored[0].errno, ignored[1].errno), (28, 5));
+        assert!(parse_ignored_errors("nop:EIO").is_err() && parse_ignored_errors("read:EWHAT").is_err());
+        let target = parse_latency_target("500us:99.9:5s").unwrap();
+        assert_eq!((target.latency_ns, target.window_ns, target.percent), (500_000, 5_000_000_000, 99.9));
+        assert!(parse_latency_target("500us:0").is_err() && parse_latency_target("500us:101").is_err());
+        let steady = parse_steady("bw_slope:1%:30s:10s").unwrap();
+        assert_eq!((steady.figure, steady.is_percent), (SteadyFigure::BandwidthSlope, true));
+        assert_eq!(
+            (steady.span_ns, steady.ramp_ns, steady.interval_ns),
+            (30_000_000_000, 10_000_000_000, 1_000_000_000)
+        );
+        assert!(parse_steady("iops:10%").is_err() && parse_steady("iops:10%:1s:0s:1s").is_err());
+        let shares = parse_priority_shares("read/64k:25@realtime:1,write:5@idle").unwrap();
+        assert_eq!((shares[0].bytes, shares[0].percent, shares[1].bytes), (Some(65_536), 25, None));
+        assert_eq!(parse_nice("-5").unwrap(), -5);
+        assert!(parse_nice("20").is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! Options that control a load of media while it runs.
+
+use units::{ParseError, Span, parse_u64_in};
+
+use super::{Group, OptionDef};
+use crate::control::{
+    parse_ignored_errors, parse_latency_target, parse_nice, parse_priority_shares, parse_rate_min,
+    parse_steady,
+};
+use crate::engine::Advice;
+use crate::spec::choice;
+
+macro_rules! control {
+    ($name:literal, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
+        option!($name, None, $value, $default, $group, $help, |spec, text| {
+            spec.control.$field = Some($parse(text)?);
+            Ok(())
+        })
+    };
+}
+
+fn span(text: &str) -> Result<u64, ParseError> {
+    match text.parse::<Span>()?.ns() {
+        0 => Err(ParseError::new("a duration", text, "more than 0, such as 10ms")),
+        ns => Ok(ns),
+    }
+}
+
+/// Options of control, all of media alone.
+pub static CONTROL: &[OptionDef] = &[
+    control!(
+        "keep-operations",
+        "N",
+        "none",
+        Run,
+        "Keep time, latency, position and size of the first N operations of each worker, one by one, in the record",
+        operations_kept,
+        |text| parse_u64_in("keep-operations", text, 1..=16_777_216)
+    ),
+    option!(
+        "ignore-error",
+        None,
+        "CLASS:ERROR,...",
+        "none",
+        Run,
+        "Failures that are counted and end nothing: write:ENOSPC,read:EIO",
+        |spec, text| {
+            spec.control.ignored_errors = parse_ignored_errors(text)?;
+            Ok(())
+        }
+    ),
+    control!(
+        "latency-max",
+        "DURATION",
+        "no limit",
+        Load,
+        "The phase fails when an operation takes longer",
+        latency_ns_max,
+        span
+    ),
+    control!(
+        "rate-min",
+        "RATE",
+        "no limit",
+        Load,
+        "The phase fails when it does fewer operations a second over a --rate-cycle",
+        rate_min,
+        parse_rate_min
+    ),
+    control!(
+        "rate-bytes-min",
+        "SIZE",
+        "no limit",
+        Load,
+        "The phase fails when it moves fewer bytes a second over a --rate-cycle",
+        rate_bytes_min,
+        |text: &str| text.parse::<units::ByteSize>().map(|size| size.0)
+    ),
+    control!(
+        "rate-cycle",
+        "DURATION",
+        "1s",
+        Load,
+        "Time that --rate-min and --rate-bytes-min are taken over",
+        rate_cycle_ns,
+        span
+    ),
+    control!(
+        "flow",
+        "WEIGHT",
+        "none",
+        Load,
+        "Closed loop: weight of each worker among those of the phases that run together; operations are done in this proportion",
+        flow,
+        |text| parse_u64_in("flow", text, 1..=1_000_000).map(|weight| weight as u32)
+    ),
+    control!(
+        "latency-target",
+        "LATENCY[:PERCENT[:WINDOW]]",
+        "none; then 100 percent, 5s",
+        Load,
+        "Closed loop: search the largest depth up to --depth at which so many operations of a window stay within this, and end there",
+        latency_target,
+        parse_latency_target
+    ),
+    control!(
+        "end-when-steady",
+        "FIGURE:LIMIT:TIME[:RAMP[:INTERVAL]]",
+        "none; then intervals of 1s after 0s",
+        Load,
+        "End when iops or bw stay within LIMIT of their mean, or iops_slope or bw_slope below it, over TIME: iops:10%:30s",
+        steady,
+        parse_steady
+    ),
+    control!(
+        "priority",
+        "CLASS[:LEVEL]",
+        "as the process has it",
+        Run,
+        "Priority of the workers' I/O: realtime:0 to realtime:7, best-effort:0 to best-effort:7, or idle",
+        priority,
+        str::parse
+    ),
+    control!("nice", "N", "0", Run, "Added to the niceness of the workers: -20 to 19", nice, parse_nice),
+    option!(
+        "operation-priority",
+        None,
+        "CLASS[/SIZE]:PERCENT@PRIORITY,...",
+        "none",
+        Engine,
+        "libaio, io_uring: priority of a share of the operations: read:20@realtime:0,write/64k:5@idle",
+        |spec, text| {
+            spec.operation_priorities = parse_priority_shares(text)?;
+            super::given(spec, "operation-priority");
+            Ok(())
+        }
+    ),
+    option!(
+        "force-async",
+        None,
+        "N",
+        "never",
+        Engine,
+        "io_uring: every Nth operation is carried out by a thread of the kernel (IOSQE_ASYNC)",
+        |spec, text| {
+            spec.force_async = Some(parse_u64_in("force-async", text, 1..=u64::from(u32::MAX))? as u32);
+            super::given(spec, "force-async");
+            Ok(())
+        }
+    ),
+    option!(
+        "advise",
+        None,
+        "none|sequential|random|noreuse",
+        "none",
+        Engine,
+        "What the kernel is told of the order of access to files and devices (posix_fadvise)",
+        |spec, text| {
+            spec.advice = Some(choice(
+                "advise",
+                text,
+                &[
+                    ("none", Advice::None),
+                    ("sequential", Advice::Sequential),
+                    ("random", Advice::Random),
+                    ("noreuse", Advice::NoReuse),
+                ],
+            )?);
+            super::given(spec, "advise");
+            Ok(())
+        }
+    ),
+];
