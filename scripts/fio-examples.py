@@ -25,7 +25,7 @@ import tempfile
 SIZE_BYTES_MAX = 16 << 20
 SECONDS_MAX = 2
 LOOPS_MAX = 2
-LIMIT_S = 60
+LIMIT_S = 40
 MARKS = ("<!-- examples that ran -->\n", "<!-- end of examples that ran -->")
 REPLACED = """Run for real by `scripts/fio-examples.py`, in a directory of their own, with these lines replaced and no others:
 
@@ -102,6 +102,16 @@ def environment(scratch: pathlib.Path, text: str) -> dict[str, str]:
     return variables
 
 
+def end_all(scratch: pathlib.Path) -> None:
+    """Ends every process that works in a directory."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").resolve() == scratch.resolve():
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            pass  # It has ended, or is another's.
+
+
 def attempt(words: list[object], example: pathlib.Path, base: pathlib.Path) -> tuple[int, str, list[int] | None]:
     """Exit code, standard error and operations by direction of a program that runs a file; no operations where it printed no
     results, and no exit code where it did not end."""
@@ -114,22 +124,22 @@ def attempt(words: list[object], example: pathlib.Path, base: pathlib.Path) -> t
                 os.truncate(scratch / f"{section}.0.0", SIZE_BYTES_MAX)
         copy = scratch / example.name
         copy.write_text("".join(replaced(line, scratch) + "\n" for line in text.splitlines()))
-        # A group of its own: fio's jobs are processes, and outlive their parent.
-        program = subprocess.Popen(
-            [*words, "--output-format=json", "--output=out.json", example.name],
-            cwd=scratch,
-            env=environment(scratch, text),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            said = program.communicate(timeout=LIMIT_S)[1]
-        except subprocess.TimeoutExpired:
-            os.killpg(program.pid, signal.SIGKILL)
-            program.communicate()
-            return -1, f"did not end within {LIMIT_S} s", None
+        # Into a file: fio's jobs are processes with sessions of their own, which outlive their parent and would hold a pipe.
+        with (scratch / "stderr.txt").open("w") as said:
+            program = subprocess.Popen(
+                [*words, "--output-format=json", "--output=out.json", example.name],
+                cwd=scratch,
+                env=environment(scratch, text),
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+            )
+            try:
+                program.wait(timeout=LIMIT_S)
+            except subprocess.TimeoutExpired:
+                end_all(scratch)
+                program.wait()
+                return -1, f"did not end within {LIMIT_S} s", None
+        said = (scratch / "stderr.txt").read_text(errors="replace")
         try:
             # fio writes its messages before the object.
             results = (scratch / "out.json").read_text()
