@@ -1,8 +1,11 @@
 //! A worker's part of the targets: all ranges one after the other, cut into places.
 
 use driver::Error;
+use units::ParseError;
 use workload::access::Access;
+use workload::course::{Course, CoursePlan, Extent, Ground};
 use workload::plan::MediaPlan;
+use workload::random::derive_seed;
 use workload::spec::Share;
 
 /// Whether every worker of a plan gets a region that its pattern fits and that verification has room in: for plans to
@@ -14,8 +17,15 @@ pub fn check_plan(plan: &MediaPlan) -> Result<(), Error> {
     let regions =
         (0..plan.load.threads).map(|worker| Region::new(plan, worker)).collect::<Result<Vec<_>, _>>()?;
     let places = regions.iter().map(Region::places).min().unwrap_or(0);
-    Access::new(&plan.pattern, places, 0).map_err(|error| Error::usage("plan", error.to_string()))?;
+    if let Some(course) = &plan.course {
+        regions.iter().try_for_each(|region| region.course(plan, course, 0).map(drop)).map_err(usage)?;
+    }
+    Access::new(&plan.pattern, places, 0).map_err(usage)?;
     check_verification(plan, places)
+}
+
+pub(crate) fn usage(error: ParseError) -> Error {
+    Error::usage("plan", error.to_string())
 }
 
 /// Verification never has two operations on one block in flight, so it needs a block for each.
@@ -93,6 +103,43 @@ impl Region {
     #[inline]
     pub(crate) fn first(&self) -> u64 {
         self.first
+    }
+
+    /// The walk of this worker over its part of each target.
+    ///
+    /// # Errors
+    /// As [`Course::new`].
+    pub(crate) fn course(
+        &self,
+        plan: &MediaPlan,
+        course: &CoursePlan,
+        seed: u64,
+    ) -> Result<Course, ParseError> {
+        let part = |(target, stretch): (usize, &Stretch)| {
+            let end = stretch.first + stretch.places;
+            let (first, last) = (self.first.max(stretch.first), self.end.min(end));
+            let bytes = |place: u64| (place - stretch.first) * self.unit_bytes;
+            // What is left behind the last place is its worker's.
+            let end_bytes = if last == end { stretch.size_bytes } else { bytes(last.max(stretch.first)) };
+            (first < last).then(|| Extent {
+                target: target as u16,
+                offset_bytes: stretch.offset_bytes + bytes(first),
+                size_bytes: end_bytes - bytes(first),
+            })
+        };
+        let extents: Vec<Extent> = self.stretches.iter().enumerate().filter_map(part).collect();
+        let sizes = plan.block_size.parse()?;
+        let align_bytes = (plan.align_bytes != plan.block_size_bytes_max).then_some(plan.align_bytes);
+        let ground = Ground::new(&extents, &sizes, &plan.pattern, align_bytes);
+        let once = plan.load.limit == workload::plan::LimitPlan::default();
+        Course::new(course, &ground, once, derive_seed(seed, &[3]))
+    }
+
+    /// Number of the place that holds this byte of a target.
+    #[inline]
+    pub(crate) fn place_of(&self, target: u16, offset_bytes: u64) -> u64 {
+        let stretch = &self.stretches[usize::from(target)];
+        stretch.first + (offset_bytes - stretch.offset_bytes) / self.unit_bytes
     }
 
     /// Target and byte offset of a place.

@@ -7,13 +7,15 @@ use driver::{Arena, Error, Fault, Operation as _, Source};
 use units::ParseError;
 use workload::access::Access;
 use workload::block_size::BlockSizes;
+use workload::class_sizes::ClassSizes;
 use workload::content::Filler;
+use workload::course::Course;
 use workload::mix::Mix;
 use workload::plan::MediaPlan;
 use workload::random::{Random, derive_seed};
 use workload::spec::{Operation, Refill};
 
-use crate::region::{Region, SizedCursor, check_verification};
+use crate::region::{Region, SizedCursor, check_verification, usage};
 use crate::verify::Verifier;
 use crate::{MediaClass, MediaOperation};
 
@@ -23,6 +25,8 @@ enum Walk {
     Places { access: Access, size: Option<u32> },
     /// One after the other, with sizes drawn anew each time.
     Cursor(SizedCursor),
+    /// More than a pattern: with holes, in runs, in zones, by class.
+    Course(Box<Course>),
 }
 
 /// The operations of one worker.
@@ -56,14 +60,15 @@ impl MediaSource {
         arena: Arc<Arena>,
         verifier: Option<Verifier>,
     ) -> Result<Self, Error> {
-        let usage = |error: ParseError| Error::usage("plan", error.to_string());
-        let sizes: BlockSizes = plan.block_size.parse().map_err(usage)?;
+        let sizes: ClassSizes = plan.block_size.parse().map_err(usage)?;
         let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
         let region = Region::new(plan, worker)?;
         check_verification(plan, region.places())?;
         let unlimited = plan.load.limit == workload::plan::LimitPlan::default();
         let is_cursor = sizes.single().is_none() && !plan.pattern.is_random();
-        let (walk, operations_left) = if is_cursor {
+        let (walk, operations_left) = if let Some(course) = &plan.course {
+            (Walk::Course(Box::new(region.course(plan, course, seed).map_err(usage)?)), u64::MAX)
+        } else if is_cursor {
             (Walk::Cursor(SizedCursor::new(&region, sizes.granularity(), unlimited)), u64::MAX)
         } else {
             let access = Access::new(&plan.pattern, region.places(), seed).map_err(usage)?;
@@ -74,7 +79,7 @@ impl MediaSource {
         let mut source = Self {
             region,
             walk,
-            sizes,
+            sizes: sizes.of(0).clone(),
             random: Random::new(derive_seed(seed, &[1])),
             mix,
             classes,
@@ -106,7 +111,7 @@ impl MediaSource {
 
     /// Position of the next read, write or discard: target, offset, length and the global number of its place.
     #[inline]
-    fn advance(&mut self) -> Option<(u16, u64, u32, u64)> {
+    fn advance(&mut self, class: MediaClass) -> Option<(u16, u64, u32, u64)> {
         match &mut self.walk {
             Walk::Places { access, size } => {
                 if self.operations_left == 0 {
@@ -127,15 +132,20 @@ impl MediaSource {
                     cursor.next(&self.region, self.sizes.next(&mut self.random))?;
                 Some((target, offset, length, 0))
             }
+            Walk::Course(course) => {
+                let at = course.next(lane(class))?;
+                let place = self.region.place_of(at.target, at.offset_bytes);
+                Some((at.target, at.offset_bytes, at.length_bytes, place))
+            }
         }
     }
 
     /// The next position whose block no operation is in flight on: two at once have no order, so nothing could be said
     /// about the block after them. A read-back passes over what was not written. Matters to verification alone.
     #[inline]
-    fn advance_past_busy(&mut self) -> Option<(u16, u64, u32, u64)> {
+    fn advance_past_busy(&mut self, class: MediaClass) -> Option<(u16, u64, u32, u64)> {
         loop {
-            let position = self.advance()?;
+            let position = self.advance(class)?;
             match &self.verifier {
                 Some(verifier) if verifier.skips(position.3) => {}
                 _ => return Some(position),
@@ -145,6 +155,16 @@ impl MediaSource {
 
     fn sync(target: u16, slot: u32) -> MediaOperation {
         MediaOperation { offset: 0, length: 0, slot, target, class: MediaClass::Sync }
+    }
+}
+
+/// Number of a class among those that have block sizes and places of their own.
+#[inline]
+fn lane(class: MediaClass) -> usize {
+    match class {
+        MediaClass::Write => 1,
+        MediaClass::Discard => 2,
+        MediaClass::Read | MediaClass::Sync | MediaClass::Nop => 0,
     }
 }
 
@@ -169,8 +189,8 @@ impl Source<MediaOperation> for MediaSource {
         if let Some(target) = self.sync_due.take() {
             return Some(Self::sync(target, slot));
         }
-        let (target, offset, length, place) = self.advance_past_busy()?;
         let class = self.classes[self.mix.next()];
+        let (target, offset, length, place) = self.advance_past_busy(class)?;
         let mut operation = MediaOperation { offset, length, slot, target, class };
         match class {
             MediaClass::Nop => operation.length = 0,

@@ -91,6 +91,7 @@ fn media_plan(shape: &Shape) -> MediaPlan {
         operation: shape.operation,
         mix: mix(shape.operation),
         pattern: if shape.operation.is_random() { Pattern::Permutation } else { Pattern::Sequential },
+        course: None,
         block_size: block,
         block_size_bytes_max: shape.block_bytes,
         align_bytes: shape.block_bytes,

@@ -85,7 +85,9 @@ fn media_operations(plan: &MediaPlan) -> String {
         [(_, class)] => format!(" {class}"),
         several => several.iter().map(|(percent, class)| format!(", {percent}% {class}")).collect(),
     };
-    format!("{} {order}{what}", clean(&plan.block_size))
+    let course = plan.course.as_ref().map(ToString::to_string).filter(|words| !words.is_empty());
+    let course = course.map_or_else(String::new, |words| format!(", {words}"));
+    format!("{} {order}{what}{course}", clean(&plan.block_size))
 }
 
 /// `4 threads x depth 32`; of RPCs and objects `4 threads x 16 in flight`.

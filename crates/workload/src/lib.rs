@@ -4,8 +4,10 @@
 pub mod access;
 pub mod arrival;
 pub mod block_size;
+pub mod class_sizes;
 pub mod content;
 pub mod control;
+pub mod course;
 pub mod engine;
 pub mod job;
 pub mod mix;

@@ -9,8 +9,17 @@ use crate::fio::value::{Amount, Triple};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) operation: Operation,
-    /// Bytes that `read:-8k` steps back after each block.
-    pub(crate) back_bytes: Option<u64>,
+    /// Bytes that `read:8k` leaves out after each block; below 0 it goes back.
+    pub(crate) gap_bytes: i64,
+    /// Operations of `randread:8` from each random position on.
+    pub(crate) run: u64,
+}
+
+/// `zonemode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZoneMode {
+    None,
+    Strided,
 }
 
 /// `ioengine`.
@@ -62,6 +71,8 @@ draft! {
     allow_file_create: bool,
     ba: Triple<u64>,
     bs: Triple<u64>,
+    bs_is_seq_rand: bool,
+    bs_unaligned: bool,
     bsrange: Triple<(u64, u64)>,
     bssplit: Triple<Vec<(u64, u8)>>,
     buffer_compress_percentage: u8,
@@ -90,6 +101,7 @@ draft! {
     exitall: bool,
     fadvise_hint: Advise,
     fallocate: Layout,
+    file_append: bool,
     fdatasync: u64,
     file_service_type: String,
     filename: String,
@@ -137,6 +149,7 @@ draft! {
     numjobs: u32,
     offload: bool,
     offset: Amount,
+    offset_align: u64,
     offset_increment: Amount,
     openfiles: u32,
     overwrite: bool,
@@ -159,6 +172,7 @@ draft! {
     refill_buffers: bool,
     registerfiles: bool,
     runtime: u64,
+    rw_identical: bool,
     rwmixread: u8,
     scramble_buffers: bool,
     size: Amount,
@@ -189,6 +203,10 @@ draft! {
     write_iops_log: String,
     write_lat_log: String,
     zero_buffers: bool,
+    zonemode: ZoneMode,
+    zonerange: u64,
+    zonesize: u64,
+    zoneskip: u64,
 }
 
 impl Draft {

@@ -100,18 +100,18 @@ table! {
     { "stats" [] Bool does stats flag, "0 leaves the job out of the results" }
 
     // What is done.
-    { "rw" ["readwrite"] Value does access access, "`--op`; `read:-8k` at `bs=4k` is `--pattern backward`" }
-    { "rw_sequencer" [] Value no ["sequential"], "it shapes `rw=...:n`, which is refused", "rw without :n" }
-    { "rwmixread" [] Value does rwmixread percent, "`--mix`" }
-    { "rwmixwrite" [] Value does rwmixread rest_percent, "`--mix`" }
+    { "rw" ["readwrite"] Value does access access, "`--op`; `read:8k` is `--gap`, `randread:8` is `--run`" }
+    { "rw_sequencer" [] Value does rw_identical sequencer, "`--run identical:N`" }
+    { "rwmixread" [] Value does rwmixread mix_percent, "`--mix`" }
+    { "rwmixwrite" [] Value does rwmixread mix_rest_percent, "`--mix`" }
     { "rwmixcycle" [] Value no [], "fio has withdrawn it", "rwmixread" }
-    { "bs" ["blocksize"] Value does bs sizes, "`--block-size`; one size for reads and writes of a mixed job" }
+    { "bs" ["blocksize"] Value does bs sizes, "`--block-size`, by class where directions differ" }
     { "ba" ["blockalign"] Value does ba sizes, "`--align`" }
     { "bsrange" ["blocksize_range"] Value does bsrange ranges, "`--block-size`" }
     { "bssplit" [] Value does bssplit splits, "`--block-size`" }
-    { "bs_unaligned" ["blocksize_unaligned"] Flag no ["0"], "sizes in a range are multiples of the smallest", "bsrange" }
-    { "bs_is_seq_rand" [] Bool no ["0"], "all operations of a job are in order or all at random", "two jobs" }
-    { "percentage_random" [] Value does percentage_random percents, "0 and 100; others are refused" }
+    { "bs_unaligned" ["blocksize_unaligned"] Flag does bs_unaligned flag, "`--block-size` in steps of one byte" }
+    { "bs_is_seq_rand" [] Bool does bs_is_seq_rand flag, "`--block-size`: the first size in order, the second at random; refused where a job is both" }
+    { "percentage_random" [] Value does percentage_random percents, "`--random-percent`" }
     { "percentage_sequential" [] Value no [], "fio has withdrawn it", "percentage_random" }
     { "norandommap" [] Flag does norandommap flag, "`--pattern uniform`" }
     { "softrandommap" [] Bool free flag, "the order of blocks needs no memory for a map" }
@@ -131,9 +131,9 @@ table! {
     { "number_ios" [] Value does number_ios number, "`--count`" }
     { "filesize" [] Value does filesize positive, "`--size` of each file; ranges are refused" }
     { "fill_device" ["fill_fs"] Bool no ["0"], "a run does not fill a file system until it fails", "size" }
-    { "file_append" [] Bool no ["0"], "a range begins at an offset, not at a file's end", "offset" }
+    { "file_append" [] Bool does file_append flag, "`--offset` at the end of what is there" }
     { "offset" ["fileoffset"] Value does offset amount, "`--offset`" }
-    { "offset_align" [] Value no ["0"], "offsets are what they are", "offset in multiples of the block" }
+    { "offset_align" [] Value does offset_align number, "an offset in percent is rounded up to it" }
     { "offset_increment" [] Value does offset_increment amount, "`--offset` of each clone's own phase" }
 
     // Files.
@@ -145,8 +145,8 @@ table! {
     { "lockfile" [] Value no ["none"], "files are not locked", "a job for each file" }
     { "opendir" [] Value no [], "a directory is not walked for targets", "filename=a:b:c" }
     { "nrfiles" ["nr_files"] Value does nrfiles count, "so many targets" }
-    { "openfiles" [] Value does openfiles count, "all files are open; fewer is refused" }
-    { "file_service_type" [] Value does file_service_type text, "random jobs use all files, others one after the other" }
+    { "openfiles" [] Value does openfiles count, "all files are open, with a warning where fewer are asked for" }
+    { "file_service_type" [] Value does file_service_type text, "`--visit`" }
     { "fallocate" [] Value does fallocate layout, "`--layout allocate` or `sparse` for jobs that only write" }
     { "overwrite" [] Bool does overwrite flag, "`--layout fill`" }
     { "create_serialize" [] Bool free flag, "files are laid out before anything is measured" }
@@ -230,7 +230,7 @@ table! {
     { "verify_async_cpus" [] Value no [], "blocks are checked by the thread that reads them", "cpus_allowed" }
     { "verify_backlog" [] Value no ["0"], "blocks are read back after the phase that wrote them", "verify without it" }
     { "verify_backlog_batch" [] Value no ["0"], "blocks are read back after the phase that wrote them", "verify without it" }
-    { "experimental_verify" [] Bool no ["0"], "there is one way to verify", "verify" }
+    { "experimental_verify" [] Bool free flag, "there is one way to verify, and it needs no log of the writes" }
     { "verify_state_load" [] Bool no ["0"], "no state of an earlier run is read", "verify in one run" }
     { "verify_state_save" [] Bool free flag, "no state is left: the record says what was written" }
     { "verify_write_sequence" [] Bool no ["1"], "the sequence of writes is always checked", "leave it out" }
@@ -255,11 +255,11 @@ table! {
     { "merge_blktrace_iters" [] Value no [], "traces are not read", "a job for each load" }
 
     // Zones and placement.
-    { "zonemode" [] Value no ["none"], "zoned devices and strided zones are not built", "random_distribution=zoned" }
-    { "zonesize" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
+    { "zonemode" [] Value does zonemode zone_mode, "strided is `--zones`; zbd is refused" }
+    { "zonesize" [] Value does zonesize number, "`--zones`" }
     { "zonecapacity" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
-    { "zonerange" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
-    { "zoneskip" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
+    { "zonerange" [] Value does zonerange number, "`--zones`; as `zonesize` where it is not given" }
+    { "zoneskip" [] Value does zoneskip number, "`--zones`" }
     { "read_beyond_wp" [] Bool no ["0"], "it is for zonemode", "leave it out" }
     { "max_open_zones" [] Value no ["0"], "it is for zonemode", "leave it out" }
     { "job_max_open_zones" [] Value no ["0"], "it is for zonemode", "leave it out" }

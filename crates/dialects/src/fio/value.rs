@@ -99,11 +99,6 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The percentage that the other direction has.
-    pub(crate) fn rest_percent(&self) -> Read<u8> {
-        self.percent().map(|percent| 100 - percent)
-    }
-
     pub(crate) fn percents(&self) -> Read<Triple<u8>> {
         self.by_direction(|part| self.percent_of(part))
     }

@@ -2,7 +2,7 @@
 
 use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
 
-use crate::fio::draft::{Access, Advise, Engine, OnErrors};
+use crate::fio::draft::{Access, Advise, Engine, OnErrors, ZoneMode};
 use crate::fio::fault::shown;
 use crate::fio::value::Value;
 
@@ -129,28 +129,50 @@ impl Value<'_> {
         }
         let found = ACCESSES.iter().find(|(name, _)| *name == word);
         let operation = found.map(|(_, operation)| *operation).ok_or_else(|| self.wrong(accepted))?;
-        let back_bytes = match rest {
-            None | Some("1") if operation.is_random() => None,
-            None | Some("0") => None,
-            Some(rest) => match rest.strip_prefix('-') {
-                Some(back) if !operation.is_random() && !operation.is_mixed() => {
-                    Some(Value { text: back, kb_base: self.kb_base, notes: Default::default() }.positive()?)
-                }
-                _ if operation.is_random() => {
-                    return Err(format!(
-                        "the part after the colon of {} is refused: each block has a position of its own; nearest: {word} with larger blocks",
-                        shown(self.text)
-                    ));
-                }
-                _ => {
-                    return Err(format!(
-                        "the part after the colon of {} is refused: positions with holes between them are not built; nearest: {word}, or rw=read:-8k with bs=4k to go backward",
-                        shown(self.text)
-                    ));
-                }
-            },
-        };
-        Ok(Access { operation, back_bytes })
+        let mut access = Access { operation, gap_bytes: 0, run: 1 };
+        let Some(rest) = rest else { return Ok(access) };
+        let number = |text| Value { text, kb_base: self.kb_base, notes: Default::default() }.number();
+        if operation.is_random() {
+            access.run = number(rest)?.max(1);
+        } else {
+            let (sign, bytes) = rest.strip_prefix('-').map_or((1, rest), |bytes| (-1, bytes));
+            let bytes = i64::try_from(number(bytes)?).map_err(|_| self.wrong("a gap such as read:8k"))?;
+            access.gap_bytes = sign * bytes;
+        }
+        Ok(access)
+    }
+
+    /// Whether the operations of a run have the same position.
+    pub(crate) fn sequencer(&self) -> Read<bool> {
+        self.choice(&[("sequential", false), ("identical", true)])
+    }
+
+    /// A percentage of which fio reads the part before the point.
+    pub(crate) fn mix_percent(&self) -> Read<u8> {
+        let Some((whole, part)) = self.text.split_once('.') else { return self.percent() };
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number {
+            return Err(self.wrong("0 to 100"));
+        }
+        if part.bytes().any(|byte| byte != b'0') {
+            self.notes.borrow_mut().push(format!("{} is read as {whole}, as fio does", self.text));
+        }
+        Value { text: whole, kb_base: self.kb_base, notes: Default::default() }.percent()
+    }
+
+    /// The percentage that the other direction has.
+    pub(crate) fn mix_rest_percent(&self) -> Read<u8> {
+        self.mix_percent().map(|percent| 100 - percent)
+    }
+
+    pub(crate) fn zone_mode(&self) -> Read<ZoneMode> {
+        if self.text == "zbd" {
+            return Err(
+                "zbd is refused: write pointers of zoned devices are not followed; nearest: strided, which works on zones of any file or device"
+                    .to_owned(),
+            );
+        }
+        self.choice(&[("none", ZoneMode::None), ("strided", ZoneMode::Strided)])
     }
 
     pub(crate) fn engine(&self) -> Read<Engine> {

@@ -13,6 +13,7 @@ mod durability;
 mod engines;
 mod faults;
 mod fio_control;
+mod fio_shape;
 mod fio_truth;
 mod hostile;
 mod hosts;

@@ -49,9 +49,9 @@ pub static OPTIONS: &[OptionDef] = &[
         "SIZE",
         "4k for random operations, 1m for sequential ones",
         Workload,
-        "Bytes of one operation: 4k, a range 4k-64k, or shares 4k:70,64k:30",
+        "Bytes of one operation: 4k, a range 4k-64k, shares 4k:70,64k:30, or by class read=4k,write=64k",
         |spec, text| {
-            text.parse::<crate::block_size::BlockSizes>()?;
+            text.parse::<crate::class_sizes::ClassSizes>()?;
             spec.block_size = Some(text.to_owned());
             Ok(())
         }
@@ -107,6 +107,78 @@ pub static OPTIONS: &[OptionDef] = &[
         |spec, text| {
             crate::plan::parse_mix(text)?;
             spec.mix = Some(text.to_owned());
+            Ok(())
+        }
+    ),
+    option!(
+        "gap",
+        None,
+        "SIZE|-SIZE",
+        "0",
+        Workload,
+        "Sequential operations leave out so many bytes after each block; -SIZE goes back from its end",
+        |spec, text| {
+            spec.gap = Some(crate::course::parse_gap(text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "run",
+        None,
+        "N|identical:N",
+        "1",
+        Workload,
+        "Random operations come in runs: N that follow each other, or N at the same position",
+        |spec, text| {
+            spec.run = Some(text.parse()?);
+            Ok(())
+        }
+    ),
+    option!(
+        "random-percent",
+        None,
+        "PERCENT",
+        "100",
+        Workload,
+        "Share of random operations that go to a random position; the others follow the one before. By class: read=70,write=100",
+        |spec, text| {
+            spec.random_percent = Some(text.parse()?);
+            Ok(())
+        }
+    ),
+    option!(
+        "own-positions",
+        None,
+        "",
+        "off: a mix goes over the range once, with reads and writes in turns",
+        Workload,
+        "Reads, writes and discards of a mix each go over the range on their own",
+        |spec, text| {
+            spec.own_positions = switch("own-positions", text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "zones",
+        None,
+        "SIZE/RANGE[/SKIP]",
+        "the whole range",
+        Workload,
+        "Move SIZE bytes in a zone of RANGE bytes, leave out SKIP, and go on with the next zone: 8m/64m/192m",
+        |spec, text| {
+            spec.zones = Some(text.parse()?);
+            Ok(())
+        }
+    ),
+    option!(
+        "visit",
+        None,
+        "ORDER",
+        "sequential",
+        Workload,
+        "Several targets: sequential (one after the other), roundrobin or roundrobin:N (N operations each), random or random:N",
+        |spec, text| {
+            spec.visit = Some(text.parse()?);
             Ok(())
         }
     ),

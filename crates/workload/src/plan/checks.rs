@@ -3,7 +3,7 @@
 use super::MixPlan;
 use super::error::{Amount, PlanError, refuse};
 use super::resolve::EngineFacts;
-use crate::block_size::BlockSizes;
+use crate::class_sizes::ClassSizes;
 use crate::spec::{Operation, Share, Spec};
 use crate::target::{TargetKind, TargetPlan};
 
@@ -101,7 +101,7 @@ pub(super) fn check_depth(
 
 pub(super) fn check_direct(
     targets: &[TargetPlan],
-    sizes: &BlockSizes,
+    sizes: &ClassSizes,
     align_bytes: u64,
 ) -> Result<(), PlanError> {
     for target in targets {
@@ -127,7 +127,7 @@ pub(super) fn check_direct(
 
 pub(super) fn check_share(
     targets: &[TargetPlan],
-    sizes: &BlockSizes,
+    sizes: &ClassSizes,
     share: Share,
     threads: u32,
 ) -> Result<(), PlanError> {

@@ -1,6 +1,7 @@
 //! The plan: every default resolved, nothing left to decide.
 
 mod checks;
+mod course;
 mod error;
 mod load;
 mod network;
@@ -163,7 +164,10 @@ pub struct MediaPlan {
     pub mix: MixPlan,
     /// Order of positions.
     pub pattern: Pattern,
-    /// Block sizes, as typed (`4KiB`, `4KiB:70,64KiB:30`).
+    /// How the range is gone over, where more is asked for than a pattern of blocks.
+    #[serde(default)]
+    pub course: Option<crate::course::CoursePlan>,
+    /// Block sizes, as typed (`4KiB`, `4KiB:70,64KiB:30`, `read=4KiB,write=64KiB`).
     pub block_size: String,
     /// Largest block in bytes.
     pub block_size_bytes_max: u64,

@@ -3,10 +3,11 @@
 use units::ByteSize;
 
 use super::checks::{check_direct, check_engine, check_pairs, check_share};
+use super::course::course;
 use super::error::{Amount, PlanError, refuse};
 use super::load::{UNLIMITED_TIME_NS, load};
 use super::{ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix};
-use crate::block_size::BlockSizes;
+use crate::class_sizes::ClassSizes;
 use crate::engine::EngineOptions;
 use crate::spec::{CachePolicy, LadderDimension, Layer, Layout, Operation, Refill, Share, Spec};
 use crate::target::{TargetFacts, TargetKind, TargetPlan};
@@ -106,6 +107,7 @@ pub fn resolve(
         facts.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
     // Storage may compress or compare whole records of many blocks: only data that is new everywhere is incompressible.
     let content = content(spec, if is_stored { Refill::Full } else { Refill::Once })?;
+    let course = course(spec, operation, &sizes, &pattern, &targets)?;
     let verify_interval_bytes = verify_interval(spec, &sizes, align_bytes, &content, mix, &load)?;
     let share = spec.share.unwrap_or(Share::Partition);
     check_share(&targets, &sizes, share, load.threads)?;
@@ -120,6 +122,7 @@ pub fn resolve(
         operation,
         mix,
         pattern,
+        course,
         block_size: sizes.to_string(),
         block_size_bytes_max: sizes.max(),
         align_bytes,
@@ -136,9 +139,9 @@ pub fn resolve(
     })
 }
 
-fn block_sizes(spec: &Spec, operation: Operation) -> Result<BlockSizes, PlanError> {
+fn block_sizes(spec: &Spec, operation: Operation) -> Result<ClassSizes, PlanError> {
     let default = if operation.is_random() || operation == Operation::Nop { "4KiB" } else { "1MiB" };
-    let sizes: BlockSizes = spec.block_size.as_deref().unwrap_or(default).parse()?;
+    let sizes: ClassSizes = spec.block_size.as_deref().unwrap_or(default).parse()?;
     if sizes.max() > BLOCK_SIZE_BYTES_MAX {
         return refuse(format!("block size {} is too large: use 1GiB or less", ByteSize(sizes.max())));
     }
@@ -232,7 +235,7 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
     })
 }
 
-fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result<TargetPlan, PlanError> {
+fn target_range(spec: &Spec, target: &TargetFacts, sizes: &ClassSizes) -> Result<TargetPlan, PlanError> {
     let offset_bytes = spec.offset.map_or(0, |offset| offset.0);
     let asked = spec.size.map(|size| size.0);
     let size_bytes = match target.kind {
@@ -284,7 +287,7 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &BlockSizes) -> Result
     })
 }
 
-fn alignment(spec: &Spec, sizes: &BlockSizes, pattern: &Pattern) -> Result<u64, PlanError> {
+fn alignment(spec: &Spec, sizes: &ClassSizes, pattern: &Pattern) -> Result<u64, PlanError> {
     match spec.align {
         None => Ok(sizes.max()),
         Some(_) if !pattern.is_random() => {
@@ -325,7 +328,7 @@ pub(super) fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanEr
 
 fn verify_interval(
     spec: &Spec,
-    sizes: &BlockSizes,
+    sizes: &ClassSizes,
     align_bytes: u64,
     content: &ContentPlan,
     mix: MixPlan,

@@ -41,20 +41,32 @@ impl Site<'_> {
         }
     }
 
+    /// Where the range of the first clone begins; what is a percentage is rounded up, as in fio.
     fn offset(&self, files: &Files) -> Result<u64, Fault> {
         let bytes = |key: &str, amount: Option<Amount>| match amount {
-            None => Ok(0),
-            Some(Amount::Bytes(bytes)) => Ok(bytes),
-            Some(Amount::Percent(0)) => Ok(0),
-            Some(Amount::Percent(percent)) => {
-                let share = share_of(self.common_bytes(key, files)?, percent);
-                Ok(share / self.blocks.min_bytes * self.blocks.min_bytes)
-            }
+            None | Some(Amount::Percent(0)) => Ok((0, false)),
+            Some(Amount::Bytes(bytes)) => Ok((bytes, false)),
+            Some(Amount::Percent(percent)) => Ok((share_of(self.common_bytes(key, files)?, percent), true)),
         };
-        let begin = bytes("offset", self.draft.offset)?;
-        let step = bytes("offset_increment", self.draft.offset_increment)?;
+        let (begin, is_share) = bytes("offset", self.draft.offset)?;
+        let (step, steps_by_share) = bytes("offset_increment", self.draft.offset_increment)?;
+        let too_large = || Fault::of("offset_increment", "the offset of the last clone is too large");
         let offset = step.checked_mul(self.clones.first.into()).and_then(|step| begin.checked_add(step));
-        offset.ok_or_else(|| Fault::of("offset_increment", "the offset of the last clone is too large"))
+        let offset = offset.ok_or_else(too_large)?;
+        let appended = if self.draft.file_append == Some(true) { self.appended(files)? } else { 0 };
+        let align = self.draft.offset_align.filter(|&align| align > 0).unwrap_or(self.blocks.min_bytes);
+        let offset =
+            if is_share || steps_by_share { offset.checked_next_multiple_of(align) } else { Some(offset) };
+        offset.and_then(|offset| offset.checked_add(appended)).ok_or_else(too_large)
+    }
+
+    /// What is in the files already.
+    fn appended(&self, files: &Files) -> Result<u64, Fault> {
+        let sizes: Vec<u64> = files.each.iter().map(|path| self.known_bytes(path).unwrap_or(0)).collect();
+        match sizes[..] {
+            [first, ..] if sizes.iter().all(|size| *size == first) => Ok(first),
+            _ => Err(Fault::of("file_append", "needs files of one size: give each a job of its own")),
+        }
     }
 
     /// Gives each target its size; the bytes of one clone.
@@ -95,8 +107,30 @@ impl Site<'_> {
                 "size={bytes} does not divide into blocks on {count} files: each has {each} bytes"
             ));
         }
-        self.spec.size = Some(ByteSize(each));
+        self.spec.size = Some(ByteSize(self.walked_bytes(files, offset_bytes, each)));
         each.checked_mul(count).ok_or_else(|| Fault::of("nrfiles", "the files together are too large"))
+    }
+
+    /// What positions are drawn from: zones go on over all of a file that is larger than `size`, as in fio.
+    fn walked_bytes(&self, files: &Files, offset_bytes: u64, each: u64) -> u64 {
+        let left =
+            |path: &String| self.known_bytes(path).map_or(each, |size| size.saturating_sub(offset_bytes));
+        match self.spec.zones {
+            Some(_) => files.each.iter().map(left).min().unwrap_or(each).max(each),
+            None => each,
+        }
+    }
+
+    /// Bytes that `rw=read:8k` moves of a file: it ends with the range where the file goes on behind it, and begins anew where
+    /// the file ends too, as in fio.
+    fn bytes_to_end(&self, files: &Files, each: u64) -> Option<u64> {
+        let gap = u64::try_from(self.spec.gap.unwrap_or(0)).ok().filter(|&gap| gap > 0)?;
+        let offset_bytes = self.spec.offset.map_or(0, |offset| offset.0);
+        let goes_on = |path: &String| self.known_bytes(path).is_some_and(|size| size > each + offset_bytes);
+        let ends = offset_bytes > 0 || files.each.iter().any(goes_on);
+        let block = self.blocks.max_bytes;
+        (ends && !self.operation.is_mixed())
+            .then(|| each.div_ceil(block + gap) * block * files.each.len() as u64)
     }
 
     /// All that is there.
@@ -141,6 +175,10 @@ impl Site<'_> {
             return Ok(());
         }
         let once = self.bytes_of_pass(region_bytes)?;
+        let once = match self.bytes_to_end(files, region_bytes / files.each.len().max(1) as u64) {
+            Some(bytes) => bytes.min(once),
+            None => once,
+        };
         let loops = draft.loops.unwrap_or(1);
         let is_one_pass = once == region_bytes && loops == 1;
         if is_one_pass && self.ends_itself(files) && runtime.is_none() && count.is_none() {
@@ -156,7 +194,11 @@ impl Site<'_> {
     fn ends_itself(&self, files: &Files) -> bool {
         let is_endless = |path: &String| self.clones.world.look(path) == PathFacts::CharacterDevice;
         let is_varied = self.blocks.min_bytes != self.blocks.max_bytes;
-        !(files.is_null || files.each.iter().any(is_endless) || (is_varied && self.operation.is_random()))
+        let goes_on = self.spec.zones.is_some() || self.spec.gap.is_some();
+        !(goes_on
+            || files.is_null
+            || files.each.iter().any(is_endless)
+            || (is_varied && self.operation.is_random()))
     }
 
     /// `io_size`, or the size of the job where its files are larger.

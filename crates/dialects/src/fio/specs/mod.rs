@@ -70,7 +70,7 @@ pub(crate) fn build(clones: Clones<'_>) -> Result<Built, Fault> {
 }
 
 fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
-    let mut access = shape::access(draft)?;
+    let mut access = shape::access(draft);
     let psync = || Engine { typed: "psync".to_owned(), ours: "psync", difference: None };
     let engine = draft.engine.clone().unwrap_or_else(psync);
     access.operation = control::of_engine(engine.ours, access.operation);
@@ -89,6 +89,7 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
     site.spec.threads = Some(clones.count);
     site.spec.split_latency = true;
     site.shape(access)?;
+    site.zones()?;
     let depth = site.driver()?;
     let files = site.targets()?;
     site.amount(&files)?;

@@ -1,10 +1,12 @@
 //! What is done: operation, sizes, mix, order.
 
+use workload::class_sizes::ClassSizes;
+use workload::course::{Percents, Run, Zones};
 use workload::options;
 use workload::spec::{Operation, Spec};
 
 use super::{Site, of_direction};
-use crate::fio::draft::{Access, Draft};
+use crate::fio::draft::{Access, Draft, ZoneMode};
 use crate::fio::fault::Fault;
 
 /// fio's default, for every direction.
@@ -22,54 +24,77 @@ pub(crate) struct Blocks {
 }
 
 /// `rw`, with `percentage_random=0` making it sequential.
-pub(super) fn access(draft: &Draft) -> Result<Access, Fault> {
-    let access = draft.access.unwrap_or(Access { operation: Operation::Read, back_bytes: None });
-    let Some(percent) =
-        of_direction("percentage_random", draft.percentage_random.as_ref(), access.operation)?
-    else {
-        return Ok(access);
+pub(super) fn access(draft: &Draft) -> Access {
+    let access = draft.access.unwrap_or(Access { operation: Operation::Read, gap_bytes: 0, run: 1 });
+    let percents = draft.percentage_random.unwrap_or_default();
+    let is_ordered = directions(access.operation).iter().all(|&at| percents[at] == Some(0));
+    let operation = match access.operation {
+        Operation::RandRead if is_ordered => Operation::Read,
+        Operation::RandWrite if is_ordered => Operation::Write,
+        Operation::RandRw if is_ordered => Operation::ReadWrite,
+        Operation::RandDiscard if is_ordered => Operation::Discard,
+        operation => operation,
     };
-    let operation = match (percent, access.operation) {
-        (100, operation) => operation,
-        (0, Operation::RandRead) => Operation::Read,
-        (0, Operation::RandWrite) => Operation::Write,
-        (0, Operation::RandRw) => Operation::ReadWrite,
-        (0, Operation::RandDiscard) => Operation::Discard,
-        (_, operation) if !operation.is_random() => operation,
-        _ => {
-            return Err(Fault::of(
-                "percentage_random",
-                format!(
-                    "{percent} is refused: a job is in order or at random; nearest: 0 or 100, or two jobs"
-                ),
-            ));
-        }
-    };
-    Ok(Access { operation, ..access })
+    let run = if operation.is_random() { access.run } else { 1 };
+    Access { operation, run, ..access }
 }
 
-/// `bssplit`, else `bsrange`, else `bs`.
-pub(super) fn blocks(draft: &Draft, operation: Operation) -> Result<Blocks, Fault> {
-    let (key, text) = if draft.bssplit.is_some() {
-        let split = of_direction("bssplit", draft.bssplit.as_ref(), operation)?;
-        ("bssplit", split.map(|split| split_text(&split)))
-    } else if draft.bsrange.is_some() {
-        let range = of_direction("bsrange", draft.bsrange.as_ref(), operation)?;
-        (
-            "bsrange",
-            range.map(|(low, high)| if low == high { low.to_string() } else { format!("{low}-{high}") }),
-        )
-    } else {
-        let bs = draft.bs.map(|bs| bs.map(|size| size.or(Some(BLOCK_SIZE_BYTES))));
-        ("bs", of_direction("bs", bs.as_ref(), operation)?.map(|size| size.to_string()))
+/// Places of an operation's directions in a [`Triple`](crate::fio::value::Triple).
+fn directions(operation: Operation) -> &'static [usize] {
+    match operation {
+        Operation::Read | Operation::RandRead | Operation::Nop => &[0],
+        Operation::Write | Operation::RandWrite => &[1],
+        Operation::Discard | Operation::RandDiscard => &[2],
+        Operation::ReadWrite | Operation::RandRw => &[0, 1],
+    }
+}
+
+/// `bssplit`, else `bsrange`, else `bs`: the option, and its sizes in the words of `--block-size` for a direction.
+fn size_texts(draft: &Draft) -> (&'static str, [String; 3]) {
+    let default = || BLOCK_SIZE_BYTES.to_string();
+    let step = if draft.bs_unaligned == Some(true) { "/1" } else { "" };
+    let range = |(low, high): (u64, u64)| {
+        if low == high { low.to_string() } else { format!("{low}-{high}{step}") }
     };
-    let text = text.unwrap_or_else(|| BLOCK_SIZE_BYTES.to_string());
+    if let Some(split) = &draft.bssplit {
+        ("bssplit", split.clone().map(|split| split.map_or_else(default, |split| split_text(&split))))
+    } else if let Some(ranges) = draft.bsrange {
+        ("bsrange", ranges.map(|given| given.map_or_else(default, range)))
+    } else {
+        let sizes = draft.bs.unwrap_or_default();
+        ("bs", sizes.map(|size| size.map_or_else(default, |size| size.to_string())))
+    }
+}
+
+/// The block sizes of a job.
+pub(super) fn blocks(draft: &Draft, operation: Operation) -> Result<Blocks, Fault> {
+    let (key, texts) = size_texts(draft);
+    let text = if draft.bs_is_seq_rand == Some(true) {
+        let percents = draft.percentage_random.unwrap_or_default();
+        if operation.is_random() && percents.iter().flatten().any(|percent| *percent < 100) {
+            return Err(Fault::of(
+                "bs_is_seq_rand",
+                "is refused where percentage_random makes a job both: its sizes are by direction; nearest: two jobs",
+            ));
+        }
+        texts[usize::from(operation.is_random())].clone()
+    } else {
+        match directions(operation) {
+            [read, write] if texts[*read] != texts[*write] => {
+                format!("read={},write={}", texts[*read], texts[*write])
+            }
+            of => texts[of[0]].clone(),
+        }
+    };
     // The spec reads the same text later; reading it here gives its sizes.
     options::apply(&mut Spec::default(), "block-size", &text)
         .map_err(|error| Fault::of(key, error.to_string()))?;
-    let sizes: workload::block_size::BlockSizes =
+    let sizes: ClassSizes =
         text.parse().map_err(|error: units::ParseError| Fault::of(key, error.to_string()))?;
-    Ok(Blocks { key, min_bytes: sizes.min(), max_bytes: sizes.max(), mean_bytes: sizes.mean(), text })
+    let read_share = f64::from(draft.rwmixread.unwrap_or(50)) / 100.0;
+    // Classes of one size have one mean.
+    let mean_bytes = sizes.of(0).mean() * read_share + sizes.of(1).mean() * (1.0 - read_share);
+    Ok(Blocks { key, min_bytes: sizes.min(), max_bytes: sizes.max(), mean_bytes, text })
 }
 
 /// Shares of the same size are one, and shares of nothing are none.
@@ -96,25 +121,40 @@ impl Site<'_> {
             self.set("rwmixread", "mix", &percent.to_string())?;
         }
         if self.operation.is_random() {
-            return self.random_order();
+            return self.random_order(access);
         }
-        match access.back_bytes {
-            Some(back)
-                if back == 2 * self.blocks.max_bytes && self.blocks.min_bytes == self.blocks.max_bytes =>
-            {
-                self.set("rw", "pattern", "backward")
-            }
-            Some(back) => Err(Fault::of(
-                "rw",
-                format!(
-                    "-{back} is refused: it leaves holes or reads twice; nearest: twice the block size, which goes backward block by block"
-                ),
-            )),
-            None => Ok(()),
+        if access.gap_bytes != 0 {
+            self.spec.gap = Some(access.gap_bytes);
         }
+        // Each direction has a place of its own in a file.
+        self.spec.own_positions = self.operation.is_mixed();
+        Ok(())
     }
 
-    fn random_order(&mut self) -> Result<(), Fault> {
+    /// `zonemode=strided`.
+    pub(super) fn zones(&mut self) -> Result<(), Fault> {
+        let draft = self.draft;
+        let size_bytes = draft.zonesize.unwrap_or(0);
+        if draft.zonemode != Some(ZoneMode::Strided) {
+            let given =
+                [("zonesize", draft.zonesize), ("zonerange", draft.zonerange), ("zoneskip", draft.zoneskip)];
+            return match given.iter().find(|(_, bytes)| bytes.unwrap_or(0) > 0) {
+                Some((key, _)) => {
+                    Err(Fault::of(*key, "is for zonemode=strided: give it too, as fio demands"))
+                }
+                None => Ok(()),
+            };
+        }
+        if size_bytes == 0 {
+            return Err(Fault::of("zonemode", "strided needs zonesize, the bytes to move in a zone"));
+        }
+        let range_bytes = draft.zonerange.filter(|&bytes| bytes > 0).unwrap_or(size_bytes);
+        self.spec.zones = Some(Zones { size_bytes, range_bytes, skip_bytes: draft.zoneskip.unwrap_or(0) });
+        Ok(())
+    }
+
+    fn random_order(&mut self, access: Access) -> Result<(), Fault> {
+        let by_class = self.blocks.text.contains('=');
         let align = of_direction("ba", self.draft.ba.as_ref(), self.operation)?;
         let distribution = self.draft.random_distribution.clone().filter(|text| !text.is_empty());
         let pattern = match distribution {
@@ -124,9 +164,26 @@ impl Site<'_> {
             None => "permutation".to_owned(),
         };
         self.set("random_distribution", "pattern", &pattern)?;
-        let varied = self.blocks.min_bytes != self.blocks.max_bytes;
+        // Directions of one size each have positions that are multiples of it.
+        let varied = self.blocks.min_bytes != self.blocks.max_bytes
+            && !(by_class && !self.blocks.text.contains(['-', ':']));
         if let Some(align) = align.or(varied.then_some(self.blocks.min_bytes)) {
             self.set("ba", "align", &align.to_string())?;
+        }
+        if access.run > 1 {
+            let identical = self.draft.rw_identical.unwrap_or(false);
+            self.spec.run = Some(Run { operations: access.run, identical });
+        }
+        let percents =
+            Percents(self.draft.percentage_random.unwrap_or_default().map(|share| share.unwrap_or(100)));
+        if percents != Percents::default() {
+            if access.run > 1 {
+                return Err(Fault::of(
+                    "percentage_random",
+                    "and the part of rw after its colon both say what follows what: give one",
+                ));
+            }
+            self.spec.random_percent = Some(percents);
         }
         Ok(())
     }

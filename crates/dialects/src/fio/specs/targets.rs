@@ -118,15 +118,6 @@ impl Site<'_> {
 
     fn check_files(&self, files: &Files) -> Result<(), Fault> {
         let draft = self.draft;
-        if let Some(open) = draft.openfiles.filter(|&open| (open as usize) < files.each.len()) {
-            return Err(Fault::of(
-                "openfiles",
-                format!(
-                    "{open} is refused: all {} files of the job are open; nearest: fewer nrfiles",
-                    files.each.len()
-                ),
-            ));
-        }
         if draft.allow_file_create == Some(false) && !files.is_null {
             let missing = files.each.iter().find(|path| self.clones.world.look(path) == PathFacts::Missing);
             if let Some(path) = missing {
@@ -155,30 +146,43 @@ impl Site<'_> {
 
     /// Which of a job's files comes next.
     fn service(&mut self, files: usize) -> Result<(), Fault> {
+        if let Some(open) = self.draft.openfiles.filter(|&open| (open as usize) < files) {
+            self.warn(format!(
+                "openfiles={open}: all {files} files are open; fio opens the next one when it is done with another"
+            ));
+        }
         let given = self.draft.file_service_type.clone();
-        let word = given.as_deref().map_or("", |text| text.split(':').next().unwrap_or(""));
-        let known = ["", "random", "roundrobin", "sequential", "zipf", "pareto", "normal", "gauss"];
+        let (word, count) = match given.as_deref().unwrap_or("").split_once(':') {
+            Some((word, count)) => (word.to_owned(), Some(count.to_owned())),
+            None => (given.unwrap_or_default(), None),
+        };
         let refuse =
-            |why: &str| Err(Fault::of("file_service_type", format!("{} is refused: {why}", shown(word))));
-        if !known.contains(&word) {
-            return refuse("use roundrobin, sequential or random");
-        }
-        if files < 2 {
-            return Ok(());
-        }
-        match (word, self.operation.is_random()) {
-            ("", false) => {
-                self.warn(format!(
-                    "the {files} files are visited one after the other; fio takes turns block by block (file_service_type=roundrobin)"
-                ));
-                Ok(())
+            |why: &str| Err(Fault::of("file_service_type", format!("{} is refused: {why}", shown(&word))));
+        let turn = count.map_or_else(String::new, |count| format!(":{count}"));
+        let visit = match (word.as_str(), self.operation.is_random()) {
+            // All of their blocks are one range to draw from.
+            ("", true) => None,
+            ("" | "roundrobin", _) => Some(format!("roundrobin{turn}")),
+            ("random", _) => Some(format!("random{turn}")),
+            ("sequential", false) => None,
+            ("sequential", true) => {
+                return if files < 2 {
+                    Ok(())
+                } else {
+                    refuse(
+                        "random positions have no end of a file to move on at; nearest: roundrobin:N with N the blocks of a file",
+                    )
+                };
             }
-            ("sequential", false) | ("" | "random" | "roundrobin", true) => Ok(()),
-            ("sequential", true) => refuse("random positions are spread over all files; nearest: random"),
-            (_, true) => refuse("random positions are spread evenly over all files; nearest: random"),
-            (_, false) => refuse(
-                "a job in order visits its files one after the other; nearest: sequential, or a job for each file",
-            ),
+            ("zipf" | "pareto" | "normal" | "gauss", _) if files < 2 => None,
+            ("zipf" | "pareto" | "normal" | "gauss", _) => {
+                return refuse("files are drawn evenly; nearest: random");
+            }
+            _ => return refuse("use roundrobin, sequential or random"),
+        };
+        match visit {
+            Some(visit) if files > 1 => self.set("file_service_type", "visit", &visit),
+            _ => Ok(()),
         }
     }
 }

@@ -1,4 +1,5 @@
 use units::ByteSize;
+use workload::course::Visit;
 use workload::engine::{Advice, Feature, SyncCall, SyncMode};
 use workload::spec::{
     CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Spec, Warmup,
@@ -136,6 +137,39 @@ fn block_sizes_of_every_kind() {
 }
 
 #[test]
+fn directions_of_a_mix_differ() {
+    let made = spec("--rw=randrw --bs=4k,16k");
+    assert_eq!((made.block_size.as_deref(), made.align), (Some("read=4096,write=16384"), None));
+    let made = spec("--rw=rw --bsrange=4k-8k,16k-32k");
+    assert_eq!(
+        (made.block_size.as_deref(), made.own_positions),
+        (Some("read=4096-8192,write=16384-32768"), true)
+    );
+    assert_eq!(spec("--rw=read --bsrange=4k-6k --bs_unaligned=1").block_size.as_deref(), Some("4096-6144/1"));
+    assert_eq!(spec("--rw=randread --bs=4k,8k --bs_is_seq_rand=1").block_size.as_deref(), Some("8192"));
+    assert_eq!(spec("--rw=read --bs=4k,8k --bs_is_seq_rand=1").block_size.as_deref(), Some("4096"));
+    assert_eq!(spec("--rw=rw --rwmixwrite=12.5").mix.as_deref(), Some("88"));
+}
+
+#[test]
+fn zones_and_turns() {
+    let zones = |options: &str| {
+        spec(&format!("--zonemode=strided {options}"))
+            .zones
+            .map(|zones| (zones.size_bytes, zones.range_bytes, zones.skip_bytes))
+    };
+    assert_eq!(zones("--zonesize=8k"), Some((8192, 8192, 0)));
+    assert_eq!(zones("--zonesize=8k --zonerange=1m --zoneskip=2m"), Some((8192, 1 << 20, 2 << 20)));
+    assert_eq!(spec("--zonemode=none").zones, None);
+    let visit = |options: &str| specs(&format!("--name=x --filename=a:b --size=1m {options}"))[0].visit;
+    assert_eq!(visit("--rw=read"), Some(Visit::RoundRobin(1)));
+    assert_eq!(visit("--rw=read --file_service_type=roundrobin:4"), Some(Visit::RoundRobin(4)));
+    assert_eq!(visit("--rw=read --file_service_type=random:2"), Some(Visit::Random(2)));
+    assert_eq!(visit("--rw=read --file_service_type=sequential"), None);
+    assert_eq!(visit("--rw=randread"), None);
+}
+
+#[test]
 fn units_are_fio_s() {
     let bytes = |options: &str| specs(&format!("--name=x --filename=f {options}"))[0].size.map(|size| size.0);
     assert_eq!(bytes("--size=1m"), Some(1 << 20));
@@ -159,7 +193,15 @@ fn order_of_positions() {
         pattern("--rw=randread --random_distribution=zoned:50/5:30/15:20/").as_deref(),
         Some("zoned:50/5,30/15,20/80")
     );
-    assert_eq!(pattern("--rw=read:-8k --bs=4k").as_deref(), Some("backward"));
+    assert_eq!((spec("--rw=read:-8k --bs=4k").gap, pattern("--rw=read:-8k")), (Some(-8192), None));
+    assert_eq!((spec("--rw=write:12k").gap, spec("--rw=write:0").gap), (Some(12_288), None));
+    let run = |options: &str| spec(options).run.map(|run| (run.operations, run.identical));
+    assert_eq!(run("--rw=randread:8"), Some((8, false)));
+    assert_eq!(run("--rw=randwrite:8 --rw_sequencer=identical"), Some((8, true)));
+    assert_eq!((run("--rw=randread:1"), run("--rw=randread")), (None, None));
+    let percents = |options: &str| spec(options).random_percent.map(|percents| percents.0);
+    assert_eq!(percents("--rw=randrw --percentage_random=40,70"), Some([40, 70, 70]));
+    assert_eq!(percents("--rw=randread --percentage_random=100"), None);
     assert_eq!(pattern("--rw=read"), None);
     assert_eq!(spec("--rw=randread --percentage_random=0").operations, [Operation::Read]);
 }

@@ -74,16 +74,20 @@ fn options_are_refused_by_name_with_the_nearest() {
 #[test]
 fn what_cannot_be_the_same_is_refused() {
     refused("--rw=trimwrite", &["rw: trimwrite is refused"]);
-    refused("--rw=read:8k", &["rw: ", "holes"]);
-    refused("--rw=randread:8", &["rw: ", "nearest: randread with larger blocks"]);
-    refused("--rw=read:-4k", &["rw: ", "backward"]);
-    refused("--rw=randread --percentage_random=50", &["percentage_random: 50 is refused"]);
+    refused(
+        "--rw=randread --file_service_type=sequential --filename=a:b",
+        &["file_service_type: sequential is refused"],
+    );
+    refused("--rw=read --zonesize=8k", &["zonesize: ", "zonemode=strided"]);
+    refused("--zonemode=strided", &["zonemode: ", "zonesize"]);
+    refused("--zonemode=zbd", &["zonemode: zbd is refused"]);
+    refused("--rw=randread:4 --percentage_random=50", &["percentage_random: "]);
+    refused("--rw=randrw --bs=4k,8k --bs_is_seq_rand=1 --percentage_random=50", &["bs_is_seq_rand: "]);
+    refused("--rwmixread=50.x", &["rwmixread: ", "0 to 100"]);
     refused("--rw=randread --random_distribution=zoned_abs:60/10", &["zoned_abs is refused"]);
     refused("--rw=randread --random_distribution=zipf:1.2:0.5", &["the centre"]);
     refused("--startdelay=1-5", &["startdelay: "]);
     refused("--filesize=1k-2k", &["filesize: "]);
-    refused("--openfiles=1 --filename=a:b", &["openfiles: 1 is refused"]);
-    refused("--filename=a:b --file_service_type=roundrobin", &["file_service_type: roundrobin is refused"]);
     refused("--ioengine=libaio --iodepth=8 --iodepth_low=4", &["iodepth_low: 4 is refused"]);
     refused(
         "--ioengine=libaio --iodepth=8 --iodepth_batch_complete_min=4 --iodepth_batch_complete_max=2",
@@ -100,7 +104,7 @@ fn what_cannot_be_the_same_is_refused() {
     refused("--rw=randwrite --verify=md5 --numjobs=2", &["verify: clones that write the same file"]);
     refused("--rw=write --verify=md5 --buffer_pattern=0xff", &["buffer_pattern: is refused with verify"]);
     refused("--buffer_pattern='file'", &["buffer_pattern: the content of a file"]);
-    refused("--rw=randrw --bs=4k,8k", &["bs: different values"]);
+    refused("--rw=randrw --ba=4k,8k", &["ba: different values"]);
     refused(
         "--exitall --name=y --size=1m --new_group --name=z --size=1m",
         &["exit_what", "nearest: exit_what=stonewall"],
