@@ -247,7 +247,8 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &ClassSizes) -> Result
         },
         TargetKind::BlockDevice | TargetKind::File => {
             let left = target.size_bytes.saturating_sub(offset_bytes);
-            if left == 0 {
+            // A file is made longer where a size is given.
+            if left == 0 && (target.kind == TargetKind::BlockDevice || asked.is_none()) {
                 return refuse(format!(
                     "--offset {} is past the end of {} ({})",
                     Amount(offset_bytes),

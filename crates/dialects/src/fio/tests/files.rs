@@ -118,8 +118,8 @@ fn an_error_names_file_line_section_and_key() {
         "job file a.fio, line 3, section [x], thraed: there is no such option; the nearest is thread"
     );
     assert_eq!(
-        fault("[x]\nsize=1m\nrw=randrw\nbs=4k,8k\n"),
-        "job file a.fio, line 4, section [x], bs: different values for reads and writes of one job are refused: they share one; nearest: two jobs at the same time"
+        fault("[x]\nsize=1m\nrw=randrw\nba=4k,8k\n"),
+        "job file a.fio, line 4, section [x], ba: different values for reads and writes of one job are refused: they share one; nearest: two jobs at the same time"
     );
     assert_eq!(
         fault("size=1m\n"),
