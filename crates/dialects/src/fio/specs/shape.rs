@@ -139,9 +139,7 @@ impl Site<'_> {
             let given =
                 [("zonesize", draft.zonesize), ("zonerange", draft.zonerange), ("zoneskip", draft.zoneskip)];
             return match given.iter().find(|(_, bytes)| bytes.unwrap_or(0) > 0) {
-                Some((key, _)) => {
-                    Err(Fault::of(*key, "is for zonemode=strided: give it too, as fio demands"))
-                }
+                Some((key, _)) => Err(Fault::of(key, "is for zonemode=strided: give it too, as fio demands")),
                 None => Ok(()),
             };
         }
@@ -166,7 +164,7 @@ impl Site<'_> {
         self.set("random_distribution", "pattern", &pattern)?;
         // Directions of one size each have positions that are multiples of it.
         let varied = self.blocks.min_bytes != self.blocks.max_bytes
-            && !(by_class && !self.blocks.text.contains(['-', ':']));
+            && (!by_class || self.blocks.text.contains(['-', ':']));
         if let Some(align) = align.or(varied.then_some(self.blocks.min_bytes)) {
             self.set("ba", "align", &align.to_string())?;
         }
