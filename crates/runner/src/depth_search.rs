@@ -45,9 +45,9 @@ impl DepthSearch {
         }
         let percent = 100.0 * self.within as f64 / self.operations as f64;
         if percent >= self.target.percent {
-            self.holds = self.depth
+            self.holds = self.depth;
         } else {
-            self.fails = self.depth
+            self.fails = self.depth;
         }
         self.is_over = self.holds + 1 >= self.fails;
         self.depth = match () {

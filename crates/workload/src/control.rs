@@ -239,7 +239,7 @@ pub fn parse_latency_target(text: &str) -> Result<LatencyTarget, ParseError> {
     let percent: f64 = parts.next().map_or(Ok(100.0), |part| part.parse().map_err(|_| refuse()))?;
     let window: Span = parts.next().unwrap_or("5s").parse()?;
     let is_whole = parts.next().is_none() && latency.ns() > 0 && window.ns() >= 1_000_000;
-    if !is_whole || !(percent > 0.0 && percent <= 100.0) {
+    if !(is_whole && percent > 0.0 && percent <= 100.0) {
         return Err(refuse());
     }
     Ok(LatencyTarget { latency_ns: latency.ns(), window_ns: window.ns(), percent, goes_on: false })

@@ -36,7 +36,11 @@ impl Site<'_> {
     fn least_rates(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
         let clones = u64::from(self.clones.count);
-        let sum = |rates: Triple<u64>| rates.iter().flatten().sum::<u64>().saturating_mul(clones);
+        let done = [self.reads(), self.writes(), self.trims()];
+        let sum = |rates: Triple<u64>| {
+            let asked = rates.iter().zip(done).filter(|(_, is_done)| *is_done).filter_map(|(rate, _)| *rate);
+            asked.sum::<u64>().saturating_mul(clones)
+        };
         let (bytes, operations) = (draft.rate_min.map_or(0, sum), draft.rate_iops_min.map_or(0, sum));
         if bytes > 0 {
             self.set("rate_min", "rate-bytes-min", &bytes.to_string())?;

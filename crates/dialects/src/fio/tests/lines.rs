@@ -207,6 +207,13 @@ fn order_of_positions() {
 }
 
 #[test]
+fn least_rates_are_of_the_directions_that_a_job_does() {
+    assert_eq!(spec("--rate_min=1024").control.rate_bytes_min, Some(1024));
+    assert_eq!(spec("--rw=randrw --rate_min=1024,2048").control.rate_bytes_min, Some(3072));
+    assert_eq!(spec("--rate_iops_min=100").control.rate_min, Some(100.0));
+}
+
+#[test]
 fn drivers_and_their_options() {
     let made = spec(
         "--ioengine=io_uring --iodepth=8 --fixedbufs --registerfiles --sqthread_poll --sqthread_poll_cpu=1 --hipri --direct=1",
