@@ -40,6 +40,27 @@ impl FilesystemFacts {
     }
 }
 
+/// Directories below `/dev` that hold files: shared memory, message queues, huge pages.
+const FILES_BELOW_DEV: [&str; 3] = ["/dev/shm", "/dev/mqueue", "/dev/hugepages"];
+
+/// Whether nothing lies at `path` and its name is a device's: a file made there would be taken for one, and would lie in memory.
+/// Other file systems that are mounted below `/dev` take files as any does.
+#[must_use]
+pub fn is_missing_device(path: &Path) -> bool {
+    if path.symlink_metadata().is_ok() {
+        return false;
+    }
+    let Ok(place) = std::path::absolute(path) else { return false };
+    // Directories on the way may be missing too.
+    let Some(above) = place.ancestors().skip(1).find_map(|above| above.canonicalize().ok()) else {
+        return false;
+    };
+    let number = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
+    above.starts_with("/dev")
+        && !FILES_BELOW_DEV.iter().any(|files| above.starts_with(files))
+        && number(&above) == number(Path::new("/dev"))
+}
+
 /// A target's file, file system and device. For a file still to be created: those of its directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetEnvironment {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Stderr, Write, stderr, stdout};
+use std::io::{self, Stderr, Write, stderr, stdout};
 
 use rustix::termios::isatty;
 use statistics::Event;
@@ -17,17 +17,31 @@ use crate::{View, terminal};
 
 /// Why a live view cannot be had, or was given up: one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveError(String);
+pub struct LiveError {
+    message: String,
+    cause: Option<io::ErrorKind>,
+}
 
 impl LiveError {
     pub(crate) fn new(message: String) -> Self {
-        Self(message)
+        Self { message, cause: None }
+    }
+
+    /// Why something could not be written.
+    pub(crate) fn unwritable(what: &str, cause: &io::Error) -> Self {
+        Self { message: format!("{what}: {cause}"), cause: Some(cause.kind()) }
+    }
+
+    /// What the system said, where it was the system that refused.
+    #[must_use]
+    pub fn cause(&self) -> Option<io::ErrorKind> {
+        self.cause
     }
 }
 
 impl fmt::Display for LiveError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&crate::text::printable(&self.0))
+        out.write_str(&crate::text::printable(&self.message))
     }
 }
 
@@ -117,8 +131,9 @@ fn open_rows(target: &CsvTarget) -> Result<RowsView, LiveError> {
         CsvTarget::Stdout => RowsView::new(Box::new(stdout()), "standard output".to_owned()),
         CsvTarget::File(path) => {
             let name = path.display().to_string();
-            let file = File::create(path)
-                .map_err(|error| LiveError::new(format!("cannot write live CSV rows to {name}: {error}")))?;
+            let file = File::create(path).map_err(|error| {
+                LiveError::unwritable(&format!("cannot write live CSV rows to {name}"), &error)
+            })?;
             RowsView::new(Box::new(file), name)
         }
     }

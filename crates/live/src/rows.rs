@@ -1,6 +1,6 @@
 //! CSV rows, one an interval, for a program that watches the run.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use statistics::{Event, HostSnapshot, Snapshot};
 
@@ -47,40 +47,33 @@ impl RowsView {
         // A file that is not flushed in one write shows a reader half a row.
         let csv = csv::WriterBuilder::new().buffer_capacity(64 * 1024).from_writer(out);
         let mut view = Self { csv, name, last: None, failure: None, closed: false };
-        match view.csv.write_record(HEADER).map_err(csv_cause).and_then(|()| view.flush()) {
+        match view.csv.write_record(HEADER).map_err(io::Error::from).and_then(|()| view.flush()) {
             Ok(()) => Ok(view),
             Err(cause) => Err(view.error(&cause)),
         }
     }
 
-    fn flush(&mut self) -> Result<(), String> {
-        self.csv.flush().map_err(|error| error.to_string())
+    fn flush(&mut self) -> io::Result<()> {
+        self.csv.flush()
     }
 
-    fn error(&self, cause: &str) -> LiveError {
-        LiveError::new(format!("cannot write live CSV rows to {}: {cause}", self.name))
+    fn error(&self, cause: &io::Error) -> LiveError {
+        LiveError::unwritable(&format!("cannot write live CSV rows to {}", self.name), cause)
     }
 
-    fn write(&mut self, snapshot: &Snapshot) -> Result<(), String> {
+    fn write(&mut self, snapshot: &Snapshot) -> io::Result<()> {
         let mixed = snapshot.classes.len() != 1;
         if mixed {
             for index in 0..snapshot.classes.len() {
-                self.csv.write_record(class_row(snapshot, index)).map_err(csv_cause)?;
+                self.csv.write_record(class_row(snapshot, index))?;
             }
         }
         let class = if mixed { ALL } else { snapshot.classes[0].as_str() };
-        self.csv.write_record(whole_row(snapshot, class)).map_err(csv_cause)?;
+        self.csv.write_record(whole_row(snapshot, class))?;
         for host in &snapshot.hosts {
-            self.csv.write_record(host_row(snapshot, host)).map_err(csv_cause)?;
+            self.csv.write_record(host_row(snapshot, host))?;
         }
         self.flush()
-    }
-}
-
-fn csv_cause(error: csv::Error) -> String {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error.to_string(),
-        other => format!("{other:?}"),
     }
 }
 

@@ -106,6 +106,11 @@ fn probe_missing(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {
             .with("path", path)
             .remedy("give the path of a file"));
     }
+    if host::target::is_missing_device(Path::new(path)) {
+        return Err(Error::usage("probe", "no such device: /dev holds devices, and no file is made there")
+            .with("path", path)
+            .remedy("lsblk lists the devices that are there"));
+    }
     if !create_ok {
         return Err(Error::usage("probe", "no such file")
             .with("path", path)

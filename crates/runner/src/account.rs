@@ -57,6 +57,11 @@ impl WorkerEnd {
         mut classes: Vec<ClassTotals>,
     ) -> WorkerSamples {
         let depths = self.split.map(|split| split.hand_over(&mut classes));
+        // Failures of the warm-up and after the close are failures of the phase: the totals count what the list tells.
+        for class in &mut classes {
+            let of_class = self.errors.iter().filter(|error| error.class == class.class);
+            class.errors = of_class.map(|error| error.count).sum();
+        }
         WorkerSamples {
             worker,
             origin: None,

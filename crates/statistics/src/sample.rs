@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::SparseHistogram;
-use crate::series::Series;
+use crate::series::{IntervalPoint, Series};
 
 /// Everything one worker did of one class of operations within the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,7 @@ pub struct ClassTotals {
     pub operations: u64,
     /// Payload bytes of these operations.
     pub bytes: u64,
-    /// Operations that failed; not among `operations`.
+    /// Operations that failed, before the window opened and after it closed too; not among `operations`.
     pub errors: u64,
     /// Latency of the completed operations.
     pub latency: SparseHistogram,
@@ -181,4 +181,44 @@ pub struct PhaseSamples {
     /// CPU time of the whole process in the kernel within the phase, nanoseconds; with other phases at the same time, that of this
     /// phase's workers.
     pub process_cpu_system_ns: u64,
+}
+
+impl PhaseSamples {
+    /// Operations and bytes of the class with this number, or of all together, that were completed by `at_ns`.
+    ///
+    /// Whole intervals are counted. Within the one that holds `at_ns`, which may be the whole of a short run, workers are taken
+    /// to have completed evenly between their own beginning and end: what one that was done by then did is all in it.
+    #[must_use]
+    pub fn done_by(&self, class: Option<usize>, at_ns: u64) -> (f64, f64) {
+        let is_meant = |at: usize| class.is_none_or(|class| class == at);
+        self.series.points.iter().fold((0.0, 0.0), |(operations, bytes), point| {
+            let meant = || point.classes.iter().enumerate().filter(|(at, _)| is_meant(*at));
+            let share = self.share_done(point, &is_meant, at_ns);
+            let done: u64 = meant().map(|(_, class)| class.operations).sum();
+            let moved: u64 = meant().map(|(_, class)| class.bytes).sum();
+            (operations + share * done as f64, bytes + share * moved as f64)
+        })
+    }
+
+    /// The share of an interval's operations that was completed by `at_ns`.
+    fn share_done(&self, point: &IntervalPoint, is_meant: &impl Fn(usize) -> bool, at_ns: u64) -> f64 {
+        if at_ns <= point.start_ns || at_ns >= point.end_ns {
+            return if at_ns <= point.start_ns { 0.0 } else { 1.0 };
+        }
+        let until = |ns: u64| -> f64 {
+            let done = self.workers.iter().map(|worker| {
+                let classes = worker.classes.iter().enumerate().filter(|(at, _)| is_meant(*at));
+                let operations: u64 = classes.map(|(_, class)| class.operations).sum();
+                let length = worker.finished_ns.saturating_sub(worker.started_ns).max(1) as f64;
+                let share = (ns.saturating_sub(worker.started_ns) as f64 / length).min(1.0);
+                share * operations as f64
+            });
+            done.sum()
+        };
+        let (before, whole) = (until(point.start_ns), until(point.end_ns));
+        if whole > before {
+            return (until(at_ns) - before) / (whole - before);
+        }
+        (at_ns - point.start_ns) as f64 / (point.end_ns - point.start_ns) as f64
+    }
 }

@@ -151,13 +151,4 @@ impl Series {
         }
         self.points.truncate(kept);
     }
-
-    /// Operations and bytes of all classes completed by `at_ns`, taken as evenly spread within an interval.
-    pub fn done_by(&self, at_ns: u64) -> (f64, f64) {
-        self.points.iter().fold((0.0, 0.0), |(operations, bytes), point| {
-            let length = point.end_ns.saturating_sub(point.start_ns).max(1) as f64;
-            let share = (at_ns.saturating_sub(point.start_ns) as f64 / length).min(1.0);
-            (operations + share * point.operations() as f64, bytes + share * point.bytes() as f64)
-        })
-    }
 }

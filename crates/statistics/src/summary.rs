@@ -114,7 +114,7 @@ pub struct ClassSummary {
     pub operations: u64,
     /// Payload bytes of the whole phase.
     pub bytes: u64,
-    /// Failed operations of the whole phase.
+    /// Failed operations of the whole phase, before its window opened and after it closed too.
     pub errors: u64,
     /// Operations within the steady window.
     pub window_operations: u64,
@@ -266,7 +266,7 @@ pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
     let cpu_ns = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
     let has_series = !samples.series.points.is_empty();
     let at = |end_ns: u64| {
-        let (operations, bytes) = samples.series.done_by(end_ns);
+        let (operations, bytes) = samples.done_by(None, end_ns);
         Finish::new(end_ns, operations.round() as u64, bytes.round() as u64)
     };
     Summary {

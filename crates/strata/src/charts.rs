@@ -1,7 +1,6 @@
 //! `strata report`: records again, as tables, CSV or charts.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,7 @@ use report::chart::{self, Look, Named, NamedChart};
 use report::record::Record;
 
 use crate::commands::read_input;
-use crate::output::{place, print, print_report, write_whole};
+use crate::output::{made_outside_dev, place, print, print_report, refused_place, tell, write_whole};
 
 /// Pixels of a PNG to a unit of a chart: sharp on the screens of today.
 const PNG_PIXELS: f32 = 2.0;
@@ -40,18 +39,18 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Error> {
         let written = places.write(&named, &words)?;
         if !places.csv && !places.html_to_stdout() {
             let lines: String = written.iter().map(|path| format!("{}\n", path.display())).collect();
-            to_stdout(&lines)?;
+            print(&lines)?;
         }
     }
     if places.csv {
         let table = if matches.get_flag("by-pair") { report::to_csv_by_pair } else { report::to_csv };
-        print(&csv(&records, table));
+        print(&csv(&records, table))?;
     } else if !wants_charts {
         for (at, (record, name)) in records.iter().zip(&names).enumerate() {
             if records.len() > 1 {
-                print(&format!("{}{name}:\n", if at > 0 { "\n" } else { "" }));
+                print(&format!("{}{name}:\n", if at > 0 { "\n" } else { "" }))?;
             }
-            print_report(record);
+            print_report(record)?;
         }
     }
     Ok(0)
@@ -114,7 +113,7 @@ impl Places<'_> {
                 )
                 .remedy("--html - writes all of them to standard output"));
             }
-            fs::create_dir_all(directory).map_err(|error| {
+            made_outside_dev(directory).and_then(|()| fs::create_dir_all(directory)).map_err(|error| {
                 Error::usage("report", format!("{option}: cannot make the directory: {error}"))
                     .with("path", directory.display())
             })?;
@@ -134,7 +133,7 @@ impl Places<'_> {
         let charts =
             if self.svg.is_some() || self.png.is_some() { chart::charts(records) } else { Vec::new() };
         if charts.is_empty() && (self.svg.is_some() || self.png.is_some()) {
-            eprintln!("strata: report: there is nothing to draw: no operation completed");
+            tell("strata: report: there is nothing to draw: no operation completed");
         }
         for NamedChart { file_stem, chart, .. } in &charts {
             if let Some(directory) = self.svg {
@@ -148,7 +147,7 @@ impl Places<'_> {
             }
         }
         match self.html {
-            Some(_) if self.html_to_stdout() => to_stdout(&chart::to_html(records))?,
+            Some(_) if self.html_to_stdout() => print(&chart::to_html(records))?,
             Some(path) => write(path.to_owned(), chart::to_html(records).as_bytes())?,
             None => {}
         }
@@ -163,24 +162,5 @@ fn write_chart(path: &Path, content: &[u8], sources: &[PathBuf]) -> Result<(), E
             .with("path", path.display())
             .remedy("give a file of its own"));
     }
-    write_whole(path, content).map_err(|error| match error.kind() {
-        // The place was good; what happened there is a fault of the system.
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::Other | ErrorKind::WriteZero => {
-            Error::system("report", "cannot write", error).with("path", path.display())
-        }
-        _ => Error::usage("report", format!("cannot write: {error}"))
-            .with("path", path.display())
-            .remedy("give a place that can be written"),
-    })
-}
-
-/// Writes to standard output. A reader that has gone away is no error; a full disk is.
-fn to_stdout(text: &str) -> Result<(), Error> {
-    let mut stdout = io::stdout();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::system("report", "cannot write to standard output", error))
-        }
-        _ => Ok(()),
-    }
+    write_whole(path, content).map_err(|error| refused_place(path, error))
 }

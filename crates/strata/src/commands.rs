@@ -9,7 +9,7 @@ use report::record::Record;
 use workload::spec::{Layer, Spec};
 
 use crate::options::OutputSpec;
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::session::{self, Session};
 use crate::world::read_text;
 use crate::{admin, charts, cli, compare, dialect, engine, net, objects, planning, recipes, saturate, stack};
@@ -25,12 +25,12 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
     let matches = match cli::command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) if !error.use_stderr() => {
-            print(&error.to_string());
+            print(&error.to_string())?;
             return Ok(ExitCode::SUCCESS);
         }
         // Called with nothing at all: the help is what is wanted.
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprint!("{error}");
+            tell(error.to_string().trim_end());
             return Ok(ExitCode::from(2));
         }
         Err(error) => return Err(cli::usage_error(words, &error)),
@@ -60,19 +60,18 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
         Some(("run", matches)) => run_job(words, matches)?,
         Some(("compare", matches)) => compare::run(matches)?,
         Some(("report", matches)) => charts::report(matches)?,
-        Some(("list", _)) => list(),
-        Some(("schema", matches)) => schema(matches),
-        Some(("options", _)) => show(&cli::markdown()),
+        Some(("list", _)) => list()?,
+        Some(("schema", matches)) => schema(matches)?,
+        Some(("options", _)) => show(&cli::markdown())?,
         Some(("man", _)) => man()?,
-        Some(("completions", matches)) => completions(matches),
+        Some(("completions", matches)) => completions(matches)?,
         _ => 2,
     };
     Ok(ExitCode::from(code))
 }
 
-fn show(text: &str) -> u8 {
-    print(text);
-    0
+fn show(text: &str) -> Result<u8, Error> {
+    print(text).map(|()| 0)
 }
 
 /// Plans, runs and reports a load.
@@ -128,7 +127,7 @@ pub(crate) fn job_specs(matches: &ArgMatches) -> Result<Vec<Spec>, Error> {
     workload::job::parse(&text).map_err(|error| Error::usage("run", error.0).with("file", path))
 }
 
-fn schema(matches: &ArgMatches) -> u8 {
+fn schema(matches: &ArgMatches) -> Result<u8, Error> {
     let of = matches.get_one::<String>("of").map(String::as_str);
     let schema = if of == Some("comparison") { report::compare::schema() } else { report::schema() };
     show(&format!("{schema:#}\n"))
@@ -147,7 +146,7 @@ pub(crate) fn read_input(operation: &'static str, path: &str) -> Result<String, 
 }
 
 /// Layers and their engines, from the tables of drivers.
-fn list() -> u8 {
+fn list() -> Result<u8, Error> {
     let mut text =
         String::from("layer   engine     depth   direct  does                              what it is\n");
     list_layer("media", media::DRIVERS, &mut text);
@@ -221,10 +220,10 @@ fn man() -> Result<u8, Error> {
         }
     }
     result.map_err(|error| Error::system("man", "cannot make the page", error))?;
-    Ok(show(&String::from_utf8_lossy(&page)))
+    show(&String::from_utf8_lossy(&page))
 }
 
-fn completions(matches: &ArgMatches) -> u8 {
+fn completions(matches: &ArgMatches) -> Result<u8, Error> {
     let mut script = Vec::new();
     if let Some(shell) = matches.get_one::<clap_complete::Shell>("shell") {
         clap_complete::generate(*shell, &mut cli::command(), "strata", &mut script);

@@ -9,7 +9,7 @@ use driver::{Error, ErrorKind};
 use live::LiveMode;
 use report::compare::{Comparison, Limit, Operand, compare, render};
 use report::record::{Record, Status};
-use workload::options::{Group, OptionDef, path};
+use workload::options::{Group, OptionDef, path, switch};
 use workload::random::derive_seed;
 use workload::spec::Spec;
 
@@ -29,6 +29,7 @@ const TEXT_NAME: &str = "comparison.txt";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CompareSpec {
     repeat: Option<u64>,
+    force: bool,
     limits: Vec<Limit>,
     seed: Option<u64>,
     json: Option<String>,
@@ -47,6 +48,18 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         group: Group::Run,
         apply: |spec, text| {
             spec.repeat = Some(units::parse_u64_in("number of repeats", text, 1..=REPEATS_MAX)?);
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "force",
+        short: None,
+        value: "",
+        default: "off",
+        help: "Compare records of different loads, which are refused otherwise: their figures differ whatever was changed",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.force = switch("force", text)?;
             Ok(())
         },
     },
@@ -132,6 +145,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
         check_places(&spec, &read)?;
         return show(&spec, &a, &b, None);
     };
+    if spec.force {
+        return Err(
+            usage("--force is for records: what --repeat runs stands side by side").remedy("leave it out")
+        );
+    }
     let sides = [load(a)?, load(b)?];
     let targets: Vec<String> = sides.iter().flat_map(|side| targets_of(&side.specs)).collect();
     check_places(&spec, &targets)?;
@@ -168,17 +186,22 @@ fn show(spec: &CompareSpec, a: &Operand, b: &Operand, stopped: Option<String>) -
             Some(why) => Error::new(ErrorKind::Run, "compare", format!("{why}, with too little to compare")),
             None => usage(message),
         })?;
+    let others = comparison.other_loads();
+    if spec.repeat.is_none() && !spec.force && !others.is_empty() {
+        return Err(usage(format!("A and B are different loads: {}", others.join("; ")))
+            .remedy("give --force to compare them all the same"));
+    }
     let json = comparison.to_json().map_err(|message| Error::new(ErrorKind::Run, "compare", message))?;
     if let Some(directory) = &spec.out {
         output::write_or_fail(&directory.join(JSON_NAME), &json)?;
         output::write_or_fail(&directory.join(TEXT_NAME), &render(&comparison, WIDTH_DEFAULT, false))?;
     }
     match spec.json.as_deref() {
-        Some("-") => output::print(&json),
+        Some("-") => output::print(&json)?,
         file => {
             file.map_or(Ok(()), |file| output::write_or_fail(Path::new(file), &json))?;
             let (width, colour) = output::page();
-            output::print(&render(&comparison, width, colour));
+            output::print(&render(&comparison, width, colour))?;
         }
     }
     verdict(&comparison, stopped)
@@ -321,7 +344,7 @@ fn run_in_turns(
         for at in [first, 1 - first] {
             let name = format!("{}-{}", ["a", "b"][at], pair + 1);
             if live != LiveMode::None {
-                eprintln!("strata: compare: {name} of {repeats}");
+                output::tell(format_args!("strata: compare: {name} of {repeats}"));
             }
             let (record, is_interrupted) = match run_once(&sides[at], derive_seed(seed, &[pair]), live) {
                 Ok(ran) => ran,

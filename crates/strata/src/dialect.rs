@@ -14,7 +14,7 @@ use workload::spec::{Layer, Spec};
 use crate::cli;
 use crate::commands::measure;
 use crate::options::OUTPUT;
-use crate::output::emit;
+use crate::output::{emit, tell};
 use crate::world::ThisMachine;
 use crate::{engine, net};
 
@@ -170,7 +170,7 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> R
         Request::Run(run) => {
             let carried = shown && run.render.carries_warnings();
             for warning in run.warnings.iter().filter(|_| !carried) {
-                eprintln!("strata: {}: warning: {warning}", dialect.name);
+                tell(format_args!("strata: {}: warning: {warning}", dialect.name));
             }
             for spec in &mut run.specs {
                 spec.destroy_data |= own.destroy_data;

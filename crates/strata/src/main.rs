@@ -24,15 +24,26 @@ mod tool_cost;
 mod watch;
 mod world;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+use driver::Error;
+
+/// A word of the command line. One that is not UTF-8 would be another name once it is shown or recorded.
+fn readable(word: OsString) -> Result<String, Error> {
+    word.into_string().map_err(|word| {
+        Error::usage("usage", format!("{word:?} is not UTF-8"))
+            .remedy("give a name in UTF-8: a link of such a name to the file or directory will do")
+    })
+}
 
 fn main() -> ExitCode {
     // The clock's calibration runs on while the command line is read.
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    match commands::dispatch(&words) {
+    let words = std::env::args_os().map(readable).collect::<Result<Vec<String>, Error>>();
+    match words.and_then(|words| commands::dispatch(&words)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("strata: {error}");
+            output::tell(format_args!("strata: {error}"));
             ExitCode::from(error.exit_code())
         }
     }

@@ -32,6 +32,8 @@ pub(crate) struct Output {
     /// What it shows is kept for the end: the full screen would swallow it.
     holds: bool,
     held: Vec<Piece>,
+    /// The first piece that did not reach its place while the run was under way.
+    unshown: Option<Error>,
 }
 
 impl Output {
@@ -53,6 +55,7 @@ impl Output {
             render,
             holds: spec.live == LiveMode::Full && io::stderr().is_terminal() && io::stdout().is_terminal(),
             held: Vec::new(),
+            unshown: None,
         };
         if output.json_to_stdout && output.csv_to_stdout {
             return Err(Error::usage("output", "--json - and --csv - both want standard output")
@@ -63,11 +66,9 @@ impl Output {
                 .remedy("give --json and --csv a file"));
         }
         for path in output.render.iter().flat_map(|render| render.files()) {
-            fs::OpenOptions::new().append(true).create(true).open(&path).map_err(|error| {
-                Error::usage("output", format!("cannot write: {error}"))
-                    .with("path", path.display())
-                    .remedy("give a place that can be written")
-            })?;
+            let open = made_outside_dev(&path);
+            let open = open.and_then(|()| fs::OpenOptions::new().append(true).create(true).open(&path));
+            open.map_err(|error| refused_place(&path, error))?;
         }
         if let Some(directory) = &spec.out {
             make_directory(directory)?;
@@ -113,7 +114,7 @@ impl Output {
         };
         let mut answer = String::new();
         loop {
-            drop(io::stdout().write_all(question.as_bytes()).and_then(|()| io::stdout().flush()));
+            print(&question)?;
             answer.clear();
             let read = io::stdin().lock().take(ANSWER_BYTES_MAX).read_line(&mut answer);
             let is_over = matches!(read, Ok(0) | Err(_)) || interrupt.load(Ordering::Relaxed);
@@ -134,10 +135,13 @@ impl Output {
         emit(&now)
     }
 
-    /// Shows, after a stage whose phases are the record's from `from` on, what a dialect shows then.
-    pub(crate) fn stage(&mut self, record: &Record, from: usize) -> Result<(), Error> {
+    /// Shows, after a stage whose phases are the record's from `from` on, what a dialect shows then. What cannot be shown
+    /// does not end the run: [`Output::print`] tells it.
+    pub(crate) fn stage(&mut self, record: &Record, from: usize) {
         let pieces = self.render.as_mut().map_or_else(Vec::new, |render| render.stage(record, from));
-        self.show(pieces)
+        if let Err(error) = self.show(pieces) {
+            self.unshown.get_or_insert(error);
+        }
     }
 
     /// Whether output is for a dialect to make, which keeps it well-formed even when nothing was measured.
@@ -146,24 +150,27 @@ impl Output {
     }
 
     /// Prints what the user asked to see on standard output at the end.
+    ///
+    /// # Errors
+    /// When it, or something that was to be shown earlier, did not reach its place.
     pub(crate) fn print(&mut self, record: &Record) -> Result<(), Error> {
         emit(&std::mem::take(&mut self.held))?;
         if let Some(render) = &mut self.render {
             emit(&render.end(record))?;
         } else if self.json_to_stdout {
-            print(&to_json(record)?);
+            print(&to_json(record)?)?;
         } else if self.csv_to_stdout {
-            print(&report::to_csv(record));
+            print(&report::to_csv(record))?;
         } else {
-            print_report(record);
+            print_report(record)?;
         }
-        Ok(())
+        self.unshown.take().map_or(Ok(()), Err)
     }
 }
 
 /// Makes the directory that results go into.
 pub(crate) fn make_directory(directory: &Path) -> Result<(), Error> {
-    fs::create_dir_all(directory).map_err(|error| {
+    made_outside_dev(directory).and_then(|()| fs::create_dir_all(directory)).map_err(|error| {
         Error::usage("output", format!("cannot make the directory: {error}"))
             .with("path", directory.display())
     })
@@ -171,11 +178,23 @@ pub(crate) fn make_directory(directory: &Path) -> Result<(), Error> {
 
 /// Tries whether a place can be written, before anything is measured.
 pub(crate) fn try_place(path: &Path) -> Result<(), Error> {
-    write_whole(path, "").map_err(|error| {
-        Error::usage("output", format!("cannot write: {error}"))
-            .with("path", path.display())
-            .remedy("give a place that can be written")
-    })
+    write_whole(path, "").map_err(|error| refused_place(path, error))
+}
+
+/// A place that does not take output: bad usage, but for a file system without room, which is no mistake of the user's.
+pub(crate) fn refused_place(path: &Path, error: io::Error) -> Error {
+    if lacks_room(error.kind()) {
+        return Error::system("output", "cannot write", error).with("path", path.display());
+    }
+    Error::usage("output", format!("cannot write: {error}"))
+        .with("path", path.display())
+        .remedy("give a place that can be written")
+}
+
+/// Whether a place was good and what happened there is a fault of the system.
+pub(crate) fn lacks_room(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{FileTooLarge, Other, QuotaExceeded, StorageFull, WriteZero};
+    matches!(kind, FileTooLarge | Other | QuotaExceeded | StorageFull | WriteZero)
 }
 
 pub(crate) fn to_json(record: &Record) -> Result<String, Error> {
@@ -183,9 +202,12 @@ pub(crate) fn to_json(record: &Record) -> Result<String, Error> {
 }
 
 /// Prints the report as the terminal can show it.
-pub(crate) fn print_report(record: &Record) {
+///
+/// # Errors
+/// As for [`print`].
+pub(crate) fn print_report(record: &Record) -> Result<(), Error> {
     let (width, colour) = page();
-    print(&report::render(record, width, colour));
+    print(&report::render(record, width, colour))
 }
 
 /// Width of a page on standard output, and whether it may be coloured.
@@ -205,8 +227,7 @@ pub(crate) fn page() -> (usize, bool) {
 pub(crate) fn emit(pieces: &[Piece]) -> Result<(), Error> {
     for piece in pieces {
         match &piece.place {
-            // A reader that has gone away is not an error of the run.
-            Place::Stdout => drop(io::stdout().write_all(&piece.content)),
+            Place::Stdout => print_bytes(&piece.content)?,
             Place::Stderr => drop(io::stderr().write_all(&piece.content)),
             Place::File { path, append } => {
                 let written = if *append {
@@ -224,9 +245,28 @@ pub(crate) fn emit(pieces: &[Piece]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Prints to standard output; a reader that has gone away is not an error of the run.
-pub(crate) fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+/// Prints to standard output, and makes sure that it got there: every subcommand prints by this.
+///
+/// # Errors
+/// When standard output does not take it (a full disk). A reader that has gone away is no error: it has read enough.
+pub(crate) fn print(text: &str) -> Result<(), Error> {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(content: &[u8]) -> Result<(), Error> {
+    let mut stdout = io::stdout();
+    match stdout.write_all(content).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::system("output", "cannot write to standard output", error)
+                .remedy("send it to a place with room"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says a line on standard error. Where that cannot be written, there is nobody left to tell.
+pub(crate) fn tell(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Refuses a place that is a target of the run, is named twice, or is a block device: the output would destroy what is there.
@@ -280,6 +320,15 @@ pub(crate) fn write_or_fail(path: &Path, text: &str) -> Result<(), Error> {
         .map_err(|error| Error::system("output", "cannot write", error).with("path", path.display()))
 }
 
+/// Refuses to make a file or a directory where only devices are.
+pub(crate) fn made_outside_dev(path: &Path) -> io::Result<()> {
+    if host::target::is_missing_device(path) {
+        let message = "no such device: /dev holds devices, and no file is made there";
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    }
+    Ok(())
+}
+
 /// Writes a file beside its place and moves it there.
 ///
 /// # Errors
@@ -289,6 +338,7 @@ pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> io::Result<
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return fs::write(path, content);
     }
+    made_outside_dev(path)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let beside = path.with_file_name(name);

@@ -1,5 +1,6 @@
 //! A run: its record, its files, its stages one after the other.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use dialects::Render;
 use driver::{Error, ErrorKind, HostClock};
 use host::Environment;
-use live::View;
+use live::{CsvTarget, View};
 use media::layout::{self, Manifest, Progress};
 use report::doubts::{self, Evidence};
 use report::record::{ArrivalOutcome, Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
@@ -92,8 +93,14 @@ impl Session {
             stack: None,
             recipes: None,
         };
-        let view = live::open(output.live, output.live_csv.as_ref())
-            .map_err(|error| Error::usage("live", error.to_string()))?;
+        if let Some(CsvTarget::File(path)) = &output.live_csv {
+            output::made_outside_dev(path).map_err(|error| output::refused_place(path, error))?;
+        }
+        let view = live::open(output.live, output.live_csv.as_ref()).map_err(|error| {
+            let lacks_room = error.cause().is_some_and(output::lacks_room);
+            let kind = if lacks_room { ErrorKind::System } else { ErrorKind::Usage };
+            Error::new(kind, "live", error.to_string())
+        })?;
         let output = Output::open(output, render)?;
         output.save(&record)?;
         let manifest = Manifest::new(record.run_id.clone(), keep);
@@ -168,7 +175,7 @@ impl Session {
         }
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
         self.output.save(&self.record)?;
-        self.output.stage(&self.record, before)?;
+        self.output.stage(&self.record, before);
         Ok(new.collect())
     }
 
@@ -271,10 +278,14 @@ impl Session {
             return Err(error);
         }
         // What was measured is shown even where it could not be saved.
-        self.output.print(&self.record)?;
-        saved?;
-        match &self.record.failure {
-            Some(failure) => Err(Error::new(ErrorKind::Run, "run", format!("partial: {failure}"))),
+        let printed = self.output.print(&self.record);
+        if let Some(failure) = &self.record.failure {
+            return Err(Error::new(ErrorKind::Run, "run", format!("partial: {failure}")));
+        }
+        printed.and(saved)?;
+        // A reader of the rows that has gone away has read enough.
+        match self.view.failure().filter(|failure| failure.cause() != Some(io::ErrorKind::BrokenPipe)) {
+            Some(failure) => Err(Error::new(ErrorKind::System, "live", failure.to_string())),
             None => Ok(0),
         }
     }
@@ -282,9 +293,6 @@ impl Session {
     /// Ends the run without a report: the tool's own cost, the final record. `result` is what stopped it.
     pub(crate) fn close(&mut self, result: &Result<(), Error>) -> Result<(), Error> {
         self.view.finish();
-        if let Some(failure) = self.view.failure() {
-            eprintln!("strata: live: {failure}");
-        }
         self.record.tool_cost = tool_cost::measure().ok();
         let ended: Vec<_> = self.stores.iter().filter_map(|store| store.end().err()).collect();
         let cleaned = if self.keep { Ok(()) } else { self.manifest.remove_all() };

@@ -1,7 +1,7 @@
 //! The figures of a phase: of the record, and by `statistics` over its samples.
 
 use report::record::{PhaseRecord, Record};
-use statistics::{Histogram, IntervalPoint, Series};
+use statistics::Histogram;
 use workload::object::{ObjectOp, ObjectPlan};
 use workload::plan::{MediaPlan, NetworkPlan};
 
@@ -74,16 +74,6 @@ pub(crate) struct Figures {
     /// Time of each thread, nanoseconds.
     pub(crate) threads_ns: Vec<u64>,
     pub(crate) started_at: String,
-}
-
-/// The class of this number alone.
-fn of_class(series: &Series, class: usize) -> Series {
-    let points = series.points.iter().map(|point| IntervalPoint {
-        start_ns: point.start_ns,
-        end_ns: point.end_ns,
-        classes: vec![point.classes[class].clone()],
-    });
-    Series { class_count: 1, points: points.collect(), ..series.clone() }
 }
 
 fn first_ns(phase: &PhaseRecord) -> u64 {
@@ -197,12 +187,11 @@ impl Figures {
         }
     }
 
-    /// The use of processors by the time that the first and the last thread were done. It is known of a whole phase: the first is
-    /// empty unless both are one.
+    /// The use of processors by the time that the first and the last thread were done. It is measured over a whole phase, so both
+    /// are that.
     pub(crate) fn cpu_texts(&self) -> [String; 2] {
-        let last = self.cpu_percent.map(|percent| (percent as u64).to_string()).unwrap_or_default();
-        let first = if self.first_ns == self.last_ns { last.clone() } else { String::new() };
-        [first, last]
+        let text = self.cpu_percent.map(|percent| (percent as u64).to_string()).unwrap_or_default();
+        [text.clone(), text]
     }
 }
 
@@ -223,7 +212,7 @@ fn side(phases: &[&PhaseRecord], name: &str, first_ns: u64, last_ns: u64) -> Sid
         let by_first = if first_ns >= phase.summary.last_done.elapsed_ns {
             (operations as f64, bytes as f64)
         } else {
-            of_class(&samples.series, class).done_by(first_ns)
+            samples.done_by(Some(class), first_ns)
         };
         first = (first.0 + by_first.0, first.1 + by_first.1);
     }

@@ -278,9 +278,8 @@ pub(crate) fn json_line(entry: &Entry<'_>, configuration: &Configuration, show: 
         }
     }
     if let Some(percent) = figures.cpu_percent {
-        last.insert("cpu%".to_owned(), json!(percent));
-        if figures.first_ns == figures.last_ns {
-            first.insert("cpu%".to_owned(), json!(percent));
+        for map in [&mut first, &mut last] {
+            map.insert("cpu%".to_owned(), json!(percent as u64));
         }
     }
     let latency = all_latency_json(figures, show);

@@ -25,7 +25,7 @@ use paths::{Dataset, Kind};
 use render::Model;
 use settings::{Mix, Order, Output, Settings};
 use specs::Step;
-use table::{TABLE, TOOL};
+use table::{TABLE, TOOL, VERSION};
 
 /// Reads the words after the name.
 ///
@@ -193,7 +193,10 @@ fn command(words: &[String], secrets: &[String]) -> String {
 
 fn only_output(words: &Words) -> Option<Piece> {
     if words.has("version") {
-        return Some(Piece::stdout("elbencho\n * Version: 3.1, as far as strata speaks it\n"));
+        return Some(Piece::stdout(format!(
+            "{TOOL}\n * Version: {VERSION}\n * Spoken by: strata {}\n",
+            env!("CARGO_PKG_VERSION")
+        )));
     }
     let is_help =
         ["help", "help-large", "help-bdev", "help-s3", "help-all"].iter().any(|long| words.has(long));

@@ -4,6 +4,9 @@ use crate::words::{Flag, Table};
 
 /// The tool's name.
 pub(crate) const TOOL: &str = "elbencho";
+/// The version that is spoken, as `--version` tells it. Scripts take the number from this line and compute with it, so it has
+/// the form of elbencho's own (major.minor-patch level, the level one digit).
+pub(crate) const VERSION: &str = "3.1-0";
 
 const LEAVE_OUT: &str = "leave it out";
 /// Options of S3 alone, refused with files and block devices.

@@ -91,8 +91,7 @@ impl Bucket {
         let is_there = self.client(0).has_bucket()?;
         if !is_there {
             if !self.creates {
-                return Err(Error::new(
-                    ErrorKind::Run,
+                return Err(Error::usage(
                     "s3",
                     format!("there is no bucket {:?} (404 NoSuchBucket)", self.site.bucket),
                 )
@@ -104,8 +103,7 @@ impl Bucket {
         // Each server must know it, and accept the keys.
         for (index, endpoint) in self.site.endpoints.iter().enumerate().skip(1) {
             if !self.client(index).has_bucket()? {
-                return Err(Error::new(
-                    ErrorKind::Run,
+                return Err(Error::usage(
                     "s3",
                     format!("there is no bucket {:?} at one of the servers", self.site.bucket),
                 )

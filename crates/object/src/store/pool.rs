@@ -112,6 +112,14 @@ impl Pool {
                 .with("path", dir.display())
                 .remedy("open it, destroy it first, or name another directory"));
         }
+        if host::target::is_missing_device(dir) {
+            return Err(Error::usage(
+                "pool",
+                "no such device: /dev holds devices, and no pool is made there",
+            )
+            .with("path", dir.display())
+            .remedy("name a directory elsewhere; /dev/shm is one in memory"));
+        }
         let is_made = !dir.exists();
         std::fs::create_dir_all(dir).map_err(|error| file_error("cannot make the directory", dir, error))?;
         let mut others =

@@ -90,7 +90,9 @@ impl Superblock {
 
     /// Decodes what was read from `path`.
     pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Self, Error> {
-        let refuse = |what: String| Error::new(ErrorKind::Run, "pool", what).with("path", path.display());
+        // What was named is another thing than this release reads: bad usage. A damaged pool is none of the user's mistakes.
+        let refuse = |what: String| Error::usage("pool", what).with("path", path.display());
+        let damaged = |what: String| Error::new(ErrorKind::Run, "pool", what).with("path", path.display());
         if bytes.len() < 12 || bytes[..8] != MAGIC {
             return Err(refuse("this is no pool: its superblock is not one".into())
                 .remedy("name the directory of a pool"));
@@ -103,7 +105,7 @@ impl Superblock {
             return Err(refuse(what).remedy("use the release that made it, or destroy it and make it again"));
         }
         if bytes.len() != BYTES || word32(BYTES - 4) != crc32c(0, &bytes[..BYTES - 4]) {
-            return Err(refuse("the checksum of the superblock does not match".into())
+            return Err(damaged("the checksum of the superblock does not match".into())
                 .remedy("the pool is damaged: restore it, or destroy it and make it again"));
         }
         let word64 = |at: usize| u64::from(word32(at)) | u64::from(word32(at + 4)) << 32;

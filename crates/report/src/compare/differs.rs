@@ -2,12 +2,69 @@
 
 use serde_json::Value;
 
-use super::{Differing, Operand, Runs};
+use super::{Comparison, Differing, Operand, PhaseComparison, Runs};
 use crate::record::Record;
+use crate::words::clean;
 
 /// Fields of a plan that say nothing about what is measured, or follow from another.
 const FIELDS_IGNORED: &[&str] =
     &["name", "load.seed", "verify_run", "block_size_bytes_max", "targets.0.direct_alignment_bytes"];
+
+/// Fields of a plan that say what load is put on, whole or as `NAME.`: what is asked for, in which sizes and order, by how many
+/// at a time, and with which engine. Where it goes, for how long and from which cores is no part of it.
+const LOAD_FIELDS: &[&str] = &[
+    "layer",
+    "engine",
+    "provider",
+    "operation",
+    "mix",
+    "sequence",
+    "pattern",
+    "block_size",
+    "align_bytes",
+    "request",
+    "reply",
+    "pipeline",
+    "traffic",
+    "dataset",
+    "class",
+    "object_type",
+    "fsync_every",
+    "end_fsync",
+    "verify_interval_bytes",
+    "verify",
+    "cache",
+    "content",
+    "options.direct",
+    "options.sync",
+    "options.durability",
+    "load.threads",
+    "load.depth",
+    "load.arrivals",
+    "load.think",
+];
+
+/// Whether a field of a plan is one of the load's, or the kind of a target.
+pub(super) fn is_load(field: &str) -> bool {
+    let is_kind = field.starts_with("targets.") && field.ends_with(".kind");
+    let is_below =
+        |load: &&str| field.strip_prefix(*load).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    is_kind || LOAD_FIELDS.iter().any(is_below)
+}
+
+impl Comparison {
+    /// In what the loads of its phases differ, by phase: `randread: block_size: 4KiB → 64KiB, load.depth: 1 → 4`. Figures of
+    /// other loads differ whatever the software and the target do.
+    #[must_use]
+    pub fn other_loads(&self) -> Vec<String> {
+        let of_phase = |phase: &PhaseComparison| {
+            let fields = phase.differs.iter().filter(|field| is_load(&field.field));
+            let fields: Vec<String> = fields.map(super::text::differing_words).collect();
+            (!fields.is_empty()).then(|| format!("{}: {}", clean(&phase.name), fields.join(", ")))
+        };
+        self.phases.iter().filter_map(of_phase).collect()
+    }
+}
 
 type Fact = (&'static str, fn(&Record) -> Option<String>);
 

@@ -63,9 +63,13 @@ fn side_words(side: &Side) -> String {
 
 fn differing(page: &mut Page, fields: &[Differing]) {
     for (at, field) in fields.iter().enumerate() {
-        let text = format!("{}: {} → {}", clean(&field.field), values(&field.a), values(&field.b));
-        page.field(if at == 0 { "differs" } else { "" }, &text, Style::Plain);
+        page.field(if at == 0 { "differs" } else { "" }, &differing_words(field), Style::Plain);
     }
+}
+
+/// `load.depth: 4 → 16`.
+pub(super) fn differing_words(field: &Differing) -> String {
+    format!("{}: {} → {}", clean(&field.field), values(&field.a), values(&field.b))
 }
 
 fn values(values: &[String]) -> String {

@@ -184,7 +184,7 @@ fn steadiness(phase: &PhaseRecord) -> String {
     }
     let start = human_ns(summary.window_start_ns as f64);
     // Of a start that was faster than what follows it, the rate is told.
-    let (done, _) = phase.samples.series.done_by(summary.window_start_ns);
+    let (done, _) = phase.samples.done_by(None, summary.window_start_ns);
     let cut = done * 1e9 / summary.window_start_ns.max(1) as f64;
     let warm_up = if cut > summary.total.operations_per_second {
         format!("the faster start before it ({}) is cut", rate(cut))

@@ -67,6 +67,18 @@ fn errors_are_counted_and_never_as_operations() {
 }
 
 #[test]
+fn totals_count_the_failures_that_the_list_tells() {
+    // Two at a time for 10.5 ms: the 21st and 22nd operation end after the close, and the first fails.
+    let mut load = closed_load(1, 2);
+    (load.limit.time_ns, load.on_error) = (Some(10 * MS + MS / 2), OnError::Continue);
+    let outcome =
+        run_with(&load, || vec![(2, Fault::Errno(EIO)), (20, Fault::Errno(EIO)), (21, Fault::Errno(ENOSPC))]);
+    let worker = &outcome.samples.workers[0];
+    let told: u64 = worker.errors.iter().map(|error| error.count).sum();
+    assert_eq!((told, worker.classes[1].errors), (3, 3), "{:?}", worker.errors);
+}
+
+#[test]
 fn the_first_error_ends_the_phase_where_asked() {
     let outcome = run_with(&counted(1, 1, 100, OnError::Stop), || vec![(20, Fault::Errno(ENOSPC))]);
     assert_eq!(outcome.failure.as_deref(), Some("write failed: No space left on device (os error 28)"));

@@ -65,7 +65,8 @@ pub(crate) fn run_on(load: &LoadPlan, service: Service, servers: usize) -> Outco
     run(job(load, move |_| (Box::new(target.driver()), TestSource::reads(BLOCK))), clock)
 }
 
-/// The intervals hold what the workers' totals hold, class by class, and cover the phase without a gap.
+/// The intervals hold what the workers' totals hold, class by class, and cover the phase without a gap. Failures before the window
+/// and after its close are in totals alone, which count what the list of failures tells.
 fn series_adds_up(samples: &PhaseSamples) {
     for class in 0..samples.classes.len() {
         let totals = samples.workers.iter().map(|worker| &worker.classes[class]);
@@ -78,7 +79,11 @@ fn series_adds_up(samples: &PhaseSamples) {
             sum.3.merge_sparse(&class.latency);
             (sum.0 + class.operations, sum.1 + class.bytes, sum.2 + class.errors, sum.3)
         });
-        assert_eq!((totals.0, totals.1, totals.2), (points.0, points.1, points.2));
+        let told = samples.workers.iter().flat_map(|worker| &worker.errors);
+        let told: u64 =
+            told.filter(|error| error.class == samples.classes[class]).map(|error| error.count).sum();
+        assert_eq!((totals.0, totals.1, totals.2), (points.0, points.1, told));
+        assert!(points.2 <= told);
         assert_eq!(totals.3.count(), totals.0);
         assert_eq!(LatencySummary::of(&totals.3), LatencySummary::of(&points.3));
     }

@@ -68,17 +68,6 @@ fn a_long_silence_is_kept_as_zeros() {
 }
 
 #[test]
-fn done_by_spreads_an_interval_evenly() {
-    let mut series = Series::new(100, 8, 1);
-    series.add(0, 0, &point(10, 5));
-    series.add(100, 0, &point(20, 5));
-    series.finish(200);
-    assert_eq!(series.done_by(0), (0.0, 0.0));
-    assert_eq!(series.done_by(150), (20.0, 20.0 * 4096.0));
-    assert_eq!(series.done_by(500), (30.0, 30.0 * 4096.0));
-}
-
-#[test]
 fn a_series_comes_back_from_json() {
     let mut series = Series::new(100, 8, 1);
     series.add(150, 0, &point(9, 123_456));

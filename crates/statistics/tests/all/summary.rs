@@ -115,6 +115,25 @@ fn the_tail_of_a_slow_worker_counts_for_last_done_only() {
 }
 
 #[test]
+fn what_the_first_worker_did_is_done_when_it_is() {
+    // Shorter than an interval: the first worker does 1,000 operations in 1 ms, the second the same in 4 ms.
+    let mut samples = phase(&[vec![(1000, 1000)], vec![(1000, 1000)]]);
+    for (worker, finished_ns) in samples.workers.iter_mut().zip([1_000_000, 4_000_000]) {
+        (worker.started_ns, worker.finished_ns) = (0, finished_ns);
+    }
+    samples.elapsed_ns = 4_000_000;
+    samples.series.points[0].end_ns = 4_000_000;
+    let first = summarise(&samples, WarmUp::None).first_done.unwrap();
+    assert_eq!((first.elapsed_ns, first.operations, first.bytes), (1_000_000, 1250, 1250 * 4096));
+    assert!((first.operations_per_second - 1_250_000.0).abs() < 1e-6);
+    assert_eq!(samples.done_by(Some(0), 0), (0.0, 0.0));
+    assert_eq!(samples.done_by(Some(0), 4_000_000).0, 2000.0);
+    // Nothing is known of the workers: spread evenly.
+    samples.workers.clear();
+    assert_eq!(samples.done_by(None, 1_000_000).0, 500.0);
+}
+
+#[test]
 fn a_failed_worker_does_not_end_the_window() {
     let mut samples =
         phase(&[vec![(500, 100_000); 21], vec![(1000, 100_000); 40], vec![(1000, 100_000); 40]]);

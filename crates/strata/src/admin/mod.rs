@@ -101,8 +101,7 @@ fn destroy_pool(store: &mut dyn Admin, matches: &ArgMatches) -> Result<(), Error
         .remedy("give --destroy-data to destroy them with it"));
     }
     store.destroy_pool()?;
-    print(&format!("destroyed pool {}\n", facts.info.name));
-    Ok(())
+    print(&format!("destroyed pool {}\n", facts.info.name))
 }
 
 /// `strata container ...`.
@@ -149,8 +148,7 @@ fn destroy_container(store: &mut dyn Admin, label: &str, matches: &ArgMatches) -
             .remedy("give --destroy-data to destroy it with all that is in it"));
     }
     store.destroy_container(label)?;
-    print(&format!("destroyed container {label}\n"));
-    Ok(())
+    print(&format!("destroyed container {label}\n"))
 }
 
 /// Prints a thing as JSON or as text.
@@ -158,9 +156,8 @@ fn show<T: serde::Serialize + ?Sized>(thing: &T, as_json: bool, text: fn(&T) -> 
     if as_json {
         let json = serde_json::to_string_pretty(thing)
             .map_err(|error| Error::new(ErrorKind::Run, "output", error.to_string()))?;
-        print(&format!("{json}\n"));
+        print(&format!("{json}\n"))
     } else {
-        print(&text(thing));
+        print(&text(thing))
     }
-    Ok(())
 }

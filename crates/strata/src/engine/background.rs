@@ -85,7 +85,7 @@ pub(super) fn start(words: &[String], path: &Path) -> Result<u8, Error> {
         .map_err(|error| Error::system("engine", "cannot start a process", error))?;
     match await_line(&mut child) {
         Ok(line) => {
-            print(&line);
+            print(&line)?;
             Ok(0)
         }
         Err(error) => Err(last_words(log, begin).unwrap_or(error)),

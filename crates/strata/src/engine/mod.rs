@@ -19,7 +19,7 @@ use network::interface::{Cache, Machine, Overrides};
 use network::{Limits, TagMap, group};
 use workload::network::{EngineSpec, SocketPlan};
 
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::secret::Secrets;
 use agent::EngineAgent;
 pub(crate) use job::{MasterJob, MasterPart, PartEnd};
@@ -44,7 +44,7 @@ pub(crate) fn run(words: &[String], spec: &EngineSpec) -> Result<u8, Error> {
     background::settle()?;
     let lifetime = Lifetime::begin(spec.until_stdin_closes)?;
     let running = Running::start(spec, &lifetime)?;
-    print(&format!("{}\n", running.first_line(spec)));
+    print(&format!("{}\n", running.first_line(spec)))?;
     background::release(spec.background.is_some())?;
     let why = lifetime.wait();
     log(&format!("ends: {why}"));
@@ -54,7 +54,7 @@ pub(crate) fn run(words: &[String], spec: &EngineSpec) -> Result<u8, Error> {
 
 /// Says something on standard error, with the time.
 fn log(text: &str) {
-    eprintln!("{} {text}", humantime::format_rfc3339_millis(SystemTime::now()));
+    tell(format_args!("{} {text}", humantime::format_rfc3339_millis(SystemTime::now())));
 }
 
 /// An engine that serves, with its control channel.

@@ -20,6 +20,7 @@ use super::local::{LocalEngine, LocalRequest, split_cores};
 use super::resolve::{FIRST_TARGET, targets_of};
 use super::run::Access;
 use crate::engine::GROUP;
+use crate::output::tell;
 use crate::secret::Secrets;
 
 /// Port of control addresses that have none: that of elbencho's services.
@@ -451,7 +452,7 @@ impl<'a> Finder<'a> {
         let decision = interface::choose(&found.scan, &want, &mut cache.turns(true))?;
         access.notes = found.messages.into_iter().chain(decision.messages).collect();
         for message in &access.notes {
-            eprintln!("strata: {message}");
+            tell(format_args!("strata: {message}"));
         }
         if let Some(choice) = decision.choice {
             reach.facts.interface = Some(choice.plan());

@@ -34,9 +34,9 @@ pub(crate) fn scan(matches: &ArgMatches) -> Result<u8, Error> {
     // Looking takes nobody's turn.
     let decision = choose(&found.scan, &want, &mut cache.turns(false))?;
     if matches.get_flag("json") {
-        print(&format!("{:#}\n", report(&found, provider, place, &decision)));
+        print(&format!("{:#}\n", report(&found, provider, place, &decision)))?;
     } else {
-        print(&table(&found, provider, place, &decision, page().0));
+        print(&table(&found, provider, place, &decision, page().0))?;
     }
     Ok(0)
 }

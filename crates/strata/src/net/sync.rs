@@ -10,6 +10,7 @@ use network::{Role, handshake};
 use workload::network::{EndpointPlan, NetworkPlan, SocketPlan};
 
 use super::run::Access;
+use crate::output::tell;
 
 /// Endpoints that are asked at the same time.
 const AT_ONCE: usize = 32;
@@ -81,10 +82,10 @@ pub(super) fn ask_first(plan: &NetworkPlan, access: &Access, interrupt: &AtomicB
     let lines = silent.iter().map(|(endpoint, error)| format!("endpoint {}: {error}", endpoint.label));
     let lines: Vec<String> = lines.collect();
     for line in lines.iter().take(NAMES_MAX) {
-        eprintln!("strata: warning: {line}");
+        tell(format_args!("strata: warning: {line}"));
     }
     if lines.len() > NAMES_MAX {
-        eprintln!("strata: warning: {} more endpoints do not answer", lines.len() - NAMES_MAX);
+        tell(format_args!("strata: warning: {} more endpoints do not answer", lines.len() - NAMES_MAX));
     }
     // Nobody else asks.
     let _ = access.silent.set(lines);

@@ -6,7 +6,7 @@ use dialects::{Tell, Told};
 use driver::Error;
 use fleet::{ConnectRequest, Fleet};
 
-use crate::output::print;
+use crate::output::{self, print};
 use crate::secret::Secrets;
 
 /// Port of addresses that have none: that of elbencho's services.
@@ -41,10 +41,10 @@ pub(crate) fn tell(tell: &Tell) -> Result<u8, Error> {
     let mut has_failed = false;
     for (host, answer) in fleet.addresses().zip(answers) {
         match answer {
-            Ok(line) => print(&format!("{host}: {line}\n")),
+            Ok(line) => print(&format!("{host}: {line}\n"))?,
             Err(error) => {
                 has_failed = true;
-                eprintln!("strata: {host}: {error}");
+                output::tell(format_args!("strata: {host}: {error}"));
             }
         }
     }

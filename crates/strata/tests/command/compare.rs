@@ -98,10 +98,50 @@ fn sides_run_in_turns() {
     for name in ["a-1.json", "a-2.json", "a-3.json"] {
         fs::rename(scratch.join("results").join(name), scratch.join("a").join(name)).unwrap();
     }
-    let again = scratch.run("compare a results --json -");
+    let again = scratch.run("compare a results --force --json -");
     assert_eq!(parse(&again.stdout)["method"], "repeats", "{}", again.stderr);
-    let listed = scratch.run("compare a/a-1.json,a/a-2.json results/b-1.json,results/b-2.json --json -");
+    let listed =
+        scratch.run("compare a/a-1.json,a/a-2.json results/b-1.json,results/b-2.json --force --json -");
     assert_eq!(parse(&listed.stdout)["a"]["records"].as_array().unwrap().len(), 2, "{}", listed.stderr);
+}
+
+#[test]
+fn records_of_other_loads_need_force() {
+    let scratch = Scratch::new();
+    let keep = |name: &str, words: &str| {
+        scratch.measured(words);
+        fs::rename(scratch.join("record.json"), scratch.join(name)).unwrap();
+    };
+    fs::write(scratch.join("file"), [7_u8; 65536]).unwrap();
+    fs::write(scratch.join("other"), [7_u8; 65536]).unwrap();
+    keep("a", "media file --op randread -b 4k --count 200 --name load");
+    let others = [
+        ("media file --op randread -b 8k --count 200 --name load", "block_size: 4KiB → 8KiB"),
+        ("media file --op read -b 4k --count 200 --name load", "operation: rand_read → read"),
+        ("media file --op randread -b 4k --count 200 -t 2 --name load", "load.threads: 1 → 2"),
+        ("media file --op randread -b 4k --count 200 -q 2 --name load", "load.depth: 1 → 2"),
+        ("media file --op randread -b 4k --count 200 --engine mmap --name load", "engine: psync → mmap"),
+        ("media null: --op randread -b 4k --count 200 --name load", "targets.0.kind: file → null"),
+    ];
+    for (words, cause) in others {
+        keep("b", words);
+        refused(&scratch.run("compare a b --json c.json"), cause);
+        refused(&scratch.run("compare a b"), "--force");
+        assert!(!scratch.join("c.json").exists() || fs::read(scratch.join("c.json")).unwrap().is_empty());
+        let forced = scratch.run("compare a b --force");
+        assert_eq!(forced.code, Some(0), "{words}: {}", forced.stderr);
+        assert!(forced.stdout.contains(cause), "{words}: {}", forced.stdout);
+    }
+    // Another place, length, seed or number of operations is the same load.
+    for words in [
+        "media other --op randread -b 4k --count 300 --seed 3 --name load",
+        "media file --op randread -b 4k --time 20ms --cores 0 --warmup none --name load",
+    ] {
+        keep("b", words);
+        let same = scratch.run("compare a b");
+        assert_eq!(same.code, Some(0), "{words}: {}", same.stderr);
+    }
+    refused(&scratch.run("compare --repeat 2 --force job.toml job.toml"), "--force is for records");
 }
 
 #[test]

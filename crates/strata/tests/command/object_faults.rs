@@ -85,7 +85,7 @@ fn a_store_of_another_version_is_refused() {
     std::fs::write(&superblock, bytes).unwrap();
     for words in ["object vos:store --op get --dkeys 10 --count 10", "pool query vos:store"] {
         let ended = scratch.run(words);
-        assert_ne!(ended.code, Some(0), "{words}");
+        assert_eq!(ended.code, Some(2), "{words}");
         assert!(ended.stderr.contains("format version 99"), "{words}: {}", ended.stderr);
     }
 }

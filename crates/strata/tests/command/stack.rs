@@ -37,7 +37,10 @@ fn every_layer_is_measured() {
         }
         assert!(row["missing"].is_null(), "{row}");
         let phase = usize::try_from(row["phase"].as_u64().unwrap()).unwrap();
-        assert!(total(&record, phase, "operations_per_second").as_f64().unwrap() > 0.0, "{row}");
+        // A row is measured for a part of a second. On a busy machine a drive may complete nothing in it: then that is told.
+        let completes = total(&record, phase, "operations_per_second").as_f64().unwrap() > 0.0;
+        let doubts = record["phases"][phase]["doubts"].to_string();
+        assert!(completes || doubts.contains("nothing completed in the window"), "{row}: {doubts}");
         assert_eq!(total(&record, phase, "errors"), 0, "{row}");
         let plan = &record["phases"][phase]["plan"];
         if stores.iter().any(|layer| row["layer"] == *layer) {

@@ -68,10 +68,10 @@ WRITE       Elapsed time     :      4.000s      4.000s
 ---
 READ        Elapsed time     :      3.999s      4.000s
             IOPS             :        2000        2000
-            Throughput MiB/s :        1999        2000
+            Throughput MiB/s :        2000        2000
             Total MiB        :        7999        8000
             IOs total        :        8000        8000
-            CPU util %       :                      13
+            CPU util %       :          13          13
             Time ms each     : [ 4000 3999 ]
             IO latency       : [ min=80us avg=103us max=400us ]
             IO lat % us      : [ 1%<=80 50%<=100 75%<=110 99%<=120 99.9%<=400 99.99%<=400 ]
