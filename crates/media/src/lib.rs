@@ -19,7 +19,7 @@ pub use drivers::DRIVERS;
 pub use operation::{MediaClass, MediaOperation};
 pub use region::check_plan;
 pub use request::OpenRequest;
-pub use source::MediaSource;
+pub use source::{MediaSource, operations_of};
 pub use verify::{Ledger, Verifier, overlap};
 
 /// Whether this process may use io_uring: sysctl, seccomp and the kernel all have a say, so a ring of one entry is tried.

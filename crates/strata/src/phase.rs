@@ -51,7 +51,7 @@ pub(crate) fn job(
         name: plan.name.clone(),
         load: plan.load.clone(),
         classes: classes(plan),
-        expected_operations: written.or_else(|| expected_operations(plan)),
+        expected_operations: written.or_else(|| media::operations_of(plan)),
         finishes: plan.end_fsync,
         grace_ns: runner::GRACE_NS,
         open: Arc::new(open),
@@ -70,12 +70,6 @@ fn classes(plan: &MediaPlan) -> Vec<usize> {
         (plan.operation == Operation::Nop, MediaClass::Nop),
     ];
     used.into_iter().filter(|(used, _)| *used).map(|(_, class)| class as usize).collect()
-}
-
-fn expected_operations(plan: &MediaPlan) -> Option<u64> {
-    let limit = &plan.load.limit;
-    let is_one_pass = limit.time_ns.is_none() && limit.operations.is_none() && limit.bytes.is_none();
-    is_one_pass.then(|| plan.range_bytes() / plan.align_bytes)
 }
 
 /// Watches the machine around the phases of a stage.
