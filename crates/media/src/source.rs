@@ -30,10 +30,12 @@ pub fn operations_of(plan: &MediaPlan) -> Option<u64> {
     let regions = (0..plan.load.threads).filter_map(|worker| Region::new(plan, worker).ok());
     let places = regions.fold(0u64, |all, region| all.saturating_add(region.places()));
     let is_cursor = sizes.single().is_none() && !plan.pattern.is_random();
-    let moved = if is_cursor { places as f64 * plan.align_bytes as f64 / sizes.mean() } else { places as f64 };
+    let moved =
+        if is_cursor { places as f64 * plan.align_bytes as f64 / sizes.mean() } else { places as f64 };
     let writes = moved * f64::from(plan.mix.write_percent) / 100.0;
     let syncs = plan.fsync_every.map_or(0.0, |every| writes / every as f64);
-    let final_syncs = if plan.end_fsync { u64::from(plan.load.threads) * plan.targets.len() as u64 } else { 0 };
+    let final_syncs =
+        if plan.end_fsync { u64::from(plan.load.threads) * plan.targets.len() as u64 } else { 0 };
     Some((moved + syncs) as u64 + final_syncs)
 }
 

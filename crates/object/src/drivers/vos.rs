@@ -9,6 +9,7 @@ use units::ByteSize;
 use workload::object::{ObjectPlan, Scope};
 
 use crate::placement::Placement;
+use crate::source::appended_bytes;
 use crate::store::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
@@ -205,7 +206,12 @@ impl Backend for Vos {
                 Ok(())
             })?;
         }
-        Ok(())
+        // Pages that come into being while a phase is measured would be in its latencies.
+        let bytes = appended_bytes(plan);
+        self.with_pool(|pool| {
+            pool.stock(bytes, &self.request.interrupt);
+            Ok(())
+        })
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {

@@ -2,10 +2,14 @@
 
 use driver::Error;
 use workload::access::Access;
-use workload::object::{DatasetPlan, ObjectOp, ObjectPlan, PunchScope};
+use workload::block_size::BlockSizes;
+use workload::object::{DatasetPlan, ObjectOp, ObjectPlan, PunchScope, Redundancy};
 use workload::spec::Share;
 
 use super::is_private;
+
+/// Bytes of a record beside its value, about: header, keys, checksums, and what the next line begins after.
+const RECORD_BYTES: f64 = 160.0;
 
 /// What one place of a phase is: a phase that only opens objects visits each object once, not once for each of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,4 +143,26 @@ pub fn operations_of(plan: &ObjectPlan) -> Option<u64> {
     let parts = (0..plan.load.threads).filter_map(|worker| Part::new(plan, worker).ok());
     let places = parts.fold(0u64, |all, part| all.saturating_add(part.places()));
     Some(places.saturating_mul(plan.sequence.len().max(1) as u64))
+}
+
+/// Bytes of log that a phase of an embedded store will about append, of all workers, where that is known beforehand; 0 where time alone
+/// ends it. Values that a data file takes are not among them.
+pub(crate) fn appended_bytes(plan: &ObjectPlan) -> u64 {
+    let limit = &plan.load.limit;
+    let Some(operations) = operations_of(plan).or(limit.operations) else { return limit.bytes.unwrap_or(0) };
+    let shares =
+        plan.mix.iter().filter(|share| share.operation.stores()).map(|share| f64::from(share.percent));
+    let share = match plan.sequence.len() {
+        0 => shares.sum::<f64>() / 100.0,
+        steps => plan.sequence.iter().filter(|step| step.stores()).count() as f64 / steps as f64,
+    };
+    let value_bytes = plan.dataset.value_size.parse::<BlockSizes>().map_or(0.0, |sizes| sizes.mean());
+    let in_data_file = plan.options.nvme_bytes > 0 && value_bytes >= plan.options.threshold_bytes as f64;
+    let times = match plan.class.redundancy {
+        Redundancy::None => 1.0,
+        Redundancy::Replicated(copies) => f64::from(copies),
+        Redundancy::ErasureCoded { data, parity } => 1.0 + f64::from(parity) / f64::from(data),
+    };
+    let log_bytes = if in_data_file { 0.0 } else { value_bytes };
+    (operations as f64 * share * times * (log_bytes + RECORD_BYTES)) as u64
 }

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions as FileOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use driver::{Error, ErrorKind};
 use parking_lot::Mutex;
@@ -280,6 +280,14 @@ impl Pool {
             index_bytes: all.index_bytes + one.index_bytes,
             keys: all.keys + one.keys,
         })
+    }
+
+    /// Waits until the pool has space ready to be written, of `bytes` more than is kept ready at all times, dealt out evenly to its
+    /// targets: until as much was written, no page comes into being and nobody works beside the caller. `stop` ends it early. Not for a
+    /// measured loop.
+    pub fn stock(&self, bytes: u64, stop: &AtomicBool) {
+        let share = bytes.div_ceil(u64::from(self.superblock.targets.max(1)));
+        self.targets.iter().for_each(|target| target.stock(share, stop));
     }
 
     /// How updates are made durable, in words, for records.

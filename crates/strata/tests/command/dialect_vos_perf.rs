@@ -52,6 +52,28 @@ fn the_line_of_the_guide_runs_as_written_and_leaves_nothing() {
 }
 
 #[test]
+fn the_pages_of_the_store_come_before_the_phases() {
+    let (scratch, place) = (Scratch::new(), place());
+    if !place.path().starts_with("/dev/shm") {
+        return crate::support::skipped(
+            "the_pages_of_the_store_come_before_the_phases",
+            "there is no /dev/shm",
+        );
+    }
+    let file = place.path().join("vos");
+    let words =
+        ["-f", file.to_str().unwrap(), "-P", "1G", "-d", "40000", "-a", "1", "-n", "1", "-s", "4K", "-z"];
+    let ended = vos_perf(&scratch, &words, "U;p F;p");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let record = read_record(&scratch.join("record.json"));
+    let phases = record["phases"].as_array().unwrap();
+    let faults: Vec<_> =
+        phases.iter().map(|phase| phase["observations"]["minor_faults"].as_u64().unwrap()).collect();
+    // Each value fills a page of the log. What is left are pages of the index, and what strata counts in.
+    assert!(faults.iter().sum::<u64>() < 40_000 / 2, "{faults:?}");
+}
+
+#[test]
 fn every_test_runs_on_arrays() {
     let (scratch, place) = (Scratch::new(), place());
     let words = [

@@ -1,6 +1,6 @@
 //! Room for updates: space of the file system ahead of them, and what they replaced, given back when the log or the data file runs low.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::clean::Effort;
@@ -8,6 +8,7 @@ use super::open::TargetSetup;
 use super::{State, Target};
 use crate::store::error::StoreError;
 use crate::store::log::{Need, prepare};
+use crate::store::record::LINE_BYTES;
 use crate::store::types::{Aggregated, ContainerId};
 
 /// Space that is taken ahead in mapped logs, in bytes of all targets together. Others have a segment each: zeroing disturbs syncs.
@@ -213,6 +214,23 @@ impl Target {
         (self.pins.len() / 8).clamp(1, LOW_WATER_MAX)
     }
 
+    /// Gives the space of about `bytes` more of log its pages, or its blocks, beside what is kept ahead at all times, and waits for it: the
+    /// keeper then has nothing to do before as much was written. Logs that are not mapped have one segment ahead and no more. Where there
+    /// is no space, the update that needs it finds out. `stop` ends it early.
+    pub(in crate::store) fn stock(&self, bytes: u64, stop: &AtomicBool) {
+        let segment_bytes = u64::from(self.segment_lines) * LINE_BYTES as u64;
+        let more = if self.mapped.is_some() && bytes > 0 {
+            // A record that does not fit the rest of a segment leaves it empty: up to a sixteenth.
+            (bytes + bytes / 16).div_ceil(segment_bytes) as usize + 1
+        } else {
+            0
+        };
+        self.prepare_segments(self.ahead_segments + more, stop);
+        if let Some(file) = &self.data {
+            let _ = file.ensure_ahead();
+        }
+    }
+
     /// What the keeper does when a segment was begun.
     pub(in crate::store) fn keep(&self) {
         self.prepare_ahead();
@@ -247,11 +265,16 @@ impl Target {
 
     /// Gives segments their space before they are needed.
     pub(super) fn prepare_ahead(&self) {
+        self.prepare_segments(self.ahead_segments, &AtomicBool::new(false));
+    }
+
+    /// Gives so many free segments their space, beside those that are kept for punches and cleaning.
+    fn prepare_segments(&self, count: usize, stop: &AtomicBool) {
         let _alone = self.preparing.lock();
-        loop {
+        while !stop.load(Ordering::Relaxed) {
             let (number, at, bytes) = {
                 let mut state = self.state.lock();
-                let kept = Need::Update.reserve() + self.ahead_segments;
+                let kept = Need::Update.reserve() + count;
                 if state.is_closed
                     || state.log.ready() >= kept
                     || state.log.free.len() <= Need::Update.reserve() + 1

@@ -1,7 +1,8 @@
 //! Space: taken as it is needed, and given back by itself.
+#![allow(unsafe_code)]
 
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use workload::object::{Checksum, Durability};
 
@@ -220,4 +221,43 @@ fn small_pools_are_made_at_once() {
         assert_eq!(pool.space().scm_free_bytes, 4 * MIB);
         pool.close().expect("closed");
     }
+}
+
+/// Page faults of this thread so far.
+fn faults() -> i64 {
+    // SAFETY: plain numbers, filled in by the call.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a place for the answer.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) }, 0);
+    usage.ru_minflt
+}
+
+#[test]
+fn a_stocked_pool_is_written_without_page_faults() {
+    const BYTES: u64 = 80 * MIB;
+    const VALUE_BYTES: usize = 64 << 10;
+    let fixture = Fixture::new(Ground::Memory, 256 * MIB, 0, Checksum::Off);
+    fixture.pool().stock(BYTES, &AtomicBool::new(false));
+    let value = content(1, VALUE_BYTES);
+    let (before, taken) = (faults(), taken_bytes(&fixture, "log"));
+    for number in 0..BYTES / VALUE_BYTES as u64 {
+        let key = number.to_le_bytes();
+        let place = fixture.place(1, &key, b"a");
+        fixture.target().update(&place, Write::Single, &value, Ack::AsConfigured).expect("written");
+    }
+    let (faulted, pages) = (faults() - before, BYTES / 4096);
+    assert!(faulted < pages as i64 / 20, "{faulted} page faults for {pages} pages");
+    // Nobody else took space meanwhile either.
+    assert_eq!(taken_bytes(&fixture, "log"), taken);
+}
+
+#[test]
+fn stocking_ends_when_told() {
+    let fixture = Fixture::new(Ground::Memory, 256 * MIB, 0, Checksum::Off);
+    fixture.pool().stock(0, &AtomicBool::new(false));
+    let taken = taken_bytes(&fixture, "log");
+    fixture.pool().stock(64 * MIB, &AtomicBool::new(true));
+    assert_eq!(taken_bytes(&fixture, "log"), taken);
+    fixture.pool().stock(64 * MIB, &AtomicBool::new(false));
+    assert!(taken_bytes(&fixture, "log") >= taken + 64 * MIB);
 }
