@@ -210,7 +210,7 @@ pub struct ServerActivity {
 }
 
 /// The open loop as it went.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArrivalOutcome {
     /// Operations a second asked for.
     pub asked_per_second: f64,
@@ -220,6 +220,27 @@ pub struct ArrivalOutcome {
     pub started_operations: u64,
     /// Operations that were due within the window but never started, because all slots were taken.
     pub unserved_operations: u64,
+    /// Operations a second that were done while operations were due; none where that cannot be told (few intervals, masters).
+    #[serde(default)]
+    pub completed_per_second: Option<f64>,
+    /// Operations a second by which what waits grew, from the second third of the time to the last; none as above.
+    #[serde(default)]
+    pub backlog_growth_per_second: Option<f64>,
+    /// Whether what waits grew on and on: the target does not keep up with the rate.
+    #[serde(default)]
+    pub backlog_grows: bool,
+}
+
+impl ArrivalOutcome {
+    /// Share of what was due that must have been started for the rate to count as served.
+    const STARTED_SHARE_MIN: f64 = 0.995;
+
+    /// Whether the target keeps up: as good as all that was due was started, and what waits does not grow.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        let due = self.started_operations + self.unserved_operations;
+        self.started_operations as f64 >= Self::STARTED_SHARE_MIN * due as f64 && !self.backlog_grows
+    }
 }
 
 /// One phase.
@@ -262,8 +283,11 @@ pub struct PhaseRecord {
 pub struct LadderRecord {
     /// What was climbed; none for saturation, which climbs depth and then threads.
     pub dimension: Option<LadderDimension>,
-    /// Indexes into `phases`, in the order of the climb.
+    /// Indexes into `phases`, in the order of the climb; of a climb to saturation by threads and depth.
     pub phases: Vec<usize>,
+    /// Those of them that were measured between two rungs to find the knee.
+    #[serde(default)]
+    pub refined: Vec<usize>,
     /// Where the climb stops paying, when it was found.
     pub knee: Option<Knee>,
 }

@@ -357,6 +357,7 @@ pub fn ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
     let points: Vec<_> = phases.iter().map(point).collect();
     let mut record = record(phases);
     record.ladder = Some(LadderRecord {
+        refined: Vec::new(),
         dimension: Some(LadderDimension::Depth),
         phases: (0..depths.len()).collect(),
         knee: find_knee(&points, &KneeOptions::default()),

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// proportional growth, 0 a plateau.
 const CLIMBING_ELASTICITY: f64 = 0.5;
 
+/// Rungs as close as this fraction of the lower one are not told apart further: their rates differ by as little as noise.
+const REFINED_FRACTION: u32 = 8;
+
 /// One rung of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LadderPoint {
@@ -157,6 +160,24 @@ pub fn find_knee(points: &[LadderPoint], options: &KneeOptions) -> Option<Knee> 
         little: knee.little(),
         little_worst: worst_little(&rungs)?,
     })
+}
+
+/// The rung to measure next so that the knee is known better: halfway between the rung below the knee and the knee, as a multiple of
+/// `unit` (the operations in flight of one thread, or of one step of depth). None where the climb has no knee of its own, and where the two
+/// are within an eighth of each other or next to each other.
+pub fn refine_knee(points: &[LadderPoint], options: &KneeOptions, unit: f64) -> Option<u32> {
+    let knee = find_knee(points, options)?;
+    if !matches!(knee.shape, LadderShape::Plateau | LadderShape::FallsAfterPeak) {
+        return None;
+    }
+    let below = points
+        .iter()
+        .filter(|point| point.is_usable() && point.concurrency < knee.concurrency)
+        .map(|point| point.concurrency)
+        .max_by(f64::total_cmp)?;
+    let (below, knee) = ((below / unit).round() as u32, (knee.concurrency / unit).round() as u32);
+    let apart = knee.saturating_sub(below);
+    (apart > 1.max(below / REFINED_FRACTION)).then(|| below + apart / 2)
 }
 
 fn shape_of(rungs: &[(usize, &LadderPoint)], knee: &LadderPoint, max: f64, share: f64) -> LadderShape {

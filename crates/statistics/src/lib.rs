@@ -4,6 +4,7 @@
 //! Pure: no clocks, no printing, no files. Times are nanoseconds from the start of a phase unless said otherwise;
 //! rates are per second.
 
+mod backlog;
 mod compare;
 mod confidence;
 mod distribution;
@@ -21,6 +22,7 @@ mod spread;
 mod steady;
 mod summary;
 
+pub use backlog::{Backlog, BacklogPoint, find_backlog};
 pub use compare::{
     Difference, Direction, Figure, LEVEL, Verdict, adjust_for_many, decide, latency_resolution, mean_latency,
     percentile_latency, rate_over, window_points,
@@ -29,7 +31,7 @@ pub use confidence::{RateEstimate, estimate_mean, estimate_rate};
 pub use distribution::student_t_quantile;
 pub use histogram::{Bucket, Histogram, InvalidHistogram, SparseHistogram};
 pub use hosts::{HostRole, HostSnapshot, LAG_MAX, Laggard, MasterReport, join_hosts, laggard};
-pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee};
+pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee, refine_knee};
 pub use matrix::{MatrixFinding, MatrixPart, Slow, find_slow};
 pub use merge::merge;
 pub use parts::{OriginSummary, PartSummary, ShareSummary, by_origin, by_part, tally};

@@ -44,6 +44,8 @@ pub enum SteadyReason {
     RateDropped,
     /// Neighbouring intervals are so alike that no change can be told from chance: it wanders.
     Wanders,
+    /// The target does not keep up with an open loop: what waits grows, however even the rate is.
+    BacklogGrows,
 }
 
 /// A fall of the rate from one level to another.
@@ -82,6 +84,13 @@ pub struct Steady {
 }
 
 impl Steady {
+    /// Takes back that the rate is steady: what waits grows.
+    pub fn deny_for_backlog(&mut self) {
+        if self.is_steady {
+            (self.is_steady, self.reason) = (false, SteadyReason::BacklogGrows);
+        }
+    }
+
     fn without_figures(reason: SteadyReason) -> Self {
         Self {
             begins_at: 0,

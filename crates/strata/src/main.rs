@@ -10,6 +10,7 @@ mod engine;
 mod ledgers;
 mod net;
 mod objects;
+mod open_loop;
 mod options;
 mod output;
 mod phase;

@@ -56,8 +56,8 @@ pub(crate) struct Programme {
     pub(crate) phases: Vec<Planned>,
     /// What a ladder climbs; its phases are all phases of the run.
     pub(crate) ladder: Option<LadderDimension>,
-    /// Whether it climbs to saturation from its only phase.
-    pub(crate) saturate: bool,
+    /// What climbs to saturation from its only phase.
+    pub(crate) saturate: Option<Box<Spec>>,
     /// Files that the run creates stay.
     pub(crate) keep: bool,
     /// The object stores of all phases.
@@ -91,7 +91,7 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
     let mut programme = Programme {
         phases: Vec::new(),
         ladder: None,
-        saturate: false,
+        saturate: None,
         keep: false,
         stores: Stores::default(),
     };
@@ -112,7 +112,7 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<Programme, Error> {
         }
         programme.ladder = spec.ladder.as_ref().map(|ladder| ladder.dimension);
         programme.keep |= spec.keep;
-        programme.saturate = spec.saturate;
+        programme.saturate = spec.saturate.then(|| Box::new(spec.clone()));
     }
     let (stores, specs) = Stores::default().find(specs, programme.keep)?;
     let mut planner = Planner { seed, reaches: Reaches::default(), stores, phases: Vec::new() };

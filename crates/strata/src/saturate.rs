@@ -2,9 +2,9 @@
 
 use driver::Error;
 use report::record::{LadderRecord, PhaseRecord};
-use statistics::{KneeOptions, LadderPoint, find_knee};
+use statistics::{KneeOptions, LadderPoint, find_knee, refine_knee};
 use workload::plan::PhasePlan;
-use workload::spec::LadderDimension;
+use workload::spec::{LadderDimension, Spec};
 
 use crate::planning::{Planned, Programme};
 use crate::session::Session;
@@ -16,14 +16,16 @@ const GROWTH_MIN: f64 = 1.05;
 const FLAT_STEPS_MAX: u32 = 2;
 /// Length of one step when the user names none.
 const STEP_NS: u64 = 2_000_000_000;
+/// Most rungs between two of the doubling, in each dimension.
+const REFINED_MAX: u32 = 4;
 /// Highest depth that is climbed to.
 const DEPTH_MAX: u32 = 1024;
 
 /// Runs all phases of the programme and finds the knee of its ladder.
 pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Error> {
-    if programme.saturate {
+    if let Some(spec) = &programme.saturate {
         // What the climb needs is stored before its steps, as far as they need it.
-        return programme.phases.last().map_or(Ok(()), |first| saturate(session, first));
+        return programme.phases.last().map_or(Ok(()), |first| saturate(session, first, spec));
     }
     session.phase_count = programme.phases.len();
     let mut climbed = Vec::new();
@@ -33,7 +35,7 @@ pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Er
         let is_rung = |at: &usize| session.record.phases[*at].plan.object().is_none_or(|plan| !plan.is_fill);
         climbed.extend(ran.iter().copied().filter(is_rung));
         if let Some(dimension) = programme.ladder {
-            note_ladder(session, Some(dimension), &climbed);
+            note_ladder(session, Some(dimension), climbed.clone(), Vec::new());
         }
         if ran.into_iter().any(|at| ends_run(session, at)) {
             break;
@@ -47,11 +49,20 @@ pub(crate) fn ends_run(session: &Session, at: usize) -> bool {
     session.is_interrupted() || session.record.phases[at].failure.is_some()
 }
 
-fn note_ladder(session: &mut Session, dimension: Option<LadderDimension>, climbed: &[usize]) {
+fn note_ladder(
+    session: &mut Session,
+    dimension: Option<LadderDimension>,
+    phases: Vec<usize>,
+    refined: Vec<usize>,
+) {
     let is_concurrency = matches!(dimension, None | Some(LadderDimension::Depth | LadderDimension::Threads));
-    let points: Vec<_> = climbed.iter().map(|&at| point(&session.record.phases[at])).collect();
+    let points = points(session, &phases);
     let knee = if is_concurrency { find_knee(&points, &KneeOptions::default()) } else { None };
-    session.record.ladder = Some(LadderRecord { dimension, phases: climbed.to_vec(), knee });
+    session.record.ladder = Some(LadderRecord { dimension, phases, refined, knee });
+}
+
+fn points(session: &Session, phases: &[usize]) -> Vec<LadderPoint> {
+    phases.iter().map(|&at| point(&session.record.phases[at])).collect()
 }
 
 fn point(phase: &PhaseRecord) -> LadderPoint {
@@ -69,8 +80,15 @@ fn point(phase: &PhaseRecord) -> LadderPoint {
     }
 }
 
+/// What a climb raises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Raised {
+    Depth,
+    Threads,
+}
+
 /// Climbs depth until the rate no longer grows, then threads.
-fn saturate(session: &mut Session, first: &Planned) -> Result<(), Error> {
+fn saturate(session: &mut Session, first: &Planned, spec: &Spec) -> Result<(), Error> {
     let capabilities = match &first.plan {
         PhasePlan::Media(plan) => driver::find(media::DRIVERS, &plan.engine)?.capabilities,
         PhasePlan::Network(plan) => net::driver_of(&plan.engine)?.capabilities,
@@ -82,34 +100,33 @@ fn saturate(session: &mut Session, first: &Planned) -> Result<(), Error> {
     if step.plan.load().limit.time_ns.is_none() {
         step.plan.load_mut().limit.time_ns = Some(STEP_NS);
     }
-    let mut climb = Climb { climbed: Vec::new(), best_rate: 0.0, best: step.clone() };
-    climb.along(session, &step, PhasePlan::set_depth, first.plan.load().depth, depth_max)?;
-    let best = climb.best.clone();
-    if session.is_interrupted() || climb.has_failed(session) {
+    let mut climb =
+        Climb { spec, climbed: Vec::new(), refined: Vec::new(), best_rate: 0.0, best: step.clone() };
+    let is_on = climb.along(session, &step, Raised::Depth, first.plan.load().depth, depth_max)?
+        && climb.refine(session, &step, Raised::Depth, &[])?;
+    if !is_on {
         return Ok(());
     }
+    let (best, best_at) = (climb.best.clone(), climb.best_at(session));
     let threads = first.plan.load().threads.saturating_mul(2);
-    climb.along(
-        session,
-        &best,
-        |plan, threads| plan.load_mut().threads = threads,
-        threads,
-        cores.saturating_mul(4).max(threads),
-    )
+    let threads_max = cores.saturating_mul(4).max(threads);
+    if climb.along(session, &best, Raised::Threads, threads, threads_max)? {
+        climb.refine(session, &best, Raised::Threads, &best_at)?;
+    }
+    Ok(())
 }
 
 /// A climb under way.
-struct Climb {
+struct Climb<'a> {
+    spec: &'a Spec,
     climbed: Vec<usize>,
+    /// Those of them that lie between two rungs of the doubling.
+    refined: Vec<usize>,
     best_rate: f64,
     best: Planned,
 }
 
-impl Climb {
-    fn has_failed(&self, session: &Session) -> bool {
-        self.climbed.last().is_some_and(|&at| session.record.phases[at].failure.is_some())
-    }
-
+impl Climb<'_> {
     /// Stores what a step needs and no phase before it has stored; whether the climb goes on.
     fn fill(&mut self, session: &mut Session, step: &Planned) -> Result<bool, Error> {
         if !step.fills {
@@ -126,39 +143,106 @@ impl Climb {
         Ok(true)
     }
 
-    /// Doubles one dimension from `from` to `to` until the rate is flat.
+    /// The rung of the best rate, where it is one of the climb.
+    fn best_at(&self, session: &Session) -> Vec<usize> {
+        let load = self.best.plan.load();
+        let is_best = |at: &&usize| {
+            let other = session.record.phases[**at].plan.load();
+            (other.threads, other.depth) == (load.threads, load.depth)
+        };
+        self.climbed.iter().filter(is_best).copied().collect()
+    }
+
+    /// Measures `base` with so many threads or such a depth; whether the climb goes on.
+    fn measure(
+        &mut self,
+        session: &mut Session,
+        base: &Planned,
+        raised: Raised,
+        value: u32,
+    ) -> Result<bool, Error> {
+        let mut step = base.clone();
+        match raised {
+            Raised::Depth => step.plan.set_depth(value, self.spec),
+            Raised::Threads => step.plan.load_mut().threads = value,
+        }
+        let load = step.plan.load();
+        let shape = format!("{} {}x{}", base.plan.operation_name(), load.threads, load.depth);
+        *step.plan.name_mut() = shape;
+        if !self.fill(session, &step)? {
+            return Ok(false);
+        }
+        let at = session.run_phase(&step)?;
+        self.climbed.push(at);
+        let mut rungs = self.climbed.clone();
+        rungs.sort_by_key(|&at| {
+            let load = session.record.phases[at].plan.load();
+            (load.threads, load.depth)
+        });
+        note_ladder(session, None, rungs, self.refined.clone());
+        Ok(!ends_run(session, at))
+    }
+
+    /// Doubles one dimension from `from` to `to` until the rate is flat; whether the climb goes on.
     fn along(
         &mut self,
         session: &mut Session,
         base: &Planned,
-        set: fn(&mut PhasePlan, u32),
+        raised: Raised,
         from: u32,
         to: u32,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let mut flat_steps = 0;
         let mut value = from;
         while value <= to && flat_steps < FLAT_STEPS_MAX {
-            let mut step = base.clone();
-            set(&mut step.plan, value);
-            let load = step.plan.load();
-            let shape = format!("{} {}x{}", base.plan.operation_name(), load.threads, load.depth);
-            *step.plan.name_mut() = shape;
-            if !self.fill(session, &step)? {
-                return Ok(());
+            if !self.measure(session, base, raised, value)? {
+                return Ok(false);
             }
-            let at = session.run_phase(&step)?;
-            self.climbed.push(at);
-            note_ladder(session, None, &self.climbed);
-            if ends_run(session, at) {
-                return Ok(());
-            }
-            let rate = session.record.phases[at].summary.total.operations_per_second;
+            let last = session.record.phases.len() - 1;
+            let rate = session.record.phases[last].summary.total.operations_per_second;
             flat_steps = if rate > self.best_rate * GROWTH_MIN { 0 } else { flat_steps + 1 };
             if rate > self.best_rate * GROWTH_MIN {
-                (self.best_rate, self.best) = (rate, step);
+                self.best_rate = rate;
+                self.best = Planned { plan: session.record.phases[last].plan.clone(), ..base.clone() };
             }
             value = value.saturating_mul(2);
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Measures between the knee and the rung below it until it is known well; whether the climb goes on. `below` are rungs that the climb
+    /// of this dimension began above.
+    fn refine(
+        &mut self,
+        session: &mut Session,
+        base: &Planned,
+        raised: Raised,
+        below: &[usize],
+    ) -> Result<bool, Error> {
+        let load = base.plan.load().clone();
+        let masters = base.plan.network().map_or(1, |plan| plan.masters.len().max(1)) as f64;
+        let unit = masters
+            * match raised {
+                Raised::Depth => f64::from(load.threads),
+                Raised::Threads => f64::from(load.depth),
+            };
+        for _ in 0..REFINED_MAX {
+            let is_along = |at: &usize| {
+                let other = session.record.phases[*at].plan.load();
+                below.contains(at)
+                    || match raised {
+                        Raised::Depth => other.threads == load.threads,
+                        Raised::Threads => other.depth == load.depth && other.threads > load.threads,
+                    }
+            };
+            let rungs: Vec<usize> = self.climbed.iter().copied().filter(is_along).collect();
+            let next = refine_knee(&points(session, &rungs), &KneeOptions::default(), unit);
+            let Some(value) = next else { break };
+            self.refined.push(session.record.phases.len());
+            if !self.measure(session, base, raised, value)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

@@ -12,7 +12,7 @@ use host::Environment;
 use live::{CsvTarget, View};
 use media::layout::{self, Manifest, Progress};
 use report::doubts::{self, Evidence};
-use report::record::{ArrivalOutcome, Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
+use report::record::{Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
 use runner::Outcome;
 use statistics::{Event, Snapshot, WarmUp, summarise};
 use workload::network::NetworkPlan;
@@ -23,6 +23,7 @@ use workload::spec::Warmup;
 use crate::ledgers::{Check, Ledgers};
 use crate::net;
 use crate::objects::{self, Stores};
+use crate::open_loop;
 use crate::options::OutputSpec;
 use crate::output::{self, Output};
 use crate::phase::{self, Watch};
@@ -325,13 +326,11 @@ fn phase_record(
 ) -> PhaseRecord {
     let load = planned.plan.load();
     let warm_up = if load.warmup == Warmup::Auto { WarmUp::Auto } else { WarmUp::None };
-    let summary = summarise(&outcome.samples, warm_up);
-    let arrivals = load.arrivals.zip(outcome.arrivals).map(|(asked, tally)| ArrivalOutcome {
-        asked_per_second: asked.rate_per_second,
-        started_per_second: tally.started as f64 * 1e9 / outcome.samples.elapsed_ns as f64,
-        started_operations: tally.started,
-        unserved_operations: tally.unserved,
-    });
+    let mut summary = summarise(&outcome.samples, warm_up);
+    let arrivals = open_loop::outcome(&planned.plan, &outcome, &summary);
+    if arrivals.is_some_and(|arrivals| arrivals.backlog_grows) {
+        summary.steady.deny_for_backlog();
+    }
     PhaseRecord {
         plan: planned.plan.clone(),
         stage,

@@ -163,6 +163,52 @@ impl Arrivals {
     }
 }
 
+/// Poisson arrivals that [`due_before`] draws; of more, their expected number differs from the drawn one by less than a thousandth.
+const DRAWN_MAX: f64 = 2e6;
+
+/// How many operations of all `workers` together are due before each of `times_ns` (ascending); those before `since_ns` are not counted.
+/// Times count from the start of the load.
+///
+/// # Errors
+/// As [`Arrivals::new`].
+pub fn due_before(
+    spacing: Spacing,
+    rate: Rate,
+    workers: u32,
+    seed: u64,
+    since_ns: u64,
+    times_ns: &[u64],
+) -> Result<Vec<u64>, ParseError> {
+    let mut due = vec![0; times_ns.len()];
+    let expected = times_ns.last().map_or(0.0, |end_ns| *end_ns as f64 / SECOND_NS * rate.per_second());
+    if spacing == Spacing::Poisson && expected > DRAWN_MAX {
+        let until =
+            |at_ns: &u64| (at_ns.saturating_sub(since_ns) as f64 / SECOND_NS * rate.per_second()) as u64;
+        return Ok(times_ns.iter().map(until).collect());
+    }
+    for worker in 0..workers {
+        let mut arrivals = Arrivals::new(spacing, rate, worker, workers, seed)?;
+        if let Kind::Constant { .. } = arrivals.0 {
+            let mut count = 0;
+            let _before = arrivals.count_until(since_ns);
+            for (due, &at_ns) in due.iter_mut().zip(times_ns) {
+                count += arrivals.count_until(at_ns);
+                *due += count;
+            }
+            continue;
+        }
+        let (mut count, mut next_ns) = (0, arrivals.next());
+        for (due, &at_ns) in due.iter_mut().zip(times_ns) {
+            while next_ns < at_ns {
+                count += u64::from(next_ns >= since_ns);
+                next_ns = arrivals.next();
+            }
+            *due += count;
+        }
+    }
+    Ok(due)
+}
+
 /// `dividend / divisor` in units of 2^-64, to within 2^-64 and 2^-100 of the result, for positive numbers whose
 /// quotient is below 2^63.
 fn fixed_quotient(dividend: f64, divisor: f64) -> u128 {

@@ -42,6 +42,7 @@ fn one_row_a_class_and_one_for_all() {
         started_per_second: 4e5,
         started_operations: 4_000_000,
         unserved_operations: 0,
+        ..ArrivalOutcome::default()
     });
     for kind in ["page_cache", "clock"] {
         phase.doubts.push(Doubt { kind: kind.to_owned(), detail: String::new(), remedy: String::new() });

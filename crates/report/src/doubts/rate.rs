@@ -79,8 +79,8 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
     let steady = &evidence.summary.steady;
     match steady.reason {
         SteadyReason::TooFewIntervals | SteadyReason::NoRate | SteadyReason::Steady => None,
-        // A doubt of its own.
-        SteadyReason::RateDropped => None,
+        // Doubts of their own.
+        SteadyReason::RateDropped | SteadyReason::BacklogGrows => None,
         SteadyReason::Wanders => wanders(evidence),
         SteadyReason::LevelChanges => Some("the rate changed its level within the window".to_owned()),
         SteadyReason::Trend => {
@@ -133,12 +133,19 @@ pub(super) fn arrivals_unserved(evidence: &Evidence<'_>) -> Option<String> {
     // Against what was due, not against the rate asked for: the number of Poisson arrivals varies by its square root.
     let due = arrivals.started_operations + arrivals.unserved_operations;
     let missing = arrivals.unserved_operations as f64 / due.max(1) as f64;
-    (missing > UNSERVED_SHARE_MAX).then(|| {
-        format!(
+    if missing > UNSERVED_SHARE_MAX {
+        return Some(format!(
             "{} were asked for and {} started: {} operations never were",
             rate(arrivals.asked_per_second),
             rate(arrivals.started_per_second),
             count(arrivals.unserved_operations)
-        )
-    })
+        ));
+    }
+    let growth = arrivals.backlog_growth_per_second.filter(|_| arrivals.backlog_grows)?;
+    Some(format!(
+        "{} were asked for and {} completed: what waits grows by {}, and latencies with it",
+        rate(arrivals.asked_per_second),
+        rate(arrivals.completed_per_second.unwrap_or(evidence.summary.total.operations_per_second)),
+        rate(growth)
+    ))
 }

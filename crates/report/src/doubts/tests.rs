@@ -642,6 +642,7 @@ fn arrivals_unserved() {
                 started_per_second: started_operations as f64 / 10.0,
                 started_operations,
                 unserved_operations,
+                ..ArrivalOutcome::default()
             });
         }
     };
@@ -651,6 +652,21 @@ fn arrivals_unserved() {
     );
     assert_eq!(detail("arrivals_unserved", &DRIVE, served(996_000, 4_000)), None);
     assert_eq!(detail("arrivals_unserved", &DRIVE, served(980_000, 0)), None, "fewer arrivals by chance");
+    let piles_up = |record: &mut Record| {
+        served(1_000_000, 0)(record);
+        let arrivals = phase(record).arrivals.as_mut().unwrap();
+        arrivals.completed_per_second = Some(8e4);
+        (arrivals.backlog_growth_per_second, arrivals.backlog_grows) = (Some(2e4), true);
+    };
+    assert_eq!(
+        detail("arrivals_unserved", &DRIVE, piles_up).unwrap(),
+        "100k/s were asked for and 80.0k/s completed: what waits grows by 20.0k/s, and latencies with it"
+    );
+    let denied = |record: &mut Record| {
+        piles_up(record);
+        phase(record).summary.steady.deny_for_backlog();
+    };
+    assert_eq!(detail("not_steady", &DRIVE, denied), None, "it has a doubt of its own");
 }
 
 #[test]

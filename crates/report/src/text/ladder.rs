@@ -13,8 +13,8 @@ use crate::words::{clean, concurrency, counted, cpu, depth, is_steady, manner, o
 
 /// Deviation from Little's law that is worth a sentence.
 const LITTLE_SPREAD_MAX: f64 = 0.05;
-/// Share of an asked rate that counts as served in full; the same as for the doubt about arrivals.
-const SERVED_SHARE_MIN: f64 = 0.995;
+/// Share of an asked rate that must have completed for it to count as served in full.
+const COMPLETED_SHARE_MIN: f64 = 0.995;
 /// Share of the highest bandwidth that counts as all of it; the same as for the knee.
 const BANDWIDTH_SHARE_MIN: f64 = 0.95;
 
@@ -36,6 +36,9 @@ pub(super) fn block(page: &mut Page, record: &Record, ladder: &LadderRecord) {
     page.blank();
     if let Some((label, text)) = outcome(&rungs, ladder) {
         page.field(label, &text, Style::Strong);
+    }
+    if let Some(knee) = ladder.knee.as_ref().filter(|knee| has_place(knee)) {
+        page.field("", &saturation_sentence(knee), Style::Plain);
     }
     if let Some(text) = ladder.knee.as_ref().and_then(|knee| little(knee, ladder.dimension)) {
         page.field("", &text, Style::Plain);
@@ -149,10 +152,21 @@ fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
             latency(total.latency.as_ref().and_then(|latency| latency.p99_ns).map(|ns| ns as f64)),
             cpu(rung).into(),
             if is_steady(rung) { "yes" } else { "no" }.into(),
-            Cell::styled(if knee == Some(at) { "knee" } else { "" }, Style::Strong),
+            Cell::styled(remark(ladder, at, knee == Some(at)), Style::Strong),
         ]);
     }
     page.table(&table);
+}
+
+/// What is to be said of a rung: that it is the knee, that it was measured between two others to find it.
+fn remark(ladder: &LadderRecord, at: usize, is_knee: bool) -> &'static str {
+    let is_refined = ladder.phases.get(at).is_some_and(|phase| ladder.refined.contains(phase));
+    match (is_knee, is_refined) {
+        (true, true) => "knee, between",
+        (true, false) => "knee",
+        (false, true) => "between",
+        (false, false) => "",
+    }
 }
 
 /// Whether the climb ends at a rung of its own.
@@ -201,6 +215,16 @@ fn knee_sentence(knee: &Knee, place: &str, rungs: &[&PhaseRecord]) -> String {
             beyond(knee, last)
         ),
     }
+}
+
+/// Where the two bounds of a closed queue cross, beside the rung that was measured.
+fn saturation_sentence(knee: &Knee) -> String {
+    format!(
+        "{:.1} in flight would do without any waiting: the highest rate x the lowest mean ({} x {})",
+        knee.concurrency_saturation,
+        rate(knee.operations_per_second_max),
+        human_ns(knee.latency_ns_unloaded)
+    )
 }
 
 /// Operations in flight of a rung, and Little's law on it.
@@ -252,38 +276,45 @@ fn bandwidth_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
     ))
 }
 
+/// Up to where the asked rates were served: the target keeps up with them, and what waits does not grow.
 fn served_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
-    let outcomes: Vec<_> = rungs
+    let mut outcomes: Vec<_> = rungs
         .iter()
-        .filter_map(|rung| Some((rung.arrivals?, rung.summary.total.latency.as_ref()?.p99_ns)))
+        .filter_map(|rung| Some((rung.arrivals?, *rung, rung.summary.total.latency.as_ref()?.p99_ns)))
         .collect();
-    let is_served = |arrivals: &ArrivalOutcome| {
-        let due = arrivals.started_operations + arrivals.unserved_operations;
-        arrivals.started_operations as f64 >= SERVED_SHARE_MIN * due as f64
-    };
-    let served = outcomes
-        .iter()
-        .filter(|(arrivals, _)| is_served(arrivals))
-        .max_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
-    let missed = outcomes
-        .iter()
-        .filter(|(arrivals, _)| !is_served(arrivals))
-        .min_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
-    let full = served.map(|(arrivals, p99_ns)| {
+    outcomes.sort_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
+    let missed = outcomes.iter().position(|(arrivals, rung, _)| !is_served(arrivals, rung));
+    let full = outcomes[..missed.unwrap_or(outcomes.len())].last().map(|(arrivals, _, p99_ns)| {
         let p99 = p99_ns.map_or_else(String::new, |ns| format!(" (p99 {})", human_ns(ns as f64)));
         format!("in full up to {}{p99}", rate(arrivals.asked_per_second))
     });
-    let short = missed.map(|(arrivals, _)| {
-        let (asked, started) = (arrivals.asked_per_second, arrivals.started_per_second);
+    let short = missed.map(|at| {
+        let (arrivals, rung, _) = &outcomes[at];
+        let (asked, completed) = (arrivals.asked_per_second, completed_per_second(arrivals, rung));
+        let waits = if arrivals.backlog_grows { ", and what waits grows" } else { "" };
         format!(
-            "of {} asked for only {} were started ({})",
+            "of {} asked for only {} completed ({}){waits}",
             rate(asked),
-            rate(started),
-            percent(started / asked)
+            rate(completed),
+            percent(completed / asked)
         )
     });
     match (full, short) {
         (Some(full), Some(short)) => Some(format!("{full}; {short}")),
         (full, short) => full.or(short),
     }
+}
+
+/// Operations that completed a second: of what was started, as no more can have.
+fn completed_per_second(arrivals: &ArrivalOutcome, rung: &PhaseRecord) -> f64 {
+    let completed = arrivals.completed_per_second.unwrap_or(rung.summary.total.operations_per_second);
+    completed.min(arrivals.started_per_second)
+}
+
+/// Whether a rung served its rate. Where it is not known whether what waits grew, as much as was asked for must have completed.
+fn is_served(arrivals: &ArrivalOutcome, rung: &PhaseRecord) -> bool {
+    let total = &rung.summary.total;
+    let completed = total.rate.as_ref().map_or(total.operations_per_second, |rate| rate.high);
+    let is_known = arrivals.backlog_growth_per_second.is_some();
+    arrivals.is_served() && (is_known || completed >= COMPLETED_SHARE_MIN * arrivals.asked_per_second)
 }

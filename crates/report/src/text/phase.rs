@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use host::Environment;
-use statistics::{ClassSummary, Finish};
+use statistics::{ClassSummary, Finish, SteadyReason};
 use units::human::human_bytes;
 use units::{human_bytes_per_second, human_ns, percent};
 
@@ -192,6 +192,7 @@ fn steadiness(phase: &PhaseRecord) -> String {
         "the warm-up before it is cut".to_owned()
     };
     match (is_steady(phase), summary.window_start_ns) {
+        _ if summary.steady.reason == SteadyReason::BacklogGrows => "not steady: what waits grows".to_owned(),
         (true, 0) => "steady from the start".to_owned(),
         (true, _) => format!("steady from {start} on, {warm_up}"),
         (false, 0) => "not known to be steady, nothing is cut".to_owned(),
@@ -268,8 +269,14 @@ fn arrival_words(arrivals: &ArrivalOutcome) -> String {
         0 => "none left out".to_owned(),
         left => format!("{} due but never started", count(left)),
     };
+    let completed = match (arrivals.completed_per_second, arrivals.backlog_growth_per_second) {
+        (Some(completed), Some(growth)) if arrivals.backlog_grows => {
+            format!(", {} completed: what waits grows by {}", rate(completed), rate(growth))
+        }
+        _ => String::new(),
+    };
     format!(
-        "{} asked for, {} started ({}), {unserved}; latency counts from the intended start",
+        "{} asked for, {} started ({}), {unserved}{completed}; latency counts from the intended start",
         rate(arrivals.asked_per_second),
         rate(arrivals.started_per_second),
         percent(share)

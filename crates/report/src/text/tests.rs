@@ -147,7 +147,12 @@ fn ladders_of_sizes_and_rates_have_outcomes_of_their_own() {
         sample::phase(&Shape { block_bytes, operations_per_second: rate, jitter: 0.0, ..DRIVE })
     };
     let mut record = sample::record(vec![rung(4096, 1e5), rung(65_536, 6e4), rung(1 << 20, 4000.0)]);
-    let ladder = |dimension| crate::record::LadderRecord { dimension, phases: vec![0, 1, 2], knee: None };
+    let ladder = |dimension| crate::record::LadderRecord {
+        dimension,
+        phases: vec![0, 1, 2],
+        refined: Vec::new(),
+        knee: None,
+    };
     record.ladder = Some(ladder(Some(LadderDimension::BlockSize)));
     let text = render(&record, 200, false);
     assert_eq!(
@@ -155,19 +160,61 @@ fn ladders_of_sizes_and_rates_have_outcomes_of_their_own() {
         "the highest bandwidth is 3.91 GiB/s with 1 MiB; from 1 MiB on 100% of it are there"
     );
     assert!(text.contains("media, random reads, 4 threads x depth 32, io_uring, direct"), "{text}");
-    for (phase, asked) in record.phases.iter_mut().zip([1e4, 1e5, 2e5]) {
-        phase.plan.load_mut().arrivals = Some(ArrivalPlan { rate_per_second: asked, kind: Spacing::Poisson });
-        phase.arrivals = Some(ArrivalOutcome {
-            asked_per_second: asked,
-            started_per_second: asked.min(1e5),
-            started_operations: asked.min(1e5) as u64,
-            unserved_operations: (asked - asked.min(1e5)) as u64,
-        });
+}
+
+/// What came of a rate of which a target serves 100k/s.
+fn started(asked: f64, started: f64) -> ArrivalOutcome {
+    ArrivalOutcome {
+        asked_per_second: asked,
+        started_per_second: started,
+        started_operations: started as u64,
+        unserved_operations: (asked - started) as u64,
+        completed_per_second: Some(asked.min(1e5)),
+        backlog_growth_per_second: Some(0.0),
+        backlog_grows: false,
     }
-    record.ladder = Some(ladder(Some(LadderDimension::Rate)));
+}
+
+#[test]
+fn rates_are_served_where_nothing_piles_up() {
+    let rung = |rate| sample::phase(&Shape { operations_per_second: rate, jitter: 0.0, ..DRIVE });
+    let mut record = sample::record(vec![rung(1e4), rung(6e4), rung(1e5)]);
+    record.ladder = Some(crate::record::LadderRecord {
+        dimension: Some(LadderDimension::Rate),
+        phases: vec![0, 1, 2],
+        refined: Vec::new(),
+        knee: None,
+    });
+    let mut served = |outcome: fn(f64) -> ArrivalOutcome| {
+        for (phase, asked) in record.phases.iter_mut().zip([1e4, 1e5, 2e5]) {
+            let plan = ArrivalPlan { rate_per_second: asked, kind: Spacing::Poisson };
+            phase.plan.load_mut().arrivals = Some(plan);
+            phase.arrivals = Some(outcome(asked));
+        }
+        field(&render(&record, 200, false), "served")
+    };
     assert_eq!(
-        field(&render(&record, 200, false), "served"),
-        "in full up to 100k/s (p99 384 us); of 200k/s asked for only 100k/s were started (50.0%)"
+        served(|asked| started(asked, asked.min(1e5))),
+        "in full up to 100k/s (p99 384 us); of 200k/s asked for only 100k/s completed (50.0%)"
+    );
+    // A deep queue starts everything.
+    let piles_up = |asked: f64| ArrivalOutcome {
+        backlog_growth_per_second: Some(asked - asked.min(1e5)),
+        backlog_grows: asked > 1e5,
+        ..started(asked, asked)
+    };
+    assert_eq!(
+        served(piles_up),
+        "in full up to 100k/s (p99 384 us); of 200k/s asked for only 100k/s completed (50.0%), and what waits grows"
+    );
+    // Records of before do not know what waited: what completed decides.
+    let unknown = |asked: f64| ArrivalOutcome {
+        completed_per_second: None,
+        backlog_growth_per_second: None,
+        ..started(asked, asked)
+    };
+    assert!(
+        served(unknown).starts_with("in full up to 10.0k/s (p99 384 us); of 100k/s asked for only 60.0k/s")
     );
 }
 
@@ -216,6 +263,7 @@ fn errors_failures_and_arrivals_are_told() {
         started_per_second: 9.8e4,
         started_operations: 980_000,
         unserved_operations: 12,
+        ..ArrivalOutcome::default()
     });
     let text = render(&sample::record(vec![phase]), 200, false);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Knees and steady states are found where they were put.
 
 use statistics::{
-    KneeOptions, LadderPoint, LadderShape, SteadyReason, Summary, WarmUp, find_knee, summarise,
+    KneeOptions, LadderPoint, LadderShape, SteadyReason, Summary, WarmUp, find_knee, refine_knee, summarise,
 };
 use testkit::{Service, closed_load};
 use workload::plan::LoadPlan;
@@ -10,8 +10,8 @@ use crate::support::{MS, SECOND, US, run_on};
 
 const SERVERS: usize = 8;
 
-fn rung(load: &LoadPlan, service: Service) -> LadderPoint {
-    let summary = summarise(&run_on(load, service, SERVERS).samples, WarmUp::Auto);
+fn rung(load: &LoadPlan, service: Service, servers: usize) -> LadderPoint {
+    let summary = summarise(&run_on(load, service, servers).samples, WarmUp::Auto);
     let latency = summary.total.latency.expect("latency");
     LadderPoint {
         concurrency: f64::from(load.threads * load.depth),
@@ -27,7 +27,7 @@ fn ladder(rungs: &[(u32, u32)], service: &Service) -> Vec<LadderPoint> {
         let mut load = closed_load(threads, depth);
         load.limit.time_ns = Some(SECOND / 2);
         load.interval_ns = 50 * MS;
-        rung(&load, service.clone())
+        rung(&load, service.clone(), SERVERS)
     };
     rungs.iter().map(step).collect()
 }
@@ -56,6 +56,25 @@ fn the_knee_stays_there_when_service_times_vary() {
     let knee = find_knee(&points, &KneeOptions::default()).expect("a knee");
     assert_eq!((knee.index, knee.shape), (3, LadderShape::Plateau));
     assert!((knee.operations_per_second_max / 40_000.0 - 1.0).abs() < 0.03, "{knee:?}");
+}
+
+#[test]
+fn rungs_between_two_doublings_find_the_knee() {
+    for servers in [7, 8, 13, 32] {
+        let measure = |depth: u32| {
+            let mut load = closed_load(1, depth);
+            (load.limit.time_ns, load.interval_ns) = (Some(SECOND), 50 * MS);
+            rung(&load, Service::Fixed(MS), servers)
+        };
+        let mut points: Vec<_> = [1, 2, 4, 8, 16, 32, 64, 128].map(measure).to_vec();
+        while let Some(depth) = refine_knee(&points, &KneeOptions::default(), 1.0) {
+            points.push(measure(depth));
+        }
+        let knee = find_knee(&points, &KneeOptions::default()).expect("a knee");
+        let of_width = knee.concurrency / servers as f64;
+        assert!((0.94..=1.13).contains(&of_width), "{servers}: {knee:?}");
+        assert!((knee.concurrency_saturation / servers as f64 - 1.0).abs() < 0.01, "{servers}: {knee:?}");
+    }
 }
 
 #[test]

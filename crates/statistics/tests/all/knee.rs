@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use statistics::{Histogram, KneeOptions, LadderPoint, LadderShape, find_knee};
+use statistics::{Histogram, KneeOptions, LadderPoint, LadderShape, find_knee, refine_knee};
 
 use crate::random::Random;
 
@@ -153,4 +153,49 @@ fn what_is_no_ladder_has_no_knee() {
     assert_eq!((single.shape, single.index), (LadderShape::SinglePoint, 0));
     let failed_rung = [rung(1.0, 1e4), rung(2.0, f64::NAN), rung(4.0, 2e4), rung(8.0, 2e4)];
     assert_eq!(find_knee(&failed_rung, &options).unwrap().index, 2);
+}
+
+/// A climb as `--saturate` makes it: doublings until two are flat, then rungs between; the refined ones in order.
+fn climb(measure: impl Fn(usize) -> LadderPoint) -> (Vec<LadderPoint>, Vec<u32>) {
+    let mut points: Vec<_> = POWERS.iter().map(|depth| measure(*depth)).collect();
+    let mut refined = Vec::new();
+    while let Some(next) = refine_knee(&points, &KneeOptions::default(), 1.0) {
+        assert!(!points.iter().any(|point| point.concurrency == f64::from(next)), "{next} again");
+        refined.push(next);
+        points.push(measure(next as usize));
+    }
+    (points, refined)
+}
+
+#[test]
+fn rungs_between_find_a_knee_that_doublings_step_over() {
+    // What a round trip costs beside the service keeps the rung at the width below 95 % of the highest rate.
+    for (servers, refined) in
+        [(8usize, &[12, 10, 9][..]), (32, &[48, 40, 36]), (24, &[24, 28, 26]), (12, &[12, 10])]
+    {
+        let measure = |depth: usize| {
+            let rate = (depth as f64 / 1.1e-3).min(servers as f64 / 1e-3);
+            LadderPoint { latency_ns_mean: depth as f64 * 1e9 / rate, ..rung(depth as f64, rate) }
+        };
+        let coarse = find_knee(&POWERS.map(measure), &KneeOptions::default()).unwrap();
+        let (points, rungs) = climb(measure);
+        let knee = find_knee(&points, &KneeOptions::default()).unwrap();
+        assert_eq!(rungs, refined, "{servers}: {knee:?}");
+        let width = 1.1 * servers as f64;
+        assert!((0.9..1.15).contains(&(knee.concurrency / width)), "{servers}: {knee:?}");
+        assert!(coarse.concurrency > knee.concurrency, "{servers}: {coarse:?}");
+        assert!((knee.concurrency_saturation / width - 1.0).abs() < 0.01, "{knee:?}");
+    }
+}
+
+#[test]
+fn a_knee_without_a_place_is_not_refined() {
+    let refined = |points: &[LadderPoint]| refine_knee(points, &KneeOptions::default(), 1.0);
+    assert_eq!(refined(&[rung(1.0, 100.0), rung(2.0, 200.0), rung(4.0, 400.0)]), None, "it still climbs");
+    assert_eq!(refined(&[rung(1.0, 100.0), rung(2.0, 100.0), rung(4.0, 100.0)]), None, "flat from the start");
+    assert_eq!(refined(&[rung(1.0, 100.0), rung(2.0, 200.0), rung(4.0, 200.0), rung(8.0, 200.0)]), None);
+    // Two threads: their rungs are twice as far apart.
+    let wide =
+        [rung(8.0, 100.0), rung(16.0, 180.0), rung(32.0, 300.0), rung(64.0, 300.0), rung(128.0, 300.0)];
+    assert_eq!(refine_knee(&wide, &KneeOptions::default(), 2.0), Some(12));
 }

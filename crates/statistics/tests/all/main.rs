@@ -1,5 +1,6 @@
 //! Known answers: every figure against data whose true value is known.
 
+mod backlog;
 mod compare;
 mod confidence;
 mod coverage;

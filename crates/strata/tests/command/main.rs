@@ -34,6 +34,7 @@ mod recipes;
 mod safety;
 mod seeds_network;
 mod signals;
+mod slow_file;
 mod stack;
 mod stages;
 mod support;

@@ -183,3 +183,27 @@ fn starts_before_an_end_are_counted() {
     let many = arrivals(Spacing::Poisson, 1e9).count_until(10_000_000_000) as f64;
     assert!((many / 1e10 - 1.0).abs() < 0.001, "{many}");
 }
+
+#[test]
+fn what_is_due_by_a_time_is_what_the_workers_draw() {
+    let times = [0, 5_000_000, 5_000_001, 20_000_000, 100_000_000];
+    for spacing in [Spacing::Constant, Spacing::Poisson] {
+        for (workers, since_ns) in [(1, 0), (4, 0), (3, 7_000_000)] {
+            let due = due_before(spacing, Rate::new(1e5).unwrap(), workers, 42, since_ns, &times).unwrap();
+            let by_hand = times.map(|end_ns| {
+                let of_worker = |worker| {
+                    let mut starts = arrivals(spacing, 1e5, worker, workers);
+                    std::iter::repeat_with(|| starts.next())
+                        .take_while(|&start_ns| start_ns < end_ns)
+                        .filter(|&start_ns| start_ns >= since_ns)
+                        .count() as u64
+                };
+                (0..workers).map(of_worker).sum::<u64>()
+            });
+            assert_eq!(due, by_hand, "{spacing} {workers} {since_ns}");
+        }
+    }
+    // Too many to be drawn.
+    let due = due_before(Spacing::Poisson, Rate::new(1e9).unwrap(), 2, 1, 1_000_000_000, &[3_000_000_000]);
+    assert_eq!(due.unwrap(), [2_000_000_000]);
+}

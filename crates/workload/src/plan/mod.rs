@@ -30,7 +30,9 @@ use crate::content::{ContentError, ContentSpec, Filler};
 use crate::engine::EngineOptions;
 pub use crate::network::NetworkPlan;
 pub use crate::object::ObjectPlan;
-use crate::spec::{CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Warmup};
+use crate::spec::{
+    CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Spec, Warmup,
+};
 use crate::target::TargetPlan;
 
 /// Data content of writes.
@@ -323,17 +325,22 @@ impl PhasePlan {
         }
     }
 
-    /// Puts another number of operations in flight for each worker; batches, and the pipeline of connections where it was as deep,
-    /// follow.
-    pub fn set_depth(&mut self, depth: u32) {
+    /// Puts another number of operations in flight for each worker, at least as many as the batches that `spec` asks for. All else is as
+    /// in a plan of `spec` with that depth: what it says of batches and pipelines holds, what it leaves open follows the depth.
+    pub fn set_depth(&mut self, depth: u32, spec: &Spec) {
         if let Self::Network(plan) = self
-            && plan.pipeline == plan.load.depth
+            && spec.network.pipeline.is_none()
         {
             plan.pipeline = depth;
         }
+        let batch = match self {
+            Self::Media(plan) => resolve::default_batch(depth, plan.options.direct, &plan.targets),
+            Self::Network(_) | Self::Object(_) => depth,
+        };
         let load = self.load_mut();
-        (load.depth, load.batch, load.batch_max) = (depth, depth, depth);
-        load.batch_min = load.batch_min.min(depth);
+        load.depth = depth;
+        load.batch = spec.batch.unwrap_or(batch);
+        load.batch_max = spec.batch_max.unwrap_or(depth);
     }
 
     /// The name, to change it.

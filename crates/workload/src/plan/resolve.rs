@@ -300,7 +300,7 @@ fn alignment(spec: &Spec, sizes: &ClassSizes, pattern: &Pattern) -> Result<u64, 
 
 /// All free slots; one by one on a drive without the page cache before it, which would run dry while a batch is put together.
 /// Measured: bench/RESULTS.md, batch.
-fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) -> u32 {
+pub(super) fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) -> u32 {
     let on_drive =
         targets.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
     if direct && on_drive { 1 } else { depth }

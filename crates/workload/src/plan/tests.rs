@@ -532,3 +532,18 @@ fn content_is_random_zero_or_bytes() {
         );
     }
 }
+
+#[test]
+fn another_depth_is_what_a_plain_run_of_it_would_be() {
+    for words in [
+        "op=randread",
+        "op=randread direct",
+        "op=randread direct depth=4 batch=2",
+        "op=randread depth=8 batch=4 batch-min=3 batch-max=5",
+        "op=randread batch-max=1",
+    ] {
+        let mut phase = PhasePlan::Media(plan(words));
+        phase.set_depth(64, &spec(words));
+        assert_eq!(phase, PhasePlan::Media(plan(&format!("{words} depth=64"))), "{words}");
+    }
+}

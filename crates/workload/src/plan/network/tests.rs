@@ -267,14 +267,19 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn another_depth_takes_batches_and_pipeline_along() {
-    let mut phase = PhasePlan::Network(plan(&[0], |_| {}));
-    phase.set_depth(64);
+fn another_depth_takes_what_nobody_asked_for_along() {
     let of = |phase: &PhasePlan| (phase.load().depth, phase.load().batch, phase.load().batch_max);
-    assert_eq!((of(&phase), phase.network().map(|plan| plan.pipeline)), ((64, 64, 64), Some(64)));
-    let mut phase = PhasePlan::Network(plan(&[0], |spec| spec.network.pipeline = Some(20)));
-    phase.set_depth(8);
-    assert_eq!((of(&phase), phase.network().map(|plan| plan.pipeline)), ((8, 8, 8), Some(20)));
+    let at = |change: fn(&mut Spec), depth| {
+        let spec = spec(change);
+        let mut phase = PhasePlan::Network(plan(&[0], change));
+        phase.set_depth(depth, &spec);
+        (of(&phase), phase.network().map(|plan| plan.pipeline))
+    };
+    assert_eq!(at(|_| {}, 64), ((64, 64, 64), Some(64)));
+    assert_eq!(at(|spec| spec.network.pipeline = Some(20), 8), ((8, 8, 8), Some(20)));
+    assert_eq!(at(|spec| (spec.batch, spec.batch_max) = (Some(2), Some(3)), 64), ((64, 2, 3), Some(64)));
+    let as_deep = |spec: &mut Spec| (spec.depth, spec.network.pipeline) = (Some(4), Some(4));
+    assert_eq!(at(as_deep, 8), ((8, 8, 8), Some(4)), "it was asked for");
 }
 
 #[test]

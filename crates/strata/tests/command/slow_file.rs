@@ -1,0 +1,169 @@
+//! Loads on a file with declared service times: what it serves is known beforehand, and told by its own log.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Served, SlowFile};
+
+use crate::loads::is_available;
+use crate::support::{Scratch, skipped, total};
+
+/// Service time of an operation. Long enough that what a busy machine adds to it does not hide it.
+const SERVICE: Duration = Duration::from_millis(5);
+
+/// A file of 16 MiB at the directory `mount`, `stations` operations at a time; none where it cannot be had.
+fn slow_file(scratch: &Scratch, test: &str, stations: usize) -> Option<SlowFile> {
+    if !is_available(scratch, "io_uring") {
+        return None;
+    }
+    let directory = scratch.join("mount");
+    std::fs::create_dir(&directory).unwrap();
+    match SlowFile::mount(&directory, 16 << 20, stations, |_| SERVICE) {
+        Ok(file) => Some(file),
+        Err(error) => {
+            skipped(test, &format!("FUSE cannot be mounted here: {error}"));
+            None
+        }
+    }
+}
+
+fn kinds(phase: &Value) -> Vec<&str> {
+    phase["doubts"].as_array().unwrap().iter().map(|doubt| doubt["kind"].as_str().unwrap()).collect()
+}
+
+/// Operations that the file served a second over the last two thirds of so many of its operations.
+fn served_per_second(served: &[Served]) -> f64 {
+    let ends: Vec<f64> = served.iter().map(|one| (one.arrival.at + one.latency).as_secs_f64()).collect();
+    let from = ends.len() / 3;
+    (ends.len() - 1 - from) as f64 / (ends[ends.len() - 1] - ends[from])
+}
+
+#[test]
+fn served_means_completed_and_nothing_piled_up() {
+    let scratch = Scratch::new();
+    // 800 a second.
+    let Some(file) = slow_file(&scratch, "served_means_completed_and_nothing_piled_up", 4) else { return };
+    let mut ended = Vec::new();
+    // The queue takes all that is due: a start says nothing.
+    for rate in [400, 1000, 1500] {
+        let words = format!(
+            "media mount/data --op randread --direct -e io_uring -q 4096 --rate {rate} --time 2s --json {rate}.json"
+        );
+        let before = file.served().len();
+        let end = scratch.run(&words);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        ended.push((rate, end, served_per_second(&file.served()[before..])));
+    }
+    for (rate, end, served_per_second) in ended {
+        let record = crate::support::read_record(&scratch.join(&format!("{rate}.json")));
+        let phase = &record["phases"][0];
+        let arrivals = &phase["arrivals"];
+        assert_eq!(arrivals["unserved_operations"], 0, "{rate}: all were started");
+        let is_overloaded = rate > 800;
+        assert_eq!(arrivals["backlog_grows"], is_overloaded, "{rate}: {arrivals}");
+        assert_eq!(kinds(phase).contains(&"arrivals_unserved"), is_overloaded, "{rate}: {:?}", kinds(phase));
+        let (completed, growth) = (
+            arrivals["completed_per_second"].as_f64().unwrap(),
+            arrivals["backlog_growth_per_second"].as_f64().unwrap(),
+        );
+        if is_overloaded {
+            assert_eq!(phase["summary"]["steady"]["is_steady"], false, "{rate}");
+            assert!(end.stdout.contains("what waits grows by"), "{rate}: {}", end.stdout);
+            assert!(
+                (completed / served_per_second - 1.0).abs() < 0.1,
+                "{rate}: {completed} {served_per_second}"
+            );
+            assert!(
+                ((completed + growth) / f64::from(rate) - 1.0).abs() < 0.1,
+                "{rate}: {completed} {growth}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_ladder_of_rates_ends_where_they_are_no_longer_served() {
+    let scratch = Scratch::new();
+    let name = "a_ladder_of_rates_ends_where_they_are_no_longer_served";
+    let Some(_file) = slow_file(&scratch, name, 4) else { return };
+    let (ended, record) = scratch.measure(
+        "media mount/data --op randread --direct -e io_uring -q 4096 --ladder rate=200,400,1000,1500 --time 1500ms",
+    );
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let steady = |phase: usize| &record["phases"][phase]["summary"]["steady"]["is_steady"];
+    assert_eq!([steady(2), steady(3)], [&json!(false), &json!(false)]);
+    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("served in full up to 400/s"), "{text}");
+    assert!(text.contains("; of 1.00k/s asked for only") && text.contains("and what waits grows"), "{text}");
+    let csv = scratch.run("report record.json --csv -");
+    assert_eq!(csv.code, Some(0), "{}", csv.stderr);
+    let rows: Vec<_> = csv.stdout.lines().filter(|line| line.contains(",total,")).collect();
+    let doubted = rows.iter().filter(|row| row.contains(",false,") && row.contains("arrivals_unserved"));
+    assert_eq!(doubted.count(), 2, "{rows:?}");
+}
+
+#[test]
+fn saturation_finds_the_number_of_stations() {
+    let scratch = Scratch::new();
+    let Some(file) = slow_file(&scratch, "saturation_finds_the_number_of_stations", 8) else { return };
+    let (ended, record) =
+        scratch.measure("media mount/data --op randread --direct -e io_uring --saturate --time 600ms");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let ladder = &record["ladder"];
+    let knee = &ladder["knee"];
+    let figure = |name: &str| knee[name].as_f64().unwrap();
+    // In flight at the file's own stations when they are all busy: what it served times what it needs for one.
+    let served = file.served();
+    let plain = served.iter().take(50).map(|one| one.latency.as_secs_f64()).sum::<f64>() / 50.0;
+    let width = figure("operations_per_second_max") * plain;
+    assert!((width / 8.0 - 1.0).abs() < 0.15, "the file was not kept busy: {width}");
+    let concurrency = figure("concurrency");
+    assert!(concurrency >= 0.9 * width, "{knee}");
+    let rungs: Vec<u64> =
+        ladder["phases"].as_array().unwrap().iter().map(|at| at.as_u64().unwrap()).collect();
+    let load = |at: &u64| {
+        let load = &record["phases"][*at as usize]["plan"]["load"];
+        (load["threads"].as_u64().unwrap(), load["depth"].as_u64().unwrap())
+    };
+    let loads: Vec<_> = rungs.iter().map(load).collect();
+    assert!(loads.is_sorted(), "{loads:?}");
+    // What a busy machine adds moves the knee up, but never by a doubling: the rung below it was measured, and gave less.
+    let at = knee["index"].as_u64().unwrap() as usize;
+    let below = loads[at - 1];
+    assert_eq!(below.0, loads[at].0, "{loads:?}");
+    assert!(loads[at].1 - below.1 <= 1.max(below.1 / 8), "{loads:?} {knee}");
+    let refined = ladder["refined"].as_array().unwrap();
+    assert!(!refined.is_empty() && refined.iter().all(|at| !load(&at.as_u64().unwrap()).1.is_power_of_two()));
+    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("in flight would do without any waiting"), "{text}");
+    assert!(ended.stdout.lines().any(|line| line.trim_end().ends_with("between")), "{}", ended.stdout);
+    assert!(total(&record, 0, "operations").as_u64().unwrap() > 0);
+}
+
+#[test]
+fn saturation_keeps_the_load_that_was_asked_for() {
+    let scratch = Scratch::new();
+    let batches = |words: &str| -> Vec<[u64; 4]> {
+        let record = scratch.measured(&format!("media {words} --op randread --saturate --time 20ms"));
+        let phases = record["phases"].as_array().unwrap();
+        let loads = phases.iter().map(|phase| &phase["plan"]["load"]);
+        let of = |load: &Value| {
+            ["depth", "batch", "batch_min", "batch_max"].map(|name| load[name].as_u64().unwrap())
+        };
+        loads.map(of).collect()
+    };
+    let asked = batches("null: -q 4 --batch 2 --batch-min 2 --batch-max 3");
+    assert!(asked.len() > 2 && asked.iter().all(|load| load[1..] == [2, 2, 3]), "{asked:?}");
+    let open = batches("null:");
+    assert!(
+        open.iter().all(|&[depth, batch, least, most]| [batch, least, most] == [depth, 1, depth]),
+        "{open:?}"
+    );
+    // Past the page cache, a plain run of any depth hands operations over one at a time.
+    let direct = scratch.run("media file -s 1m --op randread --direct --count 10");
+    if direct.code != Some(0) {
+        return skipped("saturation_keeps_the_load_that_was_asked_for", &direct.stderr);
+    }
+    let direct = batches("file -s 1m --direct");
+    assert!(direct.iter().all(|load| load[1] == 1) && direct.iter().any(|load| load[0] > 1), "{direct:?}");
+}
