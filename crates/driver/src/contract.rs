@@ -122,6 +122,15 @@ pub struct Span {
     pub ended_ns: u64,
 }
 
+/// The completions of a [`Completions`] that have their own times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timed {
+    /// How many.
+    pub count: u32,
+    /// Their times together, in nanoseconds.
+    pub sum_ns: u64,
+}
+
 /// The list that drivers push completions to. Its room is the queue depth: it never grows in the measured window.
 #[derive(Debug)]
 pub struct Completions {
@@ -129,6 +138,7 @@ pub struct Completions {
     entries: Vec<Completion>,
     /// Times of the entries as far as drivers told them; shorter than `entries`, or empty, where they did not.
     spans: Vec<Option<Span>>,
+    timed: Timed,
 }
 
 impl Completions {
@@ -136,7 +146,12 @@ impl Completions {
     #[must_use]
     pub fn with_depth(depth: u32) -> Self {
         let spans = Vec::with_capacity(depth as usize);
-        Self { entries: Vec::with_capacity(depth as usize), reaped_max: depth as usize, spans }
+        Self {
+            entries: Vec::with_capacity(depth as usize),
+            reaped_max: depth as usize,
+            spans,
+            timed: Timed::default(),
+        }
     }
 
     /// The same list, which a [`Driver::reap`] fills to `reaped_max` at most.
@@ -166,6 +181,8 @@ impl Completions {
     pub fn push_timed(&mut self, slot: u32, result: i64, span: Span) {
         self.spans.resize(self.entries.len(), None);
         self.spans.push(Some(span));
+        self.timed.count += 1;
+        self.timed.sum_ns += span.ended_ns.saturating_sub(span.began_ns);
         self.entries.push(Completion { slot, result });
     }
 
@@ -174,6 +191,13 @@ impl Completions {
     #[must_use]
     pub fn span(&self, at: usize) -> Option<Span> {
         self.spans.get(at).copied().flatten()
+    }
+
+    /// Those of the completions that have their own times.
+    #[inline]
+    #[must_use]
+    pub fn timed(&self) -> Timed {
+        self.timed
     }
 
     /// The completions so far.
@@ -202,6 +226,7 @@ impl Completions {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.spans.clear();
+        self.timed = Timed::default();
     }
 }
 
@@ -281,6 +306,9 @@ pub trait Source<Op>: Send {
     fn checks(&self) -> bool {
         false
     }
+
+    /// An operation has failed: frees what was kept for it while it was in flight. Called in place of [`Source::check`].
+    fn abandon(&mut self, _op: &Op) {}
 
     /// Checks what a successful operation returned. Called after its latency has ended; timed as `verify_ns`.
     ///

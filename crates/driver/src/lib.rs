@@ -13,6 +13,7 @@ pub use arena::{Arena, PageSize};
 pub use capability::{Capabilities, Opened, Registration, find};
 pub use clock::{Clock, ClockSource, HostClock};
 pub use contract::{
-    CLASSES_MAX, Completion, Completions, Driver, Fault, Operation, Source, Span, Submitted, Tally, Wait,
+    CLASSES_MAX, Completion, Completions, Driver, Fault, Operation, Source, Span, Submitted, Tally, Timed,
+    Wait,
 };
 pub use error::{Error, ErrorKind};

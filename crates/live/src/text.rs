@@ -137,6 +137,11 @@ fn pieces(snapshot: &Snapshot) -> Vec<Piece> {
     pieces.push(piece(2, format!("p50 {}", latency(snapshot.p50_ns))));
     pieces.push(piece(3, format!("p99 {}", latency(snapshot.p99_ns))));
     pieces.push(piece(6, format!("err {}", snapshot.errors)));
+    if let Some(waiting) = &snapshot.waiting {
+        let (waited, grace) = (elapsed(waiting.waited_ns), total(waiting.grace_ns as f64 / 1e9));
+        let text = format!("waits for {} in flight ({waited} of {grace} at most)", waiting.operations);
+        pieces.push(piece(7, text));
+    }
     if !snapshot.hosts.is_empty() {
         let failed = snapshot.hosts.iter().any(|host| host.failure.is_some());
         pieces.push(piece(if failed { 6 } else { 1 }, hosts::count(&snapshot.hosts)));

@@ -259,6 +259,12 @@ impl Source<MediaOperation> for MediaSource {
         self.verifier.is_some()
     }
 
+    fn abandon(&mut self, operation: &MediaOperation) {
+        if let Some(verifier) = &mut self.verifier {
+            verifier.end(operation.slot);
+        }
+    }
+
     fn check(&mut self, operation: &MediaOperation, bytes: u64) -> Result<(), Fault> {
         let Some(verifier) = &mut self.verifier else { return Ok(()) };
         // SAFETY: the operation has completed, so its slot is the source's again.

@@ -163,6 +163,11 @@ impl Verifier {
         self.in_flight[slot as usize] = block;
     }
 
+    /// Notes that the operation in this slot is over.
+    pub(crate) fn end(&mut self, slot: u32) {
+        self.in_flight[slot as usize] = IDLE;
+    }
+
     /// Fills a block that is about to be written.
     pub(crate) fn write(&mut self, operation: &MediaOperation, buffer: &mut [u8]) {
         let block = self.in_flight[operation.slot as usize];

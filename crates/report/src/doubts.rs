@@ -146,6 +146,11 @@ const KINDS: &[Kind] = &[
         remedy: "use up the cache first (a pass over more than was done by then, or --warmup DURATION), or move less",
     },
     Kind {
+        name: "unfinished_operations",
+        look: rate::unfinished_operations,
+        remedy: "find out what hangs (`dmesg`, the target's own log); figures with >= are lower bounds",
+    },
+    Kind {
         name: "memory_target",
         look: storage::memory_target,
         remedy: "choose a target on a drive (`df -T` shows file systems); `mem:` measures memory",
@@ -284,6 +289,11 @@ const KINDS: &[Kind] = &[
         name: "other_io",
         look: machine::other_io,
         remedy: "stop what else uses the device (see `iostat`), and let earlier writes reach it first (`sync`)",
+    },
+    Kind {
+        name: "generator_late",
+        look: rate::generator_late,
+        remedy: "leave processors free for strata (fewer threads, --cores, less other load), or ask for a lower --rate",
     },
     Kind {
         name: "arrivals_unserved",

@@ -190,7 +190,11 @@ pub fn samples(shape: &Shape) -> PhaseSamples {
                 totals[at].operations += operations;
                 totals[at].bytes += bytes;
                 totals[at].latency.merge(&latency);
-                series.add(interval * INTERVAL_NS, at, &ClassPoint { operations, bytes, errors: 0, latency });
+                series.add(
+                    interval * INTERVAL_NS,
+                    at,
+                    &ClassPoint { operations, bytes, latency, ..ClassPoint::default() },
+                );
             }
         }
         let operations: u64 = totals.iter().map(|class| class.operations).sum();

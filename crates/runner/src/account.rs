@@ -2,12 +2,15 @@
 
 use driver::{Clock, Error, Operation, Source};
 use host::activity::Usage;
-use statistics::{ClassTotals, ErrorCount, OperationSample, PartTotals, TallySample, WorkerSamples};
+use statistics::{
+    ClassTotals, ErrorCount, OperationSample, PartTotals, SparseHistogram, TallySample, WorkerSamples,
+};
 
 use crate::exchange::Interval;
 use crate::job::ArrivalTally;
 use crate::parts::tallies;
 use crate::split::SplitTally;
+use crate::unserved::Unserved;
 use crate::worker::Worker;
 
 /// Why a worker ended although it had more to do.
@@ -32,6 +35,9 @@ pub(crate) struct WorkerEnd {
     pub(crate) cut: Option<Cut>,
     errors: Vec<ErrorCount>,
     drained_operations: u64,
+    drain_ns: u64,
+    pub(crate) unserved: Unserved,
+    lateness: Option<SparseHistogram>,
     pub(crate) usage: Usage,
     tool_ns: u64,
     fill_ns: u64,
@@ -77,6 +83,9 @@ impl WorkerEnd {
             kept: self.kept,
             depth_found: self.depth_found,
             drained_operations: self.drained_operations,
+            drain_ns: self.drain_ns,
+            unfinished_operations: 0,
+            lateness: self.lateness,
             cpu_user_ns: self.usage.user_ns,
             cpu_system_ns: self.usage.system_ns,
             tool_ns: self.tool_ns,
@@ -117,6 +126,9 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             cut,
             errors: self.errors.into_counts(),
             drained_operations: self.drained,
+            drain_ns: self.drained_ns.saturating_sub(self.window.close_ns),
+            unserved: self.unserved,
+            lateness: self.lateness.map(|lateness| SparseHistogram::from(&*lateness)),
             usage: if now < self.window.open_ns { Usage::default() } else { usage },
             tool_ns: in_window(self.tool_ns),
             fill_ns: in_window(self.fill_ns),

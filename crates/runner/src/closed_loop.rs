@@ -3,7 +3,7 @@
 use driver::{Clock, Error, Operation, Source, Wait};
 use workload::plan::ThinkPlan;
 
-use crate::waiting::wait;
+use crate::waiting::{IDLE_NS, wait};
 use crate::worker::Worker;
 
 impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
@@ -53,7 +53,16 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         // A batch smaller than the depth goes to the target at once, and the next one follows.
         let is_full = is_held || self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
         let count = self.batch_min.min(self.in_flight);
-        self.driver.reap(if is_full { Wait::AtLeast(count) } else { Wait::None }, &mut self.done)
+        let wait = match is_full {
+            true if count > 1 && mark < self.window.close_ns => Wait::AtLeast(count),
+            true => Wait::Timeout { count, timeout_ns: IDLE_NS },
+            false => Wait::None,
+        };
+        self.driver.reap(wait, &mut self.done)?;
+        if is_full && self.done.is_empty() {
+            self.idle()?;
+        }
+        Ok(())
     }
 
     /// Lets the pause that begins at `mark` go by, as far as the window is open and the phase goes on; the time then.

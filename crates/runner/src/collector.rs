@@ -6,10 +6,11 @@ use driver::Operation;
 use host::activity::Usage;
 use statistics::{ClassPoint, ClassTotals, Histogram, Series, Snapshot, SparseHistogram, WorkerSnapshot};
 
-use crate::exchange::{Exchange, Interval};
+use crate::exchange::{Exchange, Interval, Late};
 use crate::job::Job;
 use crate::oversight::Oversight;
 use crate::shared::Shared;
+use crate::unserved::Unserved;
 
 /// Intervals kept of one phase: enough to see steady state, few enough to keep the record small.
 const SERIES_POINTS_MAX: usize = 256;
@@ -17,6 +18,8 @@ const SERIES_POINTS_MAX: usize = 256;
 /// Totals of one worker.
 struct WorkerTotals {
     classes: Vec<(u64, u64, u64, Histogram)>,
+    /// Of the latencies of each class, those that are lower bounds.
+    unfinished: Vec<SparseHistogram>,
     latest_operations: u64,
     latest_bytes: u64,
     running: bool,
@@ -36,6 +39,9 @@ pub(crate) struct Collector {
     bytes: Option<u64>,
     /// Limits that the phase is held against while it runs.
     pub(crate) oversight: Option<Oversight>,
+    /// Room to sort latencies in.
+    late: Vec<Late>,
+    scratch: Histogram,
 }
 
 impl Collector {
@@ -45,6 +51,7 @@ impl Collector {
         let count = class_names.len();
         let worker = || WorkerTotals {
             classes: (0..count).map(|_| (0, 0, 0, Histogram::new())).collect(),
+            unfinished: vec![SparseHistogram::default(); count],
             latest_operations: 0,
             latest_bytes: 0,
             running: true,
@@ -60,6 +67,8 @@ impl Collector {
             operations: job.load.limit.operations.or(job.expected_operations),
             bytes: job.load.limit.bytes,
             oversight: Oversight::new(&job.load.control),
+            late: Vec::new(),
+            scratch: Histogram::new(),
             class_names,
         }
     }
@@ -81,7 +90,7 @@ impl Collector {
     pub(crate) fn absorb(&mut self, worker: usize, interval: &Interval) {
         let totals = &mut self.workers[worker];
         for (class, tally) in interval.classes.iter().enumerate() {
-            if tally.operations == 0 && tally.errors == 0 {
+            if tally.operations == 0 && tally.errors == 0 && tally.latency.is_empty() {
                 continue;
             }
             let sum = &mut totals.classes[class];
@@ -99,10 +108,73 @@ impl Collector {
                 bytes: tally.bytes,
                 errors: tally.errors,
                 latency: SparseHistogram::from(&tally.latency),
+                unfinished: SparseHistogram::default(),
             };
-            self.series.add(interval.start_ns, class, &point);
+            // Behind the window nothing begins: what is here besides counts had no room among the late ones.
+            let counts_nothing = tally.operations == 0 && tally.errors == 0;
+            let last_ns =
+                self.time_ns.filter(|_| counts_nothing).map_or(u64::MAX, |time_ns| time_ns.saturating_sub(1));
+            let start_ns = interval.start_ns.min(last_ns);
+            self.series.add(start_ns, class, &point);
             self.latest[class].merge(&point);
         }
+        self.absorb_late(worker, &interval.late);
+        self.series.add_in_flight(interval.start_ns, interval.in_flight_ns);
+        for span in &interval.spans {
+            self.series.add_in_flight_span(span.from_ns, span.until_ns, span.operations);
+        }
+    }
+
+    /// Adds latencies to the intervals in which their operations began.
+    fn absorb_late(&mut self, worker: usize, late: &[Late]) {
+        if late.is_empty() {
+            return;
+        }
+        let interval_ns = self.series.interval_ns;
+        let key = |late: &Late| (late.class, late.start_ns / interval_ns);
+        self.late.clear();
+        self.late.extend_from_slice(late);
+        self.late.sort_unstable_by_key(key);
+        for same in self.late.chunk_by(|one, other| key(one) == key(other)) {
+            self.scratch.clear();
+            same.iter().for_each(|late| self.scratch.record(late.latency_ns));
+            let (class, start_ns) = (same[0].class as usize, same[0].start_ns);
+            self.workers[worker].classes[class].3.merge(&self.scratch);
+            let latency = SparseHistogram::from(&self.scratch);
+            let point = ClassPoint { latency, ..ClassPoint::default() };
+            self.series.add(start_ns, class, &point);
+            self.latest[class].merge(&point);
+        }
+    }
+
+    /// Adds operations of a class that began, or were due, within the interval at `start_ns` and did not complete: how long they had
+    /// waited.
+    pub(crate) fn add_unfinished(
+        &mut self,
+        worker: usize,
+        class: usize,
+        start_ns: u64,
+        waits: &SparseHistogram,
+    ) {
+        let totals = &mut self.workers[worker];
+        totals.classes[class].3.merge_sparse(waits);
+        totals.unfinished[class].merge(waits);
+        let point = ClassPoint { latency: waits.clone(), unfinished: waits.clone(), ..ClassPoint::default() };
+        self.series.add(start_ns, class, &point);
+    }
+
+    /// Adds arrivals that never left to the classes that a worker has, in the shares that these have in what it did: of which class
+    /// each would have been is not known.
+    pub(crate) fn add_unserved(&mut self, worker: usize, unserved: &Unserved) {
+        let done: Vec<u64> = self.workers[worker].classes.iter().map(|class| class.3.count()).collect();
+        for (start_ns, class, waits) in unserved.waits(self.series.interval_ns, &done) {
+            self.add_unfinished(worker, class, start_ns, &waits);
+        }
+    }
+
+    /// `operations` were in flight from one time to another, beside what intervals tell.
+    pub(crate) fn add_in_flight(&mut self, (from_ns, until_ns): (u64, u64), operations: u64) {
+        self.series.add_in_flight_span(from_ns, until_ns, operations);
     }
 
     /// The measured window opens: what the process used before is not part of it.
@@ -152,6 +224,7 @@ impl Collector {
             bytes,
             errors,
             cpus_used: 0.0,
+            waiting: None,
             workers: self.workers.iter().map(|worker| worker.snapshot(seconds)).collect(),
             hosts: Vec::new(),
         };
@@ -174,14 +247,15 @@ impl Collector {
         self.series.finish(elapsed_ns);
         let names = &self.class_names;
         let totals = self.workers.iter().map(|worker| {
-            let classes = worker.classes.iter().zip(names);
+            let classes = worker.classes.iter().zip(&worker.unfinished).zip(names);
             classes
-                .map(|((operations, bytes, errors, latency), name)| ClassTotals {
+                .map(|(((operations, bytes, errors, latency), unfinished), name)| ClassTotals {
                     class: name.clone(),
                     operations: *operations,
                     bytes: *bytes,
                     errors: *errors,
                     latency: SparseHistogram::from(latency),
+                    unfinished: unfinished.clone(),
                     submission: None,
                     completion: None,
                 })

@@ -88,9 +88,9 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
                 self.await_some(mark, is_held)?;
             }
             mark = self.clock.now_ns();
-            for completion in self.done.as_slice() {
-                let start_ns = self.slots[completion.slot as usize].start_ns;
-                search.note(start_ns, mark.saturating_sub(start_ns));
+            for (at, completion) in self.done.as_slice().iter().enumerate() {
+                let (start_ns, ended_ns) = self.span_of(at, completion.slot, mark);
+                search.note(start_ns, ended_ns.saturating_sub(start_ns));
             }
             search.judge(mark);
             self.collect(mark);

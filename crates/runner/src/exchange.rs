@@ -6,11 +6,35 @@ use statistics::Histogram;
 /// Buffers that one worker has: one in use, one on its way, one in reserve for a late collector.
 const BUFFERS: usize = 3;
 
+/// Latencies that an interval holds of operations that began before it; of more, the rest counts in the interval itself.
+const LATE_MAX: usize = 4096;
+/// Times in flight that an interval holds of before and after it; of more, the rest counts in the interval itself.
+const SPANS_MAX: usize = 16;
+
+/// The latency of an operation that began in an earlier interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    /// Place of its class.
+    pub(crate) class: u32,
+    /// When it began or was due, from the start of the window, in nanoseconds.
+    pub(crate) start_ns: u64,
+    pub(crate) latency_ns: u64,
+}
+
+/// A time in which some operations were in flight, from the start of the window, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InFlightSpan {
+    pub(crate) from_ns: u64,
+    pub(crate) until_ns: u64,
+    pub(crate) operations: u64,
+}
+
 /// What one class did in one interval of one worker.
 pub(crate) struct ClassTally {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
     pub(crate) errors: u64,
+    /// Latencies of those that began in it.
     pub(crate) latency: Histogram,
 }
 
@@ -19,18 +43,60 @@ pub(crate) struct Interval {
     /// When it began, from the start of the window, in nanoseconds.
     pub(crate) start_ns: u64,
     pub(crate) classes: Vec<ClassTally>,
+    /// Latencies of those that completed in it and began earlier.
+    pub(crate) late: Vec<Late>,
+    /// Operations in flight times how long, in nanoseconds.
+    pub(crate) in_flight_ns: u64,
+    /// The same over the borders of the interval.
+    pub(crate) spans: Vec<InFlightSpan>,
 }
 
 impl Interval {
     fn new(classes: usize) -> Self {
         let class = || ClassTally { operations: 0, bytes: 0, errors: 0, latency: Histogram::new() };
-        Self { start_ns: 0, classes: (0..classes).map(|_| class()).collect() }
+        Self {
+            start_ns: 0,
+            classes: (0..classes).map(|_| class()).collect(),
+            late: Vec::with_capacity(LATE_MAX),
+            in_flight_ns: 0,
+            spans: Vec::with_capacity(SPANS_MAX),
+        }
     }
 
     pub(crate) fn clear(&mut self) {
         for class in &mut self.classes {
             (class.operations, class.bytes, class.errors) = (0, 0, 0);
             class.latency.clear();
+        }
+        self.late.clear();
+        self.in_flight_ns = 0;
+        self.spans.clear();
+    }
+
+    /// Whether it holds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_empty = |class: &ClassTally| class.operations + class.errors == 0 && class.latency.is_empty();
+        self.late.is_empty()
+            && self.spans.is_empty()
+            && self.in_flight_ns == 0
+            && self.classes.iter().all(is_empty)
+    }
+
+    /// Adds a latency of an operation that began earlier.
+    pub(crate) fn add_late(&mut self, late: Late) {
+        if self.late.len() < LATE_MAX {
+            self.late.push(late);
+        } else {
+            self.classes[late.class as usize].latency.record(late.latency_ns);
+        }
+    }
+
+    /// Adds a time in which `operations` were in flight.
+    pub(crate) fn add_span(&mut self, from_ns: u64, until_ns: u64, operations: u64) {
+        if self.spans.len() < SPANS_MAX {
+            self.spans.push(InFlightSpan { from_ns, until_ns, operations });
+        } else {
+            self.in_flight_ns += (until_ns - from_ns) * operations;
         }
     }
 }

@@ -38,21 +38,21 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     /// Keeps what completed whole and counted at `now`, and fails what took too long.
     #[cold]
     pub(crate) fn note_kept(&mut self, now: u64) {
-        let Some(kept) = &mut self.kept else { return };
+        let Some(mut kept) = self.kept.take() else { return };
         let at_ns = now - self.window.open_ns;
-        for completion in self.done.as_slice() {
-            let slot = self.slots[completion.slot as usize];
-            let Some(operation) = slot.operation.filter(|operation| operation.is_whole(completion.result))
-            else {
+        for (at, completion) in self.done.as_slice().iter().enumerate() {
+            let operation = self.slots[completion.slot as usize];
+            let Some(operation) = operation.filter(|operation| operation.is_whole(completion.result)) else {
                 continue;
             };
-            let latency_ns = now.saturating_sub(slot.start_ns);
+            let (start_ns, ended_ns) = self.span_of(at, completion.slot, now);
+            let latency_ns = ended_ns.saturating_sub(start_ns);
             if kept.operations.len() < kept.room {
                 let taken_ns = self.split.as_ref().and_then(|split| split.taken_ns_of(completion.slot));
                 kept.operations.push(OperationSample {
                     ended_ns: at_ns,
                     latency_ns,
-                    submission_ns: taken_ns.map(|taken| taken.saturating_sub(slot.start_ns)),
+                    submission_ns: taken_ns.map(|taken| taken.saturating_sub(start_ns)),
                     class: self.class_places[operation.class()] as usize,
                     bytes: operation.moved_bytes(completion.result),
                     offset_bytes: operation.position(),
@@ -63,5 +63,6 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
                 self.shared.stop();
             }
         }
+        self.kept = Some(kept);
     }
 }

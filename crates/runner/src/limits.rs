@@ -10,7 +10,7 @@ pub(crate) struct Window {
     pub(crate) open_ns: u64,
     /// When operations stop starting; `u64::MAX` without a time limit.
     pub(crate) close_ns: u64,
-    /// Completions count until then: the close, or without end where final operations belong to the phase.
+    /// Completions count in rates until then: the close, or without end where final operations belong to the phase.
     pub(crate) count_until_ns: u64,
     /// Operations that this worker may start.
     pub(crate) operations: u64,
@@ -42,6 +42,18 @@ impl Window {
     #[inline]
     pub(crate) fn counts(&self, now: u64) -> bool {
         now >= self.open_ns && now <= self.count_until_ns
+    }
+
+    /// Operations that began before it belong to the latencies of the phase.
+    #[inline]
+    pub(crate) fn begin_until_ns(&self) -> u64 {
+        self.count_until_ns.max(self.close_ns)
+    }
+
+    /// Whether an operation that began or was due at `start_ns` belongs to the latencies of the phase.
+    #[inline]
+    pub(crate) fn holds_begin(&self, start_ns: u64) -> bool {
+        start_ns >= self.open_ns && start_ns < self.begin_until_ns()
     }
 
     /// Whether a limit in operations or bytes was reached.

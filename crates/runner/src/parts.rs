@@ -98,20 +98,23 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     /// recorded already and no longer in its slot.
     #[inline(never)] // Keeps it out of the way of the runs that do not ask for it.
     pub(crate) fn note_parts(&mut self, now: u64, is_counted: bool) {
-        let Some(parts) = &mut self.parts else { return };
-        for completion in self.done.as_slice() {
-            let slot = self.slots[completion.slot as usize];
-            let Some(operation) = slot.operation else { continue };
+        let Some(mut parts) = self.parts.take() else { return };
+        for (at, completion) in self.done.as_slice().iter().enumerate() {
+            let Some(operation) = self.slots[completion.slot as usize] else { continue };
             let tally = &mut parts.tallies[operation.part()];
-            if operation.is_whole(completion.result) {
-                if is_counted {
-                    tally.operations += 1;
-                    tally.bytes += operation.moved_bytes(completion.result);
-                    tally.latency.record(now.saturating_sub(slot.start_ns));
-                }
-            } else {
+            if !operation.is_whole(completion.result) {
                 tally.failed(&cause_of(&operation, completion.result).0);
+                continue;
+            }
+            if is_counted {
+                tally.operations += 1;
+                tally.bytes += operation.moved_bytes(completion.result);
+            }
+            let (start_ns, ended_ns) = self.span_of(at, completion.slot, now);
+            if self.window.holds_begin(start_ns) {
+                tally.latency.record(ended_ns.saturating_sub(start_ns));
             }
         }
+        self.parts = Some(parts);
     }
 }

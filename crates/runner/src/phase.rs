@@ -2,11 +2,12 @@
 
 use driver::{Clock, Operation};
 use host::activity::Usage;
-use statistics::{PhaseSamples, WorkerSamples};
+use statistics::{Histogram, PhaseSamples, Snapshot, Waiting};
 
 use crate::account::{Cut, WorkerEnd};
 use crate::collector::Collector;
 use crate::job::{ArrivalTally, Outcome};
+use crate::lost::Lost;
 use crate::oversight::{Oversight, Verdict};
 use crate::placement::Placement;
 use crate::stage::{Floor, Stage};
@@ -14,6 +15,8 @@ use crate::thread::Message;
 
 type End = Result<Box<WorkerEnd>, String>;
 
+/// How long what is in flight is waited for once the run was interrupted.
+const INTERRUPTED_GRACE_NS: u64 = 3_000_000_000;
 /// Findings of drivers that a phase keeps; of more, the rest is counted.
 const FINDINGS_MAX: usize = 16;
 
@@ -27,9 +30,14 @@ pub(crate) struct Phase {
     is_open: bool,
     /// Since when its workers should come to their end.
     over_since: Option<u64>,
-    is_given_up: bool,
     /// Why it was ended as failed, by a limit that it is held against.
     failure: Option<String>,
+    /// When the workers that have not ended were given up.
+    given_up_ns: Option<u64>,
+    /// Since when its workers were to end early.
+    cut_since: Option<u64>,
+    /// What it waits for after its end.
+    waiting: Option<Waiting>,
     /// Whether all others end with it.
     pub(crate) ends_others: bool,
 }
@@ -44,8 +52,10 @@ impl Phase {
             open_ns: u64::MAX,
             is_open: false,
             over_since: None,
-            is_given_up: false,
             failure: None,
+            given_up_ns: None,
+            cut_since: None,
+            waiting: None,
             ends_others: floor.job.load.end_others,
         }
     }
@@ -82,7 +92,7 @@ impl Phase {
 
     /// Whether every worker has ended or was given up.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_given_up || self.ends.iter().all(Option::is_some)
+        self.given_up_ns.is_some() || self.ends.iter().all(Option::is_some)
     }
 
     /// Looks after the phase at `now`; true when it is given up or failed now.
@@ -112,9 +122,34 @@ impl Phase {
         if must_end && self.over_since.is_none_or(|since| since > now) {
             self.over_since = Some(now);
         }
-        self.is_given_up =
-            self.over_since.is_some_and(|since| now > since.saturating_add(floor.job.grace_ns));
-        self.is_given_up || has_failed
+        if shared.is_interrupted() {
+            self.cut_since.get_or_insert(now);
+        }
+        let Some(over_since) = self.over_since.filter(|since| now > *since) else { return has_failed };
+        let (since, grace_ns) = self.grace(floor, over_since);
+        let is_given_up = now > since.saturating_add(grace_ns);
+        if is_given_up {
+            self.given_up_ns = Some(now);
+            shared.leave();
+        }
+        let operations = floor.marks.iter().map(|marks| marks.in_flight().len() as u64).sum();
+        self.waiting = (!is_given_up).then(|| Waiting { operations, waited_ns: now - since, grace_ns });
+        is_given_up || has_failed
+    }
+
+    /// Since when what is in flight is waited for, and how long: one who interrupts the run does not wait for what hangs.
+    fn grace<Op, S>(&self, floor: &Floor<Op, S>, over_since: u64) -> (u64, u64) {
+        match self.cut_since {
+            Some(cut_since) => (cut_since, floor.job.grace_ns.min(INTERRUPTED_GRACE_NS)),
+            None => (over_since, floor.job.grace_ns),
+        }
+    }
+
+    /// The phase as it looks at `now`.
+    pub(crate) fn snapshot(&mut self, now: u64, seconds: f64, latency: &mut Histogram) -> Snapshot {
+        let mut snapshot = self.collector.snapshot(now.saturating_sub(self.open_ns), seconds, latency);
+        snapshot.waiting = self.waiting.filter(|_| !self.is_over());
+        snapshot
     }
 
     /// Puts the workers' accounts and what was collected together.
@@ -124,17 +159,39 @@ impl Phase {
         floor: &Floor<Op, S>,
     ) -> Outcome {
         let (load, interrupted) = (&floor.job.load, floor.shared.is_interrupted());
-        let Self { places, mut collector, mut notes, ends, open_ns, is_open, failure: too_slow, .. } = self;
+        let Self {
+            places,
+            mut collector,
+            mut notes,
+            ends,
+            open_ns,
+            is_open,
+            given_up_ns,
+            cut_since,
+            over_since,
+            failure: too_slow,
+            ..
+        } = self;
+        let over_since = cut_since.or(over_since);
         let (process, coordinator) =
             if is_open { (collector.usage(), collector.coordinator_usage()) } else { Default::default() };
-        let ends = ends.into_iter().enumerate();
-        let lost = |worker| Err(lost(worker, floor.job.grace_ns));
-        let ends: Vec<End> = ends.map(|(worker, end)| end.unwrap_or_else(|| lost(worker))).collect();
+        let mut losses: Vec<Lost> = vec![Lost::default(); ends.len()];
         for (worker, end) in ends.iter().enumerate() {
-            if let Ok(end) = end {
-                collector.absorb(worker, &end.last);
+            match (end, given_up_ns) {
+                (Some(Ok(end)), _) => {
+                    collector.absorb(worker, &end.last);
+                    collector.add_unserved(worker, &end.unserved);
+                }
+                (None, Some(now)) => {
+                    losses[worker] = Lost::account(floor, &mut collector, worker, (open_ns, now));
+                }
+                _ => {}
             }
         }
+        let waited_ns = over_since.zip(given_up_ns).map_or(0, |(since, now)| now - since);
+        let ends = ends.into_iter().enumerate();
+        let ends: Vec<End> =
+            ends.map(|(worker, end)| end.unwrap_or_else(|| Err(lost(worker, waited_ns)))).collect();
         let was = |cut: Cut| ends.iter().flatten().any(|end| end.cut == Some(cut));
         let failure = failure(&ends)
             .or(too_slow)
@@ -148,13 +205,15 @@ impl Phase {
         let ended_by = stage.ended_by().filter(|_| failure.is_none() && was(Cut::Ended));
         notes.extend(ended_by.map(|name| format!("ended when phase {name} was done")));
         notes.extend(findings(&ends));
-        let elapsed_ns = elapsed_ns(floor, &ends, failure.is_none());
+        let lost_ns = losses.iter().map(|lost| lost.finished_ns).max().unwrap_or(0);
+        let elapsed_ns = elapsed_ns(floor, &ends, failure.is_none()).max(lost_ns);
         let elapsed_ns = elapsed_ns.max(1).min(stage.clock.now_ns().saturating_sub(open_ns).max(1));
         let steady_ending = collector.oversight.take().and_then(Oversight::into_ending);
         let (classes, totals, series) = collector.finish(elapsed_ns);
         let mut arrivals = load.arrivals.map(|_| ArrivalTally::default());
         if let Some(arrivals) = &mut arrivals {
             ends.iter().flatten().for_each(|end| *arrivals += end.arrivals);
+            losses.iter().for_each(|lost| *arrivals += lost.arrivals);
         }
         let usage = if stage.floors.len() == 1 { process } else { usage_of(&ends) };
         let workers = ends.into_iter().zip(totals).enumerate().map(|(worker, (end, classes))| {
@@ -162,8 +221,7 @@ impl Phase {
             match end {
                 Ok(end) => end.into_samples(worker, core, classes),
                 Err(failure) => {
-                    let failure = Some(failure);
-                    WorkerSamples { worker, core, classes, failure, ..WorkerSamples::default() }
+                    std::mem::take(&mut losses[worker]).into_samples(worker, core, classes, failure)
                 }
             }
         });
@@ -198,8 +256,8 @@ fn findings(ends: &[End]) -> Vec<String> {
     findings
 }
 
-fn lost(worker: usize, grace_ns: u64) -> String {
-    let seconds = grace_ns.div_ceil(1_000_000_000);
+fn lost(worker: usize, waited_ns: u64) -> String {
+    let seconds = waited_ns / 1_000_000_000;
     format!("worker {worker} did not come back within {seconds} s of the end: an operation hangs")
 }
 

@@ -9,6 +9,8 @@ const RUNS: u8 = 0;
 const ENDS: u8 = 1;
 /// It ends because something failed.
 const STOPS: u8 = 2;
+/// Nobody waits any more for what is in flight.
+const IS_LEFT: u8 = 3;
 
 /// What all workers of a phase share.
 pub(crate) struct Shared {
@@ -35,6 +37,16 @@ impl Shared {
         self.ending.fetch_max(STOPS, Ordering::Relaxed);
     }
 
+    /// Nobody waits any more for what is in flight.
+    pub(crate) fn leave(&self) {
+        self.ending.fetch_max(IS_LEFT, Ordering::Relaxed);
+    }
+
+    /// Whether nobody waits any more for what is in flight.
+    pub(crate) fn is_left(&self) -> bool {
+        self.ending.load(Ordering::Relaxed) == IS_LEFT
+    }
+
     /// Whether nothing new may start.
     #[inline]
     pub(crate) fn is_ending(&self) -> bool {
@@ -43,7 +55,7 @@ impl Shared {
 
     /// Whether the phase ends for a failure or an interruption.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.ending.load(Ordering::Relaxed) == STOPS || self.is_interrupted()
+        self.ending.load(Ordering::Relaxed) >= STOPS || self.is_interrupted()
     }
 
     #[inline]

@@ -110,18 +110,22 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         }
     }
 
-    /// Records the two parts of what completed whole and counted at `now`.
+    /// Records the two parts of what completed whole at `now` and began in the window.
     #[cold]
     pub(crate) fn note_completions(&mut self, now: u64) {
-        let Some(split) = &mut self.split else { return };
-        split.completed[place(self.done.len() as u32)] += 1;
-        for completion in self.done.as_slice() {
-            let slot = self.slots[completion.slot as usize];
-            let whole = slot.operation.filter(|operation| operation.is_whole(completion.result));
-            if let Some(operation) = whole {
+        let Some(mut split) = self.split.take() else { return };
+        if self.window.counts(now) {
+            split.completed[place(self.done.len() as u32)] += 1;
+        }
+        for (at, completion) in self.done.as_slice().iter().enumerate() {
+            let operation = self.slots[completion.slot as usize];
+            let whole = operation.filter(|operation| operation.is_whole(completion.result));
+            let (start_ns, ended_ns) = self.span_of(at, completion.slot, now);
+            if let Some(operation) = whole.filter(|_| self.window.holds_begin(start_ns)) {
                 let class = self.class_places[operation.class()] as usize;
-                split.completed(class, completion.slot, slot.start_ns, now);
+                split.completed(class, completion.slot, start_ns, ended_ns);
             }
         }
+        self.split = Some(split);
     }
 }

@@ -3,11 +3,14 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
+use statistics::Histogram;
+
 use crate::exchange::Exchange;
 use crate::flow::Flow;
 use crate::job::Job;
 use crate::kept::Kept;
 use crate::limits::ramp_ns;
+use crate::marks::Marks;
 use crate::shared::Shared;
 use crate::split::SplitTally;
 use crate::worker::Books;
@@ -42,6 +45,8 @@ pub(crate) struct Floor<Op, S> {
     pub(crate) job: Job<Op, S>,
     pub(crate) shared: Shared,
     pub(crate) exchanges: Vec<Exchange>,
+    /// What each worker has in flight.
+    pub(crate) marks: Vec<Marks>,
     /// Workers that have not ended.
     at_work: AtomicU32,
 }
@@ -54,12 +59,15 @@ impl<Op, S> Floor<Op, S> {
         let (exchanges, books) = (0..load.threads)
             .map(|_| {
                 let (exchange, interval) = Exchange::new(classes);
-                (exchange, Books { interval, split: split(), parts: None, kept: Kept::new(&load.control) })
+                let lateness = load.arrivals.is_some().then(|| Box::new(Histogram::new()));
+                let kept = Kept::new(&load.control);
+                (exchange, Books { interval, split: split(), parts: None, kept, lateness })
             })
             .unzip();
         let shared = Shared::new(Arc::clone(&job.interrupt), load.interval_ns);
+        let marks = (0..load.threads).map(|_| Marks::new(load.depth)).collect();
         let at_work = AtomicU32::new(load.threads);
-        (Self { job, shared, exchanges, at_work }, books)
+        (Self { job, shared, exchanges, marks, at_work }, books)
     }
 
     /// When its load begins, where all phases could begin at `start_ns`.

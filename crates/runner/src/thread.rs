@@ -1,6 +1,7 @@
 //! A worker's thread: from its station to its account.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -9,7 +10,7 @@ use driver::{Clock, Error, Operation, Source};
 use units::Rate;
 use workload::arrival::Arrivals;
 use workload::control::Control;
-use workload::plan::LoadPlan;
+use workload::plan::{ArrivalPlan, LoadPlan};
 
 use crate::account::WorkerEnd;
 use crate::flow::Flow;
@@ -45,6 +46,13 @@ pub(crate) fn work<Op, S, C>(
     S: Source<Op>,
     C: Clock,
 {
+    let has_left = Cell::new(false);
+    // Once, also when its driver panics on the way out.
+    let leave = || {
+        if !has_left.replace(true) {
+            stage.leave(phase);
+        }
+    };
     let result = catch_unwind(AssertUnwindSafe(|| {
         let job = &stage.floors[phase].job;
         let station = match place
@@ -65,12 +73,12 @@ pub(crate) fn work<Op, S, C>(
         if end.failure.is_some() {
             stage.fail(phase);
         }
-        stage.leave(phase);
+        leave();
         Some(Message::Ended(Box::new(end)))
     }));
     let message = result.unwrap_or_else(|panic| {
         stage.fail(phase);
-        stage.leave(phase);
+        leave();
         Some(Message::Panicked(text_of(panic.as_ref())))
     });
     if let Some(message) = message {
@@ -128,7 +136,7 @@ fn measure<Op: Operation, S: Source<Op>, C: Clock>(
         &floor.job,
         Window::new(load, number, floor.open_ns(start_ns), floor.job.finishes),
         &floor.shared,
-        &floor.exchanges[number as usize],
+        (&floor.exchanges[number as usize], &floor.marks[number as usize]),
         books,
     );
     let result = if begins { run(&mut worker, load, number, &stage.flow) } else { Ok(()) };
@@ -151,9 +159,77 @@ fn run<Op: Operation, S: Source<Op>, C: Clock>(
     };
     // One nanosecond of slack instead of 50 us: a sleeping worker comes back when its operation is due.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let arrivals = Rate::new(plan.rate_per_second)
-        .and_then(|rate| Arrivals::new(plan.kind, rate, number, load.threads, load.seed));
-    let mut arrivals = arrivals.map_err(|error| Error::usage("rate", error.to_string()))?;
+    let mut arrivals = arrivals_of(load, &plan, number)?;
     let begin_ns = worker.window.open_ns - ramp_ns(load);
     worker.run_open(&mut arrivals, begin_ns)
+}
+
+/// When the operations of worker `number` are due, from the begin of its load.
+pub(crate) fn arrivals_of(load: &LoadPlan, plan: &ArrivalPlan, number: u32) -> Result<Arrivals, Error> {
+    let arrivals = Rate::new(plan.rate_per_second)
+        .and_then(|rate| Arrivals::new(plan.kind, rate, number, load.threads, load.seed));
+    arrivals.map_err(|error| Error::usage("rate", error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
+
+    use driver::{Completions, Driver, HostClock, Submitted, Wait};
+    use testkit::{InstantDriver, TestOp, TestSource, closed_load};
+
+    use super::*;
+    use crate::job::Job;
+    use crate::stage::Floor;
+
+    /// Breaks when it is closed, after its work was done.
+    struct BadEnd;
+
+    impl Driver<TestOp> for BadEnd {
+        fn submit(&mut self, batch: &[TestOp], done: &mut Completions) -> Result<Submitted, Error> {
+            InstantDriver.submit(batch, done)
+        }
+
+        fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    impl Drop for BadEnd {
+        fn drop(&mut self) {
+            panic!("it cannot be closed");
+        }
+    }
+
+    #[test]
+    fn a_worker_whose_driver_panics_on_closing_leaves_once() {
+        let mut load = closed_load(2, 1);
+        load.limit.operations = Some(20);
+        load.end_others = true;
+        let job = Job {
+            name: "test".to_owned(),
+            load: load.clone(),
+            classes: vec![0, 1],
+            expected_operations: None,
+            finishes: false,
+            grace_ns: crate::GRACE_NS,
+            open: Arc::new(|_| {
+                let source = TestSource::reads(512);
+                Ok(Station { driver: Box::new(BadEnd), source, notes: Vec::new(), parts: Vec::new() })
+            }),
+            interrupt: Arc::new(AtomicBool::new(false)),
+        };
+        let (floor, mut books) = Floor::new(job);
+        let stage = Stage::new(HostClock::get(), vec![floor]);
+        stage.gate.open(Some(0));
+        let (sender, receiver) = channel();
+        let place = Placement::plan(&load).unwrap().remove(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| work(&stage, (0, 0), &place, books.remove(0), &sender));
+        });
+        assert!(receiver.iter().take(2).any(|(_, _, message)| matches!(message, Message::Panicked(_))));
+        assert_eq!(stage.ended_by(), None, "the other worker has not left");
+    }
 }

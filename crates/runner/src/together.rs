@@ -162,15 +162,31 @@ fn await_ready<Op, S, C>(
     phases: &mut [Phase],
 ) -> Option<Error> {
     let mut refusal = None;
-    for _ in 0..stage.floors.iter().map(|floor| floor.job.load.threads).sum() {
-        match receiver.recv() {
-            Ok((phase, _, Message::Ready(notes))) => phases[phase].note(notes),
-            Ok((_, _, Message::Refused(error))) => refusal = refusal.or(Some(error)),
-            Ok((_, worker, Message::Panicked(text))) => {
+    let mut left: u32 = stage.floors.iter().map(|floor| floor.job.load.threads).sum();
+    while left > 0 {
+        let letter = match receiver.recv_timeout(TICK) {
+            // A driver that opens for ever must not outlast the user.
+            Err(RecvTimeoutError::Timeout)
+                if stage.floors.iter().any(|floor| floor.shared.is_interrupted()) =>
+            {
+                let workers =
+                    if left == 1 { "1 worker opens its driver" } else { "workers open their drivers" };
+                let message = format!("interrupted while {workers}");
+                return refusal.or_else(|| Some(Error::new(ErrorKind::Run, "open", message)));
+            }
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return refusal,
+            Ok(letter) => letter,
+        };
+        left -= 1;
+        match letter {
+            (phase, _, Message::Ready(notes)) => phases[phase].note(notes),
+            (_, _, Message::Refused(error)) => refusal = refusal.or(Some(error)),
+            (_, worker, Message::Panicked(text)) => {
                 let error = Error::new(ErrorKind::Run, "open", format!("worker {worker} panicked: {text}"));
                 refusal = refusal.or(Some(error));
             }
-            Ok((_, _, Message::Ended(_))) | Err(_) => {}
+            (_, _, Message::Ended(_)) => {}
         }
     }
     refusal

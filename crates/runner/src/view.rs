@@ -1,7 +1,7 @@
 //! What live views are shown: one phase, or all that run at the same time as one.
 
 use host::activity::Usage;
-use statistics::{Histogram, Snapshot, SparseHistogram};
+use statistics::{Histogram, Snapshot, SparseHistogram, Waiting};
 
 use crate::phase::Phase;
 
@@ -34,8 +34,7 @@ impl View {
         let is_one_of_several = phases.len() > 1;
         let mut leader = None;
         let parts = phases.iter_mut().map(|phase| {
-            let mut snapshot =
-                phase.collector.snapshot(now.saturating_sub(phase.open_ns), seconds, &mut latency);
+            let mut snapshot = phase.snapshot(now, seconds, &mut latency);
             if is_one_of_several && phase.is_over() {
                 snapshot.done_fraction = Some(1.0);
             }
@@ -89,6 +88,7 @@ fn combine(mut parts: Vec<Snapshot>, leader: Option<f64>) -> Snapshot {
         all.operations += part.operations;
         all.bytes += part.bytes;
         all.errors += part.errors;
+        all.waiting = Waiting::join(all.waiting, part.waiting);
         all.workers.extend(part.workers);
     }
     if names.len() > NAMES_MAX {

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use driver::{CLASSES_MAX, Clock, Completions, Driver, Error, ErrorKind, Operation, Source, Wait};
 use host::activity::Usage;
+use statistics::Histogram;
 use workload::control::Control;
 use workload::spec::OnError;
 
@@ -11,10 +12,13 @@ use crate::exchange::{Exchange, Interval};
 use crate::job::{ArrivalTally, Job};
 use crate::kept::Kept;
 use crate::limits::{Window, ramp_ns};
+use crate::marks::Marks;
 use crate::parts::Parts;
 use crate::shared::Shared;
 use crate::split::SplitTally;
 use crate::tally::Errors;
+use crate::times::Times;
+use crate::unserved::Unserved;
 
 /// Place of a class that has no figures in this phase.
 const NO_CLASS: u8 = u8::MAX;
@@ -31,13 +35,18 @@ pub(crate) struct Books {
     pub(crate) parts: Option<Box<Parts>>,
     /// Where operations are watched one by one.
     pub(crate) kept: Option<Box<Kept>>,
+    /// Where the loop is open: how late operations left because of strata.
+    pub(crate) lateness: Option<Box<Histogram>>,
 }
 
-/// One slot: the operation in it and when it began (closed loop) or was due (open loop).
+/// Limits that do not hold yet, because a warm-up runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Slot<Op> {
-    pub(crate) operation: Option<Op>,
-    pub(crate) start_ns: u64,
+struct Withheld {
+    operations: u64,
+    bytes: u64,
+    /// What has completed within the window meanwhile.
+    operations_done: u64,
+    bytes_done: u64,
 }
 
 /// One worker at work.
@@ -49,30 +58,46 @@ pub(crate) struct Worker<'a, Op, S, C> {
     exchange: &'a Exchange,
     pub(crate) window: Window,
     /// Limits in operations and bytes while a warm-up runs: they hold from the opening of the window on.
-    withheld: Option<(u64, u64)>,
+    withheld: Option<Withheld>,
     pub(crate) stops_on_error: bool,
     pub(crate) batch_max: usize,
     pub(crate) batch_min: u32,
     pub(crate) class_places: [u8; CLASSES_MAX],
-    pub(crate) slots: Vec<Slot<Op>>,
+    /// The operation of each slot.
+    pub(crate) slots: Vec<Option<Op>>,
+    /// When the operations in flight began (closed loop) or were due (open loop).
+    pub(crate) marks: &'a Marks,
     pub(crate) free: Vec<u32>,
     pub(crate) batch: Vec<Op>,
+    /// Operations at the front of the batch that were offered to a busy driver before.
+    offered: usize,
     pub(crate) done: Completions,
     pub(crate) in_flight: u32,
     busy_since_ns: Option<u64>,
     pub(crate) current: Box<Interval>,
-    next_interval_ns: u64,
+    pub(crate) next_interval_ns: u64,
+    /// Times since the current interval, on the clock of the run.
+    pub(crate) times: Times,
     pub(crate) is_exhausted: bool,
     pub(crate) started_ns: u64,
     pub(crate) first_completion_ns: u64,
     pub(crate) last_completion_ns: u64,
     pub(crate) errors: Errors,
     pub(crate) drained: u64,
+    /// When the last operation that was in flight at the close had completed; 0 where none was.
+    pub(crate) drained_ns: u64,
     pub(crate) tool_ns: u64,
     pub(crate) fill_ns: u64,
     pub(crate) verify_ns: u64,
     pub(crate) usage_before: Usage,
     pub(crate) arrivals: ArrivalTally,
+    /// Arrivals that never left.
+    pub(crate) unserved: Unserved,
+    pub(crate) lateness: Option<Box<Histogram>>,
+    /// From when on a slot was free.
+    pub(crate) ready_ns: u64,
+    /// When the driver's last call of submission began and ended.
+    call_ns: (u64, u64),
     /// Submission and completion apart, where asked for.
     pub(crate) split: Option<Box<SplitTally>>,
     /// Figures by part of the target, where parts are told apart.
@@ -104,12 +129,15 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         job: &Job<Op, S>,
         mut window: Window,
         shared: &'a Shared,
-        exchange: &'a Exchange,
+        (exchange, marks): (&'a Exchange, &'a Marks),
         books: Books,
     ) -> Self {
         let load = &job.load;
         let warms_up = ramp_ns(load) > 0;
-        let withheld = warms_up.then_some((window.operations, window.bytes));
+        let (operations, bytes) = (window.operations, window.bytes);
+        let withheld = Withheld { operations, bytes, operations_done: 0, bytes_done: 0 };
+        let withheld = warms_up.then_some(withheld);
+        let next_interval_ns = window.open_ns.saturating_add(shared.interval_ns.load(Ordering::Relaxed));
         if warms_up {
             (window.operations, window.bytes) = (u64::MAX, u64::MAX);
         }
@@ -129,25 +157,33 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             batch_max: load.batch as usize,
             batch_min: load.batch_min,
             class_places,
-            slots: vec![Slot { operation: None, start_ns: 0 }; load.depth as usize],
+            slots: vec![None; load.depth as usize],
+            marks,
             free: (0..load.depth).rev().collect(),
             batch: Vec::with_capacity(load.depth as usize),
+            offered: 0,
             done: Completions::with_depth(load.depth).limited_to(load.batch_max),
             in_flight: 0,
             busy_since_ns: None,
             current: books.interval,
-            next_interval_ns: window.open_ns.saturating_add(shared.interval_ns.load(Ordering::Relaxed)),
+            next_interval_ns,
+            times: Times::new(&window, next_interval_ns),
             is_exhausted: false,
             started_ns: u64::MAX,
             first_completion_ns: u64::MAX,
             last_completion_ns: window.open_ns,
             errors: Errors::new(),
             drained: 0,
+            drained_ns: 0,
             tool_ns: 0,
             fill_ns: 0,
             verify_ns: 0,
             usage_before: Usage::of_thread(),
             arrivals: ArrivalTally::default(),
+            unserved: Unserved::default(),
+            lateness: books.lateness,
+            ready_ns: 0,
+            call_ns: (0, 0),
             split: books.split,
             parts: books.parts,
             kept: books.kept,
@@ -175,19 +211,29 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     /// What is in flight at the opening completes within the window: it is part of the limits, as is what has been counted.
     #[cold]
     fn impose_withheld_limits(&mut self) {
-        let Some((operations, bytes)) = self.withheld.take() else { return };
+        let Some(withheld) = self.withheld.take() else { return };
         self.usage_before = Usage::of_thread();
         (self.tool_ns, self.fill_ns, self.verify_ns) = (0, 0, 0);
         for slot in &self.free {
-            self.slots[*slot as usize].operation = None;
+            self.slots[*slot as usize] = None;
         }
-        let begun = self.slots.iter().filter_map(|slot| slot.operation);
-        let begun = begun.fold((0, 0), |sum, operation| (sum.0 + 1, sum.1 + operation.bytes()));
-        let counted = self.current.classes.iter();
-        let counted =
-            counted.fold((0, 0), |sum, tally| (sum.0 + tally.operations + tally.errors, sum.1 + tally.bytes));
-        self.window.operations = operations.saturating_sub(begun.0 + counted.0);
-        self.window.bytes = bytes.saturating_sub(begun.1 + counted.1);
+        let begun = self.slots.iter().flatten();
+        let begun = begun.fold((0, 0), |sum, operation| {
+            (sum.0 + u64::from(operation.is_limited()), sum.1 + operation.bytes())
+        });
+        self.window.operations = withheld.operations.saturating_sub(begun.0 + withheld.operations_done);
+        self.window.bytes = withheld.bytes.saturating_sub(begun.1 + withheld.bytes_done);
+    }
+
+    /// Notes what completes within the window before the limits hold.
+    #[cold]
+    fn note_withheld(&mut self) {
+        let Some(withheld) = &mut self.withheld else { return };
+        for completion in self.done.as_slice() {
+            let Some(operation) = self.slots[completion.slot as usize] else { continue };
+            withheld.operations_done += u64::from(operation.is_limited());
+            withheld.bytes_done += operation.bytes();
+        }
     }
 
     /// Draws the next operation into the batch; false when there is no slot or nothing left to do.
@@ -232,7 +278,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     #[inline]
     fn occupy(&mut self, slot: u32, operation: Op) {
         self.free.pop();
-        self.slots[slot as usize] = Slot { operation: Some(operation), start_ns: 0 };
+        self.slots[slot as usize] = Some(operation);
         self.batch.push(operation);
     }
 
@@ -240,7 +286,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     #[inline]
     pub(crate) fn due_at(&mut self, due_ns: u64) {
         if let Some(operation) = self.batch.last() {
-            self.slots[operation.slot() as usize].start_ns = due_ns;
+            self.marks.set(operation, due_ns);
         }
     }
 
@@ -254,7 +300,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         let mut now = self.clock.now_ns();
         if self.source.prepares() {
             let before = now;
-            for operation in &self.batch {
+            for operation in &self.batch[self.offered..] {
                 self.source.prepare(operation);
             }
             now = self.clock.now_ns();
@@ -262,19 +308,25 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         }
         self.tool_ns += now - mark;
         self.started_ns = self.started_ns.min(now);
+        self.pass_time(now, 0, 0);
+        if self.lateness.is_some() {
+            self.note_departures(now);
+        } else {
+            for operation in &self.batch {
+                self.marks.set(operation, now);
+            }
+        }
         let accepted = self.driver.submit(&self.batch, &mut self.done)?.accepted;
         if self.split.is_some() {
             self.note_submission(accepted);
         }
-        for operation in &self.batch[..accepted] {
-            let slot = &mut self.slots[operation.slot() as usize];
-            if slot.start_ns == 0 {
-                slot.start_ns = now;
-            }
-        }
         self.in_flight += accepted as u32;
+        if self.lateness.is_some() {
+            self.call_ns.1 = self.clock.now_ns();
+        }
         if accepted == self.batch.len() {
             self.batch.clear();
+            self.offered = 0;
             self.busy_since_ns = None;
         } else {
             self.refused(accepted)?;
@@ -282,9 +334,27 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         Ok(())
     }
 
+    /// An open loop's batch leaves at `now`: how late because of strata. Final operations are due when they leave.
+    fn note_departures(&mut self, now: u64) {
+        let Some(lateness) = &mut self.lateness else { return };
+        for operation in &self.batch[self.offered..] {
+            let due_ns = self.marks.start_ns(operation.slot());
+            if due_ns == 0 {
+                self.marks.set(operation, now);
+            } else if due_ns >= self.window.open_ns {
+                // The time in the driver's last call is the target's.
+                let since_ns = due_ns.max(self.ready_ns);
+                let in_call_ns = self.call_ns.1.saturating_sub(self.call_ns.0.max(since_ns));
+                lateness.record(now.saturating_sub(since_ns).saturating_sub(in_call_ns));
+            }
+        }
+        self.call_ns.0 = now;
+    }
+
     #[cold]
     fn refused(&mut self, accepted: usize) -> Result<(), Error> {
         self.batch.drain(..accepted);
+        self.offered = self.batch.len();
         if accepted > 0 || self.in_flight > 0 {
             self.busy_since_ns = None;
             return Ok(());
@@ -315,12 +385,15 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         !self.done.is_empty()
     }
 
-    /// Records what completed at `now`.
+    /// Records what completed at `now`: in the rate when it completed within the window, in the latencies when it began (open loop:
+    /// was due) there.
     #[inline]
     pub(crate) fn collect(&mut self, now: u64) {
         if self.done.is_empty() {
             return;
         }
+        let timed = self.done.timed();
+        self.pass_time(now, timed.count, timed.sum_ns);
         if now > self.next_interval_ns {
             self.rotate(now);
         }
@@ -328,13 +401,20 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         if is_counted {
             self.first_completion_ns = self.first_completion_ns.min(now);
             self.last_completion_ns = now;
+            if self.withheld.is_some() {
+                self.note_withheld();
+            }
         } else if now > self.window.count_until_ns {
             self.drained += self.done.len() as u64;
+            self.drained_ns = now;
+        }
+        if self.free.is_empty() {
+            self.ready_ns = now;
         }
         if self.source.checks() {
             self.check(now, is_counted);
         }
-        if is_counted && self.split.is_some() {
+        if self.split.is_some() {
             self.note_completions(now);
         }
         if is_counted && self.kept.is_some() {
@@ -345,30 +425,46 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         }
         for at in 0..self.done.len() {
             let completion = self.done.as_slice()[at];
-            let slot = self.slots[completion.slot as usize];
+            let (start_ns, ended_ns) = self.span_of(at, completion.slot, now);
+            self.marks.clear(completion.slot);
             self.free.push(completion.slot);
             self.in_flight -= 1;
-            let Some(operation) = slot.operation else { continue };
+            let Some(operation) = self.slots[completion.slot as usize] else { continue };
             if !operation.is_whole(completion.result) {
                 self.failed(&operation, completion.result, now, is_counted);
                 continue;
             }
+            let place = self.class_places[operation.class()] as usize;
+            let tally = &mut self.current.classes[place];
             if is_counted {
-                let place = self.class_places[operation.class()] as usize;
-                let tally = &mut self.current.classes[place];
                 tally.operations += 1;
                 tally.bytes += operation.moved_bytes(completion.result);
-                tally.latency.record(now.saturating_sub(slot.start_ns));
+            }
+            if self.times.is_current(start_ns) {
+                tally.latency.record(ended_ns.saturating_sub(start_ns));
+            } else {
+                self.began_before(place, start_ns, ended_ns);
             }
         }
         self.done.clear();
+    }
+
+    /// When completion `at`, of the operation in `slot`, began (open loop: was due) and ended.
+    #[inline(always)]
+    pub(crate) fn span_of(&self, at: usize, slot: u32, now: u64) -> (u64, u64) {
+        let start_ns = self.marks.start_ns(slot);
+        match self.done.span(at) {
+            None => (start_ns, now),
+            Some(span) if self.lateness.is_some() => (start_ns, span.ended_ns),
+            Some(span) => (span.began_ns, span.ended_ns),
+        }
     }
 
     /// Checks what came back; an operation with wrong data is counted as an error and taken out of its slot.
     fn check(&mut self, now: u64, is_counted: bool) {
         for at in 0..self.done.len() {
             let completion = self.done.as_slice()[at];
-            let Some(operation) = self.slots[completion.slot as usize].operation else { continue };
+            let Some(operation) = self.slots[completion.slot as usize] else { continue };
             if !operation.is_whole(completion.result) {
                 continue;
             }
@@ -379,7 +475,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
                     parts.faulty(&operation, &fault);
                 }
                 self.after_error(&operation, is_counted);
-                self.slots[completion.slot as usize].operation = None;
+                self.slots[completion.slot as usize] = None;
             }
         }
         self.verify_ns += self.clock.now_ns() - now;
@@ -387,6 +483,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
 
     #[cold]
     fn failed(&mut self, operation: &Op, result: i64, now: u64, is_counted: bool) {
+        self.source.abandon(operation);
         self.errors.failed(operation, result, now.saturating_sub(self.window.open_ns));
         if self
             .ignored_errors
@@ -411,7 +508,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
 
     /// Begins the interval that `now` lies in. A completion at the border belongs to the interval that ends there.
     #[cold]
-    fn rotate(&mut self, now: u64) {
+    pub(crate) fn rotate(&mut self, now: u64) {
         let interval_ns = self.shared.interval_ns.load(Ordering::Relaxed);
         let start_ns = (now - self.window.open_ns - 1) / interval_ns * interval_ns;
         let is_fresh = loop {
@@ -422,7 +519,9 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         };
         if is_fresh {
             self.current.start_ns = start_ns;
+            self.marks.handed_over(now);
         }
         self.next_interval_ns = self.window.open_ns + start_ns + interval_ns;
+        self.times.begin(&self.window, self.current.start_ns, self.next_interval_ns);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::SparseHistogram;
-use crate::snapshot::{Snapshot, WorkerSnapshot};
+use crate::snapshot::{Snapshot, Waiting, WorkerSnapshot};
 
 /// A host that drives less than the median by more than this share lags.
 pub const LAG_MAX: f64 = 0.2;
@@ -170,6 +170,7 @@ fn add(all: &mut Snapshot, part: &Snapshot, is_at_work: bool) {
             all.bytes_per_second[place] += rate(&part.bytes_per_second);
         }
     }
+    all.waiting = Waiting::join(all.waiting, part.waiting);
     // Counts come from other hosts and may be anything.
     all.operations = all.operations.saturating_add(part.operations);
     all.bytes = all.bytes.saturating_add(part.bytes);

@@ -5,6 +5,7 @@
 //! rates are per second.
 
 mod backlog;
+mod censoring;
 mod compare;
 mod confidence;
 mod distribution;
@@ -40,7 +41,7 @@ pub use sample::{
     CauseCount, ClassTotals, DepthCounts, ErrorCount, PartTotals, PhaseSamples, TallySample, WorkerSamples,
 };
 pub use series::{ClassPoint, IntervalPoint, Series};
-pub use snapshot::{Event, Snapshot, WorkerSnapshot};
+pub use snapshot::{Event, Snapshot, Waiting, WorkerSnapshot};
 pub use spread::{RateSpread, Spread, spread};
 pub use steady::{RateDrop, Steady, SteadyReason, find_steady};
 pub use summary::{BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};

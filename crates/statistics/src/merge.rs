@@ -54,6 +54,9 @@ fn merged_series(parts: &[&PhaseSamples], started_ns: u64, classes: &[String]) -
             part.classes.iter().map(|class| classes.iter().position(|name| name == class)).collect();
         for point in &part.series.points {
             end_ns = end_ns.max(moved_ns.saturating_add(point.end_ns));
+            if let Some(in_flight_ns) = point.in_flight_ns {
+                merged.add_in_flight(moved_ns.saturating_add(point.start_ns), in_flight_ns);
+            }
             for (class, place) in point.classes.iter().zip(&places) {
                 if let Some(place) = place {
                     merged.add(moved_ns.saturating_add(point.start_ns), *place, class);

@@ -17,8 +17,12 @@ pub struct ClassTotals {
     pub bytes: u64,
     /// Operations that failed, before the window opened and after it closed too; not among `operations`.
     pub errors: u64,
-    /// Latency of the completed operations.
+    /// Latencies of the operations that began (closed loop) or were due (open loop) in the window, whenever they completed; for those
+    /// that never did, how long they had waited.
     pub latency: SparseHistogram,
+    /// Those of `latency` that are lower bounds, because the operation did not complete.
+    #[serde(default, skip_serializing_if = "SparseHistogram::is_empty")]
+    pub unfinished: SparseHistogram,
     /// The part of it until the driver had taken the operation, where it was timed apart.
     #[serde(default)]
     pub submission: Option<SparseHistogram>,
@@ -79,7 +83,7 @@ pub struct PartTotals {
     pub errors: u64,
     /// Failures by cause.
     pub causes: Vec<CauseCount>,
-    /// Latency of the completed operations.
+    /// Latencies of the operations that began (closed loop) or were due (open loop) in the window and completed.
     pub latency: SparseHistogram,
 }
 
@@ -130,8 +134,17 @@ pub struct WorkerSamples {
     /// The largest depth at which its latency held, where that was searched for and found.
     #[serde(default)]
     pub depth_found: Option<u32>,
-    /// Operations that completed after the window had closed; counted nowhere else.
+    /// Operations that completed after the window had closed: in no rate; in the latencies where they had begun in it.
     pub drained_operations: u64,
+    /// How long after the close of the window the last of them completed, or what hangs was waited for, nanoseconds.
+    #[serde(default)]
+    pub drain_ns: u64,
+    /// Operations that it began in the window and that had not come back when it was given up.
+    #[serde(default)]
+    pub unfinished_operations: u64,
+    /// An open loop: how late operations left because of strata (a slot was free, and no call of the driver lasted), over the window.
+    #[serde(default)]
+    pub lateness: Option<SparseHistogram>,
     /// CPU time of the worker's thread in user mode, nanoseconds.
     pub cpu_user_ns: u64,
     /// CPU time of the worker's thread in the kernel, nanoseconds.

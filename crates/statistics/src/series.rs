@@ -14,8 +14,12 @@ pub struct ClassPoint {
     pub bytes: u64,
     /// Operations that failed; not among `operations`.
     pub errors: u64,
-    /// Latency of the completed operations.
+    /// Latencies of the operations that began (closed loop) or were due (open loop) in the interval, whenever they completed; for
+    /// those that never did, how long they had waited.
     pub latency: SparseHistogram,
+    /// Those of `latency` that are lower bounds, because the operation did not complete.
+    #[serde(default, skip_serializing_if = "SparseHistogram::is_empty")]
+    pub unfinished: SparseHistogram,
 }
 
 impl ClassPoint {
@@ -25,6 +29,7 @@ impl ClassPoint {
         self.bytes += other.bytes;
         self.errors += other.errors;
         self.latency.merge(&other.latency);
+        self.unfinished.merge(&other.unfinished);
     }
 }
 
@@ -37,6 +42,10 @@ pub struct IntervalPoint {
     pub end_ns: u64,
     /// One entry a class, in the order of the phase's classes.
     pub classes: Vec<ClassPoint>,
+    /// Operations in flight (from submission to completion) times how long within the interval, nanoseconds; none where this was not
+    /// told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_ns: Option<u64>,
 }
 
 impl IntervalPoint {
@@ -57,6 +66,10 @@ impl IntervalPoint {
 
     fn absorb(&mut self, later: &Self) {
         self.end_ns = later.end_ns;
+        self.in_flight_ns = match (self.in_flight_ns, later.in_flight_ns) {
+            (Some(mine), Some(theirs)) => Some(mine + theirs),
+            (one, other) => one.or(other),
+        };
         for (mine, theirs) in self.classes.iter_mut().zip(&later.classes) {
             mine.merge(theirs);
         }
@@ -103,6 +116,31 @@ impl Series {
         self.points[slot].classes[class].merge(point);
     }
 
+    /// Adds time in flight (operations times how long) to the base interval that contains `at_ns`.
+    pub fn add_in_flight(&mut self, at_ns: u64, in_flight_ns: u64) {
+        if in_flight_ns == 0 {
+            return;
+        }
+        let slot = self.slot_of(at_ns);
+        self.extend_to(slot);
+        *self.points[slot].in_flight_ns.get_or_insert(0) += in_flight_ns;
+    }
+
+    /// Adds `operations` that were in flight from one time to another, to each interval its part.
+    pub fn add_in_flight_span(&mut self, from_ns: u64, until_ns: u64, operations: u64) {
+        if from_ns >= until_ns || operations == 0 {
+            return;
+        }
+        let last = self.slot_of(until_ns - 1);
+        self.extend_to(last);
+        for slot in self.slot_of(from_ns)..=last {
+            let point = &mut self.points[slot];
+            let end_ns = if slot == last { until_ns } else { point.end_ns };
+            let length_ns = end_ns.saturating_sub(from_ns.max(point.start_ns));
+            *point.in_flight_ns.get_or_insert(0) += length_ns * operations;
+        }
+    }
+
     /// Ends the series at `end_ns`: fills in intervals that saw nothing and shortens the last one to the end.
     pub fn finish(&mut self, end_ns: u64) {
         if end_ns == 0 {
@@ -132,6 +170,7 @@ impl Series {
                 start_ns,
                 end_ns,
                 classes: vec![ClassPoint::default(); self.class_count],
+                in_flight_ns: None,
             });
         }
     }

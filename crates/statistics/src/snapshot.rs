@@ -23,6 +23,30 @@ pub struct WorkerSnapshot {
     pub running: bool,
 }
 
+/// What a phase waits for after the end of its window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Operations in flight.
+    pub operations: u64,
+    /// Since how long, in nanoseconds.
+    pub waited_ns: u64,
+    /// How long at most, in nanoseconds.
+    pub grace_ns: u64,
+}
+
+impl Waiting {
+    /// What several phases, or hosts, wait for.
+    #[must_use]
+    pub fn join(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+        Some(Self {
+            operations: one.operations + other.operations,
+            waited_ns: one.waited_ns.max(other.waited_ns),
+            grace_ns: one.grace_ns.max(other.grace_ns),
+        })
+    }
+}
+
 /// A running phase at one moment. Made by the coordinating thread from what workers hand over once an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -57,6 +81,9 @@ pub struct Snapshot {
     pub errors: u64,
     /// Processors that this process kept busy in the latest interval; the sum over the hosts that drive where there are several.
     pub cpus_used: f64,
+    /// What it waits for, once its window is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// One entry a worker.
     pub workers: Vec<WorkerSnapshot>,
     /// One entry a host, servers first; empty where one process measures by itself.

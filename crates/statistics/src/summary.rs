@@ -5,6 +5,7 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::censoring::{lower_bound_from, smallest};
 use crate::compare::percentile_latency;
 use crate::confidence::{RateEstimate, estimate_rate};
 use crate::histogram::Histogram;
@@ -31,8 +32,15 @@ pub const BEYOND_PERCENTILE_MIN: u64 = 10;
 /// 1000, p99.9 from 10000, p99.99 from 100000.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
-    /// Values behind the figures.
+    /// Values behind the figures: operations that began (closed loop) or were due (open loop) in the window.
     pub count: u64,
+    /// Those of them that are lower bounds: operations that did not complete count with the time that they had waited.
+    #[serde(default)]
+    pub lower_bounds: u64,
+    /// The percentiles from this one on, the largest value (100) and the mean are lower bounds because of them; none where they change
+    /// no figure that matters.
+    #[serde(default)]
+    pub lower_bound_from_percent: Option<f64>,
     /// Smallest.
     pub min_ns: u64,
     /// Mean.
@@ -67,6 +75,11 @@ impl LatencySummary {
     /// The figures of a histogram; none when it is empty. They have no intervals: a histogram does not know in which order its values
     /// came.
     pub fn of(histogram: &Histogram) -> Option<Self> {
+        Self::censored(histogram, &Histogram::new())
+    }
+
+    /// The figures of a histogram of which `unfinished` are lower bounds; none when it is empty.
+    pub fn censored(histogram: &Histogram, unfinished: &Histogram) -> Option<Self> {
         let count = histogram.count();
         let told = |percent: f64| {
             let beyond = (100.0 - percent) / 100.0 * count as f64;
@@ -76,7 +89,9 @@ impl LatencySummary {
         };
         Some(Self {
             count,
-            min_ns: histogram.min_ns()?,
+            lower_bounds: unfinished.count(),
+            lower_bound_from_percent: lower_bound_from(histogram, unfinished),
+            min_ns: smallest(histogram, unfinished)?,
             mean_ns: histogram.mean_ns()?,
             stddev_ns: histogram.stddev_ns()?,
             p50_ns: histogram.percentile(50.0)?,
@@ -105,6 +120,20 @@ impl LatencySummary {
     }
 }
 
+impl LatencySummary {
+    /// Whether this percentile (the largest value: 100) is a lower bound.
+    #[must_use]
+    pub fn is_lower_bound(&self, percent: f64) -> bool {
+        self.lower_bound_from_percent.is_some_and(|from| percent >= from)
+    }
+
+    /// Whether the mean is a lower bound.
+    #[must_use]
+    pub fn is_mean_lower_bound(&self) -> bool {
+        self.lower_bound_from_percent.is_some()
+    }
+}
+
 /// Figures of one class, or of all together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassSummary {
@@ -128,7 +157,7 @@ pub struct ClassSummary {
     pub rate: Option<RateEstimate>,
     /// The bandwidth (bytes per second) with its confidence interval; none with fewer than 4 intervals, or where no byte moved.
     pub bandwidth: Option<RateEstimate>,
-    /// Latency within the steady window; none when nothing completed.
+    /// Latency of the operations that began (closed loop) or were due (open loop) within the steady window; none when there were none.
     pub latency: Option<LatencySummary>,
     /// Its part until the driver had taken the operation, over the whole phase, where it was timed apart.
     #[serde(default)]
@@ -189,7 +218,7 @@ pub struct Summary {
     /// At the planned end of the phase, had everybody been stopped there; none when no length was planned, or
     /// without a series.
     pub stonewalled: Option<Finish>,
-    /// Mean number of operations in flight over the window by Little's law.
+    /// Mean number of operations in flight over the window, from submission to completion; what did not complete included.
     pub concurrency: f64,
     /// CPU time of the process per completed operation, nanoseconds; none when nothing completed.
     pub cpu_ns_per_operation: Option<f64>,
@@ -199,8 +228,17 @@ pub struct Summary {
     pub cpus_used: f64,
     /// Largest share of its time that a worker spent in the tool itself, 0 to 1.
     pub tool_share_max: f64,
-    /// Operations that completed after the window had closed; in no figure above.
+    /// Operations that completed after the window had closed: in no rate; in the latencies where they had begun in it.
     pub drained_operations: u64,
+    /// How long after the close of the window operations in flight were waited for, nanoseconds.
+    #[serde(default)]
+    pub drain_ns: u64,
+    /// Operations that began in the window and had not completed when they were given up.
+    #[serde(default)]
+    pub unfinished_operations: u64,
+    /// An open loop: how late operations left because of strata itself, over the whole phase.
+    #[serde(default)]
+    pub lateness: Option<LatencySummary>,
 }
 
 /// The part of a phase that rates and latencies come from.
@@ -215,6 +253,13 @@ struct Window<'a> {
 impl Window<'_> {
     fn length_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Mean number of operations in flight; none where it was not told.
+    fn in_flight(&self) -> Option<f64> {
+        let told = self.points.iter().filter_map(|point| point.in_flight_ns);
+        let sum_ns = told.reduce(|sum, part| sum.saturating_add(part))?;
+        Some(sum_ns as f64 / self.length_ns().max(1) as f64)
     }
 }
 
@@ -270,7 +315,7 @@ pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
         Finish::new(end_ns, operations.round() as u64, bytes.round() as u64)
     };
     Summary {
-        concurrency: total.operations_per_second * in_flight,
+        concurrency: window.in_flight().unwrap_or(total.operations_per_second * in_flight),
         dropped: steady
             .drop
             .as_ref()
@@ -292,7 +337,20 @@ pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
         cpus_used: if samples.elapsed_ns == 0 { 0.0 } else { cpu_ns as f64 / samples.elapsed_ns as f64 },
         tool_share_max: samples.workers.iter().map(tool_share_of).fold(0.0, f64::max),
         drained_operations: samples.workers.iter().map(|worker| worker.drained_operations).sum(),
+        drain_ns: samples.workers.iter().map(|worker| worker.drain_ns).max().unwrap_or(0),
+        unfinished_operations: samples.workers.iter().map(|worker| worker.unfinished_operations).sum(),
+        lateness: lateness_of(samples),
     }
+}
+
+fn lateness_of(samples: &PhaseSamples) -> Option<LatencySummary> {
+    let mut all = Histogram::new();
+    samples
+        .workers
+        .iter()
+        .filter_map(|worker| worker.lateness.as_ref())
+        .for_each(|late| all.merge_sparse(late));
+    LatencySummary::of(&all)
 }
 
 fn totals_of(samples: &PhaseSamples) -> (u64, u64) {
@@ -348,7 +406,7 @@ fn window_of(samples: &PhaseSamples, cut: usize, together: Range<usize>) -> Wind
 fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usize>) -> ClassSummary {
     let is_meant = |at: &usize| class.is_none_or(|class| class == *at);
     let mut whole = ClassPoint::default();
-    let mut histogram = Histogram::new();
+    let (mut histogram, mut unfinished) = (Histogram::new(), Histogram::new());
     let (mut submission, mut completion) = (Histogram::new(), Histogram::new());
     for worker in &samples.workers {
         for (_, totals) in worker.classes.iter().enumerate().filter(|(at, _)| is_meant(at)) {
@@ -359,6 +417,7 @@ fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usiz
             totals.completion.iter().for_each(|part| completion.merge_sparse(part));
             if window.is_whole {
                 histogram.merge_sparse(&totals.latency);
+                unfinished.merge_sparse(&totals.unfinished);
             }
         }
     }
@@ -375,7 +434,10 @@ fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usiz
         bytes.push(moved as f64);
         seconds.push(point.seconds());
         if !window.is_whole {
-            meant().for_each(|class| histogram.merge_sparse(&class.latency));
+            for class in meant() {
+                histogram.merge_sparse(&class.latency);
+                unfinished.merge_sparse(&class.unfinished);
+            }
         }
     }
     if window.is_whole {
@@ -393,7 +455,8 @@ fn class_summary(samples: &PhaseSamples, window: &Window<'_>, class: Option<usiz
         // That nothing came in every interval is no figure that could be sure.
         rate: estimate_rate(&operations, &seconds).filter(|_| window_operations > 0),
         bandwidth: estimate_rate(&bytes, &seconds).filter(|_| window_bytes > 0),
-        latency: LatencySummary::of(&histogram).map(|latency| latency.with_intervals(window.points, class)),
+        latency: LatencySummary::censored(&histogram, &unfinished)
+            .map(|latency| latency.with_intervals(window.points, class)),
         submission: LatencySummary::of(&submission),
         completion: LatencySummary::of(&completion),
     }

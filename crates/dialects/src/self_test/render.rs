@@ -64,6 +64,8 @@ pub(crate) struct Model {
 /// What one master saw of one endpoint, or of all.
 #[derive(Default)]
 struct Seen {
+    /// RPCs completed in the window.
+    rpcs: u64,
     latency: Histogram,
     failures: u64,
     causes: BTreeMap<String, u64>,
@@ -122,6 +124,7 @@ impl Master<'_> {
         let parts = self.workers.iter().flat_map(|worker| &worker.parts);
         for totals in parts.filter(|totals| part.is_none_or(|part| totals.part == part)) {
             seen.latency.merge_sparse(&totals.latency);
+            seen.rpcs += totals.operations;
             seen.failures += totals.errors;
             for cause in &totals.causes {
                 *seen.causes.entry(cause.cause.clone()).or_default() += cause.count;
@@ -139,7 +142,7 @@ impl Master<'_> {
 
     fn rpcs_per_second(&self, all: &Seen) -> f64 {
         let seconds = self.seconds();
-        if seconds > 0.0 { all.latency.count() as f64 / seconds } else { 0.0 }
+        if seconds > 0.0 { all.rpcs as f64 / seconds } else { 0.0 }
     }
 }
 

@@ -21,6 +21,12 @@ const STALL_SHARE_MAX: f64 = 0.05;
 const STALL_NS_MIN: u64 = 100_000_000;
 /// Operations that must be missing in a stall: fewer do not come by chance.
 const STALL_OPERATIONS_MIN: f64 = 20.0;
+/// Part of the mean latency, and of its 99th percentile, that strata's own lateness may be.
+const LATENESS_MEAN_SHARE_MAX: f64 = 0.1;
+const LATENESS_P99_SHARE_MAX: f64 = 0.25;
+/// Lateness below which nothing is said, nanoseconds: what spinning and handing over cost on a quiet machine.
+const LATENESS_MEAN_NS_MIN: f64 = 5_000.0;
+const LATENESS_P99_NS_MIN: f64 = 50_000.0;
 /// Share of the asked rate that may be missing.
 const UNSERVED_SHARE_MAX: f64 = 0.005;
 
@@ -148,4 +154,39 @@ pub(super) fn arrivals_unserved(evidence: &Evidence<'_>) -> Option<String> {
         rate(arrivals.completed_per_second.unwrap_or(evidence.summary.total.operations_per_second)),
         rate(growth)
     ))
+}
+
+/// Operations that did not come back.
+pub(super) fn unfinished_operations(evidence: &Evidence<'_>) -> Option<String> {
+    let summary = evidence.summary;
+    let unfinished = summary.unfinished_operations;
+    let workers = || evidence.samples.workers.iter().filter(|worker| worker.unfinished_operations > 0);
+    let longest_ns =
+        workers().flat_map(|worker| &worker.classes).filter_map(|class| class.unfinished.max_ns()).max();
+    (unfinished > 0).then(|| {
+        format!(
+            "{} had not come back {} after the window: they count with the time that they had waited, {} at most",
+            counted(unfinished, "operation"),
+            human_ns(summary.drain_ns as f64),
+            human_ns(longest_ns.unwrap_or(0) as f64)
+        )
+    })
+}
+
+/// An open loop whose operations left late because of strata itself.
+pub(super) fn generator_late(evidence: &Evidence<'_>) -> Option<String> {
+    let (late, latency) = (evidence.summary.lateness.as_ref()?, evidence.summary.total.latency.as_ref()?);
+    let is_mean_late = late.mean_ns > LATENESS_MEAN_NS_MIN.max(LATENESS_MEAN_SHARE_MAX * latency.mean_ns);
+    let [late_p99, p99] = [late, latency].map(|each| each.p99_ns.unwrap_or(each.max_ns) as f64);
+    let is_tail_late =
+        late.p99_ns.is_some() && late_p99 > LATENESS_P99_NS_MIN.max(LATENESS_P99_SHARE_MAX * p99);
+    (is_mean_late || is_tail_late).then(|| {
+        format!(
+            "operations left {} late on average (p99 {}) because of strata itself, of {} (p99 {}) of latency",
+            human_ns(late.mean_ns),
+            human_ns(late_p99),
+            human_ns(latency.mean_ns),
+            human_ns(p99)
+        )
+    })
 }

@@ -634,6 +634,40 @@ fn other_io() {
 }
 
 #[test]
+fn unfinished_operations() {
+    let hanging = |count| {
+        move |record: &mut Record| {
+            let phase = phase(record);
+            let mut waits = statistics::Histogram::new();
+            waits.record_n(31_000_000_000, count);
+            let waits = statistics::SparseHistogram::from(&waits);
+            let worker = &mut phase.samples.workers[0];
+            worker.unfinished_operations = count;
+            worker.classes[0].unfinished = waits;
+            (phase.summary.unfinished_operations, phase.summary.drain_ns) = (count, 30_000_000_000);
+        }
+    };
+    let text = detail("unfinished_operations", &DRIVE, hanging(3)).unwrap();
+    assert!(text.starts_with("3 operations had not come back 30.0 s after the window"), "{text}");
+    assert!(text.ends_with("31.0 s at most"), "{text}");
+    assert_eq!(detail("unfinished_operations", &DRIVE, hanging(0)), None);
+}
+
+#[test]
+fn generator_late() {
+    let late = |lateness_ns: u64| {
+        move |record: &mut Record| {
+            let mut lateness = statistics::Histogram::new();
+            lateness.record_n(lateness_ns, 10_000);
+            phase(record).summary.lateness = statistics::LatencySummary::of(&lateness);
+        }
+    };
+    assert!(detail("generator_late", &DRIVE, late(20_000_000)).unwrap().contains("20.0 ms late on average"));
+    assert_eq!(detail("generator_late", &DRIVE, late(400)), None, "what a turn of the loop costs");
+    assert_eq!(detail("generator_late", &DRIVE, |_| ()), None, "a closed loop");
+}
+
+#[test]
 fn arrivals_unserved() {
     let served = |started_operations, unserved_operations| {
         move |record: &mut Record| {

@@ -163,7 +163,11 @@ fn samples(workers: Vec<WorkerSamples>) -> PhaseSamples {
             let mean_ns = done.latency.buckets().next().map_or(1, |bucket| bucket.midpoint_ns() * 10 / 8);
             let latency: SparseHistogram = latencies(operations, mean_ns);
             let errors = if interval == 10 { done.errors } else { 0 };
-            series.add(interval * INTERVAL_NS, 0, &ClassPoint { operations, bytes, errors, latency });
+            series.add(
+                interval * INTERVAL_NS,
+                0,
+                &ClassPoint { operations, bytes, errors, latency, ..ClassPoint::default() },
+            );
         }
     }
     series.finish(INTERVALS * INTERVAL_NS);

@@ -14,6 +14,8 @@ use crate::words::{clean, count, counted, is_steady, load, operations, processor
 
 /// Share of the phase by which workers may end apart before it is worth a line.
 const FINISH_SPREAD_MAX: f64 = 0.01;
+/// Time after the window from which on waiting is worth a line, nanoseconds.
+const DRAIN_NS_MIN: u64 = 100_000_000;
 /// Deviation of the operations in flight from those asked for that is worth a line.
 const CONCURRENCY_SPREAD_MAX: f64 = 0.05;
 
@@ -55,6 +57,9 @@ pub(super) fn block(
     page.field("cost", &cost(phase), Style::Plain);
     if let Some(text) = in_flight(phase) {
         page.field("in flight", &text, Style::Plain);
+    }
+    if let Some(text) = drained(phase) {
+        page.field("drained", &text, Style::Plain);
     }
     finishes(page, phase);
     if let Some(arrivals) = &phase.arrivals {
@@ -140,13 +145,38 @@ fn class_row(class: &ClassSummary) -> Vec<Cell> {
     match &class.latency {
         None => cells.extend((0..6).map(|_| dash())),
         Some(latency) => {
-            let (p50, max) = (Some(latency.p50_ns), Some(latency.max_ns));
-            let figures = [p50, latency.p90_ns, latency.p99_ns, latency.p99_9_ns, max];
-            cells.push(human_ns(latency.mean_ns).into());
-            cells.extend(figures.map(|ns| ns.map_or_else(dash, |ns| human_ns(ns as f64).into())));
+            let figures = [
+                (50.0, Some(latency.p50_ns)),
+                (90.0, latency.p90_ns),
+                (99.0, latency.p99_ns),
+                (99.9, latency.p99_9_ns),
+                (100.0, Some(latency.max_ns)),
+            ];
+            cells.push(bounded(latency.mean_ns, latency.is_mean_lower_bound()).into());
+            let figure = |(percent, ns): (f64, Option<u64>)| {
+                ns.map_or_else(dash, |ns| bounded(ns as f64, latency.is_lower_bound(percent)).into())
+            };
+            cells.extend(figures.map(figure));
         }
     }
     cells
+}
+
+/// A latency; one that is a lower bound with a sign before it.
+fn bounded(ns: f64, is_lower_bound: bool) -> String {
+    format!("{}{}", if is_lower_bound { ">=" } else { "" }, human_ns(ns))
+}
+
+/// How long the phase waited for what began in its window, where that is worth a line.
+fn drained(phase: &PhaseRecord) -> Option<String> {
+    let summary = &phase.summary;
+    (summary.drain_ns > DRAIN_NS_MIN).then(|| {
+        format!(
+            "waited {} after the window for what had begun in it: {} in the latencies and in no rate",
+            human_ns(summary.drain_ns as f64),
+            counted(summary.drained_operations + summary.unfinished_operations, "operation")
+        )
+    })
 }
 
 /// How sure the rate is and what was cut.
@@ -226,7 +256,7 @@ fn cost(phase: &PhaseRecord) -> String {
     )
 }
 
-/// Little's law, where it does not give what was asked for.
+/// Operations in flight, where they are not what was asked for.
 fn in_flight(phase: &PhaseRecord) -> Option<String> {
     let load = &phase.plan.load();
     let masters = phase.plan.network().map_or(1, |plan| plan.masters.len().max(1));
@@ -234,7 +264,7 @@ fn in_flight(phase: &PhaseRecord) -> Option<String> {
     let measured = phase.summary.concurrency;
     let apart = (measured / asked - 1.0).abs() > CONCURRENCY_SPREAD_MAX;
     (load.arrivals.is_none() && asked > 1.0 && measured > 0.0 && apart)
-        .then(|| format!("{measured:.1} on average of {asked} asked for (Little's law: rate x mean latency)"))
+        .then(|| format!("{measured:.1} on average of {asked} asked for, from submission to completion"))
 }
 
 fn finishes(page: &mut Page, phase: &PhaseRecord) {

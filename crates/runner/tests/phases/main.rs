@@ -1,6 +1,7 @@
 //! Whole phases over simulated targets: every figure is known beforehand.
 
 mod closed;
+mod ends;
 mod failures;
 mod finals;
 mod limits;

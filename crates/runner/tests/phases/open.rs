@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use driver::{Clock, Completions, Driver, Error, Submitted, Wait};
-use statistics::Histogram;
+use statistics::{Histogram, WarmUp, summarise};
 use testkit::{Service, SimulatedTarget, TestOp, TestSource, VirtualClock, open_load};
 use units::Rate;
 use workload::arrival::{Arrivals, Spacing};
@@ -133,9 +133,14 @@ fn arrivals_that_were_never_served_are_counted() {
     let outcome = run_on(&load, Service::Fixed(10 * MS), 1);
     let arrivals = outcome.arrivals.expect("an open loop");
     assert_eq!((operations(&outcome), arrivals.started, arrivals.unserved), (100, 100, 900));
-    // The k-th is due after k ms and done after 10 (k + 1) ms.
+    // The k-th is due after k ms and done after 10 (k + 1) ms; those that never left had waited until the close.
     let found = latency(&outcome);
-    assert_eq!((found.min_ns, found.max_ns), (10 * MS, 901 * MS));
+    assert_eq!((found.count, found.lower_bounds), (1000, 900));
+    assert_within_a_thousandth(found.min_ns as f64, 10e6);
+    assert_eq!((found.max_ns, found.lower_bound_from_percent), (901 * MS, Some(50.0)));
+    let outcome_of = summarise(&outcome.samples, WarmUp::None);
+    assert_eq!(outcome_of.unfinished_operations, 0, "none of them began");
+    assert_eq!(outcome_of.concurrency, 1.0);
 }
 
 #[test]

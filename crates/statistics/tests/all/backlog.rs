@@ -95,7 +95,7 @@ fn what_is_worked_off_again_is_no_growth() {
 #[test]
 fn what_never_comes_back_is_growth() {
     // 3 % hang.
-    let service = |number: usize| if number % 33 == 0 { 8_000_000_000 } else { 100_000 };
+    let service = |number: usize| if number.is_multiple_of(33) { 8_000_000_000 } else { 100_000 };
     assert!(find_backlog(&queue(&evenly(1000, 5), 1000, 5, service)).unwrap().grows);
 }
 

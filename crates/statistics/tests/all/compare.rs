@@ -122,10 +122,15 @@ fn run(random: &mut Random, level: f64, intervals: usize, operations: u64) -> Ve
             latency.record((slow * (0.4 * random.normal()).exp()) as u64);
         }
         let done = (1e9 / slow) as u64;
-        let class =
-            ClassPoint { operations: done, bytes: 0, errors: 0, latency: SparseHistogram::from(&latency) };
+        let class = ClassPoint {
+            operations: done,
+            bytes: 0,
+            errors: 0,
+            latency: SparseHistogram::from(&latency),
+            ..ClassPoint::default()
+        };
         let start_ns = at as u64 * 100_000_000;
-        IntervalPoint { start_ns, end_ns: start_ns + 100_000_000, classes: vec![class] }
+        IntervalPoint { start_ns, end_ns: start_ns + 100_000_000, classes: vec![class], in_flight_ns: None }
     };
     levels.iter().enumerate().map(point).collect()
 }

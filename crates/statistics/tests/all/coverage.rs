@@ -20,7 +20,8 @@ fn one_by_one(intervals: u64, mut service_ns: impl FnMut() -> f64) -> PhaseSampl
     let mut close = |series: &mut Series, (at, latency): &(u64, Histogram)| {
         let latency = SparseHistogram::from(latency);
         let operations = latency.count();
-        let point = ClassPoint { operations, bytes: operations * 4096, errors: 0, latency };
+        let point =
+            ClassPoint { operations, bytes: operations * 4096, errors: 0, latency, ..ClassPoint::default() };
         totals.operations += operations;
         totals.bytes += point.bytes;
         totals.latency.merge(&point.latency);

@@ -13,7 +13,8 @@ fn phase(class: &str, started_ns: u64, interval_ns: u64, done: &[u64], latency_n
     let mut series = Series::new(interval_ns, 64, 1);
     for (at, &operations) in done.iter().enumerate() {
         let latency = latencies(latency_ns, operations);
-        let point = ClassPoint { operations, bytes: operations * 512, errors: 0, latency };
+        let point =
+            ClassPoint { operations, bytes: operations * 512, errors: 0, latency, ..ClassPoint::default() };
         series.add(at as u64 * interval_ns, 0, &point);
     }
     let (operations, elapsed_ns) = (done.iter().sum(), done.len() as u64 * interval_ns);

@@ -3,7 +3,13 @@ use statistics::{ClassPoint, Histogram, Series, SparseHistogram};
 fn point(operations: u64, latency_ns: u64) -> ClassPoint {
     let mut histogram = Histogram::new();
     histogram.record_n(latency_ns, operations);
-    ClassPoint { operations, bytes: operations * 4096, errors: 1, latency: SparseHistogram::from(&histogram) }
+    ClassPoint {
+        operations,
+        bytes: operations * 4096,
+        errors: 1,
+        latency: SparseHistogram::from(&histogram),
+        ..ClassPoint::default()
+    }
 }
 
 #[test]

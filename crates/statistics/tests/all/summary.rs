@@ -23,7 +23,13 @@ fn phase(workers: &[Vec<(u64, u64)>]) -> PhaseSamples {
             totals.operations += operations;
             totals.bytes += operations * 4096;
             totals.latency.merge(&latency);
-            let point = ClassPoint { operations: *operations, bytes: operations * 4096, errors: 0, latency };
+            let point = ClassPoint {
+                operations: *operations,
+                bytes: operations * 4096,
+                errors: 0,
+                latency,
+                ..ClassPoint::default()
+            };
             series.add(at as u64 * INTERVAL_NS, 0, &point);
         }
         let finished_ns = did.len() as u64 * INTERVAL_NS;
@@ -246,6 +252,7 @@ fn classes_are_told_apart() {
             bytes: operations * size,
             errors: 0,
             latency: latencies(latency_ns, operations),
+            ..ClassPoint::default()
         };
         series.add(at * INTERVAL_NS, 0, &one(1000, 4096, 100_000));
         series.add(at * INTERVAL_NS, 1, &one(100, 512, 700_000));

@@ -19,6 +19,7 @@ mod fio_truth;
 mod full_output;
 mod hostile;
 mod hosts;
+mod latency_truth;
 mod loads;
 mod memory;
 mod missing_devices;

@@ -1,0 +1,41 @@
+//! Latencies held against the log of a file with declared service times.
+
+use std::fs;
+use std::time::Duration;
+
+use testkit::{Arrival, SlowFile};
+
+use crate::support::{Scratch, skipped};
+
+/// 3 % of the reads take as long as the run, and are more than 1 % of what was due: the 99th percentile is one of them.
+#[test]
+fn what_is_in_flight_at_the_end_is_in_the_latencies() {
+    let scratch = Scratch::new();
+    let directory = scratch.join("slow");
+    fs::create_dir(&directory).unwrap();
+    let time = |arrival: &Arrival| Duration::from_millis(if arrival.number % 33 == 20 { 2000 } else { 2 });
+    let file = match SlowFile::mount(&directory, 1 << 20, 0, time) {
+        Ok(file) => file,
+        Err(error) => return skipped("latency_truth", &format!("FUSE cannot be mounted here: {error}")),
+    };
+    let path = file.path().display();
+    let words = format!("media {path} --op randread -b 4k -e psync -t 64 --rate 500 --time 2s --warmup none");
+    let (ended, record) = scratch.measure(&words);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let summary = &record["phases"][0]["summary"];
+    let latency = &summary["total"]["latency"];
+    let (p99, max) = (latency["p99_ns"].as_u64().unwrap_or(0), latency["max_ns"].as_u64().unwrap());
+    assert!(p99 >= 1_990_000_000, "{latency}");
+    let longest = file.served().iter().map(|served| served.latency).max().unwrap();
+    assert!(u128::from(max) >= longest.as_nanos(), "{max} after {longest:?}");
+    assert!(summary["drained_operations"].as_u64().unwrap() > 0);
+    assert!(ended.stdout.contains("waited "), "{}", ended.stdout);
+    // Time in flight, from the file's own log: never less than what it served within two seconds.
+    let within = |served: &testkit::Served| {
+        let until = Duration::from_secs(2);
+        (served.arrival.at + served.latency).min(until).saturating_sub(served.arrival.at.min(until))
+    };
+    let in_flight = file.served().iter().map(within).sum::<Duration>().as_secs_f64() / 2.0;
+    let told = summary["concurrency"].as_f64().unwrap();
+    assert!(told > 0.8 * in_flight, "{told} of {in_flight}");
+}
