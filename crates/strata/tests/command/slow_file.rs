@@ -95,7 +95,7 @@ fn a_ladder_of_rates_ends_where_they_are_no_longer_served() {
     let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("served in full up to 400/s"), "{text}");
     assert!(text.contains("; of 1.00k/s asked for only") && text.contains("and what waits grows"), "{text}");
-    let csv = scratch.run("report record.json --csv -");
+    let csv = scratch.run("report --csv record.json");
     assert_eq!(csv.code, Some(0), "{}", csv.stderr);
     let rows: Vec<_> = csv.stdout.lines().filter(|line| line.contains(",total,")).collect();
     let doubted = rows.iter().filter(|row| row.contains(",false,") && row.contains("arrivals_unserved"));
