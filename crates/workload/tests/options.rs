@@ -76,6 +76,11 @@ const WORKLOAD: &[Case] = &[
         &["0", "70", "70%", "100", "read=70,write=25,discard=5"],
         &["", "101", "150", "-1", "read=70,write=31"],
     ),
+    ("gap", &["12k", "-8k", "0"], &["", "1zz", "--8k", "x"]),
+    ("run", &["8", "identical:8"], &["", "0", "identical:0", "same:8", "-1"]),
+    ("random-percent", &["0", "70", "read=70,write=100"], &["", "101", "-1", "read=101", "x"]),
+    ("zones", &["8m/64m", "8m/64m/192m"], &["", "8m", "0/64m", "64m/8m", "8m/64m/x"]),
+    ("visit", &["roundrobin", "roundrobin:4", "random:8", "sequential"], &["", "roundrobin:0", "zipf"]),
     ("share", &["partition", "whole"], &["", "part", "Whole"]),
     ("fsync", &["1", "32"], &["", "0", "-1", "1k", "x"]),
 ];
@@ -116,6 +121,35 @@ const LOAD: &[Case] = &[
     ("batch-max", &["1", "65536"], &["", "0", "-1", "65537"]),
 ];
 
+const CONTROL: &[Case] = &[
+    ("keep-operations", &["1", "1000"], &["", "0", "-1", "16777217"]),
+    ("ignore-error", &["write:ENOSPC,read:EIO", "read:5"], &["", "ENOSPC", "write:", "write:ENONSENSE"]),
+    ("latency-max", &["10ms", "1s"], &["", "0", "-1", "1zz"]),
+    ("rate-min", &["100", "2.5k"], &["", "0", "-1", "1zz"]),
+    ("rate-bytes-min", &["1m", "4096"], &["", "1zz", "-1"]),
+    ("rate-cycle", &["1s", "500ms"], &["", "0", "-1", "1zz"]),
+    ("flow", &["1", "1000000"], &["", "0", "-1", "1000001"]),
+    (
+        "latency-target",
+        &["500us", "500us:99.9", "500us:99.9:5s"],
+        &["", "0", "1ms:0", "1ms:101", "1ms:99:5s:1"],
+    ),
+    (
+        "end-when-steady",
+        &["iops:10%:30s", "bw_slope:1%:30s:10s:1s"],
+        &["", "iops", "lat:1%:30s", "iops:x:30s"],
+    ),
+    ("priority", &["idle", "realtime:0", "best-effort:7"], &["", "realtime:8", "high", "idle:x"]),
+    ("nice", &["5", "19", "-20"], &["", "20", "-21", "x"]),
+    (
+        "operation-priority",
+        &["read:20@realtime:0,write/64k:5@idle"],
+        &["", "read:20", "read:101@idle", "fsync:1@idle"],
+    ),
+    ("force-async", &["1", "4294967295"], &["", "0", "-1", "4294967296"]),
+    ("advise", &["sequential", "random", "noreuse", "none"], &["", "willneed"]),
+];
+
 const ENGINE: &[Case] = &[
     ("engine", &["psync", "io_uring"], &[]),
     ("sync", &["none", "dsync", "sync"], &["", "fsync", "true"]),
@@ -135,7 +169,7 @@ const DATA_AND_RUN: &[Case] = &[
     ("refill", &["full", "stamp", "once"], &["", "never"]),
     ("verify-interval", &["512", "4k"], &["", "0", "1zz", "-1"]),
     ("verify-run", &["1", "18446744073709551615"], &["", "0", "-1", "x", "18446744073709551616"]),
-    ("layout", &["auto", "fill", "allocate", "sparse"], &["", "none", "full"]),
+    ("layout", &["auto", "fill", "allocate", "sparse", "existing"], &["", "none", "full"]),
     ("seed", &["0", "18446744073709551615"], &["", "-1", "x", "18446744073709551616"]),
     ("cores", &["0", "0,2,4-7"], &["", "-1", "7-4", "0,0", "0,", "x", "65536", "0-65536"]),
     ("cores-policy", &["split", "shared"], &["", "all"]),
@@ -146,7 +180,7 @@ const DATA_AND_RUN: &[Case] = &[
 ];
 
 fn cases() -> impl Iterator<Item = &'static Case> {
-    WORKLOAD.iter().chain(LOAD).chain(ENGINE).chain(DATA_AND_RUN)
+    WORKLOAD.iter().chain(LOAD).chain(CONTROL).chain(ENGINE).chain(DATA_AND_RUN)
 }
 
 fn given(key: &str, text: &str) -> Spec {

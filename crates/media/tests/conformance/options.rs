@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::support::{BLOCK, Entry, Rig, Scratch, on_files, operation, pattern, plan, plan_for};
 use driver::{Arena, PageSize};
 use media::{DRIVERS, MediaClass, OpenRequest};
-use workload::engine::{EngineOptions, Feature, MemoryOperation, SyncMode};
+use workload::control::parse_priority_shares;
+use workload::engine::{Advice, EngineOptions, Feature, MemoryOperation, SyncMode};
 use workload::target::TargetKind;
 
 /// The settings of an option that can be tried on any machine, and the words that a refusal must have.
@@ -47,6 +48,14 @@ fn settings(option: &str) -> Vec<(EngineOptions, &'static str)> {
         "dontcache" => vec![(EngineOptions { dontcache: true, ..none() }, "RWF_DONTCACHE")],
         "map-sync" => vec![(EngineOptions { map_sync: true, ..none() }, "MAP_SYNC")],
         "memory-operation" => Vec::new(),
+        "advise" => [Advice::Sequential, Advice::Random, Advice::NoReuse]
+            .map(|advice| (EngineOptions { advice, ..none() }, "advi"))
+            .to_vec(),
+        "force-async" => vec![(EngineOptions { force_async: Some(2), ..none() }, "io_uring")],
+        "operation-priority" => {
+            let shares = parse_priority_shares("read:50@best-effort:7,write:100@idle").unwrap();
+            vec![(EngineOptions { operation_priorities: shares, ..none() }, "priorit")]
+        }
         other => panic!("no test for the option {other}"),
     }
 }
