@@ -253,10 +253,7 @@ fn errors_failures_and_arrivals_are_told() {
     assert_eq!(field(&text, "errors"), "3 read: Input/output error (errno 5), first after 1.20 s");
     assert!(text.contains("failed    worker 1: panicked\n"));
     assert!(text.contains("failed    interrupted\\u{1b}[31m\n"), "{text}");
-    assert_eq!(
-        field(&text, "in flight"),
-        "64.0 on average of 128 asked for (Little's law: rate x mean latency)"
-    );
+    assert_eq!(field(&text, "in flight"), "64.0 on average of 128 asked for, from submission to completion");
     phase.plan.load_mut().arrivals = Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
     phase.arrivals = Some(ArrivalOutcome {
         asked_per_second: 1e5,
