@@ -114,6 +114,7 @@ struct Hanging {
     inner: AnyDriver,
     clock: VirtualClock,
     left: u32,
+    running: usize,
     held: u32,
 }
 
@@ -122,16 +123,20 @@ impl Driver<TestOp> for Hanging {
         let taken = batch.len().min(self.left as usize);
         self.left -= taken as u32;
         let accepted = self.inner.submit(&batch[..taken], done)?.accepted;
+        self.running += accepted - done.len();
         self.held += (batch.len() - taken) as u32;
         Ok(Submitted { accepted: accepted + batch.len() - taken })
     }
 
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        let before = done.len();
         self.inner.reap(Wait::None, done)?;
+        self.running -= done.len() - before;
         match wait {
             Wait::None if done.is_empty() => self.clock.sleep_ns(US),
             Wait::Timeout { timeout_ns, .. } if done.is_empty() => {
-                self.clock.sleep_ns(timeout_ns.min(100 * US));
+                let step_ns = if self.running > 0 { 100 * US } else { timeout_ns };
+                self.clock.sleep_ns(timeout_ns.min(step_ns));
             }
             Wait::AtLeast(_) if done.is_empty() && self.held > 0 => self.clock.sleep_ns(3600 * SECOND),
             Wait::AtLeast(_) if done.is_empty() => self.clock.sleep_ns(100 * US),
@@ -147,8 +152,13 @@ fn hanging(load: &LoadPlan) -> (runner::Job<TestOp, TestSource>, VirtualClock) {
     let target = SimulatedTarget::new(&clock, Service::Fixed(MS), 4);
     let its_clock = clock.clone();
     let mut job = job(load, move |_| {
-        let hanging =
-            Hanging { inner: Box::new(target.driver()), clock: its_clock.clone(), left: 10, held: 0 };
+        let hanging = Hanging {
+            inner: Box::new(target.driver()),
+            clock: its_clock.clone(),
+            left: 10,
+            running: 0,
+            held: 0,
+        };
         (Box::new(hanging) as AnyDriver, TestSource::reads(BLOCK))
     });
     job.grace_ns = GRACE_NS;
