@@ -1,7 +1,11 @@
 //! A worker's times and its share of the limits.
 
+use driver::{Clock, Operation, Source};
+use host::activity::Usage;
 use workload::plan::LoadPlan;
 use workload::spec::Warmup;
+
+use crate::worker::Worker;
 
 /// The worker's times and limits. Times are absolute on the phase's clock.
 #[derive(Clone, Copy)]
@@ -66,4 +70,52 @@ impl Window {
 /// Time that the load runs before the window opens.
 pub(crate) fn ramp_ns(load: &LoadPlan) -> u64 {
     if let Warmup::Fixed(ns) = load.warmup { ns } else { 0 }
+}
+
+/// Limits that do not hold yet, because a warm-up runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Withheld {
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+    /// What has completed within the window meanwhile.
+    pub(crate) operations_done: u64,
+    pub(crate) bytes_done: u64,
+}
+
+impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
+    /// Lets the limits hold once the window is open at `now`.
+    #[inline]
+    pub(crate) fn impose_limits(&mut self, now: u64) {
+        if self.withheld.is_some() && now >= self.window.open_ns {
+            self.impose_withheld_limits();
+        }
+    }
+
+    /// What is in flight at the opening completes within the window: it is part of the limits, as is what has been counted.
+    #[cold]
+    fn impose_withheld_limits(&mut self) {
+        let Some(withheld) = self.withheld.take() else { return };
+        self.usage_before = Usage::of_thread();
+        (self.tool_ns, self.fill_ns, self.verify_ns) = (0, 0, 0);
+        for slot in &self.free {
+            self.slots[*slot as usize] = None;
+        }
+        let begun = self.slots.iter().flatten();
+        let begun = begun.fold((0, 0), |sum, operation| {
+            (sum.0 + u64::from(operation.is_limited()), sum.1 + operation.bytes())
+        });
+        self.window.operations = withheld.operations.saturating_sub(begun.0 + withheld.operations_done);
+        self.window.bytes = withheld.bytes.saturating_sub(begun.1 + withheld.bytes_done);
+    }
+
+    /// Notes what completes within the window before the limits hold.
+    #[cold]
+    pub(crate) fn note_withheld(&mut self) {
+        let Some(withheld) = &mut self.withheld else { return };
+        for completion in self.done.as_slice() {
+            let Some(operation) = self.slots[completion.slot as usize] else { continue };
+            withheld.operations_done += u64::from(operation.is_limited());
+            withheld.bytes_done += operation.bytes();
+        }
+    }
 }

@@ -175,33 +175,17 @@ impl Phase {
         let over_since = cut_since.or(over_since);
         let (process, coordinator) =
             if is_open { (collector.usage(), collector.coordinator_usage()) } else { Default::default() };
-        let mut losses: Vec<Lost> = vec![Lost::default(); ends.len()];
-        for (worker, end) in ends.iter().enumerate() {
-            match (end, given_up_ns) {
-                (Some(Ok(end)), _) => {
-                    collector.absorb(worker, &end.last);
-                    collector.add_unserved(worker, &end.unserved);
-                }
-                (None, Some(now)) => {
-                    losses[worker] = Lost::account(floor, &mut collector, worker, (open_ns, now));
-                }
-                _ => {}
-            }
-        }
+        let mut losses = take_ends(floor, &mut collector, &ends, (open_ns, given_up_ns));
         let waited_ns = over_since.zip(given_up_ns).map_or(0, |(since, now)| now - since);
         let ends = ends.into_iter().enumerate();
         let ends: Vec<End> =
             ends.map(|(worker, end)| end.unwrap_or_else(|| Err(lost(worker, waited_ns)))).collect();
         let was = |cut: Cut| ends.iter().flatten().any(|end| end.cut == Some(cut));
+        let stopped_by = || stage.failed().filter(|_| was(Cut::Stopped));
         let failure = failure(&ends)
             .or(too_slow)
             .or_else(|| interrupted.then(|| "interrupted".to_owned()))
-            .or_else(|| {
-                stage
-                    .failed()
-                    .filter(|_| was(Cut::Stopped))
-                    .map(|name| format!("stopped: phase {name} failed"))
-            });
+            .or_else(|| stopped_by().map(|name| format!("stopped: phase {name} failed")));
         let ended_by = stage.ended_by().filter(|_| failure.is_none() && was(Cut::Ended));
         notes.extend(ended_by.map(|name| format!("ended when phase {name} was done")));
         notes.extend(findings(&ends));
@@ -238,6 +222,28 @@ impl Phase {
         };
         Outcome { samples, notes, arrivals, steady_ending, failure, coordinator_cpu_ns: coordinator.cpu_ns() }
     }
+}
+
+/// Adds what the workers still had to what was collected. For those that had not ended when they were given up, if they were: what was
+/// seen of their operations from outside.
+fn take_ends<Op: Operation, S>(
+    floor: &Floor<Op, S>,
+    collector: &mut Collector,
+    ends: &[Option<End>],
+    (open_ns, given_up_ns): (u64, Option<u64>),
+) -> Vec<Lost> {
+    let mut losses = vec![Lost::default(); ends.len()];
+    for (worker, end) in ends.iter().enumerate() {
+        match (end, given_up_ns) {
+            (Some(Ok(end)), _) => {
+                collector.absorb(worker, &end.last);
+                collector.add_unserved(worker, &end.unserved);
+            }
+            (None, Some(now)) => losses[worker] = Lost::account(floor, collector, worker, (open_ns, now)),
+            _ => {}
+        }
+    }
+    losses
 }
 
 /// What the drivers found wrong, each thing once.

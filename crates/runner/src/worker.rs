@@ -11,7 +11,7 @@ use workload::spec::OnError;
 use crate::exchange::{Exchange, Interval};
 use crate::job::{ArrivalTally, Job};
 use crate::kept::Kept;
-use crate::limits::{Window, ramp_ns};
+use crate::limits::{Window, Withheld, ramp_ns};
 use crate::marks::Marks;
 use crate::parts::Parts;
 use crate::shared::Shared;
@@ -39,16 +39,6 @@ pub(crate) struct Books {
     pub(crate) lateness: Option<Box<Histogram>>,
 }
 
-/// Limits that do not hold yet, because a warm-up runs.
-#[derive(Clone, Copy)]
-struct Withheld {
-    operations: u64,
-    bytes: u64,
-    /// What has completed within the window meanwhile.
-    operations_done: u64,
-    bytes_done: u64,
-}
-
 /// One worker at work.
 pub(crate) struct Worker<'a, Op, S, C> {
     pub(crate) driver: &'a mut dyn Driver<Op>,
@@ -58,7 +48,7 @@ pub(crate) struct Worker<'a, Op, S, C> {
     exchange: &'a Exchange,
     pub(crate) window: Window,
     /// Limits in operations and bytes while a warm-up runs: they hold from the opening of the window on.
-    withheld: Option<Withheld>,
+    pub(crate) withheld: Option<Withheld>,
     pub(crate) stops_on_error: bool,
     pub(crate) batch_max: usize,
     pub(crate) batch_min: u32,
@@ -198,42 +188,6 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     #[inline]
     pub(crate) fn may_start(&self, now: u64) -> bool {
         now < self.window.close_ns && !self.is_exhausted && !self.shared.is_ending()
-    }
-
-    /// Lets the limits hold once the window is open at `now`.
-    #[inline]
-    pub(crate) fn impose_limits(&mut self, now: u64) {
-        if self.withheld.is_some() && now >= self.window.open_ns {
-            self.impose_withheld_limits();
-        }
-    }
-
-    /// What is in flight at the opening completes within the window: it is part of the limits, as is what has been counted.
-    #[cold]
-    fn impose_withheld_limits(&mut self) {
-        let Some(withheld) = self.withheld.take() else { return };
-        self.usage_before = Usage::of_thread();
-        (self.tool_ns, self.fill_ns, self.verify_ns) = (0, 0, 0);
-        for slot in &self.free {
-            self.slots[*slot as usize] = None;
-        }
-        let begun = self.slots.iter().flatten();
-        let begun = begun.fold((0, 0), |sum, operation| {
-            (sum.0 + u64::from(operation.is_limited()), sum.1 + operation.bytes())
-        });
-        self.window.operations = withheld.operations.saturating_sub(begun.0 + withheld.operations_done);
-        self.window.bytes = withheld.bytes.saturating_sub(begun.1 + withheld.bytes_done);
-    }
-
-    /// Notes what completes within the window before the limits hold.
-    #[cold]
-    fn note_withheld(&mut self) {
-        let Some(withheld) = &mut self.withheld else { return };
-        for completion in self.done.as_slice() {
-            let Some(operation) = self.slots[completion.slot as usize] else { continue };
-            withheld.operations_done += u64::from(operation.is_limited());
-            withheld.bytes_done += operation.bytes();
-        }
     }
 
     /// Draws the next operation into the batch; false when there is no slot or nothing left to do.

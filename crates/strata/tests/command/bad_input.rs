@@ -164,10 +164,7 @@ fn combinations() {
         ("media data --op read --engine psync --sqpoll", "--sqpoll is not an option of engine psync"),
         ("media data --op read --engine io_uring --hipri", "--hipri is not an option of engine io_uring"),
         ("media data --op read --engine mmap --direct", "--direct means nothing to engine mmap"),
-        (
-            "media data --op discard --engine libaio",
-            "engine libaio has no discard: it does read, write, sync",
-        ),
+        ("media data --op discard --engine ftruncate", "engine ftruncate has no discard: it does write"),
         ("media null: --op read --engine psync", "null: is measured by engine null"),
         ("media mem: --op read --engine psync", "mem: is measured by engine mem"),
         ("media data --op read --engine mem", "give the target mem:"),

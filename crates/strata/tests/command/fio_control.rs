@@ -206,13 +206,13 @@ fn posixaio_and_offload_run_by_a_stand_in_that_is_told() {
     let ended = scratch.run(&format!("{base} --ioengine=posixaio"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let stand_in = ["ioengine=posixaio runs as io_uring", "ioengine=posixaio runs as libaio"];
-    assert!(stand_in.iter().any(|told| ended.stderr.contains(told)), "{}", ended.stderr);
+    assert!(stand_in.iter().any(|told| ended.stdout.contains(told)), "{}", ended.stdout);
     let record = crate::support::read_record(&scratch.join("record.json"));
     assert_eq!(record["phases"][0]["plan"]["load"]["depth"], 4);
     assert_eq!(json(&ended)["jobs"][0]["read"]["total_ios"], 256);
     let ended = scratch.run(&format!("{base} --ioengine=psync --io_submit_mode=offload"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stderr.contains("io_submit_mode=offload"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("io_submit_mode=offload"), "{}", ended.stdout);
     assert_eq!(json(&ended)["jobs"][0]["read"]["total_ios"], 256);
 }
 

@@ -78,11 +78,9 @@ fn tables_hold_the_figures_of_the_record() {
     assert_eq!((rows[0]["operations"].as_str(), rows[0]["bytes"].as_str()), ("750", "3072000"));
     let latency = total(&record, 0, "latency");
     for figure in ["min", "p50", "p90", "p99", "p99_9", "max"] {
-        assert_eq!(
-            rows[2][&format!("latency_ns_{figure}")],
-            latency[format!("{figure}_ns")].to_string(),
-            "{figure}"
-        );
+        // A percentile of too few operations is null there and empty here.
+        let expected = latency[format!("{figure}_ns")].as_u64().map_or_else(String::new, |ns| ns.to_string());
+        assert_eq!(rows[2][&format!("latency_ns_{figure}")], expected, "{figure}");
     }
     let text = succeeded(scratch.run("media null: --op randread --count 10 --csv -"));
     assert_eq!(self::rows(&text).len(), 2, "{text}");

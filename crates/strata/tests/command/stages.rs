@@ -344,6 +344,8 @@ fn damage_under_one_phase_stops_the_others() {
                [[phase]]\nname = 'healthy'\ntargets = ['a']\nop = 'randrw'\n\
                [[phase]]\nname = 'damaged'\ntargets = ['b']\nop = 'randread'\nconcurrent = true\n";
     fs::write(scratch.join("job.toml"), job).unwrap();
+    // What is only checked is not made.
+    scratch.measured("media b --op write --verify --keep -b 4k --size 256k");
     let mut running = scratch.start("run job.toml --live-csv - --json record.json");
     running.await_row("healthy + damaged");
     let file = OpenOptions::new().write(true).open(scratch.join("b")).unwrap();
@@ -354,7 +356,7 @@ fn damage_under_one_phase_stops_the_others() {
     assert_eq!(places(&record).len(), 2, "nothing is read back after a failure");
     assert_eq!(record["phases"][0]["failure"], "stopped: phase damaged failed");
     assert_eq!((total(&record, 0, "errors"), total(&record, 1, "errors")), (&0.into(), &1.into()));
-    assert_eq!(scratch.names(), ["job.toml", "record.json"]);
+    assert_eq!(scratch.names(), ["b", "job.toml", "record.json"]);
 }
 
 #[test]
