@@ -1,5 +1,7 @@
 //! Where steady state begins in a series of rates, and whether it is one.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -125,7 +127,8 @@ pub fn find_steady(rates: &[f64], interval_seconds: f64) -> Steady {
     }
     let (clean, spikes) = without_spikes(rates);
     let truncation = truncation_of(&clean);
-    let early = truncation.and_then(|cut| drop_within(&clean, cut, burst_max(rates.len(), interval_seconds)));
+    let early = truncation
+        .and_then(|cut| drop_within((&clean, rates), cut, burst_max(rates.len(), interval_seconds)));
     let begins_at = if early.is_some() { 0 } else { truncation.unwrap_or(0) };
     let window = &clean[begins_at..];
     let (mean, slope, slope_half, drift, drift_half) = changes_over(window);
@@ -133,7 +136,7 @@ pub fn find_steady(rates: &[f64], interval_seconds: f64) -> Steady {
         |change: f64, half: f64| change.abs() > half && 100.0 * change.abs() > CHANGE_PERCENT_MIN * mean;
     let shift = level_shift(window);
     let is_slope = shift.is_some_and(|at| line_explains_more(window, at)) && matters(slope, slope_half);
-    let late = || shift.and_then(|at| drop_at(&clean, begins_at, begins_at + at));
+    let late = || shift.and_then(|at| drop_at((&clean, rates), begins_at, begins_at + at));
     let drop = if is_slope { None } else { early.or_else(late) };
     let reason = if drop.is_some() {
         SteadyReason::RateDropped
@@ -181,13 +184,13 @@ fn burst_max(intervals: usize, interval_seconds: f64) -> usize {
 }
 
 /// A drop within the first `cut` rates: the stretch of them that lies most above the rest, where it is more than a burst.
-fn drop_within(rates: &[f64], cut: usize, burst_max: usize) -> Option<RateDrop> {
-    let rest = &rates[cut..];
+fn drop_within((clean, rates): (&[f64], &[f64]), cut: usize, burst_max: usize) -> Option<RateDrop> {
+    let rest = &clean[cut..];
     let level = mean_of(rest);
     let least = level * (1.0 + CHANGE_PERCENT_MIN / 200.0);
     let (mut best, mut best_sum) = (0..0, 0.0);
     let (mut start, mut sum) = (0, 0.0);
-    for (at, rate) in rates[..cut].iter().enumerate() {
+    for (at, rate) in clean[..cut].iter().enumerate() {
         sum += rate - least;
         if sum <= 0.0 {
             (start, sum) = (at + 1, 0.0);
@@ -195,27 +198,30 @@ fn drop_within(rates: &[f64], cut: usize, burst_max: usize) -> Option<RateDrop> 
             (best, best_sum) = (start..at + 1, sum);
         }
     }
-    let fast = &rates[best.clone()];
+    let fast = &clean[best.clone()];
     let is_drop = fast.len() > burst_max && level_changes(fast, rest);
-    is_drop.then(|| RateDrop {
-        at_interval: best.end,
-        operations_per_second_before: mean_of(fast),
-        operations_per_second_after: level,
+    if is_drop { told(rates, best, cut) } else { None }
+}
+
+/// The drop after the stretch `fast`, with the levels of `rates` as they were measured: what looks like a spike may be the rhythm of a slow
+/// target, whose intervals without an operation are part of its rate. None where these do not fall.
+fn told(rates: &[f64], fast: Range<usize>, rest: usize) -> Option<RateDrop> {
+    let (before, after) = (mean_of(&rates[fast.clone()]), mean_of(&rates[rest..]));
+    (before > after).then_some(RateDrop {
+        at_interval: fast.end,
+        operations_per_second_before: before,
+        operations_per_second_after: after,
     })
 }
 
 /// A drop at `at` of what begins at `start`, where the level there changes downward and stays low to the end.
-fn drop_at(rates: &[f64], start: usize, at: usize) -> Option<RateDrop> {
-    let (first, second) = (&rates[start..at], &rates[at..]);
+fn drop_at((clean, rates): (&[f64], &[f64]), start: usize, at: usize) -> Option<RateDrop> {
+    let (first, second) = (&clean[start..at], &clean[at..]);
     let (before, after) = (mean_of(first), mean_of(second));
     let between = (before + after) / 2.0;
     let last_of = |part: &[f64]| mean_of(&part[part.len() - (part.len() / 4).max(1)..]);
     let is_drop = before > after && last_of(first) > between && last_of(second) < between;
-    is_drop.then_some(RateDrop {
-        at_interval: at,
-        operations_per_second_before: before,
-        operations_per_second_after: after,
-    })
+    if is_drop { told(rates, start..at, at) } else { None }
 }
 
 /// Whether a straight line through the window leaves less unexplained than levels: two that meet at `at`, one of them in two

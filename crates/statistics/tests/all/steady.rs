@@ -284,3 +284,15 @@ proptest! {
         prop_assert!(steady.is_steady || steady.begins_at == 0);
     }
 }
+
+#[test]
+fn levels_of_a_drop_count_intervals_without_an_operation() {
+    // 800/s, then 8 operations each 30 ms: two intervals of 20 ms in three hold 8 of them, the third none.
+    let slow = [400.0, 400.0, 0.0];
+    let rates: Vec<f64> =
+        std::iter::repeat_n(800.0, 100).chain((0..150).map(|number| slow[number % 3])).collect();
+    let drop = find_steady(&rates).drop.expect("a drop");
+    assert!(drop.at_interval.abs_diff(100) <= 2, "{drop:?}");
+    assert!((drop.operations_per_second_before / 800.0 - 1.0).abs() < 0.02, "{drop:?}");
+    assert!((drop.operations_per_second_after / 266.7 - 1.0).abs() < 0.02, "{drop:?}");
+}
