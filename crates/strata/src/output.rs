@@ -204,7 +204,7 @@ pub(crate) fn to_json(record: &Record) -> Result<String, Error> {
 /// Prints the report as the terminal can show it.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub(crate) fn print_report(record: &Record) -> Result<(), Error> {
     let (width, colour) = page();
     print(&report::render(record, width, colour))
