@@ -9,6 +9,7 @@ NEEDED=(
     fio:fio
     losetup:mount
     mkfs.ext4:e2fsprogs
+    mkfs.btrfs:btrfs-progs
     sfdisk:fdisk
     blkid:util-linux
     script:bsdutils
