@@ -1,6 +1,7 @@
 //! Opening targets, and what the drivers on file descriptors share.
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -87,6 +88,16 @@ pub(crate) fn check(
         return Err(usage("direct I/O means nothing to this engine".to_owned()).remedy("leave out --direct"));
     }
     Ok(())
+}
+
+/// The paths of the request's targets, for system calls that take names.
+///
+/// # Errors
+/// When a path holds a zero byte.
+pub(crate) fn paths_of(request: &OpenRequest, engine: &'static str) -> Result<Vec<CString>, Error> {
+    let paths =
+        request.targets.iter().map(|target| CString::new(target.path.as_str())).collect::<Result<_, _>>();
+    paths.map_err(|_| Error::usage("open", "a path holds a zero byte").with("engine", engine))
 }
 
 /// Opens every target of the request.

@@ -29,9 +29,7 @@ pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Regis
 
 fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     descriptor::check(request, NAME, &CAPABILITIES)?;
-    let paths: Result<Vec<_>, _> =
-        request.targets.iter().map(|target| CString::new(target.path.as_str())).collect();
-    let paths = paths.map_err(|_| Error::usage("open", "a path holds a zero byte").with("engine", NAME))?;
+    let paths = descriptor::paths_of(request, NAME)?;
     let driver = Filedelete { paths, bounds: Bounds::new(request) };
     Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
 }
