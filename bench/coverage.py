@@ -6,7 +6,7 @@
 
 Each run has a file of its own with a seed of its own. The truth of a kind is what all its files together logged, whatever strata says: the
 rate is what they served over the time in which they did, percentiles are those of the latencies that they logged, plus what the way through the
-kernel adds (the difference of the mean latencies on both sides, over all runs). Where it may, it runs both sides with real-time priority, so that
+kernel adds there (the median over the runs of the difference of that percentile on both sides). Where it may, it runs both sides with real-time priority, so that
 other programs on the machine are not part of what is measured.
 """
 
@@ -18,23 +18,21 @@ import json
 import math
 import os
 import pathlib
+import statistics
 import subprocess
+import sys
 import tempfile
+
+# The helpers beside this file leave no compiled copies in the source tree.
+sys.dont_write_bytecode = True
+
+from measure import priority
 
 KINDS = ["constant", "exponential", "lognormal", "bimodal", "regimes"]
 FIGURES = ["rate", "bandwidth", "p50", "p99"]
 BLOCK_BYTES = 4096
 THREADS = 16
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-
-def priority():
-    """Words in front of a command that give it real-time priority, where that is allowed."""
-    try:
-        allowed = subprocess.run(["chrt", "--rr", "5", "true"], capture_output=True).returncode == 0
-    except FileNotFoundError:
-        allowed = False
-    return ["chrt", "--rr", "5"] if allowed else []
 
 
 def run(options, kind, seed):
@@ -72,15 +70,19 @@ def percentile(ordered, percent):
 
 
 def truth_of(runs):
-    """Rate, bandwidth, p50 and p99 in the long run."""
+    """Rate, bandwidth, p50 and p99 in the long run, and what of p50 is the way through the kernel."""
     seconds = sum(log[0] for _, log in runs)
     latencies = sorted(latency for _, log in runs for latency in log[1])
     # The last operations of each worker began when the others' had: of a closed loop as many are on their way all the time.
     rate = (len(latencies) - THREADS * len(runs)) / seconds
-    means = [summary["total"]["latency"]["mean_ns"] for summary, _ in runs]
-    way = sum(means) / len(means) - sum(latencies) / len(latencies)
     figures = {"rate": rate, "bandwidth": rate * BLOCK_BYTES}
-    return figures | {f"p{percent}": percentile(latencies, percent) + way for percent in (50, 99)}, way
+    ways = {}
+    for percent in (50, 99):
+        told = [(summary["total"]["latency"][f"p{percent}_ns"], log[1]) for summary, log in runs]
+        added = [found - percentile(sorted(log), percent) for found, log in told if found is not None]
+        ways[percent] = statistics.median(added) if added else 0
+        figures[f"p{percent}"] = percentile(latencies, percent) + ways[percent]
+    return figures, ways[50]
 
 
 def interval_of(total, figure):

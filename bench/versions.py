@@ -3,7 +3,7 @@
 
     bench/versions.py --before PATH --after PATH [--repeats 9] [--seconds 1] [--case NAME]
 
-Both builds run the same words, pinned to one processor, with `--warmup none`, each round beginning with the other one. The ratio is taken
+Both builds run the same words, pinned to one processor, with `--warmup none` and real-time priority where that is allowed, each round beginning with the other one. The ratio is taken
 round by round and its median is shown; above 1 the build after is faster. Objects: a store on /dev/shm, made anew for every run."""
 
 import argparse
@@ -16,7 +16,7 @@ import tempfile
 # The helpers beside this file leave no compiled copies in the source tree.
 sys.dont_write_bytecode = True
 
-from measure import Failure, median, progress, run_child
+from measure import Failure, median, priority, progress, run_child
 
 KEYS = 200_000
 # name, words, whether it ends by itself, number of the phase that counts
@@ -40,7 +40,7 @@ def measured(binary, words, ends, phase, seconds):
     line += ["--warmup", "none", "--live", "none", "--json", record]
     line += [] if ends else ["--time", f"{seconds}s"]
     try:
-        run_child(["taskset", "-c", "1", binary, *line], seconds + 120)
+        run_child([*priority(), "taskset", "-c", "1", binary, *line], seconds + 120)
         with open(record, encoding="utf-8") as file:
             found = json.load(file)
     finally:

@@ -31,6 +31,7 @@ REPLACED = """Run for real by `scripts/fio-examples.py`, in a directory of their
 
 - every path of `filename` by a file of that last name in the directory; for one below `/dev` a file of 16 MiB is there, and
   with `allow_file_create=0` the files that the jobs are to find;
+- `program` by `/bin/true` where this machine does not have it;
 - `directory` by that directory, and the environment variables that the files ask for set (`FIO_RW=randread`, `FIO_BS=4k`,
   `FIO_IODEPTH=1`, `FIO_DIR`, and 16 MiB and 2 s for sizes and times);
 - `size`, `filesize` and `io_size` above 16 MiB by 16 MiB; `runtime` and `timeout` above 2 s by 2 s; `ramp_time` and
@@ -74,6 +75,8 @@ def replaced(line: str, scratch: pathlib.Path) -> str:
     if not match:
         return line
     key, value = match[1], match[2]
+    if key == "program" and not pathlib.Path(value).exists():
+        return "program=/bin/true"
     if key == "directory":
         return f"directory={scratch}"
     if key == "filename":
@@ -189,29 +192,30 @@ def main() -> int:
         print(f"no job files in {options.examples}", file=sys.stderr)
         return 1
     base = options.scratch or pathlib.Path(tempfile.gettempdir())
-    rows, bad = [], 0
-    counts = {"fio": 0, "strata": 0, "both": 0}
+    rows, bad = {}, 0
+    if options.names and options.page:
+        # Only these rows are made anew.
+        part = options.page.read_text().split(MARKS[0])[1].split(MARKS[1])[0]
+        rows = {name: line for line in part.splitlines() for name in re.findall(r"^\| `([^`]+)` \| ", line)}
     for file in files:
         is_run_by_fio = run_original(options.fio, file, base)
         words, is_good = run(options.strata.resolve(), file, base)
-        ran = words.endswith("exit 0")
-        counts["fio"] += is_run_by_fio
-        counts["strata"] += ran
-        counts["both"] += ran and is_run_by_fio
         # What fails in fio too may fail here.
         bad += not is_good and (is_run_by_fio or not words.startswith("ran: "))
-        rows.append(f"| `{file.name}` | {words} | {'runs' if is_run_by_fio else 'does not run'} |")
-        print(rows[-1], flush=True)
+        rows[file.name] = f"| `{file.name}` | {words} | {'runs' if is_run_by_fio else 'does not run'} |"
+        print(rows[file.name], flush=True)
+    by_fio = [row for row in rows.values() if row.endswith("| runs |")]
+    ran = [row for row in rows.values() if "exit 0 |" in row]
     sentence = (
-        f"Of {len(rows)} files fio itself runs {counts['fio']} here, and strata {counts['strata']}; of those that fio runs, "
-        f"strata runs {counts['both']}."
+        f"Of {len(rows)} files fio itself runs {len(by_fio)} here, and strata {len(ran)}; of those that fio runs, "
+        f"strata runs {len(set(ran) & set(by_fio))}."
     )
-    print(f"{sentence} {len(rows) - counts['strata'] - bad} refused, {bad} neither.", file=sys.stderr)
+    print(f"{sentence} {sum('| refused: ' in row for row in rows.values())} refused, {bad} neither.", file=sys.stderr)
     if options.page and not bad:
         page = options.page.read_text()
         before, rest = page.split(MARKS[0])
         after = rest.split(MARKS[1])[1]
-        table = "\n".join(["| file | what became of it | fio itself |", "|---|---|---|", *rows])
+        table = "\n".join(["| file | what became of it | fio itself |", "|---|---|---|", *(rows[name] for name in sorted(rows))])
         options.page.write_text(f"{before}{MARKS[0]}\n{REPLACED}\n\n{sentence}\n\n{table}\n\n{MARKS[1]}{after}")
     return int(bad > 0)
 

@@ -52,6 +52,28 @@ for component in rustfmt clippy; do
     fi
 done
 
+# S3 servers of others, each made once. One that cannot be had is told, and its tests say so by name.
+SERVERS=${XDG_CACHE_HOME:-$HOME/.cache}/strata-tests
+MOTO=5.2.5
+VERSITYGW=v1.0.14
+
+mkdir -p "$SERVERS"
+if [ ! -x "$SERVERS/moto-$MOTO/bin/moto_server" ]; then
+    echo "setup-tests: installing moto $MOTO from PyPI into $SERVERS"
+    { python3 -m venv --clear "$SERVERS/moto-$MOTO" &&
+        "$SERVERS/moto-$MOTO/bin/python" -m pip install --quiet "moto[server]==$MOTO"; } ||
+        echo "setup-tests: moto could not be installed; tests that need it say so by name" >&2
+fi
+if [ ! -x "$SERVERS/versitygw-$VERSITYGW/versitygw" ]; then
+    if command -v go >/dev/null; then
+        echo "setup-tests: building versitygw $VERSITYGW from the Go proxy into $SERVERS"
+        GOBIN="$SERVERS/versitygw-$VERSITYGW" go install "github.com/versity/versitygw/cmd/versitygw@$VERSITYGW" ||
+            echo "setup-tests: versitygw could not be built; tests that need it say so by name" >&2
+    else
+        echo "setup-tests: there is no go, so no versitygw; tests that need it say so by name" >&2
+    fi
+fi
+
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 as_root=()

@@ -127,6 +127,19 @@ impl Piece {
     }
 }
 
+/// How often something is shown while a run is under way; none: as strata does by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// Nanoseconds between two drawings of the progress.
+    pub draw_ns: Option<u64>,
+    /// Nanoseconds between two lines of progress, which stay.
+    pub line_ns: Option<u64>,
+    /// Nanoseconds between two reports of the results so far.
+    pub results_ns: Option<u64>,
+    /// Whether such a report comes with SIGUSR1, too.
+    pub results_by_signal: bool,
+}
+
 /// Shows a record as the tool shows its results. Every figure comes from the record, or from `statistics` over its samples.
 pub trait Render {
     /// Files that [`Render::stage`] and [`Render::end`] will write: tried before anything is measured.
@@ -137,6 +150,17 @@ pub trait Render {
     /// Whether [`Run::warnings`] stand in what it shows, as the tool's own notes do: they are not told on standard error then.
     fn carries_warnings(&self) -> bool {
         false
+    }
+
+    /// How often something is shown while it runs.
+    fn pace(&self) -> Pace {
+        Pace::default()
+    }
+
+    /// While phases run: they are the last of the record, with what they have so far.
+    fn status(&mut self, record: &Record) -> Vec<Piece> {
+        let _ = record;
+        Vec::new()
     }
 
     /// Before the first phase. The record has no phases yet.

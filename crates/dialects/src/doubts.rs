@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use report::record::{Doubt, PhaseRecord};
+use statistics::{Histogram, LatencySummary};
 
 /// For each kind of doubt of `report`, what to do about it in the words of one tool. What is left out is the same in all of
 /// them, and the record says it.
@@ -112,13 +113,18 @@ const DIALECTS: &[(&str, Remedies)] = &[
     ("daos_perf", DAOS_PERF),
 ];
 
+/// What is told where latencies are lower bounds.
+pub(crate) const LOWER_BOUNDS: &str = "lower_bounds";
+/// Percentiles of which `statistics` says whether they are lower bounds.
+const PERCENTS_JUDGED: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
+
 /// A doubt as it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Told<'a> {
     /// Name of the kind, as in the record.
     pub(crate) kind: &'a str,
     /// What was seen.
-    pub(crate) detail: &'a str,
+    pub(crate) detail: Cow<'a, str>,
     /// What to do about it, in the tool's words.
     pub(crate) remedy: Cow<'a, str>,
 }
@@ -137,8 +143,8 @@ pub(crate) fn lines<'a>(all: impl IntoIterator<Item = (&'a str, &'a Told<'a>)>) 
     let mut folded: Vec<(&str, &Told<'_>, Vec<&str>)> = Vec::new();
     for (name, told) in all {
         match folded.iter_mut().find(|(known, first, _)| *known == name && first.kind == told.kind) {
-            Some((_, first, others)) if first.detail == told.detail || others.contains(&told.detail) => {}
-            Some((_, _, others)) => others.push(told.detail),
+            Some((_, first, others)) if first.detail == told.detail || others.contains(&&*told.detail) => {}
+            Some((_, _, others)) => others.push(&told.detail),
             None => folded.push((name, told, Vec::new())),
         }
     }
@@ -146,30 +152,70 @@ pub(crate) fn lines<'a>(all: impl IntoIterator<Item = (&'a str, &'a Told<'a>)>) 
         0 => told.line(name),
         more => {
             let counted = format!("{} (and {more} more like it)", told.detail);
-            Told { detail: &counted, ..(*told).clone() }.line(name)
+            Told { detail: counted.into(), ..(*told).clone() }.line(name)
         }
     };
     folded.iter().map(line).collect()
 }
 
 /// The doubts about these phases, in order, in the words of a dialect. What is the same in two of them, as in a phase and its read-back, is told once.
+/// Behind those of a phase stands which of its latencies are lower bounds.
 pub(crate) fn told<'a>(dialect: &str, phases: impl IntoIterator<Item = &'a PhaseRecord>) -> Vec<Told<'a>> {
     let own = DIALECTS.iter().find(|(name, _)| *name == dialect).map_or(&[][..], |(_, remedies)| remedies);
     let mut all: Vec<Told<'a>> = Vec::new();
-    let doubts = phases.into_iter().flat_map(|phase| phase.doubts.iter().map(move |doubt| (phase, doubt)));
-    for (phase, doubt) in doubts {
+    for phase in phases {
         let is_netbench = dialect == "elbencho" && phase.plan.network().is_some();
         let remedies = if is_netbench { NETBENCH } else { own };
-        if !all.iter().any(|told| told.kind == doubt.kind && told.detail == doubt.detail) {
-            all.push(in_words(remedies, doubt));
+        let doubts = phase.doubts.iter().map(|doubt| in_words((dialect, remedies), doubt));
+        for doubt in doubts.chain(lower_bounds(phase)) {
+            if !all.iter().any(|told| told.kind == doubt.kind && told.detail == doubt.detail) {
+                all.push(doubt);
+            }
         }
     }
     all
 }
 
-fn in_words<'a>(remedies: Remedies, doubt: &'a Doubt) -> Told<'a> {
+fn in_words<'a>((dialect, remedies): (&str, Remedies), doubt: &'a Doubt) -> Told<'a> {
     let own = remedies.iter().find(|(kind, _)| *kind == doubt.kind).map(|(_, remedy)| *remedy);
-    Told { kind: &doubt.kind, detail: &doubt.detail, remedy: own.unwrap_or(&doubt.remedy).into() }
+    Told {
+        kind: &doubt.kind,
+        detail: doubt.detail.as_str().into(),
+        remedy: own.map_or_else(|| crate::in_words_of(dialect, &doubt.remedy).into(), Cow::Borrowed),
+    }
+}
+
+/// Which latencies of a phase are lower bounds, in words: no tool's output has a sign for it. None where none are.
+fn lower_bounds(phase: &PhaseRecord) -> Option<Told<'static>> {
+    let (mut all, mut unfinished) = (Histogram::new(), Histogram::new());
+    for class in phase.samples.workers.iter().flat_map(|worker| &worker.classes) {
+        all.merge_sparse(&class.latency);
+        unfinished.merge_sparse(&class.unfinished);
+    }
+    // Some tools' figures are of the whole phase, and strata's own of its steady part.
+    let whole = LatencySummary::censored(&all, &unfinished);
+    let summary = &phase.summary;
+    let parts = summary.classes.iter().chain([&summary.total]).filter_map(|class| class.latency.as_ref());
+    let figures: Vec<&LatencySummary> = whole.iter().chain(parts).collect();
+    let from =
+        figures.iter().filter_map(|latency| latency.lower_bound_from_percent).min_by(f64::total_cmp)?;
+    let known = PERCENTS_JUDGED.into_iter().rfind(|percent| *percent < from);
+    let percentiles = match known {
+        _ if from >= 100.0 => String::new(),
+        None => ", all percentiles".to_owned(),
+        Some(percent) => format!(", the percentiles above p{percent}"),
+    };
+    let bounds = figures.iter().map(|latency| latency.lower_bounds).max().unwrap_or(0);
+    let count = figures.iter().map(|latency| latency.count).max().unwrap_or(0);
+    Some(Told {
+        kind: LOWER_BOUNDS,
+        detail: format!(
+            "of the latencies, the mean{percentiles} and the maximum are lower bounds: {bounds} of {count} operations had not ended \
+             and count with the time that they had waited"
+        )
+        .into(),
+        remedy: "find out what hangs; where a rate was asked for, lower it".into(),
+    })
 }
 
 #[cfg(test)]
@@ -177,6 +223,71 @@ mod tests {
     use report::sample;
 
     use super::*;
+
+    #[test]
+    fn no_remedy_names_an_option_of_strata() {
+        // Kinds that need another layer, or a load that the tool cannot put on.
+        let media = [
+            "page_cache",
+            "unwritten_range",
+            "read_amplification",
+            "buffered_writes",
+            "unwritten_extents",
+            "compressible_content",
+            "kernel_workers",
+        ];
+        let (object, network) =
+            (["found_nothing", "not_durable", "paging"], ["cpu_bound", "remote_numa", "uneven_endpoints"]);
+        let open_loop = ["generator_late", "arrivals_unserved"];
+        let not_of = |dialect: &str| match dialect {
+            "self_test" => [&media[..], &object, &open_loop].concat(),
+            "vos_perf" => [&media[..], &network, &open_loop].concat(),
+            "daos_perf" => [&media[..], &open_loop].concat(),
+            _ => [object, network].concat(),
+        };
+        let own: [(&str, &[&str]); 4] = [
+            (
+                "elbencho",
+                &[
+                    "direct",
+                    "dropcache",
+                    "sync",
+                    "cores",
+                    "blockvarpct",
+                    "iodepth",
+                    "limitread",
+                    "limitwrite",
+                    "infloop",
+                    "timelimit",
+                    "zones",
+                    "netdevs",
+                    "servers",
+                    "rand",
+                    "rwmixthr",
+                ],
+            ),
+            ("self_test", &["repetitions-per-size", "endpoint", "master-endpoint", "message-sizes"]),
+            ("vos_perf", &["procs"]),
+            ("daos_perf", &["procs"]),
+        ];
+        for (dialect, _) in DIALECTS {
+            let known = own.iter().find(|(name, _)| name == dialect).map_or(&[][..], |(_, known)| known);
+            for (kind, remedy) in
+                report::doubts::remedies().filter(|(kind, _)| !not_of(dialect).contains(kind))
+            {
+                let doubt = Doubt { kind: kind.to_owned(), detail: String::new(), remedy: remedy.to_owned() };
+                let own = DIALECTS.iter().find(|(name, _)| name == dialect).map_or(&[][..], |(_, own)| own);
+                let told = in_words((dialect, own), &doubt).remedy.into_owned();
+                for part in told.split("--").skip(1) {
+                    let name =
+                        part.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default();
+                    // What is said of other programs: losetup, blockdev, docker.
+                    let is_of_others = ["direct-io", "setra", "cpus", "release"].contains(&name);
+                    assert!(is_of_others || known.contains(&name), "{dialect}: {kind}: {told}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn remedies_are_for_kinds_and_dialects_that_there_are() {
@@ -219,7 +330,7 @@ mod tests {
         let fio = lines("fio");
         assert_eq!(fio.len(), 3);
         assert!(fio[0].starts_with("strata doubts x: a; read with direct=1"), "{}", fio[0]);
-        assert_eq!(fio[1], "strata doubts x: b; use --direct\n");
+        assert_eq!(fio[1], "strata doubts x: b; use direct=1\n");
         assert!(fio[2].starts_with("strata doubts x: c; read with direct=1"), "{}", fio[2]);
         assert!(lines("elbencho")[0].contains("--dropcache"));
         assert!(lines("spdk_nvme_perf")[0].ends_with("use --direct\n"));
@@ -228,7 +339,7 @@ mod tests {
 
     #[test]
     fn figures_of_one_kind_and_job_share_a_line() {
-        let told = |kind: &'static str, detail: &'static str| Told { kind, detail, remedy: "wait".into() };
+        let told = |kind, detail: &'static str| Told { kind, detail: detail.into(), remedy: "wait".into() };
         let all = [told("k", "1 s"), told("k", "2 s"), told("k", "2 s"), told("m", "3 s")];
         let text = lines(all.iter().map(|told| ("a", told)).chain([("b", &all[0])]));
         let expected = "strata doubts a: 1 s (and 1 more like it); wait\n\

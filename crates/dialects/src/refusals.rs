@@ -1,5 +1,7 @@
 //! What strata refuses, in the options of the tool that is spoken: its users cannot type strata's own.
 
+mod tools;
+
 /// What a phrase of strata's becomes. Longer phrases stand before their parts.
 type Phrases = &'static [(&'static str, &'static str)];
 
@@ -92,15 +94,17 @@ const FIO_OPTIONS: Phrases = &[
 
 /// The text in the options of a dialect; as it is for those that have no table here.
 pub(crate) fn in_words_of(dialect: &str, text: &str) -> String {
-    if dialect != "fio" {
-        return text.to_owned();
-    }
-    let phrased = FIO_PHRASES.iter().fold(text.to_owned(), |text, (ours, theirs)| text.replace(ours, theirs));
-    with_options(&phrased, FIO_OPTIONS)
+    let ((phrases, options), joint) = match (dialect, tools::of(dialect)) {
+        ("fio", _) => ((FIO_PHRASES, FIO_OPTIONS), "="),
+        (_, Some(words)) => (*words, " "),
+        _ => return text.to_owned(),
+    };
+    let phrased = phrases.iter().fold(text.to_owned(), |text, (ours, theirs)| text.replace(ours, theirs));
+    with_options(&phrased, options, joint)
 }
 
-/// Puts the tool's options for `--name`, and `name=4` for `--name 4`. What has none stays.
-fn with_options(text: &str, options: Phrases) -> String {
+/// Puts the tool's options for `--name`, and `name=4` for `--name 4` where a value is joined by `=`. What has none stays.
+fn with_options(text: &str, options: Phrases, joint: &str) -> String {
     let mut made = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("--") {
@@ -117,7 +121,7 @@ fn with_options(text: &str, options: Phrases) -> String {
                 let value =
                     after.strip_prefix(' ').filter(|value| value.starts_with(|c: char| c.is_ascii_digit()));
                 rest = value.unwrap_or(after);
-                made.push_str(if value.is_some() { "=" } else { "" });
+                made.push_str(if value.is_some() { joint } else { "" });
             }
             None => {
                 made.push_str(&from[..2 + end]);
@@ -140,8 +144,8 @@ mod tests {
                 "engine psync runs one operation at a time, so iodepth=4 cannot be: use numjobs=4, or ioengine=io_uring or libaio",
             ),
             (
-                "--verify needs one block size and positions aligned to it",
-                "verify needs one block size and positions aligned to it",
+                "--verify needs blocks and positions of whole 512-byte sectors: use multiples of 512 for --block-size and --align",
+                "verify needs blocks and positions of whole 512-byte sectors: use multiples of 512 for bs and ba",
             ),
             (
                 "4 threads cannot share 2 blocks: use fewer threads, a larger --size, or --share whole",
@@ -156,7 +160,31 @@ mod tests {
         ];
         for (ours, theirs) in cases {
             assert_eq!(in_words_of("fio", ours), theirs);
-            assert_eq!(in_words_of("elbencho", ours), ours);
+        }
+    }
+
+    #[test]
+    fn refusals_of_the_planner_are_in_each_tools_options() {
+        let shared = "4 threads cannot share 2 blocks: use fewer threads, a larger --size, or --share whole";
+        let cases = [
+            ("elbencho", shared, "4 threads cannot share 2 blocks: use fewer threads (-t), or a larger -s"),
+            (
+                "spdk_nvme_perf",
+                shared,
+                "4 threads cannot share 2 blocks: use fewer cores (-c), or a larger drive or file",
+            ),
+            ("elbencho", "so --depth 4 cannot be: use --threads 4", "so --iodepth 4 cannot be: use -t 4"),
+            ("spdk_nvme_perf", "--op read and --time 4", "-w read and -t 4"),
+            (
+                "vos_perf",
+                "--value-size 2GiB is too large: use 1GiB or less",
+                "-s 2GiB is too large: use 1GiB or less",
+            ),
+            ("self_test", "--inflight 16 cannot be dealt out", "--max-inflight-rpcs 16 cannot be dealt out"),
+            ("elbencho-chart", "--size 4", "--size 4"),
+        ];
+        for (dialect, ours, theirs) in cases {
+            assert_eq!(in_words_of(dialect, ours), theirs, "{dialect}");
         }
     }
 }

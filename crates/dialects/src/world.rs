@@ -48,6 +48,14 @@ pub trait World {
     /// As the system says.
     fn read(&self, path: &str) -> io::Result<String>;
 
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.read(path).map(String::into_bytes)
+    }
+
     /// An environment variable.
     fn variable(&self, name: &str) -> Option<String>;
 

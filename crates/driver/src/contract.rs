@@ -27,6 +27,11 @@ pub trait Operation: Copy + Send + 'static {
         0
     }
 
+    /// Number of its target, where there are several.
+    fn target(&self) -> u16 {
+        0
+    }
+
     /// Whether it counts towards a limit of operations.
     #[inline]
     fn is_limited(&self) -> bool {
@@ -138,7 +143,6 @@ pub struct Completions {
     entries: Vec<Completion>,
     /// Times of the entries as far as drivers told them; shorter than `entries`, or empty, where they did not.
     spans: Vec<Option<Span>>,
-    timed: Timed,
 }
 
 impl Completions {
@@ -146,12 +150,7 @@ impl Completions {
     #[must_use]
     pub fn with_depth(depth: u32) -> Self {
         let spans = Vec::with_capacity(depth as usize);
-        Self {
-            entries: Vec::with_capacity(depth as usize),
-            reaped_max: depth as usize,
-            spans,
-            timed: Timed::default(),
-        }
+        Self { entries: Vec::with_capacity(depth as usize), reaped_max: depth as usize, spans }
     }
 
     /// The same list, which a [`Driver::reap`] fills to `reaped_max` at most.
@@ -179,11 +178,24 @@ impl Completions {
     /// [`Driver::submit`]. Its latency is that of `span` (an open loop: from when it was due to the end of `span`).
     #[inline]
     pub fn push_timed(&mut self, slot: u32, result: i64, span: Span) {
-        self.spans.resize(self.entries.len(), None);
+        if self.spans.len() < self.entries.len() {
+            self.leave_spans_out();
+        }
         self.spans.push(Some(span));
-        self.timed.count += 1;
-        self.timed.sum_ns += span.ended_ns.saturating_sub(span.began_ns);
         self.entries.push(Completion { slot, result });
+    }
+
+    /// Completions were added without times.
+    #[cold]
+    fn leave_spans_out(&mut self) {
+        self.spans.resize(self.entries.len(), None);
+    }
+
+    /// Whether any completion has its own time.
+    #[inline]
+    #[must_use]
+    pub fn has_spans(&self) -> bool {
+        !self.spans.is_empty()
     }
 
     /// The own time of completion `at`, where its driver told it.
@@ -194,10 +206,13 @@ impl Completions {
     }
 
     /// Those of the completions that have their own times.
-    #[inline]
     #[must_use]
     pub fn timed(&self) -> Timed {
-        self.timed
+        let add = |sum: Timed, span: &Span| Timed {
+            count: sum.count + 1,
+            sum_ns: sum.sum_ns + span.ended_ns.saturating_sub(span.began_ns),
+        };
+        self.spans.iter().flatten().fold(Timed::default(), add)
     }
 
     /// The completions so far.
@@ -226,7 +241,6 @@ impl Completions {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.spans.clear();
-        self.timed = Timed::default();
     }
 }
 
@@ -286,6 +300,12 @@ pub struct Fault {
 pub trait Source<Op>: Send {
     /// The next operation, to run in `slot`; `None` when this worker's share is exhausted.
     fn next(&mut self, slot: u32) -> Option<Op>;
+
+    /// Whether [`Source::next`] gave none only because it waits for an operation in flight: it is asked again when one has completed.
+    /// A source that waits also checks.
+    fn waits(&self) -> bool {
+        false
+    }
 
     /// The next of the operations that end this worker's share (making writes durable), to run in `slot`. Asked for one at a time, when
     /// nothing is in flight and no limit lets [`Source::next`] go on; not asked for when the phase was stopped, nor after the window has

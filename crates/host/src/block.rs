@@ -400,7 +400,8 @@ mod tests {
         assert_eq!(DeviceNumber::of_block_file(Path::new("/dev/null")), None);
     }
 
-    /// A tree of sysfs with a disk, and a mapped device over it and a bcache over that.
+    /// A tree of sysfs with two disks, a mapped device over one of them and a bcache over that, and a RAID of the mapped device and the
+    /// other disk, with a partition.
     fn made_up() -> tempfile::TempDir {
         let system = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| {
@@ -408,8 +409,14 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        let disks = [("sda", "8:0", None), ("sdb", "8:16", None), ("dm-0", "252:0", Some("sda"))];
-        for (name, number, below) in disks.into_iter().chain([("bcache0", "251:0", Some("dm-0"))]) {
+        let disks: [(&str, &str, &[&str]); 5] = [
+            ("sda", "8:0", &[]),
+            ("sdb", "8:16", &[]),
+            ("dm-0", "252:0", &["sda"]),
+            ("bcache0", "251:0", &["dm-0"]),
+            ("md127", "9:127", &["dm-0", "sdb"]),
+        ];
+        for (name, number, layers) in disks {
             write(&format!("block/{name}/dev"), number);
             write(&format!("block/{name}/size"), "2048");
             write(&format!("block/{name}/queue/write_cache"), "write through");
@@ -419,13 +426,21 @@ mod tests {
             let block = system.path().join("block");
             std::os::unix::fs::symlink(block.join(name), system.path().join("dev/block").join(number))
                 .unwrap();
-            if let Some(below) = below {
+            for below in layers {
                 let slaves = block.join(name).join("slaves");
                 std::fs::create_dir_all(&slaves).unwrap();
                 std::os::unix::fs::symlink(block.join(below), slaves.join(below)).unwrap();
             }
         }
         write("block/sda/device/scsi_disk/0:0:0:0/cache_type", "write back\n");
+        write("block/md127/md/level", "raid1\n");
+        write("block/md127/md127p1/dev", "259:0");
+        write("block/md127/md127p1/partition", "1");
+        std::os::unix::fs::symlink(
+            system.path().join("block/md127/md127p1"),
+            system.path().join("dev/block/259:0"),
+        )
+        .unwrap();
         write("fs/btrfs/aa/devices/sda/dev", "8:0");
         write("fs/btrfs/aa/devices/sdb/dev", "8:16");
         system
@@ -445,6 +460,17 @@ mod tests {
         assert_eq!(bottom.drive_write_cache.as_deref(), Some("write back"));
         assert_eq!((bottom.forced_unit_access, bottom.keeps_counters), (Some(false), Some(true)));
         assert_eq!(names(read("8:16").bottoms()), ["sdb"]);
+        // A RAID, and a partition of it, has the bottoms of all its members.
+        for number in ["9:127", "259:0"] {
+            let raid = read(number);
+            assert_eq!(
+                (raid.transport.as_deref(), raid.model.as_deref()),
+                (Some("raid"), Some("raid1")),
+                "{number}"
+            );
+            assert_eq!(names(raid.bottoms()), ["sda", "sdb"], "{number}");
+            assert_eq!(names(raid.layers()), ["md127", "dm-0", "sda", "sdb"], "{number}");
+        }
         let members = |number: &str| members_of_btrfs(system.path(), number.parse().unwrap()).len();
         assert_eq!((members("8:16"), members("252:0")), (2, 1));
     }

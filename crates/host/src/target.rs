@@ -64,7 +64,7 @@ pub fn is_missing_device(path: &Path) -> bool {
 /// A target's file, file system and device. For a file still to be created: those of its directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetEnvironment {
-    /// Path as given.
+    /// Path as given; bytes that are no UTF-8 are spelled out ([`units::label_of`]).
     pub path: PathBuf,
     /// Size of the file in bytes.
     pub file_size_bytes: Option<u64>,
@@ -81,7 +81,7 @@ impl TargetEnvironment {
     #[must_use]
     pub fn gather(path: &Path) -> Self {
         let mut facts = Self {
-            path: path.to_owned(),
+            path: text(path),
             file_size_bytes: None,
             file_allocated_bytes: None,
             filesystem: None,
@@ -117,6 +117,11 @@ impl TargetEnvironment {
     }
 }
 
+/// The path in a form that a record can hold.
+fn text(path: &Path) -> PathBuf {
+    units::label_of(path.as_os_str()).into()
+}
+
 /// The path itself, or the directory that it would be created in. Names with a scheme (`null:`) that do not
 /// exist have none.
 fn existing_place(path: &Path, exists: bool) -> Option<PathBuf> {
@@ -134,8 +139,8 @@ fn filesystem(place: &Path, mount: &Mount) -> FilesystemFacts {
     let space = rustix::fs::statvfs(place).ok();
     FilesystemFacts {
         kind: mount.filesystem.clone(),
-        mount_point: mount.mount_point.clone(),
-        source: mount.source.clone(),
+        mount_point: text(&mount.mount_point),
+        source: text(&mount.source),
         options: mount.options.clone(),
         total_bytes: space.as_ref().map(|space| space.f_blocks.saturating_mul(space.f_frsize)),
         free_bytes: space.as_ref().map(|space| space.f_bavail.saturating_mul(space.f_frsize)),

@@ -209,7 +209,8 @@ fn main() -> ExitCode {
     let opened = options().and_then(|options| {
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted))
             .map_err(|error| error.to_string())?;
-        let view = open(options.mode, options.csv.as_ref()).map_err(|error| error.to_string())?;
+        let view = open(options.mode, options.csv.as_ref(), live::Tempo::default())
+            .map_err(|error| error.to_string())?;
         Ok((options, view))
     });
     let (options, mut view) = match opened {

@@ -60,7 +60,7 @@ impl View for FullView {
         if let Surface::Screen(_) = &self.surface
             && !screen::is_ours()
         {
-            self.surface = Surface::Line(terminal_line());
+            self.surface = Surface::Line(terminal_line(None));
         }
         match &mut self.surface {
             Surface::Closed => {}

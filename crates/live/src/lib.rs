@@ -21,7 +21,7 @@ mod throttle;
 use statistics::Event;
 
 pub use mode::{CsvTarget, LiveMode};
-pub use open::{LiveError, open};
+pub use open::{LiveError, Tempo, open};
 
 /// Something that shows a run while it runs.
 pub trait View {

@@ -30,6 +30,12 @@ impl<W: Write> LineView<W> {
         Self { out, width, clock, throttle: Throttle::new(INTERVAL_NS), drawn: false, closed: false }
     }
 
+    /// With so many nanoseconds between two drawings.
+    pub(crate) fn every(mut self, interval_ns: Option<u64>) -> Self {
+        self.throttle = Throttle::new(interval_ns.unwrap_or(INTERVAL_NS));
+        self
+    }
+
     fn draw(&mut self, line: impl FnOnce(usize) -> String) {
         if !self.throttle.pass((self.clock)()) {
             return;

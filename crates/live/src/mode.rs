@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use units::ParseError;
+use units::{ParseError, path_of};
 
 /// Which view of the running work is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl FromStr for CsvTarget {
         match text {
             "" => Err(ParseError::new("a target of CSV rows", text, "a path, or - for standard output")),
             "-" | "stdout" => Ok(Self::Stdout),
-            path => Ok(Self::File(PathBuf::from(path))),
+            path => Ok(Self::File(path_of(path).into_owned())),
         }
     }
 }

@@ -91,12 +91,21 @@ fn choose(mode: LiveMode, place: Surroundings) -> Result<(Drawing, Option<&'stat
     }
 }
 
+/// How often progress is drawn; none: as the view does by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tempo {
+    /// Nanoseconds between two drawings.
+    pub draw_ns: Option<u64>,
+    /// Nanoseconds between two lines that stay: plain lines are shown on a terminal, too.
+    pub line_ns: Option<u64>,
+}
+
 /// Opens what `mode` asks for on standard error, and CSV rows on `csv`. A full screen that cannot be had is replaced
 /// by lines, which is said on standard error.
 ///
 /// # Errors
 /// When the file of the rows cannot be made, or rows and full screen want the same terminal.
-pub fn open(mode: LiveMode, csv: Option<&CsvTarget>) -> Result<Box<dyn View>, LiveError> {
+pub fn open(mode: LiveMode, csv: Option<&CsvTarget>, tempo: Tempo) -> Result<Box<dyn View>, LiveError> {
     let place = Surroundings {
         can_draw: terminal::stderr_can_draw(),
         in_foreground: terminal::in_foreground(),
@@ -112,18 +121,22 @@ pub fn open(mode: LiveMode, csv: Option<&CsvTarget>) -> Result<Box<dyn View>, Li
         // Without a standard error there is nobody to tell.
         let _ = writeln!(stderr(), "live: {notice}");
     }
+    let lines_ns = tempo.line_ns.or(tempo.draw_ns);
     match drawing {
         Drawing::Nothing => {}
-        Drawing::Plain => views.push(Box::new(PlainView::new(stderr(), monotonic_clock()))),
-        Drawing::Line => views.push(Box::new(terminal_line())),
+        Drawing::Line if tempo.line_ns.is_none() => views.push(Box::new(terminal_line(tempo.draw_ns))),
+        Drawing::Plain | Drawing::Line => {
+            views.push(Box::new(PlainView::new(stderr(), monotonic_clock(), lines_ns)));
+        }
         Drawing::Full => views.push(Box::new(FullView::open()?)),
     }
     Ok(Box::new(Views(views)))
 }
 
 /// The progress line on standard error.
-pub(crate) fn terminal_line() -> LineView<Stderr> {
-    LineView::new(stderr(), Box::new(|| usize::from(terminal::stderr_size().0)), monotonic_clock())
+pub(crate) fn terminal_line(interval_ns: Option<u64>) -> LineView<Stderr> {
+    let width = Box::new(|| usize::from(terminal::stderr_size().0));
+    LineView::new(stderr(), width, monotonic_clock()).every(interval_ns)
 }
 
 fn open_rows(target: &CsvTarget) -> Result<RowsView, LiveError> {
@@ -209,7 +222,7 @@ mod tests {
     fn rows_are_on_the_file_while_the_run_goes_on() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("live.csv");
-        let mut view = open(LiveMode::None, Some(&CsvTarget::File(path.clone()))).unwrap();
+        let mut view = open(LiveMode::None, Some(&CsvTarget::File(path.clone())), Tempo::default()).unwrap();
         view.event(&Event::Running(&randread()));
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().count(), 2);
@@ -222,7 +235,8 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_made_is_one_line_before_the_run() {
         let path = std::path::PathBuf::from("/no such\ndirectory/live.csv");
-        let error = open(LiveMode::None, Some(&CsvTarget::File(path))).err().unwrap().to_string();
+        let error =
+            open(LiveMode::None, Some(&CsvTarget::File(path)), Tempo::default()).err().unwrap().to_string();
         assert_eq!(
             error,
             "cannot write live CSV rows to /no such\\ndirectory/live.csv: No such file or directory (os error 2)"

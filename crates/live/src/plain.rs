@@ -27,9 +27,9 @@ pub(crate) struct PlainView<W: Write> {
 }
 
 impl<W: Write> PlainView<W> {
-    /// Lines on `out`; the first one an interval from now, so that a short run says only how it ended.
-    pub(crate) fn new(out: W, mut clock: Clock) -> Self {
-        let mut throttle = Throttle::new(INTERVAL_NS);
+    /// Lines on `out`, at most one in `interval_ns`; the first one an interval from now, so that a short run says only how it ended.
+    pub(crate) fn new(out: W, mut clock: Clock, interval_ns: Option<u64>) -> Self {
+        let mut throttle = Throttle::new(interval_ns.unwrap_or(INTERVAL_NS));
         throttle.restart(clock());
         Self { out, clock, throttle, closed: false }
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn one_line_in_ten_seconds_and_one_at_the_end() {
         let (sink, clock) = (Sink::default(), HandClock::default());
-        let mut view = PlainView::new(sink.clone(), clock.clock());
+        let mut view = PlainView::new(sink.clone(), clock.clock(), None);
         for second in 0..=30 {
             clock.set_ms(second * 1_000);
             view.event(&Event::Running(&randread()));
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn each_host_has_a_line_below_that_of_all() {
         let (sink, clock) = (Sink::default(), HandClock::default());
-        let mut view = PlainView::new(sink.clone(), clock.clock());
+        let mut view = PlainView::new(sink.clone(), clock.clock(), None);
         clock.set_ms(10_000);
         let mut snapshot = netbench();
         snapshot.hosts.truncate(3);
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn preparations_are_told_as_rarely() {
         let (sink, clock) = (Sink::default(), HandClock::default());
-        let mut view = PlainView::new(sink.clone(), clock.clock());
+        let mut view = PlainView::new(sink.clone(), clock.clock(), None);
         view.event(&Event::Preparing("laying out /x", 0.1));
         clock.set_ms(10_000);
         view.event(&Event::Preparing("laying out /x", 0.45));
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn an_interrupted_phase_says_why() {
         let (sink, clock) = (Sink::default(), HandClock::default());
-        let mut view = PlainView::new(sink.clone(), clock.clock());
+        let mut view = PlainView::new(sink.clone(), clock.clock(), None);
         let samples = PhaseSamples {
             elapsed_ns: 1_200_000_000,
             workers: Vec::new(),

@@ -35,7 +35,7 @@ pub fn prepare(targets: &[TargetPlan], policy: CachePolicy, stop: &AtomicBool) -
 }
 
 fn drop_cache(target: &TargetPlan) -> std::io::Result<()> {
-    let file = File::open(&target.path)?;
+    let file = File::open(target.place())?;
     // Dirty pages stay in the cache whatever the advice, so they are written back first.
     file.sync_data()?;
     let length = std::num::NonZeroU64::new(target.size_bytes);
@@ -44,7 +44,7 @@ fn drop_cache(target: &TargetPlan) -> std::io::Result<()> {
 }
 
 fn warm_cache(target: &TargetPlan, stop: &AtomicBool) -> std::io::Result<()> {
-    let file = File::open(&target.path)?;
+    let file = File::open(target.place())?;
     let mut buffer = vec![0; CHUNK_BYTES];
     let end = target.offset_bytes + target.size_bytes;
     let mut offset = target.offset_bytes;

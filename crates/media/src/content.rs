@@ -1,7 +1,7 @@
 //! What writes of this layer carry.
 
 use driver::Error;
-use workload::content::{BlockWriter, Filler};
+use workload::content::{BlockWriter, Filler, Repeated};
 use workload::plan::MediaPlan;
 
 /// Stream of the data that files are laid out with; workers use their numbers.
@@ -24,6 +24,13 @@ pub fn layout_fill(plan: &MediaPlan, run: u64) -> Result<LayoutFill, Error> {
         let filler = filler(plan, LAYOUT_STREAM)?;
         return Ok(Box::new(move |buffer, target, offset| filler.fill_block(buffer, offset, target as u64)));
     };
+    if let Some(pattern) = &plan.verify_pattern {
+        let (repeated, grain) = (Repeated::new(pattern), plan.verify_grain_bytes());
+        return Ok(Box::new(move |buffer, _, offset| {
+            let offsets = (offset..).step_by(grain as usize);
+            buffer.chunks_mut(grain as usize).zip(offsets).for_each(|(part, at)| repeated.fill(part, at));
+        }));
+    }
     let writer = |target: &workload::target::TargetPlan| {
         BlockWriter::new(run, crate::verify::target_id(&target.path), interval as u32)
             .map_err(|error| Error::usage("verify", error.to_string()))

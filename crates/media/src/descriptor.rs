@@ -3,12 +3,13 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
 
 use driver::{Arena, Capabilities, Error, ErrorKind};
 use host::block::{BlockDevice, DeviceNumber};
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use units::path_of;
 use workload::engine::{Advice, SyncCall, SyncMode};
 use workload::target::{TargetKind, TargetPlan};
 
@@ -95,8 +96,11 @@ pub(crate) fn check(
 /// # Errors
 /// When a path holds a zero byte.
 pub(crate) fn paths_of(request: &OpenRequest, engine: &'static str) -> Result<Vec<CString>, Error> {
-    let paths =
-        request.targets.iter().map(|target| CString::new(target.path.as_str())).collect::<Result<_, _>>();
+    let paths = request
+        .targets
+        .iter()
+        .map(|target| CString::new(target.place().as_os_str().as_bytes()))
+        .collect::<Result<_, _>>();
     paths.map_err(|_| Error::usage("open", "a path holds a zero byte").with("engine", engine))
 }
 
@@ -116,7 +120,7 @@ fn open(target: &TargetPlan, request: &OpenRequest, engine: &'static str) -> Res
             .remedy(format!("use --engine {name} for this target")));
     }
     let direct = request.options.direct;
-    let fd = rustix::fs::open(&target.path, open_flags(request), Mode::empty())
+    let fd = rustix::fs::open(&*target.place(), open_flags(request), Mode::empty())
         .map_err(|errno| open_error(&target.path, direct, request.writes, errno))?;
     let kind = rustix::fs::fstat(&fd).map(|stat| FileType::from_raw_mode(stat.st_mode)).map_err(|errno| {
         Error::system("open", "cannot read what the target is", errno).with("path", &target.path)
@@ -159,7 +163,7 @@ fn advise(fd: &OwnedFd, kind: TargetKind, advice: Advice) -> Result<(), Errno> {
 
 /// Whether the kernel keeps this block device read-only: it may be opened for writing all the same, and every write fails.
 fn is_read_only(path: &str) -> bool {
-    let number = DeviceNumber::of_block_file(Path::new(path));
+    let number = DeviceNumber::of_block_file(&path_of(path));
     number.and_then(BlockDevice::read).and_then(|device| device.read_only).unwrap_or(false)
 }
 

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Error, ErrorKind};
@@ -149,7 +148,7 @@ fn failed<'a>(message: &'static str, target: &'a TargetPlan) -> impl Fn(std::io:
 
 /// Whether an existing file must not be changed: neither created by strata, nor empty, nor given up by the user.
 fn is_of_others(target: &TargetPlan, request: &Request<'_>) -> bool {
-    let path = Path::new(&target.path);
+    let path = &*target.place();
     let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let is_free = request.destroy_data || size == 0 || is_own(path);
     target.kind == TargetKind::File && !is_free && !(request.writes && is_blank(path))
@@ -164,7 +163,7 @@ pub fn check_existing(target: &TargetPlan) -> Result<(), Error> {
     let lost = |message: &'static str| {
         Error::new(ErrorKind::Run, "layout", message).with("path", &target.path).with("range_end_bytes", end)
     };
-    match std::fs::metadata(&target.path) {
+    match std::fs::metadata(target.place()) {
         Ok(metadata) if metadata.len() >= end => Ok(()),
         Ok(metadata) => Err(lost("the file is shorter than what is to be read, and is not extended")
             .with("file_size_bytes", metadata.len())),
@@ -184,7 +183,7 @@ fn check_space(targets: &[TargetPlan], leaves: &[bool], request: &Request<'_>) -
         if !seen.insert(&target.path) {
             continue;
         }
-        let place = manifest::existing_place(Path::new(&target.path));
+        let place = manifest::existing_place(&target.place());
         let metadata =
             std::fs::metadata(&place).map_err(failed("cannot look at the place of the file", target))?;
         let need = if is_left { 0 } else { needed_bytes(target, request)? };
@@ -192,7 +191,7 @@ fn check_space(targets: &[TargetPlan], leaves: &[bool], request: &Request<'_>) -
         entry.0 = entry.0.saturating_add(need);
     }
     for (need, target) in needs.into_values() {
-        let place = manifest::existing_place(Path::new(&target.path));
+        let place = manifest::existing_place(&target.place());
         // File systems that do not tell (all zero) are left to fail by themselves.
         let Ok(space) = rustix::fs::statvfs(&place) else { continue };
         let free = space.f_bavail.saturating_mul(space.f_frsize);
@@ -212,7 +211,7 @@ fn needed_bytes(target: &TargetPlan, request: &Request<'_>) -> Result<u64, Error
     if request.layout == Layout::Sparse {
         return Ok(0);
     }
-    let path = Path::new(&target.path);
+    let path = &*target.place();
     let range = target.offset_bytes..end_of(target)?;
     match std::fs::metadata(path) {
         Ok(_) => extents::extents(path, range)
@@ -224,7 +223,7 @@ fn needed_bytes(target: &TargetPlan, request: &Request<'_>) -> Result<u64, Error
 
 /// Opens the file, creates it where it is missing. `None`: a file of others, which is left as it is.
 fn open(manifest: &mut Manifest, target: &TargetPlan, is_left: bool) -> Result<Option<File>, Error> {
-    let path = Path::new(&target.path);
+    let path = &*target.place();
     let end = end_of(target)?;
     match std::fs::metadata(path) {
         Ok(metadata) if is_left && !manifest.owns(path) => {
@@ -252,7 +251,7 @@ fn open(manifest: &mut Manifest, target: &TargetPlan, is_left: bool) -> Result<O
 }
 
 fn open_writable(target: &TargetPlan) -> Result<File, Error> {
-    let open = OpenOptions::new().read(true).write(true).open(&target.path);
+    let open = OpenOptions::new().read(true).write(true).open(target.place());
     open.map_err(failed("cannot open the file for writing", target))
 }
 
@@ -266,7 +265,7 @@ fn lengthen(
 ) -> Result<(), Error> {
     let end = end_of(target)?;
     let size = file.metadata().map_err(failed("cannot look at the file", target))?.len();
-    let path = Path::new(&target.path);
+    let path = &*target.place();
     // What is neither strata's nor given up by the user is zeros alone, or it would not be here.
     let is_adopted = request.writes && !request.destroy_data && !is_own(path);
     if size == 0 || manifest.owns(path) || is_adopted {

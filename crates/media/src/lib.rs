@@ -1,10 +1,13 @@
 //! The media layer: files, block devices, character devices and memory, through the system calls that reach them.
 
+mod by_path;
 pub mod cache;
 pub mod content;
 mod descriptor;
 pub mod drivers;
+mod in_flight;
 pub mod layout;
+pub mod names;
 mod one_by_one;
 mod operation;
 pub mod probe;

@@ -31,6 +31,8 @@ pub struct MediaOperation {
     pub target: u16,
     /// What to do.
     pub class: MediaClass,
+    /// Not one that the user asked for (a block is read to check it): no limit counts it.
+    pub is_extra: bool,
 }
 
 impl Operation for MediaOperation {
@@ -56,10 +58,15 @@ impl Operation for MediaOperation {
         self.offset
     }
 
-    /// A limit counts what the user asked for; syncs come on top.
+    #[inline]
+    fn target(&self) -> u16 {
+        self.target
+    }
+
+    /// A limit counts what the user asked for; syncs and checks come on top.
     #[inline]
     fn is_limited(&self) -> bool {
-        self.class != MediaClass::Sync
+        self.class != MediaClass::Sync && !self.is_extra
     }
 
     #[inline]

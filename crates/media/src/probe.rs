@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use driver::Error;
 use host::block::{BlockDevice, DeviceNumber};
 use rustix::fs::{Access, AtFlags, Mode, OFlags, SeekFrom, StatxFlags};
+use units::path_of;
 use workload::target::{TargetFacts, TargetKind};
 
 /// Smallest sector that any block device has, in bytes.
@@ -22,7 +23,7 @@ pub fn probe(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {
     if let Some(kind) = without_place(path)? {
         return Ok(facts(path, kind, true, 0, 0, 1));
     }
-    match std::fs::metadata(path) {
+    match std::fs::metadata(path_of(path)) {
         Ok(metadata) => probe_existing(path, &metadata),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => probe_missing(path, create_ok),
         Err(error) => Err(Error::system("probe", "cannot look at the target", error).with("path", path)),
@@ -80,7 +81,7 @@ fn probe_existing(path: &str, metadata: &Metadata) -> Result<TargetFacts, Error>
             .with("path", path)
             .remedy("give a file, a block device or a character device"));
     }
-    let place = Path::new(path);
+    let place = &*path_of(path);
     let alignment = file_alignment(place, DeviceNumber::from_packed(metadata.dev()));
     let allocated = metadata.blocks() * SECTOR_BYTES;
     let mut found = facts(path, TargetKind::File, true, metadata.len(), allocated, alignment);
@@ -90,7 +91,7 @@ fn probe_existing(path: &str, metadata: &Metadata) -> Result<TargetFacts, Error>
 
 fn probe_block_device(path: &str, number: DeviceNumber) -> Result<TargetFacts, Error> {
     let failed = |message: &'static str, error| Error::system("probe", message, error).with("path", path);
-    let file = File::open(path).map_err(|error| failed("cannot open the device", error))?;
+    let file = File::open(path_of(path)).map_err(|error| failed("cannot open the device", error))?;
     let size = rustix::fs::seek(&file, SeekFrom::End(0))
         .map_err(|error| failed("cannot find the size of the device", error.into()))?;
     if size == 0 {
@@ -101,12 +102,12 @@ fn probe_block_device(path: &str, number: DeviceNumber) -> Result<TargetFacts, E
 }
 
 fn probe_missing(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {
-    if std::fs::symlink_metadata(path).is_ok() {
+    if std::fs::symlink_metadata(path_of(path)).is_ok() {
         return Err(Error::usage("probe", "is a symbolic link to nothing")
             .with("path", path)
             .remedy("give the path of a file"));
     }
-    if host::target::is_missing_device(Path::new(path)) {
+    if host::target::is_missing_device(&path_of(path)) {
         return Err(Error::usage("probe", "no such device: /dev holds devices, and no file is made there")
             .with("path", path)
             .remedy("lsblk lists the devices that are there"));
@@ -121,7 +122,7 @@ fn probe_missing(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {
             .with("path", path)
             .remedy("give a file in an existing directory"));
     }
-    let directory = directory_of(Path::new(path));
+    let directory = directory_of(&path_of(path));
     let shown = directory.display();
     match std::fs::metadata(&directory) {
         Ok(metadata) if metadata.is_dir() => {}

@@ -3,7 +3,7 @@
 use driver::Error;
 use units::ParseError;
 use workload::access::Access;
-use workload::course::{Course, CoursePlan, Extent, Ground};
+use workload::course::{Course, CoursePlan, Extent, Fitted, Ground};
 use workload::plan::MediaPlan;
 use workload::random::derive_seed;
 use workload::spec::Share;
@@ -30,7 +30,8 @@ pub(crate) fn usage(error: ParseError) -> Error {
 
 /// Verification never has two operations on one block in flight, so it needs a block for each.
 pub(crate) fn check_verification(plan: &MediaPlan, places: u64) -> Result<(), Error> {
-    if plan.verify_interval_bytes.is_some() && places < u64::from(plan.load.depth) {
+    let waits = plan.serialize_overlap || plan.verify_grain_bytes.is_some();
+    if plan.verify_interval_bytes.is_some() && !waits && places < u64::from(plan.load.depth) {
         let message = "verification needs at least as many blocks for each worker as the depth";
         return Err(Error::usage("plan", message)
             .with("blocks", places)
@@ -105,16 +106,8 @@ impl Region {
         self.first
     }
 
-    /// The walk of this worker over its part of each target.
-    ///
-    /// # Errors
-    /// As [`Course::new`].
-    pub(crate) fn course(
-        &self,
-        plan: &MediaPlan,
-        course: &CoursePlan,
-        seed: u64,
-    ) -> Result<Course, ParseError> {
+    /// The part of each target that is this worker's.
+    fn extents(&self) -> Vec<Extent> {
         let part = |(target, stretch): (usize, &Stretch)| {
             let end = stretch.first + stretch.places;
             let (first, last) = (self.first.max(stretch.first), self.end.min(end));
@@ -127,7 +120,20 @@ impl Region {
                 size_bytes: end_bytes - bytes(first),
             })
         };
-        let extents: Vec<Extent> = self.stretches.iter().enumerate().filter_map(part).collect();
+        self.stretches.iter().enumerate().filter_map(part).collect()
+    }
+
+    /// The walk of this worker over its part of each target.
+    ///
+    /// # Errors
+    /// As [`Course::new`].
+    pub(crate) fn course(
+        &self,
+        plan: &MediaPlan,
+        course: &CoursePlan,
+        seed: u64,
+    ) -> Result<Course, ParseError> {
+        let extents = self.extents();
         let sizes = plan.block_size.parse()?;
         let align_bytes = (plan.align_bytes != plan.block_size_bytes_max).then_some(plan.align_bytes);
         let ground = Ground::new(&extents, &sizes, &plan.pattern, align_bytes);
@@ -135,11 +141,10 @@ impl Region {
         Course::new(course, &ground, once, derive_seed(seed, &[3]))
     }
 
-    /// Number of the place that holds this byte of a target.
-    #[inline]
-    pub(crate) fn place_of(&self, target: u16, offset_bytes: u64) -> u64 {
-        let stretch = &self.stretches[usize::from(target)];
-        stretch.first + (offset_bytes - stretch.offset_bytes) / self.unit_bytes
+    /// The walk of this worker with blocks of several sizes that fit between each other.
+    pub(crate) fn fitted(&self, plan: &MediaPlan, unit_bytes: u64, seed: u64) -> Fitted {
+        let once = plan.load.limit == workload::plan::LimitPlan::default();
+        Fitted::new(&self.extents(), unit_bytes, once, seed)
     }
 
     /// Target and byte offset of a place.

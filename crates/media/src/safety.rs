@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use driver::{Error, ErrorKind};
 use host::block::{self, DeviceNumber};
 use host::mounts::{self, Mount};
+use units::path_of;
 use workload::target::{TargetFacts, TargetKind};
 
 pub use crate::probe::is_own;
@@ -40,7 +41,8 @@ const MEMORY_MINORS: &[u32] = &[1, 2, 4];
 /// [`ErrorKind::Unsafe`] with the reason; a system error where the target cannot be examined.
 pub fn check_writable(facts: &TargetFacts, destroy_data: bool) -> Result<(), Error> {
     match facts.kind {
-        TargetKind::Null | TargetKind::Memory => Ok(()),
+        // Names are looked at by `names::probe`.
+        TargetKind::Null | TargetKind::Memory | TargetKind::Name => Ok(()),
         TargetKind::File => check_file(facts, destroy_data),
         TargetKind::CharacterDevice => check_character_device(&facts.path, destroy_data),
         TargetKind::BlockDevice => check_block_device(&facts.path, destroy_data),
@@ -52,7 +54,7 @@ fn refusal(path: &str, reason: impl Into<String>) -> Error {
 }
 
 fn check_file(facts: &TargetFacts, destroy_data: bool) -> Result<(), Error> {
-    let path = Path::new(&facts.path);
+    let path = &*facts.place();
     if !facts.exists {
         return Ok(());
     }
@@ -87,7 +89,7 @@ fn same_file(path: &Path, others: &[PathBuf]) -> Option<PathBuf> {
 }
 
 fn check_character_device(path: &str, destroy_data: bool) -> Result<(), Error> {
-    let metadata = std::fs::metadata(path)
+    let metadata = std::fs::metadata(path_of(path))
         .map_err(|error| Error::system("safety", "cannot look at the target", error).with("path", path))?;
     let number = DeviceNumber::from_packed(metadata.rdev());
     match number {
@@ -101,7 +103,7 @@ fn check_character_device(path: &str, destroy_data: bool) -> Result<(), Error> {
 }
 
 fn check_block_device(path: &str, destroy_data: bool) -> Result<(), Error> {
-    let number = DeviceNumber::of_block_file(Path::new(path)).ok_or_else(|| {
+    let number = DeviceNumber::of_block_file(&path_of(path)).ok_or_else(|| {
         refusal(path, "is no longer a block device").remedy("give the path of a block device")
     })?;
     let usage = Usage::find(number);
@@ -120,7 +122,7 @@ fn check_block_device(path: &str, destroy_data: bool) -> Result<(), Error> {
         Some(reason) => Some(reason),
         None if !block::partitions(number).is_empty() => Some("carries a partition table".to_owned()),
         None => {
-            let file = File::open(path).map_err(|error| {
+            let file = File::open(path_of(path)).map_err(|error| {
                 Error::system("safety", "cannot open the device", error).with("path", path)
             })?;
             recognise(&file)
@@ -134,7 +136,7 @@ fn check_block_device(path: &str, destroy_data: bool) -> Result<(), Error> {
 /// Whether the kernel has claimed the device: mounted in another namespace, a member of a RAID, swap. It then
 /// refuses O_EXCL.
 fn held_exclusively(path: &str) -> bool {
-    let open = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(path);
+    let open = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(path_of(path));
     open.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
 }
 

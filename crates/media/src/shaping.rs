@@ -57,7 +57,14 @@ mod tests {
     fn shares_have_their_part_of_the_operations_that_they_mean() {
         let shares = parse_priority_shares("read/4096:20@realtime:1,read/4096:30@idle").unwrap();
         let priorities = Priorities::new(&shares).unwrap();
-        let read = |length| MediaOperation { offset: 0, length, slot: 0, target: 0, class: MediaClass::Read };
+        let read = |length| MediaOperation {
+            offset: 0,
+            length,
+            slot: 0,
+            target: 0,
+            class: MediaClass::Read,
+            is_extra: false,
+        };
         let mut counts = [0u32; 3];
         for _ in 0..10_000 {
             match priorities.draw(&read(4096)) >> 13 {

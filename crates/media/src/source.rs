@@ -1,6 +1,8 @@
 //! Decides what a worker of this layer does next, fills what it writes and checks what it reads.
 #![allow(unsafe_code)]
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use driver::{Arena, Error, Fault, Operation as _, Source};
@@ -9,14 +11,16 @@ use workload::access::Access;
 use workload::block_size::BlockSizes;
 use workload::class_sizes::ClassSizes;
 use workload::content::Filler;
-use workload::course::Course;
+use workload::course::{Course, Fitted};
 use workload::mix::Mix;
-use workload::plan::MediaPlan;
+use workload::plan::{ContentChoice, MediaPlan, Pattern};
 use workload::random::{Random, derive_seed};
+use workload::replay::{ReplayClass, ReplayStep};
 use workload::spec::{Operation, Refill};
 
+use crate::in_flight::InFlight;
 use crate::region::{Region, SizedCursor, check_verification, usage};
-use crate::verify::Verifier;
+use crate::verify::{Ledger, Verifier};
 use crate::{MediaClass, MediaOperation};
 
 /// Operations of all workers together of a phase that ends after one pass over the range; none where something else ends it.
@@ -26,13 +30,21 @@ pub fn operations_of(plan: &MediaPlan) -> Option<u64> {
     if plan.load.limit != workload::plan::LimitPlan::default() {
         return None;
     }
+    if let Some(replay) = &plan.replay {
+        return Some(replay.operations * u64::from(plan.load.threads));
+    }
     let sizes: BlockSizes = plan.block_size.parse().ok()?;
     let regions = (0..plan.load.threads).filter_map(|worker| Region::new(plan, worker).ok());
     let places = regions.fold(0u64, |all, region| all.saturating_add(region.places()));
-    let is_cursor = sizes.single().is_none() && !plan.pattern.is_random();
-    let moved =
-        if is_cursor { places as f64 * plan.align_bytes as f64 / sizes.mean() } else { places as f64 };
-    let writes = moved * f64::from(plan.mix.write_percent) / 100.0;
+    let goes_by_bytes = !plan.pattern.is_random() || plan.pattern == Pattern::Fitted;
+    let moved = if sizes.single().is_none() && goes_by_bytes {
+        places as f64 * plan.align_bytes as f64 / sizes.mean()
+    } else {
+        places as f64
+    };
+    let writes =
+        if plan.operation.is_pair() { moved } else { moved * f64::from(plan.mix.write_percent) / 100.0 };
+    let moved = if plan.operation.is_pair() { 2.0 * moved } else { moved };
     let syncs = plan.fsync_every.map_or(0.0, |every| writes / every as f64);
     let final_syncs =
         if plan.end_fsync { u64::from(plan.load.threads) * plan.targets.len() as u64 } else { 0 };
@@ -47,7 +59,14 @@ enum Walk {
     Cursor(SizedCursor),
     /// More than a pattern: with holes, in runs, in zones, by class.
     Course(Box<Course>),
+    /// At random, with sizes drawn anew each time, each byte once a pass.
+    Fitted(Box<Fitted>),
+    /// What was written, in the sizes that it was written with: what is left of this worker's share, and the largest block.
+    Written(Arc<Ledger>, Range<u64>, u64),
 }
+
+/// Target, offset and length of an operation.
+type Place = (u16, u64, u32);
 
 /// The operations of one worker.
 pub struct MediaSource {
@@ -58,6 +77,8 @@ pub struct MediaSource {
     mix: Mix,
     classes: Vec<MediaClass>,
     operations_left: u64,
+    /// Whether nothing but the walk and the mix decides what comes next.
+    is_plain: bool,
     fsync_every: u64,
     writes_since_sync: u64,
     sync_due: Option<u16>,
@@ -66,6 +87,19 @@ pub struct MediaSource {
     refills: bool,
     generation: u64,
     verifier: Option<Verifier>,
+    /// Where two operations never touch the same bytes at once: blocks that are verified would have no order.
+    in_flight: Option<InFlight>,
+    /// Whether an operation waits for those that it shares bytes with; else another position is taken.
+    holds: bool,
+    held: Option<(MediaClass, Place)>,
+    /// Whether nothing was drawn because something in flight must complete first.
+    waits: bool,
+    /// Operations of a log, in place of drawn ones, and how many of them were given.
+    replay: Option<(Arc<[ReplayStep]>, usize)>,
+    /// Whether each discard is followed by a write, and what was discarded and is to be written.
+    is_pair: bool,
+    discarded: VecDeque<Place>,
+    discards_in_flight: u32,
     arena: Arc<Arena>,
 }
 
@@ -86,8 +120,15 @@ impl MediaSource {
         check_verification(plan, region.places())?;
         let unlimited = plan.load.limit == workload::plan::LimitPlan::default();
         let is_cursor = sizes.single().is_none() && !plan.pattern.is_random();
-        let (walk, operations_left) = if let Some(course) = &plan.course {
+        let written =
+            verifier.as_ref().and_then(Verifier::written).filter(|_| plan.verify_grain_bytes.is_some());
+        let (walk, operations_left) = if let Some(ledger) = written {
+            let share = ledger.share(worker, plan.load.threads);
+            (Walk::Written(Arc::clone(ledger), share, plan.block_size_bytes_max), u64::MAX)
+        } else if let Some(course) = &plan.course {
             (Walk::Course(Box::new(region.course(plan, course, seed).map_err(usage)?)), u64::MAX)
+        } else if sizes.single().is_none() && plan.pattern == Pattern::Fitted {
+            (Walk::Fitted(Box::new(region.fitted(plan, sizes.granularity(), seed))), u64::MAX)
         } else if is_cursor {
             (Walk::Cursor(SizedCursor::new(&region, sizes.granularity(), unlimited)), u64::MAX)
         } else {
@@ -96,7 +137,9 @@ impl MediaSource {
             (Walk::Places { access, size }, if unlimited { region.places() } else { u64::MAX })
         };
         let (mix, classes) = mix(plan).map_err(usage)?;
+        let is_special = plan.serialize_overlap || plan.replay.is_some() || plan.operation.is_pair();
         let mut source = Self {
+            is_plain: verifier.is_none() && plan.fsync_every.is_none() && !is_special,
             region,
             walk,
             sizes: sizes.of(0).clone(),
@@ -112,7 +155,15 @@ impl MediaSource {
             refills: plan.mix.write_percent > 0
                 && (plan.verify_interval_bytes.is_some() || plan.content.refill != Refill::Once),
             generation: 0,
+            in_flight: (verifier.is_some() || plan.serialize_overlap).then(|| InFlight::new(plan.load.depth)),
             verifier,
+            holds: plan.serialize_overlap || plan.verify_grain_bytes.is_some(),
+            held: None,
+            waits: false,
+            replay: plan.replay.as_ref().map(|replay| (Arc::clone(&replay.steps), 0)),
+            is_pair: plan.operation.is_pair() && plan.replay.is_none(),
+            discarded: VecDeque::with_capacity(plan.load.depth as usize),
+            discards_in_flight: 0,
             arena,
         };
         if plan.mix.write_percent > 0 {
@@ -122,16 +173,22 @@ impl MediaSource {
     }
 
     fn fill_all(&mut self, plan: &MediaPlan) {
+        // Bytes that are repeated begin anew in each block.
+        let repeats = matches!(plan.content.content, ContentChoice::Bytes(_));
         for slot in 0..plan.load.depth {
             // SAFETY: nothing is in flight before the phase begins, so every slot is the source's.
             let buffer = unsafe { self.arena.slot_mut(slot, plan.block_size_bytes_max as usize) };
-            self.content.fill_block(buffer, u64::from(slot) * plan.block_size_bytes_max, u64::MAX);
+            self.content.fill_block(
+                buffer,
+                if repeats { 0 } else { u64::from(slot) * plan.block_size_bytes_max },
+                u64::MAX,
+            );
         }
     }
 
-    /// Position of the next read, write or discard: target, offset, length and the global number of its place.
+    /// Position of the next read, write or discard.
     #[inline]
-    fn advance(&mut self, class: MediaClass) -> Option<(u16, u64, u32, u64)> {
+    fn advance(&mut self, class: MediaClass) -> Option<Place> {
         match &mut self.walk {
             Walk::Places { access, size } => {
                 if self.operations_left == 0 {
@@ -143,38 +200,149 @@ impl MediaSource {
                     Some(bytes) => *bytes,
                     None => self.sizes.next(&mut self.random) as u32,
                 };
-                let place = self.region.first() + step.block;
-                let (target, offset) = self.region.locate(place);
-                Some((target, offset, length, place))
+                let (target, offset) = self.region.locate(self.region.first() + step.block);
+                Some((target, offset, length))
             }
-            Walk::Cursor(cursor) => {
-                let (target, offset, length) =
-                    cursor.next(&self.region, self.sizes.next(&mut self.random))?;
-                Some((target, offset, length, 0))
+            Walk::Cursor(cursor) => cursor.next(&self.region, self.sizes.next(&mut self.random)),
+            Walk::Fitted(fitted) => {
+                let at = fitted.next(self.sizes.next(&mut self.random))?;
+                Some((at.target, at.offset_bytes, at.length_bytes))
             }
             Walk::Course(course) => {
                 let at = course.next(lane(class))?;
-                let place = self.region.place_of(at.target, at.offset_bytes);
-                Some((at.target, at.offset_bytes, at.length_bytes, place))
+                Some((at.target, at.offset_bytes, at.length_bytes))
+            }
+            Walk::Written(ledger, left, most_bytes) => ledger.next_written(left, *most_bytes),
+        }
+    }
+
+    /// The next operation of the load. Where operations in flight must not share bytes, one that would waits, or another position is
+    /// taken: two at once have no order, so nothing could be said about the block after them. A read-back passes over what was
+    /// not written.
+    #[inline]
+    fn draw(&mut self) -> Option<(MediaClass, Place)> {
+        if let Some(held) = self.held.take() {
+            return self.release(held);
+        }
+        loop {
+            let class = self.classes[self.mix.next()];
+            let place = self.advance(class)?;
+            let (target, offset, length) = place;
+            if self.verifier.as_ref().is_some_and(|verifier| verifier.passes_over(target, offset, length)) {
+                continue;
+            }
+            if self.holds {
+                return self.release((class, place));
+            }
+            if !self.is_touched(place) {
+                return Some((class, place));
             }
         }
     }
 
-    /// The next position whose block no operation is in flight on: two at once have no order, so nothing could be said
-    /// about the block after them. A read-back passes over what was not written. Matters to verification alone.
-    #[inline]
-    fn advance_past_busy(&mut self, class: MediaClass) -> Option<(u16, u64, u32, u64)> {
-        loop {
-            let position = self.advance(class)?;
-            match &self.verifier {
-                Some(verifier) if verifier.skips(position.3) => {}
-                _ => return Some(position),
-            }
+    /// The operation, if no bytes of it are in flight; else it is held.
+    fn release(&mut self, drawn: (MediaClass, Place)) -> Option<(MediaClass, Place)> {
+        if self.is_touched(drawn.1) {
+            self.held = Some(drawn);
+            self.waits = true;
+            return None;
         }
+        Some(drawn)
+    }
+
+    #[inline]
+    fn is_touched(&self, (target, offset, length): Place) -> bool {
+        self.in_flight.as_ref().is_some_and(|in_flight| in_flight.touches(target, offset, length))
+    }
+
+    /// The block that was written and is to be read before the load goes on; `Err` where it waits for what is in flight.
+    #[inline]
+    fn next_check(&mut self) -> Result<Option<Place>, ()> {
+        let Some(verifier) = &mut self.verifier else { return Ok(None) };
+        let Some(place) = verifier.next_check() else { return Ok(None) };
+        if self.in_flight.as_ref().is_some_and(|in_flight| in_flight.touches(place.0, place.1, place.2)) {
+            return Err(());
+        }
+        verifier.takes_check();
+        Ok(Some(place))
+    }
+
+    /// The next operation of the log.
+    fn next_step(&mut self, slot: u32) -> Option<MediaOperation> {
+        let (steps, at) = self.replay.as_mut()?;
+        let step = steps.get(*at)?;
+        let class = match step.class {
+            ReplayClass::Read => MediaClass::Read,
+            ReplayClass::Write => MediaClass::Write,
+            ReplayClass::Discard => MediaClass::Discard,
+            ReplayClass::Sync => MediaClass::Sync,
+        };
+        let (offset, length, target) = (step.offset_bytes, step.length_bytes, step.target);
+        let operation = MediaOperation { offset, length, slot, target, class, is_extra: false };
+        if let Some(in_flight) = &mut self.in_flight {
+            if in_flight.touches(target, offset, length) {
+                self.waits = true;
+                return None;
+            }
+            in_flight.begin(&operation);
+        }
+        *at += 1;
+        Some(operation)
+    }
+
+    /// The next operation where more than the walk and the mix decides what it is.
+    #[inline(never)] // Keeps it out of the way of the runs that do not ask for it.
+    fn next_apart(&mut self, slot: u32) -> Option<MediaOperation> {
+        self.waits = false;
+        if let Some(target) = self.sync_due.take() {
+            return Some(Self::sync(target, slot));
+        }
+        if self.replay.is_some() {
+            return self.next_step(slot);
+        }
+        let mut is_extra = false;
+        let (class, (target, offset, length)) = match self.next_check() {
+            Ok(Some(place)) => {
+                is_extra = true;
+                (MediaClass::Read, place)
+            }
+            Err(()) => {
+                self.waits = true;
+                return None;
+            }
+            Ok(None) => match self.discarded.pop_front() {
+                Some(place) => (MediaClass::Write, place),
+                None => match self.draw() {
+                    Some(drawn) => drawn,
+                    None => {
+                        // What is being discarded is still to be written.
+                        self.waits |= self.discards_in_flight > 0;
+                        return None;
+                    }
+                },
+            },
+        };
+        let mut operation = MediaOperation { offset, length, slot, target, class, is_extra };
+        match class {
+            MediaClass::Nop => operation.length = 0,
+            MediaClass::Write => {
+                self.writes_since_sync += 1;
+                if self.writes_since_sync == self.fsync_every {
+                    self.writes_since_sync = 0;
+                    self.sync_due = Some(target);
+                }
+            }
+            MediaClass::Discard => self.discards_in_flight += u32::from(self.is_pair),
+            MediaClass::Read | MediaClass::Sync => {}
+        }
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.begin(&operation);
+        }
+        Some(operation)
     }
 
     fn sync(target: u16, slot: u32) -> MediaOperation {
-        MediaOperation { offset: 0, length: 0, slot, target, class: MediaClass::Sync }
+        MediaOperation { offset: 0, length: 0, slot, target, class: MediaClass::Sync, is_extra: false }
     }
 }
 
@@ -193,6 +361,9 @@ fn mix(plan: &MediaPlan) -> Result<(Mix, Vec<MediaClass>), ParseError> {
     if plan.operation == Operation::Nop {
         return Ok((Mix::new(&[1])?, vec![MediaClass::Nop]));
     }
+    if plan.operation.is_pair() {
+        return Ok((Mix::new(&[1])?, vec![MediaClass::Discard]));
+    }
     let shares = [
         (plan.mix.read_percent, MediaClass::Read),
         (plan.mix.write_percent, MediaClass::Write),
@@ -206,27 +377,18 @@ fn mix(plan: &MediaPlan) -> Result<(Mix, Vec<MediaClass>), ParseError> {
 impl Source<MediaOperation> for MediaSource {
     #[inline]
     fn next(&mut self, slot: u32) -> Option<MediaOperation> {
-        if let Some(target) = self.sync_due.take() {
-            return Some(Self::sync(target, slot));
+        if !self.is_plain {
+            return self.next_apart(slot);
         }
         let class = self.classes[self.mix.next()];
-        let (target, offset, length, place) = self.advance_past_busy(class)?;
-        let mut operation = MediaOperation { offset, length, slot, target, class };
-        match class {
-            MediaClass::Nop => operation.length = 0,
-            MediaClass::Write => {
-                self.writes_since_sync += 1;
-                if self.writes_since_sync == self.fsync_every {
-                    self.writes_since_sync = 0;
-                    self.sync_due = Some(target);
-                }
-            }
-            MediaClass::Read | MediaClass::Discard | MediaClass::Sync => {}
-        }
-        if let Some(verifier) = &mut self.verifier {
-            verifier.begin(slot, place);
-        }
-        Some(operation)
+        let (target, offset, length) = self.advance(class)?;
+        let length = if class == MediaClass::Nop { 0 } else { length };
+        Some(MediaOperation { offset, length, slot, target, class, is_extra: false })
+    }
+
+    #[inline]
+    fn waits(&self) -> bool {
+        self.waits
     }
 
     fn finish(&mut self, slot: u32) -> Option<MediaOperation> {
@@ -256,16 +418,26 @@ impl Source<MediaOperation> for MediaSource {
 
     #[inline]
     fn checks(&self) -> bool {
-        self.verifier.is_some()
+        self.in_flight.is_some() || self.is_pair
     }
 
     fn abandon(&mut self, operation: &MediaOperation) {
-        if let Some(verifier) = &mut self.verifier {
-            verifier.end(operation.slot);
+        if self.is_pair && operation.class == MediaClass::Discard {
+            self.discards_in_flight -= 1;
+        }
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.end(operation.slot);
         }
     }
 
     fn check(&mut self, operation: &MediaOperation, bytes: u64) -> Result<(), Fault> {
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.end(operation.slot);
+        }
+        if self.is_pair && operation.class == MediaClass::Discard {
+            self.discards_in_flight -= 1;
+            self.discarded.push_back((operation.target, operation.offset, operation.length));
+        }
         let Some(verifier) = &mut self.verifier else { return Ok(()) };
         // SAFETY: the operation has completed, so its slot is the source's again.
         let buffer = unsafe { self.arena.slot_mut(operation.slot(), bytes as usize) };

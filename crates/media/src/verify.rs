@@ -1,121 +1,82 @@
 //! Verification of the blocks of one worker: what was written last where, and whether it is there.
 
+mod backlog;
+mod dump;
+mod ledger;
+
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::{Error, Fault};
-use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch};
+use units::path_of;
+use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch, Repeated};
 use workload::plan::MediaPlan;
-use workload::target::{TargetKind, TargetPlan};
 
 use crate::{MediaClass, MediaOperation};
+use backlog::{Backlog, Block};
+use dump::Dump;
+pub use ledger::{Ledger, overlap};
 
-/// Blocks that one ledger can follow: 4 bytes each.
-const LEDGER_BLOCKS_MAX: u64 = 1 << 30;
-/// A slot in which nothing is in flight.
-const IDLE: u64 = u64::MAX;
-
-/// How often each block of the targets was written in this run; shared by all workers and phases. 0: not by this run.
-#[derive(Debug)]
-pub struct Ledger {
-    run: u64,
-    targets: Vec<TargetPlan>,
-    block_size_bytes: u64,
-    sequences: Vec<AtomicU32>,
-    /// Sequence of blocks that were laid out and not written since: 1 once they were, 0 before.
-    laid_out: AtomicU32,
+/// What blocks of a target hold.
+enum Blocks {
+    /// A header in each interval, and data that follow from it.
+    Sealed { writer: BlockWriter, checker: Box<BlockChecker> },
+    /// The same bytes in every block, and nothing that tells one block or write from another.
+    Repeated(Arc<Repeated>),
 }
 
-impl Ledger {
-    /// A ledger for the blocks of a phase. `run` is the number that they carry, unless the plan names another
-    /// ([`MediaPlan::verify_run`]).
-    ///
-    /// # Errors
-    /// When there are too many blocks to follow.
-    pub fn new(plan: &MediaPlan, run: u64) -> Result<Self, Error> {
-        let block = plan.block_size_bytes_max;
-        let blocks: u64 = plan.targets.iter().map(|target| target.size_bytes / block).sum();
-        if blocks > LEDGER_BLOCKS_MAX {
-            return Err(Error::usage("verify", "too many blocks to follow").with("blocks", blocks).remedy(
-                format!("use a larger --block-size or a smaller --size: at most {LEDGER_BLOCKS_MAX} blocks"),
-            ));
+impl Blocks {
+    fn of(plan: &MediaPlan, ledger_run: u64, run: Option<u64>) -> Result<Vec<Self>, Error> {
+        let interval = plan.verify_interval_bytes.unwrap_or(4096) as u32;
+        let usage = |error: workload::content::LayoutError| Error::usage("verify", error.to_string());
+        if let Some(pattern) = &plan.verify_pattern {
+            let repeated = Arc::new(Repeated::new(pattern));
+            return Ok(plan.targets.iter().map(|_| Self::Repeated(Arc::clone(&repeated))).collect());
         }
-        Ok(Self {
-            run: plan.verify_run.unwrap_or(run),
-            targets: plan.targets.clone(),
-            block_size_bytes: block,
-            sequences: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
-            laid_out: AtomicU32::new(0),
-        })
+        let sealed = |target: &workload::target::TargetPlan| {
+            let id = target_id(&target.path);
+            let writer = BlockWriter::new(ledger_run, id, interval).map_err(usage)?;
+            let checker = Box::new(BlockChecker::new(run, id, interval).map_err(usage)?);
+            Ok(Self::Sealed { writer, checker })
+        };
+        plan.targets.iter().map(sealed).collect()
     }
 
-    /// The number that the blocks carry.
-    #[must_use]
-    pub fn run(&self) -> u64 {
-        self.run
+    fn write(&self, buffer: &mut [u8], offset: u64, sequence: u64) {
+        match self {
+            Self::Sealed { writer, .. } => writer.write_block(buffer, offset, sequence),
+            Self::Repeated(repeated) => repeated.fill(buffer, offset),
+        }
     }
 
-    /// Whether the blocks of `plan` are the ones of this ledger: of the same targets, of the same size and the same run.
-    #[must_use]
-    pub fn fits(&self, plan: &MediaPlan, run: u64) -> bool {
-        self.run == plan.verify_run.unwrap_or(run)
-            && self.block_size_bytes == plan.block_size_bytes_max
-            && self.targets.len() == plan.targets.len()
-            && self.targets.iter().zip(&plan.targets).all(|(own, target)| is_same_range(own, target))
+    fn check(&mut self, buffer: &[u8], offset: u64, expected: Expected) -> Result<(), Mismatch> {
+        match self {
+            Self::Sealed { checker, .. } => checker.check_block(buffer, offset, expected).map(drop),
+            Self::Repeated(repeated) => repeated.check(buffer, offset),
+        }
     }
 
-    /// Whether it is about a part of these ranges.
-    #[must_use]
-    pub fn overlaps(&self, targets: &[TargetPlan]) -> bool {
-        overlap(&self.targets, targets).is_some()
+    /// What a block should hold that was read as `buffer`.
+    fn remade(&self, buffer: &[u8], offset: u64, expected: Expected) -> Vec<u8> {
+        match self {
+            Self::Sealed { checker, .. } => checker.remade(buffer, offset, expected),
+            Self::Repeated(repeated) => {
+                let mut made = vec![0; buffer.len()];
+                repeated.fill(&mut made, offset);
+                made
+            }
+        }
     }
-
-    /// Notes that all blocks were laid out with sequence 1.
-    pub fn laid_out(&self) {
-        self.sequences.iter().for_each(|sequence| sequence.store(1, Ordering::Relaxed));
-        self.laid_out.store(1, Ordering::Relaxed);
-    }
-
-    /// Whether a phase wrote this block, counted over all targets, and it was not discarded since.
-    #[inline]
-    fn is_written(&self, block: u64) -> bool {
-        self.sequences[block as usize].load(Ordering::Relaxed) > self.laid_out.load(Ordering::Relaxed)
-    }
-
-    /// Blocks that phases wrote and that were not discarded since.
-    #[must_use]
-    pub fn written_blocks(&self) -> u64 {
-        (0..self.sequences.len() as u64).filter(|&block| self.is_written(block)).count() as u64
-    }
-}
-
-fn is_same_range(one: &TargetPlan, other: &TargetPlan) -> bool {
-    target_id(&one.path) == target_id(&other.path)
-        && (one.offset_bytes, one.size_bytes) == (other.offset_bytes, other.size_bytes)
-}
-
-/// The first path on which both lists of ranges share a byte. Memory and nothing are each worker's own.
-#[must_use]
-pub fn overlap<'a>(some: &'a [TargetPlan], others: &[TargetPlan]) -> Option<&'a str> {
-    let end = |target: &TargetPlan| target.offset_bytes.saturating_add(target.size_bytes);
-    let share = |one: &TargetPlan, other: &TargetPlan| {
-        matches!(one.kind, TargetKind::File | TargetKind::BlockDevice)
-            && one.offset_bytes < end(other)
-            && other.offset_bytes < end(one)
-            && target_id(&one.path) == target_id(&other.path)
-    };
-    some.iter().find(|one| others.iter().any(|other| share(one, other))).map(|one| one.path.as_str())
 }
 
 /// Writes and checks the blocks of one worker.
 pub struct Verifier {
     ledger: Arc<Ledger>,
-    writers: Vec<BlockWriter>,
-    checkers: Vec<BlockChecker>,
-    in_flight: Vec<u64>,
+    blocks: Vec<Blocks>,
     accepts_foreign: bool,
     reads_back: bool,
+    backlog: Option<Backlog>,
+    dump: Option<Dump>,
     paths: Vec<String>,
 }
 
@@ -126,19 +87,13 @@ impl Verifier {
     /// # Errors
     /// When the interval does not fit the blocks.
     pub fn new(plan: &MediaPlan, ledger: Arc<Ledger>, accepts_foreign: bool) -> Result<Self, Error> {
-        let interval = plan.verify_interval_bytes.unwrap_or(4096) as u32;
-        let usage = |error: workload::content::LayoutError| Error::usage("verify", error.to_string());
-        let run = (!accepts_foreign || plan.verify_run.is_some()).then_some(ledger.run);
-        let writers =
-            plan.targets.iter().map(|target| BlockWriter::new(ledger.run, target_id(&target.path), interval));
-        let checkers =
-            plan.targets.iter().map(|target| BlockChecker::new(run, target_id(&target.path), interval));
+        let run = (!accepts_foreign || plan.verify_run.is_some()).then_some(ledger.run());
         Ok(Self {
-            writers: writers.collect::<Result<_, _>>().map_err(usage)?,
-            checkers: checkers.collect::<Result<_, _>>().map_err(usage)?,
-            in_flight: vec![IDLE; plan.load.depth as usize],
+            blocks: Blocks::of(plan, ledger.run(), run)?,
             accepts_foreign,
             reads_back: false,
+            backlog: plan.verify_backlog.map(|backlog| Backlog::new(backlog, plan.load.depth)),
+            dump: plan.verify_dump.as_ref().map(|directory| Dump::new(directory)),
             paths: plan.targets.iter().map(|target| target.path.clone()).collect(),
             ledger,
         })
@@ -151,54 +106,99 @@ impl Verifier {
         self
     }
 
-    /// Whether this block is passed over: an operation on it is in flight, or nothing was written that could be read back.
-    #[inline]
-    pub(crate) fn skips(&self, block: u64) -> bool {
-        self.in_flight.contains(&block) || (self.reads_back && !self.ledger.is_written(block))
+    /// Where what was written is noted, for a source that visits only that.
+    pub(crate) fn written(&self) -> Option<&Arc<Ledger>> {
+        self.reads_back.then_some(&self.ledger)
     }
 
-    /// Notes that an operation on this block is about to be in flight.
+    /// Whether a read-back passes over this block: nothing was written that could be read.
     #[inline]
-    pub(crate) fn begin(&mut self, slot: u32, block: u64) {
-        self.in_flight[slot as usize] = block;
+    pub(crate) fn passes_over(&self, target: u16, offset: u64, length: u32) -> bool {
+        self.reads_back && !self.ledger.is_due_at(target, offset, length)
     }
 
-    /// Notes that the operation in this slot is over.
-    pub(crate) fn end(&mut self, slot: u32) {
-        self.in_flight[slot as usize] = IDLE;
+    /// The block of the backlog to read now; none while it is the turn of the load.
+    #[inline]
+    pub(crate) fn next_check(&mut self) -> Option<Block> {
+        let backlog = self.backlog.as_mut()?;
+        loop {
+            let (target, offset, length) = backlog.peek()?;
+            // Written again and read since, or discarded.
+            if self.ledger.is_due_at(target, offset, length) {
+                return Some((target, offset, length));
+            }
+            backlog.pop(false);
+        }
+    }
+
+    /// The block of the backlog that was given last is being read.
+    #[inline]
+    pub(crate) fn takes_check(&mut self) {
+        self.backlog.iter_mut().for_each(|backlog| backlog.pop(true));
     }
 
     /// Fills a block that is about to be written.
     pub(crate) fn write(&mut self, operation: &MediaOperation, buffer: &mut [u8]) {
-        let block = self.in_flight[operation.slot as usize];
-        let sequence = self.ledger.sequences[block as usize].fetch_add(1, Ordering::Relaxed) + 1;
-        self.writers[usize::from(operation.target)].write_block(
-            buffer,
-            operation.offset,
-            u64::from(sequence),
-        );
+        let grains = self.ledger.grains(operation.target, operation.offset, operation.length);
+        self.ledger.begin_block(&grains);
+        let grain_bytes = self.ledger.grain_bytes();
+        let blocks = &self.blocks[usize::from(operation.target)];
+        let mut offset = operation.offset;
+        for (grain, part) in grains.zip(buffer.chunks_mut(grain_bytes as usize)) {
+            blocks.write(part, offset, self.ledger.advance(grain));
+            offset += grain_bytes;
+        }
     }
 
-    /// Checks a block that was read; frees the slot of any operation.
+    /// Checks a block that was read; notes what any other operation did.
     pub(crate) fn check(&mut self, operation: &MediaOperation, buffer: &[u8]) -> Result<(), Fault> {
-        let block = std::mem::replace(&mut self.in_flight[operation.slot as usize], IDLE);
-        if operation.class == MediaClass::Discard && block != IDLE {
-            self.ledger.sequences[block as usize].store(0, Ordering::Relaxed);
+        let MediaOperation { target, offset, length, .. } = *operation;
+        match operation.class {
+            MediaClass::Write => {
+                self.backlog.iter_mut().for_each(|backlog| backlog.push((target, offset, length)));
+                Ok(())
+            }
+            MediaClass::Discard => {
+                self.ledger.discarded(self.ledger.grains(target, offset, length));
+                Ok(())
+            }
+            MediaClass::Read => self.check_read(operation, buffer),
+            MediaClass::Sync | MediaClass::Nop => Ok(()),
         }
-        if operation.class != MediaClass::Read || block == IDLE {
-            return Ok(());
+    }
+
+    fn check_read(&mut self, operation: &MediaOperation, buffer: &[u8]) -> Result<(), Fault> {
+        let grains = self.ledger.grains(operation.target, operation.offset, operation.length);
+        let grain_bytes = self.ledger.grain_bytes();
+        let target = usize::from(operation.target);
+        let mut offset = operation.offset;
+        let (mut found, mut kept) = (Ok(()), String::new());
+        for (grain, part) in grains.clone().zip(buffer.chunks(grain_bytes as usize)) {
+            let expected = match self.ledger.sequence(grain) {
+                0 if self.accepts_foreign => Some(Expected::Any),
+                // Not written by this run: nothing is known about it.
+                0 => None,
+                sequence => Some(Expected::Exactly(sequence)),
+            };
+            let checked = expected.map_or(Ok(()), |expected| {
+                self.blocks[target].check(part, offset, expected).map_err(|mismatch| (mismatch, expected))
+            });
+            if let Err((mismatch, expected)) = checked {
+                if let Some(dump) = &mut self.dump {
+                    let should = self.blocks[target].remade(part, offset, expected);
+                    kept = dump.write(&self.paths[target], offset, part, &should);
+                }
+                found = Err(mismatch);
+                break;
+            }
+            offset += grain_bytes;
         }
-        let expected = match self.ledger.sequences[block as usize].load(Ordering::Relaxed) {
-            0 if self.accepts_foreign => Expected::Any,
-            // Not written by this run: nothing is known about it.
-            0 => return Ok(()),
-            sequence => Expected::Exactly(u64::from(sequence)),
-        };
-        let checked =
-            self.checkers[usize::from(operation.target)].check_block(buffer, operation.offset, expected);
-        checked.map(|_| ()).map_err(|mismatch| Fault {
+        if operation.is_extra {
+            self.ledger.checked(grains);
+        }
+        found.map_err(|mismatch| Fault {
             cause: cause(&mismatch.fault),
-            detail: self.describe(usize::from(operation.target), &mismatch),
+            detail: self.describe(target, &mismatch) + &kept,
         })
     }
 
@@ -235,7 +235,7 @@ fn cause(fault: &BlockFault) -> &'static str {
 /// The number that blocks carry for their target: from its path, so that a later run finds its blocks again (FNV-1a, 64 bits).
 pub(crate) fn target_id(path: &str) -> u64 {
     // However the path was typed: `file`, `./file` and `/data/file` in /data are one target.
-    let place = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let place = std::path::absolute(path_of(path)).unwrap_or_else(|_| path_of(path).into_owned());
     place.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -108,6 +108,7 @@ fn objects(engine: &Engine) -> Box<dyn Driver<ObjectOperation>> {
         creates: true,
         threads: 1,
         interrupt: Arc::clone(&interrupt),
+        ..ConnectRequest::default()
     };
     let backend = object::connect(&request).expect("a store");
     let plan = Arc::new(object_plan());

@@ -164,6 +164,7 @@ fn bucket(port: u16, signing: Signing) -> Result<(Arc<dyn Backend>, ObjectPlan),
         creates: true,
         threads: 1,
         interrupt: Arc::default(),
+        ..ConnectRequest::default()
     };
     let mut plan = plan::plan(ObjectOp::Get);
     plan.engine = "s3".to_owned();

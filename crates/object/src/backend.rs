@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Capabilities, Error, Opened};
-use workload::object::{Checksum, ObjectOptions, ObjectPlan};
+use workload::object::{Checksum, Made, ObjectOptions, ObjectPlan};
 
 use crate::ObjectOperation;
 use crate::drivers::DRIVERS;
@@ -25,8 +25,47 @@ impl fmt::Debug for Secrets {
     }
 }
 
+/// Keeps what a run makes in its stores, so that it can be removed also when the run was killed.
+pub trait Journal: Send + Sync {
+    /// Number of the run: things that can carry a mark carry it.
+    fn run(&self) -> u64;
+
+    /// Notes all that was made, or is about to be, in the store of `request`, in place of what was noted before. Durable when it returns.
+    ///
+    /// # Errors
+    /// When it cannot be written: then nothing is made.
+    fn note(&self, request: &ConnectRequest, made: &[Made]) -> Result<(), Error>;
+}
+
+/// A journal of a run that keeps nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Forgetful(
+    /// Number of the run.
+    pub u64,
+);
+
+impl Default for Forgetful {
+    fn default() -> Self {
+        use std::hash::{BuildHasher as _, RandomState};
+        Self(RandomState::new().hash_one(std::process::id()))
+    }
+}
+
+impl Journal for Forgetful {
+    fn run(&self) -> u64 {
+        self.0
+    }
+
+    fn note(&self, _: &ConnectRequest, _: &[Made]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Told while what a run made is removed: how many things have gone so far.
+pub type Removing<'a> = &'a (dyn Fn(u64) + Sync);
+
 /// What a store is opened with.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ConnectRequest {
     /// Where it is: the whole URL.
     pub target: String,
@@ -36,10 +75,35 @@ pub struct ConnectRequest {
     pub secrets: Secrets,
     /// Whether pool (for `vos:`) and container may be made where they are not there.
     pub creates: bool,
+    /// Whether what others made may be written over and removed by operations.
+    pub destroys: bool,
     /// Workers that will ask for a driver.
     pub threads: u32,
-    /// Set from outside: waits end.
+    /// Set from outside: waits end, but for those of [`Backend::clean`].
     pub interrupt: Arc<AtomicBool>,
+    /// Where what is made is noted.
+    pub journal: Arc<dyn Journal>,
+}
+
+impl Default for ConnectRequest {
+    fn default() -> Self {
+        Self {
+            target: String::new(),
+            options: ObjectOptions::default(),
+            secrets: Secrets::default(),
+            creates: false,
+            destroys: false,
+            threads: 1,
+            interrupt: Arc::default(),
+            journal: Arc::new(Forgetful::default()),
+        }
+    }
+}
+
+impl fmt::Debug for ConnectRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectRequest").field("target", &self.target).finish_non_exhaustive()
+    }
 }
 
 /// What the driver of one worker is opened with.
@@ -87,6 +151,9 @@ pub struct PoolInfo {
     pub index_bytes: u64,
     /// Containers.
     pub containers: u32,
+    /// Largest value that a target takes, in bytes; 0 where it is not told.
+    #[serde(default)]
+    pub value_bytes_max: u64,
 }
 
 /// A container.
@@ -130,11 +197,24 @@ pub trait Backend: Send + Sync {
         Ok(None)
     }
 
-    /// Destroys what this run made (containers, a pool's directory), and nothing else.
+    /// Destroys what this run made (objects, containers, a pool's directory), and nothing else. It waits for its own time, whatever ended the
+    /// run. Returns what was left because it is, or may be, others' own: one line each.
     ///
     /// # Errors
-    /// What is left.
-    fn clean(&self) -> Result<(), Error>;
+    /// What is left of the run's own.
+    fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error>;
+
+    /// Takes over what an earlier run made, so that [`Backend::clean`] destroys it; `request.journal` has that run's number.
+    ///
+    /// # Errors
+    /// When it is none that this store can have.
+    fn take_over(&self, made: &[Made]) -> Result<(), Error>;
+
+    /// Whether something that another run or a person made is there still, without changing anything: one line for each of `made`.
+    ///
+    /// # Errors
+    /// When the store cannot be asked.
+    fn look(&self) -> Result<Vec<String>, Error>;
 
     /// Ends it in order: what is not durable yet becomes so, an index is written down.
     ///

@@ -2,6 +2,7 @@
 //! and the drivers that measure them.
 
 pub mod backend;
+mod containers;
 mod daos;
 mod drivers;
 pub mod erasure;

@@ -20,7 +20,7 @@ mod dataset;
 mod grain;
 
 pub(crate) use dataset::{Dataset, Position};
-pub(crate) use grain::{Grain, Part, appended_bytes};
+pub(crate) use grain::{Grain, Part, appended_bytes, check_value_size};
 pub use grain::{check_plan, operations_of};
 
 /// The record that a slot is at, and what was stored there last.

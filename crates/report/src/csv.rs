@@ -135,6 +135,10 @@ const COLUMNS: &[Column] = &[
     ("durable_by", |row| {
         row.phase.observations.store.as_ref().map_or_else(String::new, |store| store.durable_by.clone())
     }),
+    ("latency_lower_bounds", |row| row.latency(|latency| Some(latency.lower_bounds))),
+    ("latency_lower_bound_from_percent", |row| {
+        number(row.class.latency.as_ref().and_then(|latency| latency.lower_bound_from_percent))
+    }),
 ];
 
 /// Columns of the table by pair.
@@ -167,7 +171,8 @@ fn joined<'a>(parts: impl Iterator<Item = &'a str>) -> String {
 /// One header line, then one line a class and one for the total of every phase; lines end with a line feed.
 ///
 /// Times are nanoseconds, sizes bytes, rates per second; figures that are not known are empty. Several targets or
-/// doubts stand in one field, with semicolons between them.
+/// doubts stand in one field, with semicolons between them. Of the latencies, the mean and all figures from
+/// `latency_lower_bound_from_percent` on (the largest value: 100) are lower bounds; none are where it is empty.
 #[must_use]
 pub fn to_csv(record: &Record) -> String {
     let header = COLUMNS.iter().map(|(header, _)| (*header).to_owned()).collect();

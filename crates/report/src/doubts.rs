@@ -15,7 +15,7 @@ mod storage;
 mod tests;
 
 use host::{Environment, TargetEnvironment};
-use statistics::{PhaseSamples, Summary};
+use statistics::{PhaseSamples, SteadyReason, Summary};
 use workload::plan::PhasePlan;
 use workload::spec::Warmup;
 use workload::target::TargetPlan;
@@ -113,6 +113,13 @@ impl<'a> Evidence<'a> {
     fn bytes_of(&self, class: &str) -> u64 {
         self.summary.classes.iter().find(|found| found.class == class).map_or(0, |found| found.bytes)
     }
+}
+
+/// Why the rate of a phase is not steady though the series of its rates looks so: nothing completed for a time, or what hangs grows.
+/// The phase's `steady` must say it, too ([`statistics::Steady::deny`]).
+#[must_use]
+pub fn unsteady(evidence: &Evidence<'_>) -> Option<SteadyReason> {
+    rate::unsteady(evidence)
 }
 
 /// One reason to doubt: its name, how it is told, and what to do about it.
@@ -315,6 +322,11 @@ const KINDS: &[Kind] = &[
 /// Names of all kinds, in the order in which they are shown.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
+}
+
+/// The remedy of each kind as strata words it, beside its name.
+pub fn remedies() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().map(|kind| (kind.name, kind.remedy))
 }
 
 /// Every reason to doubt the figures of a phase, the gravest first.

@@ -145,7 +145,7 @@ impl Formatter for Layout {
 /// The record as JSON text, with a newline at its end.
 ///
 /// # Errors
-/// One line, when a path in the environment is not UTF-8 and so has no JSON form.
+/// One line, when something of it has no JSON form.
 pub fn to_json(record: &Record) -> Result<String, String> {
     let mut bytes = Vec::new();
     record
@@ -184,5 +184,8 @@ pub fn from_json(text: &str) -> Result<Record, String> {
 /// The JSON schema (draft 2020-12) of the record.
 #[must_use]
 pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Record).to_value()
+    let mut schema = schemars::schema_for!(Record).to_value();
+    // Whether serde_json keeps the order of keys is decided by what else is built with it.
+    schema.sort_all_objects();
+    schema
 }

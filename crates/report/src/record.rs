@@ -415,6 +415,9 @@ pub struct Record {
     /// The recipes, for `strata object recipes`.
     #[serde(default)]
     pub recipes: Option<RecipesRecord>,
+    /// What the run has made in object stores and has not removed: `strata clean` removes it.
+    #[serde(default)]
+    pub made: Vec<workload::object::MadeInStore>,
 }
 
 /// Whether two phases were at work at the same time.

@@ -66,6 +66,7 @@ fn mix(operation: Operation) -> MixPlan {
         Operation::Write | Operation::RandWrite => (0, 100, 0),
         Operation::ReadWrite | Operation::RandRw => (70, 30, 0),
         Operation::Discard | Operation::RandDiscard => (0, 0, 100),
+        Operation::DiscardWrite | Operation::RandDiscardWrite => (0, 50, 50),
         Operation::Nop => (0, 0, 0),
     };
     MixPlan { read_percent, write_percent, discard_percent }
@@ -106,10 +107,17 @@ fn media_plan(shape: &Shape) -> MediaPlan {
         fsync_every: None,
         end_fsync: false,
         verify_run: None,
+        verify_grain_bytes: None,
+        verify_pattern: None,
+        verify_backlog: None,
+        verify_dump: None,
+        serialize_overlap: false,
+        replay: None,
         layout: Default::default(),
         cache: CachePolicy::Keep,
         huge_pages: false,
         load: LoadPlan {
+            schedule: None,
             threads: shape.threads,
             depth: shape.depth,
             batch: shape.depth,
@@ -340,6 +348,7 @@ pub fn record(phases: Vec<PhaseRecord>) -> Record {
         ladder: None,
         stack: None,
         recipes: None,
+        made: Vec::new(),
     }
 }
 

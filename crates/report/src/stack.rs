@@ -7,12 +7,12 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use units::{human_bytes_per_second, human_ns, percent};
+use units::{human_bytes_per_second, percent};
 
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{PhaseRecord, Record, StackRecord, StackRow};
 use crate::text::{doubts_of, notes_of};
-use crate::words::{clean, cpu, factor, rate, spread};
+use crate::words::{clean, cpu, factor, percentile_words, rate, spread};
 
 pub use step::{Confidence, LoadKind, Step, steps};
 
@@ -293,7 +293,7 @@ fn cells(row: &StackRow, phase: Option<&PhaseRecord>, step: Option<&Step>) -> Ve
     } else {
         (rate(total.operations_per_second), total.rate.as_ref())
     };
-    let latency = |ns: Option<u64>| ns.map_or_else(dash, |ns| human_ns(ns as f64).into());
+    let latency = total.latency.as_ref();
     let share = match (role(&row.layer), step) {
         (Role::Floor, _) => Cell::styled("floor", Style::Faint),
         (_, Some(step)) if step.ratio >= 10.0 => format!("{} times", factor(step.ratio)).into(),
@@ -304,8 +304,8 @@ fn cells(row: &StackRow, phase: Option<&PhaseRecord>, step: Option<&Step>) -> Ve
         layer,
         Cell::styled(speed, Style::Strong),
         spread(estimate).into(),
-        latency(total.latency.as_ref().map(|latency| latency.p50_ns)),
-        latency(total.latency.as_ref().and_then(|latency| latency.p99_ns)),
+        percentile_words(latency, 50.0, latency.map(|latency| latency.p50_ns)).into(),
+        percentile_words(latency, 99.0, latency.and_then(|latency| latency.p99_ns)).into(),
         cpu(phase).into(),
         share,
     ]

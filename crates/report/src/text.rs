@@ -160,6 +160,7 @@ fn target_words(target: &TargetPlan, place: Option<&TargetEnvironment>) -> Strin
     let range = match target.kind {
         TargetKind::Null => return format!("{path} nothing at all: strata itself is measured"),
         TargetKind::Memory => return format!("{path} {size} of each worker's own memory"),
+        TargetKind::Name => return format!("{path}, a name"),
         TargetKind::CharacterDevice => return format!("{path}, a character device"),
         TargetKind::File | TargetKind::BlockDevice if target.offset_bytes > 0 => {
             format!("{size} from {} on", human_bytes(target.offset_bytes as f64))

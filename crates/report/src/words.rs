@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use statistics::LatencySummary;
 use units::{human_ns, human_rate, percent};
 use workload::engine::SyncMode;
 use workload::plan::{MediaPlan, Pattern, PhasePlan};
@@ -180,6 +181,17 @@ pub(crate) fn spread(estimate: Option<&statistics::RateEstimate>) -> String {
 /// Whether the rate of a phase is steady, as far as its series and its doubts tell.
 pub(crate) fn is_steady(phase: &PhaseRecord) -> bool {
     phase.summary.steady.is_steady && phase.doubts.iter().all(|doubt| doubt.kind != "not_steady")
+}
+
+/// A latency; one that is a lower bound with a sign before it.
+pub(crate) fn bounded(ns: f64, is_lower_bound: bool) -> String {
+    format!("{}{}", if is_lower_bound { ">=" } else { "" }, human_ns(ns))
+}
+
+/// A percentile of a latency (the largest value: 100) that is given, or `-`; one that is a lower bound with a sign before it.
+pub(crate) fn percentile_words(latency: Option<&LatencySummary>, percent: f64, ns: Option<u64>) -> String {
+    let is_lower_bound = latency.is_some_and(|latency| latency.is_lower_bound(percent));
+    ns.map_or_else(|| "-".to_owned(), |ns| bounded(ns as f64, is_lower_bound))
 }
 
 /// CPU time an operation, or `-`.

@@ -29,6 +29,7 @@ pub(crate) struct WorkerEnd {
     /// When it was done: the close of its window, or when it was cut short, where it was at work until then; else its last
     /// counted completion.
     pub(crate) finished_ns: u64,
+    finals_from_ns: Option<u64>,
     /// Whether it was at work until the window closed.
     pub(crate) reached_close: bool,
     /// Why it ended although it had more to do; none when it had not.
@@ -75,6 +76,7 @@ impl WorkerEnd {
             started_ns: self.started_ns,
             first_completion_ns: self.first_completion_ns,
             finished_ns: self.finished_ns,
+            finals_from_ns: self.finals_from_ns,
             classes,
             errors: self.errors,
             depths,
@@ -98,11 +100,13 @@ impl WorkerEnd {
 
 impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     /// The worker's account. A driver that failed is in `result`.
-    pub(crate) fn into_end(self, result: Result<(), Error>) -> WorkerEnd {
-        let since_open = |ns: u64| ns.saturating_sub(self.window.open_ns);
+    pub(crate) fn into_end(mut self, result: Result<(), Error>) -> WorkerEnd {
+        let open_ns = self.window.open_ns;
+        let since_open = |ns: u64| ns.saturating_sub(open_ns);
         let failure = result.err().map(|error| error.to_string());
         let failure = failure.or_else(|| if self.stops_on_error { self.errors.first() } else { None });
         let now = self.clock.now_ns();
+        self.settle(now, now);
         // What a warm-up cost that never came to its end is in no figure.
         let in_window = |ns: u64| if now < self.window.open_ns { 0 } else { ns };
         let usage = Usage::of_thread().since(&self.usage_before);
@@ -122,6 +126,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             first_completion_ns: (self.first_completion_ns != u64::MAX)
                 .then(|| since_open(self.first_completion_ns)),
             finished_ns: since_open(self.last_completion_ns.max(until_ns)),
+            finals_from_ns: self.finals_from_ns.map(since_open),
             reached_close,
             cut,
             errors: self.errors.into_counts(),

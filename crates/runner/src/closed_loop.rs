@@ -51,7 +51,11 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     #[inline(always)]
     pub(crate) fn await_some(&mut self, mark: u64, is_held: bool) -> Result<(), Error> {
         // A batch smaller than the depth goes to the target at once, and the next one follows.
-        let is_full = is_held || self.free.is_empty() || !self.batch.is_empty() || !self.may_start(mark);
+        let is_full = is_held
+            || self.is_waiting
+            || self.free.is_empty()
+            || !self.batch.is_empty()
+            || !self.may_start(mark);
         let count = self.batch_min.min(self.in_flight);
         let wait = match is_full {
             true if count > 1 && mark < self.window.close_ns => Wait::AtLeast(count),

@@ -193,6 +193,11 @@ impl Collector {
         Usage::of_thread().since(&self.coordinator_at_open)
     }
 
+    /// Operations that were collected, failed ones among them.
+    pub(crate) fn done(&self) -> u64 {
+        self.workers.iter().flat_map(|worker| &worker.classes).map(|class| class.0 + class.2).sum()
+    }
+
     pub(crate) fn ended(&mut self, worker: usize) {
         self.workers[worker].running = false;
     }
@@ -245,6 +250,18 @@ impl Collector {
     /// The totals of each worker, and the series up to `elapsed_ns`.
     pub(crate) fn finish(mut self, elapsed_ns: u64) -> (Vec<String>, Vec<Vec<ClassTotals>>, Series) {
         self.series.finish(elapsed_ns);
+        let totals = self.totals();
+        (self.class_names, totals, self.series)
+    }
+
+    /// What [`Collector::finish`] would give if the phase ended now.
+    pub(crate) fn so_far(&self, elapsed_ns: u64) -> (Vec<String>, Vec<Vec<ClassTotals>>, Series) {
+        let mut series = self.series.clone();
+        series.finish(elapsed_ns);
+        (self.class_names.clone(), self.totals(), series)
+    }
+
+    fn totals(&self) -> Vec<Vec<ClassTotals>> {
         let names = &self.class_names;
         let totals = self.workers.iter().map(|worker| {
             let classes = worker.classes.iter().zip(&worker.unfinished).zip(names);
@@ -261,8 +278,7 @@ impl Collector {
                 })
                 .collect()
         });
-        let totals = totals.collect();
-        (self.class_names, totals, self.series)
+        totals.collect()
     }
 }
 

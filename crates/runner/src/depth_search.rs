@@ -88,8 +88,8 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
                 self.await_some(mark, is_held)?;
             }
             mark = self.clock.now_ns();
-            for (at, completion) in self.done.as_slice().iter().enumerate() {
-                let (start_ns, ended_ns) = self.span_of(at, completion.slot, mark);
+            for at in 0..self.done.len() {
+                let (start_ns, ended_ns) = self.span_of(at, mark);
                 search.note(start_ns, ended_ns.saturating_sub(start_ns));
             }
             search.judge(mark);

@@ -45,7 +45,8 @@ pub(crate) struct Interval {
     pub(crate) classes: Vec<ClassTally>,
     /// Latencies of those that completed in it and began earlier.
     pub(crate) late: Vec<Late>,
-    /// Operations in flight times how long, in nanoseconds.
+    /// Operations in flight times how long, in nanoseconds. While a closed loop fills it: without the latencies recorded here, and
+    /// wrapping, so that a part of a latency can be taken off before the latency is added.
     pub(crate) in_flight_ns: u64,
     /// The same over the borders of the interval.
     pub(crate) spans: Vec<InFlightSpan>,
@@ -82,13 +83,19 @@ impl Interval {
             && self.classes.iter().all(is_empty)
     }
 
-    /// Adds a latency of an operation that began earlier.
-    pub(crate) fn add_late(&mut self, late: Late) {
+    /// Adds a latency of an operation that began earlier; whether it counts in this interval because there was no room.
+    pub(crate) fn add_late(&mut self, late: Late) -> bool {
         if self.late.len() < LATE_MAX {
             self.late.push(late);
-        } else {
-            self.classes[late.class as usize].latency.record(late.latency_ns);
+            return false;
         }
+        self.classes[late.class as usize].latency.record(late.latency_ns);
+        true
+    }
+
+    /// The latencies of what began in it, in nanoseconds.
+    pub(crate) fn latencies_ns(&self) -> u64 {
+        self.classes.iter().map(|class| class.latency.sum_ns() as u64).fold(0, u64::wrapping_add)
     }
 
     /// Adds a time in which `operations` were in flight.
@@ -117,14 +124,16 @@ impl Exchange {
         (exchange, Box::new(Interval::new(classes)))
     }
 
-    /// Worker: swaps `current` for an empty buffer. When the collector is late, nothing happens and the interval grows: false.
-    pub(crate) fn rotate(&self, current: &mut Box<Interval>) -> bool {
-        let Some(empty) = self.empty.pop() else { return false };
-        let full = std::mem::replace(current, empty);
+    /// Worker: an empty buffer; none when the collector is late: the interval in use grows then.
+    pub(crate) fn empty(&self) -> Option<Box<Interval>> {
+        self.empty.pop()
+    }
+
+    /// Worker: hands a buffer to the collector.
+    pub(crate) fn hand_over(&self, full: Box<Interval>) {
         // There are as many places as buffers, so the push cannot fail.
         let pushed = self.full.push(full);
         debug_assert!(pushed.is_ok());
-        true
     }
 
     /// Collector: the next full buffer.

@@ -3,15 +3,40 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use driver::{Clock, Error, Operation, Source};
+use workload::plan::LoadPlan;
 
 use crate::worker::Worker;
 
 /// How long a worker that is ahead of the others waits with nothing in flight.
 const AHEAD_NS: u64 = 50_000;
 
-/// What all weighted workers of a stage share.
+/// The weighted workers of a stage, by the number of their group.
 #[derive(Default)]
-pub(crate) struct Flow {
+pub(crate) struct Flows(Vec<(u32, Flow)>);
+
+impl Flows {
+    /// One flow for each number that is among `groups`.
+    pub(crate) fn of(groups: impl Iterator<Item = u32>) -> Self {
+        let mut flows: Vec<(u32, Flow)> = Vec::new();
+        for group in groups {
+            if flows.iter().all(|(known, _)| *known != group) {
+                flows.push((group, Flow::default()));
+            }
+        }
+        Self(flows)
+    }
+
+    /// The seat of a worker of this load, where it has a weight.
+    pub(crate) fn join(&self, load: &LoadPlan) -> Option<Seat<'_>> {
+        let group = load.control.flow_group.unwrap_or(0);
+        let (_, flow) = self.0.iter().find(|(known, _)| *known == group)?;
+        Some(flow.join(load.control.flow?, load.depth))
+    }
+}
+
+/// What all weighted workers of a group share.
+#[derive(Default)]
+struct Flow {
     done: AtomicU64,
     weight: AtomicU64,
 }
@@ -26,7 +51,7 @@ pub(crate) struct Seat<'a> {
 
 impl Flow {
     /// Joins where the others are, so that nobody waits for what was done before.
-    pub(crate) fn join(&self, weight: u32, depth: u32) -> Seat<'_> {
+    fn join(&self, weight: u32, depth: u32) -> Seat<'_> {
         let (done, all) = (self.done.load(Ordering::Relaxed), self.weight.load(Ordering::Relaxed));
         let weight = u64::from(weight);
         let own = if all == 0 { 0 } else { (u128::from(done) * u128::from(weight) / u128::from(all)) as u64 };
@@ -44,7 +69,8 @@ impl Seat<'_> {
         u128::from(self.own) * all <= done * u128::from(self.weight) + u128::from(self.slack) * all
     }
 
-    fn draw(&mut self) {
+    /// Counts an operation that starts.
+    pub(crate) fn draw(&mut self) {
         self.own += 1;
         self.flow.done.fetch_add(1, Ordering::Relaxed);
     }

@@ -45,7 +45,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             let Some(operation) = operation.filter(|operation| operation.is_whole(completion.result)) else {
                 continue;
             };
-            let (start_ns, ended_ns) = self.span_of(at, completion.slot, now);
+            let (start_ns, ended_ns) = self.span_of(at, now);
             let latency_ns = ended_ns.saturating_sub(start_ns);
             if kept.operations.len() < kept.room {
                 let taken_ns = self.split.as_ref().and_then(|split| split.taken_ns_of(completion.slot));
@@ -56,6 +56,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
                     class: self.class_places[operation.class()] as usize,
                     bytes: operation.moved_bytes(completion.result),
                     offset_bytes: operation.position(),
+                    target: operation.target(),
                 });
             }
             if latency_ns > kept.latency_ns_max {

@@ -4,9 +4,11 @@
 mod account;
 mod closed_loop;
 mod collector;
+mod completion;
 mod depth_search;
 mod exchange;
 mod flow;
+mod hang;
 mod job;
 mod kept;
 mod limits;
@@ -31,4 +33,4 @@ mod worker;
 
 pub use job::{ArrivalTally, GRACE_NS, Job, Outcome, Station};
 pub use placement::check_placement;
-pub use together::{run_coordinated, run_phase, run_together};
+pub use together::{Reports, run_coordinated, run_phase, run_reporting, run_together};

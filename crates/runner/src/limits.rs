@@ -82,6 +82,11 @@ pub(crate) struct Withheld {
     pub(crate) bytes_done: u64,
 }
 
+/// What an operation counts against limits: operations and bytes.
+fn limited<Op: Operation>(operation: &Op) -> (u64, u64) {
+    if operation.is_limited() { (1, operation.bytes()) } else { (0, 0) }
+}
+
 impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     /// Lets the limits hold once the window is open at `now`.
     #[inline]
@@ -102,7 +107,8 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         }
         let begun = self.slots.iter().flatten();
         let begun = begun.fold((0, 0), |sum, operation| {
-            (sum.0 + u64::from(operation.is_limited()), sum.1 + operation.bytes())
+            let (count, bytes) = limited(operation);
+            (sum.0 + count, sum.1 + bytes)
         });
         self.window.operations = withheld.operations.saturating_sub(begun.0 + withheld.operations_done);
         self.window.bytes = withheld.bytes.saturating_sub(begun.1 + withheld.bytes_done);
@@ -114,8 +120,9 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         let Some(withheld) = &mut self.withheld else { return };
         for completion in self.done.as_slice() {
             let Some(operation) = self.slots[completion.slot as usize] else { continue };
-            withheld.operations_done += u64::from(operation.is_limited());
-            withheld.bytes_done += operation.bytes();
+            let (count, bytes) = limited(&operation);
+            withheld.operations_done += count;
+            withheld.bytes_done += bytes;
         }
     }
 }

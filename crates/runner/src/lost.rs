@@ -22,17 +22,17 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    /// Adds what worker `number` had in flight `now`, and what never left, to what was collected of a phase that opened at `open_ns`.
+    /// Adds what worker `number` had in flight `now`, and what never left, to what was collected of a phase that opened at `open_ns` and
+    /// was to end at `end_ns`: by its time, by an interruption, or because nothing completed any more.
     pub(crate) fn account<Op, S>(
         floor: &Floor<Op, S>,
         collector: &mut Collector,
         number: usize,
-        (open_ns, now): (u64, u64),
+        (open_ns, end_ns, now): (u64, u64, u64),
     ) -> Self {
         let load = &floor.job.load;
         let marks = &floor.marks[number];
-        let close_ns = load.limit.time_ns.map_or(u64::MAX, |time_ns| open_ns.saturating_add(time_ns));
-        let until_ns = if floor.job.finishes { now } else { now.min(close_ns) };
+        let until_ns = if floor.job.finishes { now } else { now.min(end_ns.max(open_ns)) };
         let mut lost = Self {
             finished_ns: until_ns.saturating_sub(open_ns),
             drain_ns: now.saturating_sub(until_ns),

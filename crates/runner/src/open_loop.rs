@@ -4,6 +4,7 @@
 use driver::{Clock, Error, Operation, Source, Wait};
 use workload::arrival::Arrivals;
 
+use crate::flow::Seat;
 use crate::unserved::Unserved;
 use crate::waiting::{IDLE_NS, SLEEP_NS_MAX, SPIN_NS};
 use crate::worker::Worker;
@@ -12,8 +13,14 @@ use crate::worker::Worker;
 const CATCH_UP_NS_MAX: u64 = 10_000_000;
 
 impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
-    /// Starts operations when `arrivals` (from `begin_ns` on) says.
-    pub(crate) fn run_open(&mut self, arrivals: &mut Arrivals, begin_ns: u64) -> Result<(), Error> {
+    /// Starts operations when `arrivals` (from `begin_ns` on) says; they count in the proportion of a flow, and are not held back by
+    /// it.
+    pub(crate) fn run_open(
+        &mut self,
+        arrivals: &mut Arrivals,
+        begin_ns: u64,
+        mut seat: Option<Seat<'_>>,
+    ) -> Result<(), Error> {
         let mut due = begin_ns + arrivals.next();
         let mut now = self.clock.now_ns();
         let mut until_ns = self.window.close_ns;
@@ -31,6 +38,9 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
                 && self.batch.len() < self.batch_max
                 && self.draw()
             {
+                if let Some(seat) = &mut seat {
+                    seat.draw();
+                }
                 self.due_at(due);
                 self.marks.arrived();
                 self.arrivals.started += u64::from(due >= self.window.open_ns);

@@ -87,12 +87,18 @@ impl Oversight {
             while self.seen.0 < bins.whole(now_ns) {
                 let (rate, bytes) = bins.rates(self.seen.0);
                 self.seen.0 += 1;
-                if rate < *least || bytes < *least_bytes {
-                    let moved = format!("{}/s, {} B/s", human_rate(rate), human_rate(bytes));
-                    let asked = format!("{}/s, {} B/s", human_rate(*least), human_rate(*least_bytes));
+                let too_low = if rate < *least {
+                    Some((format!("{} operations/s", human_rate(rate)), format!("{}/s", human_rate(*least))))
+                } else if bytes < *least_bytes {
+                    let shown = |bytes| format!("{}B/s", human_rate(bytes));
+                    Some((shown(bytes), shown(*least_bytes)))
+                } else {
+                    None
+                };
+                if let Some((moved, asked)) = too_low {
                     let seconds = bins.length_ns as f64 / 1e9;
                     return Verdict::Fails(format!(
-                        "the rate fell below its minimum: {moved} over {seconds} s, at least {asked} were asked for"
+                        "the rate fell below its minimum: {moved} over {seconds} s, and {asked} is the least that was asked for"
                     ));
                 }
             }
@@ -178,7 +184,14 @@ mod tests {
         let (verdicts, ending) = fed(&control, &[100, 150, 90]);
         assert_eq!(verdicts[..2], [Verdict::GoesOn, Verdict::GoesOn]);
         let Verdict::Fails(message) = &verdicts[2] else { panic!("{verdicts:?}") };
-        assert!(message.contains("90/s") && message.contains("100/s"), "{message}");
+        assert!(message.contains("90 operations/s over 1 s, and 100/s"), "{message}");
         assert_eq!(ending, None);
+        let control = Control { rate_bytes_min: Some(1 << 20), ..Control::default() };
+        let (verdicts, _) = fed(&control, &[90]);
+        let Verdict::Fails(message) = &verdicts[0] else { panic!("{verdicts:?}") };
+        assert!(
+            !message.contains("operations") && message.contains("B/s over 1 s, and 1.05MB/s"),
+            "{message}"
+        );
     }
 }

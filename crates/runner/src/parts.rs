@@ -110,7 +110,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
                 tally.operations += 1;
                 tally.bytes += operation.moved_bytes(completion.result);
             }
-            let (start_ns, ended_ns) = self.span_of(at, completion.slot, now);
+            let (start_ns, ended_ns) = self.span_of(at, now);
             if self.window.holds_begin(start_ns) {
                 tally.latency.record(ended_ns.saturating_sub(start_ns));
             }

@@ -2,10 +2,11 @@
 
 use driver::{Clock, Operation};
 use host::activity::Usage;
-use statistics::{Histogram, PhaseSamples, Snapshot, Waiting};
+use statistics::{Histogram, PhaseSamples, Snapshot, Waiting, WorkerSamples};
 
 use crate::account::{Cut, WorkerEnd};
 use crate::collector::Collector;
+use crate::hang::Hang;
 use crate::job::{ArrivalTally, Outcome};
 use crate::lost::Lost;
 use crate::oversight::{Oversight, Verdict};
@@ -36,8 +37,12 @@ pub(crate) struct Phase {
     given_up_ns: Option<u64>,
     /// Since when its workers were to end early.
     cut_since: Option<u64>,
-    /// What it waits for after its end.
+    /// What it waits for after its end, or because something hangs.
     waiting: Option<Waiting>,
+    /// Whether something hangs that no time ends.
+    hang: Hang,
+    /// Since when nothing had completed when it was given up for that.
+    hung_since: Option<u64>,
     /// Whether all others end with it.
     pub(crate) ends_others: bool,
 }
@@ -56,6 +61,8 @@ impl Phase {
             given_up_ns: None,
             cut_since: None,
             waiting: None,
+            hang: Hang::default(),
+            hung_since: None,
             ends_others: floor.job.load.end_others,
         }
     }
@@ -125,7 +132,9 @@ impl Phase {
         if shared.is_interrupted() {
             self.cut_since.get_or_insert(now);
         }
-        let Some(over_since) = self.over_since.filter(|since| now > *since) else { return has_failed };
+        let Some(over_since) = self.over_since.filter(|since| now > *since) else {
+            return self.attend_hang(floor, now) || has_failed;
+        };
         let (since, grace_ns) = self.grace(floor, over_since);
         let is_given_up = now > since.saturating_add(grace_ns);
         if is_given_up {
@@ -135,6 +144,25 @@ impl Phase {
         let operations = floor.marks.iter().map(|marks| marks.in_flight().len() as u64).sum();
         self.waiting = (!is_given_up).then(|| Waiting { operations, waited_ns: now - since, grace_ns });
         is_given_up || has_failed
+    }
+
+    /// Looks whether anything completes in a phase that no time ends; true when it is given up now. The final operations of a phase
+    /// may take as long as they do.
+    fn attend_hang<Op, S>(&mut self, floor: &Floor<Op, S>, now: u64) -> bool {
+        if self.over_since.is_some() || floor.job.finishes || now < self.open_ns {
+            return false;
+        }
+        let grace_ns = floor.job.grace_ns;
+        let hang = self.hang.look(&self.collector, &floor.marks, now);
+        self.waiting =
+            hang.map(|(operations, since)| Waiting { operations, waited_ns: now - since, grace_ns });
+        self.hung_since = hang.map(|(_, since)| since).filter(|since| now > since.saturating_add(grace_ns));
+        if self.hung_since.is_some() {
+            self.given_up_ns = Some(now);
+            self.waiting = None;
+            floor.shared.leave();
+        }
+        self.hung_since.is_some()
     }
 
     /// Since when what is in flight is waited for, and how long: one who interrupts the run does not wait for what hangs.
@@ -150,6 +178,32 @@ impl Phase {
         let mut snapshot = self.collector.snapshot(now.saturating_sub(self.open_ns), seconds, latency);
         snapshot.waiting = self.waiting.filter(|_| !self.is_over());
         snapshot
+    }
+
+    /// What was measured until `now`, as far as it was collected: totals, latencies and the series.
+    pub(crate) fn so_far(&self, window_ns: Option<u64>, now: u64) -> PhaseSamples {
+        let elapsed_ns = now.saturating_sub(self.open_ns).max(1);
+        let elapsed_ns = window_ns.map_or(elapsed_ns, |window_ns| elapsed_ns.min(window_ns));
+        let (classes, totals, series) = self.collector.so_far(elapsed_ns);
+        let worker = |(worker, classes)| WorkerSamples {
+            worker,
+            core: self.places[worker].core(),
+            finished_ns: elapsed_ns,
+            classes,
+            ..WorkerSamples::default()
+        };
+        let usage = if self.is_open { self.collector.usage() } else { Usage::default() };
+        PhaseSamples {
+            classes,
+            window_ns,
+            started_ns: self.open_ns,
+            elapsed_ns,
+            workers: totals.into_iter().enumerate().map(worker).collect(),
+            series,
+            interrupted: None,
+            process_cpu_user_ns: usage.user_ns,
+            process_cpu_system_ns: usage.system_ns,
+        }
     }
 
     /// Puts the workers' accounts and what was collected together.
@@ -170,16 +224,18 @@ impl Phase {
             cut_since,
             over_since,
             failure: too_slow,
+            hung_since,
             ..
         } = self;
-        let over_since = cut_since.or(over_since);
+        let over_since = hung_since.or(cut_since).or(over_since);
         let (process, coordinator) =
             if is_open { (collector.usage(), collector.coordinator_usage()) } else { Default::default() };
-        let mut losses = take_ends(floor, &mut collector, &ends, (open_ns, given_up_ns));
+        let mut losses = take_ends(floor, &mut collector, &ends, (open_ns, over_since, given_up_ns));
         let waited_ns = over_since.zip(given_up_ns).map_or(0, |(since, now)| now - since);
         let ends = ends.into_iter().enumerate();
-        let ends: Vec<End> =
-            ends.map(|(worker, end)| end.unwrap_or_else(|| Err(lost(worker, waited_ns)))).collect();
+        let ends: Vec<End> = ends
+            .map(|(worker, end)| end.unwrap_or_else(|| Err(lost(worker, waited_ns, hung_since.is_some()))))
+            .collect();
         let was = |cut: Cut| ends.iter().flatten().any(|end| end.cut == Some(cut));
         let stopped_by = || stage.failed().filter(|_| was(Cut::Stopped));
         let failure = failure(&ends)
@@ -224,14 +280,15 @@ impl Phase {
     }
 }
 
-/// Adds what the workers still had to what was collected. For those that had not ended when they were given up, if they were: what was
-/// seen of their operations from outside.
+/// Adds what the workers still had to what was collected of a phase that opened and was to end then. For those that had not ended when
+/// they were given up, if they were: what was seen of their operations from outside.
 fn take_ends<Op: Operation, S>(
     floor: &Floor<Op, S>,
     collector: &mut Collector,
     ends: &[Option<End>],
-    (open_ns, given_up_ns): (u64, Option<u64>),
+    (open_ns, over_since, given_up_ns): (u64, Option<u64>, Option<u64>),
 ) -> Vec<Lost> {
+    let end_ns = over_since.unwrap_or(u64::MAX);
     let mut losses = vec![Lost::default(); ends.len()];
     for (worker, end) in ends.iter().enumerate() {
         match (end, given_up_ns) {
@@ -239,7 +296,9 @@ fn take_ends<Op: Operation, S>(
                 collector.absorb(worker, &end.last);
                 collector.add_unserved(worker, &end.unserved);
             }
-            (None, Some(now)) => losses[worker] = Lost::account(floor, collector, worker, (open_ns, now)),
+            (None, Some(now)) => {
+                losses[worker] = Lost::account(floor, collector, worker, (open_ns, end_ns, now));
+            }
             _ => {}
         }
     }
@@ -262,8 +321,13 @@ fn findings(ends: &[End]) -> Vec<String> {
     findings
 }
 
-fn lost(worker: usize, waited_ns: u64) -> String {
+fn lost(worker: usize, waited_ns: u64, is_hang: bool) -> String {
     let seconds = waited_ns / 1_000_000_000;
+    if is_hang {
+        return format!(
+            "worker {worker} did not come back: nothing completed for {seconds} s, an operation hangs"
+        );
+    }
     format!("worker {worker} did not come back within {seconds} s of the end: an operation hangs")
 }
 

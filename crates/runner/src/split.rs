@@ -120,7 +120,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         for (at, completion) in self.done.as_slice().iter().enumerate() {
             let operation = self.slots[completion.slot as usize];
             let whole = operation.filter(|operation| operation.is_whole(completion.result));
-            let (start_ns, ended_ns) = self.span_of(at, completion.slot, now);
+            let (start_ns, ended_ns) = self.span_of(at, now);
             if let Some(operation) = whole.filter(|_| self.window.holds_begin(start_ns)) {
                 let class = self.class_places[operation.class()] as usize;
                 split.completed(class, completion.slot, start_ns, ended_ns);

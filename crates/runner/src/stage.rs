@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use statistics::Histogram;
 
 use crate::exchange::Exchange;
-use crate::flow::Flow;
+use crate::flow::Flows;
 use crate::job::Job;
 use crate::kept::Kept;
 use crate::limits::ramp_ns;
@@ -89,7 +89,7 @@ pub(crate) struct Stage<Op, S, C> {
     /// The phase that failed first.
     failed: OnceLock<usize>,
     /// Weights of the workers, where they have some.
-    pub(crate) flow: Flow,
+    pub(crate) flows: Flows,
     /// The phase that was done and lets the others end with it.
     ended_by: OnceLock<usize>,
 }
@@ -97,7 +97,11 @@ pub(crate) struct Stage<Op, S, C> {
 impl<Op, S, C> Stage<Op, S, C> {
     pub(crate) fn new(clock: C, floors: Vec<Floor<Op, S>>) -> Self {
         let (failed, ended_by) = (OnceLock::new(), OnceLock::new());
-        Self { clock, floors, gate: Gate::default(), failed, flow: Flow::default(), ended_by }
+        let controls = floors.iter().map(|floor| &floor.job.load.control);
+        let flows = Flows::of(
+            controls.filter(|control| control.flow.is_some()).map(|control| control.flow_group.unwrap_or(0)),
+        );
+        Self { clock, floors, gate: Gate::default(), failed, flows, ended_by }
     }
 
     /// `phase` failed: all end after what is in flight.

@@ -13,7 +13,7 @@ use workload::control::Control;
 use workload::plan::{ArrivalPlan, LoadPlan};
 
 use crate::account::WorkerEnd;
-use crate::flow::Flow;
+use crate::flow::Seat;
 use crate::job::Station;
 use crate::limits::{Window, ramp_ns};
 use crate::parts::Parts;
@@ -65,10 +65,12 @@ pub(crate) fn work<Op, S, C>(
         };
         let Station { mut driver, source, notes, parts } = station;
         let books = Books { parts: Parts::new(parts), ..books };
+        // Before anybody begins: one that begins first would be far ahead of those that are not there yet.
+        let seat = if job.load.start_delay_ns == 0 { stage.flows.join(&job.load) } else { None };
         // The receiver lives as long as the phases; when it is gone nobody waits for this worker.
         sender.send((phase, number, Message::Ready(notes))).ok()?;
         let start_ns = stage.gate.wait()?;
-        let end = measure(stage, (phase, number), driver.as_mut(), source, books, start_ns);
+        let end = measure(stage, (phase, number), driver.as_mut(), source, books, (start_ns, seat));
         // The others learn of it while the driver lives: with virtual time, at this very moment.
         if end.failure.is_some() {
             stage.fail(phase);
@@ -120,7 +122,7 @@ fn measure<Op: Operation, S: Source<Op>, C: Clock>(
     driver: &mut dyn driver::Driver<Op>,
     source: S,
     books: Books,
-    start_ns: u64,
+    (start_ns, seat): (u64, Option<Seat<'_>>),
 ) -> WorkerEnd {
     let floor = &stage.floors[phase];
     let load = &floor.job.load;
@@ -139,7 +141,8 @@ fn measure<Op: Operation, S: Source<Op>, C: Clock>(
         (&floor.exchanges[number as usize], &floor.marks[number as usize]),
         books,
     );
-    let result = if begins { run(&mut worker, load, number, &stage.flow) } else { Ok(()) };
+    let seat = seat.or_else(|| stage.flows.join(load));
+    let result = if begins { run(&mut worker, load, number, seat) } else { Ok(()) };
     worker.into_end(result)
 }
 
@@ -147,12 +150,12 @@ fn run<Op: Operation, S: Source<Op>, C: Clock>(
     worker: &mut Worker<'_, Op, S, C>,
     load: &LoadPlan,
     number: u32,
-    flow: &Flow,
+    seat: Option<Seat<'_>>,
 ) -> Result<(), Error> {
     let Some(plan) = load.arrivals else {
-        return match (load.think, load.control.flow, load.control.latency_target) {
+        return match (load.think, seat, load.control.latency_target) {
             (Some(think), ..) => worker.run_thinking(think),
-            (None, Some(weight), _) => worker.run_weighted(flow.join(weight, load.depth)),
+            (None, Some(seat), _) => worker.run_weighted(seat),
             (None, None, Some(target)) => worker.run_searching(target),
             (None, None, None) => worker.run_closed(),
         };
@@ -161,11 +164,14 @@ fn run<Op: Operation, S: Source<Op>, C: Clock>(
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut arrivals = arrivals_of(load, &plan, number)?;
     let begin_ns = worker.window.open_ns - ramp_ns(load);
-    worker.run_open(&mut arrivals, begin_ns)
+    worker.run_open(&mut arrivals, begin_ns, seat)
 }
 
 /// When the operations of worker `number` are due, from the begin of its load.
 pub(crate) fn arrivals_of(load: &LoadPlan, plan: &ArrivalPlan, number: u32) -> Result<Arrivals, Error> {
+    if let Some(times_ns) = &load.schedule {
+        return Ok(Arrivals::listed(std::sync::Arc::clone(times_ns)));
+    }
     let arrivals = Rate::new(plan.rate_per_second)
         .and_then(|rate| Arrivals::new(plan.kind, rate, number, load.threads, load.seed));
     arrivals.map_err(|error| Error::usage("rate", error.to_string()))

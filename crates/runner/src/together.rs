@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use driver::{Clock, Error, ErrorKind, Operation, Source};
-use statistics::Snapshot;
+use statistics::{PhaseSamples, Snapshot};
 use workload::plan::LoadPlan;
 
 use crate::job::{Job, Outcome};
@@ -63,6 +63,44 @@ where
     run_coordinated(jobs, clock, &mut || Ok(None), observe)
 }
 
+/// Reports of what was measured so far, while phases run.
+pub trait Reports {
+    /// Whether one is wanted now; asked about a hundred times a second.
+    fn is_due(&mut self) -> bool;
+
+    /// Takes one: what each phase has so far, in the order of the jobs.
+    fn show(&mut self, so_far: Vec<PhaseSamples>);
+}
+
+/// Nobody wants a report.
+struct NoReports;
+
+impl Reports for NoReports {
+    fn is_due(&mut self) -> bool {
+        false
+    }
+
+    fn show(&mut self, _so_far: Vec<PhaseSamples>) {}
+}
+
+/// As [`run_together`], with reports of what was measured so far. They are made on this thread, from what workers hand over anyway.
+///
+/// # Errors
+/// As [`run_together`].
+pub fn run_reporting<Op, S, C>(
+    jobs: Vec<Job<Op, S>>,
+    clock: C,
+    observe: &mut dyn FnMut(&Snapshot),
+    reports: &mut dyn Reports,
+) -> Result<Vec<Outcome>, Error>
+where
+    Op: Operation,
+    S: Source<Op> + 'static,
+    C: Clock + 'static,
+{
+    run_all(jobs, clock, &mut || Ok(None), observe, reports)
+}
+
 /// As [`run_together`], with others: `ready` is called on this thread once all stations are open and nobody has begun. It comes back
 /// when all may begin: at once, or so many nanoseconds later where it says so, so that several machines begin at the same time.
 ///
@@ -73,6 +111,21 @@ pub fn run_coordinated<Op, S, C>(
     clock: C,
     ready: &mut dyn FnMut() -> Result<Option<u64>, Error>,
     observe: &mut dyn FnMut(&Snapshot),
+) -> Result<Vec<Outcome>, Error>
+where
+    Op: Operation,
+    S: Source<Op> + 'static,
+    C: Clock + 'static,
+{
+    run_all(jobs, clock, ready, observe, &mut NoReports)
+}
+
+fn run_all<Op, S, C>(
+    jobs: Vec<Job<Op, S>>,
+    clock: C,
+    ready: &mut dyn FnMut() -> Result<Option<u64>, Error>,
+    observe: &mut dyn FnMut(&Snapshot),
+    reports: &mut dyn Reports,
 ) -> Result<Vec<Outcome>, Error>
 where
     Op: Operation,
@@ -110,7 +163,7 @@ where
         phase.begin(floor, start_ns, now);
     }
     stage.gate.open(Some(start_ns));
-    watch(&stage, &receiver, &mut phases, observe);
+    watch(&stage, &receiver, &mut phases, observe, reports);
     let concluded = phases.into_iter().zip(&stage.floors);
     Ok(concluded.map(|(phase, floor)| phase.conclude(&stage, floor)).collect())
 }
@@ -198,6 +251,7 @@ fn watch<Op: Operation, S, C: Clock>(
     receiver: &Receiver<Letter>,
     phases: &mut [Phase],
     observe: &mut dyn FnMut(&Snapshot),
+    reports: &mut dyn Reports,
 ) {
     let Some(open_ns) = phases.iter().map(|phase| phase.open_ns).min() else { return };
     let mut view = View::new(open_ns);
@@ -216,6 +270,10 @@ fn watch<Op: Operation, S, C: Clock>(
         }
         if let Some(snapshot) = view.look(phases, now) {
             observe(&snapshot);
+        }
+        if reports.is_due() {
+            let all = phases.iter().zip(&stage.floors);
+            reports.show(all.map(|(phase, floor)| phase.so_far(floor.job.load.limit.time_ns, now)).collect());
         }
     }
     poll(stage, phases);

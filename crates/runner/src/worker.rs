@@ -6,6 +6,7 @@ use driver::{CLASSES_MAX, Clock, Completions, Driver, Error, ErrorKind, Operatio
 use host::activity::Usage;
 use statistics::Histogram;
 use workload::control::Control;
+use workload::plan::LoadPlan;
 use workload::spec::OnError;
 
 use crate::exchange::{Exchange, Interval};
@@ -50,6 +51,7 @@ pub(crate) struct Worker<'a, Op, S, C> {
     /// Limits in operations and bytes while a warm-up runs: they hold from the opening of the window on.
     pub(crate) withheld: Option<Withheld>,
     pub(crate) stops_on_error: bool,
+    pub(crate) stops_on_mismatch: bool,
     pub(crate) batch_max: usize,
     pub(crate) batch_min: u32,
     pub(crate) class_places: [u8; CLASSES_MAX],
@@ -69,6 +71,8 @@ pub(crate) struct Worker<'a, Op, S, C> {
     /// Times since the current interval, on the clock of the run.
     pub(crate) times: Times,
     pub(crate) is_exhausted: bool,
+    /// Whether the source goes on only when something has completed.
+    pub(crate) is_waiting: bool,
     pub(crate) started_ns: u64,
     pub(crate) first_completion_ns: u64,
     pub(crate) last_completion_ns: u64,
@@ -94,14 +98,46 @@ pub(crate) struct Worker<'a, Op, S, C> {
     pub(crate) parts: Option<Box<Parts>>,
     /// Operations one by one, where asked for.
     pub(crate) kept: Option<Box<Kept>>,
+    /// Whether a completion is more than its figures: see [`Worker::watch`].
+    pub(crate) is_watched: bool,
     /// Failures that are counted and touch nothing else: class and number.
-    ignored_errors: Vec<(usize, i32)>,
+    pub(crate) ignored_errors: Vec<(usize, i32)>,
+    /// Whether a write without room ends the worker.
+    pub(crate) ends_when_full: bool,
     /// The largest depth at which latency held, where it was searched for.
     pub(crate) depth_found: Option<u32>,
     /// Whether final operations belong to the phase after its close too.
     pub(crate) finishes: bool,
     /// Whether the source has no final operation left.
     pub(crate) is_finished: bool,
+    /// When the first final operation was drawn.
+    pub(crate) finals_from_ns: Option<u64>,
+}
+
+impl Books {
+    /// Whether what is recorded here is seen of each operation.
+    fn watch(&self) -> bool {
+        self.split.is_some() || self.kept.is_some() || self.parts.is_some()
+    }
+}
+
+/// Takes the limits away while a warm-up runs.
+fn withhold(window: &mut Window, load: &LoadPlan) -> Option<Withheld> {
+    if ramp_ns(load) == 0 {
+        return None;
+    }
+    let (operations, bytes) = (window.operations, window.bytes);
+    (window.operations, window.bytes) = (u64::MAX, u64::MAX);
+    Some(Withheld { operations, bytes, operations_done: 0, bytes_done: 0 })
+}
+
+/// The place of each class among those of a phase.
+fn class_places(classes: &[usize]) -> [u8; CLASSES_MAX] {
+    let mut places = [NO_CLASS; CLASSES_MAX];
+    for (place, class) in classes.iter().enumerate() {
+        places[*class] = place as u8;
+    }
+    places
 }
 
 /// The failures that a load ignores, of the classes that there are.
@@ -123,18 +159,9 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         books: Books,
     ) -> Self {
         let load = &job.load;
-        let warms_up = ramp_ns(load) > 0;
-        let (operations, bytes) = (window.operations, window.bytes);
-        let withheld = Withheld { operations, bytes, operations_done: 0, bytes_done: 0 };
-        let withheld = warms_up.then_some(withheld);
         let next_interval_ns = window.open_ns.saturating_add(shared.interval_ns.load(Ordering::Relaxed));
-        if warms_up {
-            (window.operations, window.bytes) = (u64::MAX, u64::MAX);
-        }
-        let mut class_places = [NO_CLASS; CLASSES_MAX];
-        for (place, class) in job.classes.iter().enumerate() {
-            class_places[*class] = place as u8;
-        }
+        let withheld = withhold(&mut window, load);
+        let is_watched = books.watch() || source.checks() || withheld.is_some();
         Self {
             driver,
             source,
@@ -144,9 +171,10 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             window,
             withheld,
             stops_on_error: load.on_error == OnError::Stop,
+            stops_on_mismatch: load.control.on_mismatch.unwrap_or(load.on_error) == OnError::Stop,
             batch_max: load.batch as usize,
             batch_min: load.batch_min,
-            class_places,
+            class_places: class_places(&job.classes),
             slots: vec![None; load.depth as usize],
             marks,
             free: (0..load.depth).rev().collect(),
@@ -159,6 +187,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             next_interval_ns,
             times: Times::new(&window, next_interval_ns),
             is_exhausted: false,
+            is_waiting: false,
             started_ns: u64::MAX,
             first_completion_ns: u64::MAX,
             last_completion_ns: window.open_ns,
@@ -177,11 +206,20 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             split: books.split,
             parts: books.parts,
             kept: books.kept,
+            is_watched,
             ignored_errors: ignored_errors::<Op>(&load.control),
+            ends_when_full: load.control.ends_when_full,
             depth_found: None,
             finishes: job.finishes,
             is_finished: false,
+            finals_from_ns: None,
         }
+    }
+
+    /// Whether the loop is open: latencies begin when operations were due.
+    #[inline(always)]
+    pub(crate) fn is_open(&self) -> bool {
+        self.lateness.is_some()
     }
 
     /// Whether new operations may start at `now`.
@@ -199,11 +237,15 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             return false;
         }
         let Some(operation) = self.source.next(slot) else {
-            self.is_exhausted = true;
+            let has_more = self.in_flight > 0 || !self.batch.is_empty();
+            self.is_waiting = has_more && self.source.waits();
+            self.is_exhausted = !self.is_waiting;
             return false;
         };
-        self.window.operations -= u64::from(operation.is_limited());
-        self.window.bytes = self.window.bytes.saturating_sub(operation.bytes());
+        if operation.is_limited() {
+            self.window.operations -= 1;
+            self.window.bytes = self.window.bytes.saturating_sub(operation.bytes());
+        }
         self.occupy(slot, operation);
         true
     }
@@ -226,6 +268,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             return false;
         };
         self.occupy(slot, operation);
+        self.finals_from_ns.get_or_insert(now);
         true
     }
 
@@ -262,8 +305,8 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         }
         self.tool_ns += now - mark;
         self.started_ns = self.started_ns.min(now);
-        self.pass_time(now, 0, 0);
-        if self.lateness.is_some() {
+        if self.is_open() {
+            self.pass_time(now, 0, 0);
             self.note_departures(now);
         } else {
             for operation in &self.batch {
@@ -275,7 +318,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             self.note_submission(accepted);
         }
         self.in_flight += accepted as u32;
-        if self.lateness.is_some() {
+        if self.is_open() {
             self.call_ns.1 = self.clock.now_ns();
         }
         if accepted == self.batch.len() {
@@ -309,6 +352,10 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
     fn refused(&mut self, accepted: usize) -> Result<(), Error> {
         self.batch.drain(..accepted);
         self.offered = self.batch.len();
+        if !self.is_open() {
+            // They begin when they are offered again.
+            self.batch.iter().for_each(|operation| self.marks.clear(operation.slot()));
+        }
         if accepted > 0 || self.in_flight > 0 {
             self.busy_since_ns = None;
             return Ok(());
@@ -339,141 +386,23 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         !self.done.is_empty()
     }
 
-    /// Records what completed at `now`: in the rate when it completed within the window, in the latencies when it began (open loop:
-    /// was due) there.
-    #[inline]
-    pub(crate) fn collect(&mut self, now: u64) {
-        if self.done.is_empty() {
-            return;
-        }
-        let timed = self.done.timed();
-        self.pass_time(now, timed.count, timed.sum_ns);
-        if now > self.next_interval_ns {
-            self.rotate(now);
-        }
-        let is_counted = self.window.counts(now);
-        if is_counted {
-            self.first_completion_ns = self.first_completion_ns.min(now);
-            self.last_completion_ns = now;
-            if self.withheld.is_some() {
-                self.note_withheld();
-            }
-        } else if now > self.window.count_until_ns {
-            self.drained += self.done.len() as u64;
-            self.drained_ns = now;
-        }
-        if self.free.is_empty() {
-            self.ready_ns = now;
-        }
-        if self.source.checks() {
-            self.check(now, is_counted);
-        }
-        if self.split.is_some() {
-            self.note_completions(now);
-        }
-        if is_counted && self.kept.is_some() {
-            self.note_kept(now);
-        }
-        if self.parts.is_some() {
-            self.note_parts(now, is_counted);
-        }
-        for at in 0..self.done.len() {
-            let completion = self.done.as_slice()[at];
-            let (start_ns, ended_ns) = self.span_of(at, completion.slot, now);
-            self.marks.clear(completion.slot);
-            self.free.push(completion.slot);
-            self.in_flight -= 1;
-            let Some(operation) = self.slots[completion.slot as usize] else { continue };
-            if !operation.is_whole(completion.result) {
-                self.failed(&operation, completion.result, now, is_counted);
-                continue;
-            }
-            let place = self.class_places[operation.class()] as usize;
-            let tally = &mut self.current.classes[place];
-            if is_counted {
-                tally.operations += 1;
-                tally.bytes += operation.moved_bytes(completion.result);
-            }
-            if self.times.is_current(start_ns) {
-                tally.latency.record(ended_ns.saturating_sub(start_ns));
-            } else {
-                self.began_before(place, start_ns, ended_ns);
-            }
-        }
-        self.done.clear();
-    }
-
-    /// When completion `at`, of the operation in `slot`, began (open loop: was due) and ended.
-    #[inline(always)]
-    pub(crate) fn span_of(&self, at: usize, slot: u32, now: u64) -> (u64, u64) {
-        let start_ns = self.marks.start_ns(slot);
-        match self.done.span(at) {
-            None => (start_ns, now),
-            Some(span) if self.lateness.is_some() => (start_ns, span.ended_ns),
-            Some(span) => (span.began_ns, span.ended_ns),
-        }
-    }
-
-    /// Checks what came back; an operation with wrong data is counted as an error and taken out of its slot.
-    fn check(&mut self, now: u64, is_counted: bool) {
-        for at in 0..self.done.len() {
-            let completion = self.done.as_slice()[at];
-            let Some(operation) = self.slots[completion.slot as usize] else { continue };
-            if !operation.is_whole(completion.result) {
-                continue;
-            }
-            let bytes = operation.moved_bytes(completion.result);
-            if let Err(fault) = self.source.check(&operation, bytes) {
-                self.errors.faulty(&operation, &fault, now.saturating_sub(self.window.open_ns));
-                if let Some(parts) = &mut self.parts {
-                    parts.faulty(&operation, &fault);
-                }
-                self.after_error(&operation, is_counted);
-                self.slots[completion.slot as usize] = None;
-            }
-        }
-        self.verify_ns += self.clock.now_ns() - now;
-    }
-
-    #[cold]
-    fn failed(&mut self, operation: &Op, result: i64, now: u64, is_counted: bool) {
-        self.source.abandon(operation);
-        self.errors.failed(operation, result, now.saturating_sub(self.window.open_ns));
-        if self
-            .ignored_errors
-            .iter()
-            .any(|(class, errno)| (*class, -i64::from(*errno)) == (operation.class(), result))
-        {
-            self.errors.ignore_last(operation, result);
-            return;
-        }
-        self.after_error(operation, is_counted);
-    }
-
-    #[cold]
-    fn after_error(&mut self, operation: &Op, is_counted: bool) {
-        if is_counted {
-            self.current.classes[self.class_places[operation.class()] as usize].errors += 1;
-        }
-        if self.stops_on_error {
-            self.shared.stop();
-        }
-    }
-
     /// Begins the interval that `now` lies in. A completion at the border belongs to the interval that ends there.
     #[cold]
     pub(crate) fn rotate(&mut self, now: u64) {
         let interval_ns = self.shared.interval_ns.load(Ordering::Relaxed);
         let start_ns = (now - self.window.open_ns - 1) / interval_ns * interval_ns;
-        let is_fresh = loop {
-            let is_fresh = self.exchange.rotate(&mut self.current);
-            if is_fresh || !self.clock.await_collector() {
-                break is_fresh;
+        let border_ns = self.window.open_ns + start_ns;
+        let empty = loop {
+            let empty = self.exchange.empty();
+            if empty.is_some() || !self.clock.await_collector() {
+                break empty;
             }
         };
-        if is_fresh {
+        if let Some(empty) = empty {
+            self.settle(border_ns, now);
+            self.exchange.hand_over(std::mem::replace(&mut self.current, empty));
             self.current.start_ns = start_ns;
-            self.marks.handed_over(now);
+            self.marks.handed_over(if self.is_open() { now } else { border_ns });
         }
         self.next_interval_ns = self.window.open_ns + start_ns + interval_ns;
         self.times.begin(&self.window, self.current.start_ns, self.next_interval_ns);

@@ -95,7 +95,7 @@ impl Histogram {
     }
 
     /// Counts one value `count` times.
-    #[inline]
+    #[inline(always)]
     pub fn record_n(&mut self, ns: u64, count: u64) {
         if count == 0 {
             return;

@@ -9,6 +9,7 @@ mod censoring;
 mod compare;
 mod confidence;
 mod distribution;
+mod hanging;
 mod histogram;
 mod hosts;
 mod knee;
@@ -30,6 +31,7 @@ pub use compare::{
 };
 pub use confidence::{RateEstimate, estimate_mean, estimate_rate};
 pub use distribution::student_t_quantile;
+pub use hanging::{Hanging, find_hanging};
 pub use histogram::{Bucket, Histogram, InvalidHistogram, SparseHistogram};
 pub use hosts::{HostRole, HostSnapshot, LAG_MAX, Laggard, MasterReport, join_hosts, laggard};
 pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee, refine_knee};

@@ -60,6 +60,7 @@ struct Sum {
     errors: u64,
     causes: Vec<CauseCount>,
     latency: Histogram,
+    unfinished: Histogram,
 }
 
 impl Sum {
@@ -86,6 +87,7 @@ impl Sum {
             self.bytes += class.bytes;
             self.errors += class.errors;
             self.latency.merge_sparse(&class.latency);
+            self.unfinished.merge_sparse(&class.unfinished);
         }
         self.add_causes(worker.errors.iter().map(|error| (error.cause.as_str(), error.count)));
     }
@@ -97,7 +99,7 @@ impl Sum {
         ShareSummary {
             operations_per_second: self.operations as f64 / seconds,
             bytes_per_second: self.bytes as f64 / seconds,
-            latency: LatencySummary::of(&self.latency),
+            latency: LatencySummary::censored(&self.latency, &self.unfinished),
             histogram: SparseHistogram::from(&self.latency),
             operations: self.operations,
             bytes: self.bytes,

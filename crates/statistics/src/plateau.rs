@@ -67,6 +67,9 @@ pub struct OperationSample {
     pub bytes: u64,
     /// Where in its target, in bytes.
     pub offset_bytes: u64,
+    /// Number of its target.
+    #[serde(default)]
+    pub target: u16,
 }
 
 #[cfg(test)]

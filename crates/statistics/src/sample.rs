@@ -115,6 +115,9 @@ pub struct WorkerSamples {
     /// When it was done, nanoseconds: the close of the window where it was at work until then, else its last counted
     /// completion.
     pub finished_ns: u64,
+    /// When it had done its share and began with the operations that end it (a sync), nanoseconds; none where there were none.
+    #[serde(default)]
+    pub finals_from_ns: Option<u64>,
     /// One entry a class, in the order of the phase's classes.
     pub classes: Vec<ClassTotals>,
     /// Failures by kind.

@@ -48,6 +48,10 @@ pub enum SteadyReason {
     Wanders,
     /// The target does not keep up with an open loop: what waits grows, however even the rate is.
     BacklogGrows,
+    /// Nothing completed for a part of the phase that matters.
+    Stalls,
+    /// Operations that do not end become more and more, however even the rate of the others is.
+    HangingGrows,
 }
 
 /// A fall of the rate from one level to another.
@@ -64,7 +68,7 @@ pub struct RateDrop {
 /// Where steady state begins, and whether what follows is steady.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steady {
-    /// First interval of the steady window; 0 when nothing is cut, and always when there is no steady state.
+    /// First interval of the steady window; 0 when nothing is cut, and always when the rates alone show no steady state.
     pub begins_at: usize,
     /// True when the window shows no change that matters.
     pub is_steady: bool,
@@ -86,10 +90,10 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// Takes back that the rate is steady: what waits grows.
-    pub fn deny_for_backlog(&mut self) {
+    /// Takes back that the rate is steady, for a reason that the rates alone do not show.
+    pub fn deny(&mut self, reason: SteadyReason) {
         if self.is_steady {
-            (self.is_steady, self.reason) = (false, SteadyReason::BacklogGrows);
+            (self.is_steady, self.reason) = (false, reason);
         }
     }
 

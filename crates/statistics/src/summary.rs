@@ -288,8 +288,10 @@ fn rate_of(amount: f64, length_ns: u64) -> f64 {
 pub fn summarise(samples: &PhaseSamples, warm_up: WarmUp) -> Summary {
     let (operations, bytes) = totals_of(samples);
     let together = together_of(samples);
+    let load_until_ns = load_until_ns(samples);
     let rates: Vec<f64> = samples.series.points[together.clone()]
         .iter()
+        .filter(|point| point.start_ns < load_until_ns)
         .filter(|point| point.end_ns.saturating_sub(point.start_ns) > samples.series.interval_ns / 2)
         .map(|point| point.operations() as f64 / point.seconds())
         .collect();
@@ -371,6 +373,13 @@ fn first_done_ns(samples: &PhaseSamples) -> Option<u64> {
         workers.map(|worker| worker.finished_ns).min()
     };
     earliest(false).or_else(|| earliest(true))
+}
+
+/// Until when all workers put their load on: what follows, such as one sync that lasts, belongs to the figures, and says nothing of whether
+/// the rate of the load is steady.
+fn load_until_ns(samples: &PhaseSamples) -> u64 {
+    let first = samples.workers.iter().filter_map(|worker| worker.finals_from_ns).min();
+    first.filter(|&from_ns| from_ns >= samples.elapsed_ns / 2).unwrap_or(u64::MAX)
 }
 
 /// The intervals in which all workers ran; all intervals if that is less than half of the phase.

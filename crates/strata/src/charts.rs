@@ -8,6 +8,7 @@ use clap::ArgMatches;
 use driver::Error;
 use report::chart::{self, Look, Named, NamedChart};
 use report::record::Record;
+use units::path_of;
 
 use crate::commands::read_input;
 use crate::output::{made_outside_dev, place, print, print_report, refused_place, tell, write_whole};
@@ -26,9 +27,14 @@ struct Places<'a> {
 /// Renders the records that the words name.
 pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Error> {
     let words: Vec<&String> = matches.get_many("records").into_iter().flatten().collect();
-    let path = |name: &str| matches.get_one::<String>(name).map(Path::new);
-    let places =
-        Places { svg: path("svg"), png: path("png"), html: path("html"), csv: matches.get_flag("csv") };
+    let path = |name: &str| matches.get_one::<String>(name).map(|word| path_of(word));
+    let [svg, png, html] = ["svg", "png", "html"].map(path);
+    let places = Places {
+        svg: svg.as_deref(),
+        png: png.as_deref(),
+        html: html.as_deref(),
+        csv: matches.get_flag("csv"),
+    };
     places.check(&words)?;
     let records = words.iter().map(|word| read(word)).collect::<Result<Vec<_>, _>>()?;
     let names = names(&words);
@@ -124,7 +130,7 @@ impl Places<'_> {
     /// Writes what is asked for and says which files these are.
     fn write(&self, records: &[Named<'_>], words: &[&String]) -> Result<Vec<PathBuf>, Error> {
         let sources: Vec<PathBuf> =
-            words.iter().filter(|word| *word != &"-").map(|word| place(Path::new(word))).collect();
+            words.iter().filter(|word| *word != &"-").map(|word| place(&path_of(word))).collect();
         let mut written = Vec::new();
         let mut write = |path: PathBuf, content: &[u8]| {
             write_chart(&path, content, &sources).map(|()| written.push(path))

@@ -46,6 +46,7 @@ pub(crate) fn command() -> Command {
         .subcommand(objects())
         .subcommand(admin::pool())
         .subcommand(admin::container())
+        .subcommand(crate::clean::command())
         .subcommand(with_options(
             Command::new("engine").about("Serve endpoints for network loads, and drive loads for others, until told to end"),
             ENGINE,

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
@@ -12,7 +13,9 @@ use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{admin, charts, cli, compare, dialect, engine, net, objects, planning, recipes, saturate, stack};
+use crate::{
+    admin, charts, clean, cli, compare, dialect, engine, net, objects, planning, recipes, saturate, stack,
+};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -55,6 +58,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
         },
         Some(("pool", matches)) => admin::run_pool(matches)?,
         Some(("container", matches)) => admin::run_container(matches)?,
+        Some(("clean", matches)) => clean::run(matches)?,
         Some(("engine", matches)) => engine::run(words, &cli::engine_spec(matches)?)?,
         Some(("as", matches)) => dialect::run(words, matches)?,
         Some(("run", matches)) => run_job(words, matches)?,
@@ -100,7 +104,7 @@ pub(crate) fn measure(
 
 /// The targets of all specs that are paths, each once.
 pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
-    let mut targets: Vec<String> = Vec::new();
+    let (mut targets, mut known) = (Vec::new(), HashSet::new());
     for spec in specs {
         let paths = spec.targets.iter().filter_map(|target| match spec.layer {
             Layer::Media => Some(target.as_str()),
@@ -108,7 +112,7 @@ pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
             Layer::Object => objects::stores::directory_of(target),
         });
         for path in paths {
-            if !targets.iter().any(|known| known == path) {
+            if known.insert(path) {
                 targets.push(path.to_owned());
             }
         }

@@ -9,6 +9,7 @@ use driver::{Error, ErrorKind};
 use live::LiveMode;
 use report::compare::{Comparison, Limit, Operand, compare, render};
 use report::record::{Record, Status};
+use units::{label_of, path_of};
 use workload::options::{Group, OptionDef, path, switch};
 use workload::random::derive_seed;
 use workload::spec::Spec;
@@ -96,7 +97,8 @@ pub(crate) static COMPARE: &[OptionDef<CompareSpec>] = &[
         help: "Write the comparison as JSON; - for standard output",
         group: Group::Output,
         apply: |spec, text| {
-            spec.json = Some(path("json", text)?.to_string_lossy().into_owned());
+            path("json", text)?;
+            spec.json = Some(text.to_owned());
             Ok(())
         },
     },
@@ -199,7 +201,7 @@ fn show(spec: &CompareSpec, a: &Operand, b: &Operand, stopped: Option<String>) -
     match spec.json.as_deref() {
         Some("-") => output::print(&json)?,
         file => {
-            file.map_or(Ok(()), |file| output::write_or_fail(Path::new(file), &json))?;
+            file.map_or(Ok(()), |file| output::write_or_fail(&path_of(file), &json))?;
             let (width, colour) = output::page();
             output::print(&render(&comparison, width, colour))?;
         }
@@ -224,9 +226,9 @@ fn verdict(comparison: &Comparison, stopped: Option<String>) -> Result<u8, Error
 /// Records: a file, a directory of them, or several with commas between them.
 fn read(label: &str) -> Result<Operand, Error> {
     let mut paths: Vec<PathBuf> = Vec::new();
-    let parts: Vec<&str> = if Path::new(label).exists() { vec![label] } else { label.split(',').collect() };
+    let parts: Vec<&str> = if path_of(label).exists() { vec![label] } else { label.split(',').collect() };
     for part in parts {
-        let path = Path::new(part);
+        let path = &*path_of(part);
         if path.is_dir() {
             paths.extend(records_in(path)?);
         } else if path.extension().is_some_and(|extension| extension == "toml")
@@ -239,7 +241,7 @@ fn read(label: &str) -> Result<Operand, Error> {
         }
     }
     let read = |path: &PathBuf| {
-        let name = path.display().to_string();
+        let name = label_of(path.as_os_str());
         read_record("compare", &name).map(|record| (name, record))
     };
     Ok(Operand { label: label.to_owned(), records: paths.iter().map(read).collect::<Result<_, Error>>()? })
@@ -282,7 +284,7 @@ fn load(label: &str) -> Result<Load, Error> {
              or 'as fio JOB'",
         )
     };
-    let is_job = label.ends_with(".toml") && (Path::new(label).exists() || !label.contains(' '));
+    let is_job = label.ends_with(".toml") && (path_of(label).exists() || !label.contains(' '));
     let mut words = if is_job {
         vec!["run".to_owned(), label.to_owned()]
     } else {

@@ -43,8 +43,17 @@ fn backlog(plan: &PhasePlan, outcome: &Outcome, summary: &Summary, tally: &Arriv
         })
         .collect();
     let times: Vec<u64> = done.iter().map(|(end_ns, _)| ramp_ns.saturating_add(*end_ns)).collect();
-    let rate = Rate::new(asked.rate_per_second).ok()?;
-    let due = due_before(asked.kind, rate, load.threads, load.seed, ramp_ns, &times).ok()?;
+    let due = match &load.schedule {
+        Some(listed) => {
+            let before = |time_ns: u64| listed.partition_point(|&due_ns| due_ns < time_ns) as u64;
+            let due = |time_ns: &u64| (before(*time_ns) - before(ramp_ns)) * u64::from(load.threads);
+            times.iter().map(due).collect()
+        }
+        None => {
+            let rate = Rate::new(asked.rate_per_second).ok()?;
+            due_before(asked.kind, rate, load.threads, load.seed, ramp_ns, &times).ok()?
+        }
+    };
     let all_due = tally.started + tally.unserved;
     let points = done.into_iter().zip(due).map(|((at_ns, done_operations), due_operations)| BacklogPoint {
         at_ns,

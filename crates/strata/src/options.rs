@@ -39,7 +39,8 @@ pub(crate) static OUTPUT: &[OptionDef<OutputSpec>] = &[
         help: "Write the record as JSON, after every phase; - for standard output",
         group: Group::Output,
         apply: |spec, text| {
-            spec.json = Some(path("json", text)?.to_string_lossy().into_owned());
+            path("json", text)?;
+            spec.json = Some(text.to_owned());
             Ok(())
         },
     },
@@ -51,7 +52,8 @@ pub(crate) static OUTPUT: &[OptionDef<OutputSpec>] = &[
         help: "Write one row a phase and class, with percentiles; - for standard output",
         group: Group::Output,
         apply: |spec, text| {
-            spec.csv = Some(path("csv", text)?.to_string_lossy().into_owned());
+            path("csv", text)?;
+            spec.csv = Some(text.to_owned());
             Ok(())
         },
     },
@@ -115,7 +117,8 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         help: "Measure the media layer on this block device; writes destroy what is on it",
         group: Group::Run,
         apply: |spec, text| {
-            spec.device = Some(path("device", text)?.to_string_lossy().into_owned());
+            path("device", text)?;
+            spec.device = Some(text.to_owned());
             Ok(())
         },
     },
@@ -127,7 +130,8 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         help: "Measure the network to this engine: HOST[:PORT] of its control, or tcp://HOST:PORT",
         group: Group::Run,
         apply: |spec, text| {
-            spec.engine = Some(path("engine", text)?.to_string_lossy().into_owned());
+            path("engine", text)?;
+            spec.engine = Some(text.to_owned());
             Ok(())
         },
     },

@@ -1,6 +1,7 @@
 //! Where records and reports go. Files are written beside their place and moved there, so that a reader, or a crash,
 //! never sees half of one.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -11,6 +12,7 @@ use dialects::{Piece, Place, Render};
 use driver::Error;
 use live::{CsvTarget, LiveMode};
 use report::record::Record;
+use units::path_of;
 
 use crate::options::OutputSpec;
 
@@ -44,7 +46,7 @@ impl Output {
     pub(crate) fn open(spec: &OutputSpec, render: Option<Box<dyn Render>>) -> Result<Self, Error> {
         let is_stdout = |name: &Option<String>| name.as_deref() == Some("-");
         let file = |name: &Option<String>| {
-            name.iter().filter(|name| *name != "-").map(PathBuf::from).collect::<Vec<_>>()
+            name.iter().filter(|name| *name != "-").map(|name| path_of(name).into_owned()).collect::<Vec<_>>()
         };
         let mut output = Self {
             json: file(&spec.json),
@@ -66,6 +68,7 @@ impl Output {
                 .remedy("give --json and --csv a file"));
         }
         for path in output.render.iter().flat_map(|render| render.files()) {
+            let path = named(&path);
             let open = made_outside_dev(&path);
             let open = open.and_then(|()| fs::OpenOptions::new().append(true).create(true).open(&path));
             open.map_err(|error| refused_place(&path, error))?;
@@ -139,6 +142,15 @@ impl Output {
     /// does not end the run: [`Output::print`] tells it.
     pub(crate) fn stage(&mut self, record: &Record, from: usize) {
         let pieces = self.render.as_mut().map_or_else(Vec::new, |render| render.stage(record, from));
+        if let Err(error) = self.show(pieces) {
+            self.unshown.get_or_insert(error);
+        }
+    }
+
+    /// Shows what a dialect shows while phases run, the last of the record. What cannot be shown does not end the run:
+    /// [`Output::print`] tells it.
+    pub(crate) fn status(&mut self, record: &Record) {
+        let pieces = self.render.as_mut().map_or_else(Vec::new, |render| render.status(record));
         if let Err(error) = self.show(pieces) {
             self.unshown.get_or_insert(error);
         }
@@ -230,6 +242,7 @@ pub(crate) fn emit(pieces: &[Piece]) -> Result<(), Error> {
             Place::Stdout => print_bytes(&piece.content)?,
             Place::Stderr => drop(io::stderr().write_all(&piece.content)),
             Place::File { path, append } => {
+                let path = &*named(path);
                 let written = if *append {
                     let file = fs::OpenOptions::new().append(true).create(true).open(path);
                     file.and_then(|mut file| file.write_all(&piece.content))
@@ -274,13 +287,14 @@ pub(crate) fn tell(line: impl std::fmt::Display) {
 /// # Errors
 /// Bad usage, before anything is opened.
 pub(crate) fn check_places(spec: &OutputSpec, targets: &[String]) -> Result<(), Error> {
-    let mut taken: Vec<PathBuf> = targets.iter().map(|target| place(Path::new(target))).collect();
+    let mut taken: Vec<PathBuf> = targets.iter().map(|target| place(&path_of(target))).collect();
     let live = match &spec.live_csv {
         Some(CsvTarget::File(path)) => Some(path.as_path()),
         _ => None,
     };
-    let given = spec.json.iter().chain(&spec.csv).filter(|name| *name != "-").map(Path::new).chain(live);
-    for path in given {
+    let given = spec.json.iter().chain(&spec.csv).filter(|name| *name != "-").map(|name| path_of(name));
+    for path in given.chain(live.map(Cow::Borrowed)) {
+        let path = &*path;
         let found = fs::metadata(path).ok().map(|metadata| metadata.file_type());
         let place = place(path);
         // A pipe or /dev/null may well take two outputs.
@@ -300,7 +314,7 @@ pub(crate) fn check_places(spec: &OutputSpec, targets: &[String]) -> Result<(), 
 /// # Errors
 /// Bad usage, before anything is opened.
 pub(crate) fn check_apart(files: &[PathBuf], targets: &[String]) -> Result<(), Error> {
-    let taken: Vec<PathBuf> = targets.iter().map(|target| place(Path::new(target))).collect();
+    let taken: Vec<PathBuf> = targets.iter().map(|target| place(&path_of(target))).collect();
     let is_device = |path: &Path| fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
     match files.iter().find(|path| is_device(path) || path.is_file() && taken.contains(&place(path))) {
         Some(path) => Err(Error::usage("output", "this is a target or a block device")
@@ -308,6 +322,11 @@ pub(crate) fn check_apart(files: &[PathBuf], targets: &[String]) -> Result<(), E
             .remedy("give a file of its own")),
         None => Ok(()),
     }
+}
+
+/// The file that a dialect means: what its words say is text.
+pub(crate) fn named(path: &Path) -> Cow<'_, Path> {
+    path.to_str().map_or(Cow::Borrowed(path), path_of)
 }
 
 /// The one name of a place, by whatever path it is reached.

@@ -61,9 +61,12 @@ pub(crate) fn job(
 
 /// Classes that the plan's operations can be of.
 fn classes(plan: &MediaPlan) -> Vec<usize> {
-    let syncs = plan.fsync_every.is_some() || plan.end_fsync;
+    let replays_syncs = plan.replay.as_ref().is_some_and(|replay| {
+        replay.steps.iter().any(|step| step.class == workload::replay::ReplayClass::Sync)
+    });
+    let syncs = plan.fsync_every.is_some() || plan.end_fsync || replays_syncs;
     let used = [
-        (plan.mix.read_percent > 0, MediaClass::Read),
+        (plan.mix.read_percent > 0 || plan.verify_backlog.is_some(), MediaClass::Read),
         (plan.mix.write_percent > 0, MediaClass::Write),
         (plan.mix.discard_percent > 0, MediaClass::Discard),
         (syncs, MediaClass::Sync),

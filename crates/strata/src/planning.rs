@@ -1,5 +1,6 @@
 //! From specs to phases: probes the targets, chooses engines, resolves, and refuses before anything is touched.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use driver::{Error, Registration};
@@ -212,8 +213,8 @@ impl Planner {
         check_shared_ranges(&self.phases[first..])?;
         for (number, spec) in specs.iter().enumerate() {
             let written = self.phases[first + number].plan.media().filter(|plan| reads_back(spec, plan));
-            if let Some(block_size) = written.map(|plan| plan.block_size.clone()) {
-                let back = plan_read_back(spec, block_size, self.next_seed())?;
+            if let Some(written) = written {
+                let back = plan_read_back(spec, written, self.next_seed())?;
                 self.phases.push(Planned { stage: stage + 1, request: request + number, ..back });
             }
         }
@@ -224,13 +225,12 @@ impl Planner {
     fn step(&mut self, spec: &Spec, request: usize) -> Result<(), Error> {
         for (number, operation) in spec.operations.iter().enumerate() {
             let planned = plan_phase(spec, *operation, self.next_seed())?;
-            let written = planned.plan.media().filter(|plan| reads_back(spec, plan));
-            let written = written.map(|plan| plan.block_size.clone());
+            let written = planned.plan.media().filter(|plan| reads_back(spec, plan)).cloned();
             self.phases.push(Planned { stage: self.next_stage(), request, ..planned });
             let reads_next =
                 matches!(spec.operations.get(number + 1), Some(Operation::Read | Operation::RandRead));
-            if let Some(block_size) = written.filter(|_| !reads_next) {
-                let back = plan_read_back(spec, block_size, self.next_seed())?;
+            if let Some(written) = written.filter(|_| !reads_next) {
+                let back = plan_read_back(spec, &written, self.next_seed())?;
                 self.phases.push(Planned { stage: self.next_stage(), request, ..back });
             }
         }
@@ -324,7 +324,7 @@ fn check_verified_blocks(phases: &[Planned]) -> Result<(), Error> {
                     .any(|target| reader.targets.iter().any(|own| own.path == target.path))
         };
         let written = verified[..number].iter().rev().find(shares);
-        if written.is_some_and(|writer| writer.block_size_bytes_max != reader.block_size_bytes_max) {
+        if written.is_some_and(|writer| writer.verify_grain_bytes() != reader.verify_grain_bytes()) {
             return Err(Error::usage(
                 "plan",
                 "--verify reads the blocks that were written, so their sizes must be the same",
@@ -371,11 +371,11 @@ fn reads_back(spec: &Spec, plan: &MediaPlan) -> bool {
 }
 
 /// One sequential pass over all that was written, in the blocks that were written, with no limit but the range.
-fn plan_read_back(spec: &Spec, block_size: String, seed: u64) -> Result<Planned, Error> {
+fn plan_read_back(spec: &Spec, written: &MediaPlan, seed: u64) -> Result<Planned, Error> {
     let back = Spec {
         name: Some("verify".to_owned()),
         operations: vec![Operation::Read],
-        block_size: Some(block_size),
+        block_size: Some(back_size(written)),
         pattern: None,
         gap: None,
         run: None,
@@ -397,11 +397,27 @@ fn plan_read_back(spec: &Spec, block_size: String, seed: u64) -> Result<Planned,
         think_blocks: None,
         start_delay: None,
         end_others: false,
-        control: workload::control::Control::default(),
+        control: workload::control::Control {
+            on_mismatch: spec.control.on_mismatch,
+            ..workload::control::Control::default()
+        },
         ..spec.clone()
     };
-    let planned = plan_phase(&back, Operation::Read, seed)?;
+    let mut planned = plan_phase(&back, Operation::Read, seed)?;
+    if let PhasePlan::Media(plan) = &mut planned.plan {
+        plan.verify_grain_bytes = written.verify_grain_bytes;
+        plan.verify_interval_bytes = written.verify_interval_bytes;
+        plan.course = None;
+    }
     Ok(Planned { is_read_back: true, ..planned })
+}
+
+/// The size of the blocks that are read back; those of several sizes are read as they were written, up to the largest.
+fn back_size(written: &MediaPlan) -> String {
+    match written.verify_grain_bytes {
+        Some(_) => units::ByteSize(written.block_size_bytes_max).to_string(),
+        None => written.block_size.clone(),
+    }
 }
 
 /// Plans one phase: the first stage of the first request, for the caller to place.
@@ -409,14 +425,19 @@ pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result
     if spec.targets.is_empty() {
         return Err(Error::usage("plan", "no target").remedy("give a file, a block device, null: or mem:"));
     }
-    let can_create = spec.size.is_some();
+    let can_create = spec.size.is_some() || spec.control.ends_when_full;
+    let needs = spec.engine.as_deref().and_then(media::names::needs);
     let mut facts: Vec<TargetFacts> = Vec::with_capacity(spec.targets.len());
+    let mut known = HashSet::new();
     for path in &spec.targets {
-        if facts.iter().any(|known| known.path == *path) {
+        if !known.insert(path) {
             return Err(Error::usage("plan", "a target is given twice").with("target", path));
         }
-        let found = media::probe::probe(path, can_create);
-        let is_lost = !can_create && spec.verify && !std::path::Path::new(path).exists();
+        let found = match needs {
+            Some(needs) => media::names::probe(path, needs, spec.destroy_data),
+            None => media::probe::probe(path, can_create),
+        };
+        let is_lost = !can_create && spec.verify && !units::path_of(path).exists();
         facts.push(found.map_err(|error| if is_lost { error.remedy(WRITE_FIRST) } else { error })?);
     }
     if facts.iter().any(|target| target.kind != facts[0].kind) && facts.iter().any(is_without_path) {
@@ -429,6 +450,10 @@ pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result
     let registration = driver::find(DRIVERS, name)?;
     let engine = facts_of(registration);
     check_target_engine(&facts, &engine)?;
+    let has_program = spec.program.as_ref().is_some_and(|program| !program.path.is_empty());
+    if engine.name == "exec" && !has_program {
+        return Err(Error::usage("plan", "engine exec needs a program to run").remedy("give --program"));
+    }
     let plan = resolve(spec, operation, &facts, &engine, seed).map_err(usage)?;
     media::check_plan(&plan)?;
     runner::check_placement(&plan.load)?;
@@ -450,12 +475,15 @@ fn check_target_engine(facts: &[TargetFacts], engine: &EngineFacts) -> Result<()
         TargetKind::Memory if engine.name != "mem" => {
             wrong(format!("mem: is measured by engine mem, not by {}: leave out --engine", engine.name))
         }
-        TargetKind::Null if engine.name != "null" => wrong(format!(
+        TargetKind::Null if !["null", "cpu", "exec"].contains(&engine.name) => wrong(format!(
             "null: is measured by engine null, not by {}: leave out --engine, or give /dev/null",
             engine.name
         )),
         TargetKind::File | TargetKind::BlockDevice | TargetKind::CharacterDevice if engine.name == "mem" => {
             wrong("engine mem measures memory: give the target mem:".to_owned())
+        }
+        kind if ["cpu", "exec"].contains(&engine.name) && kind != TargetKind::Null => {
+            wrong(format!("engine {} has no target: give null:", engine.name))
         }
         _ => Ok(()),
     }

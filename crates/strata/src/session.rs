@@ -6,20 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use dialects::Render;
+use dialects::{Pace, Render};
 use driver::{Error, ErrorKind, HostClock};
 use host::Environment;
-use live::{CsvTarget, View};
+use live::{CsvTarget, Tempo, View};
 use media::layout::{self, Manifest, Progress};
+use media::names;
+use media::{MediaOperation, MediaSource};
 use report::doubts::{self, Evidence};
 use report::record::{Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
-use runner::Outcome;
-use statistics::{Event, Snapshot, WarmUp, summarise};
+use runner::{Job, Outcome};
+use statistics::{Event, Snapshot, SteadyReason, WarmUp, summarise};
+use units::path_of;
 use workload::network::NetworkPlan;
 use workload::plan::{MediaPlan, PhasePlan};
 use workload::random::SplitMix64;
 use workload::spec::Warmup;
 
+use crate::around::{self, Schedulers};
 use crate::ledgers::{Check, Ledgers};
 use crate::net;
 use crate::objects::{self, Stores};
@@ -28,6 +32,8 @@ use crate::options::OutputSpec;
 use crate::output::{self, Output};
 use crate::phase::{self, Watch};
 use crate::planning::Planned;
+use crate::signals::{self, Attention};
+use crate::status::{Due, StageReports};
 use crate::tool_cost;
 
 /// A seed that differs from run to run.
@@ -43,8 +49,10 @@ type Seen = (Outcome, Observations);
 pub(crate) struct Session {
     pub(crate) record: Record,
     output: Output,
+    due: Due,
     view: Box<dyn View>,
     interrupt: Arc<AtomicBool>,
+    attention: Attention,
     manifest: Manifest,
     keep: bool,
     ledgers: Ledgers,
@@ -65,22 +73,21 @@ impl Session {
         render: Option<Box<dyn Render>>,
     ) -> Result<Self, Error> {
         output::check_places(output, targets)?;
-        let files: Vec<PathBuf> = render.iter().flat_map(|render| render.files()).collect();
+        let files: Vec<PathBuf> = render
+            .iter()
+            .flat_map(|render| render.files())
+            .map(|file| output::named(&file).into_owned())
+            .collect();
         output::check_apart(&files, targets)?;
         let run = SplitMix64::new(seed ^ draw_seed()).next_u64();
         let interrupt = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            // The second signal ends the process at once: an operation may hang.
-            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupt))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupt)))
-                .map_err(|error| Error::system("signals", "cannot handle signals", error))?;
-        }
-        let paths: Vec<PathBuf> = targets.iter().map(PathBuf::from).collect();
+        let attention = Attention::begin(&interrupt)?;
+        let paths: Vec<PathBuf> = targets.iter().map(|target| path_of(target).into_owned()).collect();
         let record = Record {
             schema_version: SCHEMA_VERSION,
             strata_version: env!("CARGO_PKG_VERSION").to_owned(),
             debug_build: cfg!(debug_assertions),
-            command_line: words.to_vec(),
+            command_line: words.iter().map(|word| workload::object::without_password(word)).collect(),
             run_id: format!("{run:016x}"),
             seed,
             started_at: utc(SystemTime::now()),
@@ -93,11 +100,15 @@ impl Session {
             ladder: None,
             stack: None,
             recipes: None,
+            made: Vec::new(),
         };
         if let Some(CsvTarget::File(path)) = &output.live_csv {
             output::made_outside_dev(path).map_err(|error| output::refused_place(path, error))?;
         }
-        let view = live::open(output.live, output.live_csv.as_ref()).map_err(|error| {
+        let pace = render.as_ref().map_or_else(Pace::default, |render| render.pace());
+        let due = Due::new(pace)?;
+        let tempo = Tempo { draw_ns: pace.draw_ns, line_ns: pace.line_ns };
+        let view = live::open(output.live, output.live_csv.as_ref(), tempo).map_err(|error| {
             let lacks_room = error.cause().is_some_and(output::lacks_room);
             let kind = if lacks_room { ErrorKind::System } else { ErrorKind::Usage };
             Error::new(kind, "live", error.to_string())
@@ -108,8 +119,10 @@ impl Session {
         Ok(Self {
             record,
             output,
+            due,
             view,
             interrupt,
+            attention,
             manifest,
             keep,
             ledgers: Ledgers::new(run),
@@ -123,10 +136,9 @@ impl Session {
     /// # Errors
     /// When signals cannot be handled.
     pub(crate) fn adopt(&mut self, stores: Stores) -> Result<(), Error> {
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, stores.interrupt())
-                .map_err(|error| Error::system("signals", "cannot handle signals", error))?;
-        }
+        self.attention.interrupts(&stores.interrupt())?;
+        stores.manifest().begin(self.ledgers.run(), &self.record.started_at, self.keep);
+        self.attention.knows(stores.manifest());
         self.stores = stores;
         Ok(())
     }
@@ -171,10 +183,14 @@ impl Session {
         }
         let new = before..self.record.phases.len();
         for at in new.clone() {
+            if let Some(reason) = doubts::unsteady(&Evidence::of(&self.record, &self.record.phases[at])) {
+                self.record.phases[at].summary.steady.deny(reason);
+            }
             self.record.phases[at].doubts =
                 doubts::find(&Evidence::of(&self.record, &self.record.phases[at]));
         }
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
+        self.record.made = self.stores.manifest().made();
         self.output.save(&self.record)?;
         self.output.stage(&self.record, before);
         Ok(new.collect())
@@ -198,11 +214,35 @@ impl Session {
             phase::job(plan, check, planned.is_read_back, Arc::clone(&self.interrupt))
         });
         let jobs = jobs.collect();
+        let schedulers = Schedulers::set(&plans)?;
+        around::run(&plans, true)?;
         let begun = SystemTime::now();
         let watch = Watch::begin(&plans);
-        let outcomes = runner::run_together(jobs, HostClock::get(), &mut self.viewer())?;
+        let outcomes = self.run_reporting(jobs, stage, begun);
+        for (plan, needs) in plans.iter().filter_map(|plan| Some((plan, names::needs(&plan.engine)?))) {
+            names::adopt(&mut self.manifest, &plan.targets, needs);
+        }
+        let outcomes = outcomes?;
+        drop(schedulers);
         let observations = watch.end(&outcomes);
-        Ok((begun, outcomes.into_iter().zip(observations).collect()))
+        let mut seen: Vec<Seen> = outcomes.into_iter().zip(observations).collect();
+        if let (Err(error), Some((outcome, _))) = (around::run(&plans, false), seen.first_mut()) {
+            outcome.failure.get_or_insert(error.to_string());
+        }
+        Ok((begun, seen))
+    }
+
+    fn run_reporting(
+        &mut self,
+        jobs: Vec<Job<MediaOperation, MediaSource>>,
+        stage: &[Planned],
+        begun: SystemTime,
+    ) -> Result<Vec<Outcome>, Error> {
+        let Self { record, output, due, view, phase_count, .. } = self;
+        let number = record.phases.last().map_or(0, |phase| phase.stage + 1);
+        let mut viewer = viewer(view, (record.phases.len() + 1, *phase_count));
+        let mut status = StageReports { due, output, record, stage, number, begun };
+        runner::run_reporting(jobs, HostClock::get(), &mut viewer, &mut status)
     }
 
     /// Runs the phases of a stage on the network; when it began, and what came of each.
@@ -232,16 +272,14 @@ impl Session {
 
     /// Shows the snapshots of a stage, with its number in the run.
     fn viewer(&mut self) -> impl FnMut(&Snapshot) + '_ {
-        let (view, number, count) = (&mut self.view, self.record.phases.len() + 1, self.phase_count);
-        move |snapshot| {
-            let mut snapshot = snapshot.clone();
-            (snapshot.phase_number, snapshot.phase_count) = (number, count);
-            view.event(&Event::Running(&snapshot));
-        }
+        viewer(&mut self.view, (self.record.phases.len() + 1, self.phase_count))
     }
 
     /// Makes the files of a phase ([`workload::spec::Layout`]).
     fn lay_out(&mut self, plan: &MediaPlan, destroy_data: bool, check: Option<&Check>) -> Result<(), Error> {
+        if let Some(needs) = names::needs(&plan.engine) {
+            return names::prepare(&mut self.manifest, &plan.targets, needs);
+        }
         let fill = media::content::layout_fill(plan, self.ledgers.run_of(plan))?;
         let name = format!("laying out {}", plan.targets.first().map_or("", |target| target.path.as_str()));
         let view = std::cell::RefCell::new(&mut self.view);
@@ -291,13 +329,30 @@ impl Session {
         }
     }
 
+    /// Closes the object stores, with what the run made removed: the first failure, behind what goes on with it.
+    fn end_stores(&self) -> Result<(), Error> {
+        let mut result = Ok(());
+        for store in self.stores.iter() {
+            match store.end() {
+                Ok(left) => left.iter().for_each(|line| output::tell(format_args!("strata: left: {line}"))),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        let path = self.stores.manifest().path();
+        match (result, path) {
+            (Err(error), Some(path)) => Err(error.remedy(signals::command(&path))),
+            (result, _) => result,
+        }
+    }
+
     /// Ends the run without a report: the tool's own cost, the final record. `result` is what stopped it.
     pub(crate) fn close(&mut self, result: &Result<(), Error>) -> Result<(), Error> {
         self.view.finish();
         self.record.tool_cost = tool_cost::measure().ok();
-        let ended: Vec<_> = self.stores.iter().filter_map(|store| store.end().err()).collect();
+        let ended = self.end_stores();
         let cleaned = if self.keep { Ok(()) } else { self.manifest.remove_all() };
-        let cleaned = ended.into_iter().next().map_or(cleaned, Err);
+        let cleaned = ended.and(cleaned);
+        self.record.made = self.stores.manifest().made();
         let failed = failure_of(&self.record.phases);
         let failure = match (result, failed) {
             (Err(error), _) => Some(error.to_string()),
@@ -316,8 +371,17 @@ impl Session {
     }
 }
 
+/// Shows snapshots as those of a phase with this number, of so many.
+fn viewer(view: &mut Box<dyn View>, place: (usize, usize)) -> impl FnMut(&Snapshot) + '_ {
+    move |snapshot| {
+        let mut snapshot = snapshot.clone();
+        (snapshot.phase_number, snapshot.phase_count) = place;
+        view.event(&Event::Running(&snapshot));
+    }
+}
+
 /// The record of a phase that ran.
-fn phase_record(
+pub(crate) fn phase_record(
     planned: &Planned,
     stage: usize,
     begun: SystemTime,
@@ -329,7 +393,7 @@ fn phase_record(
     let mut summary = summarise(&outcome.samples, warm_up);
     let arrivals = open_loop::outcome(&planned.plan, &outcome, &summary);
     if arrivals.is_some_and(|arrivals| arrivals.backlog_grows) {
-        summary.steady.deny_for_backlog();
+        summary.steady.deny(SteadyReason::BacklogGrows);
     }
     PhaseRecord {
         plan: planned.plan.clone(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use driver::Error;
 use report::record::{StackRecord, StackRow};
-use units::{ByteSize, Span};
+use units::{ByteSize, Span, label_of};
 use workload::options;
 use workload::plan::message_sizes;
 use workload::spec::{self, Operation, Spec};
@@ -109,7 +109,7 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     let mut shelf = Shelf::beside(&scratch, size(spec).0);
     rows.extend(shelf.rows(spec.quick, seed));
     number(&mut rows);
-    let mut targets = vec![scratch.to_string_lossy().into_owned()];
+    let mut targets = vec![label_of(scratch.as_os_str())];
     targets.extend(spec.device.clone());
     let mut session = Session::begin(words, output, &targets, seed, false, None)?;
     session.phase_count = rows.iter().filter(|(_, planned)| planned.is_ok()).count();
@@ -313,7 +313,7 @@ fn plan_row(
         (Place::Null, _) => "null:".to_owned(),
         (Place::Memory, _) => "mem:".to_owned(),
         (Place::Storage, Some(device)) if layer.name == "media" => device.clone(),
-        (Place::Storage, _) => scratch.to_string_lossy().into_owned(),
+        (Place::Storage, _) => label_of(scratch.as_os_str()),
     }];
     planning::plan_phase(&row, load.operation, seed)
 }

@@ -46,7 +46,7 @@ impl PhaseWatch {
             };
             if touches { over_range(plan, of_target) } else { None }
         };
-        let dax = |target: &TargetPlan| page_cache::is_dax(Path::new(&target.path)).map(f64::from);
+        let dax = |target: &TargetPlan| page_cache::is_dax(&target.place()).map(f64::from);
         let (devices, bottoms) = devices(plan).unzip();
         Self {
             cached_before_fraction: cached,
@@ -104,7 +104,7 @@ pub(crate) struct Looked {
 impl Looked {
     fn cached(&mut self, target: &TargetPlan) -> Option<f64> {
         once(&mut self.cached, target, |target| {
-            page_cache::resident_fraction(Path::new(&target.path), target.offset_bytes, target.size_bytes)
+            page_cache::resident_fraction(&target.place(), target.offset_bytes, target.size_bytes)
         })
     }
 
@@ -112,7 +112,7 @@ impl Looked {
         once(&mut self.extents, target, |target| {
             let range = target.offset_bytes..target.offset_bytes + target.size_bytes;
             let is_file = target.kind == TargetKind::File;
-            is_file.then(|| extents::extents(Path::new(&target.path), range).ok()).flatten()
+            is_file.then(|| extents::extents(&target.place(), range).ok()).flatten()
         })
     }
 }
@@ -151,7 +151,7 @@ fn free_fraction(target: &TargetPlan) -> Option<f64> {
 
 /// Whether a program serves the target's file system, and no block device of it is known.
 fn is_served_by_program(target: &TargetPlan) -> bool {
-    let path = Path::new(&target.path);
+    let path = &*target.place();
     let is_fuse = rustix::fs::statfs(path).is_ok_and(|space| space.f_type as u64 == FUSE);
     target.kind == TargetKind::File && is_fuse && block::numbers_of(path).is_empty()
 }
@@ -178,7 +178,7 @@ fn devices(plan: &MediaPlan) -> Option<(Counted, Option<Counted>)> {
     let (mut devices, mut bottoms): (Counted, Counted) = (Vec::new(), Vec::new());
     let mut all_count = true;
     for target in plan.targets.iter().filter(is_stored) {
-        let numbers = block::numbers_of(Path::new(&target.path));
+        let numbers = block::numbers_of(&target.place());
         if numbers.is_empty() {
             return None;
         }

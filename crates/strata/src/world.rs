@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 
 use dialects::{NvmeNamespace, PathFacts, World};
+use units::path_of;
 
 use crate::commands::INPUT_BYTES_MAX;
 
@@ -16,12 +17,18 @@ impl World for ThisMachine {
         read_text(path)
     }
 
+    fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        fs::File::open(path_of(path))?.take(INPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
 
     fn look(&self, path: &str) -> PathFacts {
-        let metadata = match fs::metadata(path) {
+        let metadata = match fs::metadata(path_of(path)) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return PathFacts::Missing,
             Err(_) => return PathFacts::Other,
@@ -93,7 +100,7 @@ pub(crate) fn read_text(path: &str) -> io::Result<String> {
     if path == "-" {
         io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text)?;
     } else {
-        fs::File::open(path)?.take(INPUT_BYTES_MAX).read_to_string(&mut text)?;
+        fs::File::open(path_of(path))?.take(INPUT_BYTES_MAX).read_to_string(&mut text)?;
     }
     Ok(text)
 }

@@ -5,6 +5,7 @@
 
 mod ceph;
 mod clock;
+pub mod fault_proxy;
 mod faulty;
 mod layer;
 mod load;

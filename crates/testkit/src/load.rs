@@ -7,6 +7,7 @@ use workload::spec::{CoresPolicy, OnError, Spacing, Warmup};
 #[must_use]
 pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
     LoadPlan {
+        schedule: None,
         threads,
         depth,
         batch: depth,

@@ -52,6 +52,7 @@ enum Kind {
     Pareto(Box<Scattered<Pareto>>),
     Normal(Box<Normal>),
     Zoned(Zoned),
+    Sequence { order: Vec<u64>, moves_on: bool, at: usize, base: u64 },
 }
 
 impl Access {
@@ -79,7 +80,9 @@ impl Access {
                 return Err(ParseError::new(pattern::WHAT, pattern, accepted));
             }
             &Pattern::Strided { stride_blocks } => Kind::Strided { stride_blocks, next: 0, start: 0 },
-            Pattern::Permutation => Kind::Permutation(Box::new(Permutation::new(blocks, draws))),
+            Pattern::Permutation | Pattern::Fitted => {
+                Kind::Permutation(Box::new(Permutation::new(blocks, draws)))
+            }
             Pattern::Uniform => Kind::Uniform(random()),
             Pattern::Zipf { theta } => {
                 let ranks = Zipf::new(blocks, *theta);
@@ -93,6 +96,13 @@ impl Access {
                 Kind::Normal(Box::new(Normal::new(blocks, *deviation_percent, draws)))
             }
             Pattern::Zoned { zones } => Kind::Zoned(Zoned::new(zones, blocks, draws)?),
+            Pattern::Sequence { blocks: order, .. } if order.iter().any(|&block| block >= blocks) => {
+                let accepted = format!("numbers below {blocks}, the blocks of the region");
+                return Err(ParseError::new(pattern::WHAT, pattern, accepted));
+            }
+            Pattern::Sequence { blocks: order, moves_on } => {
+                Kind::Sequence { order: order.clone(), moves_on: *moves_on, at: 0, base: 0 }
+            }
         };
         Ok(Self { kind, blocks, pass: 0, index: 0 })
     }
@@ -133,6 +143,15 @@ impl Access {
             Kind::Pareto(pareto) => pareto.scatter.map(pareto.ranks.rank(&mut pareto.random)),
             Kind::Normal(normal) => normal.next_block(),
             Kind::Zoned(zoned) => zoned.next_block(),
+            Kind::Sequence { order, moves_on, at, base } => {
+                let block = (*base + order[*at]) % blocks;
+                *at += 1;
+                if *at == order.len() {
+                    *at = 0;
+                    *base = if *moves_on { (*base + order.len() as u64) % blocks } else { 0 };
+                }
+                block
+            }
         };
         self.index += 1;
         if self.index == blocks {

@@ -5,6 +5,7 @@ mod tests;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use units::{ParseError, Rate};
 
@@ -60,6 +61,11 @@ enum Kind {
         position: u128,
         gap: u128,
     },
+    /// Known beforehand; after the last one nothing is due any more, and it is given again.
+    Listed {
+        times_ns: Arc<[u64]>,
+        at: usize,
+    },
     Poisson {
         whole_ns: u64,
         fraction_ns: f64,
@@ -113,6 +119,12 @@ impl Arrivals {
         }))
     }
 
+    /// These times, ascending.
+    #[must_use]
+    pub fn listed(times_ns: Arc<[u64]>) -> Self {
+        Self(Kind::Listed { times_ns, at: 0 })
+    }
+
     /// The next intended start.
     #[inline]
     #[expect(
@@ -125,6 +137,11 @@ impl Arrivals {
                 let start_ns = (*position >> 64) as u64;
                 *position = position.saturating_add(*gap);
                 start_ns
+            }
+            Kind::Listed { times_ns, at } => {
+                let next = times_ns.get(*at).or(times_ns.last()).copied().unwrap_or(0);
+                *at += 1;
+                next
             }
             Kind::Poisson { whole_ns, fraction_ns, gap_mean_ns, random } => {
                 let position = *fraction_ns - random.unit_above_zero().ln() * *gap_mean_ns;
@@ -147,6 +164,12 @@ impl Arrivals {
                 let count = end.saturating_sub(*position).div_ceil((*gap).max(1));
                 *position = position.saturating_add(gap.saturating_mul(count));
                 u64::try_from(count).unwrap_or(u64::MAX)
+            }
+            Kind::Listed { times_ns, at } => {
+                let left = times_ns.get(*at..).unwrap_or(&[]);
+                let count = left.partition_point(|&time_ns| time_ns < end_ns);
+                *at += count;
+                count as u64
             }
             Kind::Poisson { gap_mean_ns, .. } => {
                 let gap_mean_ns = *gap_mean_ns;

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{ParseError, Rate, Span};
 
+use crate::spec::OnError;
+
 /// Control of a load; by default there is none. The same in a spec and in a plan: nothing of it has a default to resolve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
@@ -21,6 +23,21 @@ pub struct Control {
     pub rate_cycle_ns: Option<u64>,
     /// Weight of a worker among all weighted ones of the stage: operations are done in the proportion of the weights.
     pub flow: Option<u32>,
+    /// Weights are held against those of the same group; group 0 where it is none.
+    #[serde(default)]
+    pub flow_group: Option<u32>,
+    /// A write for which there is no room ends its worker, as if it were done, and is no failure.
+    #[serde(default)]
+    pub ends_when_full: bool,
+    /// I/O scheduler of the devices below the targets while the phase runs; what was chosen before comes back.
+    #[serde(default)]
+    pub scheduler: Option<String>,
+    /// Command for the shell before the phase, with its files laid out.
+    #[serde(default)]
+    pub run_before: Option<String>,
+    /// Command for the shell after the phase.
+    #[serde(default)]
+    pub run_after: Option<String>,
     /// Search of the depth at which latency holds.
     pub latency_target: Option<LatencyTarget>,
     /// The state at which the phase ends.
@@ -29,6 +46,8 @@ pub struct Control {
     pub priority: Option<IoPriority>,
     /// Added to the workers' niceness.
     pub nice: Option<i32>,
+    /// What happens after a block with wrong data; as after a failed operation where it is none.
+    pub on_mismatch: Option<OnError>,
 }
 
 /// A failure that does no harm.

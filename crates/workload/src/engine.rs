@@ -111,4 +111,10 @@ pub struct EngineOptions {
     /// What the kernel is told of the order of access.
     #[serde(default)]
     pub advice: Advice,
+    /// exec: what is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<crate::program::Program>,
+    /// cpu: what keeps the processor busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burn: Option<crate::program::Burn>,
 }

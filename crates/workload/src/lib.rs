@@ -15,6 +15,8 @@ pub mod network;
 pub mod object;
 pub mod options;
 pub mod plan;
+pub mod program;
 pub mod random;
+pub mod replay;
 pub mod spec;
 pub mod target;

@@ -26,6 +26,10 @@ pub enum Operation {
     Discard,
     /// Random discards.
     RandDiscard,
+    /// Sequential discards, each followed by a write of the same bytes.
+    DiscardWrite,
+    /// Random discards, each followed by a write of the same bytes.
+    RandDiscardWrite,
     /// Operations that move nothing: what the path through the driver costs.
     Nop,
 }
@@ -43,6 +47,10 @@ pub const OPERATIONS: &[(&str, Operation)] = &[
     ("trim", Operation::Discard),
     ("randdiscard", Operation::RandDiscard),
     ("randtrim", Operation::RandDiscard),
+    ("discardwrite", Operation::DiscardWrite),
+    ("trimwrite", Operation::DiscardWrite),
+    ("randdiscardwrite", Operation::RandDiscardWrite),
+    ("randtrimwrite", Operation::RandDiscardWrite),
     ("nop", Operation::Nop),
 ];
 
@@ -50,13 +58,22 @@ impl Operation {
     /// Whether positions are random.
     #[must_use]
     pub fn is_random(self) -> bool {
-        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw | Self::RandDiscard)
+        matches!(
+            self,
+            Self::RandRead | Self::RandWrite | Self::RandRw | Self::RandDiscard | Self::RandDiscardWrite
+        )
     }
 
     /// Whether it mixes reads and writes.
     #[must_use]
     pub fn is_mixed(self) -> bool {
         matches!(self, Self::ReadWrite | Self::RandRw)
+    }
+
+    /// Whether each discard is followed by a write of the same bytes.
+    #[must_use]
+    pub fn is_pair(self) -> bool {
+        matches!(self, Self::DiscardWrite | Self::RandDiscardWrite)
     }
 
     /// The name users type.
@@ -256,6 +273,12 @@ pub struct Spec {
     pub verify_interval: Option<ByteSize>,
     pub verify_run: Option<u64>,
     pub no_read_back: bool,
+    pub verify_pattern: Option<crate::content::RepeatedBytes>,
+    pub verify_backlog: Option<crate::plan::VerifyBacklog>,
+    pub verify_dump: Option<String>,
+    pub serialize_overlap: bool,
+    /// Operations of a log, in place of drawn ones.
+    pub replay: Option<std::sync::Arc<crate::replay::Replay>>,
     pub layout: Option<Layout>,
     pub cache: Option<CachePolicy>,
     pub seed: Option<u64>,
@@ -293,6 +316,8 @@ pub struct Spec {
     pub operation_priorities: Vec<crate::control::PriorityShare>,
     pub force_async: Option<u32>,
     pub advice: Option<crate::engine::Advice>,
+    pub program: Option<crate::program::Program>,
+    pub burn: Option<crate::program::Burn>,
     /// Names of the engine options that were given, so that an engine that does not honour one can refuse it.
     pub engine_options_given: Vec<&'static str>,
 }

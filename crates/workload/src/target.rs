@@ -1,5 +1,8 @@
 //! What a target is, as far as a plan must know.
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +20,8 @@ pub enum TargetKind {
     Null,
     /// `mem:`: the worker's own memory.
     Memory,
+    /// The name of a file or directory that an engine makes, looks at or removes.
+    Name,
 }
 
 /// Facts about a target that a plan is made from. Gathered by the layer, so that planning stays pure.
@@ -38,6 +43,13 @@ pub struct TargetFacts {
     pub free_bytes: Option<u64>,
 }
 
+impl TargetFacts {
+    /// The name that its path stands for, for the system.
+    pub fn place(&self) -> Cow<'_, Path> {
+        units::path_of(&self.path)
+    }
+}
+
 /// The part of a target that a phase works on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetPlan {
@@ -51,4 +63,11 @@ pub struct TargetPlan {
     pub size_bytes: u64,
     /// Alignment that direct I/O needs, in bytes.
     pub direct_alignment_bytes: u64,
+}
+
+impl TargetPlan {
+    /// The name that its path stands for, for the system.
+    pub fn place(&self) -> Cow<'_, Path> {
+        units::path_of(&self.path)
+    }
 }

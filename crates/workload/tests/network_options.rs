@@ -7,7 +7,7 @@ use workload::engine::Feature;
 use workload::job;
 use workload::network::{EndpointOrder, EngineSpec, Poll, RankTag, Traffic};
 use workload::options::{
-    COMMON, CONTROL, ENGINE, NETWORK, OPTIONS, apply, find_in, is_repeatable, of, unknown,
+    COMMON, CONTROL, ENGINE, NETWORK, OPTIONS, PROGRAM, apply, find_in, is_repeatable, of, unknown,
 };
 use workload::spec::{Layer, Spec};
 
@@ -122,7 +122,7 @@ fn names_and_letters_are_unique_and_plain() {
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{name}");
         assert!(!help.is_empty() && !help.contains('\n'), "{name}");
     }
-    assert_eq!(of(Layer::Media).count(), OPTIONS.len() + CONTROL.len());
+    assert_eq!(of(Layer::Media).count(), OPTIONS.len() + CONTROL.len() + PROGRAM.len());
 }
 
 #[test]

@@ -29,6 +29,10 @@ const WORKLOAD: &[Case] = &[
             "trim",
             "randdiscard",
             "randtrim",
+            "discardwrite",
+            "trimwrite",
+            "randdiscardwrite",
+            "randtrimwrite",
             "nop",
             "write,randread",
         ],
@@ -129,6 +133,17 @@ const CONTROL: &[Case] = &[
     ("rate-bytes-min", &["1m", "4096"], &["", "1zz", "-1"]),
     ("rate-cycle", &["1s", "500ms"], &["", "0", "-1", "1zz"]),
     ("flow", &["1", "1000000"], &["", "0", "-1", "1000001"]),
+    ("flow-group", &["1", "1000000"], &["", "-1", "1000001", "x"]),
+    ("scheduler", &["none", "mq-deadline"], &[""]),
+    ("run-before", &["true"], &[""]),
+    ("run-after", &["true"], &[""]),
+    ("on-mismatch", &["stop", "continue"], &["", "count"]),
+    ("program", &["/bin/true"], &[""]),
+    ("program-arguments", &["-n 5"], &[]),
+    ("program-output", &["out"], &[""]),
+    ("program-time", &["5s"], &["", "0", "-1", "1zz"]),
+    ("program-grace", &["2s", "0s"], &["", "-1", "1zz"]),
+    ("cpu-chunk", &["10ms"], &["", "0", "-1", "1zz"]),
     (
         "latency-target",
         &["500us", "500us:99.9", "500us:99.9:5s"],
@@ -168,6 +183,9 @@ const DATA_AND_RUN: &[Case] = &[
     ("dedupe", &["0", "30", "100%"], &["", "101", "150", "-1"]),
     ("refill", &["full", "stamp", "once"], &["", "never"]),
     ("verify-interval", &["512", "4k"], &["", "0", "1zz", "-1"]),
+    ("verify-pattern", &["0xdeadbeef", "0xff+%o"], &["", "0xabc", "%x", "words"]),
+    ("verify-backlog", &["1", "1024:64"], &["", "0", "-1", "8:0", "x"]),
+    ("verify-dump", &["dump"], &[""]),
     ("verify-run", &["1", "18446744073709551615"], &["", "0", "-1", "x", "18446744073709551616"]),
     ("layout", &["auto", "fill", "allocate", "sparse", "existing"], &["", "none", "full"]),
     ("seed", &["0", "18446744073709551615"], &["", "-1", "x", "18446744073709551616"]),
@@ -311,7 +329,7 @@ fn well_known_slips_are_answered() {
         refusal("mix", "150").starts_with("\"150\" is not a mix: use a percentage of reads from 0 to 100")
     );
     assert!(refusal("op", "fetch").ends_with(
-        "use one of read, write, randread, randwrite, readwrite, rw, randrw, discard, trim, randdiscard, randtrim, nop"
+        "use one of read, write, randread, randwrite, readwrite, rw, randrw, discard, trim, randdiscard, randtrim, discardwrite, trimwrite, randdiscardwrite, randtrimwrite, nop"
     ));
     assert_eq!(refusal("name\n", "x"), "\"name\\n\" is not an option: use name (the nearest there is)");
     assert_eq!(

@@ -280,6 +280,9 @@ impl Settings {
             verify: moves && self.verify,
             no_read_back: operation.stores() && self.verify,
             keep: self.keep,
+            // Nothing is put: what there is shall go.
+            destroy_data: operation == ObjectOp::Remove
+                && self.phases.iter().all(|(_, other)| *other != ObjectOp::Put),
             object,
             ..self.base.clone()
         })
@@ -352,6 +355,13 @@ fn endpoints(words: &Words, world: &dyn World) -> Result<Vec<String>, Error> {
     };
     let mut all = Vec::new();
     for text in list.split([',', ' ']).filter(|text| !text.is_empty()) {
+        if text.contains('@') {
+            // What may be a password is shown to nobody.
+            return TABLE.refuse(
+                "a user in --s3endpoints",
+                "give the keys by --s3key and --s3secret, or by the environment",
+            );
+        }
         let is_whole = text.starts_with("http://") || text.starts_with("https://");
         let text = if is_whole { text.to_owned() } else { format!("https://{text}") };
         if words.has("nopathexp") { all.push(text) } else { expand(&text, &mut all)? }

@@ -1,7 +1,5 @@
 //! `--service`, and what services are told: `--quit`, `--interrupt`, `--svcping`.
 
-use std::path::PathBuf;
-
 use driver::Error;
 use workload::network::{EngineSpec, Poll};
 
@@ -41,7 +39,7 @@ pub(crate) fn request(words: &Words, world: &dyn World) -> Result<Option<Request
     if hosts.is_empty() {
         return TABLE.refuse(format!("--{option}: no host"), "give --hosts LIST or --hostsfile FILE");
     }
-    let token_file = words.value("svcpwfile").map(PathBuf::from);
+    let token_file = words.value("svcpwfile").map(|path| units::path_of(path).into_owned());
     Ok(Some(Request::Tell(Tell { hosts, what: *what, token_file })))
 }
 
@@ -51,7 +49,7 @@ fn serve(words: &Words, port: u64, world: &dyn World) -> Result<Request, Error> 
         return TABLE
             .refuse("--service takes its work from the one who starts it", "give paths and phases there");
     }
-    let token_file = words.value("svcpwfile").map(PathBuf::from);
+    let token_file = words.value("svcpwfile").map(|path| units::path_of(path).into_owned());
     let address = if token_file.is_some() { "0.0.0.0" } else { "127.0.0.1" };
     let stays = words.has("foreground") || words.has("nodetach");
     let log = format!("/tmp/{TOOL}_{}_p{port}.log", world.host_name());
@@ -64,7 +62,7 @@ fn serve(words: &Words, port: u64, world: &dyn World) -> Result<Request, Error> 
         control: Some(format!("{address}:{port}")),
         poll: Some(Poll::Block),
         token_file,
-        background: (!stays).then(|| PathBuf::from(log)),
+        background: (!stays).then(|| units::path_of(&log).into_owned()),
         banner: Some(format!("Elbencho service now listening. Port: {port}")),
         ..EngineSpec::default()
     })))

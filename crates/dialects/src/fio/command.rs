@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use crate::Progress;
 use crate::fio::command_options::{Flag, What, find, names};
 use crate::fio::fault::{Fault, Place, shown};
 use crate::fio::jobfile::{Entry, Section};
-use crate::fio::model::{Format, Output};
+use crate::fio::model::{Format, Output, Topic};
 use crate::fio::options::{OPTIONS, Takes};
+use crate::fio::value::Value;
+use crate::{Pace, Progress};
 use units::nearest;
 
 /// What is shown instead of a run.
@@ -21,6 +22,8 @@ pub(crate) enum Wanted {
     OptionHelp(Option<String>),
     /// `--enghelp`.
     EngineHelp(Option<String>),
+    /// `--inflate-log`.
+    Log(String),
 }
 
 /// The command line, taken apart.
@@ -41,6 +44,10 @@ pub(crate) struct Line {
     pub(crate) parse_only: bool,
     pub(crate) show_command: bool,
     pub(crate) warnings_fatal: bool,
+    pub(crate) bandwidth_log: bool,
+    pub(crate) idle: bool,
+    pub(crate) debug: Vec<Topic>,
+    pub(crate) pace: Pace,
 }
 
 impl Line {
@@ -50,6 +57,10 @@ impl Line {
             formats: self.formats.clone(),
             terse_version: self.terse_version,
             path: self.output.clone(),
+            bandwidth_log: self.bandwidth_log,
+            idle: self.idle,
+            debug: self.debug.clone(),
+            pace: self.pace,
             quiet,
         }
     }
@@ -73,6 +84,10 @@ pub(crate) fn read(words: &[String]) -> Result<Line, Fault> {
         parse_only: false,
         show_command: false,
         warnings_fatal: false,
+        bandwidth_log: false,
+        idle: false,
+        debug: Vec::new(),
+        pace: Pace { results_by_signal: true, ..Pace::default() },
     };
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -182,6 +197,34 @@ impl Line {
             Flag::ParseOnly => self.parse_only = true,
             Flag::ShowCommand => self.show_command = true,
             Flag::WarningsFatal => self.warnings_fatal = true,
+            Flag::EtaInterval => {
+                let time = period(&value, true).filter(|&time| time >= ETA_NS_MIN);
+                self.pace.draw_ns = Some(time.ok_or_else(|| fault("250 ms or more, such as 500ms or 2s"))?);
+            }
+            Flag::EtaNewline => {
+                self.pace.line_ns = Some(period(&value, false).ok_or_else(|| fault("a time such as 10s"))?);
+            }
+            Flag::StatusInterval => {
+                self.pace.results_ns =
+                    Some(period(&value, false).ok_or_else(|| fault("a time such as 10s"))?);
+            }
+            Flag::IdleProf => match value.as_str() {
+                "system" => self.idle = true,
+                "percpu" | "calibrate" => {
+                    let why = "is refused: the machine's time is accounted for as a whole; nearest: system";
+                    return Err(Fault::of("--idle-prof", format!("{value} {why}")));
+                }
+                _ => return Err(fault("system")),
+            },
+            Flag::Debug => {
+                for word in value.split(',') {
+                    let topic = Topic::ALL.iter().find(|topic| topic.name() == word);
+                    self.debug
+                        .push(*topic.ok_or_else(|| fault("parse, job or random, or several with commas"))?);
+                }
+            }
+            Flag::InflateLog => self.wanted = Wanted::Log(value),
+            Flag::BandwidthLog => self.bandwidth_log = true,
         }
         Ok(())
     }
@@ -193,6 +236,16 @@ fn following<'a>(key: &str, words: &mut impl Iterator<Item = &'a String>) -> Res
     next.cloned().ok_or_else(|| {
         Fault::of(&format!("--{}", shown(key)), format!("needs a value: --{}=...", shown(key)))
     })
+}
+
+/// Least time between two drawings, as in fio, in nanoseconds.
+const ETA_NS_MIN: u64 = 250_000_000;
+
+/// A time above 0 in nanoseconds; a plain number is seconds, or milliseconds for `--eta-interval`.
+fn period(text: &str, is_in_milliseconds: bool) -> Option<u64> {
+    let value = Value::new(text, 1024);
+    let time = if is_in_milliseconds { value.milliseconds() } else { value.seconds() };
+    time.ok().filter(|&time| time > 0)
 }
 
 fn formats(text: &str) -> Option<Vec<Format>> {

@@ -19,6 +19,13 @@ pub(crate) enum Flag {
     ParseOnly,
     ShowCommand,
     WarningsFatal,
+    BandwidthLog,
+    EtaInterval,
+    EtaNewline,
+    StatusInterval,
+    IdleProf,
+    Debug,
+    InflateLog,
 }
 
 /// What becomes of an option.
@@ -61,19 +68,23 @@ pub(crate) static COMMAND_OPTIONS: &[CommandOption] = &[
     row("section", Takes::Value, What::Does(Flag::Section, "the only jobs to run; may be given again")),
     row("readonly", Takes::Flag, What::Does(Flag::ReadOnly, "refuses jobs that write or trim")),
     row("eta", Takes::Value, What::Does(Flag::Eta, "when progress is shown: always, never or auto")),
-    row("eta-interval", Takes::Value, What::Refused("progress has a pace of its own", "--eta=always")),
+    row(
+        "eta-interval",
+        Takes::Value,
+        What::Does(Flag::EtaInterval, "time between two drawings of the progress, 250 ms or more"),
+    ),
     row(
         "eta-newline",
         Takes::Value,
-        What::Refused(
-            "progress has a pace of its own",
-            "--eta=always, plain lines where there is no terminal",
-        ),
+        What::Does(Flag::EtaNewline, "progress in lines that stay, one in each such time"),
     ),
     row(
         "status-interval",
         Takes::Value,
-        What::Refused("results are given once, when they are whole", "--live-csv of strata as"),
+        What::Does(
+            Flag::StatusInterval,
+            "the results so far in each such time, and with SIGUSR1; the results at the end are all",
+        ),
     ),
     row("parse-only", Takes::Flag, What::Does(Flag::ParseOnly, "reads all and runs nothing")),
     row("showcmd", Takes::Flag, What::Does(Flag::ShowCommand, "prints the jobs as a command line")),
@@ -84,11 +95,32 @@ pub(crate) static COMMAND_OPTIONS: &[CommandOption] = &[
     row("enghelp", Takes::Flag, What::Does(Flag::EngineHelp, "the engines")),
     row("max-jobs", Takes::Value, What::Accepted("memory is not shared by processes")),
     row("alloc-size", Takes::Value, What::Accepted("memory is not shared by processes")),
-    row("bandwidth-log", Takes::Flag, What::Refused("logs are of a job", "write_bw_log")),
+    row(
+        "bandwidth-log",
+        Takes::Flag,
+        What::Does(
+            Flag::BandwidthLog,
+            "agg-read_bw.log and its like: bandwidth of all jobs together by second",
+        ),
+    ),
     row("latency-log", Takes::Flag, What::Refused("fio has withdrawn it", "write_lat_log")),
-    row("idle-prof", Takes::Value, What::Refused("processor use is in every result", "the cpu line")),
-    row("debug", Takes::Value, What::Refused("there are no debug messages", "--parse-only, --showcmd")),
-    row("inflate-log", Takes::Value, What::Refused("logs are text", "zcat")),
+    row(
+        "idle-prof",
+        Takes::Value,
+        What::Does(
+            Flag::IdleProf,
+            "system: the machine's idle time in percent, from the kernel's accounting; percpu and calibrate are refused",
+        ),
+    ),
+    row(
+        "debug",
+        Takes::Value,
+        What::Does(
+            Flag::Debug,
+            "parse, job, random, or several with commas: what was read, what runs, the seed; others are refused",
+        ),
+    ),
+    row("inflate-log", Takes::Value, What::Does(Flag::InflateLog, "prints a log of log_store_compressed")),
     row("profile", Takes::Value, What::Refused("profiles are code of fio's", "a job file")),
     row("client", Takes::Value, What::Refused(HOSTS, "a run on each host")),
     row("server", Takes::Flag, What::Refused(HOSTS, "a run on each host")),

@@ -1,8 +1,10 @@
 //! The options of one job, read.
 
+use workload::replay::ReplayClass;
 use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
 
 use crate::fio::fault::Place;
+use crate::fio::model::LogValue;
 use crate::fio::value::{Amount, Triple};
 
 /// `rw`.
@@ -43,6 +45,26 @@ pub(crate) enum Advise {
     NoReuse,
 }
 
+/// `verify`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verify {
+    Nothing,
+    /// A sum of fio's: blocks with headers of strata's.
+    Headers,
+    /// Blocks of `verify_pattern` and nothing else.
+    Pattern,
+}
+
+/// A part of `buffer_pattern` or `verify_pattern`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PatternPart {
+    Bytes(Vec<u8>),
+    /// What is in this file.
+    File(String),
+    /// The offset of the block.
+    Offset,
+}
+
 /// `continue_on_error`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnErrors {
@@ -69,6 +91,7 @@ macro_rules! draft {
 draft! {
     access: Access,
     allow_file_create: bool,
+    arguments: String,
     ba: Triple<u64>,
     bs: Triple<u64>,
     bs_is_seq_rand: bool,
@@ -76,7 +99,7 @@ draft! {
     bsrange: Triple<(u64, u64)>,
     bssplit: Triple<Vec<(u64, u8)>>,
     buffer_compress_percentage: u8,
-    buffer_pattern: String,
+    buffer_pattern: Vec<PatternPart>,
     bwavgtime: u64,
     clat_percentiles: bool,
     cmdprio: Triple<u64>,
@@ -86,6 +109,9 @@ draft! {
     continue_on_error: OnErrors,
     cpus_allowed: Vec<u32>,
     cpus_allowed_policy: CoresPolicy,
+    cpu_sorts: bool,
+    cpuchunks: u64,
+    cpuload: u8,
     create_on_open: bool,
     dedupe_percentage: u8,
     description: String,
@@ -97,6 +123,8 @@ draft! {
     do_verify: bool,
     end_fsync: bool,
     engine: Engine,
+    exec_postrun: String,
+    exec_prerun: String,
     exit_what: String,
     exitall: bool,
     fadvise_hint: Advise,
@@ -107,12 +135,15 @@ draft! {
     filename: String,
     filename_format: String,
     filesize: u64,
+    fill_device: bool,
     fixedbufs: bool,
     flow: u64,
+    flow_id: u64,
     force_async: u64,
     fsync: u64,
     fsync_on_close: bool,
     group_reporting: bool,
+    grace_time: u64,
     gtod_reduce: bool,
     hipri: bool,
     huge_pages: bool,
@@ -124,17 +155,21 @@ draft! {
     iodepth_batch_complete_max: u64,
     iodepth_batch_complete_min: u32,
     iodepth_low: u64,
+    ioscheduler: String,
     kb_base: u32,
     lat_percentiles: bool,
     latency_percentile: f64,
     latency_run: bool,
     latency_target: u64,
     latency_window: u64,
+    lfsr: bool,
     log_avg_msec: u64,
+    log_compressed: bool,
     log_epoch: bool,
     log_hist_msec: u64,
-    log_largest: bool,
+    log_issue_time: bool,
     log_offset: bool,
+    log_value: LogValue,
     log_prio: bool,
     loops: u64,
     max_latency: u64,
@@ -159,10 +194,12 @@ draft! {
     pre_read: bool,
     prio: u64,
     prioclass: u64,
+    program: String,
     ramp_time: u64,
     randrepeat: bool,
     randseed: u64,
     random_distribution: String,
+    random_sequence_stride: bool,
     rate: Triple<u64>,
     rate_cycle: u64,
     rate_iops: Triple<u64>,
@@ -170,17 +207,26 @@ draft! {
     rate_min: Triple<u64>,
     rate_process: Spacing,
     refill_buffers: bool,
+    read_iolog: String,
     registerfiles: bool,
+    replay_align: u64,
+    replay_no_stall: bool,
+    replay_redirect: String,
+    replay_scale: u64,
+    replay_skip: Vec<ReplayClass>,
+    replay_time_scale: u64,
     runtime: u64,
     rw_identical: bool,
     rwmixread: u8,
     scramble_buffers: bool,
+    serialize_overlap: bool,
     size: Amount,
     slat_percentiles: bool,
     sqthread_poll: bool,
     sqthread_poll_cpu: u64,
     startdelay: u64,
     stats: bool,
+    std_redirect: bool,
     steadystate: (String, String),
     steadystate_check_interval: u64,
     steadystate_duration: u64,
@@ -194,12 +240,21 @@ draft! {
     uncached: bool,
     unit_base: u32,
     unlink: bool,
-    verify: bool,
+    verify: Verify,
+    verify_async: u64,
+    verify_backlog: u64,
+    verify_backlog_batch: u64,
+    verify_dump: bool,
+    verify_fatal: bool,
     verify_interval: u64,
+    verify_offset: u64,
     verify_only: bool,
+    verify_pattern: Vec<PatternPart>,
+    verify_state_load: bool,
     wait_for: String,
     write_bw_log: String,
     write_hist_log: String,
+    write_iolog: String,
     write_iops_log: String,
     write_lat_log: String,
     zero_buffers: bool,
@@ -210,6 +265,11 @@ draft! {
 }
 
 impl Draft {
+    /// Whether blocks are verified.
+    pub(crate) fn verifies(&self) -> bool {
+        !matches!(self.verify, None | Some(Verify::Nothing))
+    }
+
     /// Where an option was given, for what is found wrong with it later.
     pub(crate) fn place(&self, name: &str) -> Option<&Place> {
         self.places.iter().find(|(known, _)| *known == name).map(|(_, place)| place)

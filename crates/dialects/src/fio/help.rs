@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use crate::fio::command_options::{COMMAND_OPTIONS, What};
+use crate::fio::engines::ENGINES;
 use crate::fio::fault::{Fault, shown};
 use crate::fio::jobfile::Section;
 use crate::fio::options::{Fate, FioOption, OPTIONS, Takes, find};
 use crate::fio::settle::unknown;
-use crate::fio::words::ENGINES;
 
 /// `--help`.
 pub(super) fn usage() -> String {

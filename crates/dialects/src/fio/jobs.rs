@@ -1,5 +1,8 @@
 //! From jobs to the specs of a run, and to what its results are shown with.
 
+use std::path::PathBuf;
+
+use workload::replay::{Replay, ReplayClass};
 use workload::spec::{Operation, Spec};
 
 use crate::World;
@@ -240,7 +243,10 @@ fn shown_job(job: &Settled, built: &Built) -> Job {
         group_reporting: draft.group_reporting == Some(true),
         request: 0,
         rw: fio_word(built.access.operation).to_owned(),
-        directions: directions(built.access.operation),
+        directions: match &built.spec.replay {
+            Some(replay) => replayed_directions(replay),
+            None => directions(built.access.operation),
+        },
         block_size_bytes: (built.blocks.min_bytes, built.blocks.max_bytes),
         engine: built.engine.typed.clone(),
         depth: built.depth,
@@ -257,6 +263,7 @@ fn shown_job(job: &Settled, built: &Built) -> Job {
         unit_base: draft.unit_base.unwrap_or(8),
         bandwidth_average_ms: draft.bwavgtime.unwrap_or(500),
         logs: logs(draft, &name),
+        operation_log: draft.write_iolog.as_ref().map(PathBuf::from),
         log_average_ms: draft.log_avg_msec.or(draft.log_hist_msec).filter(|&length| length > 0),
         per_job_logs: draft.per_job_logs.unwrap_or(true),
         log_offset: draft.log_offset.unwrap_or(false),
@@ -265,7 +272,9 @@ fn shown_job(job: &Settled, built: &Built) -> Job {
             priority.map_or(0, workload::control::IoPriority::value)
         }),
         log_epoch: draft.log_epoch.unwrap_or(false),
-        log_largest: draft.log_largest.unwrap_or(false),
+        log_issue_time: draft.log_issue_time.unwrap_or(false),
+        log_compressed: draft.log_compressed.unwrap_or(false),
+        log_value: draft.log_value.unwrap_or_default(),
         is_shown: draft.stats.unwrap_or(true),
         name,
     }
@@ -285,12 +294,23 @@ fn logs(draft: &Draft, name: &str) -> Vec<Log> {
     asked.into_iter().filter_map(log).collect()
 }
 
+/// Directions of the operations of a log.
+fn replayed_directions(replay: &Replay) -> Vec<Direction> {
+    let all = [
+        (ReplayClass::Read, Direction::Read),
+        (ReplayClass::Write, Direction::Write),
+        (ReplayClass::Discard, Direction::Trim),
+    ];
+    all.into_iter().filter(|(class, _)| replay.has(*class)).map(|(_, direction)| direction).collect()
+}
+
 fn directions(operation: Operation) -> Vec<Direction> {
     match operation {
         Operation::Read | Operation::RandRead | Operation::Nop => vec![Direction::Read],
         Operation::Write | Operation::RandWrite => vec![Direction::Write],
         Operation::Discard | Operation::RandDiscard => vec![Direction::Trim],
         Operation::ReadWrite | Operation::RandRw => vec![Direction::Read, Direction::Write],
+        Operation::DiscardWrite | Operation::RandDiscardWrite => vec![Direction::Write, Direction::Trim],
     }
 }
 
@@ -299,6 +319,8 @@ fn fio_word(operation: Operation) -> &'static str {
     match operation {
         Operation::Discard => "trim",
         Operation::RandDiscard => "randtrim",
+        Operation::DiscardWrite => "trimwrite",
+        Operation::RandDiscardWrite => "randtrimwrite",
         Operation::ReadWrite => "rw",
         other => other.name(),
     }

@@ -4,6 +4,7 @@ mod arithmetic;
 mod command;
 mod command_options;
 mod draft;
+mod engines;
 mod fault;
 mod help;
 mod jobfile;
@@ -71,6 +72,16 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
         Wanted::Version => return show(format!("{VERSION}\n")),
         Wanted::OptionHelp(name) => return help::options(name.as_deref()).and_then(show),
         Wanted::EngineHelp(name) => return help::engines(name.as_deref(), &world.engines()).and_then(show),
+        Wanted::Log(path) => {
+            let fault = |error: std::io::Error| {
+                Fault::of("--inflate-log", format!("{}: {error}", fault::shown(path)))
+            };
+            let packed = world.read_bytes(path).map_err(fault)?;
+            return Ok(Request::Show(vec![Piece {
+                place: crate::Place::Stdout,
+                content: show::unpacked(&packed).map_err(fault)?,
+            }]));
+        }
         Wanted::Run => {}
     }
     let sections = sections(&line, world)?;

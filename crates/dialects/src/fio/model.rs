@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::Pace;
+
 /// A format of `--output-format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -22,8 +24,39 @@ pub(crate) struct Output {
     pub(crate) terse_version: u8,
     /// `--output`; none for standard output.
     pub(crate) path: Option<PathBuf>,
+    /// `--eta-interval`, `--eta-newline`, `--status-interval`.
+    pub(crate) pace: Pace,
+    /// `--idle-prof=system`.
+    pub(crate) idle: bool,
+    /// `--debug`.
+    pub(crate) debug: Vec<Topic>,
+    /// `--bandwidth-log`.
+    pub(crate) bandwidth_log: bool,
     /// Whether `--eta=never` or a format for programs silences the lines on standard error.
     pub(crate) quiet: bool,
+}
+
+/// What `--debug` tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topic {
+    /// Options as they were read.
+    Parse,
+    /// Jobs as they run.
+    Job,
+    /// What random numbers begin with.
+    Random,
+}
+
+impl Topic {
+    pub(crate) const ALL: [Self; 3] = [Self::Parse, Self::Job, Self::Random];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Parse => "parse",
+            Self::Job => "job",
+            Self::Random => "random",
+        }
+    }
 }
 
 /// Directions of one job, as fio orders them.
@@ -51,6 +84,16 @@ pub(crate) enum LogKind {
     Latency,
     /// `_clat_hist.log`.
     Histogram,
+}
+
+/// What a line of an averaged log holds of its interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogValue {
+    #[default]
+    Mean,
+    Largest,
+    /// The mean, and the largest in a column after it.
+    Both,
 }
 
 /// One clone of a job, or all its clones where they are reported as a group and run as the threads of one phase.
@@ -96,15 +139,20 @@ pub(crate) struct Job {
     /// `bwavgtime`, milliseconds.
     pub(crate) bandwidth_average_ms: u64,
     pub(crate) logs: Vec<Log>,
+    /// `write_iolog`.
+    pub(crate) operation_log: Option<PathBuf>,
     /// `log_avg_msec`; none: the intervals of the series.
     pub(crate) log_average_ms: Option<u64>,
-    /// `log_offset`, `log_prio` (with the value to show), `log_unix_epoch`, `log_max_value`.
+    /// `log_offset`, `log_issue_time`, `log_prio` (with the value to show), `log_unix_epoch`, `log_window_value`.
     pub(crate) log_offset: bool,
+    pub(crate) log_issue_time: bool,
     pub(crate) log_priority: Option<u16>,
     pub(crate) log_epoch: bool,
-    pub(crate) log_largest: bool,
+    pub(crate) log_value: LogValue,
     /// Whether it stands in the results (`stats`).
     pub(crate) is_shown: bool,
+    /// Whether logs are compressed.
+    pub(crate) log_compressed: bool,
     /// Whether names of logs carry the job's number (`per_job_logs`).
     pub(crate) per_job_logs: bool,
 }

@@ -93,8 +93,8 @@ table! {
     { "exitall" [] Flag does exitall flag, "`--end-others`, of all jobs where one has it" }
     { "exit_what" [] Value does exit_what text, "jobs that run at the same time; refused where it would be others" }
     { "exitall_on_error" [] Flag free flag, "a job that fails ends those beside it, and the run, anyway" }
-    { "exec_prerun" [] Value no [], "a dialect starts no programs", "a script around the run" }
-    { "exec_postrun" [] Value no [], "a dialect starts no programs", "a script around the run" }
+    { "exec_prerun" [] Value does exec_prerun text, "`--run-before`; once for clones that are the threads of one phase" }
+    { "exec_postrun" [] Value does exec_postrun text, "`--run-after`; once for clones that are the threads of one phase" }
     { "profile" [] Value no [], "profiles are code of fio's", "a job file" }
     { "comm" [] Value no [], "threads keep their names", "name" }
     { "stats" [] Bool does stats flag, "0 leaves the job out of the results" }
@@ -115,9 +115,9 @@ table! {
     { "percentage_sequential" [] Value no [], "fio has withdrawn it", "percentage_random" }
     { "norandommap" [] Flag does norandommap flag, "`--pattern uniform`" }
     { "softrandommap" [] Bool free flag, "the order of blocks needs no memory for a map" }
-    { "random_generator" [] Value free text, "one generator serves all: each block once a pass without a map" }
+    { "random_generator" [] Value does lfsr generator, "one generator serves all; lfsr has each block once a pass also with norandommap" }
     { "random_distribution" [] Value does random_distribution distribution, "`--pattern`" }
-    { "random_sequence_stride" [] Bool no ["0"], "sequences of positions are not chosen", "norandommap" }
+    { "random_sequence_stride" [] Bool does random_sequence_stride flag, "`--pattern groups:...` for random_distribution=sequence" }
     { "randrepeat" [] Bool does randrepeat flag, "1: `--seed 137`; 0: a drawn seed" }
     { "allrandrepeat" [] Bool does randrepeat flag, "as `randrepeat`" }
     { "randseed" [] Value does randseed number, "`--seed`" }
@@ -130,7 +130,7 @@ table! {
     { "io_size" ["io_limit"] Value does io_size amount, "`--bytes`" }
     { "number_ios" [] Value does number_ios number, "`--count`" }
     { "filesize" [] Value does filesize positive, "`--size` of each file; ranges are refused" }
-    { "fill_device" ["fill_fs"] Bool no ["0"], "a run does not fill a file system until it fails", "size" }
+    { "fill_device" ["fill_fs"] Bool does fill_device flag, "`--end-when-full` for one file; a block device is written to its end" }
     { "file_append" [] Bool does file_append flag, "`--offset` at the end of what is there" }
     { "offset" ["fileoffset"] Value does offset amount, "`--offset`" }
     { "offset_align" [] Value does offset_align number, "an offset in percent is rounded up to it" }
@@ -169,7 +169,7 @@ table! {
     { "iodepth_batch_complete_min" ["iodepth_batch_complete"] Value does iodepth_batch_complete_min count, "`--batch-min`" }
     { "iodepth_batch_complete_max" [] Value does iodepth_batch_complete_max number, "`--batch-max`; as `iodepth_batch_complete_min` where it is not given" }
     { "iodepth_low" [] Value does iodepth_low number, "the queue is filled at once; a lower mark is refused" }
-    { "serialize_overlap" [] Bool no ["0"], "overlapping operations are not held back", "one job a part of the file" }
+    { "serialize_overlap" [] Bool does serialize_overlap flag, "`--serialize-overlap`, among the operations of a clone" }
     { "io_submit_mode" [] Value does offload submit_mode, "offload with a rate: the open loop, which it stands in for; without one the thread that times submits, which is told" }
     { "direct" [] Bool does direct flag, "`--direct`" }
     { "buffered" [] Bool does direct not, "0 is `--direct`" }
@@ -207,7 +207,7 @@ table! {
     { "zero_buffers" [] Flag does zero_buffers flag, "`--content zero`" }
     { "refill_buffers" [] Flag does refill_buffers flag, "`--refill full`" }
     { "scramble_buffers" [] Bool does scramble_buffers flag, "1: `--refill stamp`; 0: `--refill once`" }
-    { "buffer_pattern" [] Value does buffer_pattern content, "`--content`" }
+    { "buffer_pattern" [] Value does buffer_pattern content, "`--content`; a file in single quotes is read" }
     { "buffer_compress_percentage" [] Value does buffer_compress_percentage percent, "`--compress`" }
     { "buffer_compress_chunk" [] Value no ["512" "1k" "1024" "2k" "2048" "4k" "4096"], "the share compresses in each 4 KiB, not over larger chunks", "4k" }
     { "dedupe_percentage" [] Value does dedupe_percentage percent, "`--dedupe`" }
@@ -217,21 +217,21 @@ table! {
     { "verify" [] Value does verify verification, "`--verify`, with headers and sums of strata's own" }
     { "do_verify" [] Bool does do_verify flag, "0 is `--no-read-back`" }
     { "verify_only" [] Flag does verify_only flag, "the blocks are read and checked, and nothing is written" }
-    { "verify_interval" [] Value does verify_interval positive, "`--verify-interval`" }
-    { "verify_fatal" [] Bool free flag, "wrong blocks are all counted, and the run fails" }
-    { "verify_policy" [] Value no ["completed"], "what was written is read after the phase", "leave it out" }
+    { "verify_interval" [] Value does verify_interval positive, "`--verify-interval`; at most what all blocks are multiples of, which is told" }
+    { "verify_fatal" [] Bool does verify_fatal flag, "`--on-mismatch stop`; without it all wrong blocks are counted, and the run fails" }
+    { "verify_policy" [] Value free verify_policy, "it says what a file of state counts, and none is left" }
     { "verifysort" [] Bool free flag, "blocks are read back in order of position" }
     { "verifysort_nr" [] Value free number, "blocks are read back in order of position" }
-    { "verify_offset" [] Value no ["0"], "the header of a block stands at its beginning", "leave it out" }
-    { "verify_pattern" [] Value no [], "a verified block is filled from its position and sequence", "verify=crc32c without it" }
+    { "verify_offset" [] Value does verify_offset number, "all bytes of a block are checked; strata's header stands at its beginning, which is told" }
+    { "verify_pattern" [] Value does verify_pattern content, "`--verify-pattern` with verify=pattern; with a sum blocks hold strata's own data, which is told" }
     { "verify_pattern_interval" [] Bool no ["0"], "a verified block is filled from its position and sequence", "verify=crc32c" }
-    { "verify_dump" [] Bool no ["0"], "a wrong block is named, not saved", "leave it out" }
-    { "verify_async" [] Value no ["0"], "blocks are checked by the thread that reads them", "leave it out" }
-    { "verify_async_cpus" [] Value no [], "blocks are checked by the thread that reads them", "cpus_allowed" }
-    { "verify_backlog" [] Value no ["0"], "blocks are read back after the phase that wrote them", "verify without it" }
-    { "verify_backlog_batch" [] Value no ["0"], "blocks are read back after the phase that wrote them", "verify without it" }
+    { "verify_dump" [] Bool does verify_dump flag, "`--verify-dump .`: files NAME.OFFSET.received and .expected" }
+    { "verify_async" [] Value does verify_async number, "the thread that reads blocks checks them, which is told" }
+    { "verify_async_cpus" [] Value free indexes, "it is for verify_async" }
+    { "verify_backlog" [] Value does verify_backlog number, "`--verify-backlog`" }
+    { "verify_backlog_batch" [] Value does verify_backlog_batch number, "`--verify-backlog N:BATCH`" }
     { "experimental_verify" [] Bool free flag, "there is one way to verify, and it needs no log of the writes" }
-    { "verify_state_load" [] Bool no ["0"], "no state of an earlier run is read", "verify in one run" }
+    { "verify_state_load" [] Bool does verify_state_load flag, "all blocks of the range are checked, which is told: those that an interrupted run did not reach are wrong" }
     { "verify_state_save" [] Bool free flag, "no state is left: the record says what was written" }
     { "verify_write_sequence" [] Bool no ["1"], "the sequence of writes is always checked", "leave it out" }
     { "verify_header_seed" [] Bool no ["1"], "the run of a block is always checked", "leave it out" }
@@ -241,15 +241,15 @@ table! {
     { "trim_backlog_batch" [] Value no ["0"], "trims do not mix into a job that verifies", "a job with rw=trim" }
 
     // Logs of operations.
-    { "read_iolog" [] Value no [], "operations of a log are not replayed", "rw with bssplit and random_distribution" }
-    { "write_iolog" [] Value no [], "operations are not logged one by one", "write_lat_log with log_avg_msec" }
-    { "read_iolog_chunked" [] Value no ["0"], "operations of a log are not replayed", "rw with bssplit" }
-    { "replay_no_stall" [] Bool no ["0"], "operations of a log are not replayed", "rate_iops" }
-    { "replay_redirect" [] Value no [], "operations of a log are not replayed", "filename" }
-    { "replay_scale" [] Value no [], "operations of a log are not replayed", "size" }
-    { "replay_align" [] Value no [], "operations of a log are not replayed", "ba" }
-    { "replay_time_scale" [] Value no [], "operations of a log are not replayed", "rate_iops" }
-    { "replay_skip" [] Value no [], "operations of a log are not replayed", "rw" }
+    { "read_iolog" [] Value does read_iolog text, "the operations of a log of version 2 or 3, on its files, when it says, at most iodepth at a time" }
+    { "write_iolog" [] Value does write_iolog text, "a log of version 3 of what completed, made from the record" }
+    { "read_iolog_chunked" [] Bool free flag, "a log is read before anything is measured" }
+    { "replay_no_stall" [] Bool does replay_no_stall flag, "operations of a log start as soon as there is room" }
+    { "replay_redirect" [] Value does replay_redirect text, "all operations of a log go to this file or device" }
+    { "replay_scale" [] Value does replay_scale positive, "offsets of a log are divided by it" }
+    { "replay_align" [] Value does replay_align power_of_two, "offsets of a log are rounded down to multiples of it" }
+    { "replay_time_scale" [] Value does replay_time_scale positive, "in percent of the log's pace" }
+    { "replay_skip" [] Value does replay_skip replay_classes, "kinds of operations of a log that are left out" }
     { "merge_blktrace_file" [] Value no [], "traces are not read", "a job for each load" }
     { "merge_blktrace_scalars" [] Value no [], "traces are not read", "a job for each load" }
     { "merge_blktrace_iters" [] Value no [], "traces are not read", "a job for each load" }
@@ -294,7 +294,7 @@ table! {
     { "latency_percentile" [] Value does latency_percentile share, "`--latency-target`" }
     { "latency_run" [] Bool does latency_run flag, "`--latency-target ...:run`" }
     { "flow" [] Value does flow number, "`--flow`" }
-    { "flow_id" [] Value no ["0"], "jobs are not paced against each other", "rate_iops in each" }
+    { "flow_id" [] Value does flow_id number, "`--flow-group`" }
     { "flow_watermark" [] Value no [], "fio has withdrawn it", "rate_iops in each" }
     { "flow_sleep" [] Value free number, "a worker that is ahead waits for a part of a millisecond" }
     { "steadystate" ["ss"] Value does steadystate steady, "`--end-when-steady`" }
@@ -312,7 +312,7 @@ table! {
     { "prio" [] Value does prio number, "`--priority`" }
     { "prioclass" [] Value does prioclass number, "`--priority`" }
     { "priohint" [] Value no [], "operations carry no hints", "ionice(1) around the run" }
-    { "ioscheduler" [] Value no [], "the machine's settings are left as they are", "/sys/block/DEVICE/queue/scheduler" }
+    { "ioscheduler" [] Value does ioscheduler text, "`--scheduler`: what was chosen before comes back" }
     { "cgroup" [] Value no [], "control groups are left as they are", "systemd-run around the run" }
     { "cgroup_nodelete" [] Bool no ["0"], "control groups are left as they are", "systemd-run around the run" }
     { "cgroup_weight" [] Value no [], "control groups are left as they are", "systemd-run around the run" }
@@ -351,14 +351,14 @@ table! {
     { "log_avg_msec" [] Value does log_avg_msec number, "`--interval`" }
     { "log_hist_msec" [] Value does log_hist_msec number, "`--interval`" }
     { "log_hist_coarseness" [] Value no ["0"], "histograms are logged with all their bins", "log_hist_coarseness=0" }
-    { "log_window_value" ["log_max_value"] Value does log_largest log_value, "a line of a latency log holds the mean of its interval, or the largest" }
+    { "log_window_value" ["log_max_value"] Value does log_value log_value, "a line of a latency log holds the mean of its interval, the largest, or both" }
     { "log_entries" [] Value free number, "logs are made from the record when all is measured" }
     { "log_offset" [] Bool does log_offset flag, "logs with a column for the position; 0 in averages" }
     { "log_prio" [] Bool does log_prio flag, "logs with the priority in hexadecimal" }
-    { "log_issue_time" [] Bool no ["0"], "operations are not logged one by one", "write_lat_log without it" }
+    { "log_issue_time" [] Bool does log_issue_time flag, "logs with a column for the time of issue, in nanoseconds from the start; 0 but in slat and clat logs of single operations" }
     { "log_compression" [] Value free number, "logs are made from the record when all is measured, and fio too writes them as text" }
     { "log_compression_cpus" [] Value free indexes, "logs are made from the record when all is measured" }
-    { "log_store_compressed" [] Bool no ["0"], "logs are text", "gzip after the run" }
+    { "log_store_compressed" [] Bool does log_compressed flag, "logs are gzip files with .fz behind their names; `--inflate-log` and zcat read them" }
     { "log_alternate_epoch" ["log_unix_epoch"] Bool does log_epoch flag, "times in logs count from 1970" }
     { "log_alternate_epoch_clock_id" [] Value no ["0"], "times in logs count from the start or from 1970 (clock 0, CLOCK_REALTIME)", "0, or leave it out" }
 
@@ -368,14 +368,18 @@ table! {
     { "cmdprio_hint" [] Value no [], "operations carry no hints", "two jobs" }
     { "cmdprio" [] Value does cmdprio limits, "`--operation-priority`" }
     { "cmdprio_bssplit" [] Value does cmdprio_bssplit text, "`--operation-priority`" }
-    { "cpuload" [] Value of "cpuio" } { "cpumode" [] Value of "cpuio" } { "cpuchunks" [] Value of "cpuio" }
-    { "exit_on_io_done" [] Bool of "cpuio" }
-    { "program" [] Value of "exec" } { "arguments" [] Value of "exec" } { "grace_time" [] Value of "exec" }
-    { "std_redirect" [] Bool of "exec" }
+    { "cpuload" [] Value does cpuload percent, "cpuio: `--cpu-chunk` and `--think-time` in this proportion" }
+    { "cpumode" [] Value does cpu_sorts cpu_mode, "cpuio: qsort is `--cpu-sort`" }
+    { "cpuchunks" [] Value does cpuchunks positive, "cpuio: `--cpu-chunk`" }
+    { "exit_on_io_done" [] Bool no ["0"], "a job that burns processor time ends by its own time", "exitall in the jobs that do I/O" }
+    { "program" [] Value does program text, "exec: `--program`, once a clone" }
+    { "arguments" [] Value does arguments text, "exec: `--program-arguments`" }
+    { "grace_time" [] Value does grace_time number, "exec: `--program-grace`" }
+    { "std_redirect" [] Bool does std_redirect flag, "exec: `--program-output` with the job's name" }
     { "pool" [] Value of "rados, rbd or dfs" } { "cont" [] Value of "dfs" } { "chunk_size" [] Value of "dfs" }
     { "object_class" [] Value of "dfs" } { "svcl" [] Value of "dfs" }
     { "donorname" [] Value of "e4defrag" } { "inplace" [] Value of "e4defrag" }
-    { "stat_type" [] Value of "filestat" }
+    { "stat_type" [] Value no ["stat"], "files are asked for by stat(2)", "stat" }
     { "volume" [] Value of "gfapi" } { "brick" [] Value of "gfapi" } { "single-instance" [] Value of "gfapi" }
     { "https" [] Value of "http" } { "http_host" [] Value of "http" } { "http_user" [] Value of "http" }
     { "http_pass" [] Value of "http" } { "http_s3_key" [] Value of "http" } { "http_s3_keyid" [] Value of "http" }

@@ -1,9 +1,12 @@
 //! Values that are words of fio's own.
 
+use workload::replay::ReplayClass;
 use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
 
-use crate::fio::draft::{Access, Advise, Engine, OnErrors, ZoneMode};
+use crate::fio::draft::{Access, Advise, Engine, OnErrors, PatternPart, Verify, ZoneMode};
+use crate::fio::engines::{ENGINES, OTHER_ENGINES};
 use crate::fio::fault::shown;
+use crate::fio::model::LogValue;
 use crate::fio::value::Value;
 
 type Read<T> = Result<T, String>;
@@ -18,97 +21,8 @@ const ACCESSES: &[(&str, Operation)] = &[
     ("rw", Operation::ReadWrite),
     ("readwrite", Operation::ReadWrite),
     ("randrw", Operation::RandRw),
-];
-
-/// Engines, the engine here that carries them out, and what of them is different.
-pub(crate) const ENGINES: &[(&str, &str, Option<&str>)] = &[
-    ("psync", "psync", None),
-    ("sync", "psync", Some("lseek and read are one pread here: one system call an operation, not two")),
-    ("vsync", "psync", Some("each block is one pread or pwrite: neighbours are not put together")),
-    ("pvsync", "psync", Some("preadv of one block is pread")),
-    ("pvsync2", "pvsync2", None),
-    ("libaio", "libaio", None),
-    ("io_uring", "io_uring", None),
-    ("mmap", "mmap", None),
-    ("null", "null", None),
-    (
-        "posixaio",
-        "io_uring",
-        Some(
-            "the C library has a thread for each file, which works off one operation after the other; io_uring does them at the same time",
-        ),
-    ),
-    ("falloc", "falloc", None),
-    ("ftruncate", "ftruncate", None),
-    ("filestat", "filestat", None),
-    (
-        "filedelete",
-        "filedelete",
-        Some("a removal counts as a write, which it is to the file's owner; fio counts it as rw says"),
-    ),
-];
-
-/// Engines that are not spoken, and the nearest that is.
-const OTHER_ENGINES: &[(&str, &str)] = &[
-    (
-        "io_uring_cmd",
-        "it sends commands of NVMe through a character device; nearest: io_uring on the block device",
-    ),
-    ("sg", "it sends SCSI commands; nearest: psync or libaio on the block device"),
-    ("splice", "it measures splice(2); nearest: psync"),
-    ("libpmem", "it needs the library of PMDK; nearest: mmap on a file of the same file system"),
-    ("pmemblk", "PMDK has withdrawn it; nearest: mmap"),
-    ("dev-dax", "it maps a device-dax node; nearest: mmap on a file of a DAX file system"),
-    (
-        "cpuio",
-        "it burns processor time and moves no data; nearest: a program such as stress-ng beside the run",
-    ),
-    ("cpp_null", "it is an example of an external engine; nearest: ioengine=null"),
-    (
-        "filecreate",
-        "targets are made before anything is measured; nearest: filestat or filedelete, or create_on_open=1",
-    ),
-    ("libzbc", "it drives zoned devices by SCSI commands; nearest: psync on the block device"),
-    ("libzbd", "it drives zoned devices; nearest: psync on the block device"),
-    ("windowsaio", "it is of another system; nearest: libaio or io_uring"),
-    ("solarisaio", "it is of another system; nearest: libaio or io_uring"),
-    ("net", "it measures a network; nearest: strata net between two hosts"),
-    ("netsplice", "it measures a network; nearest: strata net between two hosts"),
-    ("rdma", "it measures a network; nearest: strata net with libfabric"),
-    ("librpma_apm_server", "it measures a network; nearest: strata net with libfabric"),
-    ("librpma_apm_client", "it measures a network; nearest: strata net with libfabric"),
-    ("librpma_gpspm_server", "it measures a network; nearest: strata net with libfabric"),
-    ("librpma_gpspm_client", "it measures a network; nearest: strata net with libfabric"),
-    ("exec", "it starts other programs; nearest: start them beside strata"),
-    ("rados", "its blocks are objects, a load of another layer; nearest: strata object rados://POOL"),
-    (
-        "http",
-        "its blocks are objects, a load of another layer; nearest: strata object s3://BUCKET for http_mode=s3",
-    ),
-    (
-        "rbd",
-        "images are reached through the kernel here; nearest: rbd map, and libaio or io_uring on /dev/rbd0",
-    ),
-    (
-        "dfs",
-        "a DAOS file system is no block device; nearest: strata object daos://POOL, or psync through dfuse",
-    ),
-    ("gfapi", "it needs the library of GlusterFS; nearest: psync or io_uring on the mounted volume"),
-    ("gfapi_async", "it needs the library of GlusterFS; nearest: io_uring on the mounted volume"),
-    ("libhdfs", "it needs the library of HDFS; nearest: psync on the volume mounted by FUSE"),
-    ("libiscsi", "it speaks iSCSI itself; nearest: iscsiadm, and libaio or io_uring on the block device"),
-    ("libnfs", "it speaks NFS itself; nearest: mount, and psync or io_uring on its files"),
-    ("nfs", "it speaks NFS itself; nearest: mount, and psync or io_uring on its files"),
-    ("nbd", "it speaks NBD itself; nearest: nbd-client, and libaio or io_uring on /dev/nbd0"),
-    ("libblkio", "it needs the library libblkio; nearest: io_uring on the block device"),
-    ("mtd", "raw flash has no block device; nearest: psync on a file of UBIFS"),
-    ("e4defrag", "it moves extents of ext4; nearest: falloc"),
-    ("ime_psync", "it needs the library of IME; nearest: psync on the mounted file system"),
-    ("ime_aio", "it needs the library of IME; nearest: libaio on the mounted file system"),
-    ("ime_psyncv", "it needs the library of IME; nearest: psync on the mounted file system"),
-    ("xnvme", "it needs the library xNVMe; nearest: io_uring on the block device"),
-    ("libcufile", "it needs the library of GPUDirect Storage; nearest: psync with direct=1"),
-    ("guasi", "it is withdrawn; nearest: io_uring"),
+    ("trimwrite", Operation::DiscardWrite),
+    ("randtrimwrite", Operation::RandDiscardWrite),
 ];
 
 impl Value<'_> {
@@ -117,16 +31,12 @@ impl Value<'_> {
     }
 
     pub(crate) fn access(&self) -> Read<Access> {
-        let accepted = "read, write, trim, randread, randwrite, randtrim, rw or randrw";
+        let accepted =
+            "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite or randtrimwrite";
         let (word, rest) = match self.text.split_once(':') {
             Some((word, rest)) => (word, Some(rest)),
             None => (self.text, None),
         };
-        if ["trimwrite", "randtrimwrite"].contains(&word) {
-            return Err(format!(
-                "{word} is refused: no operation here is two; nearest: trim, then write in a job with stonewall"
-            ));
-        }
         let found = ACCESSES.iter().find(|(name, _)| *name == word);
         let operation = found.map(|(_, operation)| *operation).ok_or_else(|| self.wrong(accepted))?;
         let mut access = Access { operation, gap_bytes: 0, run: 1 };
@@ -198,6 +108,9 @@ impl Value<'_> {
 
     /// In the words of `--pattern`; none for `random`.
     pub(crate) fn distribution(&self) -> Read<String> {
+        if let Some(blocks) = self.text.strip_prefix("sequence:") {
+            return checked_pattern(format!("sequence:{}", blocks.replace(' ', "")));
+        }
         let parts: Vec<&str> = self.text.split(',').map(str::trim).collect();
         if parts.iter().any(|part| *part != parts[0]) {
             return Err("a distribution for each direction is refused; nearest: one for all".to_owned());
@@ -223,7 +136,8 @@ impl Value<'_> {
                 "zoned_abs is refused: zones are shares of the range here; nearest: zoned:50/5:30/15:20/80"
                     .to_owned(),
             ),
-            _ => Err(self.wrong("random, zipf:1.2, pareto:0.2, normal:10 or zoned:50/5:30/15:20/80")),
+            _ => Err(self
+                .wrong("random, zipf:1.2, pareto:0.2, normal:10, zoned:50/5:30/15:20/80 or sequence:2,0,1")),
         }
         .and_then(checked_pattern)
     }
@@ -248,16 +162,15 @@ impl Value<'_> {
 
     pub(crate) fn layout(&self) -> Read<Layout> {
         let why = match self.text {
-            "none" | "0" => return Ok(Layout::Sparse),
+            "none" | "0" | "truncate" => return Ok(Layout::Sparse),
             "native" | "posix" | "1" => return Ok(Layout::Allocate),
             "keep" => "space beyond a file's end is not allocated here",
-            "truncate" => "nearest: fallocate=none, which gives a file its length and no space",
-            _ => return Err(self.wrong("none, native or posix")),
+            _ => return Err(self.wrong("none, native, posix or truncate")),
         };
-        Err(format!("{} is refused: {why}; use none, native or posix", self.text))
+        Err(format!("{} is refused: {why}; use none, native, posix or truncate", self.text))
     }
 
-    pub(crate) fn verification(&self) -> Read<bool> {
+    pub(crate) fn verification(&self) -> Read<Verify> {
         const SUMS: &[&str] = &[
             "md5",
             "crc64",
@@ -275,17 +188,20 @@ impl Value<'_> {
             "sha3-512",
             "xxhash",
             "meta",
+            "pattern_hdr",
         ];
         match self.text {
-            "0" => Ok(false),
-            "pattern" | "pattern_hdr" => Err(format!(
-                "{} is refused: a block without a sum of its own cannot tell an old block from a new one; nearest: verify=crc32c",
-                self.text
-            )),
+            "0" => Ok(Verify::Nothing),
+            "pattern" => Ok(Verify::Pattern),
             "null" => Err("null is refused: it checks nothing; nearest: leave verify out".to_owned()),
-            text if SUMS.contains(&text) => Ok(true),
-            _ => Err(self.wrong("crc32c, md5, sha256, xxhash, or another sum of fio's")),
+            text if SUMS.contains(&text) => Ok(Verify::Headers),
+            _ => Err(self.wrong("crc32c, md5, sha256, xxhash, or another sum of fio's, or pattern")),
         }
+    }
+
+    /// Whether it is `completed` or `fsynced`, which says what a file of state counts.
+    pub(crate) fn verify_policy(&self) -> Read<()> {
+        self.choice(&[("completed", ()), ("fsynced", ())])
     }
 
     pub(crate) fn arrivals(&self) -> Read<Spacing> {
@@ -297,14 +213,10 @@ impl Value<'_> {
     }
 
     pub(crate) fn on_errors(&self) -> Read<OnErrors> {
-        if self.text == "verify" {
-            return Err(
-                "verify is refused: a wrong block fails the run, after all are counted; nearest: all"
-                    .to_owned(),
-            );
-        }
         self.choice(&[
             ("none", OnErrors::None),
+            // Wrong blocks are all counted, unless verify_fatal ends the job at the first.
+            ("verify", OnErrors::None),
             ("0", OnErrors::None),
             ("read", OnErrors::Reads),
             ("write", OnErrors::Writes),
@@ -317,6 +229,27 @@ impl Value<'_> {
     /// Whether operations are to be issued by other threads than the one that paces them.
     pub(crate) fn submit_mode(&self) -> Read<bool> {
         self.choice(&[("inline", false), ("offload", true)])
+    }
+
+    /// `read,trim`: kinds of operations.
+    pub(crate) fn replay_classes(&self) -> Read<Vec<ReplayClass>> {
+        const CLASSES: &[(&str, ReplayClass)] = &[
+            ("read", ReplayClass::Read),
+            ("write", ReplayClass::Write),
+            ("trim", ReplayClass::Discard),
+            ("sync", ReplayClass::Sync),
+        ];
+        let class =
+            |word: &str| CLASSES.iter().find(|(name, _)| *name == word.trim()).map(|(_, class)| *class);
+        let classes = self.text.split(',').map(class).collect::<Option<Vec<_>>>();
+        classes.ok_or_else(|| self.wrong("read, write, trim and sync, with commas"))
+    }
+
+    pub(crate) fn power_of_two(&self) -> Read<u64> {
+        self.number()?
+            .checked_next_power_of_two()
+            .filter(|power| Ok(*power) == self.number())
+            .ok_or_else(|| self.wrong("a power of 2, such as 4k"))
     }
 
     /// Whether pauses count what was issued.
@@ -367,15 +300,25 @@ impl Value<'_> {
         Ok(classes.iter().zip(&parts).map(errors).collect::<Read<Vec<_>>>()?.concat().join(","))
     }
 
-    /// Whether lines hold the largest value of their interval.
-    pub(crate) fn log_value(&self) -> Read<bool> {
-        if self.text == "both" {
-            return Err(
-                "both is refused: a line has one value; nearest: max, or json+ for the whole distribution"
-                    .to_owned(),
-            );
-        }
-        self.choice(&[("avg", false), ("0", false), ("max", true), ("1", true)])
+    /// What lines of averaged logs hold.
+    pub(crate) fn log_value(&self) -> Read<LogValue> {
+        self.choice(&[
+            ("avg", LogValue::Mean),
+            ("0", LogValue::Mean),
+            ("max", LogValue::Largest),
+            ("1", LogValue::Largest),
+            ("both", LogValue::Both),
+        ])
+    }
+
+    /// Whether a processor sorts numbers.
+    pub(crate) fn cpu_mode(&self) -> Read<bool> {
+        self.choice(&[("noop", false), ("qsort", true)])
+    }
+
+    /// Whether the generator of positions has each block once without a map.
+    pub(crate) fn generator(&self) -> Read<bool> {
+        self.choice(&[("tausworthe", false), ("lfsr", true), ("tausworthe64", false)])
     }
 
     /// In the words of `--sync`.
@@ -415,34 +358,40 @@ impl Value<'_> {
         self.choice(&[("0", 8), ("8", 8), ("1", 1)])
     }
 
-    /// In the words of `--content`: strings in quotes, hexadecimal digits and decimal numbers, one after the other.
-    pub(crate) fn content(&self) -> Read<String> {
-        let accepted = "bytes such as 0xdeadbeef, \"text\" in quotes, or a number";
-        let mut bytes: Vec<u8> = Vec::new();
+    /// A pattern: strings in quotes, hexadecimal digits, decimal numbers, `%o` and names of files in single quotes, one after the other.
+    pub(crate) fn content(&self) -> Read<Vec<PatternPart>> {
+        let accepted =
+            "bytes such as 0xdeadbeef, \"text\" in quotes, a number, %o, or a file in single quotes";
+        let mut parts: Vec<PatternPart> = Vec::new();
         let mut rest = self.text;
         while let Some(first) = rest.chars().next() {
-            if first == '\'' {
-                return Err("the content of a file is refused; nearest: its bytes as 0x...".to_owned());
-            }
-            if first == '"' {
-                let (string, after) = rest[1..].split_once('"').ok_or_else(|| self.wrong(accepted))?;
-                bytes.extend(string.bytes());
+            if first == '"' || first == '\'' {
+                let (string, after) = rest[1..].split_once(first).ok_or_else(|| self.wrong(accepted))?;
+                parts.push(match first {
+                    '"' => PatternPart::Bytes(string.into()),
+                    _ => PatternPart::File(string.to_owned()),
+                });
+                rest = after;
+            } else if let Some(after) = rest.strip_prefix("%o") {
+                parts.push(PatternPart::Offset);
                 rest = after;
             } else if let Some(after) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
                 let end = hex_end(after);
-                bytes.extend(hex_bytes(&after[..end]).ok_or_else(|| self.wrong(accepted))?);
+                parts.push(PatternPart::Bytes(hex_bytes(&after[..end]).ok_or_else(|| self.wrong(accepted))?));
                 rest = &after[end..];
             } else {
                 let end = decimal_end(rest);
                 let number: i32 = rest[..end].parse().map_err(|_| self.wrong(accepted))?;
-                bytes.extend(little_bytes(number));
+                parts.push(PatternPart::Bytes(little_bytes(number)));
                 rest = &rest[end..];
             }
         }
-        if bytes.is_empty() || bytes.len() > 512 {
-            return Err(self.wrong("1 to 512 bytes, such as 0xdeadbeef"));
+        let bytes = |part: &PatternPart| if let PatternPart::Bytes(bytes) = part { bytes.len() } else { 8 };
+        let length: usize = parts.iter().map(bytes).sum();
+        if length == 0 || length > 512 {
+            return Err(self.wrong("1 to 512 bytes, such as 0xdeadbeef, or a file in single quotes"));
         }
-        Ok(bytes.iter().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+        Ok(parts)
     }
 }
 

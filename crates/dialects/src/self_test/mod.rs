@@ -101,7 +101,7 @@ impl Settings {
         }
         let align = words.value("align").map(|text| units::parse_u64_in("align", text, 0..=255));
         let align = align.transpose().map_err(|error| usage(&error))?.map(|byte| byte as u8);
-        let path = words.value("path").map(PathBuf::from);
+        let path = words.value("path").map(|path| units::path_of(path).into_owned());
         if path.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
             return TABLE.refuse("-p/--path is empty", "give the directory of the group's attach info");
         }

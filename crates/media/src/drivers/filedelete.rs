@@ -1,53 +1,25 @@
 //! `filedelete`: a write removes its file; no data is moved.
 
-use std::ffi::CString;
+use std::ffi::CStr;
 
-use driver::{Capabilities, Error, Opened, Registration};
+use driver::Registration;
 
-use crate::descriptor::{self, Bounds, INVALID, UNSUPPORTED, completed};
-use crate::one_by_one::{CarryOut, OneByOne};
+use crate::by_path::{self, PathCall};
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
-const NAME: &str = "filedelete";
-
-const CAPABILITIES: Capabilities = Capabilities {
-    classes: &["write"],
-    asynchronous: false,
-    depth_max: 1,
-    targetless: false,
-    direct: false,
-    options: &[],
-};
-
 /// The table line.
-pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
-    name: NAME,
-    summary: "unlink: a write removes its file; moves no data",
-    capabilities: CAPABILITIES,
-    open,
-};
+pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> =
+    by_path::registration::<Filedelete>();
 
-fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
-    descriptor::check(request, NAME, &CAPABILITIES)?;
-    let paths = descriptor::paths_of(request, NAME)?;
-    let driver = Filedelete { paths, bounds: Bounds::new(request) };
-    Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
-}
+struct Filedelete;
 
-struct Filedelete {
-    paths: Vec<CString>,
-    bounds: Bounds,
-}
+impl PathCall for Filedelete {
+    const NAME: &'static str = "filedelete";
+    const SUMMARY: &'static str = "unlink: a write removes its file; moves no data";
+    const CLASS: MediaClass = MediaClass::Write;
 
-impl CarryOut for Filedelete {
-    fn carry_out(&self, operation: &MediaOperation) -> i64 {
-        if !self.bounds.allow(operation) {
-            return INVALID;
-        }
-        if operation.class != MediaClass::Write {
-            return UNSUPPORTED;
-        }
-        let path = &self.paths[usize::from(operation.target)];
-        completed(rustix::fs::unlink(path).map(|_| operation.length))
+    #[inline]
+    fn call(path: &CStr) -> rustix::io::Result<()> {
+        rustix::fs::unlink(path)
     }
 }

@@ -1,53 +1,25 @@
 //! `filestat`: a read asks for what the file system knows of its file; no data is moved.
 
-use std::ffi::CString;
+use std::ffi::CStr;
 
-use driver::{Capabilities, Error, Opened, Registration};
+use driver::Registration;
 
-use crate::descriptor::{self, Bounds, INVALID, UNSUPPORTED, completed};
-use crate::one_by_one::{CarryOut, OneByOne};
+use crate::by_path::{self, PathCall};
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
-const NAME: &str = "filestat";
-
-const CAPABILITIES: Capabilities = Capabilities {
-    classes: &["read"],
-    asynchronous: false,
-    depth_max: 1,
-    targetless: false,
-    direct: false,
-    options: &[],
-};
-
 /// The table line.
-pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
-    name: NAME,
-    summary: "stat: a read asks for what is known of its file; moves no data",
-    capabilities: CAPABILITIES,
-    open,
-};
+pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> =
+    by_path::registration::<Filestat>();
 
-fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
-    descriptor::check(request, NAME, &CAPABILITIES)?;
-    let paths = descriptor::paths_of(request, NAME)?;
-    let driver = Filestat { paths, bounds: Bounds::new(request) };
-    Ok(Opened { driver: Box::new(OneByOne(driver)), notes: Vec::new() })
-}
+struct Filestat;
 
-struct Filestat {
-    paths: Vec<CString>,
-    bounds: Bounds,
-}
+impl PathCall for Filestat {
+    const NAME: &'static str = "filestat";
+    const SUMMARY: &'static str = "stat: a read asks for what is known of its file; moves no data";
+    const CLASS: MediaClass = MediaClass::Read;
 
-impl CarryOut for Filestat {
-    fn carry_out(&self, operation: &MediaOperation) -> i64 {
-        if !self.bounds.allow(operation) {
-            return INVALID;
-        }
-        if operation.class != MediaClass::Read {
-            return UNSUPPORTED;
-        }
-        let path = &self.paths[usize::from(operation.target)];
-        completed(rustix::fs::stat(path).map(|_| operation.length))
+    #[inline]
+    fn call(path: &CStr) -> rustix::io::Result<()> {
+        rustix::fs::stat(path).map(drop)
     }
 }

@@ -453,8 +453,14 @@ mod tests {
                 until_async: Cell::new(0),
                 sync_flags: sync_flags(call),
             };
-            let operation =
-                MediaOperation { offset: 0, length: 0, slot: 0, target: 0, class: MediaClass::Sync };
+            let operation = MediaOperation {
+                offset: 0,
+                length: 0,
+                slot: 0,
+                target: 0,
+                class: MediaClass::Sync,
+                is_extra: false,
+            };
             let entry = encoder.rare_entry(&operation, 0).expect("an entry");
             // SAFETY: an entry is the kernel's structure of 64 plain bytes.
             let bytes: [u8; 64] = unsafe { std::mem::transmute(entry) };

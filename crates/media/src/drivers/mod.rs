@@ -4,7 +4,13 @@ use driver::Registration;
 
 use crate::{MediaOperation, OpenRequest};
 
+mod cpu;
+mod dircreate;
+mod dirdelete;
+mod dirstat;
+mod exec;
 mod falloc;
+mod filecreate;
 mod filedelete;
 mod filestat;
 mod ftruncate;
@@ -29,4 +35,10 @@ pub static DRIVERS: &[Registration<MediaOperation, OpenRequest>] = &[
     ftruncate::REGISTRATION,
     filestat::REGISTRATION,
     filedelete::REGISTRATION,
+    filecreate::REGISTRATION,
+    dircreate::REGISTRATION,
+    dirstat::REGISTRATION,
+    dirdelete::REGISTRATION,
+    cpu::REGISTRATION,
+    exec::REGISTRATION,
 ];

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use driver::Error;
 
-/// A file that the run created, and the identity by which it is known again.
+/// A file or directory that the run created, and the identity by which it is known again.
 #[derive(Debug)]
 struct Created {
     path: PathBuf,
@@ -87,6 +87,14 @@ impl Manifest {
         }
     }
 
+    /// Remembers what lies at a path now as made by this run.
+    pub(crate) fn adopt(&mut self, path: &Path) -> io::Result<()> {
+        let metadata = std::fs::symlink_metadata(path)?;
+        let (device, inode) = (metadata.dev(), metadata.ino());
+        self.created.push(Created { path: std::path::absolute(path)?, device, inode });
+        Ok(())
+    }
+
     /// Deletes all but the first `count` files.
     pub(super) fn remove_from(&mut self, count: usize) -> Result<(), Error> {
         let mut result = Ok(());
@@ -113,7 +121,11 @@ impl Drop for Manifest {
 fn remove(created: &Created) -> io::Result<()> {
     let result = std::fs::symlink_metadata(&created.path).and_then(|metadata| {
         let same = (metadata.dev(), metadata.ino()) == (created.device, created.inode);
-        if same { std::fs::remove_file(&created.path) } else { Ok(()) }
+        match (same, metadata.is_dir()) {
+            (false, _) => Ok(()),
+            (true, false) => std::fs::remove_file(&created.path),
+            (true, true) => std::fs::remove_dir(&created.path),
+        }
     });
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -66,7 +66,7 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn open(job: &'a Job, target: &'a TargetPlan, request: &'a Request<'a>) -> Self {
         let wanted = request.direct && target.direct_alignment_bytes > 0;
-        let open = || OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&target.path).ok();
+        let open = || OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(target.place()).ok();
         let direct = if wanted { open() } else { None };
         Self { job, target, request, direct, written_bytes: 0, unsynced_bytes: 0 }
     }

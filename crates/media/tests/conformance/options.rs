@@ -47,7 +47,9 @@ fn settings(option: &str) -> Vec<(EngineOptions, &'static str)> {
         "rwf-dsync" => vec![(EngineOptions { rwf_dsync: true, ..none() }, "")],
         "dontcache" => vec![(EngineOptions { dontcache: true, ..none() }, "RWF_DONTCACHE")],
         "map-sync" => vec![(EngineOptions { map_sync: true, ..none() }, "MAP_SYNC")],
-        "memory-operation" => Vec::new(),
+        // What they do, no block tells: the tests of the command look at it.
+        "memory-operation" | "cpu-chunk" | "cpu-sort" => Vec::new(),
+        "program" | "program-arguments" | "program-output" | "program-time" | "program-grace" => Vec::new(),
         "advise" => [Advice::Sequential, Advice::Random, Advice::NoReuse]
             .map(|advice| (EngineOptions { advice, ..none() }, "advi"))
             .to_vec(),

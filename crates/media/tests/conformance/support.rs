@@ -44,7 +44,19 @@ pub(crate) fn plan(path: &Path, kind: TargetKind, size_bytes: u64) -> TargetPlan
 }
 
 /// Drivers that move no data: they change or ask what is known of files.
-const WITHOUT_DATA: [&str; 5] = ["null", "falloc", "ftruncate", "filestat", "filedelete"];
+const WITHOUT_DATA: [&str; 11] = [
+    "null",
+    "falloc",
+    "ftruncate",
+    "filestat",
+    "filedelete",
+    "filecreate",
+    "dircreate",
+    "dirstat",
+    "dirdelete",
+    "cpu",
+    "exec",
+];
 
 /// Drivers that keep what is written.
 pub(crate) fn storing() -> impl Iterator<Item = &'static Entry> {
@@ -96,7 +108,7 @@ pub(crate) fn pattern(seed: u64, length: usize) -> Vec<u8> {
 /// An operation on one block of target 0 in slot 0.
 pub(crate) fn operation(class: MediaClass, offset: u64) -> MediaOperation {
     let length = if matches!(class, MediaClass::Sync | MediaClass::Nop) { 0 } else { BLOCK };
-    MediaOperation { offset, length, slot: 0, target: 0, class }
+    MediaOperation { offset, length, slot: 0, target: 0, class, is_extra: false }
 }
 
 /// A driver that was opened, with its buffers.

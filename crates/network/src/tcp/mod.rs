@@ -8,6 +8,7 @@ mod ending;
 mod endpoint;
 mod memory;
 mod pace;
+mod places;
 pub mod poller;
 mod server;
 mod session;

@@ -13,6 +13,7 @@ use crate::inbox::{Accepted, Inbox, Role};
 
 use super::ending::Ending;
 use super::endpoint::Endpoint;
+use super::places::Places;
 use super::poller::{Interest, Poller};
 use super::session::Session;
 
@@ -36,6 +37,7 @@ pub(super) struct Server {
     poller: Poller,
     clock: HostClock,
     sessions: Vec<Option<Box<Session>>>,
+    places: Places,
     open: usize,
     /// Streams for bulk whose messages have not come yet, and since when they wait.
     unpaired: Vec<(Accepted, u64)>,
@@ -61,6 +63,7 @@ impl Server {
             poller,
             clock: HostClock::get(),
             sessions: Vec::new(),
+            places: Places::default(),
             open: 0,
             unpaired: Vec::new(),
             tick_ns,
@@ -139,7 +142,8 @@ impl Server {
                 self.take_in();
                 continue;
             }
-            let (index, stream) = ((ready.token / 2) as usize, (ready.token % 2) as usize);
+            // A session that ended in this batch may have given its place to one that has just come.
+            let Some((index, stream)) = self.places.of(ready.token) else { continue };
             let mut reported = [false; 2];
             reported[stream] = ready.read;
             let visited = self.visit(index, reported);
@@ -168,7 +172,7 @@ impl Server {
             };
             let sent = session.send_settled(&mut self.endpoint);
             let must = session.note(now_ns, false);
-            let watched = session.watch(&self.poller, index, [false; 2]);
+            let watched = session.watch(&self.poller, self.places.number(index), [false; 2]);
             self.is_blocked |= session.awaits_room();
             match (sent, watched) {
                 (Err(ending), _) => self.close(index, &ending),
@@ -193,7 +197,7 @@ impl Server {
                     }
                 }
                 self.again |= turn.again;
-                match session.watch(&self.poller, index, reported) {
+                match session.watch(&self.poller, self.places.number(index), reported) {
                     Ok(()) => {
                         self.is_blocked |= session.awaits_room();
                         return turn.moved;
@@ -233,7 +237,8 @@ impl Server {
             self.sessions.push(None);
             self.sessions.len() - 1
         });
-        if session.watch_messages(&self.poller, index).is_err() {
+        self.places.renew(index);
+        if session.watch_messages(&self.poller, self.places.number(index)).is_err() {
             return self.refuse(peer, "the kernel does not watch it");
         }
         self.sessions[index] = Some(Box::new(session));
@@ -260,7 +265,7 @@ impl Server {
             return;
         };
         let peer = accepted.peer;
-        match session.attach(accepted.stream, &self.poller, index) {
+        match session.attach(accepted.stream, &self.poller, self.places.number(index)) {
             Ok(()) => {
                 self.visit(index, [false; 2]);
                 self.watch_from(self.clock.now_ns());

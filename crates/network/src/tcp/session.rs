@@ -78,11 +78,6 @@ pub(super) struct Session {
     watched: [Interest; 2],
 }
 
-/// Number of a stream of the session at `index` with the poller: even for messages, odd for bulk.
-fn token(index: usize, stream: usize) -> u64 {
-    (index * 2 + stream) as u64
-}
-
 impl Session {
     pub(super) fn new(
         id: [u8; 16],
@@ -114,9 +109,9 @@ impl Session {
         })
     }
 
-    /// Has the poller watch the messages.
-    pub(super) fn watch_messages(&self, poller: &Poller, index: usize) -> std::io::Result<()> {
-        poller.add(&self.messages, token(index, 0), Interest::READ)
+    /// Has the poller watch the messages, by a number; bulk has the next.
+    pub(super) fn watch_messages(&self, poller: &Poller, number: u64) -> std::io::Result<()> {
+        poller.add(&self.messages, number, Interest::READ)
     }
 
     /// Takes the stream for bulk.
@@ -124,12 +119,12 @@ impl Session {
         &mut self,
         bulk: TcpStream,
         poller: &Poller,
-        index: usize,
+        number: u64,
     ) -> Result<(), &'static str> {
         if self.bulk.is_some() {
             return Err("its session has a stream for bulk already");
         }
-        if poller.add(&bulk, token(index, 1), Interest::READ).is_err() {
+        if poller.add(&bulk, number + 1, Interest::READ).is_err() {
             return Err("the kernel does not watch it");
         }
         self.bulk = Some(bulk);
@@ -463,12 +458,7 @@ impl Session {
 
     /// Has the poller watch for what is wanted now. `reported` are the streams that were reported readable just now: only those
     /// are no longer watched when nothing is to be read, so that the usual turn needs no system call.
-    pub(super) fn watch(
-        &mut self,
-        poller: &Poller,
-        index: usize,
-        reported: [bool; 2],
-    ) -> std::io::Result<()> {
+    pub(super) fn watch(&mut self, poller: &Poller, number: u64, reported: [bool; 2]) -> std::io::Result<()> {
         let wanted = [self.input.has_room(), self.awaits_bulk];
         let writes = [!self.output.pending().is_empty() && !self.awaits_settling(), self.sending.is_some()];
         for stream in 0..2 {
@@ -483,7 +473,7 @@ impl Session {
                 (_, Some(bulk)) => bulk.as_fd(),
                 (_, None) => continue,
             };
-            poller.modify(fd, token(index, stream), interest)?;
+            poller.modify(fd, number + stream as u64, interest)?;
             self.watched[stream] = interest;
         }
         Ok(())

@@ -95,11 +95,12 @@ pub(crate) struct KeyDescriptor {
     pub(crate) kind: u32,
 }
 
-/// `daos_cont_info_t`: room for it.
-#[repr(C)]
+/// `daos_cont_info_t`: its UUID, and room for the rest.
+#[repr(C, align(8))]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ContainerInfo {
-    words: [u64; 6],
+    pub(crate) uuid: [u8; 16],
+    words: [u64; 4],
 }
 
 const _: () = {

@@ -65,17 +65,25 @@ impl Pool {
     }
 
     /// Makes a container; the result is the library's.
-    pub(crate) fn create(&self, label: &CStr) -> c_int {
+    pub(crate) fn create(&self, label: &CStr) -> Result<String, c_int> {
         let none = std::ptr::null_mut();
         let create = self.api.daos_cont_create_with_label;
-        // SAFETY: a string; no properties, no place for the UUID.
-        unsafe { create(self.handle, label.as_ptr(), none, none, std::ptr::null_mut()) }
+        let mut uuid = [0_u8; 16];
+        let place = uuid.as_mut_ptr().cast();
+        // SAFETY: a string and a place for the UUID; no properties.
+        let code = unsafe { create(self.handle, label.as_ptr(), none, place, std::ptr::null_mut()) };
+        if code == 0 { Ok(hexadecimal(&uuid)) } else { Err(code) }
     }
 
-    /// Destroys a container, even if somebody has it open; the result is the library's.
+    /// UUID of a container; the error is the library's.
+    pub(crate) fn id_of(self: &Arc<Self>, label: &CStr) -> Result<String, c_int> {
+        Container::open(self, label).map(|container| hexadecimal(&container.uuid))
+    }
+
+    /// Destroys a container that nobody has open; the result is the library's.
     pub(crate) fn destroy(&self, label: &CStr) -> c_int {
         // SAFETY: a string.
-        unsafe { (self.api.daos_cont_destroy2)(self.handle, label.as_ptr(), 1, std::ptr::null_mut()) }
+        unsafe { (self.api.daos_cont_destroy2)(self.handle, label.as_ptr(), 0, std::ptr::null_mut()) }
     }
 }
 
@@ -84,6 +92,11 @@ pub(crate) struct Container {
     pub(crate) pool: Arc<Pool>,
     pub(crate) label: CString,
     pub(crate) handle: Handle,
+    uuid: [u8; 16],
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Drop for Container {
@@ -103,6 +116,10 @@ impl Container {
         let code = unsafe {
             open(pool.handle, label.as_ptr(), CONTAINER_READ_WRITE, place, told, std::ptr::null_mut())
         };
-        if code == 0 { Ok(Self { pool: pool.clone(), label: label.to_owned(), handle }) } else { Err(code) }
+        if code == 0 {
+            Ok(Self { pool: pool.clone(), label: label.to_owned(), handle, uuid: info.uuid })
+        } else {
+            Err(code)
+        }
     }
 }

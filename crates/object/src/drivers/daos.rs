@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use driver::{Capabilities, Error, ErrorKind, Opened};
 use parking_lot::Mutex;
-use workload::object::{ObjectPlan, Scope};
+use workload::object::{Made, ObjectPlan, Scope};
 
+use crate::backend::Removing;
+use crate::containers::{Containers, Fate};
 use crate::daos::errors::failed;
 use crate::daos::session::{Container, Pool};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
@@ -53,17 +55,19 @@ const DEPTH_MAX: u32 = 1024;
 const NONEXISTENT: c_int = -1005;
 /// `-DER_EXIST`.
 const EXISTS: c_int = -1004;
+/// `-DER_BUSY`.
+const BUSY: c_int = -1012;
 
 struct Daos {
     pool: Arc<Pool>,
     label: String,
     /// Container that the target names.
     container: Option<String>,
-    creates: bool,
+    request: ConnectRequest,
     threads: u32,
     open: Mutex<HashMap<String, Arc<Container>>>,
     /// Containers that this run made.
-    made: Mutex<Vec<String>>,
+    made: Containers,
 }
 
 fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
@@ -73,10 +77,10 @@ fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
         pool: Arc::new(Pool::connect(&pool, system)?),
         label: pool,
         container,
-        creates: request.creates,
+        request: request.clone(),
         threads: request.threads.max(1),
         open: Mutex::default(),
-        made: Mutex::default(),
+        made: Containers::default(),
     }))
 }
 
@@ -105,6 +109,17 @@ impl Daos {
         }
     }
 
+    /// UUID of the container of a label; none where there is none.
+    fn id_of(&self, label: &str) -> Result<Option<String>, Error> {
+        match self.pool.id_of(&CString::new(label).unwrap_or_default()) {
+            Ok(id) => Ok(Some(id)),
+            Err(NONEXISTENT) => Ok(None),
+            Err(code) => Err(failed("the container cannot be opened", code)
+                .with("pool", &self.label)
+                .with("container", label)),
+        }
+    }
+
     /// The container of that label, opened once; made where it may be.
     fn container(&self, label: &str) -> Result<Arc<Container>, Error> {
         let mut open = self.open.lock();
@@ -115,12 +130,12 @@ impl Daos {
             CString::new(label).map_err(|_| Error::usage("daos", format!("{label:?} has a NUL in it")))?;
         let place = |error: Error| error.with("pool", &self.label).with("container", label);
         let code = match Container::open(&self.pool, &name) {
-            Err(NONEXISTENT) if self.creates => {
-                match self.pool.create(&name) {
-                    0 => self.made.lock().push(label.to_owned()),
-                    EXISTS => {}
-                    code => return Err(place(failed("the container cannot be made", code))),
-                }
+            Err(NONEXISTENT) if self.request.creates => {
+                self.made.make(&self.request, label, || match self.pool.create(&name) {
+                    Ok(id) => Ok(Some(id)),
+                    Err(EXISTS) => Ok(None),
+                    Err(code) => Err(place(failed("the container cannot be made", code))),
+                })?;
                 Container::open(&self.pool, &name)
             }
             opened => opened,
@@ -162,21 +177,24 @@ impl Backend for Daos {
         Ok(Opened { driver: Box::new(worker::Worker::new(container, request)?), notes: Vec::new() })
     }
 
-    fn clean(&self) -> Result<(), Error> {
+    fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
         self.open.lock().clear();
-        let mut made = self.made.lock();
-        while let Some(label) = made.last() {
-            let name = CString::new(label.as_str()).unwrap_or_default();
-            match self.pool.destroy(&name) {
-                0 | NONEXISTENT => made.pop(),
-                code => {
-                    return Err(failed("the container cannot be destroyed", code)
-                        .with("pool", &self.label)
-                        .with("container", label));
-                }
-            };
-        }
-        Ok(())
+        let destroy = |label: &str| match self.pool.destroy(&CString::new(label).unwrap_or_default()) {
+            0 | NONEXISTENT => Ok(Fate::Gone),
+            BUSY => Ok(Fate::InUse),
+            code => Err(failed("the container cannot be destroyed", code)
+                .with("pool", &self.label)
+                .with("container", label)),
+        };
+        self.made.clean(&self.request, removing, |label| self.id_of(label), destroy)
+    }
+
+    fn take_over(&self, made: &[Made]) -> Result<(), Error> {
+        self.made.take_over(made)
+    }
+
+    fn look(&self) -> Result<Vec<String>, Error> {
+        self.made.look(|label| self.id_of(label))
     }
 
     fn close(&self) -> Result<(), Error> {

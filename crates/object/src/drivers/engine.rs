@@ -12,17 +12,20 @@ mod issue;
 mod operations;
 mod results;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::driver::{Capabilities, Error, Opened, Operation};
 use network::client::DEPTH_MAX;
 use network::security::Token;
-use workload::object::{ObjectOptions, ObjectPlan, Scope};
+use workload::object::{Made, ObjectPlan, Scope};
 
+use crate::backend::Removing;
+use crate::containers::{Containers, Fate};
 use crate::placement::Placement;
 use crate::service::{Engine, Location, PoolFacts};
+use crate::source::check_value_size;
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
 /// The table line.
@@ -60,12 +63,9 @@ struct EngineBackend {
     location: Location,
     pool: String,
     facts: PoolFacts,
-    options: ObjectOptions,
-    token: Option<Token>,
-    creates: bool,
-    interrupt: Arc<AtomicBool>,
-    /// Labels of containers that this run has made.
-    made: Mutex<Vec<String>>,
+    request: ConnectRequest,
+    /// Containers that this run has made.
+    made: Containers,
 }
 
 fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
@@ -82,17 +82,23 @@ fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
         location,
         pool,
         facts,
-        options: request.options.clone(),
-        token,
-        creates: request.creates,
-        interrupt: Arc::clone(&request.interrupt),
-        made: Mutex::new(Vec::new()),
+        request: request.clone(),
+        made: Containers::default(),
     }))
 }
 
 impl EngineBackend {
     fn control(&self) -> Result<Engine, Error> {
-        Engine::connect(&self.location, self.token.as_ref(), CONTROL_TIMEOUT, &self.interrupt)
+        Engine::connect(&self.location, self.token(), CONTROL_TIMEOUT, &self.request.interrupt)
+    }
+
+    /// A connection for the end of a run, whatever ended it.
+    fn last_control(&self) -> Result<Engine, Error> {
+        Engine::connect(&self.location, self.token(), CONTROL_TIMEOUT, &AtomicBool::new(false))
+    }
+
+    fn token(&self) -> Option<&Token> {
+        self.request.secrets.token.as_ref()
     }
 
     /// Label of the container of a worker.
@@ -116,6 +122,7 @@ impl Backend for EngineBackend {
 
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
         geometry::check(plan, &Placement::new(plan.class, self.facts.info.targets)?)?;
+        check_value_size(plan, self.facts.info.value_bytes_max)?;
         let mut engine = self.control()?;
         let there = engine.containers(&self.pool)?;
         let workers = if plan.containers == Scope::Private { plan.load.threads.max(1) } else { 1 };
@@ -124,12 +131,14 @@ impl Backend for EngineBackend {
             if there.iter().any(|info| info.label == label) {
                 continue;
             }
-            if !self.creates {
+            if !self.request.creates {
                 // Its refusal says what is missing.
                 engine.container(&self.pool, &label)?;
             }
-            engine.create_container(&self.pool, &label, self.options.checksum)?;
-            self.made.lock().unwrap_or_else(PoisonError::into_inner).push(label);
+            let checksum = self.request.options.checksum;
+            self.made.make(&self.request, &label, || {
+                engine.create_container(&self.pool, &label, checksum).map(|info| Some(info.uuid))
+            })?;
         }
         Ok(())
     }
@@ -147,7 +156,7 @@ impl Backend for EngineBackend {
             pool: &self.pool,
             container: &label,
             handle,
-            token: self.token.as_ref(),
+            token: self.token(),
             zero_copy: plan.options.zero_copy,
             timeout_ns: if plan.options.timeout_ns == 0 { TIMEOUT_NS } else { plan.options.timeout_ns },
         })
@@ -157,21 +166,45 @@ impl Backend for EngineBackend {
         Ok(Some(self.control()?.pool(&self.pool)?.info))
     }
 
-    fn clean(&self) -> Result<(), Error> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.is_empty() {
-            return Ok(());
-        }
-        let mut engine = self.control()?;
-        while let Some(label) = made.last() {
-            engine.destroy_container(&self.pool, label)?;
-            made.pop();
-        }
-        Ok(())
+    fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
+        let mut engine: Option<Engine> = None;
+        let engine = std::cell::RefCell::new(&mut engine);
+        let connected = |act: &mut dyn FnMut(&mut Engine) -> Result<Option<String>, Error>| {
+            let mut engine = engine.borrow_mut();
+            let engine = match &mut **engine {
+                Some(engine) => engine,
+                none => none.insert(self.last_control()?),
+            };
+            act(engine)
+        };
+        self.made.clean(
+            &self.request,
+            removing,
+            |label| connected(&mut |engine| id_of(engine, &self.pool, label)),
+            |label| {
+                connected(&mut |engine| engine.destroy_container(&self.pool, label).map(|()| None))
+                    .map(|_| Fate::Gone)
+            },
+        )
+    }
+
+    fn take_over(&self, made: &[Made]) -> Result<(), Error> {
+        self.made.take_over(made)
+    }
+
+    fn look(&self) -> Result<Vec<String>, Error> {
+        let mut engine = self.last_control()?;
+        self.made.look(|label| id_of(&mut engine, &self.pool, label))
     }
 
     fn close(&self) -> Result<(), Error> {
         // The engine's pool stays open: it is another process's.
         Ok(())
     }
+}
+
+/// UUID of the container of a label; none where there is none.
+fn id_of(engine: &mut Engine, pool: &str, label: &str) -> Result<Option<String>, Error> {
+    let all = engine.containers(pool)?;
+    Ok(all.into_iter().find(|info| info.label == label).map(|info| info.uuid))
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Submitted, Wait};
-use workload::object::ObjectPlan;
+use workload::object::{Made, ObjectPlan};
 
+use crate::backend::Removing;
 use crate::{Backend, BackendFacts, ObjectOperation, OpenRequest, Registration};
 
 /// The table line.
@@ -38,8 +39,16 @@ impl Backend for Null {
         Ok(Opened { driver: Box::new(NullDriver), notes: Vec::new() })
     }
 
-    fn clean(&self) -> Result<(), Error> {
+    fn clean(&self, _: Removing<'_>) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn take_over(&self, _: &[Made]) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn look(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
     }
 
     fn close(&self) -> Result<(), Error> {

@@ -8,9 +8,10 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use driver::{Capabilities, Error, ErrorKind, Opened};
-use parking_lot::Mutex;
-use workload::object::{ObjectOp, ObjectPlan, Scope};
+use workload::object::{Made, ObjectOp, ObjectPlan, Scope};
 
+use crate::backend::Removing;
+use crate::containers::{Containers, Fate};
 use crate::rados::cluster::{Access, Cluster, List, Pool, refused};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
@@ -54,10 +55,10 @@ struct Rados {
     pool: String,
     /// Container that the target names.
     container: Option<String>,
-    creates: bool,
+    request: ConnectRequest,
     threads: u32,
     /// Containers that this run made.
-    made: Mutex<Vec<String>>,
+    made: Containers,
 }
 
 fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
@@ -75,9 +76,9 @@ fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
         cluster,
         pool,
         container,
-        creates: request.creates,
+        request: request.clone(),
         threads: request.threads.max(1),
-        made: Mutex::default(),
+        made: Containers::default(),
     }))
 }
 
@@ -109,13 +110,35 @@ impl Rados {
         }
     }
 
-    fn make(&self, label: &str) -> Result<(), Error> {
+    /// What the marks of this run's containers say.
+    fn run(&self) -> String {
+        format!("{:016x}", self.request.journal.run())
+    }
+
+    fn id_of(&self, label: &str) -> Result<Option<String>, Error> {
+        Pool::open(&self.cluster, &self.pool, label)?.maker()
+    }
+
+    /// Makes a container that is not there. One that another run made goes at that run's end, with all that is in it, or was kept with its
+    /// data: nothing is stored in it, or removed from it, without leave.
+    fn make(&self, label: &str, changes: bool) -> Result<(), Error> {
         let pool = Pool::open(&self.cluster, &self.pool, label)?;
-        if pool.is_container()? {
-            return Ok(());
+        if let Some(maker) = pool.maker()? {
+            let is_of_another = !maker.is_empty() && maker != self.run();
+            if !is_of_another || !changes || self.request.destroys {
+                return Ok(());
+            }
+            let message = "another run made the container, and this one did not";
+            return Err(Error::new(ErrorKind::Unsafe, "rados", message)
+                .with("pool", &self.pool)
+                .with("container", label)
+                .with("run", maker)
+                .remedy(
+                    "name one of its own: --container LABEL; or --destroy-data to write over what is there",
+                ));
         }
         let place = |error: Error| error.with("pool", &self.pool).with("container", label);
-        if !self.creates {
+        if !self.request.creates {
             let message = format!("there is no container {label} in pool {}", self.pool);
             return Err(Error::new(ErrorKind::Run, "rados", message));
         }
@@ -127,10 +150,8 @@ impl Rados {
                 place(Error::new(ErrorKind::Unsafe, "rados", message)).remedy("name another container")
             );
         }
-        if pool.mark().map_err(place)? {
-            self.made.lock().push(label.to_owned());
-        }
-        Ok(())
+        let run = self.run();
+        self.made.make(&self.request, label, || Ok(pool.mark(&run).map_err(place)?.then(|| run.clone())))
     }
 
     /// Refuses what the cluster would refuse each time.
@@ -173,7 +194,8 @@ impl Backend for Rados {
             Scope::Shared => 1,
             Scope::Private => self.threads,
         };
-        (0..workers).try_for_each(|worker| self.make(&self.label(plan, worker)))
+        let changes = plan.any(ObjectOp::stores) || plan.any(ObjectOp::takes_away);
+        (0..workers).try_for_each(|worker| self.make(&self.label(plan, worker), changes))
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {
@@ -203,16 +225,23 @@ impl Backend for Rados {
         }))
     }
 
-    fn clean(&self) -> Result<(), Error> {
-        let mut made = self.made.lock();
-        while let Some(label) = made.last() {
+    fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
+        let destroy = |label: &str| {
             Pool::open(&self.cluster, &self.pool, label)?
                 .clear(None)
                 .map_err(|code| refused("objects of the container cannot be removed", code))
                 .map_err(|error| error.with("pool", &self.pool).with("container", label))?;
-            made.pop();
-        }
-        Ok(())
+            Ok(Fate::Gone)
+        };
+        self.made.clean(&self.request, removing, |label| self.id_of(label), destroy)
+    }
+
+    fn take_over(&self, made: &[Made]) -> Result<(), Error> {
+        self.made.take_over(made)
+    }
+
+    fn look(&self) -> Result<Vec<String>, Error> {
+        self.made.look(|label| self.id_of(label))
     }
 
     fn close(&self) -> Result<(), Error> {

@@ -19,7 +19,7 @@ use workload::object::ObjectOp;
 use crate::backend::Registration;
 use crate::operation::ObjectOperation;
 use crate::s3::{
-    Answers, Cause, Client, Expected, Link, Names, Progress, Site, Trouble, Writer, errno_of_loss,
+    Answers, Cause, Client, Expected, Link, Names, Own, Progress, Site, Trouble, Writer, errno_of_loss,
     words_of_loss,
 };
 
@@ -77,6 +77,11 @@ pub(crate) fn can(operation: ObjectOp) -> bool {
 struct Common {
     site: Arc<Site>,
     names: Names,
+    /// What is the run's own.
+    own: Own,
+    mark: [u8; 16],
+    /// The server has not refused a condition yet.
+    takes_conditions: bool,
     writer: Writer,
     poller: Poller,
     answers: Answers,
@@ -160,6 +165,10 @@ impl Common {
     }
 
     fn send(&mut self, slot: &mut Slot, operation: &ObjectOperation) -> Result<Progress, Trouble> {
+        if slot.step.is_once() && slot.link.as_mut().is_some_and(Link::is_left_at_rest) {
+            // What is not sent a second time is not sent on a connection that nobody listens to any more.
+            slot.link = None;
+        }
         if slot.link.is_none() {
             let endpoint = &self.site.endpoints[slot.endpoint];
             let address = endpoint.addresses[slot.address % endpoint.addresses.len()];
@@ -187,7 +196,8 @@ impl Common {
         let loads = slot.step == Step::Whole && operation.operation.loads();
         // SAFETY: the slot is in flight; the reference ends with this call.
         let value = loads.then(|| unsafe { self.value(operation.slot, 0, operation.value_bytes) });
-        let is_head_only = slot.step == Step::Whole && operation.operation == ObjectOp::Stat;
+        let is_head_only =
+            slot.step == Step::Owner || slot.step == Step::Whole && operation.operation == ObjectOp::Stat;
         let Some(link) = &mut slot.link else { return Ok(Progress::Blocked) };
         if link.receive(Expected { value, is_head_only }, &mut slot.scanner)? == Progress::Blocked {
             self.watch(slot, operation.slot, false)?;
@@ -214,7 +224,10 @@ impl Common {
 
     /// The exchange came to no end.
     fn failed(&mut self, slot: &mut Slot, operation: &ObjectOperation, trouble: Trouble) {
-        let is_stale = slot.link.as_ref().is_some_and(Link::may_be_stale);
+        // What may have been carried out is sent again only where that changes nothing.
+        let may_repeat = !slot.step.is_once() || !slot.link.as_ref().is_some_and(Link::has_sent);
+        let is_stale = may_repeat && slot.link.as_ref().is_some_and(Link::may_be_stale);
+        self.remember_lost(slot);
         slot.link = None;
         let site = Arc::clone(&self.site);
         let endpoint = &site.endpoints[slot.endpoint].name;
@@ -223,7 +236,8 @@ impl Common {
                 self.answers.lost += 1;
                 let errno = errno_of_loss(&error);
                 // A connection at rest may be closed at any time: that is no failure of the request.
-                let retries = is_stale || (errno != libc::EPROTO && slot.tries < site.retries);
+                let has_tries = errno != libc::EPROTO && slot.tries < site.retries;
+                let retries = is_stale || (may_repeat && has_tries);
                 self.answers.failed(endpoint, Cause::Lost(errno), || words_of_loss(&error), retries);
                 if retries {
                     self.again(slot, operation, is_stale);
@@ -381,13 +395,16 @@ impl Driver<ObjectOperation> for S3 {
 }
 
 impl Drop for S3 {
-    /// Gives up uploads that were in flight, so that their parts are not kept and paid for.
+    /// Gives up uploads that were in flight, so that their parts are not kept and paid for; what cannot be given up now is left to the end
+    /// of the run.
     fn drop(&mut self) {
+        for slot in &mut self.slots {
+            self.common.remember_lost(slot);
+        }
         for slot in self.slots.iter().filter(|slot| !slot.upload.id.is_empty()) {
             let mut client = Client::new(&self.common.site, slot.endpoint, Arc::default());
             if client.abort(&slot.name, &slot.upload.id).is_err() {
-                // Nobody is left to be told; the bucket's own rules expire it.
-                return;
+                self.common.leave(&slot.name, &slot.upload.id);
             }
         }
     }

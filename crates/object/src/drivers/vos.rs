@@ -6,10 +6,12 @@ use std::sync::Arc;
 use driver::{Capabilities, Error, Opened, Operation};
 use parking_lot::{Mutex, RwLock};
 use units::ByteSize;
-use workload::object::{ObjectPlan, Scope};
+use workload::object::{Made, ObjectPlan, Scope};
 
+use crate::backend::Removing;
+use crate::containers::{Containers, Fate};
 use crate::placement::Placement;
-use crate::source::appended_bytes;
+use crate::source::{appended_bytes, check_value_size};
 use crate::store::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
@@ -21,8 +23,6 @@ mod worker;
 
 #[cfg(test)]
 mod tests;
-
-use coded::Locks;
 
 /// The table line.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -56,27 +56,22 @@ pub(super) const REGISTRATION: Registration = Registration {
 /// The pool, as long as it is open: shared with drivers, which ask it for containers and ids.
 type Shared = Arc<RwLock<Option<Pool>>>;
 
-/// What this run made, and may destroy.
-#[derive(Default)]
-struct Made {
-    pool: bool,
-    containers: Vec<String>,
-}
-
 struct Vos {
     dir: PathBuf,
     request: ConnectRequest,
     pool: Shared,
     targets: u32,
     notes: Vec<String>,
-    made: Mutex<Made>,
-    locks: Arc<Locks>,
+    /// UUID of the pool, where this run made it.
+    made_pool: Mutex<Option<String>>,
+    /// Containers that this run made in a pool that was there.
+    made: Containers,
 }
 
 impl Vos {
     fn connect(request: &ConnectRequest) -> Result<Self, Error> {
         let dir = request.target.strip_prefix("vos:").map(|dir| dir.strip_prefix("//").unwrap_or(dir));
-        let dir = PathBuf::from(dir.unwrap_or_default());
+        let dir = units::path_of(dir.unwrap_or_default()).into_owned();
         if dir.as_os_str().is_empty() {
             return Err(
                 Error::usage("object", "vos: names no directory").remedy("give one: vos:/dev/shm/pool")
@@ -87,7 +82,12 @@ impl Vos {
         let exists = Pool::exists(&dir);
         let pool = match (exists, request.creates) {
             (true, _) => Pool::open(&dir, &open)?,
-            (false, true) => Pool::create(&dir, &pool_options(request, open))?,
+            (false, true) => {
+                request.journal.note(request, &[Made::Pool { id: None }])?;
+                let pool = Pool::create(&dir, &pool_options(request, open))?;
+                request.journal.note(request, &[Made::Pool { id: Some(pool.info().uuid) }])?;
+                pool
+            }
             (false, false) => {
                 return Err(Error::usage("object", "there is no pool in the directory")
                     .with("directory", dir.display())
@@ -95,6 +95,7 @@ impl Vos {
             }
         };
         let mut notes = pool.findings().to_vec();
+        let made_pool = (!exists).then(|| pool.info().uuid);
         if exists {
             check_sizes(&dir, &pool.info(), request, &mut notes)?;
         }
@@ -104,9 +105,14 @@ impl Vos {
             dir,
             request: request.clone(),
             notes,
-            made: Mutex::new(Made { pool: !exists, containers: Vec::new() }),
-            locks: Arc::new(Locks::new()),
+            made_pool: Mutex::new(made_pool),
+            made: Containers::default(),
         })
+    }
+
+    /// UUID of the container of a label; none where there is none.
+    fn id_of(&self, label: &str) -> Result<Option<String>, Error> {
+        self.with_pool(|pool| Ok(pool.find_container(label).map(|facts| facts.uuid)))
     }
 
     /// Does something with the pool.
@@ -146,13 +152,15 @@ fn check_sizes(
         [("--scm", options.scm_bytes, info.scm_bytes), ("--nvme", options.nvme_bytes, info.nvme_bytes)];
     for (option, asked, found) in sizes {
         let (wanted, there) = (ByteSize(asked), ByteSize(found));
-        if asked > found {
+        // What was asked for when it was made was rounded down, to whole segments and blocks of all targets.
+        let rounded = if option == "--scm" { found / 16 } else { u64::from(info.targets) * 4096 };
+        if asked >= found + rounded.max(1) && found > 0 || found == 0 && asked > 0 {
             let message = format!("the pool has {there} of {option}, and {wanted} are asked for");
             return Err(Error::usage("object", message).with("directory", dir.display()).remedy(format!(
                 "give {option} {there} or less, or destroy the pool (strata pool destroy) and have it made anew"
             )));
         }
-        if asked != 0 && asked != found {
+        if asked != 0 && asked < found {
             notes.push(format!(
                 "the pool was made with {option} {there}, and has it still: {wanted} are less"
             ));
@@ -189,6 +197,7 @@ impl Backend for Vos {
 
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
         Placement::new(plan.class, self.targets)?;
+        self.with_pool(|pool| check_value_size(plan, pool.info().value_bytes_max))?;
         let workers = if plan.containers == Scope::Private { plan.load.threads } else { 1 };
         for label in (0..workers).map(|worker| label(plan, worker)) {
             self.with_pool(|pool| {
@@ -198,12 +207,15 @@ impl Backend for Vos {
                 if !self.request.creates {
                     return Err(no_container(&self.dir, &label));
                 }
-                pool.create_container(
-                    &label,
-                    &ContainerProperties { checksum: self.request.options.checksum },
-                )?;
-                self.made.lock().containers.push(label.clone());
-                Ok(())
+                let properties = ContainerProperties { checksum: self.request.options.checksum };
+                if self.made_pool.lock().is_some() {
+                    // It goes with the pool.
+                    return pool.create_container(&label, &properties).map(drop);
+                }
+                self.made.make(&self.request, &label, || {
+                    pool.create_container(&label, &properties)?;
+                    Ok(pool.find_container(&label).map(|facts| facts.uuid))
+                })
             })?;
         }
         // Pages that come into being while a phase is measured would be in its latencies.
@@ -216,13 +228,12 @@ impl Backend for Vos {
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {
         let label = label(&request.plan, request.worker);
-        let (targets, container): (_, ContainerFacts) = self.with_pool(|pool| {
+        let (targets, order, container): (_, _, ContainerFacts) = self.with_pool(|pool| {
             let facts = pool.find_container(&label).ok_or_else(|| no_container(&self.dir, &label))?;
-            Ok((pool.targets().to_vec(), facts))
+            Ok((pool.targets().to_vec(), Arc::clone(pool.order()), facts))
         })?;
         let placement = Placement::new(request.plan.class, self.targets)?;
-        let volume =
-            volume::Volume::new(targets, container.id, placement, &request.plan, Arc::clone(&self.locks));
+        let volume = volume::Volume::new(targets, container.id, placement, &request.plan, order);
         let worker =
             worker::Worker::new(volume, Arc::clone(&self.pool), label, request, &self.request.options);
         Ok(Opened { driver: Box::new(worker), notes: Vec::new() })
@@ -232,13 +243,36 @@ impl Backend for Vos {
         self.with_pool(|pool| Ok(Some(pool.info())))
     }
 
-    fn clean(&self) -> Result<(), Error> {
-        let made = std::mem::take(&mut *self.made.lock());
-        if made.pool {
+    fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
+        if self.made_pool.lock().take().is_some() {
             drop(self.pool.write().take());
-            return Pool::destroy(&self.dir);
+            Pool::destroy(&self.dir)?;
+            removing(1);
+            return self.request.journal.note(&self.request, &[]).map(|()| Vec::new());
         }
-        made.containers.iter().try_for_each(|label| self.with_pool(|pool| pool.destroy_container(label)))
+        let destroy = |label: &str| {
+            self.with_pool(|pool| pool.destroy_container(label))?;
+            Ok(Fate::Gone)
+        };
+        self.made.clean(&self.request, removing, |label| self.id_of(label), destroy)
+    }
+
+    fn take_over(&self, made: &[Made]) -> Result<(), Error> {
+        let [Made::Pool { id }] = made else { return self.made.take_over(made) };
+        let now = self.with_pool(|pool| Ok(pool.info().uuid))?;
+        if id.as_ref() == Some(&now) {
+            *self.made_pool.lock() = id.clone();
+            return Ok(());
+        }
+        Err(Error::usage("object", "the pool in the directory is not the one that the run made")
+            .with("directory", self.dir.display()))
+    }
+
+    fn look(&self) -> Result<Vec<String>, Error> {
+        if self.made_pool.lock().is_some() {
+            return Ok(vec![format!("pool in {} with all that is in it", self.dir.display())]);
+        }
+        self.made.look(|label| self.id_of(label))
     }
 
     fn close(&self) -> Result<(), Error> {

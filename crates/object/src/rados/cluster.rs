@@ -15,6 +15,8 @@ use super::parts::Parts;
 const TIMEOUT_S: u64 = 60;
 /// Requests of [`Pool::clear`] in flight.
 const CLEARING: usize = 128;
+/// Attribute of a container's mark: the run that made it.
+const MAKER: &CStr = c"strata.run";
 /// User where none is named.
 const USER: &str = "client.admin";
 
@@ -248,12 +250,31 @@ impl Pool {
         }
     }
 
-    /// Marks the namespace as a container. False where another has just done so.
-    pub(crate) fn mark(&self) -> Result<bool, Error> {
+    /// What the mark of the container says of who made it: empty where it says nothing; none where there is no container.
+    pub(crate) fn maker(&self) -> Result<Option<String>, Error> {
+        let mut text = [0_u8; 32];
+        let (place, room) = (text.as_mut_ptr().cast::<c_char>(), text.len());
+        // SAFETY: names, and a place of that size.
+        let code =
+            unsafe { (self.api.rados_getxattr)(self.handle, MARKER.as_ptr(), MAKER.as_ptr(), place, room) };
+        match code {
+            length if length >= 0 => {
+                Ok(Some(String::from_utf8_lossy(&text[..(length as usize).min(room)]).into_owned()))
+            }
+            code if code == -libc::ENODATA => Ok(Some(String::new())),
+            code if code == -libc::ENOENT => Ok(None),
+            code => Err(refused("the pool does not answer", code)),
+        }
+    }
+
+    /// Marks the namespace as a container that `maker` has made. False where another has just done so.
+    pub(crate) fn mark(&self, maker: &str) -> Result<bool, Error> {
         // SAFETY: an operation that is made, filled, carried out and released here.
         let code = unsafe {
             let operation = (self.api.rados_create_write_op)();
             (self.api.rados_write_op_create)(operation, CREATE_EXCLUSIVE, std::ptr::null());
+            let text = maker.as_ptr().cast::<c_char>();
+            (self.api.rados_write_op_setxattr)(operation, MAKER.as_ptr(), text, maker.len());
             let none = std::ptr::null_mut();
             let code = (self.api.rados_write_op_operate)(operation, self.handle, MARKER.as_ptr(), none, 0);
             (self.api.rados_release_write_op)(operation);

@@ -46,6 +46,7 @@ foreign::functions! {
         rados_ioctx_destroy: fn(Handle);
         rados_set_pool_full_try: fn(Handle);
         rados_stat: fn(Handle, *const c_char, *mut u64, *mut libc::time_t) -> c_int;
+        rados_getxattr: fn(Handle, *const c_char, *const c_char, *mut c_char, usize) -> c_int;
         rados_nobjects_list_open: fn(Handle, *mut Handle) -> c_int;
         rados_nobjects_list_next2: fn(
             Handle, *mut *const c_char, *mut *const c_char, *mut *const c_char,

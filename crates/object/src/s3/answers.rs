@@ -174,7 +174,7 @@ pub(crate) fn errno_of(status: u16, found: &Found) -> i32 {
         (_, b"SlowDown" | b"ServiceUnavailable") | (503 | 429, _) => libc::EBUSY,
         (401 | 403, _) => libc::EACCES,
         (404, _) => libc::ENOENT,
-        (409, _) => libc::EEXIST,
+        (409 | 412, _) => libc::EEXIST,
         (501, _) => libc::EOPNOTSUPP,
         (504, _) => libc::ETIMEDOUT,
         (400..=499, _) => libc::EINVAL,
@@ -196,9 +196,18 @@ pub(crate) fn words_of_loss(error: &io::Error) -> String {
         io::ErrorKind::UnexpectedEof => {
             "the server closed the connection before its answer was whole".to_owned()
         }
+        io::ErrorKind::InvalidData if is_of_unknown_issuer(error) => {
+            format!("TLS: {error}: trust it with AWS_CA_BUNDLE=FILE, its issuer's certificate in PEM")
+        }
         io::ErrorKind::InvalidData => format!("TLS: {error}"),
         _ => error.to_string(),
     }
+}
+
+/// Whether the server's certificate was signed by nobody that is known here.
+fn is_of_unknown_issuer(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)))
 }
 
 #[cfg(test)]

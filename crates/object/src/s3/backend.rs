@@ -2,64 +2,55 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use driver::{Error, ErrorKind, Opened};
 use parking_lot::Mutex;
-use workload::object::{ObjectOp, ObjectPlan, Scope};
+use workload::object::{Made, ObjectOp, ObjectPlan, Scope};
 
-use super::client::Client;
-use super::site::{Site, names_objects};
-use crate::backend::{Backend, BackendFacts, ConnectRequest, OpenRequest};
+use super::cleaning::{PAGE, Seen, Sweep};
+use super::client::{Client, Upload, Walk};
+use super::names::{NameSet, Own, PutByRun, mark};
+use super::site::Site;
+use crate::backend::{Backend, BackendFacts, ConnectRequest, OpenRequest, Removing};
 use crate::operation::ObjectOperation;
 
-/// Connections that delete what a run made.
-const CLEANERS: usize = 16;
-/// Names that one page of a list brings; servers bring no more.
-const PAGE: u32 = 1000;
+/// Name of an object that is put to see what the server does, before the number of the run.
+const PROBE: &str = ".strata-probe-";
 /// Most parts of an upload (API reference of Amazon S3, "Multipart upload limits").
 const PARTS_MAX: u64 = 10_000;
 
-/// Names of objects that a run makes, and whether there were any before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Made {
-    /// What they begin with.
-    prefix: Vec<u8>,
-    /// A number stands between the prefix and the rest.
-    names_objects: bool,
-    /// What a key begins with, before its number.
-    key: Vec<u8>,
-    /// None was there when the run began: all that are there now are its own.
-    is_own: bool,
+/// What the run did about the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It has not looked yet.
+    Unknown,
+    /// It was there.
+    Found,
+    /// It asked for it, and its answer is not known.
+    Asked,
+    /// It made it.
+    Made,
 }
 
-impl Made {
-    /// Whether a name is one that the run gives.
-    fn covers(&self, name: &[u8]) -> bool {
-        let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-        let Some(rest) = name.strip_prefix(self.prefix.as_slice()) else { return false };
-        let key = if self.names_objects {
-            let Some(slash) = rest.iter().position(|&byte| byte == b'/') else { return false };
-            if !rest[..slash].strip_prefix(b"o").is_some_and(is_number) {
-                return false;
-            }
-            &rest[slash + 1..]
-        } else {
-            rest
-        };
-        key.strip_prefix(self.key.as_slice()).is_some_and(is_number)
-    }
+/// Names that a load of the run gives.
+struct Load {
+    names: NameSet,
+    /// Ids of uploads under these names that were under way before; none where the load has none of its own, or the server does not list them.
+    uploads_of_others: Option<Vec<Vec<u8>>>,
 }
 
 /// A bucket that is open.
 struct Bucket {
     site: Arc<Site>,
-    creates: bool,
-    threads: u32,
-    interrupt: Arc<AtomicBool>,
-    /// Whether the bucket was made by this run; none before the first phase.
-    is_made: Mutex<Option<bool>>,
-    made: Mutex<Vec<Made>>,
+    request: ConnectRequest,
+    state: Mutex<State>,
+    loads: Mutex<Vec<Load>>,
+    put: PutByRun,
+    /// Whether the server keeps to `If-None-Match`; none before it was tried.
+    takes_conditions: Mutex<Option<bool>>,
+    /// Uploads whose end is not known.
+    lost: Arc<Mutex<Vec<Upload>>>,
 }
 
 /// Opens the bucket of a target. `bundle`: certificates to trust (PEM) in place of the system's.
@@ -70,27 +61,38 @@ pub fn connect_with(request: &ConnectRequest, bundle: Option<&Path>) -> Result<A
     let site = Site::new(&request.target, &request.options, &request.secrets, bundle)?;
     Ok(Arc::new(Bucket {
         site: Arc::new(site),
-        creates: request.creates,
-        threads: request.threads,
-        interrupt: request.interrupt.clone(),
-        is_made: Mutex::new(None),
-        made: Mutex::new(Vec::new()),
+        request: request.clone(),
+        state: Mutex::new(State::Unknown),
+        loads: Mutex::default(),
+        put: PutByRun::default(),
+        takes_conditions: Mutex::default(),
+        lost: Arc::default(),
     }))
 }
 
 impl Bucket {
     fn client(&self, endpoint: usize) -> Client<'_> {
-        Client::new(&self.site, endpoint, self.interrupt.clone())
+        Client::new(&self.site, endpoint, self.request.interrupt.clone())
+    }
+
+    /// Notes what was made, or is about to be.
+    fn note(&self, state: State, loads: &[Load]) -> Result<(), Error> {
+        let is_certain = state == State::Made;
+        let bucket = (is_certain || state == State::Asked)
+            .then(|| Made::Bucket { bucket: self.site.bucket.clone(), is_certain });
+        let objects = loads.iter().map(|load| load.names.noted(load.uploads_of_others.as_ref()));
+        let made: Vec<Made> = bucket.into_iter().chain(objects).collect();
+        self.request.journal.note(&self.request, &made)
     }
 
     fn prepare_bucket(&self) -> Result<(), Error> {
-        let mut is_made = self.is_made.lock();
-        if is_made.is_some() {
+        let mut state = self.state.lock();
+        if *state != State::Unknown {
             return Ok(());
         }
-        let is_there = self.client(0).has_bucket()?;
-        if !is_there {
-            if !self.creates {
+        let mut new = State::Found;
+        if !self.client(0).has_bucket()? {
+            if !self.request.creates {
                 return Err(Error::usage(
                     "s3",
                     format!("there is no bucket {:?} (404 NoSuchBucket)", self.site.bucket),
@@ -98,7 +100,19 @@ impl Bucket {
                 .with("endpoint", &self.site.endpoints[0].name)
                 .remedy("create it, or let this run store something: what stores also creates"));
             }
-            self.client(0).create_bucket()?;
+            *state = State::Asked;
+            self.note(State::Asked, &[])?;
+            match self.client(0).create_bucket() {
+                Ok(true) => new = State::Made,
+                Ok(false) => {}
+                Err(error) => {
+                    if self.client(0).has_bucket().is_ok_and(|is_there| !is_there) {
+                        *state = State::Unknown;
+                        self.note(State::Unknown, &[])?;
+                    }
+                    return Err(error);
+                }
+            }
         }
         // Each server must know it, and accept the keys.
         for (index, endpoint) in self.site.endpoints.iter().enumerate().skip(1) {
@@ -111,75 +125,114 @@ impl Bucket {
                 .remedy("endpoints must be of one cluster"));
             }
         }
-        *is_made = Some(!is_there);
+        let has_asked = *state == State::Asked;
+        *state = new;
+        if has_asked { self.note(new, &[]) } else { Ok(()) }
+    }
+
+    /// Remembers the names that a phase stores or removes under, before it does. Without leave to destroy, nothing of others may be there.
+    fn remember(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        let names = NameSet::of(&self.site, plan);
+        let in_parts = plan.options.s3_part_size_bytes > 0 && plan.any(ObjectOp::stores);
+        let ids = |uploads: Vec<Upload>| uploads.into_iter().map(|upload| upload.id).collect();
+        let mut loads = self.loads.lock();
+        if let Some(load) = loads.iter_mut().find(|load| load.names == names) {
+            if !in_parts || load.uploads_of_others.is_some() {
+                return Ok(());
+            }
+            load.uploads_of_others = self.client(0).uploads(&names.head()).ok().map(ids);
+            return self.note(*self.state.lock(), &loads);
+        }
+        let is_new = *self.state.lock() == State::Made;
+        if !self.request.destroys && !is_new {
+            self.refuse_others(&names)?;
+        }
+        if plan.any(ObjectOp::stores) {
+            self.try_conditions(&mut loads)?;
+        }
+        let others = in_parts.then(|| self.client(0).uploads(&names.head()).ok()).flatten();
+        loads.push(Load { names, uploads_of_others: others.map(ids) });
+        self.note(*self.state.lock(), &loads)
+    }
+
+    /// Tries whether the server refuses to put what is there, with an object of its own that goes at once.
+    fn try_conditions(&self, loads: &mut Vec<Load>) -> Result<(), Error> {
+        let mut known = self.takes_conditions.lock();
+        if known.is_some() || self.request.destroys {
+            return Ok(());
+        }
+        let run = self.request.journal.run();
+        let prefix = String::from_utf8_lossy(&self.site.prefix).into_owned();
+        let names = NameSet { prefix, names_objects: false, key: PROBE.to_owned() };
+        let name = [self.site.prefix.as_slice(), PROBE.as_bytes(), run.to_string().as_bytes()].concat();
+        loads.push(Load { names, uploads_of_others: None });
+        self.note(*self.state.lock(), loads)?;
+        let mut client = self.client(0);
+        let first = client.put_new(&name, &mark(run))?;
+        *known = Some(!(first && client.put_new(&name, &mark(run))?));
+        client.delete(&name, b"")?;
+        loads.pop();
         Ok(())
     }
 
-    /// Remembers the names that a phase stores under.
-    fn remember(&self, plan: &ObjectPlan) -> Result<(), Error> {
-        let dataset = &plan.dataset;
-        let key = if dataset.integer_dkeys { Vec::new() } else { dataset.dkey_prefix.clone().into_bytes() };
-        let mut made =
-            Made { prefix: self.site.prefix.clone(), names_objects: names_objects(plan), key, is_own: true };
-        let mut all = self.made.lock();
-        let is_known = all.iter().any(|known| {
-            (&known.prefix, known.names_objects, &known.key) == (&made.prefix, made.names_objects, &made.key)
-        });
-        if is_known {
-            return Ok(());
-        }
-        if *self.is_made.lock() != Some(true) {
-            let mut prefix = made.prefix.clone();
-            prefix.extend_from_slice(if made.names_objects { b"o" } else { &made.key });
-            let mut token = None;
-            loop {
-                let page = self.client(0).list(&prefix, token.as_deref(), PAGE)?;
-                made.is_own = !page.names.iter().any(|name| made.covers(name));
-                token = page.token;
-                if !made.is_own || token.is_none() {
-                    break;
+    fn refuse_others(&self, names: &NameSet) -> Result<(), Error> {
+        let (mut pages, mut client) = (self.client(0), self.client(0));
+        let mut walk = Walk::default();
+        while let Some(page) = walk.next(&mut pages, &names.head(), PAGE)? {
+            for name in page.iter().filter(|name| names.covers(name)) {
+                let owner = client.owner(name)?;
+                if owner.is_some_and(|(run, _)| run != Some(self.request.journal.run())) {
+                    let message =
+                        "the bucket holds objects under the names of this load that this run did not make";
+                    return Err(Error::new(ErrorKind::Unsafe, "s3", message)
+                        .with("bucket", &self.site.bucket)
+                        .with("object", String::from_utf8_lossy(name))
+                        .remedy(
+                            "give names of its own, s3://BUCKET/PREFIX, or --destroy-data to write over them and remove them",
+                        ));
                 }
             }
         }
-        all.push(made);
         Ok(())
     }
 
-    /// Deletes all objects whose names are `covered`.
-    fn delete_all(&self, prefix: &[u8], covered: impl Fn(&[u8]) -> bool) -> Result<(), Error> {
-        let mut token = None;
-        loop {
-            let mut page = self.client(0).list(prefix, token.as_deref(), PAGE)?;
-            page.names.retain(|name| covered(name));
-            self.delete_page(&page.names)?;
-            token = page.token;
-            if token.is_none() {
-                return Ok(());
-            }
-        }
+    fn sweep<'a>(&'a self, deletes: bool, removing: Removing<'a>, seen: &'a Seen) -> Sweep<'a> {
+        Sweep { site: &self.site, run: self.request.journal.run(), deletes, removing, seen }
     }
 
-    fn delete_page(&self, names: &[Vec<u8>]) -> Result<(), Error> {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            let cleaners: Vec<_> = (0..CLEANERS.min(names.len()))
-                .map(|index| {
-                    let next = &next;
-                    scope.spawn(move || {
-                        // An interrupt ends the load; what it made goes all the same.
-                        let mut client = Client::new(&self.site, index, Arc::default());
-                        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                            client.delete(name)?;
-                        }
-                        Ok(())
-                    })
-                })
-                .collect();
-            cleaners.into_iter().try_for_each(|cleaner| match cleaner.join() {
-                Ok(deleted) => deleted,
-                Err(_) => Err(Error::new(ErrorKind::Run, "s3", "a thread that deletes has failed")),
-            })
-        })
+    /// Finds uploads of the run whose beginning was not answered, and gives up all whose end is not known.
+    fn settle_uploads(&self) -> Result<(), Error> {
+        let lost = std::mem::take(&mut *self.lost.lock());
+        let (nothing, seen) = (|_| (), Seen::default());
+        let sweep = self.sweep(true, &nothing, &seen);
+        for upload in lost {
+            if !upload.id.is_empty() {
+                sweep.give_up(&upload)?;
+                continue;
+            }
+            let loads = self.loads.lock();
+            let load = loads.iter().find(|load| load.names.covers(&upload.key));
+            let others = load.and_then(|load| load.uploads_of_others.as_ref());
+            let left = || {
+                Error::new(
+                    ErrorKind::Run,
+                    "s3",
+                    "an upload in parts whose beginning was not answered may be left",
+                )
+                .with("bucket", &self.site.bucket)
+                .with("object", String::from_utf8_lossy(&upload.key))
+            };
+            let Some(others) = others else { return Err(left()) };
+            let mut found = Client::new(&self.site, 0, Arc::default()).uploads(&upload.key)?;
+            found.retain(|other| other.key == upload.key && !others.contains(&other.id));
+            match found.as_slice() {
+                [] => {}
+                [one] => sweep.give_up(one)?,
+                // Which of them is this run's nobody can tell.
+                _ => return Err(left()),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -191,6 +244,13 @@ impl Backend for Bucket {
                 "{} endpoints, dealt out to workers and connections",
                 self.site.endpoints.len()
             ));
+        }
+        if *self.takes_conditions.lock() == Some(false) {
+            notes.push(
+                "the server does not keep to If-None-Match: objects that others put under the names of the load while it runs are \
+                 written over"
+                    .to_owned(),
+            );
         }
         BackendFacts { targets: 1, durable_by: "the cluster's own means".to_owned(), notes }
     }
@@ -216,49 +276,109 @@ impl Backend for Bucket {
             )));
         }
         self.prepare_bucket()?;
-        if plan.any(ObjectOp::stores) { self.remember(plan) } else { Ok(()) }
+        let changes = plan.any(ObjectOp::stores) || plan.any(ObjectOp::takes_away);
+        if changes { self.remember(plan) } else { Ok(()) }
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {
-        crate::drivers::s3::open(&self.site, request, self.threads)
+        let own = Own {
+            put: self.put.of(&self.site, &request.plan, self.request.threads),
+            run: self.request.journal.run(),
+            destroys: self.request.destroys,
+            takes_conditions: *self.takes_conditions.lock() != Some(false),
+            lost: Arc::clone(&self.lost),
+        };
+        crate::drivers::s3::open(&self.site, request, self.request.threads, own)
     }
 
-    fn clean(&self) -> Result<(), Error> {
-        let made = std::mem::take(&mut *self.made.lock());
-        let is_made = *self.is_made.lock() == Some(true);
-        if is_made {
-            self.delete_all(b"", |_| true)?;
-            self.client(0).delete_bucket()?;
-            *self.is_made.lock() = None;
-            return Ok(());
+    fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
+        // Objects go also where an upload cannot be found.
+        let settled = self.settle_uploads();
+        let mut loads = self.loads.lock();
+        let seen = Seen::default();
+        while let Some(load) = loads.last() {
+            self.sweep(true, removing, &seen).objects(&load.names)?;
+            loads.pop();
         }
-        for made in made.iter().filter(|made| made.is_own) {
-            self.delete_all(&made.prefix, |name| made.covers(name))?;
+        let mut left = Vec::new();
+        match seen.others.load(Ordering::Relaxed) {
+            0 => {}
+            count => left.push(format!(
+                "bucket {}: {count} objects under the names of this run are others' own, and stay",
+                self.site.bucket
+            )),
+        }
+        let mut state = self.state.lock();
+        let bucket = &self.site.bucket;
+        match *state {
+            State::Made if !Client::new(&self.site, 0, Arc::default()).delete_bucket()? => {
+                left.push(format!("bucket {bucket}: this run made it; it holds what others have put, and stays"));
+            }
+            State::Asked => left.push(format!(
+                "bucket {bucket}: this run asked for it, and the answer was lost; it stays, in case others made it"
+            )),
+            State::Made | State::Found | State::Unknown => {}
+        }
+        *state = State::Unknown;
+        drop(state);
+        settled?;
+        self.note(State::Unknown, &[])?;
+        Ok(left)
+    }
+
+    fn take_over(&self, made: &[Made]) -> Result<(), Error> {
+        for made in made {
+            match made {
+                Made::Bucket { bucket, is_certain } if *bucket == self.site.bucket => {
+                    *self.state.lock() = if *is_certain { State::Made } else { State::Asked };
+                }
+                Made::Objects { prefix, names_objects, key, uploads_of_others } => {
+                    let (prefix, key) = (prefix.clone(), key.clone());
+                    let ids = |ids: &Vec<String>| -> Vec<Vec<u8>> {
+                        ids.iter().map(|id| id.clone().into_bytes()).collect()
+                    };
+                    self.loads.lock().push(Load {
+                        names: NameSet { prefix, names_objects: *names_objects, key },
+                        uploads_of_others: uploads_of_others.as_ref().map(ids),
+                    });
+                }
+                other => return Err(Error::usage("s3", format!("a bucket has no {}", other.name()))),
+            }
+        }
+        let loads = self.loads.lock();
+        let mut lost = self.lost.lock();
+        for load in loads.iter() {
+            let Some(others) = &load.uploads_of_others else { continue };
+            let uploads = Client::new(&self.site, 0, Arc::default()).uploads(&load.names.head())?;
+            let is_own = |upload: &Upload| load.names.covers(&upload.key) && !others.contains(&upload.id);
+            lost.extend(uploads.into_iter().filter(is_own));
         }
         Ok(())
+    }
+
+    fn look(&self) -> Result<Vec<String>, Error> {
+        let bucket = &self.site.bucket;
+        let mut lines = Vec::new();
+        for load in self.loads.lock().iter() {
+            let (nothing, seen) = (|_| (), Seen::default());
+            self.sweep(false, &nothing, &seen).objects(&load.names)?;
+            let what = load.names.noted(None).name();
+            let (own, others) = (seen.own.into_inner(), seen.others.into_inner());
+            lines.push(format!(
+                "bucket {bucket}: {own} {what}; {others} of these names are others' own, and stay"
+            ));
+        }
+        for upload in self.lost.lock().iter() {
+            let key = String::from_utf8_lossy(&upload.key);
+            lines.push(format!("bucket {bucket}: an upload in parts of {key} that is not ended"));
+        }
+        if *self.state.lock() == State::Made {
+            lines.push(format!("bucket {bucket}, if it is empty then"));
+        }
+        Ok(lines)
     }
 
     fn close(&self) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_the_run_are_its_own() {
-        let one =
-            Made { prefix: b"p/".to_vec(), names_objects: false, key: b"blade-".to_vec(), is_own: true };
-        assert!(one.covers(b"p/blade-0") && one.covers(b"p/blade-17"));
-        for other in ["p/blade-", "p/blade-x", "blade-1", "p/blade-1/2", "p/o1/blade-1"] {
-            assert!(!one.covers(other.as_bytes()), "{other}");
-        }
-        let several = Made { names_objects: true, ..one };
-        assert!(several.covers(b"p/o12/blade-3"));
-        for other in ["p/blade-1", "p/o/blade-1", "p/ox/blade-1", "p/o1"] {
-            assert!(!several.covers(other.as_bytes()), "{other}");
-        }
+        self.settle_uploads()
     }
 }

@@ -9,10 +9,19 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::answers::{errno_of_loss, is_temporary, phrase, words_of_loss};
 use super::link::{Expected, Link, Progress, Trouble};
-use super::request::{Ask, Writer};
+use super::request::{Ask, Condition, Writer};
+use super::response::Etag;
 use super::scanner::{Found, Scanner};
 use super::site::Site;
 use super::text::{self, Keep};
+
+/// Outermost elements of answers.
+pub(crate) const LIST: &str = "ListBucketResult";
+const UPLOADS: &str = "ListMultipartUploadsResult";
+/// What is wrong with an answer.
+pub(crate) const NO_LIST: &str = "it is no list of a bucket, or was cut";
+pub(crate) const NO_TOKEN: &str = "the list goes on, and it does not say where";
+pub(crate) const TOKEN_AGAIN: &str = "the list goes on where it was before: it would never end";
 
 /// First pause before a request is sent again; it doubles.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -27,14 +36,89 @@ pub(crate) struct Client<'a> {
     link: Option<Link>,
     scanner: Scanner,
     head: Vec<u8>,
+    /// Of the last answer.
+    run: Option<u64>,
+    etag: Etag,
     interrupt: Arc<AtomicBool>,
 }
 
-/// A page of a list.
-pub(crate) struct Page {
-    pub(crate) names: Vec<Vec<u8>>,
-    /// Where it goes on; none at the end.
-    pub(crate) token: Option<Vec<u8>>,
+/// An upload in parts that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Upload {
+    pub(crate) key: Vec<u8>,
+    pub(crate) id: Vec<u8>,
+}
+
+/// What came of asking for a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deleted {
+    /// There is no such object any more.
+    Gone,
+    /// Somebody has put another in its place.
+    IsAnother,
+}
+
+/// A list, page after page.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    token: Vec<u8>,
+    has_ended: bool,
+    circle: Circle,
+}
+
+/// Notices tokens that come again, whatever the length of their circle, with the memory of one (R. P. Brent).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Circle {
+    kept: Vec<u8>,
+    count: u64,
+    limit: u64,
+}
+
+impl Circle {
+    /// Begins anew.
+    pub(crate) fn reset(&mut self) {
+        self.kept.clear();
+        (self.count, self.limit) = (0, 1);
+    }
+
+    /// Takes the next token; true where it has come before.
+    pub(crate) fn closes(&mut self, token: &[u8]) -> bool {
+        if token == self.kept && !token.is_empty() {
+            return true;
+        }
+        self.count += 1;
+        if self.count >= self.limit {
+            self.kept.clear();
+            self.kept.extend_from_slice(token);
+            (self.count, self.limit) = (0, self.limit.max(1) * 2);
+        }
+        false
+    }
+}
+
+impl Walk {
+    /// The names of the next page; none at the end.
+    ///
+    /// # Errors
+    /// Why it cannot be had, and an answer that is no list.
+    pub(crate) fn next(
+        &mut self,
+        client: &mut Client<'_>,
+        prefix: &[u8],
+        max: u32,
+    ) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        let names = client.list(prefix, &self.token, max)?;
+        let found = client.found();
+        self.has_ended = !found.is_truncated;
+        self.token.clone_from(&found.token);
+        if !self.has_ended && self.circle.closes(&self.token) {
+            return Err(client.malformed(TOKEN_AGAIN));
+        }
+        Ok(Some(names))
+    }
 }
 
 impl<'a> Client<'a> {
@@ -46,6 +130,8 @@ impl<'a> Client<'a> {
             link: None,
             scanner: Scanner::new(true),
             head: Vec::new(),
+            run: None,
+            etag: Etag::default(),
             interrupt,
         }
     }
@@ -57,17 +143,18 @@ impl<'a> Client<'a> {
     pub(crate) fn has_bucket(&mut self) -> Result<bool, Error> {
         // A list, not a HEAD: only an answer with a body tells why it is refused.
         match self.call(&Ask::plain("GET", None, b"list-type=2&max-keys=1"))? {
-            200 => Ok(true),
+            200 if self.scanner.is(LIST) => Ok(true),
+            200 if self.found().code.is_empty() => Err(self.malformed(NO_LIST)),
             404 => Ok(false),
             status => Err(self.refused("the bucket cannot be used", status)),
         }
     }
 
-    /// Makes the bucket.
+    /// Makes the bucket; false where somebody else has just done so. Asked for once: a second answer would not tell who made it.
     ///
     /// # Errors
     /// Why it cannot.
-    pub(crate) fn create_bucket(&mut self) -> Result<(), Error> {
+    pub(crate) fn create_bucket(&mut self) -> Result<bool, Error> {
         let body = match self.site.region.as_str() {
             // The region that goes without saying must not be said (CreateBucket).
             "" | "us-east-1" => String::new(),
@@ -77,30 +164,36 @@ impl<'a> Client<'a> {
             ),
         };
         let ask = Ask { payload: body.as_bytes(), ..Ask::plain("PUT", None, b"") };
-        let mut status = self.call(&ask)?;
+        let mut status = self.once(&ask)?;
         if status == 400 && self.found().code == b"InvalidLocationConstraint" {
             // Stores of other makers know no regions.
-            status = self.call(&Ask::plain("PUT", None, b""))?;
+            status = self.once(&Ask::plain("PUT", None, b""))?;
         }
-        self.succeed("the bucket cannot be made", status)
+        if status == 409 {
+            return Ok(false);
+        }
+        self.succeed("the bucket cannot be made", status).map(|()| true)
     }
 
-    /// Deletes the bucket, which must be empty.
+    /// Deletes the bucket; false where it is not empty.
     ///
     /// # Errors
     /// Why it cannot.
-    pub(crate) fn delete_bucket(&mut self) -> Result<(), Error> {
-        let status = self.call(&Ask::plain("DELETE", None, b""))?;
-        self.succeed("the bucket cannot be deleted", status)
+    pub(crate) fn delete_bucket(&mut self) -> Result<bool, Error> {
+        match self.call(&Ask::plain("DELETE", None, b""))? {
+            404 => Ok(true),
+            409 => Ok(false),
+            status => self.succeed("the bucket cannot be deleted", status).map(|()| true),
+        }
     }
 
-    /// The next names that begin with `prefix`.
+    /// The next names that begin with `prefix`, behind the token where it is not empty.
     ///
     /// # Errors
-    /// Why it cannot.
-    pub(crate) fn list(&mut self, prefix: &[u8], from: Option<&[u8]>, max: u32) -> Result<Page, Error> {
+    /// Why it cannot, and an answer that is no list.
+    fn list(&mut self, prefix: &[u8], token: &[u8], max: u32) -> Result<Vec<Vec<u8>>, Error> {
         let mut query = Vec::new();
-        if let Some(token) = from {
+        if !token.is_empty() {
             query.extend_from_slice(b"continuation-token=");
             text::escape(&mut query, token, Keep::Unreserved);
             query.push(b'&');
@@ -109,21 +202,116 @@ impl<'a> Client<'a> {
         text::escape(&mut query, prefix, Keep::Unreserved);
         let status = self.call(&Ask::plain("GET", None, &query))?;
         self.succeed("the bucket cannot be listed", status)?;
+        self.check_list(LIST)?;
         let found = self.found();
-        let names = found.names.iter().map(|name| text::unescape(name)).collect();
-        let token = (found.is_truncated && !found.token.is_empty()).then(|| found.token.clone());
-        Ok(Page { names, token })
+        let plain = |name: &Vec<u8>| if found.is_escaped { text::unescape(name) } else { name.clone() };
+        Ok(found.names.iter().map(plain).collect())
     }
 
-    /// Deletes an object; one that is not there is no error.
+    /// An answer of 200 must be a whole list that says where it goes on.
+    fn check_list(&self, root: &str) -> Result<(), Error> {
+        let found = self.found();
+        if !self.scanner.is(root) {
+            return Err(self.malformed(NO_LIST));
+        }
+        if found.is_truncated && found.token.is_empty() {
+            return Err(self.malformed(NO_TOKEN));
+        }
+        Ok(())
+    }
+
+    /// Uploads in parts that are under way for keys that begin with `prefix`.
+    ///
+    /// # Errors
+    /// Why it cannot, and an answer that is no list.
+    pub(crate) fn uploads(&mut self, prefix: &[u8]) -> Result<Vec<Upload>, Error> {
+        let mut all = Vec::new();
+        let (mut key, mut id) = (Vec::new(), Vec::new());
+        let mut circle = Circle::default();
+        loop {
+            let mut query = Vec::new();
+            if !key.is_empty() {
+                query.extend_from_slice(b"key-marker=");
+                text::escape(&mut query, &key, Keep::Unreserved);
+                query.push(b'&');
+            }
+            query.extend_from_slice(b"prefix=");
+            text::escape(&mut query, prefix, Keep::Unreserved);
+            if !key.is_empty() {
+                query.extend_from_slice(b"&upload-id-marker=");
+                text::escape(&mut query, &id, Keep::Unreserved);
+            }
+            query.extend_from_slice(b"&uploads=");
+            let status = self.call(&Ask::plain("GET", None, &query))?;
+            self.succeed("uploads cannot be listed", status)?;
+            self.check_list(UPLOADS)?;
+            let found = self.found();
+            if found.names.len() != found.uploads.len() {
+                return Err(self.malformed("an upload has no key, or no id"));
+            }
+            let pairs = found.names.iter().zip(&found.uploads);
+            all.extend(pairs.map(|(key, id)| Upload { key: key.clone(), id: id.clone() }));
+            if !found.is_truncated {
+                return Ok(all);
+            }
+            (key, id) = (found.token.clone(), found.upload_marker.clone());
+            if circle.closes(&[key.as_slice(), b"\0", &id].concat()) {
+                return Err(self.malformed(TOKEN_AGAIN));
+            }
+        }
+    }
+
+    /// The run that an object carries the mark of, and its ETag; none where there is no object.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub(crate) fn owner(&mut self, name: &[u8]) -> Result<Option<(Option<u64>, Etag)>, Error> {
+        let mut key = Vec::with_capacity(name.len() + 16);
+        text::escape(&mut key, name, Keep::Slashes);
+        match self.call(&Ask::plain("HEAD", Some(&key), b""))? {
+            200 => Ok(Some((self.run, self.etag))),
+            404 => Ok(None),
+            status => Err(self.refused("it cannot be told who has put an object", status)),
+        }
+    }
+
+    /// Puts an empty object with the mark of a run where there is none; false where there is one. True also where the server does not know such
+    /// a condition.
     ///
     /// # Errors
     /// Why it cannot.
-    pub(crate) fn delete(&mut self, name: &[u8]) -> Result<(), Error> {
+    pub(crate) fn put_new(&mut self, name: &[u8], mark: &[u8; 16]) -> Result<bool, Error> {
         let mut key = Vec::with_capacity(name.len() + 16);
         text::escape(&mut key, name, Keep::Slashes);
-        let status = self.call(&Ask::plain("DELETE", Some(&key), b""))?;
-        if status == 404 { Ok(()) } else { self.succeed("an object cannot be deleted", status) }
+        let ask = Ask { mark: Some(mark), ..Ask::plain("PUT", Some(&key), b"") };
+        match self.call(&Ask { condition: Condition::Absent, ..ask })? {
+            409 | 412 => Ok(false),
+            501 => {
+                let status = self.call(&ask)?;
+                self.succeed("an object cannot be put", status).map(|()| true)
+            }
+            status => self.succeed("an object cannot be put", status).map(|()| true),
+        }
+    }
+
+    /// Deletes an object as long as it has this ETag, where the server knows such a condition.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub(crate) fn delete(&mut self, name: &[u8], etag: &[u8]) -> Result<Deleted, Error> {
+        let mut key = Vec::with_capacity(name.len() + 16);
+        text::escape(&mut key, name, Keep::Slashes);
+        let plain = Ask::plain("DELETE", Some(&key), b"");
+        let condition = if etag.is_empty() { Condition::Always } else { Condition::Matches(etag) };
+        let mut status = self.call(&Ask { condition, ..plain })?;
+        if status == 501 {
+            status = self.call(&plain)?;
+        }
+        match status {
+            404 => Ok(Deleted::Gone),
+            412 => Ok(Deleted::IsAnother),
+            _ => self.succeed("an object cannot be deleted", status).map(|()| Deleted::Gone),
+        }
     }
 
     /// Gives up a multipart upload; `key` is escaped.
@@ -137,7 +325,7 @@ impl<'a> Client<'a> {
         if status == 404 { Ok(()) } else { self.succeed("an upload cannot be given up", status) }
     }
 
-    fn found(&self) -> &Found {
+    pub(crate) fn found(&self) -> &Found {
         self.scanner.found()
     }
 
@@ -171,13 +359,32 @@ impl<'a> Client<'a> {
 
     /// Sends a request, again where the answer says so, and returns the status of the last answer.
     fn call(&mut self, ask: &Ask<'_>) -> Result<u16, Error> {
+        self.call_up_to(ask, self.site.retries)
+    }
+
+    /// Sends a request again only where the server has said that it did nothing.
+    fn once(&mut self, ask: &Ask<'_>) -> Result<u16, Error> {
+        // What lies at rest may be closed while the request is on its way.
+        self.link = None;
+        for _ in 0..self.site.retries {
+            let status = self.call_up_to(ask, 0)?;
+            if !matches!(status, 429 | 503) {
+                return Ok(status);
+            }
+            std::thread::sleep(PAUSE);
+            self.link = None;
+        }
+        self.call_up_to(ask, 0)
+    }
+
+    fn call_up_to(&mut self, ask: &Ask<'_>, retries: u32) -> Result<u16, Error> {
         let begin = Instant::now();
         let limit = Duration::from_nanos(self.site.timeout_ns);
         let mut pause = PAUSE;
         let mut tries = 0;
         loop {
             let answer = self.exchange(ask, begin + limit);
-            let is_last = tries >= self.site.retries || begin.elapsed() + pause > limit;
+            let is_last = tries >= retries || begin.elapsed() + pause > limit;
             match answer {
                 Ok(status) if is_last || !is_temporary(status, self.found()) => return Ok(status),
                 Ok(_) => {}
@@ -202,7 +409,7 @@ impl<'a> Client<'a> {
             .with("endpoint", &endpoint.name)
     }
 
-    fn malformed(&self, why: &str) -> Error {
+    pub(crate) fn malformed(&self, why: &str) -> Error {
         Error::new(ErrorKind::Run, "s3", format!("the answer cannot be understood: {why}"))
             .with("endpoint", &self.site.endpoints[self.endpoint].name)
             .remedy("is this an S3 server, and http or https as it wants?")
@@ -213,7 +420,7 @@ impl<'a> Client<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.writer.set_time(now);
         self.writer.write(&mut self.head, endpoint, ask);
-        let mut link = match self.link.take() {
+        let mut link = match self.link.take().and_then(|mut link| (!link.is_over()).then_some(link)) {
             Some(link) => link,
             None => Link::connect(endpoint.addresses[0], endpoint.tls.as_ref())?,
         };
@@ -229,7 +436,9 @@ impl<'a> Client<'a> {
             }
             self.wait(&link, false, deadline)?;
         }
-        let status = link.reply().map_or(0, |reply| reply.status);
+        let reply = link.reply();
+        let status = reply.map_or(0, |reply| reply.status);
+        (self.run, self.etag) = reply.map_or((None, Etag::default()), |reply| (reply.run, reply.etag));
         if link.can_go_on() {
             self.link = Some(link);
         }

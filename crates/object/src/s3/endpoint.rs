@@ -88,7 +88,12 @@ impl Endpoint {
         config: impl FnOnce() -> Result<Arc<ClientConfig>, Error>,
     ) -> Result<Self, Error> {
         let parts = parse(name).ok_or_else(|| {
-            Error::usage("s3", format!("{name:?} is no endpoint")).remedy(format!("accepted are {ACCEPTED}"))
+            // What may be a password is shown to nobody.
+            let shown = workload::object::without_password(name);
+            let remedy =
+                if shown == name { "" } else { "; keys come from the environment, or --s3-key-file" };
+            Error::usage("s3", format!("{shown:?} is no endpoint"))
+                .remedy(format!("accepted are {ACCEPTED}{remedy}"))
         })?;
         let is_virtual = addressing == Addressing::VirtualHost;
         let (host, header, base) = if is_virtual {
@@ -211,6 +216,10 @@ mod tests {
             (host.host.as_slice(), host.base.as_slice()),
             (b"b.127.0.0.1:9".as_slice(), b"".as_slice())
         );
+        let refused =
+            Endpoint::new("http://me:hunter2@h:9", "b", Addressing::Path, no_tls).err().expect("refused");
+        let text = format!("{refused} {refused:?}");
+        assert!(text.contains("http://***@h:9") && !text.contains("hunter2"), "{text}");
         let refused = Endpoint::new("127.0.0.1:9", "b", Addressing::Path, no_tls).err().expect("refused");
         assert!(refused.to_string().contains("http://host:port"), "{refused}");
         assert_eq!(refused.exit_code(), 2);

@@ -50,6 +50,8 @@ pub(crate) struct Reply {
     pub(crate) bytes: u64,
     pub(crate) range_begin: Option<u64>,
     pub(crate) etag: Etag,
+    /// The run that the object carries the mark of.
+    pub(crate) run: Option<u64>,
 }
 
 /// What an answer is expected to be.
@@ -123,6 +125,21 @@ impl Link {
         self.is_used && !self.has_begun
     }
 
+    /// Whether the server has closed it, or has spoken unasked, while it was at rest: nothing may be sent on it any more.
+    pub(crate) fn is_over(&mut self) -> bool {
+        !self.stream.read(&mut [0]).is_err_and(|error| is_wait(&error))
+    }
+
+    /// Whether it has carried an exchange, nothing of the present one was sent, and it is over.
+    pub(crate) fn is_left_at_rest(&mut self) -> bool {
+        self.is_used && self.sent == 0 && self.is_over()
+    }
+
+    /// Whether something of the present request was sent.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.sent > 0
+    }
+
     /// Whether another request may follow.
     pub(crate) fn can_go_on(&self) -> bool {
         matches!(self.stage, Stage::Done) && self.head.is_none_or(|head| !head.closes)
@@ -189,7 +206,13 @@ impl Link {
             Framing::Counted(length) => length,
             Framing::Chunked | Framing::UntilClosed => 0,
         };
-        Some(Reply { status: head.status, bytes, range_begin: head.range_begin, etag: head.etag })
+        Some(Reply {
+            status: head.status,
+            bytes,
+            range_begin: head.range_begin,
+            etag: head.etag,
+            run: head.run,
+        })
     }
 
     fn receive_head(&mut self, expected: &mut Expected<'_>, scanner: &mut Scanner) -> Result<(), Trouble> {
@@ -219,12 +242,9 @@ impl Link {
                 Some(head) if head.status >= 200 => break head,
                 // Interim answers say nothing here.
                 Some(interim) => {
-                    if ahead > self.filled - parked {
-                        return Err(Trouble::Malformed("an interim answer came late"));
-                    }
-                    self.inbox.copy_within(interim.length..self.filled, 0);
-                    self.filled -= interim.length;
-                    (parked, ahead) = (self.filled, 0);
+                    let value = expected.value.as_deref_mut().unwrap_or_default();
+                    ahead = self.pass_interim(interim.length, parked, ahead, value);
+                    parked = self.filled;
                 }
                 None if ahead > self.filled - parked => {
                     return Err(Trouble::Malformed("its head is too long"));
@@ -244,6 +264,21 @@ impl Link {
             }
         };
         self.place_rest(head.length, parked, ahead, expected.value.as_deref_mut(), scanner)
+    }
+
+    /// Takes an interim answer out: what followed it moves to the front of the inbox, and what has no room there to the front of the value.
+    /// Returns how many bytes lie in the value then.
+    fn pass_interim(&mut self, length: usize, parked: usize, ahead: usize, value: &mut [u8]) -> usize {
+        // Of the bytes in the value, the first may have been copied to the inbox already.
+        let copied = self.filled - parked;
+        self.inbox.copy_within(length..self.filled, 0);
+        self.filled -= length;
+        let left = ahead.saturating_sub(copied);
+        let moved = left.min(self.inbox.len() - self.filled);
+        self.inbox[self.filled..self.filled + moved].copy_from_slice(&value[copied..copied + moved]);
+        self.filled += moved;
+        value.copy_within(copied + moved..copied + left, 0);
+        left - moved
     }
 
     /// Puts what came behind the head where it belongs. `parked`: bytes in the inbox that came there; `ahead`: bytes behind them, at the

@@ -6,9 +6,11 @@
 
 mod answers;
 mod backend;
+mod cleaning;
 mod client;
 mod endpoint;
 mod link;
+mod names;
 mod request;
 pub mod response;
 pub mod scanner;
@@ -20,8 +22,9 @@ pub mod text;
 pub use backend::connect_with;
 
 pub(crate) use answers::{Answers, Cause, errno_of, errno_of_loss, is_temporary, words_of_loss};
-pub(crate) use client::Client;
+pub(crate) use client::{Circle, Client, LIST, NO_LIST, NO_TOKEN, TOKEN_AGAIN, Upload as LostUpload};
 pub(crate) use link::{Expected, Link, Progress, Reply, Trouble};
-pub(crate) use request::{Ask, HEAD_BYTES, Writer};
+pub(crate) use names::{Own, mark};
+pub(crate) use request::{Ask, Condition, HEAD_BYTES, Writer};
 pub(crate) use scanner::Scanner;
 pub(crate) use site::{Names, Site};

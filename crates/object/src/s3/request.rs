@@ -3,11 +3,23 @@
 use workload::object::Signing;
 
 use super::endpoint::Endpoint;
+use super::response::MARK;
 use super::signing::{Canonical, Credentials, Signer, UNSIGNED_PAYLOAD, payload_hash};
 use super::text;
 
 /// Room that the head of a request needs at first, in bytes.
 pub(crate) const HEAD_BYTES: usize = 1024;
+
+/// When a request is to be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition<'a> {
+    /// In any case.
+    Always,
+    /// Where there is no such object.
+    Absent,
+    /// Where the object has this ETag.
+    Matches(&'a [u8]),
+}
 
 /// What is asked of a server.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +34,16 @@ pub(crate) struct Ask<'a> {
     pub(crate) range: Option<(u64, u64)>,
     /// What is sent behind the head. Sent with PUT and POST.
     pub(crate) payload: &'a [u8],
+    /// When it is to be carried out.
+    pub(crate) condition: Condition<'a>,
+    /// The mark of the run, for an object that is made.
+    pub(crate) mark: Option<&'a [u8; 16]>,
 }
 
 impl Ask<'_> {
     /// An ask of the bucket or of a key, and nothing else.
     pub(crate) fn plain<'a>(method: &'static str, key: Option<&'a [u8]>, query: &'a [u8]) -> Ask<'a> {
-        Ask { method, key, query, range: None, payload: &[] }
+        Ask { method, key, query, range: None, payload: &[], condition: Condition::Always, mark: None }
     }
 }
 
@@ -80,13 +96,19 @@ impl Writer {
             } else {
                 UNSIGNED_PAYLOAD
             };
-            let headers: [(&str, &[u8]); 3] =
-                [("host", &endpoint.host), ("x-amz-content-sha256", payload), ("x-amz-date", signer.stamp())];
+            let headers: [(&str, &[u8]); 4] = [
+                ("host", &endpoint.host),
+                ("x-amz-content-sha256", payload),
+                ("x-amz-date", signer.stamp()),
+                (MARK, ask.mark.map_or(&[], |mark| mark.as_slice())),
+            ];
+            // Every header of the service's own that is sent is signed.
+            let headers = if ask.mark.is_some() { &headers[..] } else { &headers[..3] };
             let signature = signer.signature(&Canonical {
                 method: ask.method,
                 path: &out[path_begin..path_end],
                 query: ask.query,
-                headers: &headers,
+                headers,
                 payload,
             });
             out.extend_from_slice(b"x-amz-content-sha256: ");
@@ -94,20 +116,40 @@ impl Writer {
             out.extend_from_slice(b"\r\nx-amz-date: ");
             out.extend_from_slice(signer.stamp());
             out.extend_from_slice(b"\r\n");
-            signer.authorize(out, &signature, &headers);
+            signer.authorize(out, &signature, headers);
         }
-        if let Some((first, last)) = ask.range {
-            out.extend_from_slice(b"Range: bytes=");
-            text::decimal(out, first);
-            out.push(b'-');
-            text::decimal(out, last);
-            out.extend_from_slice(b"\r\n");
-        }
+        write_options(out, ask);
         if matches!(ask.method, "PUT" | "POST") {
             out.extend_from_slice(b"Content-Length: ");
             text::decimal(out, ask.payload.len() as u64);
             out.extend_from_slice(b"\r\n");
         }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Writes what is sent with some requests: the mark of a run, a condition, a range.
+fn write_options(out: &mut Vec<u8>, ask: &Ask<'_>) {
+    if let Some(mark) = ask.mark {
+        out.extend_from_slice(MARK.as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(mark);
+        out.extend_from_slice(b"\r\n");
+    }
+    match ask.condition {
+        Condition::Always => {}
+        Condition::Absent => out.extend_from_slice(b"If-None-Match: *\r\n"),
+        Condition::Matches(etag) => {
+            out.extend_from_slice(b"If-Match: ");
+            out.extend_from_slice(etag);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    if let Some((first, last)) = ask.range {
+        out.extend_from_slice(b"Range: bytes=");
+        text::decimal(out, first);
+        out.push(b'-');
+        text::decimal(out, last);
         out.extend_from_slice(b"\r\n");
     }
 }
@@ -132,11 +174,10 @@ mod tests {
     #[test]
     fn a_put_carries_its_length_and_its_hash() {
         let ask = Ask {
-            method: "PUT",
             key: Some(b"k%20"),
             query: b"partNumber=1&uploadId=x",
-            range: None,
             payload: b"Welcome to Amazon S3.",
+            ..Ask::plain("PUT", None, b"")
         };
         let text = written(Signing::Payload, &ask);
         assert!(
@@ -149,6 +190,24 @@ mod tests {
         assert!(text.ends_with("Content-Length: 21\r\n\r\n") && !text.contains("very-secret"));
         let text = written(Signing::Headers, &ask);
         assert!(text.contains("x-amz-content-sha256: UNSIGNED-PAYLOAD\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_mark_is_signed_and_a_condition_is_not() {
+        let ask = Ask {
+            mark: Some(b"0123456789abcdef"),
+            condition: Condition::Absent,
+            ..Ask::plain("PUT", Some(b"k"), b"")
+        };
+        let text = written(Signing::Payload, &ask);
+        assert!(
+            text.contains("SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-meta-strata-run,"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\r\nx-amz-meta-strata-run: 0123456789abcdef\r\nIf-None-Match: *\r\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -11,6 +11,9 @@ const LINE_BYTES_MAX: usize = 1024;
 /// Longest ETag that is kept, in bytes.
 pub const ETAG_BYTES_MAX: usize = 128;
 
+/// Header that says which run has put an object.
+pub const MARK: &str = "x-amz-meta-strata-run";
+
 /// What an answer must not be.
 pub type Malformed = &'static str;
 
@@ -30,6 +33,12 @@ pub enum Framing {
 pub struct Etag {
     bytes: [u8; ETAG_BYTES_MAX],
     length: u8,
+}
+
+impl Default for Etag {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 impl Etag {
@@ -55,6 +64,8 @@ pub struct Head {
     pub range_begin: Option<u64>,
     /// ETag.
     pub etag: Etag,
+    /// The run that the object carries the mark of.
+    pub run: Option<u64>,
     /// Bytes of the head.
     pub length: usize,
 }
@@ -80,6 +91,7 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
         closes: response.version == Some(0),
         range_begin: None,
         etag: Etag::NONE,
+        run: None,
         length,
     };
     for header in response.headers.iter() {
@@ -113,6 +125,8 @@ impl Head {
                 room.copy_from_slice(value);
                 self.etag.length = value.len() as u8;
             }
+        } else if name.eq_ignore_ascii_case(MARK) {
+            self.run = std::str::from_utf8(value).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
         } else if name.eq_ignore_ascii_case("content-range") {
             let begin =
                 value.strip_prefix(b"bytes ").and_then(|rest| rest.split(|&byte| byte == b'-').next());

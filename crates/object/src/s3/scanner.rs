@@ -7,12 +7,20 @@ const NAME_BYTES_MAX: usize = 48;
 /// What was found in a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
+    /// Name of the outermost element; empty where there was none.
+    pub root: Vec<u8>,
+    /// The outermost element has ended, and nothing but space stood around it.
+    pub is_whole: bool,
     /// Objects that a list names.
     pub keys: u64,
     /// A list goes on after these.
     pub is_truncated: bool,
     /// Where it goes on.
     pub token: Vec<u8>,
+    /// A list of uploads goes on behind this upload of that key.
+    pub upload_marker: Vec<u8>,
+    /// The names of a list are escaped as in a URL.
+    pub is_escaped: bool,
     /// Id of a multipart upload.
     pub upload: Vec<u8>,
     /// ETag of what an upload made.
@@ -46,6 +54,8 @@ pub struct Scanner {
     open: Vec<u8>,
     text: Vec<u8>,
     is_too_long: bool,
+    /// Elements that are open.
+    depth: u32,
     collects_names: bool,
     found: Found,
 }
@@ -68,6 +78,7 @@ impl Scanner {
             open: Vec::with_capacity(NAME_BYTES_MAX),
             text: Vec::with_capacity(256),
             is_too_long: false,
+            depth: 0,
             collects_names,
             found: Found::default(),
         }
@@ -76,13 +87,16 @@ impl Scanner {
     /// Begins with another body; keeps its memory.
     pub fn reset(&mut self) {
         (self.place, self.is_named, self.last, self.is_too_long) = (Place::Text, false, 0, false);
+        self.depth = 0;
         let found = &mut self.found;
-        (found.keys, found.is_truncated) = (0, false);
+        (found.keys, found.is_truncated, found.is_whole, found.is_escaped) = (0, false, false, false);
         for kept in [
             &mut self.name,
             &mut self.open,
             &mut self.text,
+            &mut found.root,
             &mut found.token,
+            &mut found.upload_marker,
             &mut found.upload,
             &mut found.etag,
             &mut found.code,
@@ -98,6 +112,12 @@ impl Scanner {
     #[must_use]
     pub fn found(&self) -> &Found {
         &self.found
+    }
+
+    /// Whether the body is one whole element of this name: HTML, and XML that was cut, are none.
+    #[must_use]
+    pub fn is(&self, root: &str) -> bool {
+        self.found.is_whole && self.found.root == root.as_bytes()
     }
 
     /// Takes the next bytes of the body.
@@ -118,6 +138,10 @@ impl Scanner {
     }
 
     fn keep(&mut self, byte: u8) {
+        if self.depth == 0 && !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf) {
+            // Text outside of the outermost element (a byte order mark is none).
+            self.found.is_whole = false;
+        }
         if self.text.len() < TEXT_BYTES_MAX {
             self.text.push(byte);
         } else {
@@ -143,6 +167,7 @@ impl Scanner {
 
     fn tag_end(&mut self) {
         self.place = Place::Text;
+        self.count_depth();
         match self.name.first() {
             Some(b'/') => {
                 if self.name[1..] == self.open[..] && !self.is_too_long {
@@ -157,6 +182,27 @@ impl Scanner {
         }
         self.text.clear();
         self.is_too_long = false;
+    }
+
+    /// A tag has ended: how deep it is now, and whether the outermost element is whole.
+    fn count_depth(&mut self) {
+        let found = &mut self.found;
+        match self.name.first() {
+            Some(b'?' | b'!') | None => {}
+            Some(b'/') => {
+                self.depth = self.depth.saturating_sub(1);
+                found.is_whole = self.depth == 0 && self.name[1..] == found.root[..];
+            }
+            Some(_) => {
+                let is_outermost = self.depth == 0 && found.root.is_empty();
+                if is_outermost {
+                    found.root.extend_from_slice(&self.name);
+                }
+                let is_empty = self.last == b'/';
+                self.depth += u32::from(!is_empty);
+                found.is_whole = is_outermost && is_empty;
+            }
+        }
     }
 
     fn last_before_end_is_slash(&self) -> bool {
@@ -178,13 +224,18 @@ impl Scanner {
                 found.is_truncated = self.text.trim_ascii() == b"true";
                 return;
             }
+            b"EncodingType" => {
+                found.is_escaped = self.text.trim_ascii() == b"url";
+                return;
+            }
             b"UploadId" => {
                 if self.collects_names {
                     found.uploads.push(plain(&self.text));
                 }
                 &mut found.upload
             }
-            b"NextContinuationToken" => &mut found.token,
+            b"NextContinuationToken" | b"NextKeyMarker" => &mut found.token,
+            b"NextUploadIdMarker" => &mut found.upload_marker,
             b"ETag" => &mut found.etag,
             b"Code" => &mut found.code,
             b"Message" => &mut found.message,
@@ -267,6 +318,32 @@ mod tests {
             b"<s3:InitiateMultipartUploadResult xmlns:s3=\"x\"><s3:Bucket>b</s3:Bucket><s3:Key>k</s3:Key>\
             <s3:UploadId>VX+/=</s3:UploadId></s3:InitiateMultipartUploadResult>";
         assert_eq!(scan(text, 3).upload, b"VX+/=");
+    }
+
+    #[test]
+    fn what_is_cut_or_something_else_is_not_whole() {
+        let list =
+            b"<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"x\"><Contents><Key>k</Key></Contents>\
+            <Prefix/></ListBucketResult>\n";
+        let is = |text: &[u8], cut| {
+            let mut scanner = Scanner::new(false);
+            text.chunks(cut).for_each(|piece| scanner.feed(piece));
+            scanner.is("ListBucketResult")
+        };
+        assert!(is(list, 1) && is(list, 1000) && is(b"<a:ListBucketResult/>", 5));
+        for end in 0..list.len() - 2 {
+            assert!(!is(&list[..end], 7), "{end}");
+        }
+        for other in [
+            b"<!DOCTYPE html><html><body>ListBucketResult</body></html>".as_slice(),
+            b"<html><ListBucketResult></ListBucketResult></html>",
+            b"<ListBucketResult></ListBucketResult><html></html>",
+            b"<ListBucketResult></ListBucketResult>and more",
+            b"{\"ListBucketResult\": []}",
+            b"",
+        ] {
+            assert!(!is(other, 3), "{}", String::from_utf8_lossy(other));
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! requests straight into it. Who may ask is decided when a connection is made ([`network::handshake`]).
 
 mod control;
+mod copies;
 mod endpoints;
 mod metadata;
 mod pools;
@@ -56,6 +57,10 @@ pub mod opcode {
     pub const DISCARD: u16 = SERVICE_FIRST + 8;
     /// Gives dead space back.
     pub const COLLECT: u16 = SERVICE_FIRST + 9;
+    /// As `UPDATE` and `PUNCH`, of replicated objects: to the target of the first copy, which changes all copies, in one order for all.
+    pub const UPDATE_COPIES: u16 = SERVICE_FIRST + 10;
+    /// See [`UPDATE_COPIES`].
+    pub const PUNCH_COPIES: u16 = SERVICE_FIRST + 11;
     /// Opens a container: labels of pool and container, each behind its 16-bit length. The reply is a handle: instance (4 bytes), pool (4),
     /// container (8).
     pub const OPEN_CONTAINER: u16 = SERVICE_FIRST + 32;

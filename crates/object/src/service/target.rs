@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use network::{Answer, BulkReply, Call, Inline, Landing, Service};
 
+use super::copies::Copies;
 use super::pools::{Pools, container_of};
 use super::wire::Request;
 use super::{INLINE_BYTES_MAX, opcode, select};
@@ -17,10 +18,14 @@ const LIST_HEAD_BYTES: usize = 20;
 /// See the module. One a service thread.
 pub(super) struct ObjectService {
     instance: u32,
+    /// Number of this tag's targets.
+    number: u32,
     /// Each pool, and this tag's target of it; none where it has fewer.
     targets: Vec<(Arc<Pool>, Option<Arc<Target>>)>,
     /// Set while a change waits for [`Service::settle`]; none where the transport does not call that.
     unsettled: Option<Arc<AtomicBool>>,
+    /// Changes to other targets' copies wait for it, too.
+    has_copied: Arc<AtomicBool>,
 }
 
 fn errno(error: StoreError) -> i32 {
@@ -44,7 +49,7 @@ impl ObjectService {
     pub(super) fn new(pools: &Pools, number: u32) -> Self {
         let target = |pool: &Arc<Pool>| pool.targets().get(number as usize).map(Arc::clone);
         let targets = pools.iter().map(|(_, pool)| (Arc::clone(pool), target(pool))).collect();
-        Self { instance: pools.instance(), targets, unsettled: None }
+        Self { instance: pools.instance(), number, targets, unsettled: None, has_copied: Arc::default() }
     }
 
     /// Who notes that a change to this target waits for a commit; none: each one is durable when it is done.
@@ -60,12 +65,31 @@ impl ObjectService {
         target.as_ref().ok_or(-libc::ENXIO)
     }
 
+    /// The copies of what a request is about.
+    fn copies(&self, request: &Request<'_>, is_whole_object: bool) -> Result<Copies, i32> {
+        let (pool, _) = self.targets.get(usize::from(request.handle.pool)).ok_or(-libc::ESTALE)?;
+        self.has_copied.store(true, Ordering::Relaxed);
+        Copies::of(pool, request, self.number, is_whole_object)
+    }
+
     fn carry_out(&self, call: &Call<'_>, answer: &mut Answer<'_>) -> Result<(), i32> {
         let request = Request::decode(call.inline).map_err(|_| -libc::EINVAL)?;
         let target = self.target_of(&request)?;
         let place = place_of(&request)?;
         match call.opcode {
             opcode::UPDATE => update(target, &request, &place, call.bulk, ack_of(self.deferring(target))),
+            opcode::UPDATE_COPIES => {
+                let (value, write) = (value_of(&request, call.bulk)?, write_of(&request)?);
+                let copies = self.copies(&request, false)?;
+                let ack = ack_of(self.deferring(target));
+                copies.change(|target, _| target.update(&place, write, value, ack).map(drop)).map_err(errno)
+            }
+            opcode::PUNCH_COPIES => {
+                let what = punch_of(&request)?;
+                let copies = self.copies(&request, what == Punch::Object)?;
+                let ack = ack_of(self.deferring(target));
+                copies.change(|target, _| target.punch(&place, what, ack).map(drop)).map_err(errno)
+            }
             opcode::FETCH => fetch(target, &request, &place, call, answer),
             opcode::PUNCH => punch(target, &request, &place, ack_of(self.deferring(target))),
             opcode::SIZE => {
@@ -106,13 +130,16 @@ impl Service for ObjectService {
     }
 
     fn landing(&mut self, call: &Call<'_>, bulk_bytes: usize) -> Option<Box<dyn Landing>> {
-        let request = Request::decode(call.inline).ok().filter(|_| call.opcode == opcode::UPDATE)?;
+        let is_copied = call.opcode == opcode::UPDATE_COPIES;
+        let is_update = call.opcode == opcode::UPDATE || is_copied;
+        let request = Request::decode(call.inline).ok().filter(|_| is_update)?;
         let is_whole = request.length == bulk_bytes as u64 && request.value.is_empty();
         let target = self.target_of(&request).ok().filter(|_| is_whole)?;
         let (place, write) = (place_of(&request).ok()?, write_of(&request).ok()?);
+        let copies = if is_copied { Some(self.copies(&request, false).ok()?) } else { None };
         // What the store refuses is told when the bulk has come.
         let reservation = target.reserve(&place, write, bulk_bytes).ok()?;
-        Some(Box::new(Reserved { reservation, unsettled: self.deferring(target).map(Arc::clone) }))
+        Some(Box::new(Reserved { reservation, unsettled: self.deferring(target).map(Arc::clone), copies }))
     }
 
     fn defer(&mut self) -> bool {
@@ -129,7 +156,10 @@ impl Service for ObjectService {
     fn settle(&mut self) -> i32 {
         let Some(unsettled) = &self.unsettled else { return 0 };
         unsettled.store(false, Ordering::Relaxed);
-        let targets = self.targets.iter().filter_map(|(_, target)| target.as_ref());
+        let has_copied = self.has_copied.swap(false, Ordering::Relaxed);
+        let own = self.targets.iter().filter_map(|(_, target)| target.as_ref());
+        let all = self.targets.iter().filter(|_| has_copied).flat_map(|(pool, _)| pool.targets());
+        let targets = own.filter(|_| !has_copied).chain(all);
         let mut status = 0;
         for target in targets.filter(|target| target.syncs_each_update()) {
             status = target.commit().map_or_else(errno, |()| status);
@@ -150,6 +180,8 @@ fn ack_of(unsettled: Option<&Arc<AtomicBool>>) -> Ack {
 struct Reserved {
     reservation: Reservation,
     unsettled: Option<Arc<AtomicBool>>,
+    /// Of a replicated object: the others are written from here.
+    copies: Option<Copies>,
 }
 
 impl Landing for Reserved {
@@ -158,8 +190,15 @@ impl Landing for Reserved {
     }
 
     fn finish(self: Box<Self>) -> i32 {
-        let Self { reservation, unsettled } = *self;
-        reservation.publish(ack_of(unsettled.as_ref())).map_or_else(errno, |_| 0)
+        let Self { reservation, unsettled, copies } = *self;
+        let ack = ack_of(unsettled.as_ref());
+        let Some(copies) = copies else { return reservation.publish(ack).map_or_else(errno, |_| 0) };
+        let mut reservation = Some(reservation);
+        let done = copies.change(|target, is_first| match (is_first, &reservation) {
+            (false, Some(own)) => target.update(&own.place(), own.write(), own, ack).map(drop),
+            _ => reservation.take().map_or(Ok(()), |own| own.publish(ack).map(drop)),
+        });
+        done.map_or_else(errno, |()| 0)
     }
 }
 
@@ -170,12 +209,17 @@ fn update(
     bulk: &[u8],
     ack: Ack,
 ) -> Result<(), i32> {
+    let (value, write) = (value_of(request, bulk)?, write_of(request)?);
+    target.update(place, write, value, ack).map(drop).map_err(errno)
+}
+
+/// The value of an update: in the message, or as bulk.
+fn value_of<'a>(request: &Request<'a>, bulk: &'a [u8]) -> Result<&'a [u8], i32> {
     let value = if bulk.is_empty() { request.value } else { bulk };
     if value.len() as u64 != request.length || !(bulk.is_empty() || request.value.is_empty()) {
         return Err(-libc::EINVAL);
     }
-    let write = write_of(request)?;
-    target.update(place, write, value, ack).map(drop).map_err(errno)
+    Ok(value)
 }
 
 fn write_of(request: &Request<'_>) -> Result<Write, i32> {
@@ -222,14 +266,17 @@ fn fetch(
 }
 
 fn punch(target: &Target, request: &Request<'_>, place: &Place<'_>, ack: Ack) -> Result<(), i32> {
-    let what = match request.selector {
-        select::RECORD => Punch::Record { offset_bytes: request.offset, bytes: request.length },
-        select::AKEY => Punch::Akey,
-        select::DKEY => Punch::Dkey,
-        select::OBJECT => Punch::Object,
-        _ => return Err(-libc::EINVAL),
-    };
-    target.punch(place, what, ack).map(drop).map_err(errno)
+    target.punch(place, punch_of(request)?, ack).map(drop).map_err(errno)
+}
+
+fn punch_of(request: &Request<'_>) -> Result<Punch, i32> {
+    match request.selector {
+        select::RECORD => Ok(Punch::Record { offset_bytes: request.offset, bytes: request.length }),
+        select::AKEY => Ok(Punch::Akey),
+        select::DKEY => Ok(Punch::Dkey),
+        select::OBJECT => Ok(Punch::Object),
+        _ => Err(-libc::EINVAL),
+    }
 }
 
 fn list(

@@ -1,6 +1,7 @@
 //! What one operation of a phase works on at least, and a worker's part of it.
 
 use driver::Error;
+use units::ByteSize;
 use workload::access::Access;
 use workload::block_size::BlockSizes;
 use workload::object::{DatasetPlan, ObjectOp, ObjectPlan, PunchScope, Redundancy};
@@ -165,4 +166,32 @@ pub(crate) fn appended_bytes(plan: &ObjectPlan) -> u64 {
     };
     let log_bytes = if in_data_file { 0.0 } else { value_bytes };
     (operations as f64 * share * times * (log_bytes + RECORD_BYTES)) as u64
+}
+
+/// Bytes that a phase hands to a target at once, at least: its largest value, or chunk, or cell. 0 where it stores nothing.
+fn piece_bytes(plan: &ObjectPlan) -> u64 {
+    if !plan.any(ObjectOp::stores) {
+        return 0;
+    }
+    let value_bytes = plan.dataset.value_size_bytes_max;
+    let has_whole = plan.any(|operation| operation.stores() && operation != ObjectOp::Write);
+    let chunk_bytes = plan.cell_size_bytes.saturating_mul(plan.chunk_size_cells).max(1);
+    let piece = if has_whole { value_bytes } else { value_bytes.min(chunk_bytes) };
+    match plan.class.redundancy {
+        Redundancy::None | Redundancy::Replicated(_) => piece,
+        Redundancy::ErasureCoded { data, .. } => piece.div_ceil(u64::from(data)),
+    }
+}
+
+/// Refuses a phase whose values a store that takes so many bytes at once does not take; 0: it does not tell.
+pub(crate) fn check_value_size(plan: &ObjectPlan, value_bytes_max: u64) -> Result<(), Error> {
+    let piece = piece_bytes(plan);
+    if value_bytes_max == 0 || piece <= value_bytes_max {
+        return Ok(());
+    }
+    let (asked, most) = (ByteSize(plan.dataset.value_size_bytes_max), ByteSize(value_bytes_max));
+    let message = format!("--value-size {asked} is too large for this store: a target takes {most} at once");
+    Err(Error::usage("object", message).remedy(
+        "use smaller values, or a store with a larger --scm (a value takes a sixteenth of a target's, and 32m, at most) or with --nvme",
+    ))
 }

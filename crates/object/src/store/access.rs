@@ -17,6 +17,10 @@ const ATTRIBUTE_DAX: u64 = 0x0020_0000;
 
 /// Decides it: on tmpfs and DAX the files are mapped, elsewhere written by direct I/O, unless msync was asked for.
 pub(super) fn access_of(dir: &Path, flush: Flush) -> Result<Access, Error> {
+    #[cfg(test)]
+    if let Some(disk) = super::cut::disk_of(dir) {
+        return Ok(disk.access());
+    }
     let failed = |errno| file_error("cannot examine the file system", dir, errno);
     let kind = rustix::fs::statfs(dir).map_err(failed)?.f_type as i64;
     let is_memory = [TMPFS_MAGIC, RAMFS_MAGIC, HUGETLBFS_MAGIC].contains(&kind);

@@ -1,20 +1,24 @@
 //! The table of containers of a pool: a small file, replaced as a whole.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use driver::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 use workload::object::Checksum;
 
+use super::checksum::crc32c;
+use super::files;
+use super::making::{RESERVE_FILE, keep_back};
 use super::superblock::CONTAINERS_FILE;
-use super::target::{file_error, sync_directory};
+use super::target::file_error;
 use super::types::ContainerId;
 use crate::model::Epoch;
 
 /// Ids that are written down as given at once: so many are lost at most by a kill, and an allocation rarely writes.
 const IDS_STEP: u64 = 1 << 20;
+
+/// Begins a table; the checksum of what follows the line stands behind it.
+const HEAD: &str = "strata containers crc32c ";
 
 /// A container, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,8 +56,8 @@ impl Table {
         let path = dir.join(CONTAINERS_FILE);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| file_error("cannot read the table of containers", &path, error))?;
-        let mut table: Self = serde_json::from_str(&text).map_err(|error| {
-            Error::new(ErrorKind::Run, "pool", format!("the table of containers is damaged: {error}"))
+        let mut table = Self::parse(&text).map_err(|what| {
+            Error::new(ErrorKind::Run, "pool", format!("the table of containers is damaged: {what}"))
                 .with("path", path.display())
                 .remedy("the pool is damaged: restore it, or destroy it and make it again")
         })?;
@@ -62,20 +66,47 @@ impl Table {
         Ok(table)
     }
 
-    /// Replaces what is on disk.
+    /// Of its text: a line with the checksum of the rest, which releases before did not write, and JSON.
+    fn parse(text: &str) -> Result<Self, String> {
+        let body = match text.strip_prefix(HEAD) {
+            None => text,
+            Some(rest) => {
+                let (sum, body) = rest.split_once('\n').ok_or("it is cut off")?;
+                if u32::from_str_radix(sum, 16) != Ok(crc32c(0, body.as_bytes())) {
+                    return Err("its checksum does not match".into());
+                }
+                body
+            }
+        };
+        serde_json::from_str(body).map_err(|error| error.to_string())
+    }
+
+    /// Replaces what is on disk. A full file system gives it the space that is kept back.
     pub(super) fn write(&self) -> std::io::Result<()> {
-        let partial = self.path.with_extension("partial");
-        let text = serde_json::to_string(self)?;
-        let mut file = File::create(&partial)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&partial, &self.path)?;
-        sync_directory(&self.path)
+        let body = serde_json::to_string(self)?;
+        let text = format!("{HEAD}{:08x}\n{body}", crc32c(0, body.as_bytes()));
+        let written = files::replace(&self.path, text.as_bytes());
+        if !written.as_ref().is_err_and(files::is_full) {
+            return written;
+        }
+        let dir = files::directory_of(&self.path);
+        match files::remove(&dir.join(RESERVE_FILE)) {
+            Err(_) => return written,
+            Ok(()) => files::replace(&self.path, text.as_bytes())?,
+        }
+        // The table before has gone: so much is free again.
+        let _ = keep_back(dir);
+        Ok(())
     }
 
     /// As [`Table::write`], with an error for people.
     pub(super) fn write_or_error(&self) -> Result<(), Error> {
-        self.write().map_err(|error| file_error("cannot write the table of containers", &self.path, error))
+        self.write().map_err(|error| self.failure(error))
+    }
+
+    /// An error of its file, for people.
+    pub(super) fn failure(&self, error: std::io::Error) -> Error {
+        file_error("cannot write the table of containers", &self.path, error)
     }
 
     pub(super) fn row(&mut self, id: ContainerId) -> Option<&mut Row> {

@@ -85,11 +85,7 @@ impl DataFile {
     /// Makes durable what was written.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
         if self.is_dirty.swap(false, Ordering::AcqRel) {
-            let result = self.medium.sync(0, self.bytes);
-            if result.is_err() {
-                self.is_dirty.store(true, Ordering::Release);
-            }
-            return result;
+            return self.medium.sync(0, self.bytes);
         }
         Ok(())
     }

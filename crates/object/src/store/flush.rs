@@ -20,6 +20,9 @@ pub(super) enum Flusher {
     Fence,
     /// Neither flushed nor fenced: something else makes it durable.
     Nothing,
+    /// Told to a disk of the tests that loses what was not flushed and fenced.
+    #[cfg(test)]
+    Recorded,
 }
 
 /// Size of a cache line.
@@ -62,12 +65,18 @@ impl Flusher {
             Self::DcCvac => "CPU flush (dc cvac)",
             Self::Fence => "fence (PMEM_NO_FLUSH=1: caches are taken to survive a power failure)",
             Self::Nothing => "nothing before the store is closed",
+            #[cfg(test)]
+            Self::Recorded => "CPU flush of a test",
         }
     }
 
     /// Whether a copy should go around the cache.
     #[inline]
     pub(super) fn writes_back(self) -> bool {
+        #[cfg(test)]
+        if self == Self::Recorded {
+            return false;
+        }
         !matches!(self, Self::Fence | Self::Nothing)
     }
 
@@ -112,6 +121,8 @@ impl Flusher {
                 }
             }
             Self::Fence | Self::Nothing => {}
+            #[cfg(test)]
+            Self::Recorded => super::cut::flushed(bytes),
         }
     }
 
@@ -120,6 +131,8 @@ impl Flusher {
     pub(super) fn fence(self) {
         match self {
             Self::Nothing => {}
+            #[cfg(test)]
+            Self::Recorded => super::cut::fenced(),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: sfence is part of every x86-64.
             _ => unsafe { std::arch::x86_64::_mm_sfence() },

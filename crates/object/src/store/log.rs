@@ -1,15 +1,18 @@
 //! The log of a target: segments, one of which is written, and how records in it become durable.
 
+mod commit;
+
 use std::sync::Arc;
 
 use workload::object::Checksum;
 
+use super::data::DataFile;
 use super::error::StoreError;
 use super::flush::Flusher;
 use super::medium::{BLOCK_BYTES, Medium};
 use super::memory::Region;
 use super::record::{COMMIT_AT, Header, Kind, LINE_BYTES};
-use super::segment::segment_header;
+use super::segment::{MAGIC_BYTES, segment_header};
 pub(super) use super::segment::{Need, Segment, Use};
 use super::types::{ContainerId, Place};
 use crate::model::{Epoch, ObjectId};
@@ -35,6 +38,7 @@ pub(super) struct Unsynced {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at: usize,
+    bytes: usize,
     commit: u32,
 }
 
@@ -73,6 +77,12 @@ pub(super) struct Log {
     spare: Option<Arc<Region>>,
     /// Free segments that get their space at this moment.
     preparing: u64,
+    /// Values that records refer to: durable before them.
+    data: Option<Arc<DataFile>>,
+    /// Nothing orders what is stored before the next [`Medium::sync`] of it all: mapped, with `Durability::None`.
+    pub(super) is_loose: bool,
+    /// A write or a sync failed: nothing that comes later can be relied on.
+    pub(super) is_broken: bool,
 }
 
 impl Log {
@@ -81,6 +91,7 @@ impl Log {
         segment_bytes: u64,
         segments: Vec<Segment>,
         uuid: [u8; 16],
+        (data, is_loose): (Option<Arc<DataFile>>, bool),
     ) -> Self {
         let mapped = medium.mapped().cloned();
         let sequence = segments.iter().map(|segment| segment.sequence).max().unwrap_or(0);
@@ -105,6 +116,9 @@ impl Log {
             appended: 0,
             spare: None,
             preparing: 0,
+            data,
+            is_loose,
+            is_broken: false,
         }
     }
 
@@ -119,6 +133,7 @@ impl Log {
         self.segments[number].usage = Use::Active;
         self.active = Some(number);
         self.taken_line = self.segments[number].used_lines;
+        self.segments[number].synced_lines = 0;
         Ok(())
     }
 
@@ -255,36 +270,49 @@ impl Log {
         let segment = &mut self.segments[next];
         segment.usage = Use::Active;
         segment.sequence = sequence;
-        (segment.used_lines, segment.live_lines) = (1, 0);
+        (segment.used_lines, segment.live_lines, segment.synced_lines) = (1, 0, 1);
         segment.dead_epoch_min = Epoch::MAX;
         self.active = Some(next);
         self.taken_line = 0;
-        let header = segment_header(&self.uuid, next as u32, sequence);
-        let record = self.record_mut(next as u64 * u64::from(self.segment_lines), 1);
-        record.copy_from_slice(&header);
-        self.flusher.flush(record);
-        self.flusher.fence();
-        if self.mapped.is_some() && self.medium.is_synced() {
-            self.medium.sync(at, LINE_BYTES as u64)?;
+        let written = self.write_segment_header(next, sequence, at);
+        self.synced(written).map(|()| next)
+    }
+
+    /// The word that makes it one comes last.
+    fn write_segment_header(&self, number: usize, sequence: u32, at: u64) -> Result<(), StoreError> {
+        let header = segment_header(&self.uuid, number as u32, sequence);
+        let record = self.record_mut(number as u64 * u64::from(self.segment_lines), 1);
+        for part in [MAGIC_BYTES..LINE_BYTES, 0..MAGIC_BYTES] {
+            record[part.clone()].copy_from_slice(&header[part.clone()]);
+            self.flusher.flush(record);
+            self.flusher.fence();
+            let is_last = part.start == 0;
+            if self.mapped.is_some() && (self.is_loose || is_last && self.medium.is_synced()) {
+                self.medium.sync(at, LINE_BYTES as u64)?;
+            }
         }
-        Ok(next)
+        Ok(())
     }
 
     /// Ends the active segment with a record that says so.
     pub(super) fn seal_active(&mut self) -> Result<(), StoreError> {
-        let Some(active) = self.active.take() else { return Ok(()) };
-        let segment = &self.segments[active];
-        let rest = self.segment_lines - segment.used_lines;
-        let first = active as u64 * u64::from(self.segment_lines) + u64::from(segment.used_lines);
+        let Some(active) = self.active else { return Ok(()) };
+        self.sync_rest(active)?;
+        self.active = None;
+        let (used_lines, sequence) = (self.segments[active].used_lines, self.segments[active].sequence);
+        let rest = self.segment_lines - used_lines;
+        let first = active as u64 * u64::from(self.segment_lines) + u64::from(used_lines);
         if rest > 0 {
             let place =
                 Place { container: ContainerId(0), object: ObjectId::default(), dkey: &[], akey: &[] };
             let header = Header::new(Kind::Seal, &place, Checksum::Off, rest as usize, 0);
             let record = self.record_mut(first, 1);
-            header.write(record, &[], &[], segment.sequence);
+            header.write(record, &[], &[], sequence);
             let commit = header.seal(record);
             record[COMMIT_AT..].copy_from_slice(&commit.to_le_bytes());
             self.flusher.flush(record);
+            self.flusher.fence();
+            self.sync_lines(active, used_lines, used_lines + 1)?;
         }
         let segment = &mut self.segments[active];
         segment.usage = Use::Sealed;
@@ -295,83 +323,6 @@ impl Log {
             self.unsynced.push(Unsynced { segment: active, buffer, from_line: self.taken_line, to_line });
         }
         segment.used_lines = self.segment_lines;
-        Ok(())
-    }
-
-    /// Commits a record that has been filled and sealed; `record` is all of it. Mapped logs: the order of data and commit word is kept.
-    #[inline]
-    pub(super) fn finish(
-        &mut self,
-        location: u64,
-        lines: usize,
-        commit: u32,
-        when: When,
-    ) -> Result<(), StoreError> {
-        let (region, at) = match &self.mapped {
-            Some(region) => (region, location as usize * LINE_BYTES),
-            None => {
-                let (region, at) = self.memory(location);
-                region.store_release(at + COMMIT_AT, commit);
-                return Ok(());
-            }
-        };
-        match when {
-            When::Unordered => region.store_release(at + COMMIT_AT, commit),
-            When::Now => {
-                if self.medium.is_synced() {
-                    self.medium.sync(at as u64, (lines * LINE_BYTES) as u64)?;
-                }
-                self.flusher.fence();
-                region.store_release(at + COMMIT_AT, commit);
-                self.flusher.flush(region.bytes(at + COMMIT_AT, 4));
-                self.flusher.fence();
-                if self.medium.is_synced() {
-                    self.medium.sync(at as u64, LINE_BYTES as u64)?;
-                }
-            }
-            When::Later => {
-                self.pending.push(Pending { at, commit });
-                self.pending_bytes += lines * LINE_BYTES;
-                if self.pending.len() == PENDING_MAX || self.pending_bytes >= PENDING_BYTES_MAX {
-                    self.commit_pending()?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether records wait for a commit.
-    pub(super) fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    /// Commits all that was deferred (mapped logs): data first, then the commit words.
-    pub(super) fn commit_pending(&mut self) -> Result<(), StoreError> {
-        let (Some(region), Some(first), Some(last)) =
-            (&self.mapped, self.pending.first(), self.pending.last())
-        else {
-            return Ok(());
-        };
-        let (low, high) = (first.at.min(last.at), first.at.max(last.at));
-        let is_synced = self.medium.is_synced();
-        if is_synced {
-            // Reservations may lie in other segments: the whole is few calls at most.
-            let room = self.segment_lines as usize * LINE_BYTES;
-            self.medium.sync(low as u64, (high - low + room).min(region.len() - low) as u64)?;
-        }
-        self.flusher.fence();
-        for pending in &self.pending {
-            region.store_release(pending.at + COMMIT_AT, pending.commit);
-            self.flusher.flush(region.bytes(pending.at + COMMIT_AT, 4));
-        }
-        self.flusher.fence();
-        if is_synced {
-            for pending in &self.pending {
-                self.medium.sync(pending.at as u64, LINE_BYTES as u64)?;
-            }
-        }
-        self.pending.clear();
-        self.pending_bytes = 0;
         Ok(())
     }
 

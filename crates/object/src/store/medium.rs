@@ -125,15 +125,21 @@ impl Medium for Mapped {
 #[derive(Debug)]
 pub(super) struct Direct {
     file: OwnedFd,
+    /// Past the page cache; else the file system has no direct I/O, and writes are buffered.
+    is_direct: bool,
 }
 
 impl Direct {
     /// Opens the file anew, for direct I/O where the file system has it.
     pub(super) fn new(path: &std::path::Path) -> Result<Self, Errno> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let file = rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty())
-            .or_else(|_| rustix::fs::open(path, flags, Mode::empty()))?;
-        Ok(Self { file })
+        match rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty()) {
+            Ok(file) => Ok(Self { file, is_direct: true }),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                Ok(Self { file: rustix::fs::open(path, flags, Mode::empty())?, is_direct: false })
+            }
+            Err(errno) => Err(errno),
+        }
     }
 }
 
@@ -182,7 +188,7 @@ impl Medium for Direct {
     }
 
     fn durable_by(&self) -> &'static str {
-        "direct I/O and fdatasync"
+        if self.is_direct { "direct I/O and fdatasync" } else { "buffered writes and fdatasync" }
     }
 }
 

@@ -14,16 +14,21 @@ mod access;
 mod batch;
 mod checksum;
 mod containers;
+#[cfg(test)]
+mod cut;
 mod data;
 mod error;
 mod extents;
+mod files;
 mod flush;
 mod index;
 mod keeper;
 mod log;
+mod making;
 mod medium;
 mod memory;
 mod opening;
+mod order;
 mod pool;
 mod record;
 mod repair;
@@ -36,6 +41,8 @@ mod tests;
 mod types;
 
 pub use error::StoreError;
+pub use making::{Layout, Standing};
+pub(crate) use order::Order;
 pub use pool::{ContainerFacts, OpenOptions, Pool, PoolOptions};
 pub use target::{Lease, Reservation, Target};
 pub use types::{

@@ -57,5 +57,7 @@ pub(super) fn open_targets(
             bell: bell.clone(),
         })
     });
-    Ok(Opened { targets: targets.collect::<Result<_, _>>()?, epochs, bell })
+    let targets: Vec<Arc<Target>> = targets.collect::<Result<_, _>>()?;
+    Target::introduce(&targets);
+    Ok(Opened { targets, epochs, bell })
 }

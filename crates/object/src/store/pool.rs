@@ -1,6 +1,5 @@
 //! A pool: a directory with a superblock, a table of containers, and targets.
 
-use std::fs::OpenOptions as FileOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,11 +11,14 @@ use workload::object::{Checksum, Durability, Flush};
 use super::access::access_of;
 use super::batch::Committer;
 use super::containers::{Row, Table};
+use super::files;
 use super::keeper::Keeper;
+use super::making::keep_back;
 use super::opening::{Opened, open_targets};
+use super::order::Order;
 use super::repair;
-use super::superblock::{self, Lock, Superblock, own_paths, target_dir};
-use super::target::{ContainerState, INDEX_FILE, file_error};
+use super::superblock::{self, Lock, Superblock, target_dir};
+use super::target::{ContainerState, INDEX_FILE};
 use super::{ContainerId, ContainerProperties, SpaceInfo, StoreError, Target};
 use crate::backend::{ContainerInfo, PoolInfo};
 use crate::model::Epoch;
@@ -96,67 +98,12 @@ pub struct Pool {
     /// Commits at times, with `Durability::Batch`.
     committer: Option<Committer>,
     keeper: Option<Keeper>,
+    order: Arc<Order>,
     /// Its lock keeps other processes out.
     _lock: Lock,
 }
 
 impl Pool {
-    /// Makes a pool in `dir` (made if it is not there, empty if it is) and opens it.
-    ///
-    /// # Errors
-    /// There is one already, the directory holds other files, sizes too small, no space.
-    pub fn create(dir: &Path, options: &PoolOptions) -> Result<Self, Error> {
-        let superblock = Superblock::plan(options)?;
-        if Self::exists(dir) {
-            return Err(Error::usage("pool", "there is a pool already")
-                .with("path", dir.display())
-                .remedy("open it, destroy it first, or name another directory"));
-        }
-        if host::target::is_missing_device(dir) {
-            return Err(Error::usage(
-                "pool",
-                "no such device: /dev holds devices, and no pool is made there",
-            )
-            .with("path", dir.display())
-            .remedy("name a directory elsewhere; /dev/shm is one in memory"));
-        }
-        let is_made = !dir.exists();
-        std::fs::create_dir_all(dir).map_err(|error| file_error("cannot make the directory", dir, error))?;
-        let mut others =
-            std::fs::read_dir(dir).map_err(|error| file_error("cannot read the directory", dir, error))?;
-        if let Some(Ok(other)) = others.next() {
-            return Err(Error::new(ErrorKind::Unsafe, "pool", "the directory holds other files")
-                .with("path", other.path().display())
-                .remedy("name an empty directory, or one that is not there"));
-        }
-        let access = access_of(dir, options.open.flush)?;
-        let path = dir.join(superblock::FILE);
-        let file = FileOptions::new().read(true).write(true).create_new(true).open(&path);
-        let file = file.map_err(|error| file_error("cannot make the superblock", &path, error))?;
-        let mut lock = superblock::lock(file, dir)?;
-        let made = (|| {
-            for target in 0..superblock.targets {
-                let target = target_dir(dir, target);
-                std::fs::create_dir(&target)
-                    .map_err(|error| file_error("cannot make the directory", &target, error))?;
-            }
-            let containers = Table::new(dir);
-            containers.write_or_error()?;
-            let opened = open_targets(dir, &superblock, &options.open, access, &containers, true)?;
-            superblock.write(&mut lock.0, dir)?;
-            Ok((opened, containers))
-        })();
-        match made {
-            Ok((opened, containers)) => {
-                Self::assemble(dir, superblock, opened, containers, lock, &options.open)
-            }
-            Err(error) => {
-                remove_all(dir, superblock.targets, is_made);
-                Err(error)
-            }
-        }
-    }
-
     /// Opens the pool in `dir`.
     ///
     /// # Errors
@@ -183,7 +130,8 @@ impl Pool {
         Ok(pool)
     }
 
-    fn assemble(
+    /// Of targets that were opened.
+    pub(super) fn assemble(
         dir: &Path,
         superblock: Superblock,
         opened: Opened,
@@ -193,9 +141,11 @@ impl Pool {
     ) -> Result<Self, Error> {
         let Opened { targets, epochs, bell } = opened;
         let opening_findings = targets.iter().flat_map(|target| target.take_findings()).collect();
-        let committer =
-            (options.durability == Durability::Batch).then(|| Committer::start(&targets)).transpose()?;
-        let keeper = Some(Keeper::start(&targets, bell)?);
+        // What could not be kept back is kept back when there is space again.
+        let _ = keep_back(dir);
+        let commits = options.durability == Durability::Batch && has_threads(dir);
+        let committer = commits.then(|| Committer::start(&targets)).transpose()?;
+        let keeper = has_threads(dir).then(|| Keeper::start(&targets, bell)).transpose()?;
         Ok(Self {
             dir: dir.to_path_buf(),
             superblock,
@@ -205,29 +155,14 @@ impl Pool {
             opening_findings,
             committer,
             keeper,
+            order: Arc::new(Order::new()),
             _lock: lock,
         })
     }
 
-    /// Whether there is a pool in `dir`, of any version.
-    #[must_use]
-    pub fn exists(dir: &Path) -> bool {
-        dir.join(superblock::FILE).is_file()
-    }
-
-    /// Removes the pool in `dir`: its own files, and the directory if nothing else is in it.
-    ///
-    /// # Errors
-    /// There is none, another process has it open, files that cannot be removed.
-    pub fn destroy(dir: &Path) -> Result<(), Error> {
-        let (superblock, _lock) = Superblock::read(dir)?;
-        remove_all(dir, superblock.targets, true);
-        if Self::exists(dir) {
-            return Err(Error::new(ErrorKind::System, "pool", "the pool could not be removed")
-                .with("path", dir.display())
-                .remedy("check the permissions of its files"));
-        }
-        Ok(())
+    /// The order of changes that go to several targets.
+    pub(crate) fn order(&self) -> &Arc<Order> {
+        &self.order
     }
 
     /// Its targets.
@@ -265,6 +200,7 @@ impl Pool {
             nvme_free_bytes: space.nvme_free_bytes,
             index_bytes: space.index_bytes,
             containers: self.containers.lock().rows.len() as u32,
+            value_bytes_max: self.targets.first().map_or(0, |target| target.value_bytes_max()),
         }
     }
 
@@ -461,12 +397,25 @@ impl Pool {
         }
         let mut table = self.containers.lock();
         table.settle_ids();
-        table.write_or_error()?;
+        match table.write() {
+            // Ids that were given to nobody are lost, and nothing else.
+            Err(error) if files::is_full(&error) => {}
+            written => written.map_err(|error| table.failure(error))?,
+        }
         for (number, target) in self.targets.iter().enumerate() {
             target.close(&target_dir(&self.dir, number as u32).join(INDEX_FILE))?;
         }
         Ok(())
     }
+}
+
+/// Tests that cut the power do what the pool's threads do, at moments that follow from a seed.
+fn has_threads(_dir: &Path) -> bool {
+    #[cfg(test)]
+    if super::cut::disk_of(_dir).is_some() {
+        return false;
+    }
+    true
 }
 
 fn as_store_error(error: std::io::Error) -> StoreError {
@@ -481,17 +430,5 @@ fn facts(row: &Row, epoch: Epoch) -> ContainerFacts {
         checksum: row.checksum,
         snapshots: row.snapshots.clone(),
         epoch,
-    }
-}
-
-/// Removes the files of a pool; the superblock last.
-fn remove_all(dir: &Path, targets: u32, with_directory: bool) {
-    for path in own_paths(dir, targets) {
-        let _ = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
-    }
-    let _ = std::fs::remove_file(dir.join(superblock::FILE));
-    if with_directory {
-        // Only if nothing else is in it.
-        let _ = std::fs::remove_dir(dir);
     }
 }

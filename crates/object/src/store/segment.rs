@@ -31,6 +31,8 @@ pub(super) struct Segment {
     pub(super) dead_epoch_min: Epoch,
     /// Reservations that are neither published nor dropped.
     pub(super) reservations: u32,
+    /// Mapped logs that are synced: lines from its beginning of which a sync has reached all headers.
+    pub(super) synced_lines: u32,
     /// Its content, while it is written or waits to be.
     pub(super) buffer: Option<Arc<Region>>,
     /// The file system gave it its space: its blocks have been zeroed or written; mapped: its pages are present.
@@ -46,6 +48,7 @@ impl Segment {
             used_lines: 0,
             dead_epoch_min: Epoch::MAX,
             reservations: 0,
+            synced_lines: 0,
             buffer: None,
             is_ready,
         }
@@ -71,8 +74,16 @@ impl Need {
     }
 }
 
-/// Begins a segment that is in use.
+/// Begins a segment that is in use. Written after the rest of the header, and zeroed alone when the segment is freed: memory is torn by
+/// words of 8 bytes, so a header is there as a whole or not at all.
 const SEGMENT_MAGIC: [u8; 8] = *b"STRATSEG";
+/// Its length in bytes.
+pub(super) const MAGIC_BYTES: usize = SEGMENT_MAGIC.len();
+
+/// Whether a segment that begins so is free.
+pub(super) fn is_free(header: &[u8]) -> bool {
+    header.iter().take(MAGIC_BYTES).all(|byte| *byte == 0)
+}
 
 /// Header of a segment in use.
 pub(super) fn segment_header(uuid: &[u8; 16], number: u32, sequence: u32) -> [u8; LINE_BYTES] {
@@ -99,7 +110,7 @@ pub(super) enum SegmentHead {
 
 /// Reads a segment's header.
 pub(super) fn parse_segment_header(header: &[u8; LINE_BYTES], uuid: &[u8; 16], number: u32) -> SegmentHead {
-    if header.iter().all(|byte| *byte == 0) {
+    if is_free(header) {
         return SegmentHead::Free;
     }
     let sequence = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);

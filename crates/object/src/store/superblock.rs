@@ -1,7 +1,7 @@
 //! What a pool is: the file that makes a directory one.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use driver::{Error, ErrorKind};
@@ -73,7 +73,8 @@ impl Superblock {
         })
     }
 
-    fn encode(&self) -> Vec<u8> {
+    /// Its bytes.
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -94,8 +95,7 @@ impl Superblock {
         let refuse = |what: String| Error::usage("pool", what).with("path", path.display());
         let damaged = |what: String| Error::new(ErrorKind::Run, "pool", what).with("path", path.display());
         if bytes.len() < 12 || bytes[..8] != MAGIC {
-            return Err(refuse("this is no pool: its superblock is not one".into())
-                .remedy("name the directory of a pool"));
+            return Err(no_pool(path));
         }
         let word32 = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let version = word32(8);
@@ -121,36 +121,47 @@ impl Superblock {
         })
     }
 
-    /// Writes it, last of a new pool; keeps it locked.
-    pub(super) fn write(&self, file: &mut File, dir: &Path) -> Result<(), Error> {
-        let path = dir.join(FILE);
-        let written = file.write_all(&self.encode()).and_then(|()| file.sync_all());
-        written.map_err(|error| file_error("cannot write the superblock", &path, error))
-    }
-
     /// Reads it, after the lock was taken.
     pub(super) fn read(dir: &Path) -> Result<(Self, Lock), Error> {
         let path = dir.join(FILE);
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| {
-            let is_absent = error.kind() == std::io::ErrorKind::NotFound;
-            let error = file_error("cannot open the pool", &path, error);
-            if is_absent {
-                error.remedy("make one first (strata pool create), or check the directory")
-            } else {
-                error
-            }
-        })?;
-        let mut lock = lock(file, dir)?;
+        let mut lock = Self::lock_at(&path, dir)?;
         let mut bytes = Vec::new();
         let read = lock.0.read_to_end(&mut bytes);
         read.map_err(|error| file_error("cannot read the superblock", &path, error))?;
         Ok((Self::decode(&bytes, &path)?, lock))
     }
 
+    /// Opens it at a path and locks it.
+    pub(super) fn lock_at(path: &Path, dir: &Path) -> Result<Lock, Error> {
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| {
+            let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+            let error = file_error("cannot open the pool", path, error);
+            if is_absent {
+                error.remedy("make one first (strata pool create), or check the directory")
+            } else {
+                error
+            }
+        })?;
+        lock(file, dir)
+    }
+
+    /// Whether it is one, whatever else is wrong with it.
+    pub(super) fn check_magic(path: &Path) -> Result<(), Error> {
+        let bytes =
+            std::fs::read(path).map_err(|error| file_error("cannot read the superblock", path, error))?;
+        if bytes.starts_with(&MAGIC) { Ok(()) } else { Err(no_pool(path)) }
+    }
+
     /// Text of the UUID.
     pub(super) fn uuid_text(&self) -> String {
         uuid_text(&self.uuid)
     }
+}
+
+fn no_pool(path: &Path) -> Error {
+    Error::usage("pool", "this is no pool: its superblock is not one")
+        .with("path", path.display())
+        .remedy("name the directory of a pool")
 }
 
 /// The superblock's file, locked: keeps other processes out.
@@ -171,17 +182,6 @@ pub(super) fn lock(file: File, dir: &Path) -> Result<Lock, Error> {
         error.remedy("end the process that has it open, or close it there first")
     })?;
     Ok(Lock(file))
-}
-
-/// Files and directories of a pool in `dir`.
-pub(super) fn own_paths(dir: &Path, targets: u32) -> Vec<PathBuf> {
-    let mut paths = vec![dir.join(CONTAINERS_FILE), dir.join("containers.partial")];
-    for target in 0..targets {
-        let target = target_dir(dir, target);
-        paths.extend(["log", "data", "index", "index.partial"].map(|name| target.join(name)));
-        paths.push(target);
-    }
-    paths
 }
 
 /// Directory of a target.

@@ -79,6 +79,7 @@ impl Stand {
             creates,
             threads: 4,
             interrupt: Arc::new(AtomicBool::new(false)),
+            ..ConnectRequest::default()
         }
     }
 

@@ -100,7 +100,7 @@ fn only_what_the_run_made_is_destroyed() {
         let dir = directory(&stand);
         let backend = stand.connect();
         drop(open(&entry, &backend));
-        backend.clean().expect("clean");
+        backend.clean(&|_| ()).expect("clean");
         backend.close().expect("closed");
         assert!(!Pool::exists(&dir), "the pool was made by this run");
         let backend = stand.connect();
@@ -112,7 +112,7 @@ fn only_what_the_run_made_is_destroyed() {
         drop(Rig::open(&backend, &plan));
         drop(open(&entry, &backend));
         assert_eq!(backend.pool().expect("told").expect("a pool").containers, 2);
-        backend.clean().expect("clean");
+        backend.clean(&|_| ()).expect("clean");
         assert_eq!(backend.pool().expect("told").expect("a pool").containers, 1);
         backend.close().expect("closed");
     }

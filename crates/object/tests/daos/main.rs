@@ -72,6 +72,7 @@ fn request(target: &str) -> ConnectRequest {
         creates: true,
         threads: 1,
         interrupt: Arc::new(AtomicBool::new(false)),
+        ..ConnectRequest::default()
     }
 }
 
@@ -97,7 +98,7 @@ fn object(object_type: ObjectType) -> ObjectId {
 
 /// Ends a backend, and sees that nothing is left open.
 fn end(fake: &Fake, backend: Arc<dyn Backend>) {
-    backend.clean().expect("clean");
+    backend.clean(&|_| ()).expect("clean");
     backend.close().expect("closed");
     drop(backend);
     assert_eq!(fake.open_handles(), 0);

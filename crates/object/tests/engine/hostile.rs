@@ -8,6 +8,7 @@ use network::engine::Engine;
 use object::model::ObjectId;
 use object::service::wire::{Handle, Request};
 use object::service::{Engine as Control, Location, opcode, select};
+use object::store::{Place, Read};
 use proptest::prelude::*;
 use workload::network::SocketPlan;
 use workload::object::{Checksum, ObjectOp};
@@ -38,6 +39,51 @@ fn status(caller: &mut Caller, opcode: u16, request: &Request<'_>, value: &[u8])
     body.truncate(end);
     body.extend_from_slice(value);
     caller.call(opcode, &body, REPLY_BYTES_MAX).expect("answered").status
+}
+
+/// Two clients write one replicated key at the same time, again and again: no copy has another update last.
+#[test]
+fn copies_are_changed_in_one_order_for_all_clients() {
+    let dir = scratch();
+    let pool = pool_in(dir.path(), &small(3));
+    let engine = serve(pool.clone(), None);
+    let handle = handle(&engine);
+    let class: workload::object::ObjectClass = "RP_3G1".parse().expect("a class");
+    let object = ObjectId::new(workload::object::ObjectType::MultiHashed, class, 1);
+    let placement = ::object::placement::Placement::new(class, 3).expect("fits");
+    let leader = placement.target(object, 0, 0);
+    let container = pool.find_container("c").expect("made").id;
+    let mut callers = [caller(&engine, 2 + leader), caller(&engine, 2 + leader)];
+    for (number, bytes) in (0u8..40).zip([100, 9000].into_iter().cycle()) {
+        let begin = std::sync::Barrier::new(callers.len());
+        std::thread::scope(|scope| {
+            for (mark, caller) in (0u8..).zip(&mut callers) {
+                let begin = &begin;
+                scope.spawn(move || {
+                    let value = vec![number * 2 + mark; bytes];
+                    let length = bytes as u64;
+                    let request =
+                        Request { handle, object, length, dkey: b"d", akey: b"a", ..Request::default() };
+                    begin.wait();
+                    assert_eq!(status(caller, opcode::UPDATE_COPIES, &request, &value), 0);
+                });
+            }
+        });
+        let place = Place { container, object, dkey: b"d", akey: b"a" };
+        let copies = pool.targets().iter().map(|target| {
+            let mut value = vec![0; bytes];
+            target.fetch(&place, Read::Single, None, &mut value).expect("a copy");
+            value
+        });
+        let copies: Vec<_> = copies.collect();
+        assert!(copies.iter().all(|copy| *copy == copies[0]), "round {number}");
+    }
+    // Another target than that of the first copy is not asked, nor about what has no copies.
+    let mut other = caller(&engine, 2 + placement.target(object, 0, 1));
+    let request = Request { handle, object, length: 1, dkey: b"d", akey: b"a", ..Request::default() };
+    assert_eq!(status(&mut other, opcode::UPDATE_COPIES, &request, b"x"), -libc::EINVAL);
+    let plain = Request { object: ObjectId { lo: 1, hi: 1 }, ..request };
+    assert_eq!(status(&mut callers[0], opcode::UPDATE_COPIES, &plain, b"x"), -libc::EINVAL);
 }
 
 #[test]

@@ -276,7 +276,7 @@ fn containers_are_made_listed_and_cleaned() {
     };
     assert_eq!(labels(&mut control), ["c.0", "c.1", "mine"]);
     assert_eq!(rig.backend.pool().expect("asked").expect("told").containers, 3);
-    rig.backend.clean().expect("cleaned");
+    rig.backend.clean(&|_| ()).expect("cleaned");
     assert_eq!(labels(&mut control), ["mine"], "only what the run made is destroyed");
     control.destroy_container("tank", "mine").expect("destroyed");
     assert!(labels(&mut control).is_empty());

@@ -62,6 +62,7 @@ pub(crate) fn request(target: &str) -> ConnectRequest {
         creates: true,
         threads: 1,
         interrupt: Arc::new(AtomicBool::new(false)),
+        ..ConnectRequest::default()
     }
 }
 

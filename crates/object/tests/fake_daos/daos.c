@@ -2,6 +2,7 @@
  * the latest first, and at most half of them (one at least) a poll, so that completions come late and out of order. What a caller must not
  * do ends the process with a line that says what it was. Structures are laid out by hand from the sizes and offsets of libdaos 2.x. */
 #define _GNU_SOURCE
+#include <unistd.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ enum { NO_HDL = -1002, INVAL = -1003, EXIST = -1004, NONEXIST = -1005, REC2BIG =
 typedef struct value { struct value *next; uint64_t cont; oid_t oid; char dkey[64]; size_t dkey_len; char akey[64]; size_t akey_len;
     int single; uint8_t *bytes, *stored; uint64_t end; } value_t;
 typedef struct { int kind; uint64_t cont; oid_t oid; uint64_t cell, chunk; } object_t;
-typedef struct { char label[128]; int there; uint64_t next_id; } cont_t;
+typedef struct { char label[128]; int there; uint64_t next_id, uuid[2]; } cont_t;
 typedef struct op op_t;
 typedef struct { op_t *first; int count; int live; } queue_t;
 struct op { op_t *next; event_t *ev; int (*run)(op_t *); handle_t h; oid_t oid; char key[64]; void *a, *b, *c, *d, *e; uint64_t n, m; unsigned mode; };
@@ -168,13 +169,17 @@ static int find_cont(const char *label) {
     return 0;
 }
 int daos_cont_create_with_label(handle_t poh, const char *label, void *prop, void *uuid, event_t *ev) { LOCKED;
-    MUST(get(poh, POOL) && !prop && !uuid && !ev);
+    MUST(get(poh, POOL) && !prop && uuid && !ev);
+    static uint64_t born;
     int code = failing("daos_cont_create_with_label");
     if (code) return code;
     if (find_cont(label)) return EXIST;
     for (int at = 1; at < 64; at++) if (!conts[at].there) {
         conts[at].there = 1;
         conts[at].next_id = 1;
+        conts[at].uuid[0] = ++born;
+        conts[at].uuid[1] = (uint64_t)getpid();
+        memcpy(uuid, conts[at].uuid, 16);
         snprintf(conts[at].label, sizeof conts[at].label, "%s", label);
         return 0;
     }
@@ -184,6 +189,7 @@ static int run_cont_open(op_t *op) {
     int at = find_cont(op->a);
     if (!at) return NONEXIST;
     memset(op->c, 0, 48);
+    memcpy(op->c, conts[at].uuid, 16);
     *(handle_t *)op->b = make(CONT, at, (oid_t){0, 0}, 0, 0);
     return 0;
 }
@@ -194,10 +200,11 @@ int daos_cont_open2(handle_t poh, const char *label, unsigned flags, handle_t *c
 static int run_cont_close(op_t *op) { return drop(op->h, CONT); }
 int daos_cont_close(handle_t coh, event_t *ev) { LOCKED; return go(__func__, (op_t){.ev = ev, .run = run_cont_close, .h = coh}); }
 int daos_cont_destroy2(handle_t poh, const char *label, int force, event_t *ev) { LOCKED;
-    MUST(get(poh, POOL) && force == 1 && !ev);
+    MUST(get(poh, POOL) && force == 0 && !ev);
     int code = failing("daos_cont_destroy2"), at = find_cont(label);
     if (code) return code;
     if (!at) return NONEXIST;
+    for (uint64_t h = 1; h < HANDLES; h++) if (handles[h].kind == CONT && handles[h].cont == (uint64_t)at) return -1012;
     conts[at].there = 0;
     for (int hash = 0; hash < 4096; hash++)
         for (value_t *v = values[hash]; v; v = v->next) if (v->cont == (uint64_t)at) v->cont = 0;

@@ -55,6 +55,7 @@ pub(crate) fn request(options: &ObjectOptions, secrets: Secrets) -> ConnectReque
         creates: true,
         threads: 1,
         interrupt: Arc::new(AtomicBool::new(false)),
+        ..ConnectRequest::default()
     }
 }
 
@@ -85,6 +86,20 @@ impl Bed {
         change(&mut plan);
         let connect = request(&plan.options, secrets(&S3Options::default()));
         Self { backend: object::connect(&connect).expect("a store"), plan }
+    }
+
+    /// Behind a proxy, changed as `change` says.
+    pub(crate) fn behind(endpoint: &str, change: impl FnOnce(&mut ConnectRequest, &mut ObjectPlan)) -> Self {
+        let mut plan = plan(&options(&[endpoint.to_owned()]), 65_536);
+        let mut connect = request(&plan.options, secrets(&S3Options::default()));
+        change(&mut connect, &mut plan);
+        plan.options.clone_into(&mut connect.options);
+        Self { backend: object::connect(&connect).expect("a store"), plan }
+    }
+
+    /// Removes what it made; what it left.
+    pub(crate) fn clean(&self) -> String {
+        self.backend.clean(&|_| ()).expect("cleaned").join("; ")
     }
 
     pub(crate) fn prepare(&self) -> Result<(), Error> {

@@ -51,6 +51,8 @@ fn connections_that_are_cut_are_made_again() {
             }
             assert!(server.store().data(BUCKET, "blade-2") == Some(content(2, BYTES)));
         }
+        server.faults().heal();
+        assert_eq!(worker.one(operation(ObjectOp::Remove, 2, 0)), 0);
         assert!(worker.tally("s3_connections_lost") > 0.0);
         let findings = worker.findings();
         assert!(

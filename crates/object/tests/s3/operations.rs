@@ -36,6 +36,8 @@ fn values_come_back_in_every_way() {
         }
         assert_eq!(worker.findings(), "");
         assert_eq!(worker.tally("s3_connections") as u64, 1, "one connection carries them all");
+        drop(worker);
+        bed.clean();
     }
 }
 

@@ -34,6 +34,8 @@ fn large_values_go_in_parts_and_small_ones_do_not() {
             assert_eq!(worker.get(1, bytes as usize), bytes as i64);
         }
         assert_eq!(worker.findings(), "");
+        drop(worker);
+        bed.backend.clean(&|_| ()).expect("cleaned");
     }
     assert_eq!(server.store().open_uploads(), 0);
 }

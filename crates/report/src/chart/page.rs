@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use units::{human_bytes_per_second, human_ns, human_rate};
+use units::{human_bytes_per_second, human_rate};
 
 use super::layout::scene;
 use super::model::Look;
@@ -11,7 +11,7 @@ use super::views::{Named, charts};
 use crate::record::{Doubt, PhaseRecord, Record, Status};
 use crate::stack::verdict;
 use crate::text::render;
-use crate::words::{clean, load, operations};
+use crate::words::{clean, load, operations, percentile_words};
 
 /// Columns of the report within the page.
 const REPORT_WIDTH: usize = 120;
@@ -117,13 +117,13 @@ fn row(phase: &PhaseRecord, out: &mut String) {
     let total = &phase.summary.total;
     let latency = total.latency.as_ref();
     let times = [
-        latency.map(|latency| latency.p50_ns),
-        latency.and_then(|latency| latency.p99_ns),
-        latency.and_then(|latency| latency.p99_9_ns),
-        latency.map(|latency| latency.max_ns),
+        (50.0, latency.map(|latency| latency.p50_ns)),
+        (99.0, latency.and_then(|latency| latency.p99_ns)),
+        (99.9, latency.and_then(|latency| latency.p99_9_ns)),
+        (100.0, latency.map(|latency| latency.max_ns)),
     ];
     let times: String = times
-        .map(|ns| format!("<td>{}</td>", ns.map_or_else(|| "-".to_owned(), |ns| human_ns(ns as f64))))
+        .map(|(percent, ns)| format!("<td>{}</td>", escaped(&percentile_words(latency, percent, ns))))
         .concat();
     let _ = writeln!(
         out,

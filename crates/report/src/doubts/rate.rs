@@ -1,6 +1,6 @@
 //! Doubts about the rate itself: too little of it, or not one rate.
 
-use statistics::SteadyReason;
+use statistics::{Hanging, SteadyReason, find_hanging};
 use units::human::human_bytes;
 use units::human_ns;
 
@@ -84,7 +84,14 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
     }
     let steady = &evidence.summary.steady;
     match steady.reason {
-        SteadyReason::TooFewIntervals | SteadyReason::NoRate | SteadyReason::Steady => None,
+        SteadyReason::Steady | SteadyReason::HangingGrows => hanging(evidence).map(|hanging| {
+            format!(
+                "what hangs grows: {} that began in the first third of the window had not ended at its end, and {} of the second",
+                counted(hanging.first_third, "operation"),
+                hanging.second_third
+            )
+        }),
+        SteadyReason::TooFewIntervals | SteadyReason::NoRate | SteadyReason::Stalls => None,
         // Doubts of their own.
         SteadyReason::RateDropped | SteadyReason::BacklogGrows => None,
         SteadyReason::Wanders => wanders(evidence),
@@ -98,6 +105,20 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
             Some(format!("the rate {verb} by {change:.1}% from the first half of the window to the second"))
         }
     }
+}
+
+/// Why the rate is not steady, where its series does not show it.
+pub(super) fn unsteady(evidence: &Evidence<'_>) -> Option<SteadyReason> {
+    let stalls = stall_ns(evidence).map(|_| SteadyReason::Stalls);
+    stalls.or_else(|| hanging(evidence).map(|_| SteadyReason::HangingGrows))
+}
+
+/// Operations that hang, where they become more; what an open loop never started hangs in no target.
+fn hanging(evidence: &Evidence<'_>) -> Option<Hanging> {
+    let summary = evidence.summary;
+    let window = (summary.window_start_ns, summary.window_end_ns);
+    let is_served = evidence.arrivals.is_none_or(|arrivals| arrivals.unserved_operations == 0);
+    find_hanging(&evidence.samples.series.points, window, summary.concurrency).filter(|_| is_served)
 }
 
 /// The longest time in which nothing completed, where that says something: a stall at the end lies behind the window of
@@ -165,7 +186,7 @@ pub(super) fn unfinished_operations(evidence: &Evidence<'_>) -> Option<String> {
         workers().flat_map(|worker| &worker.classes).filter_map(|class| class.unfinished.max_ns()).max();
     (unfinished > 0).then(|| {
         format!(
-            "{} had not come back {} after the window: they count with the time that they had waited, {} at most",
+            "{} had not come back {} after the window; what hangs counts with the time that it had waited, {} at most",
             counted(unfinished, "operation"),
             human_ns(summary.drain_ns as f64),
             human_ns(longest_ns.unwrap_or(0) as f64)

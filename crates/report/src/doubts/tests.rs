@@ -169,6 +169,19 @@ fn not_steady() {
         phase(record).summary.steady.reason = SteadyReason::Wanders;
     };
     assert_eq!(found(&DRIVE, wandering), ["not_steady"]);
+    let hanging = |count| {
+        move |record: &mut Record| {
+            let mut latency = statistics::Histogram::new();
+            latency.record_n(9_000_000_000, count);
+            for at in [3, 17] {
+                let class = &mut phase(record).samples.series.points[at].classes[0];
+                class.latency = statistics::SparseHistogram::from(&latency);
+            }
+        }
+    };
+    let told = detail("not_steady", &DRIVE, hanging(6)).unwrap();
+    assert!(told.starts_with("what hangs grows: 6 operations that began in the first third"), "{told}");
+    assert_eq!(detail("not_steady", &DRIVE, hanging(3)), None, "6 of 128 in flight");
     assert_eq!(
         detail("not_steady", &DRIVE, wandering).unwrap(),
         "the rate wanders: its 40 intervals are worth 1.2 independent ones"
@@ -220,7 +233,10 @@ fn no_figure_is_surer_than_its_doubt() {
     };
     let mut stalled_record = sample::record(vec![sample::phase(&DRIVE)]);
     stalled(&mut stalled_record);
-    let doubts = find(&Evidence::of(&stalled_record, &stalled_record.phases[0]));
+    let evidence = Evidence::of(&stalled_record, &stalled_record.phases[0]);
+    assert!(evidence.summary.steady.is_steady, "its series was summarised before");
+    let (doubts, reason) = (find(&evidence), unsteady(&evidence));
+    assert_eq!(reason, Some(SteadyReason::Stalls));
     stalled_record.phases[0].doubts = doubts;
     let text = crate::render(&stalled_record, 200, false);
     assert!(text.contains("not_steady: nothing completed for 400 ms"), "{text}");
@@ -698,7 +714,7 @@ fn arrivals_unserved() {
     );
     let denied = |record: &mut Record| {
         piles_up(record);
-        phase(record).summary.steady.deny_for_backlog();
+        phase(record).summary.steady.deny(SteadyReason::BacklogGrows);
     };
     assert_eq!(detail("not_steady", &DRIVE, denied), None, "it has a doubt of its own");
 }

@@ -9,7 +9,10 @@ use workload::spec::LadderDimension;
 use super::{doubts_of, notes_of};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, LadderRecord, PhaseRecord, Record};
-use crate::words::{clean, concurrency, counted, cpu, depth, is_steady, manner, operations, rate, spread};
+use crate::words::{
+    bounded, clean, concurrency, counted, cpu, depth, is_steady, manner, operations, percentile_words, rate,
+    spread,
+};
 
 /// Deviation from Little's law that is worth a sentence.
 const LITTLE_SPREAD_MAX: f64 = 0.05;
@@ -136,7 +139,7 @@ fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
     let knee = ladder.knee.as_ref().filter(|knee| has_place(knee)).map(|knee| knee.index);
     for (at, rung) in rungs.iter().enumerate() {
         let total = &rung.summary.total;
-        let latency = |ns: Option<f64>| Cell::from(ns.map_or_else(|| "-".to_owned(), human_ns));
+        let latency = total.latency.as_ref();
         let style = if knee == Some(at) { Style::Strong } else { Style::Plain };
         table.row(vec![
             Cell::styled(value(&rung.plan, ladder.dimension), style),
@@ -147,9 +150,9 @@ fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
             } else {
                 Cell::styled(human_bytes_per_second(total.bytes_per_second), style)
             },
-            latency(total.latency.as_ref().map(|latency| latency.mean_ns)),
-            latency(total.latency.as_ref().map(|latency| latency.p50_ns as f64)),
-            latency(total.latency.as_ref().and_then(|latency| latency.p99_ns).map(|ns| ns as f64)),
+            latency.map_or_else(|| "-".to_owned(), |of| bounded(of.mean_ns, of.is_mean_lower_bound())).into(),
+            percentile_words(latency, 50.0, latency.map(|latency| latency.p50_ns)).into(),
+            percentile_words(latency, 99.0, latency.and_then(|latency| latency.p99_ns)).into(),
             cpu(rung).into(),
             if is_steady(rung) { "yes" } else { "no" }.into(),
             Cell::styled(remark(ladder, at, knee == Some(at)), Style::Strong),
@@ -280,12 +283,13 @@ fn bandwidth_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
 fn served_sentence(rungs: &[&PhaseRecord]) -> Option<String> {
     let mut outcomes: Vec<_> = rungs
         .iter()
-        .filter_map(|rung| Some((rung.arrivals?, *rung, rung.summary.total.latency.as_ref()?.p99_ns)))
+        .filter_map(|rung| Some((rung.arrivals?, *rung, rung.summary.total.latency.as_ref()?)))
         .collect();
     outcomes.sort_by(|a, b| a.0.asked_per_second.total_cmp(&b.0.asked_per_second));
     let missed = outcomes.iter().position(|(arrivals, rung, _)| !is_served(arrivals, rung));
-    let full = outcomes[..missed.unwrap_or(outcomes.len())].last().map(|(arrivals, _, p99_ns)| {
-        let p99 = p99_ns.map_or_else(String::new, |ns| format!(" (p99 {})", human_ns(ns as f64)));
+    let full = outcomes[..missed.unwrap_or(outcomes.len())].last().map(|(arrivals, _, latency)| {
+        let told = latency.p99_ns.map(|ns| bounded(ns as f64, latency.is_lower_bound(99.0)));
+        let p99 = told.map_or_else(String::new, |ns| format!(" (p99 {ns})"));
         format!("in full up to {}{p99}", rate(arrivals.asked_per_second))
     });
     let short = missed.map(|at| {

@@ -1,6 +1,6 @@
 //! What a phase of the network layer shows besides its classes.
 
-use statistics::{LatencySummary, PhaseSamples, ShareSummary, by_origin, by_part, tally};
+use statistics::{PhaseSamples, ShareSummary, by_origin, by_part, tally};
 use units::{human_bytes_per_second, human_ns, percent};
 use workload::network::NetworkPlan;
 
@@ -9,7 +9,7 @@ use crate::network::matrix::Matrix;
 use crate::network::{direction, directions, interface, masters, places};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::PhaseRecord;
-use crate::words::{clean, count, counted, processors, rate};
+use crate::words::{bounded, clean, count, counted, percentile_words, processors, rate};
 
 /// Rows of a table of endpoints or masters; of more, the slowest and the fastest stand there.
 const ROWS_MAX: usize = 16;
@@ -89,9 +89,8 @@ fn table(page: &mut Page, title: &'static str, lines: &[(String, ShareSummary)])
 
 fn row(name: &str, totals: &ShareSummary) -> Vec<Cell> {
     let dash = || Cell::styled("-", Style::Faint);
-    let time = |figure: fn(&LatencySummary) -> Option<f64>| {
-        totals.latency.as_ref().and_then(figure).map_or_else(dash, |ns| human_ns(ns).into())
-    };
+    let latency = totals.latency.as_ref();
+    let mean = latency.map(|latency| bounded(latency.mean_ns, latency.is_mean_lower_bound()));
     let bandwidth = if totals.bytes == 0 {
         dash()
     } else {
@@ -101,9 +100,9 @@ fn row(name: &str, totals: &ShareSummary) -> Vec<Cell> {
         clean(name).into_owned().into(),
         Cell::styled(rate(totals.operations_per_second), Style::Strong),
         bandwidth,
-        time(|latency| Some(latency.mean_ns)),
-        time(|latency| Some(latency.p50_ns as f64)),
-        time(|latency| latency.p99_ns.map(|ns| ns as f64)),
+        mean.map_or_else(dash, Cell::from),
+        percentile_words(latency, 50.0, latency.map(|latency| latency.p50_ns)).into(),
+        percentile_words(latency, 99.0, latency.and_then(|latency| latency.p99_ns)).into(),
         if totals.errors == 0 { dash() } else { Cell::styled(count(totals.errors), Style::Failure) },
     ]
 }

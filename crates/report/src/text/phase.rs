@@ -10,7 +10,7 @@ use units::{human_bytes_per_second, human_ns, percent};
 use super::{doubt_lines, network, object, on_targets};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, PhaseRecord};
-use crate::words::{clean, count, counted, is_steady, load, operations, processors, rate, spread};
+use crate::words::{bounded, clean, count, counted, is_steady, load, operations, processors, rate, spread};
 
 /// Share of the phase by which workers may end apart before it is worth a line.
 const FINISH_SPREAD_MAX: f64 = 0.01;
@@ -162,11 +162,6 @@ fn class_row(class: &ClassSummary) -> Vec<Cell> {
     cells
 }
 
-/// A latency; one that is a lower bound with a sign before it.
-fn bounded(ns: f64, is_lower_bound: bool) -> String {
-    format!("{}{}", if is_lower_bound { ">=" } else { "" }, human_ns(ns))
-}
-
 /// How long the phase waited for what began in its window, where that is worth a line.
 fn drained(phase: &PhaseRecord) -> Option<String> {
     let summary = &phase.summary;
@@ -223,6 +218,7 @@ fn steadiness(phase: &PhaseRecord) -> String {
     };
     match (is_steady(phase), summary.window_start_ns) {
         _ if summary.steady.reason == SteadyReason::BacklogGrows => "not steady: what waits grows".to_owned(),
+        _ if summary.steady.reason == SteadyReason::HangingGrows => "not steady: what hangs grows".to_owned(),
         (true, 0) => "steady from the start".to_owned(),
         (true, _) => format!("steady from {start} on, {warm_up}"),
         (false, 0) => "not known to be steady, nothing is cut".to_owned(),

@@ -231,11 +231,63 @@ fn arrivals_behind_what_hangs_count_with_the_time_they_have_waited() {
 }
 
 #[test]
+fn a_count_that_hangs_ends_when_nothing_has_completed_for_the_grace() {
+    let mut load = closed_load(1, 4);
+    load.limit.operations = Some(1000);
+    let outcome = run_hanging(&load);
+    let failure = outcome.failure.as_deref().unwrap_or_default();
+    assert!(failure.starts_with("worker 0 did not come back: nothing completed for"), "{failure}");
+    let (found, summary) = (latency(&outcome), summarise(&outcome.samples, WarmUp::None));
+    assert_eq!((operations(&outcome), found.lower_bounds, summary.unfinished_operations), (10, 4, 4));
+    assert!(found.max_ns >= GRACE_NS && summary.drain_ns >= GRACE_NS, "{summary:?}");
+    assert_eq!(found.p50_ns / MS, 1);
+}
+
+/// Takes everything, and completes one operation after the other, each of them late, on a real clock.
+struct Slow(Vec<u32>, Instant, Duration);
+
+impl Driver<TestOp> for Slow {
+    fn submit(&mut self, batch: &[TestOp], _done: &mut Completions) -> Result<Submitted, Error> {
+        self.0.extend(batch.iter().map(|operation| operation.slot));
+        Ok(Submitted { accepted: batch.len() })
+    }
+
+    fn reap(&mut self, _wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        std::thread::sleep(Duration::from_millis(10));
+        if self.1.elapsed() >= self.2 {
+            self.1 = Instant::now();
+            self.0.drain(..1).for_each(|slot| done.push(slot, BLOCK as i64));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn it_is_shown_that_a_count_hangs_and_what_is_only_slow_is_waited_for() {
+    let mut load = closed_load(1, 2);
+    load.limit.operations = Some(2);
+    let open = |_| {
+        let slow = Slow(Vec::new(), Instant::now(), Duration::from_secs(4));
+        (Box::new(slow) as AnyDriver, TestSource::reads(BLOCK))
+    };
+    let mut job = job(&load, open);
+    // Each comes within the grace of the one before it, both together do not.
+    job.grace_ns = 6 * SECOND;
+    let mut shown = Vec::new();
+    let outcome = run_phase(job, HostClock::get(), &mut |snapshot: &Snapshot| shown.extend(snapshot.waiting));
+    let outcome = outcome.expect("the station opens");
+    assert_eq!((outcome.failure.as_deref(), operations(&outcome)), (None, 2));
+    let waiting = shown.last().expect("it is shown");
+    assert_eq!((waiting.operations, waiting.grace_ns), (1, 6 * SECOND));
+    assert!(waiting.waited_ns >= 3 * SECOND, "{waiting:?}");
+}
+
+#[test]
 fn one_who_interrupts_does_not_wait_out_the_grace() {
     let mut load = closed_load(1, 4);
     load.limit.operations = Some(1000);
     let (mut job, clock) = hanging(&load);
-    job.grace_ns = 3600 * SECOND;
+    job.grace_ns = u64::MAX;
     job.interrupt = Arc::new(AtomicBool::new(false));
     let interrupt = Arc::clone(&job.interrupt);
     let outcome = run_phase(job, clock, &mut |_| interrupt.store(true, Ordering::Relaxed));

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use runner::{Job, Outcome};
+use statistics::{WarmUp, summarise};
 use testkit::{Fault, FaultyDriver, Service, SimulatedTarget, TestOp, TestSource, VirtualClock};
 use testkit::{closed_load, open_load};
 use workload::plan::LoadPlan;
 use workload::spec::Spacing;
 
-use crate::support::{AnyDriver, BLOCK, MS, SECOND, job, run, run_all};
+use crate::support::{AnyDriver, BLOCK, MS, SECOND, assert_within_a_thousandth, job, run, run_all};
 
 /// Reads, and two writes at the end of each worker.
 fn finishing(load: &LoadPlan, target: &SimulatedTarget, finishes: bool) -> Job<TestOp, TestSource> {
@@ -72,6 +73,19 @@ fn a_long_final_operation_is_waited_for() {
     let service = Service::Steps(vec![(0, MS), (10 * MS, 40 * SECOND)]);
     let outcome = run_finishing(&load, service, true);
     assert_eq!(figures(&outcome), (10, 2, 0, 80 * SECOND + 10 * MS));
+}
+
+#[test]
+fn a_long_final_operation_is_no_drop_of_the_rate() {
+    let mut load = closed_load(1, 1);
+    (load.limit.operations, load.interval_ns) = (Some(3000), 20 * MS);
+    let service = Service::Steps(vec![(0, MS), (3 * SECOND, SECOND)]);
+    let outcome = run_finishing(&load, service, true);
+    assert_eq!(figures(&outcome), (3000, 2, 0, 5 * SECOND));
+    assert_eq!(outcome.samples.workers[0].finals_from_ns, Some(3 * SECOND));
+    let summary = summarise(&outcome.samples, WarmUp::Auto);
+    assert_eq!((summary.steady.drop, summary.dropped), (None, None));
+    assert_within_a_thousandth(summary.total.operations_per_second, 3002.0 / 5.0);
 }
 
 #[test]

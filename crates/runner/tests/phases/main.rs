@@ -4,6 +4,7 @@ mod closed;
 mod ends;
 mod failures;
 mod finals;
+mod in_flight;
 mod limits;
 mod open;
 mod parts;

@@ -71,6 +71,12 @@ pub(crate) fn container() -> Command {
         )
         .subcommand(verb("list", "List the containers of a pool"))
         .subcommand(verb("query", "Show a container").arg(label()))
+        .subcommand(
+            verb("snapshot", "Make a snapshot of a container, or destroy one")
+                .arg(label())
+                .arg(word("destroy", "EPOCH", "Destroy the snapshot of this epoch"))
+                .arg(destroy_data()),
+        )
         .subcommand(verb("destroy", "Destroy a container").arg(label()).arg(destroy_data()))
 }
 

@@ -10,7 +10,7 @@ use object::service::{Engine, Location};
 use object::store::PoolOptions;
 use workload::object::Checksum;
 
-use super::{Admin, PoolFacts};
+use super::{Admin, Held, PoolFacts};
 use crate::secret::Secrets;
 
 /// Longest wait for an answer.
@@ -68,6 +68,11 @@ impl Admin for Remote {
         Err(not_from_here("made"))
     }
 
+    fn held(&mut self) -> Result<Held, Error> {
+        let facts = self.pool()?;
+        Ok(Held { name: facts.info.name, containers: Some(facts.info.containers as usize) })
+    }
+
     fn destroy_pool(&mut self) -> Result<(), Error> {
         Err(not_from_here("destroyed"))
     }
@@ -90,6 +95,16 @@ impl Admin for Remote {
     fn destroy_container(&mut self, label: &str) -> Result<(), Error> {
         let pool = self.named()?;
         self.engine.destroy_container(&pool, label)
+    }
+
+    fn create_snapshot(&mut self, label: &str) -> Result<u64, Error> {
+        let pool = self.named()?;
+        self.engine.create_snapshot(&pool, label)
+    }
+
+    fn destroy_snapshot(&mut self, label: &str, epoch: u64) -> Result<(), Error> {
+        let pool = self.named()?;
+        self.engine.destroy_snapshot(&pool, label, epoch)
     }
 
     fn close(self: Box<Self>) -> Result<(), Error> {

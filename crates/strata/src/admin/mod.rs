@@ -28,6 +28,9 @@ trait Admin {
     /// Makes a pool.
     fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error>;
 
+    /// What would go with the pool.
+    fn held(&mut self) -> Result<Held, Error>;
+
     /// Destroys the pool with all that is in it.
     fn destroy_pool(&mut self) -> Result<(), Error>;
 
@@ -43,8 +46,21 @@ trait Admin {
     /// Destroys a container with all that is in it.
     fn destroy_container(&mut self, label: &str) -> Result<(), Error>;
 
+    /// Makes a snapshot of a container: its epoch.
+    fn create_snapshot(&mut self, label: &str) -> Result<u64, Error>;
+
+    /// Destroys a snapshot.
+    fn destroy_snapshot(&mut self, label: &str, epoch: u64) -> Result<(), Error>;
+
     /// Ends it in order.
     fn close(self: Box<Self>) -> Result<(), Error>;
+}
+
+/// What a pool holds, as far as can be told without opening it.
+struct Held {
+    name: String,
+    /// None: their table cannot be read.
+    containers: Option<usize>,
 }
 
 /// The store of a target, and the container that the target names too.
@@ -54,8 +70,8 @@ fn open(matches: &ArgMatches) -> Result<(Box<dyn Admin>, Option<String>), Error>
         return Ok((Box::new(vos::Directory::new(directory)), None));
     }
     if target.starts_with("engine:") || target.starts_with("engine+") {
-        let token_file = matches.get_one::<String>("token-file").map(std::path::Path::new);
-        let (engine, container) = engine::Remote::connect(target, token_file)?;
+        let token_file = matches.get_one::<String>("token-file").map(|file| units::path_of(file));
+        let (engine, container) = engine::Remote::connect(target, token_file.as_deref())?;
         return Ok((Box::new(engine), container));
     }
     Err(Error::usage("target", format!("{target:?} has no pools that strata manages")).remedy(
@@ -89,19 +105,17 @@ pub(crate) fn run_pool(matches: &ArgMatches) -> Result<u8, Error> {
 }
 
 fn destroy_pool(store: &mut dyn Admin, matches: &ArgMatches) -> Result<(), Error> {
-    let facts = store.pool()?;
-    if facts.info.containers > 0 && !matches.get_flag("destroy-data") {
-        return Err(Error::new(
-            ErrorKind::Unsafe,
-            "pool",
-            "the pool holds containers that this command did not make",
-        )
-        .with("pool", &facts.info.name)
-        .with("containers", facts.info.containers)
-        .remedy("give --destroy-data to destroy them with it"));
+    let Held { name, containers } = store.held()?;
+    if containers != Some(0) && !matches.get_flag("destroy-data") {
+        let what = "the pool holds containers that this command did not make";
+        let containers = containers.map_or_else(|| "unknown".to_owned(), |count| count.to_string());
+        return Err(Error::new(ErrorKind::Unsafe, "pool", what)
+            .with("pool", &name)
+            .with("containers", containers)
+            .remedy("give --destroy-data to destroy them with it"));
     }
     store.destroy_pool()?;
-    print(&format!("destroyed pool {}\n", facts.info.name))
+    print(&format!("destroyed pool {name}\n"))
 }
 
 /// `strata container ...`.
@@ -134,10 +148,45 @@ pub(crate) fn run_container(matches: &ArgMatches) -> Result<u8, Error> {
         "query" => label()
             .and_then(|label| store.container(&label))
             .and_then(|info| show(&info, shows_json, text::container)),
+        "snapshot" => label().and_then(|label| snapshot(store.as_mut(), &label, matches)),
         _ => label().and_then(|label| destroy_container(store.as_mut(), &label, matches)),
     };
     let closed = store.close();
     result.and(closed).map(|()| 0)
+}
+
+/// Makes a snapshot, or destroys one. What snapshots there are, a query shows.
+fn snapshot(store: &mut dyn Admin, label: &str, matches: &ArgMatches) -> Result<(), Error> {
+    let Some(text) = matches.get_one::<String>("destroy") else {
+        let epoch = store.create_snapshot(label)?;
+        return if matches.get_flag("json") {
+            print(&format!("{}\n", serde_json::json!({ "label": label, "epoch": epoch })))
+        } else {
+            print(&format!("snapshot {epoch} of container {label}\n"))
+        };
+    };
+    let epoch: u64 = text
+        .parse()
+        .map_err(|_| Error::usage("container", format!("--destroy {text}: an epoch is a whole number")))?;
+    let known = store.container(label)?.snapshots;
+    if !known.contains(&epoch) {
+        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+        let there =
+            if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+        let error = Error::usage("container", "the container has no snapshot of this epoch");
+        return Err(error.with("label", label).with("epoch", epoch).remedy(there));
+    }
+    if !matches.get_flag("destroy-data") {
+        let what = "the snapshot was not made by this command";
+        return Err(Error::new(ErrorKind::Unsafe, "container", what)
+            .with("label", label)
+            .with("epoch", epoch)
+            .remedy(
+                "give --destroy-data to destroy it: what it alone shows goes with the next aggregation",
+            ));
+    }
+    store.destroy_snapshot(label, epoch)?;
+    print(&format!("destroyed snapshot {epoch} of container {label}\n"))
 }
 
 fn destroy_container(store: &mut dyn Admin, label: &str, matches: &ArgMatches) -> Result<(), Error> {

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use driver::Error;
 use object::ContainerInfo;
-use object::store::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions};
+use object::store::{
+    ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions, Standing, StoreError,
+};
+use units::path_of;
 use workload::object::Checksum;
 
-use super::{Admin, PoolFacts};
+use super::{Admin, Held, PoolFacts};
 
 /// A directory, and its pool once it is open.
 pub(super) struct Directory {
@@ -17,7 +20,7 @@ pub(super) struct Directory {
 
 impl Directory {
     pub(super) fn new(path: &str) -> Self {
-        Self { path: PathBuf::from(path), pool: None }
+        Self { path: path_of(path).into_owned(), pool: None }
     }
 
     fn open(&mut self) -> Result<&Pool, Error> {
@@ -46,6 +49,10 @@ impl Directory {
     }
 }
 
+fn failed(what: &'static str, label: &str, error: StoreError) -> Error {
+    Error::system("container", what, std::io::Error::from_raw_os_error(error.errno())).with("label", label)
+}
+
 fn none_in(path: &Path) -> Error {
     Error::usage("pool", "there is no pool in the directory")
         .with("path", path.display())
@@ -63,6 +70,16 @@ impl Admin for Directory {
 
     fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error> {
         Ok(PoolFacts::of(self.pool.insert(Pool::create(&self.path, options)?)))
+    }
+
+    fn held(&mut self) -> Result<Held, Error> {
+        // Not opened: what is damaged, was not finished or is of another version can be destroyed, too.
+        let name = self.path.display().to_string();
+        match Pool::standing(&self.path) {
+            Standing::None => Err(none_in(&self.path)),
+            Standing::Unfinished => Ok(Held { name, containers: Some(0) }),
+            Standing::Made { containers } => Ok(Held { name, containers }),
+        }
     }
 
     fn destroy_pool(&mut self) -> Result<(), Error> {
@@ -87,6 +104,17 @@ impl Admin for Directory {
     fn destroy_container(&mut self, label: &str) -> Result<(), Error> {
         self.found(label)?;
         self.open()?.destroy_container(label)
+    }
+
+    fn create_snapshot(&mut self, label: &str) -> Result<u64, Error> {
+        let id = self.found(label)?.id;
+        self.open()?.snapshot(id).map_err(|error| failed("cannot make the snapshot", label, error))
+    }
+
+    fn destroy_snapshot(&mut self, label: &str, epoch: u64) -> Result<(), Error> {
+        let id = self.found(label)?.id;
+        let done = self.open()?.destroy_snapshot(id, epoch);
+        done.map_err(|error| failed("cannot destroy the snapshot", label, error))
     }
 
     fn close(self: Box<Self>) -> Result<(), Error> {

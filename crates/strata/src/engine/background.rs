@@ -10,6 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use driver::{Error, ErrorKind};
+use units::path_of;
 
 use crate::output::print;
 
@@ -74,7 +75,7 @@ pub(super) fn start(words: &[String], path: &Path) -> Result<u8, Error> {
     let begin = log.seek(SeekFrom::End(0)).map_err(failed)?;
     let mut command = Command::new(binary()?);
     if let Some((name, rest)) = words.split_first() {
-        command.arg0(name).args(rest);
+        command.arg0(&*path_of(name)).args(rest.iter().map(|word| path_of(word).into_owned()));
     }
     let mut child = command
         .env(DETACHED, "1")

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use driver::Error;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::iterator::Signals;
 
 /// What ends the process.
@@ -24,15 +24,21 @@ impl Lifetime {
         let (sender, receiver) = channel();
         let failed = |error| Error::system("signals", "cannot handle signals", error);
         let once = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
+        let ending = crate::signals::ending();
+        for &signal in &ending {
             signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&once)).map_err(failed)?;
             signal_hook::flag::register(signal, Arc::clone(&once)).map_err(failed)?;
         }
-        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+        let mut signals = Signals::new(&ending).map_err(failed)?;
         let teller = sender.clone();
         watch("signals", move || {
             for signal in &mut signals {
-                let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+                let name = match signal {
+                    SIGINT => "SIGINT",
+                    SIGHUP => "SIGHUP",
+                    SIGQUIT => "SIGQUIT",
+                    _ => "SIGTERM",
+                };
                 // Whoever waited may be gone already, and then the end is under way.
                 let _ = teller.send(format!("signal {name}"));
             }

@@ -8,7 +8,7 @@ use network::engine::ServiceFactory;
 use network::measure::Measure;
 use object::service::{Pools, factory};
 use object::store::{OpenOptions, Pool, PoolOptions};
-use units::ByteSize;
+use units::{ByteSize, label_of};
 use workload::network::EngineSpec;
 
 use crate::objects::scratch;
@@ -42,7 +42,7 @@ impl ServedPool {
             Some(directory) => (directory.clone(), false),
             None => (scratch::directory()?, true),
         };
-        let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = directory.file_name().map(label_of);
         let label = spec.pool.clone().or(name).unwrap_or_else(|| "pool".to_owned());
         let open = OpenOptions {
             durability: spec.durability.unwrap_or_default(),

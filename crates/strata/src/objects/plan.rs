@@ -74,7 +74,8 @@ pub(crate) fn names_container(spec: &Spec) -> bool {
 /// # Errors
 /// What the spec asks for that cannot be.
 pub(crate) fn one(spec: &Spec, phase: &ObjectPhase, store: &Arc<Store>, seed: u64) -> Result<Planned, Error> {
-    let plan = resolve_object(spec, phase, &store.facts(), seed).map_err(usage)?;
+    let mut plan = resolve_object(spec, phase, &store.facts(), seed).map_err(usage)?;
+    store.settle(spec, &mut plan);
     runner::check_placement(&plan.load)?;
     object::check_plan(&plan)?;
     Ok(Planned {

@@ -6,13 +6,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use driver::Error;
-use object::backend::driver_of;
+use object::backend::{Journal, driver_of};
+use object::store::{Layout, Pool};
 use object::{Backend, BackendFacts, ConnectRequest, Registration};
+use units::ByteSize;
 use workload::object::{ObjectOp, ObjectPlan};
 use workload::plan::{ObjectFacts, object_options, object_phases, resolve_object};
 use workload::spec::{Layer, Spec};
 
+use super::progress::Told;
 use super::{plan, scratch};
+use crate::manifest::Manifest;
 use crate::secret;
 
 /// One store.
@@ -23,6 +27,8 @@ pub(crate) struct Store {
     backend: Mutex<Option<Arc<dyn Backend>>>,
     /// The directory that the run chose for it.
     scratch: Option<PathBuf>,
+    /// What its pool was made with, where it was there before the run.
+    layout: Option<Layout>,
     /// What the run made stays.
     keep: bool,
 }
@@ -38,7 +44,15 @@ impl Store {
     pub(crate) fn new(request: ConnectRequest, keep: bool) -> Result<Self, Error> {
         let registration = driver_of(&request.target)?;
         let target = request.target.clone();
-        Ok(Self { target, registration, request, backend: Mutex::new(None), scratch: None, keep })
+        Ok(Self {
+            target,
+            registration,
+            request,
+            backend: Mutex::new(None),
+            scratch: None,
+            layout: None,
+            keep,
+        })
     }
 
     /// The directory of a store in this process.
@@ -58,10 +72,24 @@ impl Store {
         Ok(Arc::clone(backend.insert((self.registration.connect)(&self.request)?)))
     }
 
+    /// Puts what its pool was made with into a plan that does not say it.
+    pub(crate) fn settle(&self, spec: &Spec, plan: &mut ObjectPlan) {
+        let Some(layout) = self.layout else { return };
+        let options = &mut plan.options;
+        options.targets = layout.targets;
+        options.threshold_bytes = layout.threshold_bytes;
+        if spec.object.nvme.is_none() {
+            options.nvme_bytes = layout.nvme_bytes;
+        }
+        if spec.object.scm.is_none() {
+            options.scm_bytes = layout.scm_bytes;
+        }
+    }
+
     /// Whether opening it makes nothing: it is there already, or elsewhere.
     fn is_there(&self) -> bool {
         match self.registration.name {
-            "vos" => self.directory().is_some_and(object::store::Pool::exists),
+            "vos" => self.directory().is_some_and(Pool::exists),
             name => name != "null",
         }
     }
@@ -92,17 +120,18 @@ impl Store {
         notes
     }
 
-    /// Destroys what the run made of it, unless it shall stay, and closes it.
+    /// Destroys what the run made of it, unless it shall stay, and closes it. What was left because it is others' own: one line each.
     ///
     /// # Errors
     /// What is left, or was not saved.
-    pub(crate) fn end(&self) -> Result<(), Error> {
+    pub(crate) fn end(&self) -> Result<Vec<String>, Error> {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(backend) = backend else { return Ok(()) };
-        let cleaned = if self.keep { Ok(()) } else { backend.clean() };
+        let Some(backend) = backend else { return Ok(Vec::new()) };
+        let told = Told::default();
+        let cleaned = if self.keep { Ok(Vec::new()) } else { backend.clean(&|count| told.tell(count)) };
         let closed = backend.close();
         drop(backend);
-        cleaned.and(closed)?;
+        let left = cleaned.and_then(|left| closed.map(|()| left))?;
         match self.scratch.as_deref().filter(|directory| !self.keep && directory.exists()) {
             Some(directory) => std::fs::remove_dir(directory).map_err(|error| {
                 Error::system("object", "cannot remove the store of this run", error)
@@ -110,6 +139,7 @@ impl Store {
             }),
             None => Ok(()),
         }
+        .map(|()| left)
     }
 }
 
@@ -148,6 +178,8 @@ pub(crate) struct Stores {
     interrupt: Arc<AtomicBool>,
     /// The target of specs that name none.
     default_target: Option<String>,
+    /// What the run makes in them.
+    manifest: Arc<Manifest>,
 }
 
 impl Stores {
@@ -201,7 +233,12 @@ impl Stores {
     /// The store of these specs, which all name it.
     fn store(&self, target: &str, specs: &[&Spec], keep: bool) -> Result<Store, Error> {
         let registration = driver_of(target)?;
-        let facts = facts_of(registration, 0);
+        // A pool that is there has targets, and sizes of its own.
+        let layout = directory_of(target).and_then(|directory| Pool::layout(&units::path_of(directory)));
+        let facts = facts_of(registration, layout.map_or(0, |layout| layout.targets));
+        if let Some(layout) = layout {
+            specs.iter().try_for_each(|spec| check_threshold(spec, &layout))?;
+        }
         let mut plans: Vec<ObjectPlan> = Vec::new();
         for spec in specs {
             for step in workload::plan::expand_ladder(spec) {
@@ -224,7 +261,9 @@ impl Stores {
             secrets: secrets(first, registration.name)?,
             creates: fills || plans.iter().any(|plan| plan.any(ObjectOp::changes)),
             threads,
+            destroys: specs.iter().any(|spec| spec.destroy_data),
             interrupt: Arc::clone(&self.interrupt),
+            journal: Arc::clone(&self.manifest) as Arc<dyn Journal>,
         };
         let is_default = self.default_target.as_deref() == Some(target);
         let mut store = Store::new(request, keep)?;
@@ -232,6 +271,7 @@ impl Stores {
             // Its size was settled when it was made; that of this load is a default.
             store.request.options.scm_bytes = 0;
         }
+        store.layout = layout;
         store.scratch = store.directory().filter(|_| is_default).map(Path::to_path_buf);
         Ok(store)
     }
@@ -251,9 +291,27 @@ impl Stores {
         self.stores.iter()
     }
 
+    /// What the run makes in them.
+    pub(crate) fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
     /// The flag that ends their waits.
     pub(crate) fn interrupt(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.interrupt)
+    }
+}
+
+/// Refuses another threshold than that of the pool.
+fn check_threshold(spec: &Spec, layout: &Layout) -> Result<(), Error> {
+    let there = ByteSize(layout.threshold_bytes);
+    match spec.object.threshold {
+        Some(asked) if asked != there && layout.nvme_bytes > 0 => {
+            let message = format!("the pool was made with --threshold {there}, and {asked} is asked for");
+            Err(Error::usage("object", message)
+                .remedy("leave it out, or destroy the pool (strata pool destroy) and have it made anew"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -174,7 +174,7 @@ fn combinations() {
         ("media data --op read --arrivals poisson", "give --rate too"),
         ("media data --op read --batch-min 2", "use 1 or less"),
         ("media data --op read --pattern zipf:1.0", "use sequential, backward or strided"),
-        ("media data --op randread --pattern backward", "use permutation, uniform, zipf"),
+        ("media data --op randread --pattern backward", "use permutation, fitted, uniform, zipf"),
         ("media data --op read --align 4k", "--align is for random operations"),
         ("media new --op write -s 1m --sync-call fsync", "give one of them too"),
         ("media data --op read --think-time 1ms --rate 100", "give one of them"),

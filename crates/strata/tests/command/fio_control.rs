@@ -88,7 +88,7 @@ fn a_steady_state_ends_the_job_and_stands_in_the_results() {
 fn a_state_that_is_never_steady_ends_nothing() {
     let scratch = Scratch::new();
     let record = scratch.measured(
-        "media null: --op nop --rate 1000 --arrivals poisson --time 1200ms --end-when-steady iops:0%:200ms:0s:100ms",
+        "media null: --op nop --rate 1000 --arrivals poisson --time 1200ms --end-when-steady iops:0%:1s:0s:100ms",
     );
     let ending = &record["phases"][0]["steady_ending"];
     assert_eq!(ending["attained"], false, "{ending}");

@@ -3,12 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use testkit::{SlowFile, SlowKind};
+use testkit::{Arrival, SlowFile, SlowKind};
 
 use crate::support::{Scratch, class, read_record, skipped};
 
-/// Kind and KiB of the operations on a file of so many KiB, in their order; none where FUSE is missing.
-fn visited(size_kib: u64, words: &str) -> Option<Vec<(char, u64)>> {
+/// Kind, offset and size in bytes of all that a FUSE file of so many KiB served a job of fio's; none where FUSE is missing.
+pub(crate) fn served(size_kib: u64, words: &str) -> Option<Vec<(char, u64, u64)>> {
     let directory = tempfile::tempdir().unwrap();
     let file = SlowFile::mount(directory.path(), size_kib << 10, 0, |_| Duration::ZERO).ok()?;
     let path = file.path().to_str().unwrap().to_owned();
@@ -16,14 +16,20 @@ fn visited(size_kib: u64, words: &str) -> Option<Vec<(char, u64)>> {
     let words = format!("as --destroy-data fio --name=x --filename={path} --direct=1 --invalidate=0 {words}");
     let ended = scratch.run(&words);
     assert_eq!(ended.code, Some(0), "{words}: {}", ended.stderr);
-    // What is read to look at the file before the job is not of its blocks.
-    let served = file.served().into_iter().filter(|served| served.arrival.size_bytes % 4096 == 0);
     let kind = |kind| match kind {
         SlowKind::Read => 'r',
         SlowKind::Write => 'w',
         SlowKind::Sync => 's',
     };
-    Some(served.map(|served| (kind(served.arrival.kind), served.arrival.offset_bytes >> 10)).collect())
+    let operation = |arrival: Arrival| (kind(arrival.kind), arrival.offset_bytes, arrival.size_bytes);
+    Some(file.served().into_iter().map(|served| operation(served.arrival)).collect())
+}
+
+/// Kind and KiB of the operations on a file of so many KiB, in their order; none where FUSE is missing.
+fn visited(size_kib: u64, words: &str) -> Option<Vec<(char, u64)>> {
+    // A look at the file before the job reads no whole blocks of its.
+    let blocks = served(size_kib, words)?.into_iter().filter(|(_, _, size_bytes)| size_bytes % 4096 == 0);
+    Some(blocks.map(|(kind, offset_bytes, _)| (kind, offset_bytes >> 10)).collect())
 }
 
 /// Asserts reads at these KiB.
@@ -47,6 +53,8 @@ fn holes_are_where_fio_leaves_them() {
     );
     reads(name, 32, "--rw=read:-8k --bs=4k --size=32k", &[0, 24, 20, 16, 12, 8, 4, 0]);
     reads(name, 32, "--rw=read:-12k --bs=4k --size=32k", &[0, 20, 12, 4, 20, 12, 4, 20]);
+    // A block that the end of the file cuts is not read, and ends it.
+    reads(name, 36, "--rw=read:8k --bs=8k --size=36k", &[0, 16]);
     // Where the file goes on behind the range, it ends with the range.
     reads(name, 128, "--rw=read:12k --bs=4k --size=64k", &[0, 16, 32, 48]);
     reads(name, 48, "--rw=read:4k --bs=4k --size=32k --offset=16k", &[16, 24, 32, 40]);

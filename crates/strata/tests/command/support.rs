@@ -81,6 +81,18 @@ impl Scratch {
     }
 }
 
+/// Where runs in this directory keep their manifests.
+pub(crate) fn state_of(directory: &Path) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("state").join(directory.file_name().unwrap_or_default())
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Of a run that was killed on purpose.
+        let _ = std::fs::remove_dir_all(state_of(self.path()));
+    }
+}
+
 pub(crate) fn names_in(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -110,6 +122,7 @@ impl Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_strata"))
             .args(words)
             .current_dir(directory)
+            .env("XDG_STATE_HOME", state_of(directory))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -80,6 +80,7 @@ fn of_bucket(store: &Store, parts: &Parts) -> Result<Draft, Refused> {
         Method::PUT => Err(Refused(409, "BucketAlreadyOwnedByYou", "You already own this bucket.")),
         _ if !is_there => Err(NO_BUCKET),
         Method::HEAD => Ok(Draft::empty(200)),
+        Method::GET if parts.asked("uploads").is_some() => Ok(uploads(store, parts)),
         Method::GET => list(store, parts),
         Method::DELETE if store.keys(bucket).is_empty() => {
             store.remove_bucket(bucket);
@@ -111,11 +112,12 @@ fn list(store: &Store, parts: &Parts) -> Result<Draft, Refused> {
     let name = |key: &str| if is_url { encode(key, true) } else { escaped(key) };
     let mut body = format!(
         "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>{}</Name><Prefix>{}</Prefix>\
-         <KeyCount>{}</KeyCount><MaxKeys>{max}</MaxKeys><IsTruncated>{}</IsTruncated>",
+         <KeyCount>{}</KeyCount><MaxKeys>{max}</MaxKeys><IsTruncated>{}</IsTruncated>{}",
         parts.bucket,
         name(prefix),
         page.objects.len(),
         page.is_truncated,
+        if is_url { "<EncodingType>url</EncodingType>" } else { "" },
     );
     for (key, object) in &page.objects {
         body += &format!(
@@ -133,9 +135,38 @@ fn list(store: &Store, parts: &Parts) -> Result<Draft, Refused> {
     Ok(Draft::xml(&(body + "</ListBucketResult>")))
 }
 
+fn uploads(store: &Store, parts: &Parts) -> Draft {
+    let all = store.uploads(&parts.bucket, parts.asked("prefix").unwrap_or_default());
+    let rows: Vec<String> = all
+        .iter()
+        .map(|(id, key)| format!("<Upload><Key>{}</Key><UploadId>{id}</UploadId></Upload>", escaped(key)))
+        .collect();
+    Draft::xml(&format!(
+        "<ListMultipartUploadsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Bucket>{}</Bucket>\
+         <IsTruncated>false</IsTruncated>{}</ListMultipartUploadsResult>",
+        parts.bucket,
+        rows.concat()
+    ))
+}
+
+/// Refuses what its condition forbids.
+fn check_condition(store: &Store, parts: &Parts) -> Result<(), Refused> {
+    let there = store.get(&parts.bucket, &parts.key);
+    let is_absent = parts.header("if-none-match").is_none_or(|_| there.is_none());
+    let is_same = |wanted: &str| there.as_ref().is_none_or(|object| object.etag == wanted);
+    if is_absent && parts.header("if-match").is_none_or(is_same) {
+        return Ok(());
+    }
+    Err(Refused(412, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold"))
+}
+
 fn of_object(store: &Store, parts: &Parts, body: Bytes, fault: Fault) -> Result<Draft, Refused> {
     let (bucket, key) = (parts.bucket.as_str(), parts.key.as_str());
     let upload = parts.asked("uploadId");
+    let mark = || parts.header("x-amz-meta-strata-run").map(str::to_owned);
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        check_condition(store, parts)?;
+    }
     match (parts.method.clone(), upload) {
         (Method::PUT, Some(id)) => {
             let number = parts.asked("partNumber").and_then(|number| number.parse().ok());
@@ -145,7 +176,7 @@ fn of_object(store: &Store, parts: &Parts, body: Bytes, fault: Fault) -> Result<
             Ok(Draft::empty(200).with("etag", etag))
         }
         (Method::PUT, None) => {
-            let etag = store.put(bucket, key, body).ok_or(NO_BUCKET)?;
+            let etag = store.put(bucket, key, body, mark()).ok_or(NO_BUCKET)?;
             Ok(Draft::empty(200).with("etag", etag))
         }
         (Method::GET | Method::HEAD, _) => get(parts, store.get(bucket, key).ok_or(NO_KEY)?, fault),
@@ -157,7 +188,7 @@ fn of_object(store: &Store, parts: &Parts, body: Bytes, fault: Fault) -> Result<
         }
         (Method::POST, Some(id)) => complete(store, parts, id, &body, fault),
         (Method::POST, None) if parts.asked("uploads").is_some() => {
-            let id = store.begin_upload(bucket, key);
+            let id = store.begin_upload(bucket, key, mark());
             Ok(Draft::xml(&format!(
                 "<InitiateMultipartUploadResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
                  <Bucket>{bucket}</Bucket><Key>{}</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>",
@@ -173,6 +204,9 @@ fn get(parts: &Parts, object: Object, fault: Fault) -> Result<Draft, Refused> {
     let past = Refused(416, "InvalidRange", "The requested range is not satisfiable");
     let range = if fault == Fault::NoRanges { None } else { parts.range(length).map_err(|()| past)? };
     let mut draft = Draft { status: 200, headers: vec![("etag", object.etag)], data: object.data };
+    if let Some(mark) = object.mark {
+        draft = draft.with("x-amz-meta-strata-run", mark);
+    }
     if let Some((first, last)) = range {
         draft.status = 206;
         draft.data = draft.data.slice(first..=last);

@@ -54,7 +54,8 @@ pub(crate) fn check(options: &S3Options, parts: &Parts, body: &[u8]) -> Result<(
         return Err(Refused(400, "XAmzContentSHA256Mismatch", message));
     }
     let names = field("SignedHeaders")?;
-    for needed in ["host", "x-amz-content-sha256", "x-amz-date"] {
+    let own = parts.headers.keys().map(|name| name.as_str()).filter(|name| name.starts_with("x-amz-"));
+    for needed in own.chain(["host", "x-amz-content-sha256", "x-amz-date"]) {
         if !names.split(';').any(|name| name == needed) {
             return Err(Refused(403, "AccessDenied", "There were headers present which were not signed"));
         }

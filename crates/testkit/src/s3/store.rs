@@ -13,12 +13,15 @@ pub(crate) struct Object {
     pub(crate) data: Bytes,
     /// With its quotes.
     pub(crate) etag: String,
+    /// What `x-amz-meta-strata-run` said when it was put.
+    pub(crate) mark: Option<String>,
 }
 
 #[derive(Debug)]
 struct Upload {
     bucket: String,
     key: String,
+    mark: Option<String>,
     parts: BTreeMap<u32, Object>,
 }
 
@@ -94,7 +97,7 @@ impl Store {
 
     /// Puts an object, past all requests. False where there is no such bucket.
     pub fn insert(&self, bucket: &str, key: &str, data: Vec<u8>) -> bool {
-        self.put(bucket, key, Bytes::from(data)).is_some()
+        self.put(bucket, key, Bytes::from(data), None).is_some()
     }
 
     /// Uploads that are neither put together nor given up.
@@ -108,10 +111,10 @@ impl Store {
     }
 
     /// The ETag; none where there is no such bucket.
-    pub(crate) fn put(&self, bucket: &str, key: &str, data: Bytes) -> Option<String> {
+    pub(crate) fn put(&self, bucket: &str, key: &str, data: Bytes, mark: Option<String>) -> Option<String> {
         let objects = self.bucket(bucket)?;
         let etag = etag(&data);
-        let object = Object { data, etag: etag.clone() };
+        let object = Object { data, etag: etag.clone(), mark };
         objects.write().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), object);
         Some(etag)
     }
@@ -138,11 +141,24 @@ impl Store {
         page
     }
 
-    pub(crate) fn begin_upload(&self, bucket: &str, key: &str) -> String {
+    /// Ids and keys of uploads in a bucket that are neither put together nor given up, by key.
+    #[must_use]
+    pub fn uploads(&self, bucket: &str, prefix: &str) -> Vec<(String, String)> {
+        let uploads = self.uploads.read().unwrap_or_else(PoisonError::into_inner);
+        let is_meant = |upload: &&Upload| upload.bucket == bucket && upload.key.starts_with(prefix);
+        let all = uploads.iter().filter(|(_, upload)| is_meant(upload));
+        let mut all: Vec<_> = all.map(|(id, upload)| (id.clone(), upload.key.clone())).collect();
+        all.sort_by(|one, other| (&one.1, &one.0).cmp(&(&other.1, &other.0)));
+        all
+    }
+
+    /// Begins an upload in parts; its id.
+    pub fn begin_upload(&self, bucket: &str, key: &str, mark: Option<String>) -> String {
         let number = self.next_upload.fetch_add(1, Ordering::Relaxed);
         // Characters that must be escaped in a query: ids of real servers have them.
         let id = format!("up/{number:08x}+x==");
-        let upload = Upload { bucket: bucket.to_owned(), key: key.to_owned(), parts: BTreeMap::new() };
+        let (bucket, key) = (bucket.to_owned(), key.to_owned());
+        let upload = Upload { bucket, key, mark, parts: BTreeMap::new() };
         self.uploads.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), upload);
         id
     }
@@ -151,7 +167,7 @@ impl Store {
         let etag = etag(&data);
         let mut uploads = self.uploads.write().unwrap_or_else(PoisonError::into_inner);
         let upload = uploads.get_mut(id).filter(|upload| upload.key == key)?;
-        upload.parts.insert(number, Object { data, etag: etag.clone() });
+        upload.parts.insert(number, Object { data, etag: etag.clone(), mark: None });
         Some(etag)
     }
 
@@ -169,10 +185,10 @@ impl Store {
         if named.is_empty() {
             return Err(Refusal::InvalidPart);
         }
-        let (bucket, key) = (upload.bucket.clone(), upload.key.clone());
+        let (bucket, key, mark) = (upload.bucket.clone(), upload.key.clone(), upload.mark.clone());
         uploads.remove(id);
         drop(uploads);
-        self.put(&bucket, &key, Bytes::from(data)).ok_or(Refusal::NoSuchBucket)
+        self.put(&bucket, &key, Bytes::from(data), mark).ok_or(Refusal::NoSuchBucket)
     }
 
     pub(crate) fn abort(&self, id: &str) -> bool {

@@ -10,6 +10,8 @@ pub(super) const WHAT: &str = "an access pattern";
 
 /// Beyond this Zipf's law asks for hardly anything but the first block.
 const THETA_MAX: f64 = 10.0;
+/// Most blocks of a sequence, as in fio.
+const SEQUENCE_MAX: usize = 64;
 
 /// A part of the region and its share of the accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +24,8 @@ pub struct Zone {
 
 /// Which block of a region comes next.
 ///
-/// Reads and prints `sequential`, `backward`, `strided:8`, `permutation`, `uniform`, `zipf:0.99`, `pareto:0.2`,
-/// `normal:10` and `zoned:60/10,30/20,10/70`, and has the same text in JSON and TOML.
+/// Reads and prints `sequential`, `backward`, `strided:8`, `permutation`, `fitted`, `uniform`, `zipf:0.99`, `pareto:0.2`,
+/// `normal:10`, `zoned:60/10,30/20,10/70`, `sequence:2,0,1` and `groups:2,0,1`, and has the same text in JSON and TOML.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
     /// Ascending, from the first block on.
@@ -37,6 +39,8 @@ pub enum Pattern {
     },
     /// Random, every block exactly once per pass.
     Permutation,
+    /// Random, every byte exactly once per pass: blocks of several sizes fit between each other. Of one size it is a permutation.
+    Fitted,
     /// Random with repeats, every block equally likely each time.
     Uniform,
     /// Random by Zipf's law: the k-th most frequent block in proportion to 1 / k^theta.
@@ -59,12 +63,22 @@ pub enum Pattern {
         /// The zones in order; the access shares and the size shares each add up to 100.
         zones: Vec<Zone>,
     },
+    /// Blocks by their numbers, in this order, over and over.
+    Sequence {
+        /// The numbers, 1 to 64 of them.
+        blocks: Vec<u64>,
+        /// Each time around they count from as many blocks further on as they are.
+        moves_on: bool,
+    },
 }
 
 impl Pattern {
     /// Whether one pass visits every block exactly once.
     pub fn is_full_coverage(&self) -> bool {
-        matches!(self, Self::Sequential | Self::Backward | Self::Strided { .. } | Self::Permutation)
+        matches!(
+            self,
+            Self::Sequential | Self::Backward | Self::Strided { .. } | Self::Permutation | Self::Fitted
+        )
     }
 
     /// Whether a device sees blocks in an order that it cannot foresee.
@@ -92,6 +106,9 @@ impl Pattern {
                 refused("a deviation above 0 and up to 100 percent, such as normal:10".to_owned())
             }
             Self::Zoned { zones } => self.check_zones(zones),
+            Self::Sequence { blocks, .. } if blocks.is_empty() || blocks.len() > SEQUENCE_MAX => {
+                refused(format!("1 to {SEQUENCE_MAX} numbers of blocks, such as sequence:2,0,1"))
+            }
             _ => Ok(()),
         }
     }
@@ -113,8 +130,8 @@ impl Pattern {
     }
 }
 
-const ACCEPTED: &str = "one of sequential, backward, strided:BLOCKS, permutation, uniform, zipf:THETA, pareto:H, \
-                        normal:PERCENT, zoned:ACCESS%/SIZE%,...";
+const ACCEPTED: &str = "one of sequential, backward, strided:BLOCKS, permutation, fitted, uniform, zipf:THETA, pareto:H, \
+                        normal:PERCENT, zoned:ACCESS%/SIZE%,..., sequence:BLOCK,..., groups:BLOCK,...";
 
 /// A plain decimal number: the standard reader also takes `inf`, `nan`, signs and exponents.
 fn decimal(text: &str) -> Option<f64> {
@@ -145,12 +162,17 @@ fn read_pattern(text: &str) -> Option<Pattern> {
         ("sequential", None) => Pattern::Sequential,
         ("backward", None) => Pattern::Backward,
         ("permutation", None) => Pattern::Permutation,
+        ("fitted", None) => Pattern::Fitted,
         ("uniform", None) => Pattern::Uniform,
         ("strided", Some(text)) => Pattern::Strided { stride_blocks: whole(text)? },
         ("zipf", Some(text)) => Pattern::Zipf { theta: decimal(text)? },
         ("pareto", Some(text)) => Pattern::Pareto { h: decimal(text)? },
         ("normal", Some(text)) => Pattern::Normal { deviation_percent: decimal(text)? },
         ("zoned", Some(text)) => Pattern::Zoned { zones: read_zones(text)? },
+        ("sequence" | "groups", Some(text)) => Pattern::Sequence {
+            blocks: text.split(',').map(whole).collect::<Option<_>>()?,
+            moves_on: name == "groups",
+        },
         _ => return None,
     })
 }
@@ -172,6 +194,7 @@ impl fmt::Display for Pattern {
             Self::Backward => out.write_str("backward"),
             Self::Strided { stride_blocks } => write!(out, "strided:{stride_blocks}"),
             Self::Permutation => out.write_str("permutation"),
+            Self::Fitted => out.write_str("fitted"),
             Self::Uniform => out.write_str("uniform"),
             Self::Zipf { theta } => write!(out, "zipf:{theta}"),
             Self::Pareto { h } => write!(out, "pareto:{h}"),
@@ -183,6 +206,10 @@ impl fmt::Display for Pattern {
                     write!(out, "{comma}{}/{}", zone.access_percent, zone.size_percent)?;
                 }
                 Ok(())
+            }
+            Self::Sequence { blocks, moves_on } => {
+                let numbers: Vec<_> = blocks.iter().map(u64::to_string).collect();
+                write!(out, "{}:{}", if *moves_on { "groups" } else { "sequence" }, numbers.join(","))
             }
         }
     }

@@ -5,15 +5,18 @@
 //! |---|---|
 //! | [`stream`] | random bytes addressed by (key, generation, position), at several times memory speed |
 //! | [`fill`] | buffers as a [`ContentSpec`] asks: random, compressible, dedupable, a pattern, zero |
+//! | [`repeated`] | the same bytes in every block, and the check of them |
 //! | [`verify`] | blocks that carry run, target, offset and sequence, and the check that tells faults apart |
 //!
 //! Everything is a pure function of its arguments: no clock, no I/O, no state from one block to the next, and no
 //! allocation after construction.
 
 pub mod fill;
+pub mod repeated;
 pub mod stream;
 pub mod verify;
 
 pub use fill::{ContentError, ContentSpec, Filler, Refill};
+pub use repeated::{Repeated, RepeatedBytes};
 pub use stream::{Backend, Stream};
 pub use verify::{BlockChecker, BlockWriter, Expected, Fault, LayoutError, Mismatch};

@@ -2,6 +2,7 @@
 
 mod class;
 mod grammar;
+mod made;
 mod operation;
 mod plan;
 mod spec;
@@ -9,6 +10,7 @@ mod store;
 
 pub use class::{Groups, ObjectClass, ObjectType, Redundancy};
 pub use grammar::{parse_mix, parse_operations};
+pub use made::{Made, MadeInStore, without_password};
 pub use operation::{Interface, OBJECT_OPERATIONS, ObjectOp};
 pub use plan::{DatasetPlan, ObjectPlan, OpShare, PunchScope, Scope, ValueKind};
 pub use spec::{ObjectSpec, S3Key};

@@ -1,14 +1,15 @@
 //! Options that control a load of media while it runs.
 
-use units::{ParseError, Span, parse_u64_in};
+use units::{Span, parse_u64_in};
 
+use super::value::{above_zero, some_text};
 use super::{Group, OptionDef};
 use crate::control::{
     parse_ignored_errors, parse_latency_target, parse_nice, parse_priority_shares, parse_rate_min,
     parse_steady,
 };
 use crate::engine::Advice;
-use crate::spec::choice;
+use crate::spec::{OnError, choice};
 
 macro_rules! control {
     ($name:literal, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
@@ -17,13 +18,6 @@ macro_rules! control {
             Ok(())
         })
     };
-}
-
-fn span(text: &str) -> Result<u64, ParseError> {
-    match text.parse::<Span>()?.ns() {
-        0 => Err(ParseError::new("a duration", text, "more than 0, such as 10ms")),
-        ns => Ok(ns),
-    }
 }
 
 /// Options of control, all of media alone.
@@ -50,13 +44,22 @@ pub static CONTROL: &[OptionDef] = &[
         }
     ),
     control!(
+        "on-mismatch",
+        "ACTION",
+        "as --on-error",
+        Run,
+        "After a block with wrong data: stop or continue",
+        on_mismatch,
+        |text| choice("on-mismatch", text, &[("stop", OnError::Stop), ("continue", OnError::Continue)])
+    ),
+    control!(
         "latency-max",
         "DURATION",
         "no limit",
         Load,
         "The phase fails when an operation takes longer",
         latency_ns_max,
-        span
+        |text| above_zero("latency-max", text, "10ms").map(Span::ns)
     ),
     control!(
         "rate-min",
@@ -83,16 +86,64 @@ pub static CONTROL: &[OptionDef] = &[
         Load,
         "Time that --rate-min and --rate-bytes-min are taken over",
         rate_cycle_ns,
-        span
+        |text| above_zero("rate-cycle", text, "1s").map(Span::ns)
     ),
     control!(
         "flow",
         "WEIGHT",
         "none",
         Load,
-        "Closed loop: weight of each worker among those of the phases that run together; operations are done in this proportion",
+        "Weight of each worker among those of the phases that run together; operations are done in this proportion. With a rate a worker keeps to it, and the others to the proportion",
         flow,
         |text| parse_u64_in("flow", text, 1..=1_000_000).map(|weight| weight as u32)
+    ),
+    control!(
+        "flow-group",
+        "N",
+        "0",
+        Load,
+        "Hold the weight of --flow against those of this group alone",
+        flow_group,
+        |text| parse_u64_in("flow-group", text, 0..=1_000_000).map(|group| group as u32)
+    ),
+    option!(
+        "end-when-full",
+        None,
+        "",
+        "off",
+        Load,
+        "Sequential writes to files go on until there is no room; without --size a file has all that is free",
+        |spec, text| {
+            spec.control.ends_when_full = super::value::switch("end-when-full", text)?;
+            Ok(())
+        }
+    ),
+    control!(
+        "scheduler",
+        "NAME",
+        "as it is",
+        Run,
+        "I/O scheduler of the devices below the targets while the phase runs; what was chosen before comes back",
+        scheduler,
+        |text| some_text("scheduler", text)
+    ),
+    control!(
+        "run-before",
+        "COMMAND",
+        "none",
+        Run,
+        "Run by the shell before the phase, its output in NAME.prerun.txt; the phase fails where it fails",
+        run_before,
+        |text| some_text("run-before", text)
+    ),
+    control!(
+        "run-after",
+        "COMMAND",
+        "none",
+        Run,
+        "Run by the shell after the phase, its output in NAME.postrun.txt",
+        run_after,
+        |text| some_text("run-after", text)
     ),
     control!(
         "latency-target",

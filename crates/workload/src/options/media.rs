@@ -2,7 +2,7 @@
 
 use units::{ParseError, Percent, Span, parse_index_list, parse_u64_in};
 
-use super::value::{count, feature, ladder, nonzero_size, operations, switch, warmup};
+use super::value::{above_zero, count, feature, ladder, nonzero_size, operations, some_text, switch, warmup};
 use super::{Group, OptionDef, given};
 use crate::engine::{MemoryOperation, SyncCall, SyncMode};
 use crate::spec::{CachePolicy, CoresPolicy, Layout, OnError, Refill, Share, Spacing, choice};
@@ -90,7 +90,7 @@ pub static OPTIONS: &[OptionDef] = &[
         "PATTERN",
         "sequential, or permutation for random operations",
         Workload,
-        "sequential, backward, strided:BLOCKS; permutation (each block once a pass), uniform, zipf:THETA, pareto:H, normal:PERCENT, zoned:ACCESS/SIZE,...",
+        "sequential, backward, strided:BLOCKS; permutation (each block once a pass), fitted (each byte, with several sizes), uniform, zipf:THETA, pareto:H, normal:PERCENT, zoned:ACCESS/SIZE,...",
         |spec, text| {
             text.parse::<crate::plan::Pattern>()?;
             spec.pattern = Some(text.to_owned());
@@ -267,11 +267,7 @@ pub static OPTIONS: &[OptionDef] = &[
         Load,
         "End after this long",
         |spec, text| {
-            let span: Span = text.parse()?;
-            if span.ns() == 0 {
-                return Err(ParseError::new("time", text, "a duration above 0, such as 30s"));
-            }
-            spec.time = Some(span);
+            spec.time = Some(above_zero("time", text, "30s")?);
             Ok(())
         }
     ),
@@ -347,11 +343,7 @@ pub static OPTIONS: &[OptionDef] = &[
         Load,
         "Closed loop: a worker waits this long after every --think-blocks operations, with nothing in flight",
         |spec, text| {
-            let span: Span = text.parse()?;
-            if span.ns() == 0 {
-                return Err(ParseError::new("think-time", text, "a duration above 0, such as 1ms"));
-            }
-            spec.think_time = Some(span);
+            spec.think_time = Some(above_zero("think-time", text, "1ms")?);
             Ok(())
         }
     ),
@@ -674,6 +666,55 @@ pub static OPTIONS: &[OptionDef] = &[
         "With --verify: do not read back after a phase that wrote",
         |spec, text| {
             spec.no_read_back = switch("no-read-back", text)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "verify-pattern",
+        None,
+        "BYTES",
+        "headers and data of their own",
+        Data,
+        "With --verify: blocks repeat these bytes and nothing else: 0xdeadbeef, %o (8 bytes) for the block's offset, joined with +. \
+         An old block cannot be told from a new one",
+        |spec, text| {
+            spec.verify_pattern = Some(text.parse()?);
+            Ok(())
+        }
+    ),
+    option!(
+        "verify-backlog",
+        None,
+        "N[:BATCH]",
+        "after the phase",
+        Data,
+        "With --verify: each worker reads back BATCH blocks (N where it is left out) whenever it has written N",
+        |spec, text| {
+            spec.verify_backlog = Some(crate::plan::parse_backlog(text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "verify-dump",
+        None,
+        "DIRECTORY",
+        "off",
+        Data,
+        "With --verify: keep wrong blocks as files NAME.OFFSET.received, and what they should be as NAME.OFFSET.expected",
+        |spec, text| {
+            spec.verify_dump = Some(some_text("verify-dump", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "serialize-overlap",
+        None,
+        "",
+        "off",
+        Load,
+        "An operation waits for those of its worker in flight that it shares bytes with",
+        |spec, text| {
+            spec.serialize_overlap = switch("serialize-overlap", text)?;
             Ok(())
         }
     ),

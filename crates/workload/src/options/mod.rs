@@ -49,6 +49,7 @@ mod engine;
 mod media;
 mod network;
 mod object;
+mod program;
 mod value;
 
 use units::ParseError;
@@ -60,6 +61,7 @@ pub use engine::ENGINE;
 pub use media::OPTIONS;
 pub use network::{COMMON, NETWORK};
 pub use object::{COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT};
+pub use program::PROGRAM;
 pub use value::{path, switch};
 
 /// Heading that an option stands under in help and docs.
@@ -148,10 +150,10 @@ pub fn common(layer: Layer) -> &'static [&'static str] {
 
 /// The options of a layer, each once, in the order of help.
 pub fn of(layer: Layer) -> impl Iterator<Item = &'static OptionDef> {
-    let control: &[OptionDef] = if layer == Layer::Media { CONTROL } else { &[] };
+    let of_media: [&[OptionDef]; 2] = if layer == Layer::Media { [CONTROL, PROGRAM] } else { [&[], &[]] };
     own(layer)
         .iter()
-        .chain(control)
+        .chain(of_media.into_iter().flatten())
         .chain(OPTIONS.iter().filter(move |option| common(layer).contains(&option.name)))
 }
 

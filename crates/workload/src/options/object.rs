@@ -81,7 +81,6 @@ const REFUSED: &[(&str, &str)] = &[
         "no-read-back",
         "--op put alone: what was stored is read back where --op asks for it, as in --op put,get",
     ),
-    ("destroy-data", "--container with another label: only what a run made is ever destroyed"),
 ];
 
 /// What to use in place of an option that is known and not one of this layer.
@@ -631,7 +630,22 @@ pub static OBJECT: &[OptionDef] = &[
         |text| path("token-file", text)
     ),
     own_switch!("tls", "off on loopback, on beyond it", Run, "engine: TLS for control on loopback too", tls),
-    as_media!("keep", None, "", "off", Run, "Leave the pool and the containers that the run made"),
+    as_media!(
+        "keep",
+        None,
+        "",
+        "off",
+        Run,
+        "Leave what the run made: objects of a bucket, containers, the pool"
+    ),
+    as_media!(
+        "destroy-data",
+        None,
+        "",
+        "off",
+        Run,
+        "Allow operations to write over and to remove what others have put under the same names"
+    ),
 ];
 
 fn scope(name: &str, text: &str) -> Result<Scope, ParseError> {

@@ -98,6 +98,14 @@ pub(super) fn word(name: &str, text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
+/// A text that is not empty.
+pub(super) fn some_text(name: &str, text: &str) -> Result<String, ParseError> {
+    if text.is_empty() {
+        return Err(ParseError::new(format!("a value of {name}"), text, "a text that is not empty"));
+    }
+    Ok(text.to_owned())
+}
+
 /// A path, as an option of the name gives it.
 ///
 /// # Errors
@@ -106,7 +114,7 @@ pub fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
     if text.is_empty() {
         return Err(ParseError::new(format!("a value of {name}"), text, "a path"));
     }
-    Ok(text.into())
+    Ok(units::path_of(text).into_owned())
 }
 
 /// A list of words parted by commas.
@@ -206,7 +214,9 @@ pub(super) fn s3_endpoints(text: &str) -> Result<Vec<String>, ParseError> {
     };
     match urls.iter().find(|url| !is_url(url)) {
         Some(url) => {
-            Err(ParseError::new("an S3 endpoint", url, "http://HOST[:PORT] such as http://10.0.0.1:7480"))
+            // What may be a password is shown to nobody.
+            let shown = crate::object::without_password(url);
+            Err(ParseError::new("an S3 endpoint", &shown, "http://HOST[:PORT] such as http://10.0.0.1:7480"))
         }
         None => Ok(urls.into_iter().map(|url| url.trim_end_matches('/').to_owned()).collect()),
     }

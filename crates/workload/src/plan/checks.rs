@@ -1,8 +1,8 @@
 //! What does not go together.
 
-use super::MixPlan;
 use super::error::{Amount, PlanError, refuse};
 use super::resolve::EngineFacts;
+use super::{MixPlan, Pattern};
 use crate::class_sizes::ClassSizes;
 use crate::spec::{Operation, Share, Spec};
 use crate::target::{TargetKind, TargetPlan};
@@ -28,12 +28,34 @@ pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
             "--verify-run is the number of verified blocks: give --verify too",
         ),
         (
+            spec.verify_pattern.is_some() && !spec.verify,
+            "--verify-pattern is what verified blocks hold: give --verify too",
+        ),
+        (
+            spec.verify_pattern.is_some() && spec.verify_interval.is_some(),
+            "--verify-interval parts headers, and blocks of --verify-pattern have none: give one of them",
+        ),
+        (
+            spec.verify_backlog.is_some() && !spec.verify,
+            "--verify-backlog reads back verified blocks: give --verify too",
+        ),
+        (spec.verify_dump.is_some() && !spec.verify, "--verify-dump keeps wrong blocks: give --verify too"),
+        (
             spec.no_read_back && !spec.verify,
             "--no-read-back leaves out what --verify does after a write: give --verify too",
         ),
         (
-            spec.control.flow.is_some() && (spec.rate.is_some() || spec.think_time.is_some()),
-            "--flow holds a closed loop back by itself: leave out --rate and --think-time",
+            spec.control.flow.is_some() && spec.think_time.is_some(),
+            "--flow holds a loop back by itself: leave out --think-time",
+        ),
+        (
+            spec.control.ends_when_full
+                && (spec.operations != [Operation::Write] || spec.verify || spec.threads.unwrap_or(1) > 1),
+            "--end-when-full is for --op write alone, by one thread and without --verify",
+        ),
+        (
+            spec.control.flow_group.is_some() && spec.control.flow.is_none(),
+            "--flow-group is the group of a weight: give --flow too",
         ),
         (
             spec.control.latency_target.is_some()
@@ -121,6 +143,34 @@ pub(super) fn check_direct(
                 target.path
             ));
         }
+    }
+    Ok(())
+}
+
+/// Blocks of several sizes at random places reach into the part of the next worker, unless they fit between each other.
+pub(super) fn check_one_writer(pattern: &Pattern, is_shared: bool) -> Result<(), PlanError> {
+    if is_shared && pattern.is_random() && *pattern != Pattern::Fitted {
+        return refuse(
+            "--verify needs each block to have one writer, and blocks of several sizes reach into the part of another thread: use --pattern fitted, or --threads 1"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Refuses a map of visited bytes that is larger than 1 GiB.
+pub(super) fn check_fitted(
+    pattern: &Pattern,
+    sizes: &ClassSizes,
+    targets: &[TargetPlan],
+) -> Result<(), PlanError> {
+    const UNITS_MAX: u64 = 1 << 33;
+    let bytes: u64 = targets.iter().map(|target| target.size_bytes).fold(0, u64::saturating_add);
+    if *pattern == Pattern::Fitted && sizes.single().is_none() && bytes / sizes.granularity() > UNITS_MAX {
+        return refuse(format!(
+            "--pattern fitted follows at most {UNITS_MAX} parts of {}: use a smaller --size, larger blocks, or --pattern permutation",
+            Amount(sizes.granularity())
+        ));
     }
     Ok(())
 }

@@ -48,6 +48,10 @@ pub(super) fn course(
             !random && !in_order,
             "--pattern backward and strided go over one range block by block: leave out --gap, --zones, --visit and --own-positions",
         ),
+        (
+            *pattern == Pattern::Fitted && sizes.single().is_none(),
+            "--pattern fitted goes over a range once, with blocks of all sizes: leave out sizes by class, --run, --random-percent, --zones and --visit",
+        ),
         (plan.gap_bytes != 0 && plan.zones.is_some(), "--gap and --zones both leave out bytes: give one"),
         (
             plan.run.operations > 1 && spec.random_percent.is_some(),
@@ -57,17 +61,16 @@ pub(super) fn course(
             plan.own_positions && !operation.is_mixed(),
             "--own-positions parts the classes of a mix: use it with --op readwrite or randrw",
         ),
-        (
-            spec.verify && sizes.single().is_none(),
-            "--verify needs one block size and positions aligned to it",
-        ),
     ];
     if let Some((_, message)) = wrong.iter().find(|(is_wrong, _)| *is_wrong) {
         return refuse((*message).to_owned());
     }
     check_room(&plan, sizes, targets)?;
     if spec.verify {
-        check_verified(&plan, sizes.max(), spec.depth.unwrap_or(1), targets)?;
+        // With blocks of several sizes an operation waits for those that it shares bytes with.
+        let waits = spec.serialize_overlap || sizes.single().is_none();
+        let depth = if waits { 1 } else { spec.depth.unwrap_or(1) };
+        check_verified(&plan, sizes.granularity(), depth, targets)?;
     }
     Ok(Some(plan))
 }

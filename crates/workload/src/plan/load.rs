@@ -43,6 +43,7 @@ pub(super) fn load(
         kind: spec.arrivals.unwrap_or(Spacing::Constant),
     });
     Ok(LoadPlan {
+        schedule: None,
         threads: spec.threads.unwrap_or(1),
         depth,
         batch: spec.batch.unwrap_or(depth),

@@ -22,14 +22,15 @@ pub use network::{
 pub use object::{
     ObjectFacts, ObjectPhase, fill_phases, needs_fill, object_options, object_phases, resolve_object,
 };
-pub use parse::{ContentChoice, parse_content, parse_mix};
+pub use parse::{ContentChoice, parse_backlog, parse_content, parse_mix};
 pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
 use crate::content::fill::CHUNK_SIZE_BYTES_DEFAULT;
-use crate::content::{ContentError, ContentSpec, Filler};
+use crate::content::{ContentError, ContentSpec, Filler, RepeatedBytes};
 use crate::engine::EngineOptions;
 pub use crate::network::NetworkPlan;
 pub use crate::object::ObjectPlan;
+use crate::replay::ReplayPlan;
 use crate::spec::{
     CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Spec, Warmup,
 };
@@ -142,6 +143,10 @@ pub struct LoadPlan {
     pub cores_policy: CoresPolicy,
     /// NUMA nodes that workers are pinned to, round robin; empty: not pinned.
     pub numa: Vec<u32>,
+    /// When operations are due, in nanoseconds from the start; in place of drawn arrivals. It stands in no record.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub schedule: Option<std::sync::Arc<[u64]>>,
     /// What controls it while it runs.
     #[serde(default)]
     pub control: crate::control::Control,
@@ -188,6 +193,24 @@ pub struct MediaPlan {
     /// Number that verified blocks carry, where it was given.
     #[serde(default)]
     pub verify_run: Option<u64>,
+    /// Bytes that all verified blocks are multiples of, where they are of several sizes.
+    #[serde(default)]
+    pub verify_grain_bytes: Option<u64>,
+    /// What verified blocks hold instead of headers and data of their own.
+    #[serde(default)]
+    pub verify_pattern: Option<RepeatedBytes>,
+    /// Verified blocks are read back while the phase writes.
+    #[serde(default)]
+    pub verify_backlog: Option<VerifyBacklog>,
+    /// Directory that wrong blocks are kept in.
+    #[serde(default)]
+    pub verify_dump: Option<String>,
+    /// The operations of a log, in place of drawn ones.
+    #[serde(default)]
+    pub replay: Option<ReplayPlan>,
+    /// An operation waits for those of its worker that it shares bytes with.
+    #[serde(default)]
+    pub serialize_overlap: bool,
     /// How files that are not there are made.
     #[serde(default)]
     pub layout: Layout,
@@ -197,6 +220,15 @@ pub struct MediaPlan {
     pub huge_pages: bool,
     /// How the load is put on.
     pub load: LoadPlan,
+}
+
+/// How blocks are read back while a phase writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyBacklog {
+    /// Blocks that a worker writes before it reads.
+    pub blocks: u64,
+    /// Blocks that it reads then.
+    pub batch: u64,
 }
 
 /// Shares of the classes in percent.
@@ -369,6 +401,12 @@ impl MediaPlan {
     #[must_use]
     pub fn reads(&self) -> bool {
         self.mix.read_percent > 0
+    }
+
+    /// Bytes that verification follows as one: a block, or what blocks of several sizes are multiples of.
+    #[must_use]
+    pub fn verify_grain_bytes(&self) -> u64 {
+        self.verify_grain_bytes.unwrap_or(self.block_size_bytes_max)
     }
 
     /// Bytes of all ranges together.

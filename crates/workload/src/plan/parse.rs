@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{ParseError, Percent};
+use units::{ParseError, Percent, parse_u64_in};
 
-use super::MixPlan;
+use super::{MixPlan, VerifyBacklog};
 
 /// What buffers are filled with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -70,4 +70,17 @@ pub fn parse_mix(text: &str) -> Result<MixPlan, ParseError> {
     }
     let sum = u32::from(mix.read_percent) + u32::from(mix.write_percent) + u32::from(mix.discard_percent);
     if sum == 100 { Ok(mix) } else { Err(refuse()) }
+}
+
+/// Most blocks that wait to be read back: 24 bytes each, for every worker.
+const BACKLOG_MAX: u64 = 16 << 20;
+
+/// Reads `32` (blocks written, and read) or `32:8` (written, and read).
+///
+/// # Errors
+/// What is no number of blocks, or 0.
+pub fn parse_backlog(text: &str) -> Result<VerifyBacklog, ParseError> {
+    let number = |text: &str| parse_u64_in("verify-backlog", text, 1..=BACKLOG_MAX);
+    let (blocks, batch) = text.split_once(':').unwrap_or((text, text));
+    Ok(VerifyBacklog { blocks: number(blocks)?, batch: number(batch)? })
 }

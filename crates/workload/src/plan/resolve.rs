@@ -2,14 +2,17 @@
 
 use units::ByteSize;
 
-use super::checks::{check_direct, check_engine, check_pairs, check_share};
+use super::checks::{check_direct, check_engine, check_fitted, check_one_writer, check_pairs, check_share};
 use super::course::course;
 use super::error::{Amount, PlanError, refuse};
 use super::load::{UNLIMITED_TIME_NS, load};
-use super::{ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix};
+use super::{
+    ArrivalPlan, ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix,
+};
 use crate::class_sizes::ClassSizes;
 use crate::engine::EngineOptions;
-use crate::spec::{CachePolicy, LadderDimension, Layer, Layout, Operation, Refill, Share, Spec};
+use crate::replay::{Replay, ReplayPlan};
+use crate::spec::{CachePolicy, LadderDimension, Layer, Layout, Operation, Refill, Share, Spacing, Spec};
 use crate::target::{TargetFacts, TargetKind, TargetPlan};
 
 /// Range that a target without a size of its own gets: large enough that random positions do not repeat soon.
@@ -100,17 +103,22 @@ pub fn resolve(
     if options.direct {
         check_direct(&targets, &sizes, align_bytes)?;
     }
-    let sizeless =
-        facts.iter().any(|target| !matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
+    let has_end = [TargetKind::File, TargetKind::BlockDevice, TargetKind::Name];
+    let sizeless = facts.iter().any(|target| !has_end.contains(&target.kind));
     let mut load = load(spec, spec.depth.unwrap_or(1), sizeless.then_some(UNLIMITED_TIME_NS), seed)?;
     let is_stored =
         facts.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
     // Storage may compress or compare whole records of many blocks: only data that is new everywhere is incompressible.
     let content = content(spec, if is_stored { Refill::Full } else { Refill::Once })?;
     let course = course(spec, operation, &sizes, &pattern, &targets)?;
+    check_fitted(&pattern, &sizes, &targets)?;
     let verify_interval_bytes = verify_interval(spec, &sizes, align_bytes, &content, mix, &load)?;
     let share = spec.share.unwrap_or(Share::Partition);
     check_share(&targets, &sizes, share, load.threads)?;
+    let grain_bytes = verify_interval_bytes.and_then(|_| grain(&sizes, align_bytes));
+    let shares_grains = grain_bytes.is_some() && course.is_none() && mix.write_percent > 0;
+    check_one_writer(&pattern, shares_grains && load.threads > 1)?;
+    schedule(&mut load, spec.replay.as_deref());
     if spec.batch.is_none() {
         load.batch = default_batch(load.depth, options.direct, &targets);
     }
@@ -132,11 +140,35 @@ pub fn resolve(
         fsync_every: spec.fsync,
         end_fsync: spec.end_fsync.unwrap_or(false),
         verify_run: spec.verify_run,
+        verify_grain_bytes: grain_bytes,
+        verify_pattern: spec.verify_pattern.clone(),
+        verify_backlog: spec.verify_backlog.filter(|_| mix.write_percent > 0),
+        verify_dump: spec.verify_dump.clone(),
+        serialize_overlap: spec.serialize_overlap,
+        replay: spec.replay.as_deref().map(replay_plan),
         layout: layout(spec, mix, verify_interval_bytes),
         cache: spec.cache.unwrap_or(CachePolicy::Keep),
         huge_pages: spec.huge_pages,
         load,
     })
+}
+
+fn replay_plan(replay: &Replay) -> ReplayPlan {
+    ReplayPlan {
+        log: replay.log.clone(),
+        operations: replay.steps.len() as u64,
+        is_timed: replay.is_timed,
+        steps: replay.steps.clone(),
+    }
+}
+
+/// Makes a load an open one that starts operations when a log says, where one does.
+fn schedule(load: &mut LoadPlan, replay: Option<&Replay>) {
+    let Some(replay) = replay.filter(|replay| replay.is_timed) else { return };
+    let last_ns = replay.steps.last().map_or(0, |step| step.at_ns).max(1);
+    let rate_per_second = replay.steps.len() as f64 * f64::from(load.threads) * 1e9 / last_ns as f64;
+    load.arrivals = Some(ArrivalPlan { rate_per_second, kind: Spacing::Constant });
+    load.schedule = Some(replay.steps.iter().map(|step| step.at_ns).collect());
 }
 
 fn block_sizes(spec: &Spec, operation: Operation) -> Result<ClassSizes, PlanError> {
@@ -151,7 +183,12 @@ fn block_sizes(spec: &Spec, operation: Operation) -> Result<ClassSizes, PlanErro
 /// Blocks that are only checked are never made: made anew they would be right, whatever became of those that were written.
 fn layout(spec: &Spec, mix: MixPlan, verify_interval_bytes: Option<u64>) -> Layout {
     let is_check = verify_interval_bytes.is_some() && mix.write_percent == 0 && mix.discard_percent == 0;
-    if is_check { Layout::Existing } else { spec.layout.unwrap_or_default() }
+    match spec.layout {
+        _ if is_check => Layout::Existing,
+        // How much there will be is not known, so nothing is allocated.
+        _ if spec.control.ends_when_full => Layout::Sparse,
+        layout => layout.unwrap_or_default(),
+    }
 }
 
 fn mix(spec: &Spec, operation: Operation) -> Result<MixPlan, PlanError> {
@@ -164,6 +201,7 @@ fn mix(spec: &Spec, operation: Operation) -> Result<MixPlan, PlanError> {
         Operation::Read | Operation::RandRead => pure(100, 0, 0),
         Operation::Write | Operation::RandWrite => pure(0, 100, 0),
         Operation::Discard | Operation::RandDiscard => pure(0, 0, 100),
+        Operation::DiscardWrite | Operation::RandDiscardWrite => pure(0, 50, 50),
         Operation::Nop => pure(0, 0, 0),
         Operation::ReadWrite | Operation::RandRw => pure(50, 50, 0),
     };
@@ -186,7 +224,7 @@ fn pattern(spec: &Spec, operation: Operation) -> Result<Pattern, PlanError> {
         return Ok(default);
     }
     let kind = if operation.is_random() {
-        "permutation, uniform, zipf, pareto, normal or zoned"
+        "permutation, fitted, uniform, zipf, pareto, normal or zoned"
     } else {
         "sequential, backward or strided"
     };
@@ -232,6 +270,8 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
         operation_priorities: spec.operation_priorities.clone(),
         force_async: spec.force_async,
         advice: spec.advice.unwrap_or_default(),
+        program: spec.program.clone(),
+        burn: spec.burn,
     })
 }
 
@@ -241,6 +281,9 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &ClassSizes) -> Result
     let size_bytes = match target.kind {
         TargetKind::Null | TargetKind::CharacterDevice => asked.unwrap_or(SIZELESS_RANGE_BYTES),
         TargetKind::Memory => asked.unwrap_or(MEMORY_RANGE_BYTES),
+        // One operation a name.
+        TargetKind::Name => sizes.max(),
+        TargetKind::File if spec.control.ends_when_full && asked.is_none() => fill_bytes(target, sizes),
         TargetKind::File if !target.exists || target.size_bytes == 0 => match asked {
             Some(size) => size,
             None => return refuse(format!("{} does not exist yet: give --size to create it", target.path)),
@@ -288,11 +331,20 @@ fn target_range(spec: &Spec, target: &TargetFacts, sizes: &ClassSizes) -> Result
     })
 }
 
+/// What a file may come to have where it is written until there is no room: all that is free, and a block more.
+fn fill_bytes(target: &TargetFacts, sizes: &ClassSizes) -> u64 {
+    let most = target.size_bytes.saturating_add(target.free_bytes.unwrap_or(SIZELESS_RANGE_BYTES));
+    (most / sizes.max()).saturating_add(2).saturating_mul(sizes.max())
+}
+
 fn alignment(spec: &Spec, sizes: &ClassSizes, pattern: &Pattern) -> Result<u64, PlanError> {
     match spec.align {
         None => Ok(sizes.max()),
         Some(_) if !pattern.is_random() => {
             refuse("--align is for random operations: sequential ones follow each other".to_owned())
+        }
+        Some(_) if *pattern == Pattern::Fitted && sizes.single().is_none() => {
+            refuse("--pattern fitted begins blocks where others end: leave out --align".to_owned())
         }
         Some(align) => Ok(align.0),
     }
@@ -351,19 +403,40 @@ fn verify_interval(
                 .to_owned(),
         );
     }
-    if sizes.min() != sizes.max() || align_bytes != sizes.max() {
-        return refuse("--verify needs one block size and positions aligned to it".to_owned());
+    let unit = grain(sizes, align_bytes).unwrap_or(sizes.max());
+    if unit < 512 || !unit.is_multiple_of(512) {
+        return refuse(
+            "--verify needs blocks and positions of whole 512-byte sectors: use multiples of 512 for --block-size and --align"
+                .to_owned(),
+        );
+    }
+    if spec
+        .verify_pattern
+        .as_ref()
+        .is_some_and(|pattern| pattern.bytes.iter().all(|byte| *byte == 0) && pattern.offsets_at.is_empty())
+    {
+        return refuse(
+            "--verify-pattern of zeros cannot tell a block from one that is gone: use another".to_owned(),
+        );
     }
     if spec.share == Some(Share::Whole) && load.threads > 1 && mix.write_percent > 0 {
         return refuse("--verify needs each block to have one writer: leave out --share whole".to_owned());
     }
-    let interval = spec.verify_interval.map_or(sizes.max().min(4096), |size| size.0);
-    if interval < 512 || !interval.is_multiple_of(512) || !sizes.max().is_multiple_of(interval) {
+    let interval = spec.verify_interval.map_or(unit.min(4096), |size| size.0);
+    let interval =
+        if spec.verify_interval.is_none() && !unit.is_multiple_of(interval) { 512 } else { interval };
+    if interval < 512 || !interval.is_multiple_of(512) || !unit.is_multiple_of(interval) {
         return refuse(format!(
             "verification interval {} does not divide block size {} into parts of whole 512-byte sectors: use 4k and a multiple of it",
             Amount(interval),
-            Amount(sizes.max())
+            Amount(unit)
         ));
     }
     Ok(Some(interval))
+}
+
+/// What blocks of several sizes, or at other places than their multiples, are multiples of; none where they are of one size.
+fn grain(sizes: &ClassSizes, align_bytes: u64) -> Option<u64> {
+    let unit = crate::block_size::common_divisor(sizes.granularity(), align_bytes);
+    (unit != sizes.max()).then_some(unit)
 }

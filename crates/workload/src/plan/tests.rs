@@ -180,7 +180,7 @@ fn patterns_go_with_their_operations() {
     );
     refused(
         "op=randread pattern=backward",
-        "--pattern backward does not go with --op randread: use permutation, uniform, zipf, pareto, normal or zoned",
+        "--pattern backward does not go with --op randread: use permutation, fitted, uniform, zipf, pareto, normal or zoned",
     );
     assert_eq!(plan("op=read,randread pattern=uniform").pattern, Pattern::Sequential);
     assert_eq!(plan("op=randread,read pattern=uniform").pattern, Pattern::Uniform);
@@ -429,9 +429,39 @@ fn verified_blocks_are_whole() {
     for words in ["content=zero", "compress=10", "dedupe=10", "refill=full"] {
         refused(&format!("op=write verify {words}"), own);
     }
-    let one = "--verify needs one block size and positions aligned to it";
-    refused("op=randwrite verify block-size=4k-64k", one);
-    refused("op=randwrite verify block-size=8k align=4k", one);
+    let grain = |words: &str| {
+        let plan = plan(words);
+        (plan.verify_grain_bytes, plan.verify_interval_bytes.unwrap())
+    };
+    assert_eq!(grain("op=randwrite verify block-size=16k"), (None, 4096));
+    assert_eq!(grain("op=randwrite verify block-size=1k-64k"), (Some(1024), 1024));
+    assert_eq!(grain("op=randwrite verify block-size=16k:50,24k:50"), (Some(8192), 4096));
+    assert_eq!(grain("op=randwrite verify block-size=8k align=4k"), (Some(4096), 4096));
+    assert_eq!(grain("op=rw verify block-size=read=2k,write=6k"), (Some(2048), 2048));
+    refused(
+        "op=randwrite verify block-size=600-1200/100",
+        "--verify needs blocks and positions of whole 512-byte sectors: use multiples of 512 for --block-size and --align",
+    );
+    refused(
+        "op=randwrite verify block-size=4k-64k threads=2",
+        "--verify needs each block to have one writer, and blocks of several sizes reach into the part of another thread: use --pattern fitted, or --threads 1",
+    );
+    assert!(
+        plan("op=randwrite verify block-size=4k-64k threads=2 pattern=fitted").verify_grain_bytes.is_some()
+    );
+    refused(
+        "op=write verify verify-pattern=0x0000",
+        "--verify-pattern of zeros cannot tell a block from one that is gone: use another",
+    );
+    refused("op=write verify-backlog=8", "--verify-backlog reads back verified blocks: give --verify too");
+    refused(
+        "op=randwrite pattern=fitted block-size=4k-8k align=4k",
+        "--pattern fitted begins blocks where others end: leave out --align",
+    );
+    refused(
+        "op=randwrite pattern=fitted block-size=4k-8k zones=8k/64k",
+        "--pattern fitted goes over a range once, with blocks of all sizes: leave out sizes by class, --run, --random-percent, --zones and --visit",
+    );
     refused(
         "op=randwrite verify share=whole threads=2",
         "--verify needs each block to have one writer: leave out --share whole",

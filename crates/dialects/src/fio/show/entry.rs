@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use report::record::{PhaseRecord, Record};
+use report::record::{PhaseRecord, Record, Status};
 use statistics::{
     ClassTotals, ErrorCount, PhaseSamples, RateSpread, SparseHistogram, SteadyEnding, WorkerSamples, merge,
     spread,
@@ -248,7 +248,10 @@ fn spread_of(job: &Job, runs: &[Run<'_>], class: &str) -> Option<RateSpread> {
 }
 
 pub(super) fn totals_of<'a>(run: &'a Run<'_>, class: &'a str) -> impl Iterator<Item = &'a ClassTotals> {
-    run.samples.workers.iter().flat_map(|worker| &worker.classes).filter(move |totals| totals.class == class)
+    // What moves nothing fio counts as reads.
+    let is_of_it =
+        move |totals: &&ClassTotals| totals.class == class || (class == "read" && totals.class == "nop");
+    run.samples.workers.iter().flat_map(|worker| &worker.classes).filter(is_of_it)
 }
 
 /// One of the latencies of a class over all runs.
@@ -315,7 +318,9 @@ fn failures(runs: &[Run<'_>], record: &Record) -> Failures {
     let phases = || runs.iter().flat_map(|run| &run.phases);
     let first = errors().min_by_key(|(at_ns, _)| *at_ns).map(|(_, error)| error);
     let failed = || {
-        let never = || runs.is_empty().then(|| (ECANCELED, record.failure.as_deref().unwrap_or("not run")));
+        // While the run is under way, what has not begun may still.
+        let is_left = runs.is_empty() && record.status != Status::Running;
+        let never = || is_left.then(|| (ECANCELED, record.failure.as_deref().unwrap_or("not run")));
         let failure = phases().find_map(|phase| {
             let failure = phase.failure.as_deref()?;
             let errno = match phase.samples.interrupted {

@@ -6,6 +6,7 @@ use statistics::{RateSpread, SteadyEnding};
 use workload::control::{SteadyEnd, SteadyFigure};
 
 use super::VERSION;
+use super::debug::idle_percent;
 use super::disk::{Disk, disks};
 use super::distribution::{BATCHES, BOUNDS, LEVELS};
 use super::entry::{DIRECTIONS, Entry, Way};
@@ -35,6 +36,9 @@ pub(super) fn results(model: &Model, entries: &[Entry<'_>], record: &Record, has
     let disks = disks(record);
     if !disks.is_empty() {
         put("disk_util", disks.iter().map(disk_object).collect());
+    }
+    if let Some(percent) = idle_percent(record).filter(|_| model.output.idle) {
+        put("cpu_idleness", json!({ "system": percent }));
     }
     if let Some(failure) = &record.failure {
         put("error", crate::in_words_of("fio", failure).into());

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use report::record::Record;
 use statistics::{ClassPoint, Series, SparseHistogram};
 
-use super::entry::{CLASSES, Run, runs, totals_of};
+use super::entry::{CLASSES, DIRECTIONS, Run, runs, totals_of};
 use super::number::{epoch_ms, per_second};
-use crate::fio::model::{Job, Log, LogKind};
+use crate::fio::model::{Job, Log, LogKind, LogValue, Model};
 
 /// Bins of a histogram in a log: 64 for every power of two (6 bits), 29 powers.
 const BIN_BITS: u32 = 6;
@@ -28,7 +28,8 @@ enum Content {
 fn files(job: &Job, log: &Log) -> Vec<(Content, PathBuf)> {
     let file = |name: &str| {
         let number = if job.per_job_logs { format!(".{}", job.number) } else { String::new() };
-        PathBuf::from(format!("{}_{name}{number}.log", log.prefix))
+        let packed = if job.log_compressed { ".fz" } else { "" };
+        PathBuf::from(format!("{}_{name}{number}.log{packed}", log.prefix))
     };
     let shown = |is_shown: bool, content, name| is_shown.then(|| (content, file(name)));
     match log.kind {
@@ -47,25 +48,68 @@ fn files(job: &Job, log: &Log) -> Vec<(Content, PathBuf)> {
 }
 
 /// Every file that will be written, each once.
-pub(super) fn paths(jobs: &[Job]) -> Vec<PathBuf> {
+pub(super) fn paths(model: &Model) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
-    for job in jobs {
+    for job in &model.jobs {
         for (_, path) in job.logs.iter().flat_map(|log| files(job, log)) {
             if !paths.contains(&path) {
                 paths.push(path);
             }
         }
     }
+    for path in model.jobs.iter().filter_map(|job| job.operation_log.as_ref()) {
+        if !paths.contains(path) {
+            paths.push(path.clone());
+        }
+    }
+    if model.output.bandwidth_log {
+        paths.extend(DIRECTIONS.map(of_all));
+    }
     paths
 }
 
+/// The log of `--bandwidth-log` for a direction.
+fn of_all(direction: &str) -> PathBuf {
+    PathBuf::from(format!("agg-{direction}_bw.log"))
+}
+
+/// The bandwidth of all jobs together by second, in KiB/s.
+fn bandwidth_of_all(runs: &[Run<'_>], direction: usize) -> String {
+    let began_ns = runs.first().map_or(0, |run| run.samples.started_ns);
+    let mut text = String::new();
+    for run in runs {
+        let place = run.samples.classes.iter().position(|name| name == CLASSES[direction]);
+        let Some(place) = place else { continue };
+        let late_ns = run.samples.started_ns.saturating_sub(began_ns);
+        for window in windows(&run.samples.series, place, 1_000_000_000) {
+            let at_ms = late_ns.saturating_add(window.end_ns) / 1_000_000;
+            let rate = per_second(window.done.bytes, window.length_ns) / 1024.0;
+            text += &format!("{at_ms}, {}, {direction}, 0, 0\n", rate as u64);
+        }
+    }
+    text
+}
+
 /// The logs of all jobs: path and text, in order. Jobs that share a file have a text each.
-pub(super) fn texts(jobs: &[Job], record: &Record) -> Vec<(PathBuf, String)> {
+pub(super) fn texts(model: &Model, record: &Record) -> Vec<(PathBuf, String)> {
     let mut texts = Vec::new();
-    for job in jobs.iter().filter(|job| !job.logs.is_empty()) {
+    for job in model.jobs.iter().filter(|job| !job.logs.is_empty()) {
         let runs = runs(std::slice::from_ref(job), record);
         for (content, path) in job.logs.iter().flat_map(|log| files(job, log)) {
             texts.push((path, text(job, &runs, content)));
+        }
+    }
+    let mut begun: Vec<&PathBuf> = Vec::new();
+    for job in &model.jobs {
+        let Some(path) = &job.operation_log else { continue };
+        let header = if begun.contains(&path) { "" } else { "fio version 3 iolog\n" };
+        begun.push(path);
+        texts.push((path.clone(), format!("{header}{}", operation_log(job, record))));
+    }
+    if model.output.bandwidth_log {
+        let runs = runs(&model.jobs, record);
+        for (direction, name) in DIRECTIONS.iter().enumerate() {
+            texts.push((of_all(name), bandwidth_of_all(&runs, direction)));
         }
     }
     texts
@@ -152,7 +196,7 @@ fn line(
     let value = match content {
         Content::Bandwidth => rate(window.done.bytes) / 1024.0,
         Content::Iops => rate(window.done.operations),
-        Content::Total | Content::Submission | Content::Completion if job.log_largest => {
+        Content::Total | Content::Submission | Content::Completion if job.log_value == LogValue::Largest => {
             window.done.latency.percentile(100.0)? as f64
         }
         Content::Total | Content::Submission | Content::Completion => window.done.latency.mean_ns()?,
@@ -162,15 +206,21 @@ fn line(
             return Some(format!("{at_ms}, {direction}, {block_bytes}, {}\n", bins.join(", ")));
         }
     };
-    Some(format!("{at_ms}, {}, {direction}, 0{}\n", value as u64, last_columns(job, 0)))
+    let largest = match (job.log_value, content) {
+        (LogValue::Both, Content::Bandwidth | Content::Iops) => format!(", {}", value as u64),
+        (LogValue::Both, _) => format!(", {}", window.done.latency.percentile(100.0)?),
+        _ => String::new(),
+    };
+    Some(format!("{at_ms}, {}{largest}, {direction}, 0{}\n", value as u64, last_columns(job, 0, 0)))
 }
 
-/// Position, where the log has it, and priority.
-fn last_columns(job: &Job, offset_bytes: u64) -> String {
+/// Position, where the log has it, priority, and time of issue, where the log has it.
+fn last_columns(job: &Job, offset_bytes: u64, issued_ns: u64) -> String {
     let offset = if job.log_offset { format!(", {offset_bytes}") } else { String::new() };
+    let issued = if job.log_issue_time { format!(", {issued_ns}") } else { String::new() };
     match job.log_priority {
-        Some(priority) => format!("{offset}, {priority:#06x}"),
-        None => format!("{offset}, 0"),
+        Some(priority) => format!("{offset}, {priority:#06x}{issued}"),
+        None => format!("{offset}, 0{issued}"),
     }
 }
 
@@ -205,12 +255,54 @@ fn operations(job: &Job, runs: &[Run<'_>], content: Content) -> String {
             };
             let at_ns = late_ns + sample.ended_ns;
             let (at_ms, bytes) = (epoch_ms + at_ns / 1_000_000, sample.bytes);
-            let last = last_columns(job, sample.offset_bytes);
+            let issued_ns = match content {
+                Content::Submission | Content::Completion => {
+                    let began_ns = at_ns.saturating_sub(sample.latency_ns);
+                    began_ns + sample.submission_ns.unwrap_or(0)
+                }
+                _ => 0,
+            };
+            let last = last_columns(job, sample.offset_bytes, issued_ns);
             lines.push((at_ns, format!("{at_ms}, {value}, {direction}, {bytes}{last}\n")));
         }
     }
     lines.sort_by_key(|(at_ns, _)| *at_ns);
     lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// What a job did, in the order in which it began, as fio's `read_iolog` reads it: times in microseconds.
+fn operation_log(job: &Job, record: &Record) -> String {
+    let phases: Vec<_> = record.phases.iter().filter(|phase| phase.request == job.request).collect();
+    let began_ns = phases.first().map_or(0, |phase| phase.samples.started_ns);
+    let own = format!("{}.0.0", job.name);
+    let mut files: Vec<&str> = Vec::new();
+    let mut lines: Vec<(u64, String)> = Vec::new();
+    for phase in phases {
+        let late_ns = phase.samples.started_ns.saturating_sub(began_ns);
+        for sample in phase.samples.workers.iter().flat_map(|worker| &worker.kept) {
+            let action = match phase.samples.classes.get(sample.class).map_or("", String::as_str) {
+                "discard" => "trim",
+                word @ ("read" | "write" | "sync") => word,
+                _ => continue,
+            };
+            let target = phase.plan.targets().get(usize::from(sample.target));
+            let file = target.map_or("", |target| target.path.as_str());
+            let file = if file == "null:" { own.as_str() } else { file };
+            if !files.contains(&file) {
+                files.push(file);
+            }
+            let at_us = (late_ns + sample.ended_ns).saturating_sub(sample.latency_ns) / 1000;
+            let place = format!("{} {}", sample.offset_bytes, sample.bytes);
+            lines.push((at_us, format!("{at_us} {file} {action} {place}\n")));
+        }
+    }
+    lines.sort_by_key(|(at_us, _)| *at_us);
+    let last_us = lines.last().map_or(0, |(at_us, _)| *at_us);
+    let all = |action: &str, at_us: u64| -> String {
+        files.iter().map(|file| format!("{at_us} {file} {action}\n")).collect()
+    };
+    let done: String = lines.into_iter().map(|(_, line)| line).collect();
+    all("add", 0) + &all("open", 0) + &done + &all("close", last_us)
 }
 
 /// Counts in fio's bins: one for every nanosecond below 128, then 64 for every power of two.

@@ -1,5 +1,6 @@
 //! Shows a record as fio shows its results.
 
+mod debug;
 mod disk;
 mod distribution;
 mod entry;
@@ -13,13 +14,18 @@ mod terse;
 #[cfg(test)]
 mod tests;
 
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
 
 use report::record::Record;
 
 use super::VERSION;
 use super::model::{Format, Model};
-use crate::{Piece, Render};
+use crate::{Pace, Piece, Place, Render};
 
 /// Shows a record in the formats asked for.
 pub(crate) struct Show {
@@ -48,23 +54,76 @@ impl Show {
 
 impl Render for Show {
     fn files(&self) -> Vec<PathBuf> {
-        self.model.output.path.iter().cloned().chain(logs::paths(&self.model.jobs)).collect()
+        self.model.output.path.iter().cloned().chain(logs::paths(&self.model)).collect()
     }
 
     fn carries_warnings(&self) -> bool {
         self.wants(&[Format::Normal, Format::Json, Format::JsonPlus])
     }
 
-    fn begin(&mut self, _record: &Record) -> Vec<Piece> {
-        if !self.wants(&[Format::Normal]) {
-            return Vec::new();
+    fn begin(&mut self, record: &Record) -> Vec<Piece> {
+        let mut text = debug::lines(&self.model, record);
+        if self.wants(&[Format::Normal]) {
+            text += &normal::header(&self.model);
         }
-        let header = normal::header(&self.model);
-        vec![self.piece(header)]
+        if text.is_empty() { Vec::new() } else { vec![self.piece(text)] }
     }
 
-    /// All formats in the order of fio: terse, json, normal.
+    fn pace(&self) -> Pace {
+        self.model.output.pace
+    }
+
+    fn status(&mut self, record: &Record) -> Vec<Piece> {
+        let text = self.results(record);
+        vec![self.piece(text)]
+    }
+
     fn end(&mut self, record: &Record) -> Vec<Piece> {
+        let text = self.results(record);
+        // A line of terse figures has no place for it.
+        let bounds = if self.carries_warnings() {
+            String::new()
+        } else {
+            normal::lower_bounds(&entry::entries(&self.model, record))
+        };
+        let mut pieces = vec![self.piece(text)];
+        if !bounds.is_empty() {
+            pieces.push(Piece { place: Place::Stderr, content: bounds.into_bytes() });
+        }
+        let mut written = Vec::new();
+        for (path, text) in logs::texts(&self.model, record) {
+            let is_packed = path.extension().is_some_and(|ending| ending == "fz");
+            let content = if is_packed { packed(&text) } else { text.into_bytes() };
+            // Gzip files one after the other are one gzip file.
+            let append = written.contains(&path);
+            pieces.push(Piece { place: Place::File { path: path.clone(), append }, content });
+            written.push(path);
+        }
+        pieces
+    }
+}
+
+/// A text as a gzip file.
+fn packed(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory cannot fail.
+    let _ = encoder.write_all(text.as_bytes());
+    encoder.finish().unwrap_or_default()
+}
+
+/// What a gzip file holds.
+///
+/// # Errors
+/// Where it is none.
+pub(super) fn unpacked(packed: &[u8]) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    MultiGzDecoder::new(packed).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+impl Show {
+    /// All formats in the order of fio: terse, json, normal.
+    fn results(&self, record: &Record) -> String {
         let entries = entry::entries(&self.model, record);
         let mut text = String::new();
         if self.wants(&[Format::Terse]) {
@@ -75,14 +134,10 @@ impl Render for Show {
         }
         if self.wants(&[Format::Normal]) {
             text += &normal::results(&entries, record);
+            if let Some(percent) = debug::idle_percent(record).filter(|_| self.model.output.idle) {
+                text += &format!("\nCPU idleness:\n  system: {percent:3.2}%\n");
+            }
         }
-        drop(entries);
-        let mut pieces = vec![self.piece(text)];
-        let mut written = Vec::new();
-        for (path, text) in logs::texts(&self.model.jobs, record) {
-            pieces.push(Piece::file(path.clone(), written.contains(&path), text));
-            written.push(path);
-        }
-        pieces
+        text
     }
 }

@@ -11,7 +11,7 @@ use super::latency::Latency;
 use super::number::{bandwidth, ctime, milliseconds, short};
 use workload::control::SteadyFigure;
 
-use crate::doubts;
+use crate::doubts::{self, Told};
 use crate::fio::model::{Job, Model};
 
 /// The lines before anything runs: every job, the version, how many threads.
@@ -64,8 +64,18 @@ pub(super) fn results(entries: &[Entry<'_>], record: &Record) -> String {
 
 /// What is wrong with the figures, after them.
 fn findings<'e>(entries: &'e [Entry<'e>]) -> String {
+    doubts::lines(told(entries))
+}
+
+/// What is told of each job.
+fn told<'e>(entries: &'e [Entry<'e>]) -> impl Iterator<Item = (&'e str, &'e Told<'e>)> {
     let of_entry = |entry: &'e Entry<'e>| entry.doubts.iter().map(|doubt| (entry.job.name.as_str(), doubt));
-    doubts::lines(entries.iter().flat_map(of_entry))
+    entries.iter().flat_map(of_entry)
+}
+
+/// Which latencies are lower bounds, a line a job.
+pub(super) fn lower_bounds(entries: &[Entry<'_>]) -> String {
+    doubts::lines(told(entries).filter(|(_, told)| told.kind == doubts::LOWER_BOUNDS))
 }
 
 fn job(entry: &Entry<'_>, group: Option<&Group>) -> String {

@@ -6,7 +6,7 @@ use workload::spec::{OnError, Operation};
 
 use super::*;
 use crate::Place;
-use crate::fio::model::{Direction, Job, Log, LogKind, Output};
+use crate::fio::model::{Direction, Job, Log, LogKind, LogValue, Output};
 
 /// The percentiles that fio shows unless told otherwise.
 const PERCENTILES: [f64; 17] =
@@ -38,11 +38,14 @@ fn job(name: &str, request: usize) -> Job {
         unit_base: 8,
         bandwidth_average_ms: 500,
         logs: vec![],
+        operation_log: None,
         log_average_ms: None,
         log_offset: false,
         log_priority: None,
         log_epoch: false,
-        log_largest: false,
+        log_issue_time: false,
+        log_compressed: false,
+        log_value: LogValue::Mean,
         is_shown: true,
         per_job_logs: true,
     }
@@ -52,7 +55,16 @@ fn model(jobs: Vec<Job>, formats: &[Format]) -> Model {
     Model {
         jobs,
         global_options: vec![],
-        output: Output { formats: formats.to_vec(), terse_version: 3, path: None, quiet: true },
+        output: Output {
+            formats: formats.to_vec(),
+            terse_version: 3,
+            path: None,
+            pace: crate::Pace::default(),
+            idle: false,
+            debug: Vec::new(),
+            bandwidth_log: false,
+            quiet: true,
+        },
         host_name: "store1".to_owned(),
         process_id: 4711,
         warnings: vec![],
@@ -662,6 +674,7 @@ fn logs_without_an_average_have_a_line_for_every_operation_that_was_kept() {
         class: 0,
         bytes: 4096,
         offset_bytes,
+        target: 0,
     };
     phase.samples.workers[0].kept = vec![kept(3_000_000, 8192), kept(5_000_000, 0)];
     phase.samples.workers[1].kept = vec![kept(4_000_000, 4096)];

@@ -1,6 +1,7 @@
 //! How much: sizes, offsets, limits.
 
 use units::ByteSize;
+use workload::spec::Operation;
 
 use super::Site;
 use super::control::is_of_files;
@@ -72,6 +73,9 @@ impl Site<'_> {
     /// Gives each target its size; the bytes of one clone.
     fn region(&mut self, files: &Files, offset_bytes: u64) -> Result<u64, Fault> {
         let count = files.each.len() as u64;
+        if self.draft.fill_device == Some(true) && !self.is_device(files) {
+            return self.fill(files, offset_bytes);
+        }
         if is_of_files(self.engine.ours) {
             // Each file is one operation, however long it is.
             let each = self.blocks.max_bytes;
@@ -111,6 +115,24 @@ impl Site<'_> {
         each.checked_mul(count).ok_or_else(|| Fault::of("nrfiles", "the files together are too large"))
     }
 
+    fn is_device(&self, files: &Files) -> bool {
+        let is_device = |path: &String| matches!(self.clones.world.look(path), PathFacts::BlockDevice { .. });
+        files.each.iter().all(is_device)
+    }
+
+    /// A file that is written until there is no room: how much that is shows in the end.
+    fn fill(&mut self, files: &Files, offset_bytes: u64) -> Result<u64, Fault> {
+        let is_plain = self.operation == Operation::Write && !self.draft.verifies();
+        if !is_plain || files.each.len() != 1 || self.clones.count > 1 || offset_bytes > 0 {
+            return Err(Fault::of(
+                "fill_device",
+                "goes with rw=write on one file from its beginning, without verify: give size for others",
+            ));
+        }
+        self.spec.control.ends_when_full = true;
+        Ok(u64::MAX)
+    }
+
     /// What positions are drawn from: zones go on over all of a file that is larger than `size`, as in fio.
     fn walked_bytes(&self, files: &Files, offset_bytes: u64, each: u64) -> u64 {
         let left =
@@ -121,16 +143,19 @@ impl Site<'_> {
         }
     }
 
-    /// Bytes that `rw=read:8k` moves of a file: it ends with the range where the file goes on behind it, and begins anew where
-    /// the file ends too, as in fio.
+    /// Bytes that `rw=read:8k` moves of a file: it ends with the range where the file goes on behind it, or cuts its
+    /// last block, and begins anew where the file ends too, as in fio.
     fn bytes_to_end(&self, files: &Files, each: u64) -> Option<u64> {
         let gap = u64::try_from(self.spec.gap.unwrap_or(0)).ok().filter(|&gap| gap > 0)?;
         let offset_bytes = self.spec.offset.map_or(0, |offset| offset.0);
         let goes_on = |path: &String| self.known_bytes(path).is_some_and(|size| size > each + offset_bytes);
         let ends = offset_bytes > 0 || files.each.iter().any(goes_on);
         let block = self.blocks.max_bytes;
-        (ends && !self.operation.is_mixed())
-            .then(|| each.div_ceil(block + gap) * block * files.each.len() as u64)
+        let places = each.div_ceil(block + gap);
+        // A block that the end of the file cuts ends the job, too.
+        let is_cut = (places - 1) * (block + gap) + block > each && self.blocks.min_bytes == block;
+        let whole = if is_cut && !ends { places - 1 } else { places };
+        ((ends || is_cut) && !self.operation.is_mixed()).then(|| whole * block * files.each.len() as u64)
     }
 
     /// All that is there.
@@ -171,7 +196,8 @@ impl Site<'_> {
             None => "none".to_owned(),
         };
         self.set("ramp_time", "warmup", &warmup)?;
-        if runtime.is_some() && draft.time_based == Some(true) {
+        let is_endless = self.spec.control.ends_when_full;
+        if is_endless || (runtime.is_some() && draft.time_based == Some(true)) {
             return Ok(());
         }
         let once = self.bytes_of_pass(region_bytes)?;
@@ -184,7 +210,9 @@ impl Site<'_> {
         if is_one_pass && self.ends_itself(files) && runtime.is_none() && count.is_none() {
             return Ok(());
         }
-        let total = once.checked_mul(loops).and_then(|bytes| bytes.checked_mul(clones));
+        // A trim and its write move the same bytes.
+        let times = if self.operation.is_pair() { 2 } else { 1 };
+        let total = once.checked_mul(loops * times).and_then(|bytes| bytes.checked_mul(clones));
         self.spec.bytes = Some(ByteSize(total.ok_or_else(|| too_much("loops"))?));
         Ok(())
     }
@@ -198,7 +226,7 @@ impl Site<'_> {
         !(goes_on
             || files.is_null
             || files.each.iter().any(is_endless)
-            || (is_varied && self.operation.is_random()))
+            || (is_varied && self.operation.is_random() && self.spec.pattern.as_deref() != Some("fitted")))
     }
 
     /// `io_size`, or the size of the job where its files are larger.

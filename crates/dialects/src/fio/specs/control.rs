@@ -17,6 +17,17 @@ impl Site<'_> {
         let draft = self.draft;
         if let Some(weight) = draft.flow.filter(|&weight| weight > 0) {
             self.set("flow", "flow", &weight.to_string())?;
+            if let Some(group) = draft.flow_id.filter(|&group| group > 0) {
+                self.set("flow_id", "flow-group", &group.to_string())?;
+            }
+        }
+        if draft.log_issue_time == Some(true)
+            && (draft.write_lat_log.is_none() || draft.log_offset != Some(true))
+        {
+            return Err(Fault::of(
+                "log_issue_time",
+                "goes with write_lat_log and log_offset=1: give both, as fio demands",
+            ));
         }
         if let Some(most_ns) = draft.max_latency.filter(|&most| most > 0) {
             self.set("max_latency", "latency-max", &format!("{most_ns}ns"))?;
@@ -24,12 +35,29 @@ impl Site<'_> {
         if let Some(errors) = draft.ignore_error.clone().filter(|errors| !errors.is_empty()) {
             self.set("ignore_error", "ignore-error", &errors)?;
         }
+        self.around()?;
         self.least_rates()?;
         self.search()?;
         self.steady()?;
         self.priorities()?;
         self.advice()?;
         self.kept()
+    }
+
+    /// Commands before and after, and the scheduler of the devices.
+    fn around(&mut self) -> Result<(), Fault> {
+        let draft = self.draft;
+        let given = [
+            ("exec_prerun", "run-before", &draft.exec_prerun),
+            ("exec_postrun", "run-after", &draft.exec_postrun),
+            ("ioscheduler", "scheduler", &draft.ioscheduler),
+        ];
+        for (key, option, text) in given {
+            if let Some(text) = text {
+                self.set(key, option, text)?;
+            }
+        }
+        Ok(())
     }
 
     /// Rates that a job must keep to; that of a phase is of its clones together.
@@ -167,7 +195,9 @@ impl Site<'_> {
     fn kept(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
         let logs = [&draft.write_bw_log, &draft.write_iops_log, &draft.write_lat_log];
-        if draft.log_avg_msec.unwrap_or(0) > 0 || logs.iter().all(|log| log.is_none()) {
+        let is_averaged = draft.log_avg_msec.unwrap_or(0) > 0;
+        let needs = logs.iter().any(|log| log.is_some()) && !is_averaged;
+        if !needs && draft.write_iolog.is_none() {
             return Ok(());
         }
         let clones = u64::from(draft.numjobs.unwrap_or(1));
@@ -177,9 +207,14 @@ impl Site<'_> {
         let blocks = blocks.or_else(|| {
             self.spec.time.is_none().then(|| self.spec.size.map(|size| size.0 / self.blocks.min_bytes + 1))?
         });
-        let least = [blocks, self.spec.count].into_iter().flatten().min();
+        // What `size` says is of each file, and a trim has its write.
+        let files = self.spec.targets.len().max(1) as u64;
+        let times = if self.operation.is_pair() { 2 * files } else { files };
+        let blocks = blocks.map(|blocks| blocks.saturating_mul(times));
+        let replayed = self.spec.replay.as_ref().map(|replay| replay.steps.len() as u64);
+        let least = replayed.or([blocks, self.spec.count].into_iter().flatten().min());
         if least.is_none_or(|least| least > room) {
-            self.warn(format!("logs without log_avg_msec hold the first {room} operations of a worker"));
+            self.warn(format!("logs of single operations hold the first {room} operations of a worker"));
         }
         let kept = least.map_or(room, |least| least.clamp(1, room));
         self.set("log_avg_msec", "keep-operations", &kept.to_string())
@@ -209,14 +244,15 @@ fn parse_all(shares: &[String]) -> Result<(), Fault> {
 
 /// Whether an engine changes files or asks of them, and moves no data: each file is one operation.
 pub(super) fn is_of_files(engine: &str) -> bool {
-    matches!(engine, "filestat" | "filedelete")
+    matches!(engine, "filestat" | "filedelete" | "filecreate" | "dircreate" | "dirstat" | "dirdelete")
 }
 
 /// What such an engine does is its own matter, whatever rw says.
 pub(super) fn of_engine(engine: &str, operation: Operation) -> Operation {
     match engine {
-        "filestat" => Operation::Read,
-        "filedelete" => Operation::Write,
+        "filestat" | "dirstat" => Operation::Read,
+        "filedelete" | "filecreate" | "dircreate" | "dirdelete" => Operation::Write,
+        "cpu" | "exec" => Operation::Nop,
         _ => operation,
     }
 }

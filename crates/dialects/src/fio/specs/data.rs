@@ -1,11 +1,16 @@
 //! What is written and checked, and what lies there before.
 
 use units::ByteSize;
+use workload::class_sizes::ClassSizes;
 use workload::spec::{CachePolicy, Layout, Operation, Refill};
 
 use super::Site;
 use super::targets::Files;
-use crate::fio::fault::Fault;
+use crate::fio::draft::{PatternPart, Verify};
+use crate::fio::fault::{Fault, shown};
+
+/// Most bytes of a file that is a pattern.
+const PATTERN_FILE_BYTES_MAX: usize = 1 << 20;
 
 impl Site<'_> {
     pub(super) fn data(&mut self, files: &Files) -> Result<(), Fault> {
@@ -19,12 +24,15 @@ impl Site<'_> {
         }
         // Reads of a job are checked where its writes would be.
         let reads_unchecked = self.draft.do_verify == Some(false) && !self.writes();
-        if self.draft.verify == Some(true) && !reads_unchecked { self.verification() } else { self.content() }
+        if self.draft.verifies() && !reads_unchecked { self.verification(files) } else { self.content() }
     }
 
     /// fio writes the files of jobs that read, and allocates those of jobs that only write.
     fn layout(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
+        if self.spec.replay.is_some() {
+            return Ok(());
+        }
         let on_open = draft.create_on_open == Some(true);
         if on_open && self.reads() {
             return Err(Fault::of(
@@ -44,7 +52,7 @@ impl Site<'_> {
 
     fn content(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
-        if draft.verify_only == Some(true) && draft.verify != Some(true) {
+        if draft.verify_only == Some(true) && !draft.verifies() {
             return Err(Fault::of("verify_only", "needs verify=crc32c or another sum"));
         }
         if !self.writes() {
@@ -55,14 +63,21 @@ impl Site<'_> {
         if draft.zero_buffers == Some(true) || compress == 100 {
             return self.set("zero_buffers", "content", "zero");
         }
-        if let Some(bytes) = &draft.buffer_pattern {
+        if let Some(parts) = &draft.buffer_pattern {
             if compress > 0 || dedupe > 0 {
                 return Err(Fault::of(
                     "buffer_pattern",
                     "is all of the data: leave out the shares to compress and to repeat",
                 ));
             }
-            return self.set("buffer_pattern", "content", bytes);
+            if parts.contains(&PatternPart::Offset) {
+                return Err(Fault::of(
+                    "buffer_pattern",
+                    "%o is refused: buffers do not know where they go; nearest: verify_pattern with verify=pattern",
+                ));
+            }
+            let bytes = self.pattern("buffer_pattern", parts)?;
+            return self.set("buffer_pattern", "content", &bytes);
         }
         if compress > 0 || dedupe > 0 {
             self.spec.compress = (compress > 0).then_some(compress);
@@ -80,7 +95,36 @@ impl Site<'_> {
         Ok(())
     }
 
-    fn verification(&mut self) -> Result<(), Fault> {
+    /// A pattern in the words of `--verify-pattern`.
+    fn pattern(&self, key: &str, parts: &[PatternPart]) -> Result<String, Fault> {
+        let mut made: Vec<String> = Vec::new();
+        let mut bytes: Vec<u8> = Vec::new();
+        let hex = |bytes: &[u8]| bytes.iter().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}"));
+        for part in parts {
+            match part {
+                PatternPart::Bytes(more) => bytes.extend(more),
+                PatternPart::File(path) => {
+                    let fault = |why: String| Fault::of(key, format!("{}: {why}", shown(path)));
+                    let more =
+                        self.clones.world.read_bytes(path).map_err(|error| fault(error.to_string()))?;
+                    if more.is_empty() || more.len() > PATTERN_FILE_BYTES_MAX {
+                        let why = format!("has {} bytes: use 1 to {PATTERN_FILE_BYTES_MAX}", more.len());
+                        return Err(fault(why));
+                    }
+                    bytes.extend(more);
+                }
+                PatternPart::Offset => {
+                    made.extend((!bytes.is_empty()).then(|| hex(&bytes)));
+                    bytes.clear();
+                    made.push("%o".to_owned());
+                }
+            }
+        }
+        made.extend((!bytes.is_empty()).then(|| hex(&bytes)));
+        Ok(made.join("+"))
+    }
+
+    fn verification(&mut self, files: &Files) -> Result<(), Fault> {
         let draft = self.draft;
         if self.trims() {
             return Err(Fault::of("verify", "a trim leaves nothing to check: leave it out"));
@@ -98,19 +142,89 @@ impl Site<'_> {
             ));
         }
         self.spec.verify = true;
-        // A spec with one block size is verified by blocks aligned to it.
-        self.spec.verify_interval = draft.verify_interval.map(ByteSize);
         self.spec.no_read_back = draft.do_verify == Some(false);
+        self.verified_content()?;
+        self.verified_when()?;
+        if draft.verify_dump == Some(true) {
+            self.spec.verify_dump = Some(".".to_owned());
+        }
         if draft.verify_only == Some(true) {
             self.spec.operations = vec![Operation::Read];
             self.spec.pattern = None;
             self.spec.mix = None;
             self.spec.align = None;
             self.spec.layout = None;
+            self.spec.own_positions = false;
+            // A check reads what is there once, however often it was written.
+            let range = self.spec.size.map(|size| size.0.saturating_mul(files.each.len() as u64));
+            self.spec.bytes = self.spec.bytes.filter(|bytes| range.is_some_and(|range| bytes.0 < range));
+        }
+        Ok(())
+    }
+
+    /// What verified blocks hold.
+    fn verified_content(&mut self) -> Result<(), Fault> {
+        let draft = self.draft;
+        let pattern = draft.verify_pattern.as_deref().filter(|parts| !parts.is_empty());
+        match (draft.verify, pattern) {
+            (Some(Verify::Pattern), Some(parts)) => {
+                let text = self.pattern("verify_pattern", parts)?;
+                self.warn(
+                    "blocks of verify=pattern carry no header: an old block, or one of another job with the same pattern, is not told from the right one",
+                );
+                return self.set("verify_pattern", "verify-pattern", &text);
+            }
+            (Some(Verify::Pattern), None) => self.warn(
+                "verify=pattern without verify_pattern: blocks carry headers, as with a sum",
+            ),
+            (_, Some(_)) => self.warn(
+                "verify_pattern: blocks hold data that follow from their position and sequence, all of which are checked; the bytes given are those of verify=pattern alone",
+            ),
+            _ => {}
+        }
+        if let Some(asked) = draft.verify_interval {
+            let sizes: ClassSizes = self
+                .blocks
+                .text
+                .parse()
+                .map_err(|error: units::ParseError| Fault::of("verify_interval", error.to_string()))?;
+            let (mut interval, mut rest) = (sizes.granularity(), asked);
+            while rest > 0 {
+                (interval, rest) = (rest, interval % rest);
+            }
+            if interval != asked {
+                self.warn(format!(
+                    "verify_interval={asked} does not divide all blocks: headers are {interval} bytes apart"
+                ));
+            }
+            self.spec.verify_interval = Some(ByteSize(interval));
+        }
+        if draft.verify_offset.unwrap_or(0) > 0 {
+            self.warn("verify_offset: the header stands at the beginning of its interval, and all bytes behind it are checked");
         }
         self.warn(
             "verified blocks carry strata's own header: position, run, sequence and CRC-32C; blocks that fio wrote cannot be checked",
         );
+        Ok(())
+    }
+
+    /// When verified blocks are read back, and by whom.
+    fn verified_when(&mut self) -> Result<(), Fault> {
+        let draft = self.draft;
+        if let Some(blocks) = draft.verify_backlog.filter(|&blocks| blocks > 0 && self.writes()) {
+            let batch = draft.verify_backlog_batch.filter(|&batch| batch > 0).unwrap_or(blocks);
+            self.set("verify_backlog", "verify-backlog", &format!("{blocks}:{batch}"))?;
+        }
+        if draft.verify_async.unwrap_or(0) > 0 {
+            self.warn(
+                "verify_async: the thread that reads a block checks it, after its latency has ended; the time that takes stands in verify_ns",
+            );
+        }
+        if draft.verify_state_load == Some(true) {
+            self.warn(
+                "verify_state_load: no file of state is read: all blocks of the range are checked, and those that an earlier run did not reach are wrong",
+            );
+        }
         Ok(())
     }
 }

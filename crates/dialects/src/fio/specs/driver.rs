@@ -1,6 +1,7 @@
 //! With which driver, how deep, how durable.
 
 use super::Site;
+use super::control::is_of_files;
 use crate::fio::draft::Engine;
 use crate::fio::fault::Fault;
 
@@ -20,7 +21,8 @@ impl Site<'_> {
         self.batches(depth)?;
         // These move nothing that could be direct.
         if self.draft.direct.unwrap_or(false)
-            && !["null", "falloc", "ftruncate", "filestat", "filedelete"].contains(&engine.ours)
+            && !["null", "falloc", "ftruncate", "cpu", "exec"].contains(&engine.ours)
+            && !is_of_files(engine.ours)
         {
             self.spec.direct = Some(true);
         }

@@ -5,8 +5,10 @@ mod control;
 mod data;
 mod driver;
 mod pace;
+mod replay;
 mod shape;
 mod targets;
+mod work;
 
 use workload::options;
 use workload::spec::{OnError, Operation, Spec};
@@ -74,12 +76,19 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
     let psync = || Engine { typed: "psync".to_owned(), ours: "psync", difference: None };
     let engine = draft.engine.clone().unwrap_or_else(psync);
     access.operation = control::of_engine(engine.ours, access.operation);
+    let replayed = replay::read(clones, draft)?;
+    if let Some(replay) = &replayed {
+        access = Access { operation: replay::operation(replay), gap_bytes: 0, run: 1 };
+    }
     let mut site = Site {
         clones,
         draft,
         operation: access.operation,
         engine,
-        blocks: shape::blocks(draft, access.operation)?,
+        blocks: match &replayed {
+            Some(replay) => replay::blocks(replay),
+            None => shape::blocks(draft, access.operation)?,
+        },
         spec: Spec::default(),
         warnings: draft.notes.clone(),
         draws_threads: false,
@@ -88,13 +97,15 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
     site.spec.operations = vec![access.operation];
     site.spec.threads = Some(clones.count);
     site.spec.split_latency = true;
-    site.shape(access)?;
-    site.zones()?;
-    let depth = site.driver()?;
-    let files = site.targets()?;
-    site.amount(&files)?;
-    site.pace(depth)?;
-    site.data(&files)?;
+    let depth = match replayed {
+        Some(replay) => {
+            let depth = site.driver()?;
+            let files = site.replay(replay)?;
+            site.data(&files)?;
+            depth
+        }
+        None => site.drawn(access)?,
+    };
     site.place()?;
     site.control()?;
     site.rest();
@@ -103,6 +114,22 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
 }
 
 impl Site<'_> {
+    /// What a job does that draws its operations; its depth.
+    fn drawn(&mut self, access: Access) -> Result<u32, Fault> {
+        self.shape(access)?;
+        self.zones()?;
+        let depth = self.driver()?;
+        let files = self.targets()?;
+        if ["cpu", "exec"].contains(&self.engine.ours) {
+            self.work()?;
+        } else {
+            self.amount(&files)?;
+            self.pace(depth)?;
+        }
+        self.data(&files)?;
+        Ok(depth)
+    }
+
     /// Gives a spec one of its options; `key` is the option of fio that asks for it.
     fn set(&mut self, key: &str, option: &str, text: &str) -> Result<(), Fault> {
         options::apply(&mut self.spec, option, text).map_err(|error| Fault::of(key, error.to_string()))
@@ -113,11 +140,13 @@ impl Site<'_> {
     }
 
     fn writes(&self) -> bool {
-        matches!(self.operation, Operation::Write | Operation::RandWrite) || self.operation.is_mixed()
+        matches!(self.operation, Operation::Write | Operation::RandWrite)
+            || self.operation.is_mixed()
+            || self.operation.is_pair()
     }
 
     fn trims(&self) -> bool {
-        matches!(self.operation, Operation::Discard | Operation::RandDiscard)
+        matches!(self.operation, Operation::Discard | Operation::RandDiscard) || self.operation.is_pair()
     }
 
     fn reads(&self) -> bool {
@@ -156,6 +185,12 @@ impl Site<'_> {
             OnErrors::Writes => !self.reads(),
         };
         self.spec.on_error = Some(if continues { OnError::Continue } else { OnError::Stop });
+        if draft.verifies() {
+            let is_fatal = draft.verify_fatal.unwrap_or(false);
+            self.spec.control.on_mismatch = Some(if is_fatal { OnError::Stop } else { OnError::Continue });
+        }
+        // A queue may be deeper than a verified file has blocks.
+        self.spec.serialize_overlap = draft.serialize_overlap.unwrap_or(false) || self.spec.verify;
         self.spec.keep = !draft.unlink.unwrap_or(false);
         let repeats = draft.randrepeat.unwrap_or(true);
         self.spec.seed = draft.randseed.or(repeats.then_some(SEED));
@@ -174,7 +209,10 @@ fn of_direction<T: Clone + PartialEq>(
     match operation {
         Operation::Read | Operation::RandRead | Operation::Nop => Ok(read.clone()),
         Operation::Write | Operation::RandWrite => Ok(write.clone()),
-        Operation::Discard | Operation::RandDiscard => Ok(trim.clone()),
+        Operation::Discard
+        | Operation::RandDiscard
+        | Operation::DiscardWrite
+        | Operation::RandDiscardWrite => Ok(trim.clone()),
         Operation::ReadWrite | Operation::RandRw if read == write => Ok(read.clone()),
         Operation::ReadWrite | Operation::RandRw => Err(Fault::of(
             key,

@@ -33,6 +33,7 @@ pub(super) fn access(draft: &Draft) -> Access {
         Operation::RandWrite if is_ordered => Operation::Write,
         Operation::RandRw if is_ordered => Operation::ReadWrite,
         Operation::RandDiscard if is_ordered => Operation::Discard,
+        Operation::RandDiscardWrite if is_ordered => Operation::DiscardWrite,
         operation => operation,
     };
     let run = if operation.is_random() { access.run } else { 1 };
@@ -46,6 +47,8 @@ fn directions(operation: Operation) -> &'static [usize] {
         Operation::Write | Operation::RandWrite => &[1],
         Operation::Discard | Operation::RandDiscard => &[2],
         Operation::ReadWrite | Operation::RandRw => &[0, 1],
+        // A write follows its trim, whose size it has.
+        Operation::DiscardWrite | Operation::RandDiscardWrite => &[2],
     }
 }
 
@@ -151,17 +154,46 @@ impl Site<'_> {
         Ok(())
     }
 
+    /// Whether blocks of several sizes fit between each other, so that each byte comes once a pass. A job that ends with a time needs no
+    /// map of what it has visited.
+    fn is_fitted(&self, access: Access) -> bool {
+        let draft = self.draft;
+        let is_shaped = access.run > 1
+            || draft.percentage_random.is_some()
+            || draft.zonemode == Some(ZoneMode::Strided)
+            || draft.file_service_type.is_some()
+            || draft.time_based == Some(true)
+            || draft.bs_unaligned == Some(true);
+        self.blocks.min_bytes != self.blocks.max_bytes && !self.blocks.text.contains('=') && !is_shaped
+    }
+
     fn random_order(&mut self, access: Access) -> Result<(), Fault> {
         let by_class = self.blocks.text.contains('=');
         let align = of_direction("ba", self.draft.ba.as_ref(), self.operation)?;
         let distribution = self.draft.random_distribution.clone().filter(|text| !text.is_empty());
+        let moves_on = self.draft.random_sequence_stride == Some(true);
         let pattern = match distribution {
+            Some(pattern) if moves_on => match pattern.strip_prefix("sequence:") {
+                Some(blocks) => format!("groups:{blocks}"),
+                None => {
+                    let message = "is for random_distribution=sequence:...: leave it out";
+                    return Err(Fault::of("random_sequence_stride", message));
+                }
+            },
             Some(pattern) => pattern,
             // fio keeps no map of blocks when they are not aligned to their size.
-            None if self.draft.norandommap.unwrap_or(false) || align.is_some() => "uniform".to_owned(),
+            None if self.draft.lfsr != Some(true)
+                && (self.draft.norandommap.unwrap_or(false) || align.is_some()) =>
+            {
+                "uniform".to_owned()
+            }
+            None if self.is_fitted(access) => "fitted".to_owned(),
             None => "permutation".to_owned(),
         };
         self.set("random_distribution", "pattern", &pattern)?;
+        if pattern == "fitted" {
+            return Ok(());
+        }
         // Directions of one size each have positions that are multiples of it.
         let varied = self.blocks.min_bytes != self.blocks.max_bytes
             && (!by_class || self.blocks.text.contains(['-', ':']));

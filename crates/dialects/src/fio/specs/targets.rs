@@ -46,7 +46,7 @@ impl Site<'_> {
     }
 
     fn files_of_job(&self) -> Result<Files, Fault> {
-        if self.engine.ours == "null" {
+        if ["null", "cpu", "exec"].contains(&self.engine.ours) {
             return Ok(Files { each: vec!["null:".to_owned()], shared: true, is_null: true });
         }
         let count = self.draft.nrfiles.unwrap_or(1) as usize;
@@ -129,13 +129,7 @@ impl Site<'_> {
         }
         let clones = draft.numjobs.unwrap_or(1);
         let apart = draft.offset_increment.is_some();
-        if draft.verify == Some(true)
-            && clones > 1
-            && files.shared
-            && self.writes()
-            && !apart
-            && !files.is_null
-        {
+        if draft.verifies() && clones > 1 && files.shared && self.writes() && !apart && !files.is_null {
             return Err(Fault::of(
                 "verify",
                 "clones that write the same file overwrite each other's blocks: give each its own file (leave filename out), or offset_increment",

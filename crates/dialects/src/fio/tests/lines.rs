@@ -131,6 +131,8 @@ fn block_sizes_of_every_kind() {
     assert_eq!(size("--bs=(4*1k)"), "4096");
     assert_eq!(size("--bs=0x1000"), "4096");
     let made = spec("--rw=randread --bsrange=4k-64k");
+    assert_eq!((made.align, made.pattern.as_deref()), (None, Some("fitted")));
+    let made = spec("--rw=randread --bsrange=4k-64k --time_based --runtime=1");
     assert_eq!((made.align, made.pattern.as_deref()), (Some(ByteSize(4096)), Some("permutation")));
     let made = spec("--rw=randread --bs=4k --blockalign=512");
     assert_eq!((made.align, made.pattern.as_deref()), (Some(ByteSize(512)), Some("uniform")));
@@ -256,8 +258,10 @@ fn what_has_no_end_of_its_own_ends_at_the_size() {
     let machine = Machine { paths, ..Machine::default() };
     let made = assembled("--name=x --size=1m --filename=/dev/zero", &machine).expect("read").specs.remove(0);
     assert_eq!(made.bytes, Some(ByteSize(1 << 20)));
-    // Blocks of several sizes begin at every multiple of the smallest: a pass over those would be many times the size.
-    assert_eq!(spec("--rw=randwrite --bssplit=4k/50:64k/50").bytes, Some(ByteSize(1 << 30)));
+    // Blocks of several sizes fit between each other; without a map a pass would be many times the size.
+    assert_eq!(spec("--rw=randwrite --bssplit=4k/50:64k/50").bytes, None);
+    let made = spec("--rw=randwrite --bssplit=4k/50:64k/50 --norandommap");
+    assert_eq!(made.bytes, Some(ByteSize(1 << 30)));
     assert_eq!(spec("--rw=randread --bsrange=4k-64k --runtime=1 --time_based").bytes, None);
     assert_eq!(spec("--rw=write --bsrange=4k-64k").bytes, None);
     assert_eq!(spec("--rw=randwrite").bytes, None);
@@ -339,6 +343,17 @@ fn verified_blocks() {
     assert!(!spec("--rw=write --verify=0").verify);
     let made = spec("--rw=randwrite --verify=sha256 --verify_only");
     assert_eq!((made.operations, made.pattern), (vec![Operation::Read], None));
+    let made = spec("--rw=write --verify=md5 --verify_backlog=32 --verify_backlog_batch=8 --verify_dump=1");
+    let backlog = made.verify_backlog.unwrap();
+    assert_eq!((backlog.blocks, backlog.batch, made.verify_dump.as_deref()), (32, 8, Some(".")));
+    assert_eq!(made.control.on_mismatch, Some(OnError::Continue));
+    let made = spec("--rw=read --verify=pattern --verify_pattern=0xdead%o\"a\" --verify_fatal=1");
+    let pattern = made.verify_pattern.unwrap();
+    assert_eq!((pattern.bytes.len(), &pattern.offsets_at[..]), (11, &[2][..]));
+    assert_eq!(made.control.on_mismatch, Some(OnError::Stop));
+    // What is too long for the blocks is cut to what divides them.
+    let made = spec("--rw=write --verify=md5 --bssplit=1k/50:6k/50 --verify_interval=4k");
+    assert_eq!(made.verify_interval, Some(ByteSize(1024)));
 }
 
 #[test]

@@ -56,12 +56,14 @@ fn options_are_refused_by_name_with_the_nearest() {
     refused("--prioclass=4", &["prio: class 4: use 1"]);
     refused("--cmdprio_percentage=10", &["cmdprio_percentage: ", "ioengine=libaio and io_uring"]);
     refused("--force_async=2", &["force_async: is refused with ioengine=psync; nearest: ioengine=io_uring"]);
-    refused("--log_window_value=both", &["log_window_value: both is refused", "nearest: max"]);
+    refused("--log_window_value=least", &["log_window_value: \"least\": use one of avg", "both"]);
+    refused("--log_issue_time=1", &["log_issue_time: goes with write_lat_log and log_offset=1"]);
+    refused("--random_generator=x", &["random_generator: \"x\": use one of tausworthe"]);
     refused("--nice=30", &["nice: ", "-20 to 19"]);
     refused("--iodeph=4", &["--iodeph: ", "the nearest is --iodepth"]);
     refused("--zzzzzzzzzz=4", &["--zzzzzzzzzz: there is no such option"]);
     refused("--client=host", &["--client: is refused: "]);
-    refused("--status-interval=1", &["--status-interval: is refused", "--live-csv"]);
+    refused("--status-interval=x", &["--status-interval: \"x\": use a time such as 10s"]);
     refused("--append-terse", &["--append-terse", "normal,terse"]);
     refused("--output-format=xml", &["--output-format: ", "json+"]);
     refused("--terse-version=2", &["3, 4 or 5"]);
@@ -73,7 +75,6 @@ fn options_are_refused_by_name_with_the_nearest() {
 
 #[test]
 fn what_cannot_be_the_same_is_refused() {
-    refused("--rw=trimwrite", &["rw: trimwrite is refused"]);
     refused(
         "--rw=randread --file_service_type=sequential --filename=a:b",
         &["file_service_type: sequential is refused"],
@@ -95,15 +96,17 @@ fn what_cannot_be_the_same_is_refused() {
     );
     refused("--fixedbufs", &["fixedbufs: is refused with ioengine=psync; nearest: ioengine=io_uring"]);
     refused("--rw=write --fsync=1 --fdatasync=1", &["fdatasync: "]);
-    refused("--fallocate=truncate", &["fallocate: truncate is refused"]);
     refused("--rw=randrw --create_on_open=1", &["create_on_open: "]);
     refused("--rw=randrw --rate=1m,2m", &["rate: ", "proportion"]);
     refused("--rate=1m --rate_iops=10", &["rate_iops: "]);
     refused("--rate=1m --thinktime=10", &["thinktime: "]);
-    refused("--verify=pattern", &["verify: pattern is refused"]);
+    refused("--verify=md5 --verify_pattern=0xzz", &["verify_pattern: ", "%o, or a file in single quotes"]);
+    refused("--rw=write --buffer_pattern=0x01%o", &["buffer_pattern: %o is refused"]);
+    refused("--rw=write --verify=md5 --verify_backlog=x", &["verify_backlog: ", "a whole number"]);
+    refused("--verify_policy=issued", &["verify_policy: ", "one of completed, fsynced"]);
     refused("--rw=randwrite --verify=md5 --numjobs=2", &["verify: clones that write the same file"]);
     refused("--rw=write --verify=md5 --buffer_pattern=0xff", &["buffer_pattern: is refused with verify"]);
-    refused("--buffer_pattern='file'", &["buffer_pattern: the content of a file"]);
+    refused("--rw=write --buffer_pattern='file'", &["buffer_pattern: file: "]);
     refused("--rw=randrw --ba=4k,8k", &["ba: different values"]);
     refused(
         "--exitall --name=y --size=1m --new_group --name=z --size=1m",

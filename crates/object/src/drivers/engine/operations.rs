@@ -102,13 +102,22 @@ impl EngineDriver {
         self.placement.target(operation.object, self.placement.group(dkey.as_bytes()), shard)
     }
 
-    /// To all copies of its dkey.
+    /// To all copies of its dkey: the target of the first changes them, in one order for all clients. Cells are punched one by one.
     #[inline]
     fn ask_copies(&mut self, operation: &ObjectOperation, ask: &Ask, now_ns: u64) {
+        if self.is_replicated() {
+            let is_punch = ask.opcode == opcode::PUNCH;
+            let opcode = if is_punch { opcode::PUNCH_COPIES } else { opcode::UPDATE_COPIES };
+            return self.ask_copy(operation, &Ask { opcode, ..*ask }, now_ns);
+        }
         for shard in 0..self.placement.group_size() {
             let endpoint = self.target(operation, &ask.dkey, shard);
             self.ask(operation.slot, &Ask { endpoint, shard, ..*ask }, now_ns);
         }
+    }
+
+    fn is_replicated(&self) -> bool {
+        matches!(self.placement.redundancy(), Redundancy::Replicated(_))
     }
 
     /// To the copy that is read: the first, as long as it is whole.
@@ -125,8 +134,7 @@ impl EngineDriver {
         let operation = self.running[slot as usize].operation;
         let piece = self.pieces[number as usize];
         let shard = piece.shard + 1;
-        let copies = matches!(self.placement.redundancy(), Redundancy::Replicated(_));
-        if !copies || shard >= self.placement.group_size() || !operation.operation.loads() {
+        if !self.is_replicated() || shard >= self.placement.group_size() || !operation.operation.loads() {
             return false;
         }
         let mut ask = self.load_of(&operation);
@@ -292,8 +300,11 @@ impl EngineDriver {
     }
 
     fn punch_object(&mut self, operation: &ObjectOperation, now_ns: u64) {
-        let shards = self.placement.group_size();
-        self.every_shard(operation, opcode::PUNCH, select::OBJECT, shards, now_ns);
+        let (opcode, shards) = match self.is_replicated() {
+            true => (opcode::PUNCH_COPIES, 1),
+            false => (opcode::PUNCH, self.placement.group_size()),
+        };
+        self.every_shard(operation, opcode, select::OBJECT, shards, now_ns);
     }
 
     /// To the first `shards` shards of each group of the object.

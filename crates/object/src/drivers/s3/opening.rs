@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::backend::OpenRequest;
 use crate::operation::ObjectOperation;
-use crate::s3::{Answers, Names, Site};
+use crate::s3::{Answers, Names, Own, Site, mark};
 
 use super::slot::Slot;
 use super::{Common, DEPTH_MAX, S3};
@@ -24,6 +24,7 @@ pub(crate) fn open(
     site: &Arc<Site>,
     request: &OpenRequest,
     threads: u32,
+    own: Own,
 ) -> Result<Opened<ObjectOperation>, Error> {
     let depth = request.arena.slots();
     if depth > DEPTH_MAX {
@@ -56,6 +57,9 @@ pub(crate) fn open(
         common: Common {
             site: Arc::clone(site),
             names: Names::new(site, plan),
+            mark: mark(own.run),
+            takes_conditions: own.takes_conditions,
+            own,
             writer: site.writer(),
             poller,
             answers: Answers::default(),

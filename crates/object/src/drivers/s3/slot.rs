@@ -1,7 +1,7 @@
 //! One operation in flight: its requests, one after the other, on a connection of its own.
 
 use crate::operation::ObjectOperation;
-use crate::s3::{HEAD_BYTES, Link, Scanner};
+use crate::s3::{Circle, HEAD_BYTES, Link, Scanner};
 
 /// Longest token, id or query that has room without growing, in bytes.
 const TEXT_BYTES: usize = 512;
@@ -31,6 +31,15 @@ pub(super) enum Step {
     Complete,
     /// It is given up.
     Abort,
+    /// Who has put the object that is there is asked.
+    Owner,
+}
+
+impl Step {
+    /// Whether a request must not be sent twice: POST is not idempotent (RFC 9110, 9.2.2).
+    pub(super) fn is_once(self) -> bool {
+        matches!(self, Self::Begin | Self::Complete)
+    }
 }
 
 /// An upload in parts.
@@ -60,7 +69,13 @@ pub(super) struct Slot {
     pub(super) token: Vec<u8>,
     /// Keys of the pages of a list so far.
     pub(super) listed: u64,
+    /// Notices lists that never end.
+    pub(super) circle: Circle,
     pub(super) upload: Upload,
+    /// The object of this name may be written over, or removed: this run has put it, or is allowed to destroy others'.
+    pub(super) is_own: bool,
+    /// What goes on once the owner is known.
+    pub(super) after: Step,
     pub(super) deadline_ns: u64,
     /// When a pause ends.
     pub(super) wake_ns: u64,
@@ -87,6 +102,9 @@ impl Slot {
             head: Vec::with_capacity(HEAD_BYTES),
             token: Vec::with_capacity(TEXT_BYTES),
             listed: 0,
+            circle: Circle::default(),
+            is_own: false,
+            after: Step::Whole,
             upload: Upload {
                 id: room(TEXT_BYTES),
                 part: 0,

@@ -4,8 +4,12 @@
 use workload::object::ObjectOp;
 
 use crate::operation::ObjectOperation;
+use crate::s3::Link;
 use crate::s3::text::{self, Keep};
-use crate::s3::{Ask, Cause, Reply, Trouble, errno_of, is_temporary};
+use crate::s3::{
+    Ask, Cause, Condition, LIST, LostUpload, NO_LIST, NO_TOKEN, Reply, TOKEN_AGAIN, Trouble, errno_of,
+    is_temporary,
+};
 
 use super::slot::{Slot, State, Step};
 use super::{ABORT_NS, Common, opening};
@@ -34,8 +38,11 @@ impl Common {
         let in_parts = operation.operation == ObjectOp::Put
             && self.part_bytes > 0
             && operation.value_bytes >= self.part_bytes;
+        slot.is_own = self.own.destroys || self.own.put.has(operation.record);
+        slot.after = Step::Whole;
         slot.step = match operation.operation {
             ObjectOp::Put if in_parts => Step::Begin,
+            ObjectOp::Remove if !slot.is_own => Step::Owner,
             operation if super::can(operation) => Step::Whole,
             _ => {
                 self.finish(slot, operation, -i64::from(libc::EOPNOTSUPP));
@@ -55,6 +62,7 @@ impl Common {
             (Step::Begin | Step::Complete, _) => ("POST", key, None),
             (Step::Part, _) => ("PUT", key, None),
             (Step::Abort, _) => ("DELETE", key, None),
+            (Step::Owner, _) => ("HEAD", key, None),
             (Step::Whole, ObjectOp::Put) => ("PUT", key, None),
             (Step::Whole, ObjectOp::Remove) => ("DELETE", key, None),
             (Step::Whole, ObjectOp::Stat) => ("HEAD", key, None),
@@ -66,7 +74,12 @@ impl Common {
             (Step::Whole, _) => ("GET", key, None),
         };
         let endpoint = &self.site.endpoints[slot.endpoint];
-        self.writer.write(&mut head, endpoint, &Ask { method, key, query: &slot.query, range, payload });
+        let is_put = slot.step == Step::Whole && operation.operation == ObjectOp::Put;
+        let is_conditional = (is_put || slot.step == Step::Complete) && !slot.is_own && self.takes_conditions;
+        let condition = if is_conditional { Condition::Absent } else { Condition::Always };
+        let mark = (is_put || slot.step == Step::Begin).then_some(&self.mark);
+        let ask = Ask { method, key, query: &slot.query, range, payload, condition, mark };
+        self.writer.write(&mut head, endpoint, &ask);
         slot.head = head;
         slot.scanner.reset();
         slot.state = State::Sending;
@@ -100,17 +113,22 @@ impl Common {
                 query.extend_from_slice(b"&prefix=");
                 self.names.write_query_prefix(query, operation.object.lo);
             }
-            Step::Whole => {}
+            Step::Whole | Step::Owner => {}
         }
     }
 
     /// An answer is whole.
     pub(super) fn answered(&mut self, slot: &mut Slot, operation: &ObjectOperation, reply: &Reply) {
-        let found = slot.scanner.found();
         // An upload that cannot be put together may say so behind a status of 200 (CompleteMultipartUpload).
-        let is_good = (200..300).contains(&reply.status) && found.code.is_empty();
+        let is_good = (200..300).contains(&reply.status) && slot.scanner.found().code.is_empty();
+        if slot.step == Step::Owner && (is_good || reply.status == 404) {
+            return self.owner_known(slot, operation, reply);
+        }
         if is_good {
             return self.advanced(slot, operation, reply);
+        }
+        if self.is_refused_condition(slot, operation, reply.status) {
+            return;
         }
         let is_past_the_end =
             reply.status == 416 && operation.operation == ObjectOp::Read && slot.step == Step::Whole;
@@ -118,13 +136,85 @@ impl Common {
             // No byte of the range is there.
             return self.finish(slot, operation, 0);
         }
-        let is_again = is_temporary(reply.status, found) && slot.tries < self.site.retries;
+        let found = slot.scanner.found();
+        // The beginning of an upload may have made one; parts are put together once, however often that is asked for.
+        let may_repeat = slot.step != Step::Begin || matches!(reply.status, 429 | 503);
+        let is_again = may_repeat && is_temporary(reply.status, found) && slot.tries < self.site.retries;
         self.answers.answered(reply.status, found, is_again);
         if is_again {
             self.again(slot, operation, false);
         } else {
             let errno = errno_of(reply.status, found);
+            if reply.status >= 500 {
+                self.remember_lost(slot);
+            }
             self.give_up(slot, operation, -i64::from(errno));
+        }
+    }
+
+    /// Goes on where the server refused to write over an object, or does not know how to refuse that.
+    fn is_refused_condition(&mut self, slot: &mut Slot, operation: &ObjectOperation, status: u16) -> bool {
+        let is_conditional = !slot.is_own
+            && self.takes_conditions
+            && (slot.step == Step::Complete
+                || slot.step == Step::Whole && operation.operation == ObjectOp::Put);
+        match status {
+            409 | 412 if is_conditional => {
+                (slot.after, slot.step) = (slot.step, Step::Owner);
+                self.request(slot, operation);
+                true
+            }
+            501 if is_conditional => {
+                // What was there before the phase has been looked for; what others put meanwhile is not seen.
+                self.takes_conditions = false;
+                self.troubles.push(
+                    "the server knows no If-None-Match: objects that others put meanwhile are written over"
+                        .to_owned(),
+                );
+                self.request(slot, operation);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whose object it is, is known: it is written over or removed where it is the run's own.
+    fn owner_known(&mut self, slot: &mut Slot, operation: &ObjectOperation, reply: &Reply) {
+        let is_there = reply.status != 404;
+        slot.step = slot.after;
+        if is_there && reply.run == Some(self.own.run) {
+            slot.is_own = true;
+            self.own.put.add(operation.record);
+            self.request(slot, operation);
+        } else if !is_there && operation.operation == ObjectOp::Remove {
+            self.finish(slot, operation, 0);
+        } else if !is_there && slot.tries < self.site.retries {
+            self.again(slot, operation, false);
+        } else {
+            if self.troubles.len() < opening::FINDINGS_MAX {
+                let name = String::from_utf8_lossy(&slot.name);
+                self.troubles.push(format!(
+                    "object {name}: this run did not make it, and leaves it; --destroy-data takes it for its own"
+                ));
+            }
+            self.give_up(slot, operation, -i64::from(libc::EEXIST));
+        }
+    }
+
+    /// Keeps in mind that an upload may have been begun whose id never came.
+    pub(super) fn remember_lost(&self, slot: &Slot) {
+        let is_open = slot.operation.is_some() && slot.step == Step::Begin;
+        if is_open && slot.upload.id.is_empty() && slot.link.as_ref().is_some_and(Link::has_sent) {
+            self.leave(&slot.name, b"");
+        }
+    }
+
+    /// Leaves an upload to the end of the run. `name` is escaped.
+    pub(super) fn leave(&self, name: &[u8], id: &[u8]) {
+        let upload = LostUpload { key: text::unescape(name), id: id.to_vec() };
+        let mut lost = self.own.lost.lock();
+        if !lost.contains(&upload) {
+            lost.push(upload);
         }
     }
 
@@ -135,7 +225,8 @@ impl Common {
                 let upload = &mut slot.upload;
                 upload.id.clear();
                 upload.id.extend_from_slice(&slot.scanner.found().upload);
-                if upload.id.is_empty() {
+                if upload.id.is_empty() || !slot.scanner.is("InitiateMultipartUploadResult") {
+                    upload.id.clear();
                     return self.failed(slot, operation, Trouble::Malformed("it names no upload"));
                 }
                 upload.list.clear();
@@ -163,21 +254,38 @@ impl Common {
                 }
                 self.request(slot, operation);
             }
+            Step::Complete if !slot.scanner.is("CompleteMultipartUploadResult") => {
+                let why = "nothing in it says that the parts were put together";
+                self.failed(slot, operation, Trouble::Malformed(why));
+            }
             Step::Complete => {
                 slot.upload.id.clear();
+                self.own.put.add(operation.record);
                 self.finish(slot, operation, operation.value_bytes as i64);
             }
             Step::Abort => {
                 slot.upload.id.clear();
                 self.finish(slot, operation, slot.outcome);
             }
+            Step::Owner => self.owner_known(slot, operation, reply),
         }
     }
 
     /// The answer of an operation that is one request, or a page of a list.
     fn whole(&mut self, slot: &mut Slot, operation: &ObjectOperation, reply: &Reply) {
         match operation.operation {
-            ObjectOp::Put => self.finish(slot, operation, operation.value_bytes as i64),
+            ObjectOp::Put if !slot.scanner.found().root.is_empty() => {
+                let why = "a put is answered by no page";
+                self.failed(slot, operation, Trouble::Malformed(why));
+            }
+            ObjectOp::Put => {
+                self.own.put.add(operation.record);
+                self.finish(slot, operation, operation.value_bytes as i64);
+            }
+            ObjectOp::Remove => {
+                self.own.put.remove(operation.record);
+                self.finish(slot, operation, 0);
+            }
             ObjectOp::Stat => self.finish(slot, operation, reply.bytes as i64),
             ObjectOp::Read if operation.value_bytes > 0 => {
                 if reply.status != 206 || reply.range_begin != Some(operation.offset_bytes) {
@@ -187,20 +295,39 @@ impl Common {
                 self.finish(slot, operation, reply.bytes as i64);
             }
             ObjectOp::Get | ObjectOp::Read => self.finish(slot, operation, reply.bytes as i64),
-            ObjectOp::List => {
-                let found = slot.scanner.found();
-                slot.listed += found.keys;
-                slot.token.clear();
-                if found.is_truncated {
-                    slot.token.extend_from_slice(&found.token);
-                }
-                if slot.token.is_empty() || slot.listed >= u64::from(self.list_max) {
-                    self.finish(slot, operation, slot.listed as i64);
-                } else {
-                    self.request(slot, operation);
-                }
-            }
+            ObjectOp::List => self.listed(slot, operation),
             _ => self.finish(slot, operation, 0),
+        }
+    }
+
+    /// A page of a list.
+    fn listed(&mut self, slot: &mut Slot, operation: &ObjectOperation) {
+        let found = slot.scanner.found();
+        if slot.token.is_empty() {
+            slot.circle.reset();
+        }
+        let why = if !slot.scanner.is(LIST) {
+            Some(NO_LIST)
+        } else if found.is_truncated && found.token.is_empty() {
+            Some(NO_TOKEN)
+        } else if found.is_truncated && slot.circle.closes(&found.token) {
+            Some(TOKEN_AGAIN)
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            slot.token.clear();
+            return self.failed(slot, operation, Trouble::Malformed(why));
+        }
+        slot.listed += found.keys;
+        slot.token.clear();
+        if found.is_truncated {
+            slot.token.extend_from_slice(&found.token);
+        }
+        if slot.token.is_empty() || slot.listed >= u64::from(self.list_max) {
+            self.finish(slot, operation, slot.listed as i64);
+        } else {
+            self.request(slot, operation);
         }
     }
 
@@ -212,9 +339,11 @@ impl Common {
         if slot.step == Step::Abort {
             if self.troubles.len() < opening::FINDINGS_MAX {
                 let name = String::from_utf8_lossy(&slot.name);
-                self.troubles
-                    .push(format!("object {name}: its upload could not be given up; parts are left"));
+                self.troubles.push(format!(
+                    "object {name}: its upload could not be given up; it is tried again at the end"
+                ));
             }
+            self.leave(&slot.name, &slot.upload.id);
             slot.upload.id.clear();
             return self.finish(slot, operation, slot.outcome);
         }
@@ -225,6 +354,7 @@ impl Common {
 
     /// The time of an operation is over.
     pub(super) fn timed_out(&mut self, slot: &mut Slot, operation: &ObjectOperation) {
+        self.remember_lost(slot);
         slot.link = None;
         let endpoint = &self.site.endpoints[slot.endpoint].name;
         let limit_ns = self.site.timeout_ns;

@@ -3,30 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use workload::random::{derive_seed, mix64};
+use workload::random::derive_seed;
 
 use super::volume::{At, Volume, any_found};
 use crate::erasure::{Coder, EXTENT_CELL_BYTES, Striping, TAG_BYTES, Tag, cell_bytes, cell_range};
 use crate::model::Epoch;
-use crate::store::{Punch, Read, StoreError, Write};
-
-/// Keep two workers from computing the parity of one stripe at the same time.
-pub(super) struct Locks([Mutex<()>; 64]);
-
-impl Locks {
-    pub(super) fn new() -> Self {
-        Self(std::array::from_fn(|_| Mutex::new(())))
-    }
-
-    fn of(&self, at: &At<'_>) -> &Mutex<()> {
-        let keys = at.dkey.iter().chain(at.akey);
-        let hash = keys.fold(mix64(at.object.lo ^ at.object.hi), |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        &self.0[(mix64(hash) % 64) as usize]
-    }
-}
+use crate::store::{Order, Punch, Read, StoreError, Write};
 
 /// Codes values of one worker. Its memory is that of the largest value, from the start.
 pub(super) struct Coded {
@@ -40,7 +22,7 @@ pub(super) struct Coded {
     cell: Vec<u8>,
     /// Stamp of the last update.
     stamp: u64,
-    locks: Arc<Locks>,
+    locks: Arc<Order>,
 }
 
 /// A cell of a single value that was found.
@@ -51,7 +33,7 @@ struct Found {
 }
 
 impl Coded {
-    pub(super) fn new(data: u8, parity: u8, bytes_max: usize, locks: Arc<Locks>) -> Self {
+    pub(super) fn new(data: u8, parity: u8, bytes_max: usize, locks: Arc<Order>) -> Self {
         let striping = Striping::new(usize::from(data));
         let stripe = striping.stripe_bytes() as usize;
         let stripes = bytes_max.next_multiple_of(stripe) + stripe;
@@ -116,6 +98,8 @@ impl Coded {
         self.coder.encode(data, cell, &mut self.cells);
         self.stamp = self.stamp.wrapping_add(1);
         let tag = Tag { value_bytes: data.len() as u64, stamp: self.stamp }.encode();
+        let locks = Arc::clone(&self.locks);
+        let _turn = locks.of(at.object, at.dkey);
         for shard in 0..self.shards() {
             let part = match shard.checked_sub(k) {
                 None => &data[cell_range(data.len(), k, shard)],
@@ -250,7 +234,7 @@ impl Coded {
     ) -> Result<(), StoreError> {
         let extent = offset_bytes..offset_bytes + data.len() as u64;
         let locks = Arc::clone(&self.locks);
-        let _turn = locks.of(at).lock();
+        let _turn = locks.of(at.object, at.dkey);
         let whole = self.load_stripes(volume, at, &extent)?;
         let from = (extent.start - whole.start) as usize;
         self.stripes[from..from + data.len()].copy_from_slice(data);
@@ -278,7 +262,7 @@ impl Coded {
         extent: &Range<u64>,
     ) -> Result<(), StoreError> {
         let locks = Arc::clone(&self.locks);
-        let _turn = locks.of(at).lock();
+        let _turn = locks.of(at.object, at.dkey);
         let whole = self.load_stripes(volume, at, extent)?;
         let from = (extent.start - whole.start) as usize;
         self.stripes[from..from + (extent.end - extent.start) as usize].fill(0);

@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 use workload::object::ObjectClass;
 
-use super::coded::Locks;
 use super::volume::{At, Volume};
 use crate::erasure::{TAG_BYTES, cell_bytes};
 use crate::model::ObjectId;
@@ -16,6 +15,12 @@ const SHARDS: usize = 6;
 const DATA: usize = 4;
 
 fn volume(dir: &Path) -> (Pool, Volume) {
+    let (pool, mut volumes) = volumes(dir, "EC_4P2G1", 1);
+    (pool, volumes.remove(0))
+}
+
+/// So many workers of one class.
+fn volumes(dir: &Path, class: &str, count: usize) -> (Pool, Vec<Volume>) {
     let options = PoolOptions {
         targets: SHARDS as u32,
         scm_bytes: SHARDS as u64 * (32 << 20),
@@ -25,12 +30,46 @@ fn volume(dir: &Path) -> (Pool, Volume) {
     };
     let pool = Pool::create(&dir.join("pool"), &options).expect("a pool");
     let container = pool.create_container("c", &ContainerProperties::default()).expect("a container");
-    let class: ObjectClass = "EC_4P2G1".parse().expect("a class");
+    let class: ObjectClass = class.parse().expect("a class");
     let placement = Placement::new(class, SHARDS as u32).expect("enough targets");
     let mut plan = crate::fixture::plan(workload::object::ObjectOp::Update);
     plan.dataset.value_size_bytes_max = 100_000;
-    let volume = Volume::new(pool.targets().to_vec(), container, placement, &plan, Arc::new(Locks::new()));
-    (pool, volume)
+    let locks = Arc::clone(pool.order());
+    let one = || Volume::new(pool.targets().to_vec(), container, placement, &plan, Arc::clone(&locks));
+    let volumes = (0..count).map(|_| one()).collect();
+    (pool, volumes)
+}
+
+#[test]
+fn copies_and_cells_are_written_in_one_order() {
+    for class in ["RP_3G1", "EC_4P2G1"] {
+        // In memory: no wait for a disk keeps the writers apart.
+        let dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
+        let (_pool, mut volumes) = volumes(dir.path(), class, 3);
+        for round in 0..1200 {
+            let place = at(round % 7);
+            let begin = std::sync::Barrier::new(volumes.len());
+            std::thread::scope(|scope| {
+                for (number, volume) in volumes.iter_mut().enumerate() {
+                    let begin = &begin;
+                    scope.spawn(move || {
+                        let own = value(round * 10 + number as u64, 20_000);
+                        begin.wait();
+                        volume.write(&place, Write::Single, &own).expect("written");
+                    });
+                }
+            });
+            let shards = volumes[0].placement.group_size() as usize;
+            let cells: Vec<Vec<u8>> =
+                (0..shards).map(|shard| cell(&volumes[0], &place, shard, 20_000 * DATA)).collect();
+            // Copies are the same; cells have the same tag.
+            let marks: Vec<&[u8]> = cells.iter().map(|cell| &cell[cell.len() - TAG_BYTES..]).collect();
+            assert!(
+                marks.iter().all(|mark| *mark == marks[0]),
+                "{class}: round {round}: the last update differs"
+            );
+        }
+    }
 }
 
 fn value(seed: u64, bytes: usize) -> Vec<u8> {

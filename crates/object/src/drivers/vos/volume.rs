@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use workload::object::{ObjectPlan, Redundancy};
 
-use super::coded::{Coded, Locks};
+use super::coded::Coded;
 use crate::model::{Key, ObjectId};
 use crate::placement::Placement;
 use crate::store::{
-    Ack, Aggregated, Anchor, ContainerId, Iterated, Largest, Place, Punch, Read, StoreError, Target, Write,
+    Ack, Aggregated, Anchor, ContainerId, Iterated, Largest, Order, Place, Punch, Read, StoreError, Target,
+    Write,
 };
 
 /// Most findings that are kept.
@@ -30,6 +31,8 @@ pub(super) struct Volume {
     /// When changes are acknowledged.
     pub(super) ack: Ack,
     coded: Option<Coded>,
+    /// Where a value lies on several targets: their order.
+    locks: Option<Arc<Order>>,
     /// Targets with changes that wait for a commit.
     dirty: Vec<bool>,
     findings: Vec<String>,
@@ -43,9 +46,11 @@ impl Volume {
         container: ContainerId,
         placement: Placement,
         plan: &ObjectPlan,
-        locks: Arc<Locks>,
+        locks: Arc<Order>,
     ) -> Self {
         let bytes_max = plan.dataset.value_size_bytes_max.max(plan.short_read_bytes.unwrap_or(0)) as usize;
+        let is_single = placement.redundancy() == Redundancy::None;
+        let own = (!is_single).then(|| Arc::clone(&locks));
         let coded = match placement.redundancy() {
             Redundancy::ErasureCoded { data, parity } => Some(Coded::new(data, parity, bytes_max, locks)),
             Redundancy::None | Redundancy::Replicated(_) => None,
@@ -57,6 +62,7 @@ impl Volume {
             placement,
             ack: Ack::AsConfigured,
             coded,
+            locks: own,
             findings: Vec::with_capacity(FINDINGS_MAX),
             repaired: 0,
         }
@@ -106,6 +112,8 @@ impl Volume {
             let written = self.with_coded(|coded, volume| coded.write(volume, at, write, data));
             return written.unwrap_or(Ok(()));
         }
+        let locks = self.locks.clone();
+        let _turn = locks.as_ref().map(|locks| locks.of(at.object, at.dkey));
         // The copy that is read comes last: what is seen before it is acknowledged is on all of them.
         for shard in (0..self.placement.group_size() as usize).rev() {
             let target = self.shard(at, shard);
@@ -153,6 +161,8 @@ impl Volume {
             let punched = self.with_coded(|coded, volume| coded.punch(volume, at, &extent));
             return punched.unwrap_or(Ok(()));
         }
+        let locks = self.locks.clone();
+        let _turn = locks.as_ref().map(|locks| locks.of(at.object, at.dkey));
         let shards = (0..self.placement.group_size() as usize).rev();
         let mut result = Err(StoreError::NotFound);
         for shard in shards {
@@ -167,6 +177,8 @@ impl Volume {
     /// Removes an object from all its targets.
     pub(super) fn punch_object(&mut self, object: ObjectId) -> Result<(), StoreError> {
         let at = At { object, dkey: &[], akey: &[] };
+        let locks = self.locks.clone();
+        let _turns = locks.as_ref().map(|locks| locks.all());
         let mut result = Err(StoreError::NotFound);
         for group in 0..self.placement.groups() {
             for shard in 0..self.placement.group_size() {

@@ -1,6 +1,7 @@
 //! Aggregation, discard and collection: which versions go.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
@@ -29,6 +30,8 @@ enum Policy {
         snapshots: Vec<Epoch>,
         /// Dead records in the log are not earlier than this: a punch before it shadows nothing there.
         safe: Cell<Epoch>,
+        /// Places of cells that another shard still shows.
+        shown: BTreeSet<u64>,
     },
     /// Those of a range of epochs.
     Range(RangeInclusive<Epoch>),
@@ -46,6 +49,11 @@ impl Policy {
             Self::Range(range) => !range.contains(&epoch),
             Self::All => false,
         }
+    }
+
+    /// Whether a version stays although nothing on this target sees it.
+    fn is_shown_elsewhere(&self, version: &Version) -> bool {
+        matches!(self, Self::Unseen { shown, .. } if shown.contains(&version.location()))
     }
 
     /// Whether a punch may go, when nothing older is left of what it removed.
@@ -92,6 +100,7 @@ impl Target {
         // What replaced a version is durable before the version goes: a failure would leave neither.
         let upto = upto.unwrap_or(Epoch::MAX).min(self.state.lock().epoch);
         self.harden()?;
+        let shown = self.current_elsewhere(container)?;
         let policy = {
             let mut state = self.state.lock();
             state.admit_change(container)?;
@@ -104,7 +113,7 @@ impl Target {
                 state.log.drop_room(discard.version.location(), discard.version.lines());
             }
             let snapshots = state.containers.get(&container).map(|own| own.snapshots.clone());
-            Policy::Unseen { upto, snapshots: snapshots.unwrap_or_default(), safe: Cell::new(safe) }
+            Policy::Unseen { upto, snapshots: snapshots.unwrap_or_default(), safe: Cell::new(safe), shown }
         };
         self.sweep(container, &policy)
     }
@@ -311,26 +320,29 @@ impl Target {
                 punches.iter().map(|punch| punch.epoch()).filter(|epoch| *epoch > version.epoch()).min();
             let end_of_this = end.min(punch.unwrap_or(Epoch::MAX));
             end = version.epoch();
-            if policy.is_seen(version.epoch(), end_of_this) {
+            if policy.is_seen(version.epoch(), end_of_this) || policy.is_shown_elsewhere(version) {
                 kept.push(*version);
             } else {
                 dropped.push(*version);
             }
         }
-        if !matches!(policy, Policy::Range(_)) {
-            while let Some(last) =
-                kept.last().filter(|last| last.is_tombstone() && policy.can_forget(last.epoch()))
-            {
-                dropped.push(*last);
-                kept.pop();
-            }
-        }
-        if dropped.is_empty() {
-            return;
-        }
+        let mut is_changed = !dropped.is_empty();
         for version in dropped {
             // A punch that was overtaken still shadows what lies dead in the log, as does what overtook it: that is kept.
             self.drop_version(state, version, policy, done);
+        }
+        if !matches!(policy, Policy::Range(_)) {
+            // Only now: what was just dropped lies dead in the log, and a punch of it must outlast it there.
+            while let Some(last) =
+                kept.last().copied().filter(|last| last.is_tombstone() && policy.can_forget(last.epoch()))
+            {
+                self.drop_version(state, last, policy, done);
+                kept.pop();
+                is_changed = true;
+            }
+        }
+        if !is_changed {
+            return;
         }
         state.index.set_versions(spot, &kept);
     }
@@ -371,6 +383,10 @@ impl Target {
             };
             is_older_kept |= is_kept;
             if !is_kept {
+                if let (Policy::Unseen { safe, .. }, Change::Data) = (policy, version.change) {
+                    // Dead in the log from here on: a punch of it must outlast it there.
+                    safe.set(safe.get().min(version.epoch));
+                }
                 gone.push(*version);
             }
         }

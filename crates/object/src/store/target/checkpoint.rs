@@ -11,12 +11,13 @@ use crc_fast::{CrcAlgorithm, Digest};
 use driver::Error;
 
 use super::open::{TargetSetup, file_error};
-use super::{Discard, State, Target};
+use super::{Discard, State, Target, loose};
 use crate::model::{Epoch, ObjectId};
 use crate::store::FORMAT_VERSION;
 use crate::store::extents::{Change, ExtentNode, ExtentVersion};
+use crate::store::files;
 use crate::store::index::{DkeyNode, Index, Link, NO_LINK, ObjectNode, Objects, object_hash};
-use crate::store::log::{Log, Segment, Use};
+use crate::store::log::{Segment, Use};
 use crate::store::table::{Entry, Table, Tag, Version};
 use crate::store::types::ContainerId;
 
@@ -48,11 +49,11 @@ impl Writer {
 
 impl Writer {
     /// Writes the CRC behind the rest, and makes it all durable.
-    fn finish(mut self) -> std::io::Result<()> {
+    fn finish(mut self, path: &Path) -> std::io::Result<()> {
         self.flush()?;
         let crc = self.digest.finalize();
         self.file.write_all(&crc.to_le_bytes())?;
-        self.file.sync_all()
+        files::sync(&self.file, path)
     }
 }
 
@@ -87,22 +88,31 @@ impl Target {
                 return Ok(());
             }
             state.is_closed = true;
+            if state.log.is_broken {
+                // What it holds may not be on the medium: the next open reads what is.
+                return Err(failed(std::io::Error::from_raw_os_error(
+                    crate::store::StoreError::Broken.errno(),
+                )));
+            }
         }
         let written = self.write_all();
         written.map_err(|error| failed(std::io::Error::from_raw_os_error(error.errno())))?;
         let state = self.state.lock();
         let partial = path.with_extension("partial");
-        let file = File::create(&partial).map_err(failed)?;
-        let buffer = Vec::with_capacity(BUFFER_BYTES + 4096);
-        let mut writer = Writer { file, buffer, digest: Digest::new(CrcAlgorithm::Crc64Xz) };
-        let written = state.save(&mut writer).and_then(|()| writer.finish());
+        let written = files::make_empty(&partial).and_then(|file| {
+            let buffer = Vec::with_capacity(BUFFER_BYTES + 4096);
+            let mut writer = Writer { file, buffer, digest: Digest::new(CrcAlgorithm::Crc64Xz) };
+            state.save(&mut writer)?;
+            writer.finish(&partial)
+        });
         if let Err(error) = written {
-            // The next open reads the log; until then a part of an index is of no use.
+            // A part of an index is of no use.
             let _ = std::fs::remove_file(&partial);
-            return Err(failed(error));
+            // Without one the next open reads the log, which has everything.
+            return if files::is_full(&error) { Ok(()) } else { Err(failed(error)) };
         }
-        std::fs::rename(&partial, path).map_err(failed)?;
-        sync_directory(path).map_err(failed)
+        files::rename(&partial, path).map_err(failed)?;
+        loose::remove(files::directory_of(path))
     }
 
     /// Makes the whole log durable, whatever durability it was opened with.
@@ -112,13 +122,7 @@ impl Target {
             state.log.commit_pending()?;
             state.log.appended
         };
-        match &self.mapped {
-            Some(region) => {
-                self.flusher.fence();
-                Ok(region.msync(0, region.len())?)
-            }
-            None => self.sync_to(appended),
-        }
+        if self.mapped.is_some() { self.sync_mapped() } else { self.sync_to(appended) }
     }
 
     /// Loads a checkpoint and takes it away. False where there is none, or none that is good.
@@ -144,16 +148,18 @@ impl Target {
             state.discards.clear();
             state.extents = crate::store::data::Allocator::new(setup.nvme_bytes);
         }
-        std::fs::remove_file(path).and_then(|()| sync_directory(path)).map_err(failed)?;
+        if is_loaded {
+            // From here on the log is what counts: how it may look after a failure is settled before.
+            self.mark(setup)?;
+        }
+        files::remove(path).map_err(failed)?;
         Ok(is_loaded)
     }
-}
 
-/// Makes changes of a file's directory durable.
-pub(in crate::store) fn sync_directory(path: &Path) -> std::io::Result<()> {
-    match path.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
+    /// Notes whether what comes from now on is ordered.
+    pub(super) fn mark(&self, setup: &TargetSetup) -> Result<(), Error> {
+        let epoch = self.state.lock().epoch;
+        if self.is_loose() { loose::write(&setup.dir, epoch) } else { loose::remove(&setup.dir) }
     }
 }
 
@@ -257,7 +263,7 @@ impl State {
                 ..Segment::free(is_ready != 0 && target.mapped.is_none())
             });
         }
-        self.log = Log::new(target.medium.clone(), setup.segment_bytes, all, setup.uuid);
+        self.log = target.new_log(setup, all);
         if active != u64::MAX {
             self.log
                 .resume(active as usize)

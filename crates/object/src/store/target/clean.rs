@@ -7,10 +7,11 @@ use super::{State, Target};
 use crate::model::Epoch;
 use crate::store::error::StoreError;
 use crate::store::index::Hashes;
-use crate::store::log::{Need, Segment, Use, When, zero};
+use crate::store::log::{Need, Segment, Use, When};
 use crate::store::medium::BLOCK_BYTES;
 use crate::store::memory::Region;
 use crate::store::record::{FLAG_ARRAY, FLAG_MOVED, Header, Kind, LINE_BYTES};
+use crate::store::segment::MAGIC_BYTES;
 use crate::store::table::{Entry, Tag};
 use crate::store::types::{Aggregated, ContainerId, Place};
 
@@ -188,12 +189,18 @@ impl Target {
         self.harden()?;
         let at = number as u64 * u64::from(self.segment_lines) * LINE_BYTES as u64;
         if self.mapped.is_some() {
-            self.medium.write(&[0; LINE_BYTES], at)?;
-            if self.medium.is_synced() {
+            self.medium.write(&[0; MAGIC_BYTES], at)?;
+            if self.medium.is_synced() || self.is_loose() {
                 self.medium.sync(at, LINE_BYTES as u64)?;
             }
         } else {
-            zero(&*self.medium, at, BLOCK_BYTES as u64)?;
+            // Others may still read the records that begin in its first block: they stay as they are.
+            let block = Region::anonymous(BLOCK_BYTES)?;
+            let bytes = block.bytes_mut(0, BLOCK_BYTES);
+            self.medium.read(bytes, at)?;
+            bytes[..LINE_BYTES].fill(0);
+            self.medium.write(bytes, at)?;
+            self.medium.sync(at, BLOCK_BYTES as u64)?;
         }
         let mut state = self.state.lock();
         let segment = &mut state.log.segments[number];

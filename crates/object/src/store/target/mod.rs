@@ -6,23 +6,24 @@ mod clean;
 mod fetch;
 mod lease;
 mod list;
+mod loose;
 mod open;
 mod punch;
 mod recover;
 mod reserve;
 mod room;
 mod scan;
+mod stripes;
 mod sync;
 mod update;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Condvar, Mutex};
 use workload::object::{Checksum, Durability};
 
-pub(super) use checkpoint::sync_directory;
 pub use lease::Lease;
 pub(super) use open::{Access, INDEX_FILE, TargetSetup, file_error};
 pub use reserve::Reservation;
@@ -65,7 +66,7 @@ pub struct Target {
     durable: AtomicU64,
     /// All epochs up to this one are durable.
     durable_epoch: AtomicU64,
-    data: Option<DataFile>,
+    data: Option<Arc<DataFile>>,
     /// Held while a free segment gets its space without the lock.
     preparing: Mutex<()>,
     /// One thread aggregates or reclaims.
@@ -73,6 +74,8 @@ pub struct Target {
     /// Changes that may make room, other than updates.
     changes: AtomicU64,
     bell: Arc<Bell>,
+    /// All targets of the pool, with this one.
+    peers: OnceLock<Vec<Weak<Target>>>,
     ahead_segments: usize,
     findings: Mutex<Vec<String>>,
     is_broken: AtomicBool,
@@ -131,7 +134,7 @@ impl State {
     /// As [`State::admit`], for changes.
     #[inline]
     fn admit_change(&mut self, container: ContainerId) -> Result<Checksum, StoreError> {
-        if self.is_closed {
+        if self.is_closed || self.log.is_broken {
             return Err(StoreError::Broken);
         }
         self.admit(container)
@@ -280,6 +283,13 @@ impl Target {
         state.last = None;
         state.containers.remove(&id);
         self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Makes the targets of a pool known to each other.
+    pub(super) fn introduce(targets: &[Arc<Self>]) {
+        for target in targets {
+            let _ = target.peers.set(targets.iter().map(Arc::downgrade).collect());
+        }
     }
 
     /// Keeps changes out while `work` runs: a snapshot is one moment of all targets.

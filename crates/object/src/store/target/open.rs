@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use driver::{Error, ErrorKind};
 use parking_lot::{Condvar, Mutex};
 use workload::object::Durability;
 
-use super::{ContainerState, State, Target, room};
+use super::{ContainerState, State, Target, loose, room};
 use crate::store::data::{Allocator, DataFile};
 use crate::store::error::StoreError;
+use crate::store::files;
 use crate::store::flush::Flusher;
 use crate::store::index::Index;
 use crate::store::keeper::Bell;
@@ -80,7 +81,8 @@ impl TargetSetup {
         let file = open_or_make(&path, self.is_new)?;
         if self.is_new {
             // Its size alone: space is taken as it is needed.
-            file.set_len(bytes).map_err(|error| file_error("cannot give the file its size", &path, error))?;
+            let sized = file.set_len(bytes).and_then(|()| files::sync(&file, &path));
+            sized.map_err(|error| file_error("cannot give the file its size", &path, error))?;
         } else if file.metadata().map_err(|error| file_error("cannot examine the file", &path, error))?.len()
             != bytes
         {
@@ -101,17 +103,16 @@ impl TargetSetup {
             }
             Access::Direct => Arc::new(Direct::new(&path).map_err(failed)?),
         };
+        #[cfg(test)]
+        let medium = crate::store::cut::wrap(&path, bytes, medium);
         Ok((medium, path))
     }
 }
 
 fn open_or_make(path: &Path, is_new: bool) -> Result<File, Error> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(is_new)
-        .open(path)
-        .map_err(|error| file_error("cannot open the file", path, error))
+    let opened =
+        if is_new { files::make(path) } else { OpenOptions::new().read(true).write(true).open(path) };
+    opened.map_err(|error| file_error("cannot open the file", path, error))
 }
 
 impl Target {
@@ -136,7 +137,7 @@ impl Target {
             0 => None,
             bytes => {
                 let (medium, _) = setup.open_file(DATA_FILE, bytes)?;
-                Some(DataFile::new(medium, bytes, setup.threshold_bytes))
+                Some(Arc::new(DataFile::new(medium, bytes, setup.threshold_bytes)))
             }
         };
         let segments = (0..setup.segments).map(|_| Segment::free(false)).collect();
@@ -145,25 +146,39 @@ impl Target {
             // A file system that has no space at all says so now.
             target.state.lock().log.ensure_ready(Need::Clean).map_err(failed)?;
             target.prepare_ahead();
+            target.mark(setup)?;
+            files::sync_directory(&setup.dir)
+                .map_err(|error| file_error("cannot sync the directory", &setup.dir, error))?;
         } else {
             let path = setup.dir.join(INDEX_FILE);
             let is_loaded = target.load_checkpoint(&path, setup)?;
             if !is_loaded {
-                target.recover(setup).map_err(failed)?;
+                let marked = loose::read(&setup.dir)?;
+                let newest = target.recover(setup, marked).map_err(failed)?;
                 target.is_recovered = true;
+                target.epochs.fetch_max(newest, Ordering::Relaxed);
+                target.mark(setup)?;
             }
             target.epochs.fetch_max(target.state.lock().epoch, Ordering::Relaxed);
         }
         Ok(Arc::new(target))
     }
 
+    /// A log of these segments.
+    pub(super) fn new_log(&self, setup: &TargetSetup, segments: Vec<Segment>) -> Log {
+        let values = (self.data.clone(), self.is_loose());
+        Log::new(self.medium.clone(), setup.segment_bytes, segments, setup.uuid, values)
+    }
+
     fn assemble(
         setup: &TargetSetup,
         medium: Arc<dyn Medium>,
-        data: Option<DataFile>,
+        data: Option<Arc<DataFile>>,
         segments: Vec<Segment>,
     ) -> Self {
-        let log = Log::new(medium.clone(), setup.segment_bytes, segments, setup.uuid);
+        let is_loose = medium.mapped().is_some() && setup.durability == Durability::None;
+        let log =
+            Log::new(medium.clone(), setup.segment_bytes, segments, setup.uuid, (data.clone(), is_loose));
         let state = State {
             log,
             index: Index::default(),
@@ -194,6 +209,7 @@ impl Target {
             aggregating: Mutex::default(),
             changes: AtomicU64::new(0),
             bell: setup.bell.clone(),
+            peers: OnceLock::new(),
             ahead_segments: room::ahead_segments(setup, medium.mapped().is_some()),
             medium,
             findings: Mutex::new(Vec::new()),

@@ -13,11 +13,11 @@ use crate::store::checksum;
 use crate::store::error::StoreError;
 use crate::store::extents::{Change, ExtentVersion};
 use crate::store::index::{Hashes, akey_hash};
-use crate::store::log::{Log, Segment, Use};
+use crate::store::log::{Segment, Use};
 use crate::store::medium::BLOCK_BYTES;
 use crate::store::memory::Region;
 use crate::store::record::{COMMIT_AT, FLAG_MOVED, Header, Kind, LAG_UNKNOWN, LINE_BYTES};
-use crate::store::segment::{SegmentHead, parse_segment_header};
+use crate::store::segment::{SegmentHead, is_free, parse_segment_header};
 use crate::store::table::Version;
 use crate::store::types::{ContainerId, Place};
 
@@ -55,14 +55,16 @@ struct Read {
 }
 
 impl Target {
-    /// Reads all segments, with as many threads as there are processors, and puts their records into the index.
-    pub(super) fn recover(&self, setup: &TargetSetup) -> Result<(), StoreError> {
+    /// Reads all segments, with as many threads as there are processors, and puts their records into the index. `marked`: a process
+    /// before wrote it mapped, and nothing ordered what is later than this epoch. Returns the latest epoch that was seen in it.
+    pub(super) fn recover(&self, setup: &TargetSetup, marked: Option<Epoch>) -> Result<Epoch, StoreError> {
+        let is_loose = self.mapped.is_none() || marked.is_some();
         let next = AtomicUsize::new(0);
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
         let (sender, receiver) = sync_channel::<Result<Read, StoreError>>(threads);
         let mut reads = Vec::new();
         let mut later = Vec::new();
-        let mut durable = 0;
+        let (mut durable, mut newest) = (marked.unwrap_or(0), 0);
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 let (sender, next) = (sender.clone(), &next);
@@ -70,7 +72,7 @@ impl Target {
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         if number >= setup.segments as usize
-                            || sender.send(self.read_segment(number as u32, setup)).is_err()
+                            || sender.send(self.read_segment(number as u32, setup, is_loose)).is_err()
                         {
                             return;
                         }
@@ -86,7 +88,7 @@ impl Target {
                         later.push(item);
                         continue;
                     }
-                    state.epoch = state.epoch.max(item.header.epoch);
+                    newest = newest.max(item.header.epoch);
                     durable = durable.max(item.durable_epoch());
                     let is_simple =
                         item.header.kind == Kind::Single && !item.is_torn && !item.header.is_external();
@@ -96,8 +98,9 @@ impl Target {
             }
             Ok::<(), StoreError>(())
         })?;
+        let durable = is_loose.then_some(durable);
         self.set_segments(&reads, setup, durable)?;
-        self.restore_rest(later, durable)?;
+        self.restore_rest(later, newest, durable)?;
         let (discards, epoch) = {
             let mut state = self.state.lock();
             state.discards.sort_unstable_by_key(|discard| discard.version.epoch());
@@ -106,33 +109,37 @@ impl Target {
         for discard in discards {
             self.discard_again(&discard)?;
         }
-        if self.mapped.is_none() {
-            self.medium.sync(0, 0)?;
+        if is_loose {
+            // What a process that was killed had written is read, and is not durable yet.
+            if let Some(data) = &self.data {
+                data.medium.sync(0, data.bytes)?;
+            }
+            self.medium.sync(0, setup.segment_bytes * u64::from(setup.segments))?;
         }
         self.durable_epoch.store(epoch, Ordering::Release);
-        Ok(())
+        Ok(newest)
     }
 
-    fn read_segment(&self, number: u32, setup: &TargetSetup) -> Result<Read, StoreError> {
+    fn read_segment(&self, number: u32, setup: &TargetSetup, is_loose: bool) -> Result<Read, StoreError> {
         let bytes = setup.segment_bytes as usize;
         let at = u64::from(number) * setup.segment_bytes;
         // By a read: in the mapping a hole would take a page.
         let first = Region::anonymous(BLOCK_BYTES)?;
         self.medium.read(first.bytes_mut(0, BLOCK_BYTES), at)?;
-        if first.bytes(0, LINE_BYTES).iter().all(|byte| *byte == 0) {
-            return Ok(self.scan_segment(number, setup, first.bytes(0, BLOCK_BYTES)));
+        if is_free(first.bytes(0, LINE_BYTES)) {
+            return Ok(self.scan_segment(number, setup, first.bytes(0, BLOCK_BYTES), is_loose));
         }
         if let Some(region) = &self.mapped {
             // Pages that a copy of the file left out are taken here, where a full file system is an error.
             self.medium.allocate(at, setup.segment_bytes)?;
-            return Ok(self.scan_segment(number, setup, region.bytes(at as usize, bytes)));
+            return Ok(self.scan_segment(number, setup, region.bytes(at as usize, bytes), is_loose));
         }
         let whole = Region::anonymous(bytes)?;
         self.medium.read(whole.bytes_mut(0, bytes), at)?;
-        Ok(self.scan_segment(number, setup, whole.bytes(0, bytes)))
+        Ok(self.scan_segment(number, setup, whole.bytes(0, bytes), is_loose))
     }
 
-    fn scan_segment(&self, number: u32, setup: &TargetSetup, segment: &[u8]) -> Read {
+    fn scan_segment(&self, number: u32, setup: &TargetSetup, segment: &[u8], is_loose: bool) -> Read {
         let mut items = Vec::new();
         let head = segment
             .first_chunk::<LINE_BYTES>()
@@ -141,7 +148,6 @@ impl Target {
             return Read { number, head, scanned: Scanned::default(), items };
         };
         let base = u64::from(number) * u64::from(self.segment_lines);
-        let is_mapped = self.mapped.is_some();
         let mut last_epoch = 0;
         let scanned = scan::scan(segment, sequence, &mut |found: &Found, record| {
             if found.state == Committed::No {
@@ -152,12 +158,12 @@ impl Target {
                 // Its own may be what is damaged; the log is in the order of epochs, but for what was moved.
                 header.epoch = last_epoch + 1;
             }
-            if found.state == Committed::Yes {
+            if found.state == Committed::Yes && header.flags & FLAG_MOVED == 0 {
                 last_epoch = header.epoch;
             }
             let (dkey, akey) = (header.dkey(record), header.akey(record));
             let data = &record[header.data_at()..][..header.inline_bytes()];
-            let is_torn = !is_mapped
+            let is_torn = is_loose
                 && (found.state == Committed::Damaged
                     || (!header.is_external()
                         && header.kind.has_data()
@@ -180,8 +186,13 @@ impl Target {
         Read { number, head, scanned, items }
     }
 
-    /// Sets up the segments. `durable` is the epoch up to which everything was durable.
-    fn set_segments(&self, reads: &[Read], setup: &TargetSetup, durable: Epoch) -> Result<(), StoreError> {
+    /// Sets up the segments. `durable`: see [`Gap::is_damage`].
+    fn set_segments(
+        &self,
+        reads: &[Read],
+        setup: &TargetSetup,
+        durable: Option<Epoch>,
+    ) -> Result<(), StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let mut segments = std::mem::take(&mut state.log.segments);
@@ -217,7 +228,7 @@ impl Target {
             }
         }
         let appended = state.log.appended;
-        state.log = Log::new(self.medium.clone(), setup.segment_bytes, segments, setup.uuid);
+        state.log = self.new_log(setup, segments);
         state.log.appended = appended;
         // The newest segment is written on, if it was not full.
         if let Some((_, number)) = newest
@@ -230,8 +241,14 @@ impl Target {
 
     /// A part of a segment that holds no record although others follow: damage, or writes that a power failure cut. The latter are
     /// filled with a record that says so, because the next recovery could not tell.
-    fn handle_gap(&self, number: u32, sequence: u32, gap: &Gap, durable: Epoch) -> Result<(), StoreError> {
-        if self.mapped.is_some() || gap.epoch_before < durable {
+    fn handle_gap(
+        &self,
+        number: u32,
+        sequence: u32,
+        gap: &Gap,
+        durable: Option<Epoch>,
+    ) -> Result<(), StoreError> {
+        if gap.is_damage(durable) {
             let bytes = gap.lines as usize * LINE_BYTES;
             self.note(format!(
                 "target {}: {bytes} bytes at line {} of segment {number} of the log are damaged: what they held is lost",
@@ -250,7 +267,7 @@ impl Target {
         })
     }
 
-    /// Changes one line of a buffered log, on the medium.
+    /// Changes one line of the log, on the medium.
     fn rewrite_line(&self, location: u64, change: &dyn Fn(&mut [u8])) -> Result<(), StoreError> {
         let at = location * LINE_BYTES as u64;
         let block_at = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
@@ -263,16 +280,21 @@ impl Target {
     }
 
     /// Puts the rest into the index: in the order of epochs, after what is torn has been cut.
-    fn restore_rest(&self, mut later: Vec<Item>, durable: Epoch) -> Result<(), StoreError> {
+    fn restore_rest(
+        &self,
+        mut later: Vec<Item>,
+        newest: Epoch,
+        durable: Option<Epoch>,
+    ) -> Result<(), StoreError> {
         let mut cut = Vec::new();
-        let newest = self.state.lock().epoch;
         for item in &mut later {
-            if item.is_damaged && self.mapped.is_some() {
+            if item.is_damaged && durable.is_none() {
                 // Shown as damaged, at an epoch that exists.
                 item.header.epoch = item.header.epoch.min(newest);
             }
-            let is_fresh = item.header.epoch > durable || item.header.flags & FLAG_MOVED != 0;
-            if self.mapped.is_none() && is_fresh && item.header.is_external() {
+            let is_moved = item.header.flags & FLAG_MOVED != 0;
+            let is_fresh = durable.is_some_and(|durable| item.header.epoch > durable || is_moved);
+            if is_fresh && item.header.is_external() {
                 item.is_torn |= !self.is_external_intact(item)?;
             }
             if is_fresh && item.is_torn {
@@ -335,6 +357,7 @@ impl State {
         let header = &item.header;
         let lines = item.lines as usize;
         let version = Version::new(header.epoch, item.location, lines, !header.kind.has_data());
+        self.epoch = self.epoch.max(header.epoch);
         if !self.containers.contains_key(&header.container) {
             return;
         }

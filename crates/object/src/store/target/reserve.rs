@@ -206,11 +206,14 @@ impl Target {
         let (Room::Data(at), Some(file)) = (claim.room, &self.data) else { return Ok(()) };
         if file.medium.mapped().is_some() {
             let is_now = self.when(Ack::AsConfigured) == crate::store::log::When::Now;
-            return if file.medium.is_synced() && is_now {
-                file.medium.sync(at, data.len() as u64)
-            } else {
-                Ok(())
-            };
+            if file.medium.is_synced() && is_now {
+                let done = file.medium.sync(at, data.len() as u64);
+                return done.inspect_err(|_| self.state.lock().log.is_broken = true);
+            }
+            if file.medium.is_synced() || self.is_loose() {
+                file.is_dirty.store(true, Ordering::Release);
+            }
+            return Ok(());
         }
         let is_aligned = (data.as_ptr() as usize).is_multiple_of(BLOCK_BYTES);
         let whole = if is_aligned { data.len() / BLOCK_BYTES * BLOCK_BYTES } else { 0 };
@@ -293,6 +296,17 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// Where its value goes.
+    pub(crate) fn place(&self) -> Place<'_> {
+        let (dkey, akey) = self.keys.split_at(self.dkey_bytes);
+        Place { container: self.container, object: self.object, dkey, akey }
+    }
+
+    /// What its value is.
+    pub(crate) fn write(&self) -> Write {
+        self.write
+    }
+
     /// Checksums the value and makes it the newest version. Durable as `ack` says.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::clean::Effort;
 use super::open::TargetSetup;
 use super::{State, Target};
 use crate::store::error::StoreError;
-use crate::store::log::{Need, prepare};
+use crate::store::log::{Need, Use, prepare};
 use crate::store::record::LINE_BYTES;
 use crate::store::types::{Aggregated, ContainerId};
 
@@ -127,7 +127,9 @@ impl Target {
             let is_made = has_room || is_freed && turn < TURNS_MAX;
             // Records that others fill, and versions that they read, keep their segments until they are done.
             let waited = begin.elapsed();
-            let is_patient = waited >= OTHERS_PATIENCE && pass >= PASSES_MIN || waited >= PATIENCE_MAX;
+            // How long that takes is the scheduler's: as long as somebody is at it, nothing says that the store is full.
+            let is_idle = waited >= OTHERS_PATIENCE && pass >= PASSES_MIN && !self.is_being_filled();
+            let is_patient = is_idle || waited >= PATIENCE_MAX;
             let is_out = !is_made && is_patient;
             *last = self.reclaimed(is_out);
             drop(last);
@@ -137,6 +139,12 @@ impl Target {
             std::thread::sleep(Duration::from_millis(1));
         }
         false
+    }
+
+    /// Whether records are being filled in segments that could be cleaned when they are done.
+    fn is_being_filled(&self) -> bool {
+        let state = self.state.lock();
+        state.log.segments.iter().any(|segment| segment.usage == Use::Sealed && segment.reservations > 0)
     }
 
     /// Reclaims once: whether there is room, and whether anything of the kind was freed.

@@ -1,6 +1,7 @@
 //! Reading a segment record by record, as recovery and cleaning do.
 
-use crate::store::record::{HEADER_BYTES, Header, Kind, LINE_BYTES};
+use crate::model::Epoch;
+use crate::store::record::{FLAG_MOVED, HEADER_BYTES, Header, Kind, LINE_BYTES};
 
 /// A record that a scan found.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +28,28 @@ pub(super) enum Committed {
 pub(super) struct Gap {
     pub(super) line: u32,
     pub(super) lines: u32,
-    /// Epoch of the record before it; 0 where it is the first.
-    pub(super) epoch_before: u64,
+    /// Latest epoch of the segment's records before it, and earliest of those behind it. What was moved has its place elsewhere.
+    pub(super) epoch_before: Option<Epoch>,
+    pub(super) epoch_behind: Option<Epoch>,
+    /// A record that was published lies behind it, or the end of the segment.
+    pub(super) is_published_behind: bool,
+}
+
+impl Gap {
+    /// Whether what it held was durable: it is damage then. Else a power failure cut it.
+    ///
+    /// `durable`: epoch up to which all was durable, in logs whose parts reach the medium in any order; none in those where what is
+    /// published follows what is durable.
+    pub(super) fn is_damage(&self, durable: Option<Epoch>) -> bool {
+        match durable {
+            // Syncs go up to the end of the log: what was durable before or behind it tells of what lies between.
+            Some(durable) => {
+                self.epoch_before.is_some_and(|epoch| epoch < durable)
+                    || self.epoch_behind.is_some_and(|epoch| epoch <= durable)
+            }
+            None => self.is_published_behind,
+        }
+    }
 }
 
 /// What a scan came to.
@@ -52,13 +73,19 @@ fn header_at(segment: &[u8], line: usize, sequence: u32) -> Option<Header> {
 pub(super) fn scan(segment: &[u8], sequence: u32, visit: &mut dyn FnMut(&Found, &[u8])) -> Scanned {
     let lines = segment.len() / LINE_BYTES;
     let mut scanned = Scanned { used_lines: 1, ..Scanned::default() };
-    let (mut line, mut epoch_before) = (1, 0);
+    let (mut line, mut epoch_before) = (1, None);
     while line < lines {
         let Some(header) = header_at(segment, line, sequence) else {
             // Either the end, or damage with records behind it.
             let behind = (line + 1..lines).find(|at| header_at(segment, *at, sequence).is_some());
             let Some(at) = behind else { break };
-            scanned.gaps.push(Gap { line: line as u32, lines: (at - line) as u32, epoch_before });
+            scanned.gaps.push(Gap {
+                line: line as u32,
+                lines: (at - line) as u32,
+                epoch_before,
+                epoch_behind: None,
+                is_published_behind: false,
+            });
             line = at;
             continue;
         };
@@ -70,9 +97,17 @@ pub(super) fn scan(segment: &[u8], sequence: u32, visit: &mut dyn FnMut(&Found, 
                 _ => Committed::Damaged,
             };
             if state == Committed::Yes {
-                epoch_before = header.epoch;
+                let own = Some(header.epoch).filter(|_| header.flags & FLAG_MOVED == 0);
+                epoch_before = epoch_before.max(own);
+                for gap in &mut scanned.gaps {
+                    gap.is_published_behind = true;
+                    gap.epoch_behind = gap.epoch_behind.into_iter().chain(own).min();
+                }
             }
             visit(&Found { line: line as u32, header, state }, record);
+        }
+        if header.kind == Kind::Seal {
+            scanned.gaps.iter_mut().for_each(|gap| gap.is_published_behind = true);
         }
         line += header.lines();
         scanned.is_sealed = header.kind == Kind::Seal && line == lines;

@@ -87,21 +87,45 @@ impl Target {
     /// # Errors
     /// [`StoreError::System`] or [`StoreError::Broken`].
     pub fn commit(&self) -> Result<(), StoreError> {
-        if self.mapped.is_none() && self.durability == Durability::None {
+        if self.durability == Durability::None {
             return Ok(());
         }
         self.harden()
     }
 
+    /// Mapped, and nothing orders what is stored: durable with a sync of it all.
+    pub(super) fn is_loose(&self) -> bool {
+        self.mapped.is_some() && self.durability == Durability::None
+    }
+
     /// Makes durable all that was appended so far, whatever the target was opened for.
     pub(super) fn harden(&self) -> Result<(), StoreError> {
+        if self.is_loose() {
+            return self.sync_mapped();
+        }
         let mut state = self.state.lock();
         if self.mapped.is_some() {
-            return if state.log.has_pending() { state.log.commit_pending() } else { Ok(()) };
+            return match (state.log.is_broken, state.log.has_pending()) {
+                (true, _) => Err(StoreError::Broken),
+                (false, true) => state.log.commit_pending(),
+                (false, false) => Ok(()),
+            };
         }
         let appended = state.log.appended;
         drop(state);
         self.sync_to(appended)
+    }
+
+    /// Mapped: makes all durable that log and data file hold.
+    pub(super) fn sync_mapped(&self) -> Result<(), StoreError> {
+        if self.state.lock().log.is_broken {
+            return Err(StoreError::Broken);
+        }
+        let Some(region) = &self.mapped else { return Ok(()) };
+        self.flusher.fence();
+        let data = self.data.as_ref().map_or(Ok(()), |data| data.sync());
+        let synced = data.and_then(|()| self.medium.sync(0, region.len() as u64));
+        synced.inspect_err(|_| self.state.lock().log.is_broken = true)
     }
 
     /// Buffered logs: waits until so many bytes are durable. One thread syncs for all; those that it served go on together.
@@ -149,6 +173,7 @@ impl Target {
         if let Err(error) = written {
             // What was taken may or may not be on the disk: nothing after it can be relied on.
             self.is_broken.store(true, Ordering::Release);
+            self.state.lock().log.is_broken = true;
             return Err(error);
         }
         self.durable.store(reached, Ordering::Release);

@@ -8,7 +8,8 @@ use crate::erasure::{TAG_BYTES, Tag};
 use crate::model::ObjectId;
 use crate::placement::Placement;
 use crate::store::{
-    Ack, ContainerId, ContainerProperties, OpenOptions, Place, Pool, PoolOptions, Read, StoreError, Write,
+    Ack, ContainerId, ContainerProperties, OpenOptions, Place, Pool, PoolOptions, Punch, Read, StoreError,
+    Write,
 };
 
 const SHARDS: usize = 5;
@@ -75,6 +76,18 @@ impl Coded {
         })
     }
 
+    /// The update before the latest change of each shard; 0: nothing is left of it.
+    fn before(&self, dkey: &str) -> [u64; SHARDS] {
+        std::array::from_fn(|shard| {
+            let target = self.pool().target(self.number(shard));
+            let mut cell = [0; CELL_BYTES + TAG_BYTES];
+            let mut read = |epoch| target.fetch(&self.place(dkey), Read::Single, epoch, &mut cell).ok();
+            let latest = read(None).map_or(self.pool().epoch() + 1, |found| found.epoch);
+            let earlier = (1..latest).rev().find_map(|epoch| read(Some(epoch)));
+            earlier.and_then(|_| Tag::split(&cell)).map_or(0, |(_, tag)| tag.stamp)
+        })
+    }
+
     fn reopen(&mut self, is_clean: bool) {
         let pool = self.pool.take().expect("open");
         if is_clean {
@@ -130,14 +143,55 @@ fn a_first_update_and_several_that_were_cut_off() {
 }
 
 #[test]
-fn what_was_closed_or_cannot_be_read_before_is_left() {
+fn what_was_closed_is_left_as_it_was() {
     let mut coded = Coded::new();
     coded.write("torn", 1, SHARDS);
     coded.write("torn", 2, 3);
     coded.reopen(true);
     assert_eq!((coded.stamps("torn"), coded.pool().findings().len()), ([2, 2, 2, 1, 1], 0));
-    // The value before is gone as well: what is left may still be of use to somebody.
+    // Aggregation leaves the value before, and a kill takes the rest back.
     coded.aggregate();
     coded.reopen(false);
-    assert_eq!((coded.stamps("torn"), coded.pool().findings().len()), ([2, 2, 2, 1, 1], 0));
+    assert_eq!((coded.stamps("torn"), coded.pool().findings().len()), ([1; SHARDS], 1));
+}
+
+#[test]
+fn aggregation_leaves_what_an_update_that_was_cut_off_has_not_replaced() {
+    for punches in [false, true] {
+        for reached in 1..SHARDS {
+            let mut coded = Coded::new();
+            coded.write("torn", 1, SHARDS);
+            coded.write("torn", 2, SHARDS);
+            // A client dies after some of the cells; the store goes on, and aggregates more than once.
+            if punches {
+                for shard in 0..reached {
+                    let target = coded.pool().target(coded.number(shard));
+                    target.punch(&coded.place("torn"), Punch::Akey, Ack::AsConfigured).expect("punched");
+                }
+            } else {
+                coded.write("torn", 3, reached);
+            }
+            coded.aggregate();
+            coded.aggregate();
+            let epochs = coded.before("torn");
+            let behind: Vec<u64> = epochs.into_iter().take(reached).collect();
+            assert_eq!(behind, vec![2; reached], "{reached} cells, punched: {punches}");
+            // What is replaced everywhere goes.
+            coded.write("torn", 4, SHARDS);
+            coded.aggregate();
+            assert_eq!((coded.stamps("torn"), coded.before("torn")), ([4; SHARDS], [0; SHARDS]));
+            coded.reopen(false);
+            assert_eq!(coded.stamps("torn"), [4; SHARDS]);
+        }
+    }
+}
+
+#[test]
+fn an_acknowledged_value_is_read_after_aggregation_and_a_kill() {
+    let mut coded = Coded::new();
+    coded.write("torn", 1, SHARDS);
+    coded.write("torn", 2, 2);
+    coded.aggregate();
+    coded.reopen(false);
+    assert_eq!(coded.stamps("torn"), [1; SHARDS], "the update that was cut off is taken back");
 }

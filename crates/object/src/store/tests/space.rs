@@ -3,7 +3,9 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use workload::object::{Checksum, Durability};
 
 use super::support::{Fixture, GROUNDS, Ground, MIB, content};
@@ -125,6 +127,42 @@ fn overwriting_goes_on_for_ever() {
             }
         }
     }
+}
+
+/// What is dead shares every segment with records that others fill, and they take their time.
+#[test]
+fn an_update_waits_for_those_that_are_being_filled() {
+    let fixture = Fixture::new(Ground::Memory, 2 * MIB, 0, Checksum::Crc32);
+    let target = fixture.target();
+    let place = fixture.place(1, b"d", b"a");
+    let (filling, done, is_over) = (Mutex::new(Vec::new()), AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // They end when the updates have stood still for longer than one waits where nobody is at it.
+            let (mut seen, mut since) = (0, Instant::now());
+            while !is_over.load(Ordering::Relaxed) {
+                let now = done.load(Ordering::Relaxed);
+                if now != seen {
+                    (seen, since) = (now, Instant::now());
+                } else if since.elapsed() > Duration::from_millis(1500) {
+                    filling.lock().clear();
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        // More than the log takes.
+        for number in 0..60u64 {
+            let other = number.to_le_bytes();
+            let room = target.reserve(&fixture.place(2, &other, b"a"), Write::Single, 1000);
+            let written = room.and_then(|room| {
+                filling.lock().push(room);
+                target.update(&place, Write::Single, &content(number, 50_000), Ack::AsConfigured)
+            });
+            is_over.store(written.is_err() || number == 59, Ordering::Relaxed);
+            written.unwrap_or_else(|error| panic!("{error}: {number} {:?}", target.space()));
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+    });
 }
 
 #[test]

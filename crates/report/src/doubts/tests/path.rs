@@ -67,6 +67,33 @@ fn direct_not_honoured() {
     assert_eq!(told(&WRITES, &compressed), None, "compressed data are fewer");
 }
 
+/// What came through a RAID is what all its members did together.
+#[test]
+fn direct_through_a_raid() {
+    let members = |read_bytes: u64, written_bytes: u64| {
+        [bottom(read_bytes, written_bytes), bottom(read_bytes, written_bytes)].concat()
+    };
+    let read = |percent: u64| {
+        detail("direct_not_honoured", &DRIVE, |record| {
+            on_device("md127", |device| device.transport = Some("raid".to_owned()))(record);
+            let bytes = moved(record, "read");
+            seen(record).device_read_bytes = Some(bytes);
+            seen(record).bottom_devices = members(bytes / 200 * percent, 0);
+        })
+    };
+    assert_eq!(read(100), None, "each gave a half");
+    assert!(read(4).unwrap().starts_with("the devices gave 4.0"));
+    let written = |percent: u64| {
+        detail("direct_not_honoured", &WRITES, |record| {
+            let bytes = moved(record, "write");
+            seen(record).device_written_bytes = Some(bytes);
+            seen(record).bottom_devices = members(0, bytes / 100 * percent);
+        })
+    };
+    assert_eq!(written(100), None, "a mirror writes all of it twice");
+    assert!(written(20).unwrap().starts_with("40.0% of the bytes written with --direct"));
+}
+
 #[test]
 fn direct_through_fuse() {
     let told = |kind: &str, drives: u64, network: u64| {

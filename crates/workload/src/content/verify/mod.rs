@@ -208,6 +208,23 @@ impl BlockChecker {
         }
     }
 
+    /// What a block should hold that was read as `buf`: as write number `expected`, or as the one that it says itself where any will do,
+    /// of the run that was expected or that it says.
+    #[must_use]
+    pub fn remade(&self, buf: &[u8], offset: u64, expected: Expected) -> Vec<u8> {
+        let said = Header::decode(buf);
+        let run = self.run.or(said.map(|header| header.run)).unwrap_or(0);
+        let sequence = match expected {
+            Expected::Exactly(sequence) | Expected::AtLeast(sequence) => sequence,
+            Expected::Any => said.map_or(1, |header| header.sequence),
+        };
+        let payload = payload_stream(run, self.target);
+        let writer = BlockWriter { run, target: self.target, interval_bytes: self.interval_bytes, payload };
+        let mut made = vec![0; buf.len()];
+        writer.write_block(&mut made, offset, sequence);
+        made
+    }
+
     /// The sequence of the interval at `at` of the block, if every byte of it is as written.
     fn check_interval(&mut self, block: &[u8], at: usize, offset: u64) -> Option<u64> {
         let bytes = &block[at..at + self.interval_bytes as usize];

@@ -1,0 +1,230 @@
+//! The manifest of a run: what it made in object stores, in a file that outlives it where it was killed.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use driver::{Error, ErrorKind};
+use object::backend::Journal;
+use serde::{Deserialize, Serialize};
+use workload::object::{Made, MadeInStore};
+
+/// The file of a manifest, and as much of a record.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Listing {
+    /// Name of the run: 16 hexadecimal digits.
+    pub(crate) run_id: String,
+    /// When it began.
+    pub(crate) started_at: String,
+    /// The process, where it can be told apart from all others.
+    #[serde(default)]
+    pub(crate) process: Option<ProcessName>,
+    /// What it made.
+    #[serde(default)]
+    pub(crate) made: Vec<MadeInStore>,
+}
+
+/// A process, told apart from those that had its number before and will have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProcessName {
+    /// The boot of the machine (`/proc/sys/kernel/random/boot_id`).
+    boot: String,
+    /// Its number.
+    pub(crate) number: u32,
+    /// When it began, in clock ticks since the boot.
+    began: u64,
+}
+
+impl ProcessName {
+    fn of(number: u32) -> Option<Self> {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        // proc(5): the name, in parentheses, may hold anything; the 20th field behind it is the time.
+        let began = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+        Some(Self { boot: boot.trim().to_owned(), number, began })
+    }
+
+    /// Whether it lives, as far as this machine can tell.
+    pub(crate) fn is_alive(&self) -> bool {
+        Self::of(self.number).as_ref() == Some(self)
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    listing: Option<Listing>,
+    /// Where it is kept; none: nothing is removed, so nothing need be found again.
+    path: Option<PathBuf>,
+    keep: bool,
+}
+
+/// The manifest of a run. Nothing is made in a store before it is on disk.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    run: AtomicU64,
+    state: Mutex<State>,
+}
+
+impl Default for Manifest {
+    fn default() -> Self {
+        Self { run: AtomicU64::new(crate::session::draw_seed()), state: Mutex::default() }
+    }
+}
+
+impl Manifest {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the name of the run. With `keep` what it makes stays, and there is no file.
+    pub(crate) fn begin(&self, run: u64, started_at: &str, keep: bool) {
+        self.run.store(run, Ordering::Relaxed);
+        let mut state = self.state();
+        state.keep = keep;
+        state.listing = Some(Listing {
+            run_id: format!("{run:016x}"),
+            started_at: started_at.to_owned(),
+            process: ProcessName::of(std::process::id()),
+            made: Vec::new(),
+        });
+    }
+
+    /// What is made and not removed.
+    pub(crate) fn made(&self) -> Vec<MadeInStore> {
+        self.state().listing.as_ref().map(|listing| listing.made.clone()).unwrap_or_default()
+    }
+
+    /// Where it is, as long as something is left.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.state().path.clone()
+    }
+
+    /// Goes on with what an earlier run has left, which stands in the file at `path`, if in any.
+    pub(crate) fn resume(listing: Listing, path: Option<PathBuf>) -> Result<Self, Error> {
+        let run = u64::from_str_radix(&listing.run_id, 16)
+            .map_err(|_| Error::usage("clean", format!("{:?} is no run", listing.run_id)))?;
+        let keep = path.is_none();
+        Ok(Self { run: AtomicU64::new(run), state: Mutex::new(State { listing: Some(listing), path, keep }) })
+    }
+}
+
+impl Journal for Manifest {
+    fn run(&self) -> u64 {
+        self.run.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, request: &object::ConnectRequest, made: &[Made]) -> Result<(), Error> {
+        let mut state = self.state();
+        let State { listing, path, keep } = &mut *state;
+        let Some(listing) = listing else { return Ok(()) };
+        listing.made.retain(|store| store.target != request.target);
+        if !made.is_empty() {
+            let (target, options) = (request.target.clone(), request.options.clone());
+            listing.made.push(MadeInStore { target, options, made: made.to_vec() });
+        }
+        if *keep {
+            return Ok(());
+        }
+        if listing.made.is_empty() {
+            return match path.take().map(fs::remove_file) {
+                Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(Error::system("manifest", "cannot remove the manifest of this run", error))
+                }
+                _ => Ok(()),
+            };
+        }
+        let place = match path {
+            Some(path) => path.clone(),
+            None => directory_to_write()?.join(format!("{}.json", listing.run_id)),
+        };
+        save(&place, listing).map_err(|error| {
+            Error::system("manifest", "cannot write down what this run is about to make", error)
+                .with("path", place.display())
+                .remedy("give it another directory: XDG_STATE_HOME")
+        })?;
+        *path = Some(place);
+        Ok(())
+    }
+}
+
+/// Where manifests are kept, the first place first: `$XDG_STATE_HOME/strata`, `~/.local/state/strata`, and a directory of this user's own among
+/// temporary files.
+pub(crate) fn directories() -> Vec<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let home = variable("HOME").map(|home| home.join(".local/state"));
+    let user = rustix::process::geteuid().as_raw();
+    let temporary = std::env::temp_dir().join(format!("strata-state-{user}"));
+    let named = state.or(home).map(|state| state.join("strata"));
+    named.into_iter().chain([temporary]).collect()
+}
+
+/// The first of them that can be written by this user, and by nobody else.
+fn directory_to_write() -> Result<PathBuf, Error> {
+    let mut last = None;
+    for directory in directories() {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        let checked = made.and_then(|()| fs::symlink_metadata(&directory)).and_then(|facts| {
+            let is_own = facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw();
+            if is_own && facts.mode() & 0o022 == 0 {
+                rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
+            } else {
+                Err(io::Error::other("others may write to the directory"))
+            }
+        });
+        match checked {
+            Ok(()) => return Ok(directory),
+            Err(error) => last = Some((directory, error)),
+        }
+    }
+    let (directory, error) = last.unwrap_or_else(|| (PathBuf::new(), io::ErrorKind::NotFound.into()));
+    Err(Error::system("manifest", "there is no place to write down what this run makes", error)
+        .with("path", directory.display())
+        .remedy("give it a directory of your own: XDG_STATE_HOME"))
+}
+
+/// Writes it beside its place, moves it there, and has both on the disk.
+fn save(path: &Path, listing: &Listing) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(listing).map_err(io::Error::other)?;
+    let beside = path.with_extension("json.part");
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// The manifest or record in a file.
+///
+/// # Errors
+/// When it is neither.
+pub(crate) fn read(path: &str) -> Result<Listing, Error> {
+    let text = crate::commands::read_input("clean", path)?;
+    serde_json::from_str(&text).map_err(|error| {
+        Error::new(ErrorKind::Usage, "clean", format!("neither a record nor a manifest: {error}"))
+            .with("file", path)
+    })
+}
+
+/// The manifest of a run in this machine, where it has one.
+pub(crate) fn of_run(run_id: &str) -> Option<PathBuf> {
+    let is_name = run_id.len() == 16 && run_id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let place = |directory: PathBuf| directory.join(format!("{run_id}.json"));
+    directories().into_iter().map(place).find(|path| is_name && path.is_file())
+}
+
+/// All manifests in this machine, in the order of their names.
+pub(crate) fn all() -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = directories()
+        .iter()
+        .filter_map(|directory| fs::read_dir(directory).ok())
+        .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    all.sort();
+    all
+}

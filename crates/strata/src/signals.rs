@@ -1,0 +1,104 @@
+//! Signals that end a run: the first has it end in order, with what it made removed; the second ends the process at once.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use driver::Error;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+use crate::manifest::Manifest;
+use crate::output::tell;
+
+/// Signals that end a process, and may be caught.
+const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// Exit code of a process that a second signal has ended: the run failed.
+const FAILED: i32 = 1;
+
+/// What listens to signals, as long as a run lasts.
+pub(crate) struct Attention {
+    handle: Handle,
+    manifest: Arc<Mutex<Option<Arc<Manifest>>>>,
+    signals: Vec<i32>,
+}
+
+/// Those that this process shall end by: a hang-up that it was started to ignore (nohup) is ignored.
+pub(crate) fn ending() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    ENDING.into_iter().filter(|signal| *signal != SIGHUP || ignored >> (SIGHUP - 1) & 1 == 0).collect()
+}
+
+fn failed(error: std::io::Error) -> Error {
+    Error::system("signals", "cannot handle signals", error)
+}
+
+impl Attention {
+    /// Begins to listen: `interrupt` is set by the first signal.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    pub(crate) fn begin(interrupt: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let signals = ending();
+        let mut all = Signals::new(&signals).map_err(failed)?;
+        let (handle, manifest) = (all.handle(), Arc::new(Mutex::new(None)));
+        let attention = Self { handle, manifest: Arc::clone(&manifest), signals };
+        attention.interrupts(interrupt)?;
+        let listen = move || {
+            // The first has been seen by whoever it was set for.
+            if all.forever().nth(1).is_some() {
+                let manifest = manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                tell_what_is_left(manifest.as_deref());
+                // An operation may hang, and so may whatever would be done in order.
+                signal_hook::low_level::exit(FAILED);
+            }
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(failed)?;
+        Ok(attention)
+    }
+
+    /// Has a flag set by every signal.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    pub(crate) fn interrupts(&self, flag: &Arc<AtomicBool>) -> Result<(), Error> {
+        for signal in &self.signals {
+            signal_hook::flag::register(*signal, Arc::clone(flag)).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// What is left when a second signal comes stands there.
+    pub(crate) fn knows(&self, manifest: &Arc<Manifest>) {
+        *self.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(manifest));
+    }
+}
+
+impl Drop for Attention {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
+
+fn tell_what_is_left(manifest: Option<&Manifest>) {
+    let Some((manifest, path)) = manifest.and_then(|manifest| Some((manifest, manifest.path()?))) else {
+        return tell("strata: ended by a second signal");
+    };
+    let left: Vec<String> = manifest
+        .made()
+        .iter()
+        .flat_map(|store| store.made.iter().map(|made| format!("{} of {}", made.name(), store.target)))
+        .collect();
+    tell(format_args!(
+        "strata: ended by a second signal before all was removed that this run made: {} may be left; {} removes it",
+        left.join(", "),
+        command(&path)
+    ));
+}
+
+/// The command that removes what is left.
+pub(crate) fn command(manifest: &Path) -> String {
+    format!("strata clean --yes {}", manifest.display())
+}

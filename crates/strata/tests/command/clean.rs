@@ -1,0 +1,223 @@
+//! What a run made in a store goes, however the run ends; what others put there stays.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::Signal;
+use testkit::fault_proxy::{FaultProxy, Meddling, good};
+use testkit::s3::{S3Options, S3Server};
+
+use crate::support::{Ended, Running, Scratch, names_in, read_record, state_of};
+
+const BUCKET: &str = "mine";
+
+/// A server, and a place to run loads on it.
+struct Bed {
+    scratch: Scratch,
+    server: S3Server,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let (scratch, server) = (Scratch::new(), S3Server::start(S3Options::default()).unwrap());
+        let keys = S3Options::default();
+        let path = scratch.join("keys");
+        std::fs::write(&path, format!("{}\n{}\n", keys.access, keys.secret)).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        Self { scratch, server }
+    }
+
+    fn words(&self, endpoint: &str, words: &str) -> String {
+        format!("object s3://{BUCKET}/x/ --s3-endpoint {endpoint} --s3-key-file keys {words}")
+    }
+
+    fn run(&self, words: &str) -> Ended {
+        self.scratch.run(&self.words(&self.server.endpoint(), words))
+    }
+
+    /// A load that puts until it is told to end, and has put something.
+    fn putting(&self, endpoint: &str, more: &str) -> Running {
+        let load =
+            "--op put --dkeys 100000 --value-size 100 --depth 4 --time 100s --live-csv - --json record.json";
+        let mut running = self.scratch.start(&self.words(endpoint, &format!("{load} {more}")));
+        running.await_row("put");
+        while self.keys() == 0 {
+            std::thread::yield_now();
+        }
+        running
+    }
+
+    fn keys(&self) -> usize {
+        self.server.store().keys(BUCKET).len()
+    }
+
+    fn clean(&self, words: &str) -> Ended {
+        self.scratch.run(&format!("clean --s3-key-file keys {words}"))
+    }
+
+    fn manifests(&self) -> Vec<String> {
+        let state = state_of(self.scratch.path()).join("strata");
+        if state.exists() { names_in(&state) } else { Vec::new() }
+    }
+}
+
+#[test]
+fn every_signal_that_ends_a_process_removes_what_the_run_made() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
+        let bed = Bed::new();
+        let running = bed.putting(&bed.server.endpoint(), "");
+        assert_eq!(bed.manifests().len(), 1);
+        running.signal(signal);
+        let ended = running.end();
+        assert_eq!(ended.code, Some(1), "{signal:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("interrupted"), "{signal:?}: {}", ended.stderr);
+        assert!(!bed.server.store().has_bucket(BUCKET), "{signal:?}: {} objects are left", bed.keys());
+        assert!(bed.manifests().is_empty());
+        let record = read_record(&bed.scratch.join("record.json"));
+        assert_eq!((&record["status"], record["made"].as_array().unwrap().len()), (&"partial".into(), 0));
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_is_cleaned_up_by_its_manifest() {
+    let bed = Bed::new();
+    bed.server.store().create_bucket(BUCKET);
+    for other in ["x/theirs", "y/0"] {
+        bed.server.store().insert(BUCKET, other, b"x".to_vec());
+    }
+    let running = bed.putting(&bed.server.endpoint(), "");
+    // Who is under way is left alone.
+    let ended = bed.clean("--yes");
+    assert!(ended.code == Some(0) && ended.stdout.contains("it is under way"), "{ended:?}");
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().code, None);
+    // Of the same name as the run's own, and put after it.
+    bed.server.store().insert(BUCKET, "x/99999999", b"x".to_vec());
+    let name = bed.manifests().remove(0);
+    let text = std::fs::read_to_string(state_of(bed.scratch.path()).join("strata").join(&name)).unwrap();
+    assert!(!text.contains(&S3Options::default().secret) && !text.contains(&S3Options::default().access));
+    let before = bed.keys();
+    let ended = bed.clean("");
+    let own = before - 3;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains(&format!("bucket {BUCKET}: {own} objects x/")), "{}", ended.stdout);
+    assert!(ended.stdout.contains("nothing was removed: --yes"), "{}", ended.stdout);
+    assert_eq!((bed.keys(), bed.manifests().len()), (before, 1));
+    let ended = bed.clean("--yes");
+    assert!(ended.code == Some(0) && ended.stdout.contains(&format!("removed {own}")), "{ended:?}");
+    assert_eq!(bed.server.store().keys(BUCKET), ["x/99999999", "x/theirs", "y/0"]);
+    assert!(bed.manifests().is_empty());
+    let ended = bed.clean("--yes");
+    assert!(ended.code == Some(0) && ended.stdout.contains("nothing is left"), "{ended:?}");
+}
+
+#[test]
+fn a_second_signal_ends_at_once_and_says_what_is_left() {
+    let bed = Bed::new();
+    let (goes_on, is_cleaning) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (held, seen) = (Arc::clone(&goes_on), Arc::clone(&is_cleaning));
+    let proxy = FaultProxy::start(&bed.server.endpoint(), move |line, _| {
+        if !line.starts_with("DELETE") || line.contains(".strata-probe-") {
+            return Meddling::None;
+        }
+        seen.store(true, Ordering::Relaxed);
+        Meddling::Hold(Arc::clone(&held))
+    });
+    let proxy = proxy.unwrap();
+    let running = bed.putting(&proxy.endpoint(), "");
+    running.signal(Signal::INT);
+    while !is_cleaning.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
+    running.signal(Signal::TERM);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("a second signal") && ended.stderr.contains("bucket mine"),
+        "{}",
+        ended.stderr
+    );
+    let (_, command) = ended.stderr.split_once("strata clean ").expect("the command");
+    let command = command.split(" removes").next().unwrap();
+    goes_on.store(true, Ordering::Relaxed);
+    let ended = bed.clean(command);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!bed.server.store().has_bucket(BUCKET) && bed.manifests().is_empty());
+}
+
+#[test]
+fn what_was_kept_is_removed_by_its_record() {
+    let bed = Bed::new();
+    let ended = bed.run("--op put --dkeys 50 --value-size 10 --keep --json record.json");
+    assert_eq!((ended.code, bed.keys()), (Some(0), 50), "{}", ended.stderr);
+    assert!(bed.manifests().is_empty());
+    // The next run reads it, but does not write over it.
+    let ended = bed.run("--op get --dkeys 50 --value-size 10 --no-fill");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    for load in ["--op put --dkeys 50", "--op remove --dkeys 50 --no-fill"] {
+        let ended = bed.run(&format!("{load} --value-size 10"));
+        assert!(ended.code == Some(2) || ended.code == Some(1), "{load}: {}", ended.stderr);
+        assert!(ended.stderr.contains("--destroy-data") && bed.keys() == 50, "{load}: {}", ended.stderr);
+    }
+    bed.server.store().insert(BUCKET, "x/7", b"theirs".to_vec());
+    let name = bed.server.store().keys(BUCKET)[10].clone();
+    bed.server.store().insert(BUCKET, &name, b"theirs".to_vec());
+    let ended = bed.clean("--yes record.json");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let mut left = vec!["x/7".to_owned(), name];
+    left.sort();
+    left.dedup();
+    assert_eq!(bed.server.store().keys(BUCKET), left);
+    assert!(ended.stdout.contains("others"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_run_behind_a_page_of_html_ends_with_one_line() {
+    let bed = Bed::new();
+    bed.server.store().create_bucket(BUCKET);
+    bed.server.store().insert(BUCKET, "x/0", b"theirs".to_vec());
+    let proxy = FaultProxy::start(&bed.server.endpoint(), |line, _| {
+        if line.starts_with("GET") { Meddling::Answer(good("<html>Sign in</html>")) } else { Meddling::None }
+    });
+    let words = bed.words(&proxy.as_ref().unwrap().endpoint(), "--op put --dkeys 10 --value-size 10");
+    let ended = bed.scratch.run(&words);
+    assert_eq!((ended.code, bed.keys()), (Some(1), 1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("it is no list of a bucket"), "{}", ended.stderr);
+}
+
+#[test]
+fn passwords_in_urls_are_shown_nowhere() {
+    let scratch = Scratch::new();
+    let ended =
+        scratch.run("object s3://b --s3-endpoint http://me:hunter2@127.0.0.1:9 --op put --json record.json");
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let record = std::fs::read_to_string(scratch.join("record.json")).unwrap_or_default();
+    for text in [&ended.stdout, &ended.stderr, &record] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    assert!(ended.stderr.contains("http://***@127.0.0.1:9"), "{}", ended.stderr);
+}
+
+#[test]
+fn stores_of_this_machine_are_cleaned_up_too() {
+    let scratch = Scratch::new();
+    let load = "--op put --dkeys 1000 --value-size 100 --time 100s --live-csv -";
+    for target in ["vos:pool", "vos:other"] {
+        if target == "vos:other" {
+            assert_eq!(scratch.run("pool create vos:other --scm 64m").code, Some(0));
+            assert_eq!(scratch.run("container create vos:other theirs").code, Some(0));
+        }
+        let mut running = scratch.start(&format!("object {target} --scm 64m {load}"));
+        running.await_row("put");
+        running.signal(Signal::KILL);
+        running.end();
+        let shown = scratch.run("clean");
+        assert!(shown.code == Some(0) && shown.stdout.contains("with all that is in it"), "{shown:?}");
+        let ended = scratch.run("clean --yes");
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+    assert!(!scratch.join("pool").exists());
+    let listed = scratch.run("container list vos:other").stdout;
+    assert!(listed.contains("theirs") && listed.lines().count() <= 2, "{listed}");
+}

@@ -1,0 +1,113 @@
+//! What a run made in stores, as its manifest and its record name it: what may be removed again, and nothing else.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ObjectOptions;
+
+/// One thing that a run made in a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Made {
+    /// S3: the bucket of the target. It goes when it is empty, and only then.
+    Bucket {
+        /// Its name.
+        bucket: String,
+        /// The server has said that it was made for this run. False: it was asked to, and its answer is not known.
+        is_certain: bool,
+    },
+    /// S3: objects under names of a load. Of these, the ones go that carry the mark of the run (`x-amz-meta-strata-run`).
+    Objects {
+        /// What their names begin with.
+        prefix: String,
+        /// `oN/` stands between the prefix and the key.
+        names_objects: bool,
+        /// The key as the load names it: its number stands behind it, or where it has braces.
+        key: String,
+        /// Uploads in parts under these names that were under way before the load: others' own. None: the load has none of its own, or the
+        /// server does not list them; then none is touched.
+        #[serde(default)]
+        uploads_of_others: Option<Vec<String>>,
+    },
+    /// A container with all that is in it.
+    Container {
+        /// Its label.
+        label: String,
+        /// By what it is known again; none: it was asked for, and whether it was made is not known.
+        id: Option<String>,
+    },
+    /// The directory of a pool in this machine.
+    Pool {
+        /// Its UUID; none: it was about to be made.
+        id: Option<String>,
+    },
+}
+
+impl Made {
+    /// What it is, in a few words.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Bucket { bucket, .. } => format!("bucket {bucket}"),
+            Self::Objects { prefix, names_objects, key, .. } => {
+                let number = if key.contains('{') { "" } else { "N" };
+                format!("objects {prefix}{}{key}{number}", if *names_objects { "oN/" } else { "" })
+            }
+            Self::Container { label, .. } => format!("container {label}"),
+            Self::Pool { .. } => "pool".to_owned(),
+        }
+    }
+}
+
+/// What a run made in one store, and how that store is reached. Keys and tokens stand nowhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MadeInStore {
+    /// Where it is: the whole URL.
+    pub target: String,
+    /// Options of its driver.
+    pub options: ObjectOptions,
+    /// What was made there, in the order in which it was made.
+    pub made: Vec<Made>,
+}
+
+/// A word of a command line, or a URL, with `***` in place of a user and a password that stand in a URL of it (`http://user:pass@host`).
+#[must_use]
+pub fn without_password(word: &str) -> String {
+    let mut shown = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(at) = rest.find("://") {
+        let (head, tail) = rest.split_at(at + 3);
+        shown += head;
+        let end = tail.find(['/', '?', '#', ',', ' ']).unwrap_or(tail.len());
+        // A password may hold what ends a host's name, as long as an @ follows: it is better shown too little than too much.
+        let end =
+            tail[end..].find('@').filter(|_| !tail[..end].contains('@')).map_or(end, |more| end + more + 1);
+        match tail[..end].rfind('@') {
+            Some(at) => {
+                shown += "***";
+                rest = &tail[at..];
+            }
+            None => rest = tail,
+        }
+    }
+    shown + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_urls_are_not_shown() {
+        for (word, shown) in [
+            ("http://h:1", "http://h:1"),
+            ("--s3-endpoint=http://u:p@h:1/,https://a:b@i", "--s3-endpoint=http://***@h:1/,https://***@i"),
+            ("https://u:p/w@h", "https://***@h"),
+            ("https://u:p@w@h", "https://***@h"),
+            ("s3://bucket/prefix", "s3://bucket/prefix"),
+            ("me@home", "me@home"),
+        ] {
+            assert_eq!(without_password(word), shown, "{word}");
+        }
+    }
+}
