@@ -135,6 +135,27 @@ impl Coder {
         }
     }
 
+    /// Computes the parity of cells that lie apart, each of `cell_bytes`: the first are those of data, and the others are filled.
+    ///
+    /// # Panics
+    /// When `cell_bytes` is 0 or no multiple of 64, or there are not as many cells, or one has another length.
+    pub fn encode_cells<C>(&mut self, cells: &mut [C], cell_bytes: usize)
+    where
+        C: std::ops::DerefMut<Target = [u8]>,
+    {
+        let message = "cells have the length that the coder was reset to";
+        let (data, parity) = cells.split_at_mut(self.data);
+        assert!(parity.len() == self.parity, "as many cells as the code has");
+        self.encoder.reset(self.data, self.parity, cell_bytes).expect(message);
+        for cell in data {
+            self.encoder.add_original_shard(&cell[..]).expect(message);
+        }
+        let encoded = self.encoder.encode().expect(message);
+        for (cell, out) in encoded.recovery_iter().zip(parity) {
+            out.copy_from_slice(cell);
+        }
+    }
+
     /// Restores the cells of data that are not `present`. `cells` holds all cells of `cell_bytes` one behind the other, those of data
     /// first, padded with zeros; bit `i` of `present` says that cell `i` is there.
     ///

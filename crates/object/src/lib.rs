@@ -2,6 +2,7 @@
 //! and the drivers that measure them.
 
 pub mod backend;
+mod coded;
 mod containers;
 mod daos;
 mod drivers;

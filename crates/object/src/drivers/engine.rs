@@ -1,11 +1,10 @@
 //! `engine:`: the embedded store behind the endpoints of an engine.
 //!
-//! Each operation becomes requests to the targets that placement names, one for each copy, cell or chunk; it is done when all of them are.
+//! Each operation becomes requests to the targets that placement names, one for each chunk; what lies on several shards is changed by the
+//! target of the first. An operation is done when all of them are.
 //! An endpoint that is gone fails its operations by its errno and stays gone for the phase: a driver that connected again in the middle would
 //! measure two stores as one. The next phase opens drivers of its own, and so reaches an engine that was started again.
 
-mod cells;
-mod coded;
 mod driver;
 mod geometry;
 mod issue;

@@ -16,7 +16,6 @@ use crate::store::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolO
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
 mod arrays;
-mod coded;
 mod listing;
 mod volume;
 mod worker;

@@ -58,6 +58,12 @@ impl Striping {
             + local % EXTENT_CELL_BYTES
     }
 
+    /// Where an array ends when its part on shard `shard` ends at `end_bytes`.
+    #[must_use]
+    pub fn end(self, shard: usize, end_bytes: u64) -> u64 {
+        end_bytes.checked_sub(1).map_or(0, |last| self.global(shard, last) + 1)
+    }
+
     /// Calls `piece` for each stretch of `local` of shard `shard` that lies together in the array: where it begins in the array, and
     /// where in `local` it lies, counted from its beginning.
     fn pieces(self, shard: usize, local: &Range<u64>, mut piece: impl FnMut(u64, Range<usize>)) {

@@ -10,10 +10,10 @@
 //! requests straight into it. Who may ask is decided when a connection is made ([`network::handshake`]).
 
 mod control;
-mod copies;
 mod endpoints;
 mod metadata;
 mod pools;
+mod shards;
 mod target;
 pub mod wire;
 
@@ -37,7 +37,7 @@ pub const INLINE_BYTES_MAX: usize = 16 << 10;
 pub mod opcode {
     use network::wire::opcode::SERVICE_FIRST;
 
-    /// Writes a value. Selector: [`super::select::SINGLE`] or `EXTENT`.
+    /// Writes a value of an object that has neither copies nor parity. Selector: [`super::select::SINGLE`] or `EXTENT`.
     pub const UPDATE: u16 = SERVICE_FIRST;
     /// Reads a value: the reply is its bytes. Selector as for `UPDATE`.
     pub const FETCH: u16 = SERVICE_FIRST + 1;
@@ -57,10 +57,18 @@ pub mod opcode {
     pub const DISCARD: u16 = SERVICE_FIRST + 8;
     /// Gives dead space back.
     pub const COLLECT: u16 = SERVICE_FIRST + 9;
-    /// As `UPDATE` and `PUNCH`, of replicated objects: to the target of the first copy, which changes all copies, in one order for all.
-    pub const UPDATE_COPIES: u16 = SERVICE_FIRST + 10;
-    /// See [`UPDATE_COPIES`].
-    pub const PUNCH_COPIES: u16 = SERVICE_FIRST + 11;
+    /// As `UPDATE` and `PUNCH`, of objects with copies or parity: to the target of the first shard, which changes all shards, in one order for
+    /// all. The value travels once.
+    pub const UPDATE_SHARDS: u16 = SERVICE_FIRST + 10;
+    /// See [`UPDATE_SHARDS`].
+    pub const PUNCH_SHARDS: u16 = SERVICE_FIRST + 11;
+    /// As `FETCH` and `SIZE`, of objects with parity: to the target of the first shard, which puts the value together. `EUCLEAN`: a cell is
+    /// missing; `EBADMSG`: one is damaged. [`RESTORE_SHARDS`] reads it then.
+    pub const FETCH_SHARDS: u16 = SERVICE_FIRST + 12;
+    /// As [`FETCH_SHARDS`], also where cells are missing or damaged, as long as enough of them are left.
+    pub const RESTORE_SHARDS: u16 = SERVICE_FIRST + 13;
+    /// See [`FETCH_SHARDS`].
+    pub const SIZE_SHARDS: u16 = SERVICE_FIRST + 14;
     /// Opens a container: labels of pool and container, each behind its 16-bit length. The reply is a handle: instance (4 bytes), pool (4),
     /// container (8).
     pub const OPEN_CONTAINER: u16 = SERVICE_FIRST + 32;

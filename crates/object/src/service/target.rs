@@ -5,15 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use network::{Answer, BulkReply, Call, Inline, Landing, Service};
 
-use super::copies::Copies;
 use super::pools::{Pools, container_of};
+use super::shards::{Shards, spread_class};
 use super::wire::Request;
 use super::{INLINE_BYTES_MAX, opcode, select};
+use crate::coded::{Coded, Flaw};
 use crate::model::Epoch;
 use crate::store::{Ack, Anchor, Place, Pool, Punch, Read, Reservation, StoreError, Target, Write};
 
 /// Bytes of a list's reply before its entries.
 const LIST_HEAD_BYTES: usize = 20;
+/// Memory that coding keeps from one request to the next, in bytes.
+const CODING_BYTES_MAX: usize = 4 << 20;
 
 /// See the module. One a service thread.
 pub(super) struct ObjectService {
@@ -24,8 +27,10 @@ pub(super) struct ObjectService {
     targets: Vec<(Arc<Pool>, Option<Arc<Target>>)>,
     /// Set while a change waits for [`Service::settle`]; none where the transport does not call that.
     unsettled: Option<Arc<AtomicBool>>,
-    /// Changes to other targets' copies wait for it, too.
-    has_copied: Arc<AtomicBool>,
+    /// Changes to other targets' shards wait for it, too.
+    has_spread: Arc<AtomicBool>,
+    /// Coders by their cells of data and parity.
+    coders: Vec<((u8, u8), Coded)>,
 }
 
 fn errno(error: StoreError) -> i32 {
@@ -49,7 +54,14 @@ impl ObjectService {
     pub(super) fn new(pools: &Pools, number: u32) -> Self {
         let target = |pool: &Arc<Pool>| pool.targets().get(number as usize).map(Arc::clone);
         let targets = pools.iter().map(|(_, pool)| (Arc::clone(pool), target(pool))).collect();
-        Self { instance: pools.instance(), number, targets, unsettled: None, has_copied: Arc::default() }
+        Self {
+            instance: pools.instance(),
+            number,
+            targets,
+            unsettled: None,
+            has_spread: Arc::default(),
+            coders: Vec::new(),
+        }
     }
 
     /// Who notes that a change to this target waits for a commit; none: each one is durable when it is done.
@@ -65,30 +77,41 @@ impl ObjectService {
         target.as_ref().ok_or(-libc::ENXIO)
     }
 
-    /// The copies of what a request is about.
-    fn copies(&self, request: &Request<'_>, is_whole_object: bool) -> Result<Copies, i32> {
+    /// The shards of what a request is about.
+    fn shards(&self, request: &Request<'_>, is_whole_object: bool) -> Result<Shards, i32> {
         let (pool, _) = self.targets.get(usize::from(request.handle.pool)).ok_or(-libc::ESTALE)?;
-        self.has_copied.store(true, Ordering::Relaxed);
-        Copies::of(pool, request, self.number, is_whole_object)
+        Shards::of(pool, request, self.number, is_whole_object)
     }
 
-    fn carry_out(&self, call: &Call<'_>, answer: &mut Answer<'_>) -> Result<(), i32> {
+    /// The same to be changed.
+    fn changing(&self, request: &Request<'_>, is_whole_object: bool) -> Result<Shards, i32> {
+        let shards = self.shards(request, is_whole_object)?;
+        self.has_spread.store(true, Ordering::Relaxed);
+        Ok(shards)
+    }
+
+    fn coder(&mut self, code: (u8, u8)) -> &mut Coded {
+        let at = self.coders.iter().position(|(own, _)| *own == code).unwrap_or_else(|| {
+            self.coders.push((code, Coded::new(code.0, code.1, 0)));
+            self.coders.len() - 1
+        });
+        &mut self.coders[at].1
+    }
+
+    fn carry_out(&mut self, call: &Call<'_>, answer: &mut Answer<'_>) -> Result<(), i32> {
         let request = Request::decode(call.inline).map_err(|_| -libc::EINVAL)?;
         let target = self.target_of(&request)?;
         let place = place_of(&request)?;
         match call.opcode {
+            opcode::UPDATE | opcode::PUNCH if spread_class(request.object).is_some() => Err(-libc::EINVAL),
             opcode::UPDATE => update(target, &request, &place, call.bulk, ack_of(self.deferring(target))),
-            opcode::UPDATE_COPIES => {
-                let (value, write) = (value_of(&request, call.bulk)?, write_of(&request)?);
-                let copies = self.copies(&request, false)?;
-                let ack = ack_of(self.deferring(target));
-                copies.change(|target, _| target.update(&place, write, value, ack).map(drop)).map_err(errno)
-            }
-            opcode::PUNCH_COPIES => {
-                let what = punch_of(&request)?;
-                let copies = self.copies(&request, what == Punch::Object)?;
-                let ack = ack_of(self.deferring(target));
-                copies.change(|target, _| target.punch(&place, what, ack).map(drop)).map_err(errno)
+            opcode::UPDATE_SHARDS
+            | opcode::PUNCH_SHARDS
+            | opcode::FETCH_SHARDS
+            | opcode::RESTORE_SHARDS
+            | opcode::SIZE_SHARDS => {
+                let target = Arc::clone(target);
+                self.on_shards(&target, &request, &place, call, answer)
             }
             opcode::FETCH => fetch(target, &request, &place, call, answer),
             opcode::PUNCH => punch(target, &request, &place, ack_of(self.deferring(target))),
@@ -117,6 +140,69 @@ impl ObjectService {
     }
 }
 
+impl ObjectService {
+    /// What one target does for all shards of a dkey.
+    fn on_shards(
+        &mut self,
+        target: &Arc<Target>,
+        request: &Request<'_>,
+        place: &Place<'_>,
+        call: &Call<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Result<(), i32> {
+        match call.opcode {
+            opcode::UPDATE_SHARDS => {
+                let (value, write) = (value_of(request, call.bulk)?, write_of(request)?);
+                let shards = self.changing(request, false)?;
+                let ack = ack_of(self.deferring(target));
+                let Some(code) = shards.code() else {
+                    return shards
+                        .change(|target, _| target.update(place, write, value, ack).map(drop))
+                        .map_err(errno);
+                };
+                let coder = self.coder(code);
+                let done = coder.write(&shards.group(place, ack), write, value).map_err(errno);
+                coder.trim(CODING_BYTES_MAX);
+                done
+            }
+            opcode::PUNCH_SHARDS => {
+                let what = punch_of(request)?;
+                let shards = self.changing(request, what == Punch::Object)?;
+                let ack = ack_of(self.deferring(target));
+                match (what, shards.code()) {
+                    (Punch::Record { offset_bytes, bytes }, Some(code)) => {
+                        let extent = offset_bytes..offset_bytes + bytes;
+                        self.coder(code).punch(&shards.group(place, ack), &extent).map_err(errno)
+                    }
+                    _ => shards.change(|target, _| target.punch(place, what, ack).map(drop)).map_err(errno),
+                }
+            }
+            _ => {
+                let shards = self.shards(request, false)?;
+                let code = shards.code().ok_or(-libc::EINVAL)?;
+                let group = shards.group(place, Ack::AsConfigured);
+                let coder = self.coder(code);
+                if call.opcode == opcode::SIZE_SHARDS {
+                    let size = coder.size_of(&group).map_err(errno)?;
+                    answer.inline.extend_from_slice(&size.to_le_bytes());
+                    return Ok(());
+                }
+                let is_restoring = call.opcode == opcode::RESTORE_SHARDS;
+                let done = fetch_together(request, call, answer, |read, into| {
+                    let found = coder.read(&group, read, into);
+                    match coder.take_flaw().filter(|_| !is_restoring) {
+                        None => found.map_err(errno),
+                        Some(Flaw::Damaged) => Err(-libc::EBADMSG),
+                        Some(Flaw::Missing) => Err(-libc::EUCLEAN),
+                    }
+                });
+                coder.trim(CODING_BYTES_MAX);
+                done
+            }
+        }
+    }
+}
+
 impl Service for ObjectService {
     #[inline]
     fn call(&mut self, call: &Call<'_>, answer: &mut Answer<'_>) -> i32 {
@@ -130,13 +216,20 @@ impl Service for ObjectService {
     }
 
     fn landing(&mut self, call: &Call<'_>, bulk_bytes: usize) -> Option<Box<dyn Landing>> {
-        let is_copied = call.opcode == opcode::UPDATE_COPIES;
+        let is_copied = call.opcode == opcode::UPDATE_SHARDS;
         let is_update = call.opcode == opcode::UPDATE || is_copied;
         let request = Request::decode(call.inline).ok().filter(|_| is_update)?;
+        if !is_copied && spread_class(request.object).is_some() {
+            return None;
+        }
         let is_whole = request.length == bulk_bytes as u64 && request.value.is_empty();
         let target = self.target_of(&request).ok().filter(|_| is_whole)?;
         let (place, write) = (place_of(&request).ok()?, write_of(&request).ok()?);
-        let copies = if is_copied { Some(self.copies(&request, false).ok()?) } else { None };
+        let copies = if is_copied { Some(self.changing(&request, false).ok()?) } else { None };
+        // What is coded comes as a whole into a buffer of the endpoint, and from there into cells.
+        if copies.as_ref().is_some_and(|shards| shards.code().is_some()) {
+            return None;
+        }
         // What the store refuses is told when the bulk has come.
         let reservation = target.reserve(&place, write, bulk_bytes).ok()?;
         Some(Box::new(Reserved { reservation, unsettled: self.deferring(target).map(Arc::clone), copies }))
@@ -156,10 +249,10 @@ impl Service for ObjectService {
     fn settle(&mut self) -> i32 {
         let Some(unsettled) = &self.unsettled else { return 0 };
         unsettled.store(false, Ordering::Relaxed);
-        let has_copied = self.has_copied.swap(false, Ordering::Relaxed);
+        let has_spread = self.has_spread.swap(false, Ordering::Relaxed);
         let own = self.targets.iter().filter_map(|(_, target)| target.as_ref());
-        let all = self.targets.iter().filter(|_| has_copied).flat_map(|(pool, _)| pool.targets());
-        let targets = own.filter(|_| !has_copied).chain(all);
+        let all = self.targets.iter().filter(|_| has_spread).flat_map(|(pool, _)| pool.targets());
+        let targets = own.filter(|_| !has_spread).chain(all);
         let mut status = 0;
         for target in targets.filter(|target| target.syncs_each_update()) {
             status = target.commit().map_or_else(errno, |()| status);
@@ -181,7 +274,7 @@ struct Reserved {
     reservation: Reservation,
     unsettled: Option<Arc<AtomicBool>>,
     /// Of a replicated object: the others are written from here.
-    copies: Option<Copies>,
+    copies: Option<Shards>,
 }
 
 impl Landing for Reserved {
@@ -230,6 +323,41 @@ fn write_of(request: &Request<'_>) -> Result<Write, i32> {
     }
 }
 
+/// What a fetch reads.
+fn read_of(request: &Request<'_>) -> Result<Read, i32> {
+    match request.selector {
+        select::SINGLE => Ok(Read::Single),
+        select::EXTENT => Ok(Read::Extent { offset_bytes: request.offset }),
+        _ => Err(-libc::EINVAL),
+    }
+}
+
+/// A value that lies in several places, put together in the message, or in a buffer of the endpoint. `read` returns how much there is.
+fn fetch_together(
+    request: &Request<'_>,
+    call: &Call<'_>,
+    answer: &mut Answer<'_>,
+    mut read: impl FnMut(Read, &mut [u8]) -> Result<u64, i32>,
+) -> Result<(), i32> {
+    let what = read_of(request)?;
+    let inline_max = answer.inline.room_bytes().min(INLINE_BYTES_MAX);
+    let length = usize::try_from(request.length).map_err(|_| -libc::EOVERFLOW)?;
+    if length <= inline_max {
+        let found = read(what, answer.inline.add(length).ok_or(-libc::EOVERFLOW)?)?;
+        answer.inline.truncate(found as usize);
+        return Ok(());
+    }
+    let bulk_max = usize::try_from(call.reply_bulk_bytes).unwrap_or(usize::MAX).min(answer.scratch.len());
+    let room = answer.scratch.get_mut(..length.min(bulk_max)).ok_or(-libc::EOVERFLOW)?;
+    let found = read(what, room)? as usize;
+    if found <= inline_max {
+        answer.inline.extend_from_slice(&room[..found]);
+    } else {
+        answer.bulk = BulkReply::Scratch(found);
+    }
+    Ok(())
+}
+
 /// Small values in the message, copied once; large ones from where they lie in the store.
 #[inline]
 fn fetch(
@@ -239,11 +367,7 @@ fn fetch(
     call: &Call<'_>,
     answer: &mut Answer<'_>,
 ) -> Result<(), i32> {
-    let read = match request.selector {
-        select::SINGLE => Read::Single,
-        select::EXTENT => Read::Extent { offset_bytes: request.offset },
-        _ => return Err(-libc::EINVAL),
-    };
+    let read = read_of(request)?;
     let inline_max = answer.inline.room_bytes().min(INLINE_BYTES_MAX);
     let length = usize::try_from(request.length).map_err(|_| -libc::EOVERFLOW)?;
     if length <= inline_max {

@@ -337,6 +337,8 @@ impl Pool {
     pub fn snapshot(&self, container: ContainerId) -> Result<Epoch, StoreError> {
         let mut table = self.containers.lock();
         table.row(container).ok_or(StoreError::NotFound)?;
+        // No value is half changed at it.
+        let _turns = self.order.all();
         let epoch = Target::with_stopped(&self.targets, || self.epochs.fetch_add(1, Ordering::Relaxed) + 1);
         let row = table.row(container).ok_or(StoreError::NotFound)?;
         row.snapshots.push(epoch);

@@ -65,7 +65,7 @@ fn copies_are_changed_in_one_order_for_all_clients() {
                     let request =
                         Request { handle, object, length, dkey: b"d", akey: b"a", ..Request::default() };
                     begin.wait();
-                    assert_eq!(status(caller, opcode::UPDATE_COPIES, &request, &value), 0);
+                    assert_eq!(status(caller, opcode::UPDATE_SHARDS, &request, &value), 0);
                 });
             }
         });
@@ -81,9 +81,9 @@ fn copies_are_changed_in_one_order_for_all_clients() {
     // Another target than that of the first copy is not asked, nor about what has no copies.
     let mut other = caller(&engine, 2 + placement.target(object, 0, 1));
     let request = Request { handle, object, length: 1, dkey: b"d", akey: b"a", ..Request::default() };
-    assert_eq!(status(&mut other, opcode::UPDATE_COPIES, &request, b"x"), -libc::EINVAL);
+    assert_eq!(status(&mut other, opcode::UPDATE_SHARDS, &request, b"x"), -libc::EINVAL);
     let plain = Request { object: ObjectId { lo: 1, hi: 1 }, ..request };
-    assert_eq!(status(&mut callers[0], opcode::UPDATE_COPIES, &plain, b"x"), -libc::EINVAL);
+    assert_eq!(status(&mut callers[0], opcode::UPDATE_SHARDS, &plain, b"x"), -libc::EINVAL);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #[path = "../conformance/plan.rs"]
 mod plan;
 
+mod coded;
 mod faults;
 mod hostile;
 mod operations;

@@ -9,8 +9,8 @@ use network::security::Token;
 use workload::network::{Poll, SocketPlan};
 use workload::object::{ObjectOp, ObjectPlan, Redundancy};
 
-use super::coded::Coded;
 use super::geometry::Geometry;
+use crate::erasure::Striping;
 use crate::model::{Key, ObjectId};
 use crate::placement::Placement;
 use crate::service::wire::Handle;
@@ -65,9 +65,6 @@ pub(super) struct Piece {
     pub(super) endpoint: u32,
     /// The copy that is asked for it.
     pub(super) shard: u32,
-    /// Cells of coded values: how the request ended, and the bytes that came.
-    pub(super) status: i32,
-    pub(super) came: usize,
 }
 
 /// Where the lists of a slot stand.
@@ -110,8 +107,8 @@ pub(super) struct EngineDriver {
     pub(super) failures: Vec<Failures>,
     /// Operations whose data was damaged, and the endpoint that said so.
     pub(super) damaged: Vec<(ObjectOperation, u32)>,
-    /// Codes values, where the class has parity.
-    pub(super) coded: Option<Coded>,
+    /// How arrays lie in cells, where the class has parity.
+    pub(super) striping: Option<Striping>,
     /// Values that came from another copy than the first, or were put together from cells of parity.
     pub(super) repaired: u64,
     /// Arrays are opened for each transfer, and that reads their attributes.
@@ -166,13 +163,11 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
     let values = Arc::clone(&request.arena);
     let slots = values.slots();
     let scratch = Arc::new(Arena::new(slots * geometry.fan, geometry.scratch_bytes, PageSize::Base)?);
-    let value_bytes = plan.dataset.value_size_bytes_max.max(plan.short_read_bytes.unwrap_or(0));
-    let coded = match opening.placement.redundancy() {
-        Redundancy::ErasureCoded { data, parity } => Some(Coded::new(data, parity, value_bytes)?),
+    let striping = match opening.placement.redundancy() {
+        Redundancy::ErasureCoded { data, .. } => Some(Striping::new(usize::from(data))),
         Redundancy::None | Redundancy::Replicated(_) => None,
     };
-    // Cells are copies already.
-    let staging = (!opening.zero_copy && coded.is_none())
+    let staging = (!opening.zero_copy)
         .then(|| Arena::new(slots, values.slot_bytes(), PageSize::Base).map(Arc::new))
         .transpose()?;
     let mut regions = vec![Arc::clone(&values), Arc::clone(&scratch)];
@@ -210,15 +205,13 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         sequence: 0,
         failures: vec![Failures::default(); targets as usize + 1],
         damaged: Vec::with_capacity(FINDINGS_MAX),
-        coded,
+        striping,
         repaired: 0,
         reopens: plan.reopens_arrays(),
         labels: (0..targets).map(|target| opening.location.endpoint(2 + target).label).collect(),
     };
     Ok(Opened { driver: Box::new(driver), notes })
 }
-
-impl EngineDriver {}
 
 impl Reaper for EngineDriver {
     #[inline]

@@ -2,9 +2,8 @@
 
 use driver::Error;
 use network::client::DEPTH_MAX;
-use workload::object::{ObjectOp, ObjectPlan, Redundancy};
+use workload::object::{ObjectOp, ObjectPlan};
 
-use super::coded;
 use crate::placement::Placement;
 
 /// Memory of a request for replies that are no values, in bytes.
@@ -38,27 +37,18 @@ impl Geometry {
     pub(super) fn new(plan: &ObjectPlan, placement: &Placement, targets: u32) -> Self {
         let chunk_bytes = plan.cell_size_bytes.saturating_mul(plan.chunk_size_cells).max(1);
         let value_bytes = plan.dataset.value_size_bytes_max.max(plan.short_read_bytes.unwrap_or(0));
-        let group = placement.group_size();
         let fan_of = |operation: ObjectOp| match operation {
             // A value that begins anywhere touches one chunk more than it fills.
             ObjectOp::Write | ObjectOp::Read => {
-                let chunks = value_bytes.div_ceil(chunk_bytes) + 1;
-                u32::try_from(chunks).unwrap_or(u32::MAX).saturating_mul(group)
+                u32::try_from(value_bytes.div_ceil(chunk_bytes) + 1).unwrap_or(u32::MAX)
             }
             _ if is_for_all_targets(operation) => targets,
             _ if is_for_all_shards(operation) => placement.shards(),
-            _ => group,
+            _ => 1,
         };
         let lists = plan.any(|operation| operation == ObjectOp::List);
         let fan = plan.operations().map(fan_of).max().unwrap_or(1).max(1);
         let scratch_bytes = if lists { LIST_BYTES } else { SCRATCH_BYTES };
-        let (fan, scratch_bytes) = match placement.redundancy() {
-            // One more, for attributes of arrays that are coded.
-            Redundancy::ErasureCoded { data, .. } => {
-                (fan.saturating_add(1), scratch_bytes.max(coded::scratch_bytes(value_bytes, data)))
-            }
-            Redundancy::None | Redundancy::Replicated(_) => (fan, scratch_bytes),
-        };
         Self { fan, scratch_bytes, chunk_bytes }
     }
 }
@@ -68,9 +58,6 @@ impl Geometry {
 /// # Errors
 /// Bad usage that says what it can.
 pub(super) fn check(plan: &ObjectPlan, placement: &Placement) -> Result<(), Error> {
-    if let Redundancy::ErasureCoded { data, .. } = placement.redundancy() {
-        coded::check(plan, data)?;
-    }
     let fan = Geometry::new(plan, placement, placement.shards()).fan;
     if u64::from(fan) * u64::from(plan.load.depth) > u64::from(DEPTH_MAX) {
         return Err(Error::usage(

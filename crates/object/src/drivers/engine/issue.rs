@@ -21,8 +21,6 @@ pub(super) enum Moves {
     ToValue,
     /// The reply goes to the request's own memory.
     ToScratch,
-    /// The reply is a cell, and goes there too.
-    ToCell,
 }
 
 /// One request to one target.
@@ -40,7 +38,7 @@ pub(super) struct Ask {
     pub(super) moves: Moves,
     /// Where in the slot's value it begins.
     pub(super) from: usize,
-    /// The copy, or the cell, that is asked.
+    /// The copy that is asked; of coded values, how often they were asked for before.
     pub(super) shard: u32,
 }
 
@@ -126,13 +124,8 @@ impl EngineDriver {
     #[inline]
     fn send_as(&mut self, number: u32, ask: &Ask, head: &[u8], now_ns: u64) {
         let slot = number / self.geometry.fan;
-        self.pieces[number as usize] = Piece {
-            offset: ask.from,
-            length: ask.length as usize,
-            endpoint: ask.endpoint,
-            shard: ask.shard,
-            ..Piece::default()
-        };
+        self.pieces[number as usize] =
+            Piece { offset: ask.from, length: ask.length as usize, endpoint: ask.endpoint, shard: ask.shard };
         let region = if self.staging.is_some() { STAGING } else { VALUES };
         let value = Stretch { region, slot, offset_bytes: ask.from, length_bytes: ask.length as usize };
         let own = |length_bytes| Stretch { region: SCRATCH, slot: number, offset_bytes: 0, length_bytes };
@@ -142,15 +135,13 @@ impl EngineDriver {
             Moves::Value => (value, none),
             Moves::Scratch(length) if length > INLINE_BYTES_MAX => (none, own(length)),
             Moves::Scratch(length) => (own(length), none),
-            Moves::ToValue | Moves::ToScratch | Moves::ToCell => (none, none),
+            Moves::ToValue | Moves::ToScratch => (none, none),
         };
         let inline = INLINE_BYTES_MAX as u64;
         let (reply, inline_max, bulk_max) = match ask.moves {
-            Moves::ToValue | Moves::ToCell => {
-                let is_cell = matches!(ask.moves, Moves::ToCell);
-                let reply = if is_cell { own(ask.length as usize) } else { value };
+            Moves::ToValue => {
                 let bulk_max = if ask.length > inline { ask.length } else { 0 };
-                (reply, ask.length.min(inline), bulk_max)
+                (value, ask.length.min(inline), bulk_max)
             }
             Moves::ToScratch => {
                 let reply = own(self.geometry.scratch_bytes);

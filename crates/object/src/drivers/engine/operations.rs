@@ -26,11 +26,7 @@ impl EngineDriver {
                 unsafe { (staging.slot_mut(slot, length), &*self.values.slot_mut(slot, length)) };
             to.copy_from_slice(from);
         }
-        if self.is_coded(operation) {
-            self.begin_coded(operation, now_ns);
-        } else {
-            self.dispatch(operation, now_ns);
-        }
+        self.dispatch(operation, now_ns);
         if self.running[slot as usize].left == 0 {
             self.complete(slot);
         }
@@ -102,39 +98,51 @@ impl EngineDriver {
         self.placement.target(operation.object, self.placement.group(dkey.as_bytes()), shard)
     }
 
-    /// To all copies of its dkey: the target of the first changes them, in one order for all clients. Cells are punched one by one.
+    /// To all shards of its dkey: the target of the first changes them, in one order for all clients, and the value travels once.
     #[inline]
-    fn ask_copies(&mut self, operation: &ObjectOperation, ask: &Ask, now_ns: u64) {
-        if self.is_replicated() {
-            let is_punch = ask.opcode == opcode::PUNCH;
-            let opcode = if is_punch { opcode::PUNCH_COPIES } else { opcode::UPDATE_COPIES };
-            return self.ask_copy(operation, &Ask { opcode, ..*ask }, now_ns);
-        }
-        for shard in 0..self.placement.group_size() {
-            let endpoint = self.target(operation, &ask.dkey, shard);
-            self.ask(operation.slot, &Ask { endpoint, shard, ..*ask }, now_ns);
+    fn ask_shards(&mut self, operation: &ObjectOperation, ask: &Ask, now_ns: u64) {
+        let opcode = match ask.opcode {
+            opcode::UPDATE if self.is_spread() => opcode::UPDATE_SHARDS,
+            opcode::PUNCH if self.is_spread() => opcode::PUNCH_SHARDS,
+            opcode => opcode,
+        };
+        self.ask_copy(operation, &Ask { opcode, ..*ask }, now_ns);
+    }
+
+    /// Whether a dkey lies on several shards.
+    #[inline]
+    fn is_spread(&self) -> bool {
+        self.placement.redundancy() != Redundancy::None
+    }
+
+    fn is_coded(&self) -> bool {
+        self.striping.is_some()
+    }
+
+    /// Shards of a group that hold data.
+    fn data_shards(&self) -> u32 {
+        match self.placement.redundancy() {
+            Redundancy::ErasureCoded { data, .. } => u32::from(data),
+            Redundancy::None | Redundancy::Replicated(_) => 1,
         }
     }
 
-    fn is_replicated(&self) -> bool {
-        matches!(self.placement.redundancy(), Redundancy::Replicated(_))
-    }
-
-    /// To the copy that is read: the first, as long as it is whole.
+    /// To the copy that is read, the first as long as it is whole; or to the target that puts cells together.
     #[inline]
     fn ask_copy(&mut self, operation: &ObjectOperation, ask: &Ask, now_ns: u64) {
         let endpoint = self.target(operation, &ask.dkey, 0);
         self.ask(operation.slot, &Ask { endpoint, ..*ask }, now_ns);
     }
 
-    /// Asks the next copy for a part of a value; false where there is none.
+    /// Asks the next copy for a part of a value, or for all that is left of its cells; false where that was done.
     #[cold]
     pub(super) fn ask_next_copy(&mut self, number: u32) -> bool {
         let slot = number / self.geometry.fan;
         let operation = self.running[slot as usize].operation;
         let piece = self.pieces[number as usize];
         let shard = piece.shard + 1;
-        if !self.is_replicated() || shard >= self.placement.group_size() || !operation.operation.loads() {
+        let ways = if self.is_coded() { 2 } else { self.placement.group_size() };
+        if shard >= ways || !operation.operation.loads() {
             return false;
         }
         let mut ask = self.load_of(&operation);
@@ -144,7 +152,11 @@ impl EngineDriver {
             ask.akey = Key::EMPTY;
             (ask.selector, ask.offset) = (select::EXTENT, at % self.geometry.chunk_bytes);
         }
-        ask.endpoint = self.target(&operation, &ask.dkey, shard);
+        if self.is_coded() {
+            (ask.endpoint, ask.opcode) = (piece.endpoint, opcode::RESTORE_SHARDS);
+        } else {
+            ask.endpoint = self.target(&operation, &ask.dkey, shard);
+        }
         let ask = Ask { shard, from: piece.offset, length: piece.length as u64, ..ask };
         let now_ns = self.channel.now_ns();
         self.ask_again(number, &ask, now_ns);
@@ -172,7 +184,7 @@ impl EngineDriver {
             moves: Moves::Value,
             ..self.about(operation)
         };
-        self.ask_copies(operation, &ask, now_ns);
+        self.ask_shards(operation, &ask, now_ns);
     }
 
     #[inline]
@@ -181,11 +193,17 @@ impl EngineDriver {
         self.ask_copy(operation, &ask, now_ns);
     }
 
+    /// The opcode that reads values.
+    #[inline]
+    fn fetching(&self) -> u16 {
+        if self.is_coded() { opcode::FETCH_SHARDS } else { opcode::FETCH }
+    }
+
     #[inline]
     fn load_of(&self, operation: &ObjectOperation) -> Ask {
         let (selector, offset) = self.kind_of(operation);
         Ask {
-            opcode: opcode::FETCH,
+            opcode: self.fetching(),
             selector,
             offset,
             length: operation.value_bytes,
@@ -207,7 +225,7 @@ impl EngineDriver {
             let (chunk, within) = (at / chunk_bytes, at % chunk_bytes);
             let length = (chunk_bytes - within).min(end - at);
             let ask = Ask {
-                opcode: if writes { opcode::UPDATE } else { opcode::FETCH },
+                opcode: if writes { opcode::UPDATE } else { self.fetching() },
                 selector: select::EXTENT,
                 dkey: Key::integer(chunk + 1),
                 akey: Key::EMPTY,
@@ -218,7 +236,7 @@ impl EngineDriver {
                 ..self.about(operation)
             };
             if writes {
-                self.ask_copies(operation, &ask, now_ns);
+                self.ask_shards(operation, &ask, now_ns);
             } else {
                 self.ask_copy(operation, &ask, now_ns);
             }
@@ -247,16 +265,13 @@ impl EngineDriver {
             length: if is_record { operation.value_bytes } else { 0 },
             ..self.about(operation)
         };
-        self.ask_copies(operation, &ask, now_ns);
+        self.ask_shards(operation, &ask, now_ns);
     }
 
-    /// The size of a value: of one copy, or of all its cells.
+    /// The size of a value.
     fn stat(&mut self, operation: &ObjectOperation, now_ns: u64) {
-        for shard in 0..self.data_shards() {
-            let endpoint = self.target(operation, &operation.dkey, shard);
-            let ask = Ask { opcode: opcode::SIZE, endpoint, shard, ..self.about(operation) };
-            self.ask(operation.slot, &ask, now_ns);
-        }
+        let opcode = if self.is_coded() { opcode::SIZE_SHARDS } else { opcode::SIZE };
+        self.ask_copy(operation, &Ask { opcode, ..self.about(operation) }, now_ns);
     }
 
     /// Attributes of an array, as they are kept.
@@ -267,14 +282,12 @@ impl EngineDriver {
         attributes
     }
 
-    /// Attributes under dkey 0, in every copy.
+    /// Attributes under dkey 0.
     fn create(&mut self, operation: &ObjectOperation, now_ns: u64) {
         let attributes = self.attributes();
-        for index in 0..self.placement.group_size() {
-            let number = self.number(operation.slot, index);
-            // SAFETY: the memory of a request is the driver's while it is not in flight.
-            unsafe { self.scratch.slot_mut(number, ATTRIBUTES_BYTES) }.copy_from_slice(&attributes);
-        }
+        let number = self.number(operation.slot, 0);
+        // SAFETY: the memory of a request is the driver's while it is not in flight.
+        unsafe { self.scratch.slot_mut(number, ATTRIBUTES_BYTES) }.copy_from_slice(&attributes);
         let ask = Ask {
             opcode: opcode::UPDATE,
             selector: select::SINGLE,
@@ -284,12 +297,12 @@ impl EngineDriver {
             moves: Moves::Scratch(ATTRIBUTES_BYTES),
             ..self.about(operation)
         };
-        self.ask_copies(operation, &ask, now_ns);
+        self.ask_shards(operation, &ask, now_ns);
     }
 
     fn open_array(&mut self, operation: &ObjectOperation, now_ns: u64) {
         let ask = Ask {
-            opcode: opcode::FETCH,
+            opcode: if self.is_coded() { opcode::RESTORE_SHARDS } else { opcode::FETCH },
             selector: select::SINGLE,
             dkey: Key::integer(0),
             akey: Key::EMPTY,
@@ -300,11 +313,8 @@ impl EngineDriver {
     }
 
     fn punch_object(&mut self, operation: &ObjectOperation, now_ns: u64) {
-        let (opcode, shards) = match self.is_replicated() {
-            true => (opcode::PUNCH_COPIES, 1),
-            false => (opcode::PUNCH, self.placement.group_size()),
-        };
-        self.every_shard(operation, opcode, select::OBJECT, shards, now_ns);
+        let opcode = if self.is_spread() { opcode::PUNCH_SHARDS } else { opcode::PUNCH };
+        self.every_shard(operation, opcode, select::OBJECT, 1, now_ns);
     }
 
     /// To the first `shards` shards of each group of the object.

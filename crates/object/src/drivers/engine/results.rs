@@ -4,10 +4,8 @@
 use network::client::Done;
 use workload::object::ObjectOp;
 
-use super::coded::array_end;
 use super::driver::{EngineDriver, FINDINGS_MAX, Piece};
 use super::operations::ATTRIBUTES_BYTES;
-use crate::erasure::TAG_BYTES;
 use crate::service::opcode;
 use crate::service::wire::Reader;
 
@@ -18,14 +16,6 @@ impl EngineDriver {
         let slot = done.slot / self.geometry.fan;
         let running = &mut self.running[slot as usize];
         running.left -= 1;
-        let operation = running.operation;
-        if self.is_coded(&operation) {
-            self.note_cell(slot, done);
-            if self.running[slot as usize].left == 0 && !self.cells_go_on(slot) {
-                self.complete(slot);
-            }
-            return;
-        }
         if done.status == 0 {
             let came = done.inline_bytes + done.bulk_bytes;
             self.add(slot, done.slot, came as usize);
@@ -44,7 +34,9 @@ impl EngineDriver {
             self.note_damage(slot, self.pieces[done.slot as usize].endpoint);
         }
         self.count_failure(done);
-        let is_repairable = done.status != -libc::ENOENT && self.running[slot as usize].errno == 0;
+        let is_flawed = matches!(done.status.saturating_neg(), libc::EBADMSG | libc::EUCLEAN);
+        let is_elsewhere = self.striping.is_none() && done.status != -libc::ENOENT;
+        let is_repairable = (is_flawed || is_elsewhere) && self.running[slot as usize].errno == 0;
         if is_repairable && self.ask_next_copy(done.slot) {
             self.repaired += 1;
             return;
@@ -88,7 +80,13 @@ impl EngineDriver {
         let endpoint = self.pieces[done.slot as usize].endpoint;
         let is_lost = !matches!(
             done.status.saturating_neg(),
-            libc::ENOENT | libc::ENOSPC | libc::EBADMSG | libc::EINVAL | libc::EOVERFLOW | libc::EFBIG
+            libc::ENOENT
+                | libc::ENOSPC
+                | libc::EBADMSG
+                | libc::EUCLEAN
+                | libc::EINVAL
+                | libc::EOVERFLOW
+                | libc::EFBIG
         );
         if is_lost {
             let failures = &mut self.failures[endpoint.min(self.targets) as usize];
@@ -135,13 +133,17 @@ impl EngineDriver {
         // SAFETY: the request is done, so its memory is the driver's alone.
         let reply = &*unsafe { self.scratch.slot_mut(number, came) };
         let mut reader = Reader(reply);
-        let (is_coded, shard) = (self.coded.is_some(), self.pieces[number as usize].shard);
+        let shard = self.pieces[number as usize].shard as usize;
         let running = &mut self.running[slot as usize];
         let value = match operation {
             ObjectOp::Size | ObjectOp::Query => {
                 let (Ok(dkey), Ok(end)) = (reader.long(), reader.long()) else { return self.malformed(slot) };
                 // Dkey 0 has the attributes.
-                let end = if dkey == 0 { 0 } else { array_end(self.coded.as_ref(), shard, end) };
+                let end = match self.striping {
+                    _ if dkey == 0 => 0,
+                    Some(striping) => striping.end(shard, end),
+                    None => end,
+                };
                 let end =
                     dkey.saturating_sub(1).saturating_mul(self.geometry.chunk_bytes).saturating_add(end);
                 let is_size = operation == ObjectOp::Size;
@@ -164,11 +166,6 @@ impl EngineDriver {
                 0
             }
             ObjectOp::OpenContainer => 0,
-            // Each cell has its tag behind it.
-            ObjectOp::Stat if is_coded => {
-                let Ok(value) = reader.long() else { return self.malformed(slot) };
-                running.sum.saturating_add(value.saturating_sub(TAG_BYTES as u64))
-            }
             _ => {
                 let Ok(value) = reader.long() else { return self.malformed(slot) };
                 running.sum.saturating_add(value)

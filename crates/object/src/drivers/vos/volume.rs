@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use workload::object::{ObjectPlan, Redundancy};
 
-use super::coded::Coded;
+use crate::coded::{Coded, Group};
 use crate::model::{Key, ObjectId};
 use crate::placement::Placement;
 use crate::store::{
@@ -50,9 +50,9 @@ impl Volume {
     ) -> Self {
         let bytes_max = plan.dataset.value_size_bytes_max.max(plan.short_read_bytes.unwrap_or(0)) as usize;
         let is_single = placement.redundancy() == Redundancy::None;
-        let own = (!is_single).then(|| Arc::clone(&locks));
+        let own = (!is_single).then_some(locks);
         let coded = match placement.redundancy() {
-            Redundancy::ErasureCoded { data, parity } => Some(Coded::new(data, parity, bytes_max, locks)),
+            Redundancy::ErasureCoded { data, parity } => Some(Coded::new(data, parity, bytes_max)),
             Redundancy::None | Redundancy::Replicated(_) => None,
         };
         Self {
@@ -97,20 +97,39 @@ impl Volume {
         result
     }
 
-    /// Hands the parts that code values to `act`, and takes them back.
-    fn with_coded<T>(&mut self, act: impl FnOnce(&mut Coded, &mut Self) -> T) -> Option<T> {
-        let mut coded = self.coded.take()?;
-        let result = act(&mut coded, self);
-        self.coded = Some(coded);
+    /// Does something to the cells of a dkey; none where values are not coded.
+    #[inline]
+    fn with_cells<T>(
+        &mut self,
+        at: &At<'_>,
+        act: impl FnOnce(&mut Coded, &Group<'_>) -> Result<T, StoreError>,
+    ) -> Option<Result<T, StoreError>> {
+        let place = self.place(at);
+        let (coded, order) = (self.coded.as_mut()?, self.locks.as_deref()?);
+        let (targets, placement, ack) = (&self.targets[..], &self.placement, self.ack);
+        let result = act(coded, &Group { targets, order, placement, place, ack });
+        if coded.take_flaw().is_some() && result.is_ok() {
+            self.note_repair(at, "the value was put together from its other cells");
+        }
+        Some(result)
+    }
+
+    /// Changes cells, and notes what waits for a commit.
+    fn change_cells(
+        &mut self,
+        at: &At<'_>,
+        act: impl FnOnce(&mut Coded, &Group<'_>) -> Result<(), StoreError>,
+    ) -> Option<Result<(), StoreError>> {
+        let result = self.with_cells(at, act)?;
+        (0..self.placement.group_size() as usize).for_each(|shard| self.touch(self.shard(at, shard)));
         Some(result)
     }
 
     /// Writes a single value or an extent to all shards that hold it.
     #[inline]
     pub(super) fn write(&mut self, at: &At<'_>, write: Write, data: &[u8]) -> Result<(), StoreError> {
-        if self.coded.is_some() {
-            let written = self.with_coded(|coded, volume| coded.write(volume, at, write, data));
-            return written.unwrap_or(Ok(()));
+        if let Some(written) = self.change_cells(at, |coded, group| coded.write(group, write, data)) {
+            return written;
         }
         let locks = self.locks.clone();
         let _turn = locks.as_ref().map(|locks| locks.of(at.object, at.dkey));
@@ -126,9 +145,8 @@ impl Volume {
     /// Reads a single value or an extent; returns where the last stored byte ends. A copy that is damaged is passed over.
     #[inline]
     pub(super) fn read(&mut self, at: &At<'_>, read: Read, into: &mut [u8]) -> Result<u64, StoreError> {
-        if self.coded.is_some() {
-            let found = self.with_coded(|coded, volume| coded.read(volume, at, read, into));
-            return found.unwrap_or(Err(StoreError::NotFound));
+        if let Some(found) = self.with_cells(at, |coded, group| coded.read(group, read, into)) {
+            return found;
         }
         let mut result = Err(StoreError::NotFound);
         for shard in 0..self.placement.group_size() as usize {
@@ -148,18 +166,19 @@ impl Volume {
 
     /// Size of a single value, or end of the last extent.
     pub(super) fn size_of(&mut self, at: &At<'_>) -> Result<u64, StoreError> {
-        if self.coded.is_some() {
-            return self.with_coded(|coded, volume| coded.size_of(volume, at)).unwrap_or(Ok(0));
+        if let Some(size) = self.with_cells(at, Coded::size_of) {
+            return size;
         }
         self.targets[self.shard(at, 0)].size_of(&self.place(at), None)
     }
 
     /// Removes something of a dkey from all shards that hold it.
     pub(super) fn punch(&mut self, at: &At<'_>, what: Punch) -> Result<(), StoreError> {
-        if let (Punch::Record { offset_bytes, bytes }, true) = (what, self.coded.is_some()) {
+        if let Punch::Record { offset_bytes, bytes } = what {
             let extent = offset_bytes..offset_bytes.saturating_add(bytes);
-            let punched = self.with_coded(|coded, volume| coded.punch(volume, at, &extent));
-            return punched.unwrap_or(Ok(()));
+            if let Some(punched) = self.change_cells(at, |coded, group| coded.punch(group, &extent)) {
+                return punched;
+            }
         }
         let locks = self.locks.clone();
         let _turn = locks.as_ref().map(|locks| locks.of(at.object, at.dkey));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use workload::object::Redundancy;
 
@@ -26,17 +27,35 @@ struct Covered {
     versions: Vec<(Epoch, u64)>,
 }
 
+/// The other targets of the pool.
+struct Elsewhere<'a> {
+    peers: &'a [Arc<Target>],
+    /// Up to where what they hold is durable; none where one of them cannot be made so.
+    durable_epoch: Option<Epoch>,
+}
+
 impl Target {
     /// Places of the versions of a container that are still current on another shard. `aggregating` is held: nothing is freed meanwhile.
+    ///
+    /// What covers a version is durable here, and counts on other shards where it is durable there too: the medium may lose the update above on one
+    /// shard and keep it on another.
     pub(super) fn current_elsewhere(&self, container: ContainerId) -> Result<BTreeSet<u64>, StoreError> {
         let mut kept = BTreeSet::new();
         let Some(peers) = self.peers.get() else { return Ok(kept) };
         let peers: Vec<Arc<Self>> = peers.iter().filter_map(std::sync::Weak::upgrade).collect();
-        for (object, placement) in self.coded_objects(container, peers.len()) {
+        let objects = self.coded_objects(container, peers.len());
+        if objects.is_empty() {
+            return Ok(kept);
+        }
+        let others = || peers.iter().filter(|peer| peer.number != self.number);
+        let now = self.epochs.load(Ordering::Relaxed);
+        let is_durable = others().all(|peer| peer.harden().is_ok());
+        let elsewhere = Elsewhere { peers: &peers, durable_epoch: is_durable.then_some(now) };
+        for (object, placement) in objects {
             let mut anchor = Anchor::START;
             while !anchor.is_end {
                 for covered in self.covered(container, object, &mut anchor) {
-                    self.keep_current(container, object, &placement, &peers, &covered, &mut kept)?;
+                    self.keep_current(container, object, &placement, &elsewhere, &covered, &mut kept)?;
                 }
             }
         }
@@ -102,7 +121,7 @@ impl Target {
         container: ContainerId,
         object: ObjectId,
         placement: &Placement,
-        peers: &[Arc<Self>],
+        elsewhere: &Elsewhere<'_>,
         covered: &Covered,
         kept: &mut BTreeSet<u64>,
     ) -> Result<(), StoreError> {
@@ -110,8 +129,8 @@ impl Target {
             let header = self.header_of(record, &covered.keys)?;
             Ok((header.dkey(record).to_vec(), header.akey(record).to_vec()))
         });
-        // What is damaged cannot be told: it stays.
-        let Ok((dkey, akey)) = keys else {
+        // What is damaged cannot be told: it stays, as does what the others may lose.
+        let (Ok((dkey, akey)), Some(durable_epoch)) = (keys, elsewhere.durable_epoch) else {
             kept.extend(covered.versions.iter().map(|(_, location)| *location));
             return Ok(());
         };
@@ -119,9 +138,10 @@ impl Target {
         let group = placement.group(&dkey);
         let mut current = Vec::new();
         for shard in 0..placement.group_size() {
-            let target = &peers[placement.target(object, group, shard) as usize];
+            let target = &elsewhere.peers[placement.target(object, group, shard) as usize];
             if target.number != self.number {
                 current.extend(target.cell_tag(&place, None)?);
+                current.extend(target.cell_tag(&place, Some(durable_epoch))?);
             }
         }
         for (epoch, location) in &covered.versions {

@@ -1,0 +1,225 @@
+//! Extents of arrays in cells: whole stripes, parts of them, holes.
+
+use std::ops::Range;
+
+use super::group::{Group, room_of};
+use super::{Coded, Flaw};
+use crate::erasure::EXTENT_CELL_BYTES;
+use crate::store::{Punch, Read, Reservation, StoreError};
+
+impl Coded {
+    pub(super) fn write_extent(
+        &mut self,
+        group: &Group<'_>,
+        offset_bytes: u64,
+        data: &[u8],
+    ) -> Result<(), StoreError> {
+        let extent = offset_bytes..offset_bytes + data.len() as u64;
+        let _turn = group.order.of(group.place.object, group.place.dkey);
+        if self.striping.whole(&extent) == extent && !data.is_empty() {
+            return self.write_stripes(group, &extent, data);
+        }
+        let whole = self.load_stripes(group, &extent)?;
+        let from = (extent.start - whole.start) as usize;
+        self.stripes[from..from + data.len()].copy_from_slice(data);
+        let mut rooms = Vec::with_capacity(self.shards());
+        for shard in 0..self.data() {
+            let local = self.striping.local(shard, &extent);
+            if !local.is_empty() {
+                let mut room = room_of(group, shard, &local)?;
+                self.striping.gather(shard, &local, &self.stripes, whole.start, &mut room);
+                rooms.push((shard, room));
+            }
+        }
+        self.add_parity(group, &whole, &mut rooms)?;
+        group.publish(rooms)
+    }
+
+    /// Whole stripes: nothing that was there before matters.
+    fn write_stripes(
+        &mut self,
+        group: &Group<'_>,
+        extent: &Range<u64>,
+        data: &[u8],
+    ) -> Result<(), StoreError> {
+        let cell = self.striping.local(0, extent);
+        let mut rooms = Vec::with_capacity(self.shards());
+        for shard in 0..self.shards() {
+            let mut room = room_of(group, shard, &cell)?;
+            if shard < self.data() {
+                self.striping.gather(shard, &cell, data, extent.start, &mut room);
+            }
+            rooms.push(room);
+        }
+        self.coder.encode_cells(&mut rooms, (cell.end - cell.start) as usize);
+        group.publish(rooms.into_iter().enumerate().collect())
+    }
+
+    /// Makes a part of an array a hole.
+    ///
+    /// # Errors
+    /// As [`crate::store::Target::punch`].
+    pub(crate) fn punch(&mut self, group: &Group<'_>, extent: &Range<u64>) -> Result<(), StoreError> {
+        self.punch_extent(group, extent)?;
+        group.settle(self.shards())
+    }
+
+    pub(super) fn punch_extent(&mut self, group: &Group<'_>, extent: &Range<u64>) -> Result<(), StoreError> {
+        let _turn = group.order.of(group.place.object, group.place.dkey);
+        let is_there = (0..self.data()).any(|shard| group.shard(shard).size_of(&group.place, None).is_ok());
+        if !is_there {
+            return Err(StoreError::NotFound);
+        }
+        let whole = self.load_stripes(group, extent)?;
+        let from = (extent.start - whole.start) as usize;
+        self.stripes[from..from + (extent.end - extent.start) as usize].fill(0);
+        let mut rooms = Vec::with_capacity(self.coder.parity());
+        self.add_parity(group, &whole, &mut rooms)?;
+        let mut result = Err(StoreError::NotFound);
+        for shard in 0..self.data() {
+            let local = self.striping.local(shard, extent);
+            if local.is_empty() {
+                continue;
+            }
+            let what = Punch::Record { offset_bytes: local.start, bytes: local.end - local.start };
+            match group.shard(shard).punch(&group.place, what, group.ack_of(shard)) {
+                Err(StoreError::NotFound) => {}
+                done => result = Ok(done.map(drop)?),
+            }
+        }
+        result?;
+        group.publish(rooms)
+    }
+
+    /// Brings the stripes around an extent into `self.stripes`: those at its ends with what they hold, the others as zeros.
+    fn load_stripes(&mut self, group: &Group<'_>, extent: &Range<u64>) -> Result<Range<u64>, StoreError> {
+        let (whole, stripe) = (self.striping.whole(extent), self.striping.stripe_bytes());
+        let mut stripes = std::mem::take(&mut self.stripes);
+        stripes.clear();
+        stripes.resize((whole.end - whole.start) as usize, 0);
+        let (head, tail) = (whole.start, whole.end.saturating_sub(stripe));
+        let (is_head_cut, is_tail_cut) = (extent.start != head, extent.end != whole.end);
+        let cuts =
+            [(is_head_cut || (is_tail_cut && head == tail), head), (is_tail_cut && head != tail, tail)];
+        let mut result = Ok(0);
+        for begin in cuts.into_iter().filter_map(|(is_cut, begin)| is_cut.then_some(begin)) {
+            let within = (begin - whole.start) as usize;
+            let part = &mut stripes[within..within + stripe as usize];
+            result = match self.read_extent(group, begin, part) {
+                Err(StoreError::NotFound) => result,
+                Err(error) => Err(error),
+                Ok(end) => result.and(Ok(end)),
+            };
+        }
+        self.stripes = stripes;
+        result.map(|_| whole)
+    }
+
+    /// Computes the parity of `self.stripes`, which lie at `whole`, into rooms of its own.
+    fn add_parity(
+        &mut self,
+        group: &Group<'_>,
+        whole: &Range<u64>,
+        rooms: &mut Vec<(usize, Reservation)>,
+    ) -> Result<(), StoreError> {
+        let k = self.data();
+        let bytes = self.stripes.len() / k;
+        self.cells.clear();
+        self.cells.resize(bytes * self.shards(), 0);
+        for shard in 0..k {
+            let local = self.striping.local(shard, whole);
+            let cell = &mut self.cells[shard * bytes..(shard + 1) * bytes];
+            self.striping.gather(shard, &local, &self.stripes, whole.start, cell);
+        }
+        let (data, parity) = self.cells.split_at_mut(bytes * k);
+        self.coder.encode(data, bytes, parity);
+        let local = self.striping.local(0, whole);
+        for shard in k..self.shards() {
+            let mut room = room_of(group, shard, &local)?;
+            room.copy_from_slice(&self.cells[shard * bytes..(shard + 1) * bytes]);
+            rooms.push((shard, room));
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_extent(
+        &mut self,
+        group: &Group<'_>,
+        offset_bytes: u64,
+        into: &mut [u8],
+    ) -> Result<u64, StoreError> {
+        let extent = offset_bytes..offset_bytes + into.len() as u64;
+        let (mut end, mut result) = (0, Err(StoreError::NotFound));
+        for shard in 0..self.data() {
+            let local = self.striping.local(shard, &extent);
+            let bytes = (local.end - local.start) as usize;
+            if bytes == 0 {
+                continue;
+            }
+            self.cell.clear();
+            self.cell.resize(bytes, 0);
+            let read = Read::Extent { offset_bytes: local.start };
+            let local_end = match group.fetch(shard, read, None, &mut self.cell) {
+                Ok(found) => Some(found.end_bytes),
+                Err(error @ (StoreError::NotFound | StoreError::Damaged)) => {
+                    self.restore_extent(group, shard, &local, error)?
+                }
+                Err(error) => return Err(error),
+            };
+            self.striping.scatter(shard, &local, &self.cell, into, extent.start);
+            if let Some(local_end) = local_end {
+                result = Ok(());
+                if local_end > 0 {
+                    let last = self.striping.global(shard, local.start + local_end - 1);
+                    end = end.max(last + 1 - extent.start);
+                }
+            }
+        }
+        result.map(|()| end)
+    }
+
+    /// Puts the part `local` of a shard that is damaged, or has nothing, together from the other shards, into `self.cell`. Returns where its
+    /// last stored byte ends; none where nobody ever stored any.
+    #[cold]
+    fn restore_extent(
+        &mut self,
+        group: &Group<'_>,
+        lost: usize,
+        local: &Range<u64>,
+        error: StoreError,
+    ) -> Result<Option<u64>, StoreError> {
+        let cell = EXTENT_CELL_BYTES;
+        let whole = local.start / cell * cell..local.end.div_ceil(cell) * cell;
+        let bytes = (whole.end - whole.start) as usize;
+        let mut cells = vec![0; bytes * self.shards()];
+        let (mut present, mut absent, mut is_damaged) = (0_u32, 0_u32, error == StoreError::Damaged);
+        for shard in (0..self.shards()).filter(|&shard| shard != lost) {
+            let part = &mut cells[shard * bytes..(shard + 1) * bytes];
+            match group.fetch(shard, Read::Extent { offset_bytes: whole.start }, None, part) {
+                Ok(_) => present |= 1 << shard,
+                Err(StoreError::NotFound) => absent |= 1 << shard,
+                Err(StoreError::Damaged) => is_damaged = true,
+                Err(error) => return Err(error),
+            }
+        }
+        self.cell.fill(0);
+        if present == 0 && !is_damaged {
+            return Ok(None);
+        }
+        // Where enough others are there, what has nothing may have lost it; else it was never written, and parity was computed with zeros.
+        if (present.count_ones() as usize) < self.data() {
+            present |= absent;
+        }
+        self.coder.reconstruct(&mut cells, bytes, present).map_err(|_| StoreError::Damaged)?;
+        let from = lost * bytes + (local.start - whole.start) as usize;
+        self.cell.copy_from_slice(&cells[from..from + (local.end - local.start) as usize]);
+        if error == StoreError::NotFound && self.cell.iter().all(|&byte| byte == 0) {
+            return Ok(None);
+        }
+        self.flaw = Some(if is_damaged { Flaw::Damaged } else { Flaw::Missing });
+        // What a cell that is gone has stored is not known: all that parity tells of.
+        let teller = if error == StoreError::Damaged { lost } else { self.data() };
+        let stored_end = group.shard(teller).size_of(&group.place, None)?;
+        Ok(Some(stored_end.min(local.end).saturating_sub(local.start)))
+    }
+}
