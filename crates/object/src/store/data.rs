@@ -137,6 +137,11 @@ impl Allocator {
         self.free_bytes + self.waiting.iter().flatten().map(|(_, bytes)| bytes).sum::<u64>()
     }
 
+    /// Whether something freed waits for its readers.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.iter().any(|side| !side.is_empty())
+    }
+
     /// An extent for so many bytes.
     pub(super) fn take(&mut self, bytes: u64, file: &DataFile) -> Result<u64, StoreError> {
         self.settle(file);

@@ -110,6 +110,8 @@ struct State {
     extents: Allocator,
     /// Segments that are free but for their readers.
     draining: usize,
+    /// Rooms that were taken and neither published nor given back.
+    claims: u32,
     discards: Vec<Discard>,
     /// Latest epoch of this target.
     epoch: Epoch,

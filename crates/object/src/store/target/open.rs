@@ -186,6 +186,7 @@ impl Target {
             last: None,
             extents: Allocator::new(setup.nvme_bytes),
             draining: 0,
+            claims: 0,
             discards: Vec::new(),
             epoch: 0,
             is_closed: false,

@@ -44,7 +44,7 @@ impl Target {
         self.changes.fetch_add(1, Ordering::Relaxed);
         let lines = Header::new(Kind::PunchExtent, place, Checksum::Off, 0, 0).lines();
         let lack = |error| (error == StoreError::ScmFull).then_some(Lack::Log { lines, need: Need::Punch });
-        self.with_room(lack, || self.punch_once(place, &hashes, what, ack))
+        self.with_room(0, lack, || self.punch_once(place, &hashes, what, ack))
     }
 
     fn punch_once(

@@ -47,7 +47,7 @@ impl Target {
         bytes: usize,
     ) -> Result<Claim, StoreError> {
         let lack = |error| self.lack(error, place, bytes);
-        self.with_room(lack, || self.claim_once(place, hashes, write, bytes))
+        self.with_room(0, lack, || self.claim_once(place, hashes, write, bytes))
     }
 
     fn claim_once(
@@ -66,11 +66,13 @@ impl Target {
         if self.is_external(bytes) {
             header.flags |= FLAG_EXTERNAL;
             let at = self.take_extent(state, bytes as u64)?;
+            state.claims += 1;
             return Ok(Claim { header, kind, room: Room::Data(at), hashes: *hashes });
         }
         let location = self.take(state, header.lines(), Need::Update)?;
         let segment = state.log.segment_of(location);
         state.log.segments[segment].reservations += 1;
+        state.claims += 1;
         let record = self.begin(&state.log, &header, place, location);
         let head = header.keys_end();
         self.flusher.flush(&record[..head]);
@@ -101,7 +103,7 @@ impl Target {
     ) -> Result<Epoch, StoreError> {
         let lines = claim.header.lines();
         let lack = |error| (error == StoreError::ScmFull).then_some(Lack::Log { lines, need: Need::Update });
-        let published = self.with_room(lack, || self.publish_once(place, &mut claim, sums, ack));
+        let published = self.with_room(1, lack, || self.publish_once(place, &mut claim, sums, ack));
         let (epoch, appended) = published.inspect_err(|_| self.abandon(&claim))?;
         self.settle(ack, appended)?;
         Ok(epoch)
@@ -147,13 +149,15 @@ impl Target {
             let segment = state.log.segment_of(location);
             state.log.segments[segment].reservations -= 1;
         }
+        state.claims -= 1;
         Ok((epoch, state.log.appended))
     }
 
     /// Gives the room of a claim back.
     pub(super) fn abandon(&self, claim: &Claim) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state.lock();
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        state.claims -= 1;
         match claim.room {
             Room::Log(location) => {
                 let segment = state.log.segment_of(location);

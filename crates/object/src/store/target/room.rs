@@ -15,12 +15,14 @@ use crate::store::types::{Aggregated, ContainerId};
 const AHEAD_BYTES: u64 = 256 << 20;
 /// Nothing is taken ahead where the file system has less than so many segments free: others may need it sooner.
 const FREE_SEGMENTS_MIN: u64 = 8;
-/// How long an update that finds the store full waits for what others have begun.
-const OTHERS_PATIENCE: Duration = Duration::from_millis(500);
-/// Passes over the log that it makes meanwhile at least, unless they take longer than [`PATIENCE_MAX`].
-const PASSES_MIN: u32 = 32;
-/// Longest wait for what others have begun.
-const PATIENCE_MAX: Duration = Duration::from_secs(10);
+/// Passes over the log that an update makes, a pause between two, while others fill records or read versions: what they hold comes back
+/// when they are done, however long the scheduler or a device lets them wait. A peer that never ends must not hold others for ever.
+const PASSES_MAX: u32 = 500;
+/// The pause.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The pause of the first passes: most are done in no time.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const FIRST_PASSES: u32 = 32;
 /// Longest wait for readers of what was freed already.
 const READERS_PATIENCE: Duration = Duration::from_millis(100);
 /// Most segments that are kept free by the keeper.
@@ -37,18 +39,38 @@ pub(super) enum Lack {
     Data { bytes: u64 },
 }
 
-/// How often others may take the room that was made, before there is said to be none.
+/// How often others may take the room that was made, before it is waited for.
 const TURNS_MAX: u32 = 32;
+
+/// What has happened to a target up to a moment: the same before and after a pass that made no room means that the next makes none either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Activity {
+    appended: u64,
+    epoch: u64,
+    /// Changes of other kinds.
+    changes: u64,
+    /// Records that are being filled: each may end as room, or leave the version before it dead.
+    claims: u32,
+    /// Something freed waits for its readers.
+    is_read: bool,
+}
+
+impl Activity {
+    /// Whether nobody is at anything that could end as room.
+    fn is_at_rest(&self) -> bool {
+        self.claims == 0 && !self.is_read
+    }
+}
 
 /// What the last reclaim came to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reclaimed {
     /// It made no room.
     is_fruitless: bool,
-    /// At so many bytes appended, this epoch, and so many changes of other kinds.
-    appended: u64,
-    epoch: u64,
-    changes: u64,
+    /// Nor can what others were at: there is none.
+    is_final: bool,
+    /// Before it.
+    at: Activity,
 }
 
 /// Segments that have their space before they are needed, beside those that are kept for punches and cleaning.
@@ -87,16 +109,19 @@ impl Target {
     }
 
     /// Does something again as long as it finds no room and room can be made for it.
+    ///
+    /// `own_claims` are those that the caller holds.
     #[inline]
     pub(super) fn with_room<R>(
         &self,
+        own_claims: u32,
         lack: impl Fn(StoreError) -> Option<Lack>,
         mut work: impl FnMut() -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
         for turn in 0.. {
             match work() {
                 Err(error) => match lack(error) {
-                    Some(lack) if self.make_room(lack, turn) => {}
+                    Some(lack) if self.make_room(lack, turn, own_claims) => {}
                     _ => return Err(error),
                 },
                 done => return done,
@@ -105,11 +130,18 @@ impl Target {
         Err(StoreError::ScmFull)
     }
 
-    /// Makes room for what did not fit: gives back what nobody can see any more. False where there is none to be made. `turn` counts the
-    /// rooms that were made for it already, and that others took.
+    /// Makes room for what did not fit: gives back what nobody can see any more. False where there is none to be made: that is decided by
+    /// what others are at, never by a clock. `turn` counts the rooms that were made for it already, and that others took.
     #[cold]
-    fn make_room(&self, lack: Lack, turn: u32) -> bool {
-        let begin = Instant::now();
+    fn make_room(&self, lack: Lack, turn: u32, own_claims: u32) -> bool {
+        // Who waits here fills nothing.
+        self.state.lock().claims -= own_claims;
+        let is_made = self.is_room_made(lack, turn);
+        self.state.lock().claims += own_claims;
+        is_made
+    }
+
+    fn is_room_made(&self, lack: Lack, turn: u32) -> bool {
         for pass in 1.. {
             if self.state.lock().is_closed || self.is_broken.load(Ordering::Acquire) {
                 return false;
@@ -120,31 +152,34 @@ impl Target {
             if self.has_room(lack) {
                 return true;
             }
-            if last.is_fruitless && !self.is_worth_it(&last, lack) {
+            if last.is_final && !self.is_worth_it(&last, lack) {
                 return false;
             }
+            let before = self.activity();
             let (has_room, is_freed) = self.reclaim_for(lack);
             let is_made = has_room || is_freed && turn < TURNS_MAX;
             // Records that others fill, and versions that they read, keep their segments until they are done.
-            let waited = begin.elapsed();
-            // How long that takes is the scheduler's: as long as somebody is at it, nothing says that the store is full.
-            let is_idle = waited >= OTHERS_PATIENCE && pass >= PASSES_MIN && !self.is_being_filled();
-            let is_patient = is_idle || waited >= PATIENCE_MAX;
-            let is_out = !is_made && is_patient;
-            *last = self.reclaimed(is_out);
+            let is_at_rest = before.is_at_rest() && before == self.activity();
+            let is_out = !is_made && (is_at_rest || pass >= PASSES_MAX);
+            *last = Reclaimed { is_fruitless: is_out, is_final: is_out, at: before };
             drop(last);
             if is_made || is_out {
                 return is_made;
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(if pass <= FIRST_PASSES { FIRST_PAUSE } else { PAUSE });
         }
         false
     }
 
-    /// Whether records are being filled in segments that could be cleaned when they are done.
-    fn is_being_filled(&self) -> bool {
+    fn activity(&self) -> Activity {
         let state = self.state.lock();
-        state.log.segments.iter().any(|segment| segment.usage == Use::Sealed && segment.reservations > 0)
+        Activity {
+            appended: state.log.appended,
+            epoch: state.epoch,
+            changes: self.changes.load(Ordering::Relaxed),
+            claims: state.claims,
+            is_read: state.draining > 0 || state.extents.is_waiting(),
+        }
     }
 
     /// Reclaims once: whether there is room, and whether anything of the kind was freed.
@@ -165,20 +200,14 @@ impl Target {
         (has_room, is_freed)
     }
 
-    fn reclaimed(&self, is_fruitless: bool) -> Reclaimed {
-        let state = self.state.lock();
-        let changes = self.changes.load(Ordering::Relaxed);
-        Reclaimed { is_fruitless, appended: state.log.appended, epoch: state.epoch, changes }
-    }
-
     /// Whether enough has changed since a reclaim that made no room.
     fn is_worth_it(&self, last: &Reclaimed, lack: Lack) -> bool {
-        let now = self.reclaimed(false);
+        let (now, then) = (self.activity(), last.at);
         let (_, segment_bytes) = self.state.lock().log.extent_of(0);
-        now.changes != last.changes
+        now.changes != then.changes
             || match lack {
-                Lack::Log { .. } => now.appended - last.appended >= segment_bytes / 8,
-                Lack::Data { .. } => now.epoch - last.epoch >= EPOCHS_BETWEEN,
+                Lack::Log { .. } => now.appended - then.appended >= segment_bytes / 8,
+                Lack::Data { .. } => now.epoch - then.epoch >= EPOCHS_BETWEEN,
             }
     }
 
@@ -260,9 +289,14 @@ impl Target {
         if last.is_fruitless && !self.is_worth_it(&last, lack) {
             return;
         }
+        let at = self.activity();
         // An error shows itself to the update that finds no room.
         let is_fruitless = self.reclaim(low + self.low_water()).is_err() || self.is_at_most_free(free);
-        *last = self.reclaimed(is_fruitless);
+        *last = Reclaimed {
+            is_fruitless,
+            is_final: is_fruitless && at.is_at_rest() && at == self.activity(),
+            at,
+        };
     }
 
     fn is_at_most_free(&self, free: usize) -> bool {

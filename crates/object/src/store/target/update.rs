@@ -117,7 +117,7 @@ impl Target {
             return self.update_large(place, &hashes, write, data, ack);
         }
         let lack = |error| self.lack(error, place, data.len());
-        self.with_room(lack, || self.update_small(place, &hashes, write, data, ack))
+        self.with_room(0, lack, || self.update_small(place, &hashes, write, data, ack))
     }
 
     #[inline]
