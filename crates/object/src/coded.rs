@@ -12,6 +12,7 @@ use crate::erasure::{Coder, Striping, TAG_BYTES, Tag, cell_bytes, cell_range};
 use crate::model::Epoch;
 use crate::store::{Place, Read, StoreError, Write};
 
+pub(crate) use arrays::extent_of;
 pub(crate) use group::Group;
 
 /// Why a value was not read as it lies.

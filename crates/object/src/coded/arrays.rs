@@ -7,6 +7,18 @@ use super::{Coded, Flaw};
 use crate::erasure::EXTENT_CELL_BYTES;
 use crate::store::{Punch, Read, Reservation, StoreError};
 
+/// What a punch loads into memory at once, in bytes.
+const PUNCHED_BYTES_MAX: u64 = 4 << 20;
+
+/// An extent of an array.
+///
+/// # Errors
+/// [`StoreError::InvalidKey`]: it ends beyond 2^63 bytes, which leaves room for the stripes around it.
+pub(crate) fn extent_of(offset_bytes: u64, bytes: u64) -> Result<Range<u64>, StoreError> {
+    let end = offset_bytes.checked_add(bytes).filter(|end| *end <= i64::MAX as u64);
+    end.map(|end| offset_bytes..end).ok_or(StoreError::InvalidKey)
+}
+
 impl Coded {
     pub(super) fn write_extent(
         &mut self,
@@ -14,7 +26,7 @@ impl Coded {
         offset_bytes: u64,
         data: &[u8],
     ) -> Result<(), StoreError> {
-        let extent = offset_bytes..offset_bytes + data.len() as u64;
+        let extent = extent_of(offset_bytes, data.len() as u64)?;
         let _turn = group.order.of(group.place.object, group.place.dkey);
         if self.striping.whole(&extent) == extent && !data.is_empty() {
             return self.write_stripes(group, &extent, data);
@@ -66,16 +78,30 @@ impl Coded {
 
     pub(super) fn punch_extent(&mut self, group: &Group<'_>, extent: &Range<u64>) -> Result<(), StoreError> {
         let _turn = group.order.of(group.place.object, group.place.dkey);
-        let is_there = (0..self.data()).any(|shard| group.shard(shard).size_of(&group.place, None).is_ok());
-        if !is_there {
-            return Err(StoreError::NotFound);
+        let end = |shard| {
+            let end_bytes = group.shard(shard).size_of(&group.place, None).ok()?;
+            Some(self.striping.end(shard, end_bytes))
+        };
+        // Nothing lies behind the end, whatever is asked for.
+        let stored_end = (0..self.data()).filter_map(end).max().ok_or(StoreError::NotFound)?;
+        let end = extent.end.min(stored_end);
+        let stripe = self.striping.stripe_bytes();
+        let step = PUNCHED_BYTES_MAX / stripe * stripe;
+        let mut at = extent.start;
+        while at < end {
+            let next = end.min((at / step + 1) * step);
+            self.punch_part(group, &(at..next))?;
+            at = next;
         }
+        Ok(())
+    }
+
+    fn punch_part(&mut self, group: &Group<'_>, extent: &Range<u64>) -> Result<(), StoreError> {
         let whole = self.load_stripes(group, extent)?;
         let from = (extent.start - whole.start) as usize;
         self.stripes[from..from + (extent.end - extent.start) as usize].fill(0);
         let mut rooms = Vec::with_capacity(self.coder.parity());
         self.add_parity(group, &whole, &mut rooms)?;
-        let mut result = Err(StoreError::NotFound);
         for shard in 0..self.data() {
             let local = self.striping.local(shard, extent);
             if local.is_empty() {
@@ -83,11 +109,11 @@ impl Coded {
             }
             let what = Punch::Record { offset_bytes: local.start, bytes: local.end - local.start };
             match group.shard(shard).punch(&group.place, what, group.ack_of(shard)) {
+                // A cell that was never written has nothing to lose.
                 Err(StoreError::NotFound) => {}
-                done => result = Ok(done.map(drop)?),
+                done => done.map(drop)?,
             }
         }
-        result?;
         group.publish(rooms)
     }
 
@@ -148,7 +174,7 @@ impl Coded {
         offset_bytes: u64,
         into: &mut [u8],
     ) -> Result<u64, StoreError> {
-        let extent = offset_bytes..offset_bytes + into.len() as u64;
+        let extent = extent_of(offset_bytes, into.len() as u64)?;
         let (mut end, mut result) = (0, Err(StoreError::NotFound));
         for shard in 0..self.data() {
             let local = self.striping.local(shard, &extent);

@@ -9,7 +9,7 @@ use super::pools::{Pools, container_of};
 use super::shards::{Shards, spread_class};
 use super::wire::Request;
 use super::{INLINE_BYTES_MAX, opcode, select};
-use crate::coded::{Coded, Flaw};
+use crate::coded::{Coded, Flaw, extent_of};
 use crate::model::Epoch;
 use crate::store::{Ack, Anchor, Place, Pool, Punch, Read, Reservation, StoreError, Target, Write};
 
@@ -171,7 +171,7 @@ impl ObjectService {
                 let ack = ack_of(self.deferring(target));
                 match (what, shards.code()) {
                     (Punch::Record { offset_bytes, bytes }, Some(code)) => {
-                        let extent = offset_bytes..offset_bytes + bytes;
+                        let extent = extent_of(offset_bytes, bytes).map_err(errno)?;
                         self.coder(code).punch(&shards.group(place, ack), &extent).map_err(errno)
                     }
                     _ => shards.change(|target, _| target.punch(place, what, ack).map(drop)).map_err(errno),

@@ -133,6 +133,45 @@ fn what_cannot_be_is_refused_by_errno_and_the_connection_stays() {
     assert_eq!(status(&mut caller, opcode::FETCH, &good, b""), 0, "all the while it is served");
 }
 
+/// Extents of coded arrays that no memory holds, and that end where no number goes.
+#[test]
+fn a_punch_of_everything_takes_no_more_memory_than_one_of_a_part() {
+    let dir = scratch();
+    let engine = serve(pool_in(dir.path(), &small(3)), None);
+    let handle = handle(&engine);
+    let class: workload::object::ObjectClass = "EC_2P1G1".parse().expect("a class");
+    let object = ObjectId::new(workload::object::ObjectType::MultiHashed, class, 1);
+    let placement = ::object::placement::Placement::new(class, 3).expect("fits");
+    let mut caller = caller(&engine, 2 + placement.target(object, 0, 0));
+    let selector = select::EXTENT;
+    let array = Request { handle, object, selector, dkey: b"d", akey: b"a", ..Request::default() };
+    let value = [7; 9000];
+    let written = Request { length: 9000, offset: 100, ..array };
+    assert_eq!(status(&mut caller, opcode::UPDATE_SHARDS, &written, &value), 0);
+    let beyond = Request { length: 1, offset: u64::MAX, ..array };
+    for opcode in [opcode::UPDATE_SHARDS, opcode::FETCH_SHARDS] {
+        let sent = if opcode == opcode::UPDATE_SHARDS { &b"x"[..] } else { b"" };
+        assert_eq!(status(&mut caller, opcode, &beyond, sent), -libc::EINVAL, "{opcode}");
+    }
+    let punch = Request { selector: select::RECORD, ..array };
+    for (offset, length, expected) in [
+        (1, u64::MAX, -libc::EINVAL),
+        (u64::MAX, 0, -libc::EINVAL),
+        (1 << 50, 1 << 60, 0),
+        (1000, 1 << 62, 0),
+    ] {
+        let punch = Request { offset, length, ..punch };
+        assert_eq!(status(&mut caller, opcode::PUNCH_SHARDS, &punch, b""), expected, "{offset} {length}");
+    }
+    let read = Request { length: 2000, ..array };
+    let mut body = vec![0; 200];
+    let end = read.encode(&mut body).expect("room");
+    let reply = caller.call(opcode::FETCH_SHARDS, &body[..end], REPLY_BYTES_MAX).expect("answered");
+    assert_eq!(reply.status, 0);
+    let is_there = |at: usize| reply.body.get(at).copied().unwrap_or(0) == 7;
+    assert!((100..1000).all(is_there) && !(0..100).chain(1000..2000).any(is_there));
+}
+
 #[test]
 fn a_list_holds_as_much_as_its_reply_has_room_for() {
     let dir = scratch();

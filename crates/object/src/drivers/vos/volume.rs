@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use workload::object::{ObjectPlan, Redundancy};
 
-use crate::coded::{Coded, Group};
+use crate::coded::{Coded, Group, extent_of};
 use crate::model::{Key, ObjectId};
 use crate::placement::Placement;
 use crate::store::{
@@ -175,8 +175,9 @@ impl Volume {
     /// Removes something of a dkey from all shards that hold it.
     pub(super) fn punch(&mut self, at: &At<'_>, what: Punch) -> Result<(), StoreError> {
         if let Punch::Record { offset_bytes, bytes } = what {
-            let extent = offset_bytes..offset_bytes.saturating_add(bytes);
-            if let Some(punched) = self.change_cells(at, |coded, group| coded.punch(group, &extent)) {
+            let punch =
+                |coded: &mut Coded, group: &Group<'_>| coded.punch(group, &extent_of(offset_bytes, bytes)?);
+            if let Some(punched) = self.change_cells(at, punch) {
                 return punched;
             }
         }
