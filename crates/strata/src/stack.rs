@@ -303,9 +303,12 @@ fn plan_row(
     let fsync = (is_storage && !load.fsync.is_empty()).then_some(("fsync", load.fsync));
     let reads_once = layer.is_cached && load.fsync.is_empty();
     let one_pass = reads_once.then_some(("bytes", size.as_str()));
+    let is_scratch = is_storage && !(spec.device.is_some() && layer.name == "media");
+    // Writes into space that was only allocated convert it: another load than the ones beside it.
+    let layout = is_scratch.then_some(("layout", "fill"));
+    let own = [fsync, one_pass, layout];
     let common = [("size", size.as_str()), ("name", layer.name)];
-    for (key, value) in common.iter().chain(load.options).chain(layer.options).chain(&fsync).chain(&one_pass)
-    {
+    for (key, value) in common.iter().chain(load.options).chain(layer.options).chain(own.iter().flatten()) {
         options::apply(&mut row, key, value).map_err(|error| Error::usage("stack", error.to_string()))?;
     }
     row.name = Some(format!("{}: {}", layer.name, load.name));

@@ -42,6 +42,8 @@ fn every_layer_is_measured() {
         let doubts = record["phases"][phase]["doubts"].to_string();
         assert!(completes || doubts.contains("nothing completed in the window"), "{row}: {doubts}");
         assert_eq!(total(&record, phase, "errors"), 0, "{row}");
+        // Its file holds data before the first write of it.
+        assert!(!doubts.contains("unwritten_extents"), "{row}: {doubts}");
         let plan = &record["phases"][phase]["plan"];
         if stores.iter().any(|layer| row["layer"] == *layer) {
             let engine = if row["layer"] == "object" { "vos" } else { "engine" };
