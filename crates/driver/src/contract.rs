@@ -264,6 +264,12 @@ pub trait Driver<Op>: Send {
     /// When the driver itself failed.
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error>;
 
+    /// More than the errno says about an operation that failed, in one line: who failed it, and what may help. Asked for when it has
+    /// completed, before its slot is used again.
+    fn cause(&self, _slot: u32, _result: i64) -> Option<String> {
+        None
+    }
+
     /// What it counted besides completions, since it was opened. Asked for once, after the worker's last operation.
     fn tallies(&mut self) -> Vec<Tally> {
         Vec::new()

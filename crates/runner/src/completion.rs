@@ -178,7 +178,8 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     #[cold]
     fn failed(&mut self, operation: &Op, result: i64, now: u64, is_counted: bool) {
         self.source.abandon(operation);
-        self.errors.failed(operation, result, now.saturating_sub(self.window.open_ns));
+        let told = self.driver.cause(operation.slot(), result);
+        self.errors.failed(operation, result, told, now.saturating_sub(self.window.open_ns));
         if self
             .ignored_errors
             .iter()

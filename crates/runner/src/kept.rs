@@ -60,7 +60,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
                 });
             }
             if latency_ns > kept.latency_ns_max {
-                self.errors.failed(&operation, TOO_LATE, at_ns);
+                self.errors.failed(&operation, TOO_LATE, None, at_ns);
                 self.shared.stop();
             }
         }

@@ -26,10 +26,18 @@ impl Errors {
         Self { counts: Vec::with_capacity(ERROR_KINDS_MAX) }
     }
 
-    /// Counts a failed or short operation. Cold: a phase with failures is not a measurement of speed.
+    /// Counts a failed or short operation, with the driver's words where it has some. Cold: a phase with failures is not a measurement of
+    /// speed.
     #[cold]
-    pub(crate) fn failed<Op: Operation>(&mut self, operation: &Op, result: i64, at_ns: u64) {
+    pub(crate) fn failed<Op: Operation>(
+        &mut self,
+        operation: &Op,
+        result: i64,
+        told: Option<String>,
+        at_ns: u64,
+    ) {
         let (cause, errno) = cause_of(operation, result);
+        let cause = told.unwrap_or(cause);
         self.count::<Op>(operation, &cause, errno, at_ns);
     }
 

@@ -13,6 +13,7 @@ use crate::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, flag};
 
 use super::Request;
 use super::memory::{Regions, Window};
+use super::open::Streams;
 use super::outgoing::Outgoing;
 use super::slots::Slots;
 use super::zero_copy;
@@ -73,6 +74,17 @@ pub(super) struct Connection {
     start: usize,
     end: usize,
     rest: Option<Rest>,
+    /// What the kernel said about its streams when it was closed.
+    last_states: Vec<TcpState>,
+    /// What its bulk counted, where that was closed for good.
+    retired_counts: Option<zero_copy::Counts>,
+}
+
+/// What is known of a connection in whose place there is another.
+pub(super) struct Retired {
+    pub(super) endpoint: usize,
+    pub(super) states: Vec<TcpState>,
+    pub(super) counts: Option<zero_copy::Counts>,
 }
 
 impl Connection {
@@ -80,10 +92,10 @@ impl Connection {
         index: u32,
         endpoint: usize,
         tag: u32,
-        messages: (TcpStream, Outgoing),
-        bulk: Option<(TcpStream, Outgoing)>,
+        streams: Streams,
         poller: &Poller,
     ) -> io::Result<Self> {
+        let Streams { messages, bulk } = streams;
         poller.add(&messages.0, u64::from(index) * 2, Interest::READ)?;
         if let Some((socket, _)) = &bulk {
             poller.add(socket, u64::from(index) * 2 + 1, Interest::READ)?;
@@ -109,6 +121,8 @@ impl Connection {
             start: 0,
             end: 0,
             rest: None,
+            last_states: Vec::new(),
+            retired_counts: None,
         })
     }
 
@@ -336,8 +350,11 @@ impl Connection {
         }
     }
 
-    /// Closes it to the peer. The sockets stay for what the kernel knows about them.
-    pub(super) fn close(&mut self, poller: &Poller) {
+    /// Closes it to the peer, and tells the slots whose memory the kernel still refers to, as often as it does. The sockets stay for what the
+    /// kernel says about them.
+    pub(super) fn close(&mut self, common: &mut Common) -> Vec<u32> {
+        self.last_states = self.states().collect();
+        let poller = &common.poller;
         let leave = |socket: &TcpStream, outgoing: &mut Outgoing| {
             // A socket that was never connected, or whose peer was faster, is shut down already.
             let _ = socket.shutdown(std::net::Shutdown::Both);
@@ -347,20 +364,41 @@ impl Connection {
         };
         leave(&self.messages, &mut self.outgoing);
         self.watched = Interest::default();
-        if let Some(bulk) = &mut self.bulk {
-            leave(&bulk.socket, &mut bulk.outgoing);
-            bulk.watched = Interest::default();
-        }
+        let Some(bulk) = &mut self.bulk else { return Vec::new() };
+        leave(&bulk.socket, &mut bulk.outgoing);
+        bulk.watched = Interest::default();
+        bulk.outgoing.disown(&bulk.socket, &mut common.slots)
+    }
+
+    /// Closes the stream of bulk for good: the kernel keeps nothing that waits to be sent.
+    pub(super) fn close_bulk(&mut self) {
+        self.retired_counts = self.zero_copy_counts();
+        self.bulk = None;
+    }
+
+    /// What is left to be told of it. Its sockets are closed.
+    pub(super) fn into_retired(self) -> Retired {
+        Retired { endpoint: self.endpoint, counts: self.zero_copy_counts(), states: self.last_states }
+    }
+
+    /// Reads what the kernel has let go of since it was closed. Whether that is everything.
+    pub(super) fn is_let_go(&mut self, slots: &mut Slots) -> bool {
+        self.bulk.as_mut().is_none_or(|bulk| {
+            bulk.outgoing.acknowledge(&bulk.socket, slots);
+            bulk.outgoing.is_disowned()
+        })
     }
 
     /// What the kernel says about its streams.
     pub(super) fn states(&self) -> impl Iterator<Item = TcpState> {
+        let is_open = self.last_states.is_empty();
         let bulk = self.bulk.as_ref().map(|bulk| &bulk.socket);
-        std::iter::once(&self.messages).chain(bulk).filter_map(|socket| socket::state(socket).ok())
+        let own = std::iter::once(&self.messages).chain(bulk).filter(move |_| is_open);
+        own.filter_map(|socket| socket::state(socket).ok()).chain(self.last_states.iter().copied())
     }
 
     pub(super) fn zero_copy_counts(&self) -> Option<zero_copy::Counts> {
-        self.bulk.as_ref().and_then(|bulk| bulk.outgoing.zero_copy_counts())
+        self.bulk.as_ref().and_then(|bulk| bulk.outgoing.zero_copy_counts()).or(self.retired_counts)
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! What is sent and where replies go is memory of the caller ([`Stretch`]): it is the channel's from [`Channel::start`] until the request is
 //! done. A request that fails on this side (its endpoint is gone, it took too long) is done with a negated errno like any other, and
-//! its connection with it, so that nothing comes late. Nothing is allocated between opening and closing.
+//! its connection with it, so that nothing comes late. One that took too long has its connection opened again; one that broke has not.
+//! Nothing is allocated between opening and closing, but where a connection is lost.
 
 mod call;
 mod connection;
 mod memory;
 mod open;
 mod outgoing;
+mod recovery;
 mod slots;
 mod state;
 mod zero_copy;
@@ -23,7 +25,8 @@ use workload::network::{EndpointPlan, Poll, SocketPlan};
 use crate::security::Token;
 use crate::tcp::ADAPTIVE_SPIN_NS;
 
-use connection::{Common, Connection};
+use connection::{Common, Connection, Retired};
+use recovery::Recovery;
 use slots::Expected;
 
 pub use call::{Caller, Replied};
@@ -150,6 +153,8 @@ struct Endpoint {
     next: usize,
     /// Why it cannot be reached, once no connection is left.
     errno: i32,
+    /// How long its requests take to fail then.
+    wait_ns: u64,
 }
 
 /// See the module.
@@ -174,6 +179,9 @@ pub struct Channel {
     interrupt: Arc<AtomicBool>,
     /// When requests in flight are given up; never before the run is interrupted.
     give_up_ns: u64,
+    recovery: Recovery,
+    /// Connections in whose places there are others.
+    retired: Vec<Retired>,
 }
 
 impl Channel {
@@ -225,7 +233,7 @@ impl Channel {
             return Started::Invalid;
         }
         if endpoint.alive.is_empty() {
-            self.failing.push_back((now_ns + FAILURE_NS, request.slot, endpoint.errno));
+            self.failing.push_back((now_ns + endpoint.wait_ns, request.slot, endpoint.errno));
             self.in_flight += 1;
             return Started::Taken;
         }
@@ -319,12 +327,17 @@ impl Channel {
             return;
         }
         let connection = &mut self.connections[index as usize];
-        connection.close(&self.common.poller);
+        let place = connection.endpoint;
+        let referred = connection.close(&mut self.common);
         (connection.in_flight, connection.awaits_bulk) = (0, 0);
-        self.common.slots.fail(index, errno);
-        let endpoint = &mut self.endpoints[connection.endpoint];
+        self.common.slots.fail(index, errno, &referred);
+        let endpoint = &mut self.endpoints[place];
         endpoint.alive.retain(|&alive| alive != index);
         endpoint.errno = errno;
+        let (is_late, now_ns) = (errno == libc::ETIMEDOUT, self.clock.now_ns());
+        if self.recovery.note(index, place, referred, is_late, now_ns) {
+            self.wait_for(place);
+        }
     }
 
     #[inline]
@@ -391,6 +404,9 @@ impl Channel {
         if now_ns >= self.next_timeout_ns {
             self.expire(now_ns);
         }
+        if !self.recovery.is_idle() {
+            self.recover(now_ns);
+        }
     }
 
     #[cold]
@@ -412,7 +428,8 @@ impl Channel {
     fn sleep_ns(&self, now_ns: u64, deadline_ns: u64) -> u64 {
         let failing_ns = self.failing.front().map_or(u64::MAX, |first| first.0);
         let until_ns = deadline_ns.min(self.next_timeout_ns).min(failing_ns);
-        until_ns.saturating_sub(now_ns).clamp(1, LOOK_NS)
+        let longest_ns = if self.recovery.is_idle() { LOOK_NS } else { recovery::LOOK_NS };
+        until_ns.saturating_sub(now_ns).clamp(1, longest_ns)
     }
 
     /// Whether the run was interrupted just now. What is in flight some time later will not come: it is given up.
@@ -420,6 +437,7 @@ impl Channel {
     fn look_at_the_interrupt(&mut self, now_ns: u64) -> bool {
         let is_news = self.give_up_ns == u64::MAX;
         if is_news {
+            self.recovery.stop();
             self.give_up_ns = now_ns.saturating_add(INTERRUPTED_NS);
         } else if now_ns >= self.give_up_ns {
             for index in 0..self.connections.len() as u32 {

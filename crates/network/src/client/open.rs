@@ -1,7 +1,9 @@
 //! Opening a channel: all its connections.
 
 use std::collections::VecDeque;
+use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use driver::{Error, HostClock};
 use workload::engine::Feature;
@@ -16,9 +18,10 @@ use crate::wire::{BULK_HEADER_BYTES, HEADER_BYTES};
 use super::connection::{Common, Connection};
 use super::memory::Regions;
 use super::outgoing::Outgoing;
+use super::recovery::Recovery;
 use super::slots::Slots;
 use super::zero_copy::{PAYS_BYTES, ZeroCopy};
-use super::{Channel, ChannelRequest, Endpoint, Place};
+use super::{Channel, ChannelRequest, Endpoint, FAILURE_NS, Place};
 
 pub(super) fn open(request: &ChannelRequest) -> Result<(Channel, Vec<String>), Error> {
     let poller =
@@ -27,7 +30,7 @@ pub(super) fn open(request: &ChannelRequest) -> Result<(Channel, Vec<String>), E
     let mut first_error = None;
     let (mut connections, mut endpoints) = (Vec::new(), Vec::new());
     for (index, place) in request.endpoints.iter().enumerate() {
-        let mut endpoint = Endpoint { alive: Vec::new(), next: 0, errno: 0 };
+        let mut endpoint = Endpoint { alive: Vec::new(), next: 0, errno: 0, wait_ns: FAILURE_NS };
         for _ in 0..request.connections {
             match connect(request, place, index, connections.len() as u32, &poller) {
                 Ok(connection) => {
@@ -65,11 +68,22 @@ pub(super) fn open(request: &ChannelRequest) -> Result<(Channel, Vec<String>), E
         clock: HostClock::get(),
         interrupt: Arc::clone(&request.interrupt),
         give_up_ns: u64::MAX,
+        recovery: Recovery::new(request),
+        retired: Vec::new(),
     };
     Ok((channel, notes))
 }
 
-/// Opens one connection: its messages, and its bulk where any is moved.
+/// A stream and what goes out over it.
+pub(super) type Stream = (TcpStream, Outgoing);
+
+/// The streams of a connection: messages, and bulk where any is moved.
+pub(super) struct Streams {
+    pub(super) messages: Stream,
+    pub(super) bulk: Option<Stream>,
+}
+
+/// Opens one connection.
 fn connect(
     request: &ChannelRequest,
     place: &Place,
@@ -77,6 +91,17 @@ fn connect(
     index: u32,
     poller: &Poller,
 ) -> Result<Connection, Error> {
+    let streams = streams(request, place, &request.interrupt)?;
+    Connection::new(index, endpoint, place.plan.tag, streams, poller)
+        .map_err(|error| Error::system("connect", "the kernel does not watch the connection", error))
+}
+
+/// Opens the streams of one connection.
+pub(super) fn streams(
+    request: &ChannelRequest,
+    place: &Place,
+    interrupt: &AtomicBool,
+) -> Result<Streams, Error> {
     let plan = &place.plan;
     let session = handshake::new_session()?;
     let connect = |role| {
@@ -88,7 +113,7 @@ fn connect(
             &request.socket,
             request.token.as_ref(),
             request.timeout_ns,
-            &request.interrupt,
+            interrupt,
         )
         .map(|connected| connected.stream)
     };
@@ -101,15 +126,14 @@ fn connect(
     } else {
         None
     };
-    Connection::new(index, endpoint, plan.tag, messages, bulk, poller)
-        .map_err(|error| Error::system("connect", "the kernel does not watch the connection", error))
+    Ok(Streams { messages, bulk })
 }
 
 /// `MSG_ZEROCOPY`, as the plan wants it and as the kernel grants it.
 fn zero_copy(
     request: &ChannelRequest,
     plan: &EndpointPlan,
-    stream: &std::net::TcpStream,
+    stream: &TcpStream,
     room: usize,
 ) -> Result<Option<ZeroCopy>, Error> {
     let bytes = request.bulk_bytes_max;

@@ -179,6 +179,22 @@ impl Outgoing {
         self.zero_copy.as_mut().is_some_and(|zero_copy| zero_copy.acknowledge(socket, slots))
     }
 
+    /// Has the kernel drop what it was given of requests' memory and has not sent; the stream is closed. The slots that it still refers to, as
+    /// often as it does.
+    pub(super) fn disown(&mut self, socket: &TcpStream, slots: &mut Slots) -> Vec<u32> {
+        let Some(zero_copy) = self.zero_copy.as_mut().filter(|zero_copy| !zero_copy.is_idle()) else {
+            return Vec::new();
+        };
+        zero_copy::drop_unsent(socket);
+        zero_copy.acknowledge(socket, slots);
+        zero_copy.referred().collect()
+    }
+
+    /// Whether the kernel refers to no request's memory.
+    pub(super) fn is_disowned(&self) -> bool {
+        self.zero_copy.as_ref().is_none_or(ZeroCopy::is_idle)
+    }
+
     /// Calls with `MSG_ZEROCOPY`, and those that the kernel copied nevertheless.
     pub(super) fn zero_copy_counts(&self) -> Option<zero_copy::Counts> {
         self.zero_copy.as_ref().map(|zero_copy| zero_copy.counts)

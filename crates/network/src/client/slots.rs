@@ -52,6 +52,8 @@ pub(super) struct Slot {
     /// Bulk that began to come, and whether it is whole.
     bulk_bytes: Option<u64>,
     is_bulk_whole: bool,
+    /// It has failed by this errno, and is done once the kernel has let go of its memory; 0: it has not.
+    failed_by: i32,
 }
 
 const FREE: Slot = Slot {
@@ -66,6 +68,7 @@ const FREE: Slot = Slot {
     bulk_told_bytes: 0,
     bulk_bytes: None,
     is_bulk_whole: false,
+    failed_by: 0,
 };
 
 /// See the module.
@@ -138,8 +141,15 @@ impl Slots {
 
     #[inline]
     pub(super) fn release(&mut self, slot: u32) {
-        self.slots[slot as usize].held -= 1;
-        self.settle(slot);
+        let entry = &mut self.slots[slot as usize];
+        // What a request that is done held is none of the next in its slot.
+        let Some(held) = entry.held.checked_sub(1) else { return };
+        entry.held = held;
+        match entry.failed_by {
+            0 => self.settle(slot),
+            errno if held == 0 => self.finish(slot, errno),
+            _ => {}
+        }
     }
 
     #[cfg(test)]
@@ -200,15 +210,33 @@ impl Slots {
 
     /// Completes a request that has failed on this side.
     pub(super) fn finish(&mut self, slot: u32, errno: i32) {
-        self.slots[slot as usize].connection = NONE;
+        let entry = &mut self.slots[slot as usize];
+        (entry.connection, entry.held, entry.failed_by) = (NONE, 0, 0);
         self.ready.push_back(Done { slot, status: -errno, inline_bytes: 0, bulk_bytes: 0 });
     }
 
-    /// Completes all requests of a connection that is no more.
-    pub(super) fn fail(&mut self, connection: u32, errno: i32) {
+    /// Completes all requests of a connection that is no more. Those whose slots are among `referred`, as often as the kernel refers to their
+    /// memory, are done when it has let go of it.
+    pub(super) fn fail(&mut self, connection: u32, errno: i32, referred: &[u32]) {
         for slot in 0..self.slots.len() as u32 {
-            if self.slots[slot as usize].connection == connection {
-                self.slots[slot as usize].held = 0;
+            let entry = &mut self.slots[slot as usize];
+            if entry.connection != connection {
+                continue;
+            }
+            let held = referred.iter().filter(|own| **own == slot).count() as u32;
+            if held == 0 {
+                self.finish(slot, errno);
+            } else {
+                (entry.connection, entry.held, entry.failed_by) = (NONE, held, errno);
+            }
+        }
+    }
+
+    /// Completes those of them that still wait: the socket that referred to their memory is closed.
+    pub(super) fn give_up(&mut self, referred: &[u32]) {
+        for &slot in referred {
+            let errno = self.slots[slot as usize].failed_by;
+            if errno != 0 {
                 self.finish(slot, errno);
             }
         }
@@ -230,5 +258,47 @@ impl Slots {
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Done> {
         self.ready.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_the_kernel_refers_to_is_not_handed_back() {
+        let mut slots = Slots::new(3);
+        for slot in 0..3 {
+            slots.start(slot, 7, 1, 0, Expected::NOTHING);
+            slots.hold(slot);
+        }
+        slots.hold(1);
+        slots.fail(7, libc::ETIMEDOUT, &[1, 2, 1]);
+        let done = |slots: &mut Slots| slots.pop().map(|done| (done.slot, done.status));
+        assert_eq!((done(&mut slots), done(&mut slots)), (Some((0, -libc::ETIMEDOUT)), None));
+        // None of them is overdue any more.
+        assert_eq!(slots.oldest(u64::MAX), Err(None));
+        slots.release(1);
+        assert_eq!(done(&mut slots), None);
+        slots.release(1);
+        assert_eq!(done(&mut slots), Some((1, -libc::ETIMEDOUT)));
+        slots.give_up(&[1, 2]);
+        assert_eq!((done(&mut slots), done(&mut slots)), (Some((2, -libc::ETIMEDOUT)), None));
+    }
+
+    #[test]
+    fn what_was_held_is_released_once() {
+        let mut slots = Slots::new(1);
+        slots.start(0, 7, 1, 0, Expected::NOTHING);
+        slots.hold(0);
+        slots.fail(7, libc::ECONNRESET, &[]);
+        // Late news of the request before, also when the next one is under way.
+        slots.release(0);
+        slots.start(0, 8, 2, 0, Expected::NOTHING);
+        slots.release(0);
+        assert_eq!(slots.held(0), 0);
+        assert!(slots.reply(0, 0, 0, 0));
+        assert_eq!(slots.pop().map(|done| done.status), Some(-libc::ECONNRESET));
+        assert_eq!(slots.pop().map(|done| done.status), Some(0));
     }
 }

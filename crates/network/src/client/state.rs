@@ -14,7 +14,9 @@ impl Channel {
 
     fn tallies_of(&self, part: usize) -> Vec<Tally> {
         let own = || self.connections.iter().filter(move |connection| connection.endpoint == part);
-        let states: Vec<_> = own().flat_map(Connection::states).collect();
+        let retired = || self.retired.iter().filter(move |retired| retired.endpoint == part);
+        let before = retired().flat_map(|retired| retired.states.iter().copied());
+        let states: Vec<_> = own().flat_map(Connection::states).chain(before).collect();
         if states.is_empty() {
             return Vec::new();
         }
@@ -28,10 +30,14 @@ impl Channel {
             ("tcp_congestion_window_packets", mean(|state| state.congestion_window_packets)),
             ("tcp_connections", states.len() as f64),
         ];
-        let counts: Vec<_> = own().filter_map(Connection::zero_copy_counts).collect();
+        let before = retired().filter_map(|retired| retired.counts);
+        let counts: Vec<_> = own().filter_map(Connection::zero_copy_counts).chain(before).collect();
         if !counts.is_empty() {
             tallies.push(("zero_copy_sends", counts.iter().map(|count| count.sends).sum::<u64>() as f64));
             tallies.push(("zero_copy_copied", counts.iter().map(|count| count.copied).sum::<u64>() as f64));
+        }
+        if self.recovery.reopened[part] > 0 {
+            tallies.push(("sessions_reopened", self.recovery.reopened[part] as f64));
         }
         tallies.into_iter().map(|(name, value)| Tally { part, name, value }).collect()
     }

@@ -74,6 +74,16 @@ impl ZeroCopy {
         }
     }
 
+    /// Whether the kernel has let go of all calls.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Slots of the calls that it has not let go of.
+    pub(super) fn referred(&self) -> impl Iterator<Item = u32> {
+        self.pending.iter().copied().filter(|slot| *slot != DONE)
+    }
+
     /// Reads notifications. Whether there were some.
     #[inline]
     pub(super) fn acknowledge(&mut self, socket: &TcpStream, slots: &mut Slots) -> bool {
@@ -102,6 +112,17 @@ impl ZeroCopy {
             self.first = self.first.wrapping_add(1);
         }
     }
+}
+
+/// Resets a connection: what waits to be sent is dropped, and told as let go of (connect(2): `AF_UNSPEC` dissolves the association). A socket
+/// that was shut down alone would still send it.
+pub(super) fn drop_unsent(socket: &TcpStream) {
+    // SAFETY: all-zero is a valid sockaddr.
+    let mut nowhere: libc::sockaddr = unsafe { std::mem::zeroed() };
+    nowhere.sa_family = libc::AF_UNSPEC as libc::sa_family_t;
+    let length = size_of::<libc::sockaddr>() as libc::socklen_t;
+    // SAFETY: the address lives through the call and is as long as is said. A socket that refuses is closed later, which does the same.
+    let _ = unsafe { libc::connect(socket.as_raw_fd(), &raw const nowhere, length) };
 }
 
 struct Notification {

@@ -1,14 +1,24 @@
 //! What becomes of RPCs when endpoints die, are not there, or do not answer.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use driver::{Completion, Wait};
+use network::wire::BULK_HEADER_BYTES;
+use network::{Answer, Call, Role, Service};
+use workload::engine::Feature;
 
-use super::peer::{Peer, PeerOptions};
+use super::peer::{Peer, PeerOptions, plan, shake};
 use super::setup;
-use super::support::{POLLS, Rig, SECOND_NS, Setup, bulk, errno, iov, on_endpoints};
+use super::support::{Entry, POLLS, Rig, SECOND_NS, Setup, bulk, errno, iov, on_endpoints};
+
+fn sockets() -> &'static Entry {
+    on_endpoints().find(|entry| entry.name == "tcp").expect("it is always there")
+}
 
 /// Reaps until `count` have completed; each slot once.
 fn collect(rig: &mut Rig, count: usize) -> BTreeMap<u32, i64> {
@@ -150,5 +160,83 @@ fn an_engine_that_stops_and_starts_again_serves_new_drivers() {
             let peer = Peer::start(entry.name, &PeerOptions::default());
             Setup::new(peer.plans()).carrying(bulk(70_000), iov(8)).rig(entry).echo(entry.name, 2, 0);
         }
+    }
+}
+
+/// Bytes of a request that failed are not the sender's any more: what the peer reads later is none of what the buffer got since.
+#[test]
+fn memory_that_the_kernel_still_sends_from_is_not_handed_back() {
+    const BYTES: u64 = 16 << 20;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (sender, bulk_streams) = channel::<TcpStream>();
+    // Lets everybody in and reads nothing. The thread ends with the process.
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            match shake(&mut stream, &[]).map(|hello| hello.role) {
+                Some(Role::Bulk) => sender.send(stream).unwrap_or_default(),
+                _ => kept.push(stream),
+            }
+        }
+    });
+    let setup = Setup {
+        zero_copy: Feature::On,
+        timeout_ns: SECOND_NS / 2,
+        depth: 1,
+        ..Setup::new(vec![plan("tcp", address, 0)])
+    };
+    let mut rig = setup.carrying(bulk(BYTES), iov(8)).rig(sockets());
+    let mut peer = bulk_streams.recv().expect("a stream for bulk");
+    let (first, second) = (rig.rpc(0, 0, 1), rig.rpc(0, 0, 2));
+    rig.fill(&first);
+    assert_eq!(rig.run(first), errno(libc::ETIMEDOUT));
+    rig.fill(&second);
+    let mut came = Vec::new();
+    // How the stream ends does not matter.
+    let _ = peer.read_to_end(&mut came);
+    let sent = rig.payload(1);
+    let came = came.get(BULK_HEADER_BYTES..).unwrap_or_default();
+    assert!(came.len() < sent.len(), "the sockets took all of it: it shows nothing");
+    assert!(*came == sent[..came.len()], "the peer has read what the buffer got later");
+    assert!(rig.tally("zero_copy_sends") > Some(0.0));
+}
+
+static IS_HELD: AtomicBool = AtomicBool::new(false);
+
+/// Answers when it is let.
+struct Late;
+
+impl Service for Late {
+    fn call(&mut self, _: &Call<'_>, _: &mut Answer<'_>) -> i32 {
+        while IS_HELD.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        0
+    }
+}
+
+#[test]
+fn an_endpoint_that_was_late_is_connected_again() {
+    for bytes in [0, 200_000] {
+        let peer = Peer::serving(&PeerOptions::default(), || Box::new(Late));
+        let setup = Setup { timeout_ns: SECOND_NS, depth: 1, ..Setup::new(peer.plans()) };
+        let request = if bytes == 0 { iov(0) } else { bulk(bytes) };
+        let mut rig = setup.carrying(request, iov(0)).rig(sockets());
+        assert_eq!(rig.run(rig.rpc(0, 0, 0)), bytes as i64);
+        IS_HELD.store(true, Ordering::SeqCst);
+        assert_eq!(rig.run(rig.rpc(0, 0, 1)), errno(libc::ETIMEDOUT));
+        IS_HELD.store(false, Ordering::SeqCst);
+        let begin = Instant::now();
+        let mut sequence = 2;
+        while rig.run(rig.rpc(0, 0, sequence)) != bytes as i64 {
+            sequence += 1;
+            assert!(begin.elapsed() < Duration::from_secs(60), "it stays gone");
+        }
+        for sequence in 0..10 {
+            assert_eq!(rig.run(rig.rpc(0, 0, 1_000_000 + sequence)), bytes as i64);
+        }
+        assert!(rig.tally("sessions_reopened") >= Some(1.0));
+        drop(rig);
     }
 }

@@ -204,7 +204,7 @@ impl Rig {
     }
 
     /// Payload of the request number `sequence`.
-    fn payload(&self, sequence: u64) -> Vec<u8> {
+    pub(crate) fn payload(&self, sequence: u64) -> Vec<u8> {
         pattern(sequence, self.request.size_bytes as usize)
     }
 

@@ -3,7 +3,8 @@
 //! Each operation becomes requests to the targets that placement names, one for each chunk; what lies on several shards is changed by the
 //! target of the first. An operation is done when all of them are.
 //! An endpoint that is gone fails its operations by its errno and stays gone for the phase: a driver that connected again in the middle would
-//! measure two stores as one. The next phase opens drivers of its own, and so reaches an engine that was started again.
+//! measure two stores as one. The next phase opens drivers of its own, and so reaches an engine that was started again. One that did not
+//! answer in time is connected to again: it is the same store, or says that it is another (`ESTALE`).
 
 mod driver;
 mod geometry;

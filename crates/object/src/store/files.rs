@@ -3,10 +3,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, Result, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 #[cfg(test)]
 use super::cut::note;
+
+/// Modes of what a pool has: values of others are read by its owner alone, whatever the umask says.
+const FILE_MODE: u32 = 0o600;
+const DIRECTORY_MODE: u32 = 0o700;
 
 /// What happens to a file or a directory: told to the tests' disk.
 #[cfg(test)]
@@ -29,26 +34,37 @@ pub(super) enum Event<'a> {
 
 /// Makes a directory; its name is durable after [`sync_directory`] of the one that it is in.
 pub(super) fn make_directory(path: &Path) -> Result<()> {
-    std::fs::create_dir(path)?;
+    std::fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path)?;
     #[cfg(test)]
     note(Event::MadeDirectory(path));
     Ok(())
 }
 
-/// Makes a directory and those above it that are missing, durably.
+/// Makes a directory and those above it that are missing, durably. Those above are no pool's, and as the umask says.
 pub(super) fn make_directories(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    let above = directory_of(path);
-    make_directories(above)?;
+    make_above(path)?;
     make_directory(path)?;
-    sync_directory(above)
+    sync_directory(directory_of(path))
+}
+
+fn make_above(path: &Path) -> Result<()> {
+    let above = directory_of(path);
+    if above.is_dir() {
+        return Ok(());
+    }
+    make_above(above)?;
+    std::fs::create_dir(above)?;
+    #[cfg(test)]
+    note(Event::MadeDirectory(above));
+    sync_directory(directory_of(above))
 }
 
 /// Makes a file that must not be there yet.
 pub(super) fn make(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
     #[cfg(test)]
     note(Event::Made(path));
     Ok(file)

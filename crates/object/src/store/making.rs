@@ -121,6 +121,14 @@ impl Pool {
         matches!(standing(dir), Standing::Made { .. })
     }
 
+    /// Whether other users of the machine may read what is in `dir`: pools are made so that they may not, but modes can be changed.
+    #[must_use]
+    pub fn is_readable_by_others(dir: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let mode = |path: &Path| std::fs::metadata(path).map_or(0, |facts| facts.mode());
+        mode(dir) & 0o011 != 0 && mode(&dir.join(superblock::FILE)) & 0o044 != 0
+    }
+
     /// What there is in `dir`. Opens nothing.
     #[must_use]
     pub fn standing(dir: &Path) -> Standing {

@@ -198,6 +198,8 @@ fn tcp(page: &mut Page, phase: &PhaseRecord) {
             None => format!("round trip {}", human_ns(ns)),
         }),
         window,
+        sum(samples, "sessions_reopened")
+            .map(|sum| format!("{} after a time-out", counted(sum.round() as u64, "reconnection"))),
         sum(samples, "tcp_retransmits").map(|sum| counted(sum.round() as u64, "retransmit")),
         sum(samples, "zero_copy_sends").filter(|sends| *sends > 0.0).map(|sends| {
             let copied = sum(samples, "zero_copy_copied").unwrap_or(0.0);

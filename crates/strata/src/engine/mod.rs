@@ -77,6 +77,9 @@ impl Running {
         }
         let pool = ServedPool::open(spec)?;
         pool.iter().flat_map(ServedPool::findings).for_each(|finding| log(&finding));
+        if secrets.is_some() {
+            pool.iter().filter_map(ServedPool::exposure).for_each(|exposure| log(&exposure));
+        }
         let targets = pool.as_ref().map_or(spec.targets.unwrap_or(TARGETS), ServedPool::targets);
         let services = pool.as_ref().map_or_else(|| Ok(pool::measuring()), ServedPool::services)?;
         let attach_info_dir = (!spec.no_attach_info).then(|| group::attach_info_dir(spec.path.as_deref()));

@@ -97,6 +97,14 @@ impl ServedPool {
         self.pool.findings().to_vec()
     }
 
+    /// What a token does not protect from.
+    pub(super) fn exposure(&self) -> Option<String> {
+        let directory = self.directory.display();
+        Pool::is_readable_by_others(&self.directory).then(|| {
+            format!("other users of this machine may read the pool's files, whatever the token: chmod -R go= {directory}")
+        })
+    }
+
     /// The services of the engine's tags.
     ///
     /// # Errors

@@ -157,3 +157,38 @@ fn an_engine_that_is_killed_loses_nothing_acknowledged() {
         (Some(stored), Some(0))
     );
 }
+
+/// An engine that stands still for longer than the time-out is named with what helps; its connections are opened again within the phase.
+#[test]
+fn an_engine_that_is_late_is_named_and_connected_to_again() {
+    let scratch = Scratch::new();
+    let engine = Engine::start(scratch.path(), "--dir tank --pool fields --scm 512m --listen 127.0.0.1:0");
+    let at = engine.uri().replacen("tcp://", "", 1);
+    let mut running = scratch.start(&format!(
+        "object engine://{at}/fields --op put --dkeys 1000 --value-size 1k --time 60s --depth 2 --keep \
+         --on-error continue --timeout 1s --interval 100ms --live-csv - --json record.json"
+    ));
+    let field =
+        |row: &str, at: usize| row.split(',').nth(at).and_then(|field| field.parse().ok()).unwrap_or(0_u64);
+    while field(&running.await_row("put"), 7) == 0 {}
+    engine.signal(rustix::process::Signal::STOP);
+    // Longer than the time-out, whatever the machine is busy with: no more rows with operations, for long.
+    std::thread::sleep(Duration::from_secs(4));
+    engine.signal(rustix::process::Signal::CONT);
+    let before = field(&running.await_row("put"), 7);
+    while field(&running.await_row("put"), 7) <= before + 100 {}
+    running.signal(rustix::process::Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let record = crate::support::read_record(&scratch.join("record.json"));
+    let samples = &record["phases"][0]["samples"];
+    let errors = samples["workers"][0]["errors"].to_string();
+    let place = format!("tcp://{at}#");
+    for expected in [&*place, "did not answer within 1s", "--timeout", "os error 110"] {
+        assert!(errors.contains(expected), "{expected}: {errors}");
+    }
+    let tallies = samples["workers"][0]["tallies"].to_string();
+    assert!(tallies.contains("sessions_reopened"), "{tallies}");
+    let shown = scratch.run("report record.json").stdout;
+    assert!(shown.contains("sessions reopened"), "{shown}");
+}

@@ -1,11 +1,13 @@
 //! Pools that were cut off, are damaged, lie on a full file system, or were made otherwise than a run asks.
 
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::engines::Engine;
 use crate::support::{Mounted, Scratch, names_in, skipped};
 
 fn refused(scratch: &Scratch, words: &str, code: i32, expected: &str) {
@@ -170,4 +172,52 @@ fn snapshots_are_made_shown_and_destroyed() {
     refused(&scratch, "container snapshot vos:tank fields --destroy 99999", 2, &format!("it has {epoch}"));
     done(&scratch, &format!("{destroy} --destroy-data"));
     assert!(done(&scratch, "container query vos:tank fields").contains("snapshots   none\n"));
+}
+
+/// Paths below a directory, with it, that others may do something with.
+fn open_to_others(path: &Path) -> Vec<String> {
+    let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
+    let expected = if path.is_dir() { 0o700 } else { 0o600 };
+    let mut found = Vec::new();
+    if mode != expected {
+        found.push(format!("{} {mode:o}", path.display()));
+    }
+    if path.is_dir() {
+        let below = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        below.for_each(|path| found.extend(open_to_others(&path)));
+    }
+    found
+}
+
+#[test]
+fn what_is_in_a_pool_is_its_makers_alone() {
+    let scratch = Scratch::new();
+    let mode = |name: &str, mode| {
+        std::fs::set_permissions(scratch.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    std::fs::write(scratch.join("token"), "sixteen bytes or more\n").unwrap();
+    mode("token", 0o600);
+    let words =
+        "--dir above/tank --pool p --scm 64m --nvme 16m --targets 2 --listen 127.0.0.1:0 --token-file token";
+    let engine = Engine::start(scratch.path(), words);
+    let target = format!("engine://{}/p/c", engine.uri().replacen("tcp://", "", 1));
+    done(&scratch, &format!("container create {target} --token-file token"));
+    assert_eq!(open_to_others(&scratch.join("above/tank")), [""; 0]);
+    engine.signal(Signal::TERM);
+    let (code, said) = engine.end();
+    assert_eq!((code, said.contains("may read")), (Some(0), false), "{said}");
+    // The index that it wrote at its end, too.
+    assert_eq!(open_to_others(&scratch.join("above/tank")), [""; 0]);
+    scratch.measured("object vos:store --op put --dkeys 10 --keep");
+    assert_eq!(open_to_others(&scratch.join("store")), [""; 0]);
+    // Modes that somebody has changed are told.
+    mode("above/tank", 0o755);
+    mode("above/tank/superblock", 0o644);
+    let engine = Engine::start(scratch.path(), words);
+    engine.signal(Signal::TERM);
+    let (code, said) = engine.end();
+    assert!(
+        code == Some(0) && said.contains("other users of this machine may read the pool's files"),
+        "{said}"
+    );
 }

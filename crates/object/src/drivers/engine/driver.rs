@@ -49,8 +49,9 @@ pub(super) struct Running {
     /// Of them those that found nothing.
     pub(super) missed: u32,
     pub(super) requests: u32,
-    /// First error, negated.
+    /// First error, negated, and the endpoint that it came from.
     pub(super) errno: i32,
+    pub(super) failed_at: u32,
     /// What the requests have come to so far; the meaning is the operation's.
     pub(super) sum: u64,
     /// Steps that are behind.
@@ -114,6 +115,7 @@ pub(super) struct EngineDriver {
     /// Arrays are opened for each transfer, and that reads their attributes.
     pub(super) reopens: bool,
     labels: Vec<String>,
+    timeout_ns: u64,
 }
 
 /// Whether tag 0 is asked in the load itself.
@@ -184,7 +186,16 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         offset_bytes: 0,
         value_bytes: 0,
     };
-    let idle = Running { operation: nothing, left: 0, missed: 0, requests: 0, errno: 0, sum: 0, stage: 0 };
+    let idle = Running {
+        operation: nothing,
+        left: 0,
+        missed: 0,
+        requests: 0,
+        errno: 0,
+        failed_at: 0,
+        sum: 0,
+        stage: 0,
+    };
     let driver = EngineDriver {
         channel,
         values,
@@ -209,8 +220,15 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         repaired: 0,
         reopens: plan.reopens_arrays(),
         labels: (0..targets).map(|target| opening.location.endpoint(2 + target).label).collect(),
+        timeout_ns: opening.timeout_ns,
     };
     Ok(Opened { driver: Box::new(driver), notes })
+}
+
+impl EngineDriver {
+    fn label(&self, endpoint: usize) -> &str {
+        self.labels.get(endpoint).map_or("the endpoint of pools", String::as_str)
+    }
 }
 
 impl Reaper for EngineDriver {
@@ -264,6 +282,25 @@ impl Driver<ObjectOperation> for EngineDriver {
         client::reap(self, wait, done)
     }
 
+    fn cause(&self, slot: u32, result: i64) -> Option<String> {
+        let errno = i32::try_from(result.saturating_neg()).ok()?;
+        let running = self.running.get(slot as usize).filter(|running| running.errno == -errno)?;
+        let error = std::io::Error::from_raw_os_error(errno);
+        let label = self.label(running.failed_at as usize);
+        match errno {
+            libc::ETIMEDOUT => {
+                let limit = std::time::Duration::from_nanos(self.timeout_ns);
+                let remedy = "give a longer --timeout, or see what keeps the engine";
+                Some(format!("{error}: {label} did not answer within {limit:?}; {remedy}"))
+            }
+            libc::ECONNRESET | libc::EPIPE | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH => {
+                let remedy = "see whether the engine still runs";
+                Some(format!("{error}: the connection to {label} is gone; {remedy}"))
+            }
+            _ => None,
+        }
+    }
+
     fn tallies(&mut self) -> Vec<Tally> {
         let mut tallies = self.channel.tallies();
         let failed = self.failures.iter().enumerate().filter(|(_, failures)| failures.count > 0);
@@ -277,16 +314,15 @@ impl Driver<ObjectOperation> for EngineDriver {
     }
 
     fn findings(&mut self) -> Vec<String> {
-        let label = |endpoint: usize| self.labels.get(endpoint).map_or("metadata", String::as_str);
         let damaged = self.damaged.iter().map(|(operation, endpoint)| {
             let ObjectOperation { object, dkey, akey, .. } = operation;
-            let place = label(*endpoint as usize);
+            let place = self.label(*endpoint as usize);
             format!("object {object} dkey {dkey} akey {akey}: checksum does not match, says {place}")
         });
         let lost = self.failures.iter().enumerate().filter(|(_, failures)| failures.count > 0);
         let lost = lost.map(|(endpoint, failures)| {
             let why = std::io::Error::from_raw_os_error(failures.errno);
-            format!("{}: {} requests failed: {why}", label(endpoint), failures.count)
+            format!("{}: {} requests failed: {why}", self.label(endpoint), failures.count)
         });
         damaged.chain(lost).take(FINDINGS_MAX).collect()
     }

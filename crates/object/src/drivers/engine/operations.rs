@@ -17,8 +17,16 @@ impl EngineDriver {
     #[inline]
     pub(super) fn begin(&mut self, operation: &ObjectOperation, now_ns: u64) {
         let slot = operation.slot;
-        self.running[slot as usize] =
-            Running { operation: *operation, left: 0, missed: 0, requests: 0, errno: 0, sum: 0, stage: 0 };
+        self.running[slot as usize] = Running {
+            operation: *operation,
+            left: 0,
+            missed: 0,
+            requests: 0,
+            errno: 0,
+            failed_at: 0,
+            sum: 0,
+            stage: 0,
+        };
         if let (Some(staging), true) = (&self.staging, operation.operation.stores()) {
             let length = (operation.value_bytes as usize).min(staging.slot_bytes());
             // SAFETY: the slot is the driver's from submit to completion, in both arenas.

@@ -63,7 +63,7 @@ impl EngineDriver {
             return;
         }
         if running.errno == 0 {
-            running.errno = done.status;
+            (running.errno, running.failed_at) = (done.status, piece.endpoint);
         }
     }
 
