@@ -65,6 +65,11 @@ pub trait World {
     /// Processors that this process may use, by number.
     fn processors(&self) -> Vec<u32>;
 
+    /// NUMA nodes, by number; empty where the machine does not tell.
+    fn numa_nodes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
     /// Size of a page in bytes.
     fn page_size_bytes(&self) -> u64;
 

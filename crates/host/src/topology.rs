@@ -79,6 +79,24 @@ pub fn cores_of_node(node: u32) -> Option<Vec<u32>> {
     numa_nodes().into_iter().find(|found| found.node == node).map(|found| found.cores)
 }
 
+/// Chooses the nodes that memory of the calling thread comes from: `mode` is one of the kernel's (`MPOL_DEFAULT` is 0, `MPOL_LOCAL` 4).
+///
+/// # Errors
+/// As set_mempolicy(2): `EINVAL` for nodes without memory or outside the thread's cpuset, `ENOSYS` without support for NUMA.
+pub fn set_memory_policy(mode: i32, nodes: &[u32]) -> io::Result<()> {
+    let bits = nodes.iter().max().map_or(0, |node| *node as usize + 1);
+    let mut mask = vec![0_u64; bits.div_ceil(WORD_BITS)];
+    for node in nodes {
+        mask[*node as usize / WORD_BITS] |= 1 << (*node as usize % WORD_BITS);
+    }
+    // The kernel takes one bit fewer than it is told of.
+    let length = if mask.is_empty() { 0 } else { mask.len() * WORD_BITS + 1 };
+    let pointer = if mask.is_empty() { std::ptr::null() } else { mask.as_ptr() };
+    // SAFETY: the mask lives until the call returns and has as many bits as it is said to have.
+    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::c_long::from(mode), pointer, length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Where a thread runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NumaPlace {

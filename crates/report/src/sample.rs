@@ -101,6 +101,8 @@ fn media_plan(shape: &Shape) -> MediaPlan {
             content: ContentChoice::Random,
             compress_percent: 0,
             dedupe_percent: 0,
+            dedupe_set_chunks: None,
+            dedupe_set_seed: None,
             refill: Refill::Full,
         },
         verify_interval_bytes: None,

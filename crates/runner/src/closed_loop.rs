@@ -1,9 +1,9 @@
 //! The closed loop: a completed operation makes room for the next.
 
 use driver::{Clock, Error, Operation, Source, Wait};
-use workload::plan::ThinkPlan;
 
-use crate::waiting::{IDLE_NS, wait};
+use crate::pauses::Pauses;
+use crate::waiting::IDLE_NS;
 use crate::worker::Worker;
 
 impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
@@ -23,27 +23,25 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     }
 
     /// As [`Worker::run_closed`], with a pause after every so many operations, once what is in flight has completed.
-    pub(crate) fn run_thinking(&mut self, think: ThinkPlan) -> Result<(), Error> {
+    pub(crate) fn run_thinking(&mut self, mut pauses: Pauses) -> Result<(), Error> {
         let mut mark = self.clock.now_ns();
-        let mut left = think.blocks;
         loop {
             self.impose_limits(mark);
             if self.may_start(mark) {
-                while left > 0 && self.batch.len() < self.batch_max && self.draw() {
-                    left -= 1;
+                while !pauses.are_due(mark) && self.batch.len() < self.batch_max && self.draw() {
+                    pauses.draw();
                 }
             }
             if self.batch.is_empty() && self.in_flight == 0 {
-                if left == 0 && self.may_start(mark) && !self.window.is_used_up() {
-                    mark = self.pause(mark, think.pause_ns);
-                    left = think.blocks;
+                if pauses.are_due(mark) && self.may_start(mark) && !self.window.is_used_up() {
+                    mark = self.pause(mark, &mut pauses);
                     continue;
                 }
                 if !self.draw_final(mark) {
                     return Ok(());
                 }
             }
-            mark = self.advance(mark, left == 0)?;
+            mark = self.advance(mark, pauses.are_due(mark))?;
         }
     }
 
@@ -67,12 +65,6 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             self.idle()?;
         }
         Ok(())
-    }
-
-    /// Lets the pause that begins at `mark` go by, as far as the window is open and the phase goes on; the time then.
-    fn pause(&self, mark: u64, pause_ns: u64) -> u64 {
-        let until_ns = mark.saturating_add(pause_ns).min(self.window.close_ns);
-        wait(&self.clock, until_ns, || self.shared.is_ending())
     }
 
     /// Hands the batch over, waits for completions where nothing more can be drawn (`is_held`: nothing may be), and records them;

@@ -8,7 +8,7 @@ use statistics::{ClassPoint, ClassTotals, Histogram, Series, Snapshot, SparseHis
 
 use crate::exchange::{Exchange, Interval, Late};
 use crate::job::Job;
-use crate::oversight::Oversight;
+use crate::oversight::{Done, Oversight};
 use crate::shared::Shared;
 use crate::unserved::Unserved;
 
@@ -101,7 +101,17 @@ impl Collector {
             totals.latest_operations += tally.operations;
             totals.latest_bytes += tally.bytes;
             if let Some(oversight) = &mut self.oversight {
-                oversight.add(interval.start_ns, tally.operations, tally.bytes);
+                let late = interval.late.iter().filter(|late| late.class as usize == class);
+                let late = late.fold((0, 0), |sum, late| (sum.0 + 1, sum.1 + u128::from(late.latency_ns)));
+                oversight.add(
+                    interval.start_ns,
+                    Done {
+                        operations: tally.operations,
+                        bytes: tally.bytes,
+                        timed: tally.latency.count() + late.0,
+                        latency_ns: tally.latency.sum_ns() + late.1,
+                    },
+                );
             }
             let point = ClassPoint {
                 operations: tally.operations,

@@ -17,6 +17,7 @@ mod marks;
 mod open_loop;
 mod oversight;
 mod parts;
+mod pauses;
 mod phase;
 mod placement;
 mod shared;

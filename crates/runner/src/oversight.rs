@@ -12,20 +12,33 @@ pub(crate) enum Verdict {
     Fails(String),
 }
 
-/// Operations and bytes by interval of a fixed length.
+/// Completions of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+    /// Latencies that were told, and their sum.
+    pub(crate) timed: u64,
+    pub(crate) latency_ns: u128,
+}
+
+/// Operations, bytes and latencies by interval of a fixed length.
 struct Bins {
     length_ns: u64,
-    bins: Vec<(u64, u64)>,
+    bins: Vec<Done>,
 }
 
 impl Bins {
-    fn add(&mut self, start_ns: u64, operations: u64, bytes: u64) {
+    fn add(&mut self, start_ns: u64, done: Done) {
         let at = (start_ns / self.length_ns) as usize;
         if at >= self.bins.len() {
-            self.bins.resize(at + 1, (0, 0));
+            self.bins.resize(at + 1, Done::default());
         }
-        self.bins[at].0 += operations;
-        self.bins[at].1 += bytes;
+        let bin = &mut self.bins[at];
+        bin.operations += done.operations;
+        bin.bytes += done.bytes;
+        bin.timed += done.timed;
+        bin.latency_ns += done.latency_ns;
     }
 
     /// Intervals that are whole at `now_ns`, and had time to be handed over.
@@ -35,9 +48,15 @@ impl Bins {
 
     /// What an interval had, a second.
     fn rates(&self, at: usize) -> (f64, f64) {
-        let (operations, bytes) = self.bins.get(at).copied().unwrap_or_default();
+        let done = self.bins.get(at).copied().unwrap_or_default();
         let seconds = self.length_ns as f64 / 1e9;
-        (operations as f64 / seconds, bytes as f64 / seconds)
+        (done.operations as f64 / seconds, done.bytes as f64 / seconds)
+    }
+
+    /// Mean latency of an interval; 0 where nothing completed.
+    fn latency_ns(&self, at: usize) -> f64 {
+        let done = self.bins.get(at).copied().unwrap_or_default();
+        if done.timed > 0 { done.latency_ns as f64 / done.timed as f64 } else { 0.0 }
     }
 }
 
@@ -72,12 +91,12 @@ impl Oversight {
     }
 
     /// Adds what was done in an interval that began at `start_ns`.
-    pub(crate) fn add(&mut self, start_ns: u64, operations: u64, bytes: u64) {
+    pub(crate) fn add(&mut self, start_ns: u64, done: Done) {
         if let Some((_, bins)) = &mut self.steady {
-            bins.add(start_ns, operations, bytes);
+            bins.add(start_ns, done);
         }
         if let Some((bins, ..)) = &mut self.least {
-            bins.add(start_ns, operations, bytes);
+            bins.add(start_ns, done);
         }
     }
 
@@ -116,13 +135,14 @@ impl Oversight {
         }
         self.seen.1 = whole;
         let (rates, bytes): (Vec<f64>, Vec<f64>) = (whole - judged..whole).map(|at| bins.rates(at)).unzip();
+        let latency_ns: Vec<f64> = (whole - judged..whole).map(|at| bins.latency_ns(at)).collect();
         let values = match steady.figure {
             SteadyFigure::Iops | SteadyFigure::IopsSlope => &rates,
             SteadyFigure::Bandwidth | SteadyFigure::BandwidthSlope => &bytes,
+            SteadyFigure::Latency | SteadyFigure::LatencySlope => &latency_ns,
         };
         let Some(plateau) = Plateau::of(values) else { return Verdict::GoesOn };
-        let is_slope = matches!(steady.figure, SteadyFigure::IopsSlope | SteadyFigure::BandwidthSlope);
-        let held = if is_slope { plateau.slope.abs() } else { plateau.deviation_max };
+        let held = if steady.figure.is_slope() { plateau.slope.abs() } else { plateau.deviation_max };
         // A load that does nothing is not steady.
         let criterion = if steady.is_percent { 100.0 * held / plateau.mean } else { held };
         let attained = plateau.mean > 0.0 && criterion <= steady.limit;
@@ -133,6 +153,7 @@ impl Oversight {
             slope: plateau.slope,
             operations_per_second: rates,
             bytes_per_second: bytes,
+            latency_ns,
         };
         if attained { Verdict::Ends } else { Verdict::GoesOn }
     }
@@ -154,11 +175,15 @@ mod tests {
         let mut verdicts = Vec::new();
         for (second, rate) in rates.iter().enumerate() {
             for part in 0..10 {
-                oversight.add(
-                    second as u64 * 1_000_000_000 + part * 100_000_000,
-                    rate / 10,
-                    rate / 10 * 4096,
-                );
+                let operations = rate / 10;
+                // As much work whatever the rate: latency falls as the rate climbs.
+                let done = Done {
+                    operations,
+                    bytes: operations * 4096,
+                    timed: operations,
+                    latency_ns: u128::from(operations.min(1)) * 100_000_000,
+                };
+                oversight.add(second as u64 * 1_000_000_000 + part * 100_000_000, done);
             }
             verdicts.push(oversight.look(second as u64 * 1_000_000_000 + 1_300_000_000));
         }
@@ -174,6 +199,11 @@ mod tests {
         let ending = ending.unwrap();
         assert!(ending.attained && ending.criterion < 10.0, "{ending:?}");
         assert_eq!(ending.operations_per_second, [1000.0, 950.0, 1000.0]);
+        let latency = Control { steady: Some(parse_steady("lat:10%:3s:1s").unwrap()), ..Control::default() };
+        let (verdicts, ending) = fed(&latency, &[50, 100, 200, 400, 1000, 1000, 950, 1000]);
+        assert_eq!(verdicts.iter().position(|verdict| *verdict == Verdict::Ends), Some(6));
+        let latencies = ending.unwrap().latency_ns;
+        assert!((latencies[0] - 1e6).abs() < 1.0 && latencies[1] > 1.05e6, "{latencies:?}");
         let (verdicts, ending) = fed(&control, &[0, 0, 0, 0, 0]);
         assert!(verdicts.iter().all(|verdict| *verdict == Verdict::GoesOn) && !ending.unwrap().attained);
     }

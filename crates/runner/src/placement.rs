@@ -7,8 +7,15 @@ use workload::spec::CoresPolicy;
 /// Whether the workers of a load can run where it says: for plans to be refused before anything is touched.
 ///
 /// # Errors
-/// Bad usage: a processor or NUMA node that is not there or not allowed to this process.
+/// Bad usage: a processor or NUMA node, of the workers or of their memory, that is not there or not allowed to this process.
 pub fn check_placement(load: &LoadPlan) -> Result<(), Error> {
+    let nodes: Vec<u32> = host::topology::numa_nodes().iter().map(|node| node.node).collect();
+    let asked = load.control.memory.iter().flat_map(|memory| &memory.nodes);
+    if let Some(missing) = asked.filter(|_| !nodes.is_empty()).find(|node| !nodes.contains(node)) {
+        let list: Vec<_> = nodes.iter().map(u32::to_string).collect();
+        return Err(Error::usage("memory", format!("there is no NUMA node {missing} to take memory from"))
+            .remedy(format!("this machine has {}", list.join(", "))));
+    }
     Placement::plan(load).map(|_| ())
 }
 

@@ -17,6 +17,7 @@ use crate::flow::Seat;
 use crate::job::Station;
 use crate::limits::{Window, ramp_ns};
 use crate::parts::Parts;
+use crate::pauses::Pauses;
 use crate::placement::Placement;
 use crate::stage::Stage;
 use crate::waiting::wait;
@@ -89,13 +90,20 @@ pub(crate) fn work<Op, S, C>(
     }
 }
 
-/// Gives the calling thread its niceness and the priority of its I/O, where a load names some.
+/// Gives the calling thread its niceness, its memory and the priority of its I/O, where a load names some.
 fn prioritise(control: &Control) -> Result<(), Error> {
     if let Some(more) = control.nice {
         host::priority::add_niceness(more).map_err(|error| {
             Error::system("nice", "cannot change the niceness of a worker", error)
                 .with("nice", more)
                 .remedy("a lower niceness needs CAP_SYS_NICE: run as root, or leave --nice out")
+        })?;
+    }
+    if let Some(memory) = &control.memory {
+        host::topology::set_memory_policy(memory.mode as i32, &memory.nodes).map_err(|error| {
+            Error::system("memory", "cannot choose where the memory of a worker comes from", error)
+                .with("policy", format!("{memory:?}"))
+                .remedy("nodes without memory, or outside the cpuset of this process, cannot be chosen")
         })?;
     }
     if let Some(priority) = control.priority {
@@ -154,7 +162,7 @@ fn run<Op: Operation, S: Source<Op>, C: Clock>(
 ) -> Result<(), Error> {
     let Some(plan) = load.arrivals else {
         return match (load.think, seat, load.control.latency_target) {
-            (Some(think), ..) => worker.run_thinking(think),
+            (Some(think), ..) => worker.run_thinking(Pauses::new(think)),
             (None, Some(seat), _) => worker.run_weighted(seat),
             (None, None, Some(target)) => worker.run_searching(target),
             (None, None, None) => worker.run_closed(),
@@ -164,7 +172,7 @@ fn run<Op: Operation, S: Source<Op>, C: Clock>(
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut arrivals = arrivals_of(load, &plan, number)?;
     let begin_ns = worker.window.open_ns - ramp_ns(load);
-    worker.run_open(&mut arrivals, begin_ns, seat)
+    worker.run_open(&mut arrivals, begin_ns, seat, load.think.map(Pauses::new))
 }
 
 /// When the operations of worker `number` are due, from the begin of its load.

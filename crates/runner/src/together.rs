@@ -175,10 +175,6 @@ fn check_pauses(load: &LoadPlan) -> Result<(), Error> {
             Err(Error::usage("think", "a pause after every 0 operations would never end")
                 .remedy("pause after every 1 or more"))
         }
-        Some(_) if load.arrivals.is_some() => {
-            Err(Error::usage("think", "an open loop has no pauses: its operations start when they are due")
-                .remedy("take the rate or the pauses away"))
-        }
         _ => Ok(()),
     }
 }

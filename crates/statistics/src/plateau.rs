@@ -50,6 +50,9 @@ pub struct SteadyEnding {
     pub operations_per_second: Vec<f64>,
     /// Bytes a second of the same.
     pub bytes_per_second: Vec<f64>,
+    /// Mean latency of what completed in each of them, in nanoseconds; 0 where nothing did.
+    #[serde(default)]
+    pub latency_ns: Vec<f64>,
 }
 
 /// One operation, kept by itself. Times count from the opening of the window.

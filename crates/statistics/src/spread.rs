@@ -34,17 +34,17 @@ struct Piece {
     bytes: u64,
 }
 
-/// Cuts series into pieces of about `piece_ns` and tells how the rates of a class moved between them. A part is a series
-/// and the number of the class in it; the pieces of all parts count alike.
+/// Cuts series into pieces of about `piece_ns` and tells how the rates of some classes together moved between them. A part is a series
+/// and the numbers of the classes in it; the pieces of all parts count alike.
 ///
 /// A piece is made of whole intervals and ends with the one that brings it to `piece_ns`, so it is as long as an interval
 /// where intervals are longer. What is left over at the end of a series is a piece if it is at least half as long as one,
 /// or if it is all there is. None where there is no interval.
 #[must_use]
-pub fn spread(parts: &[(&Series, usize)], piece_ns: u64) -> Option<RateSpread> {
+pub fn spread(parts: &[(&Series, &[usize])], piece_ns: u64) -> Option<RateSpread> {
     let mut pieces = Vec::new();
-    for (series, class) in parts {
-        cut(series, *class, piece_ns.max(series.interval_ns), &mut pieces);
+    for (series, classes) in parts {
+        cut(series, classes, piece_ns.max(series.interval_ns), &mut pieces);
     }
     let per_second = |amount: u64, piece: &Piece| amount as f64 * 1e9 / piece.length_ns as f64;
     let operations: Vec<_> = pieces.iter().map(|piece| per_second(piece.operations, piece)).collect();
@@ -56,12 +56,12 @@ pub fn spread(parts: &[(&Series, usize)], piece_ns: u64) -> Option<RateSpread> {
     })
 }
 
-fn cut(series: &Series, class: usize, piece_ns: u64, pieces: &mut Vec<Piece>) {
+fn cut(series: &Series, classes: &[usize], piece_ns: u64, pieces: &mut Vec<Piece>) {
     let before = pieces.len();
     let mut open = Piece::default();
     for point in &series.points {
         open.length_ns += point.end_ns.saturating_sub(point.start_ns);
-        if let Some(done) = point.classes.get(class) {
+        for done in classes.iter().filter_map(|class| point.classes.get(*class)) {
             open.operations += done.operations;
             open.bytes += done.bytes;
         }

@@ -395,6 +395,9 @@ fn plan_read_back(spec: &Spec, written: &MediaPlan, seed: u64) -> Result<Planned
         align: None,
         think_time: None,
         think_blocks: None,
+        think_after: None,
+        think_spin: None,
+        no_catch_up: false,
         start_delay: None,
         end_others: false,
         control: workload::control::Control {
@@ -425,7 +428,7 @@ pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result
     if spec.targets.is_empty() {
         return Err(Error::usage("plan", "no target").remedy("give a file, a block device, null: or mem:"));
     }
-    let can_create = spec.size.is_some() || spec.control.ends_when_full;
+    let can_create = spec.size.is_some() || spec.sizes.is_some() || spec.control.ends_when_full;
     let needs = spec.engine.as_deref().and_then(media::names::needs);
     let mut facts: Vec<TargetFacts> = Vec::with_capacity(spec.targets.len());
     let mut known = HashSet::new();

@@ -52,6 +52,10 @@ impl World for ThisMachine {
         host::topology::current_affinity().unwrap_or_default()
     }
 
+    fn numa_nodes(&self) -> Vec<u32> {
+        host::topology::numa_nodes().iter().map(|node| node.node).collect()
+    }
+
     fn page_size_bytes(&self) -> u64 {
         rustix::param::page_size() as u64
     }

@@ -46,6 +46,9 @@ pub struct Control {
     pub priority: Option<IoPriority>,
     /// Added to the workers' niceness.
     pub nice: Option<i32>,
+    /// Where the workers' memory comes from.
+    #[serde(default)]
+    pub memory: Option<MemoryPolicy>,
     /// What happens after a block with wrong data; as after a failed operation where it is none.
     pub on_mismatch: Option<OnError>,
 }
@@ -84,6 +87,40 @@ pub enum SteadyFigure {
     IopsSlope,
     /// Slope of bytes a second by interval.
     BandwidthSlope,
+    /// Largest distance of the mean latency of an interval's completions from the mean of the intervals, in nanoseconds.
+    Latency,
+    /// Slope of that latency by interval, in nanoseconds.
+    LatencySlope,
+}
+
+impl SteadyFigure {
+    /// All of them, by the words of `--end-when-steady`.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("iops", Self::Iops),
+        ("bw", Self::Bandwidth),
+        ("iops_slope", Self::IopsSlope),
+        ("bw_slope", Self::BandwidthSlope),
+        ("lat", Self::Latency),
+        ("lat_slope", Self::LatencySlope),
+    ];
+
+    /// Its word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, figure)| *figure == self).map_or("", |(name, _)| name)
+    }
+
+    /// Whether it is a slope, and not a distance from the mean.
+    #[must_use]
+    pub fn is_slope(self) -> bool {
+        matches!(self, Self::IopsSlope | Self::BandwidthSlope | Self::LatencySlope)
+    }
+
+    /// Whether it is of latencies.
+    #[must_use]
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::Latency | Self::LatencySlope)
+    }
 }
 
 /// A steady state that ends a phase, judged over the last `span_ns`.
@@ -155,6 +192,64 @@ impl std::str::FromStr for IoPriority {
         };
         let level = level.parse().ok().filter(|level| *level <= 7).ok_or_else(refuse)?;
         Ok(Self { class, level })
+    }
+}
+
+/// From which NUMA nodes memory comes, in the order of the numbers of set_mempolicy(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryMode {
+    /// As the system has it.
+    Default,
+    /// From one node while it has some, then from others.
+    Prefer,
+    /// From these nodes alone.
+    Bind,
+    /// From these nodes, page by page in turns.
+    Interleave,
+    /// From the node of the processor that touches it first.
+    Local,
+}
+
+/// Where memory of the workers comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryPolicy {
+    /// How nodes are chosen.
+    pub mode: MemoryMode,
+    /// The nodes; none for [`MemoryMode::Default`] and [`MemoryMode::Local`].
+    pub nodes: Vec<u32>,
+}
+
+impl std::str::FromStr for MemoryPolicy {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let refuse = || {
+            ParseError::new(
+                "a memory policy",
+                text,
+                "default, local, prefer:NODE, bind:NODES or interleave:NODES, such as bind:0-1",
+            )
+        };
+        let (word, nodes) = text.split_once(':').map_or((text, None), |(word, nodes)| (word, Some(nodes)));
+        let mode = match word {
+            "default" => MemoryMode::Default,
+            "prefer" => MemoryMode::Prefer,
+            "bind" => MemoryMode::Bind,
+            "interleave" => MemoryMode::Interleave,
+            "local" => MemoryMode::Local,
+            _ => return Err(refuse()),
+        };
+        let takes_none = matches!(mode, MemoryMode::Default | MemoryMode::Local);
+        let nodes = match nodes {
+            None if takes_none => Vec::new(),
+            Some(nodes) if !takes_none => units::parse_index_list("NUMA nodes", nodes, 1024)?,
+            _ => return Err(refuse()),
+        };
+        if mode == MemoryMode::Prefer && nodes.len() != 1 {
+            return Err(refuse());
+        }
+        Ok(Self { mode, nodes })
     }
 }
 
@@ -273,23 +368,19 @@ pub fn parse_steady(text: &str) -> Result<SteadyEnd, ParseError> {
         ParseError::new(
             "a steady state",
             text,
-            "FIGURE:LIMIT:TIME[:RAMP[:INTERVAL]] with iops, bw, iops_slope or bw_slope, such as iops:10%:30s",
+            "FIGURE:LIMIT:TIME[:RAMP[:INTERVAL]] with iops, bw, lat, iops_slope, bw_slope or lat_slope, such as iops:10%:30s",
         )
     };
     let parts: Vec<&str> = text.split(':').collect();
     if !(3..=5).contains(&parts.len()) {
         return Err(refuse());
     }
-    let figure = match parts[0] {
-        "iops" => SteadyFigure::Iops,
-        "bw" => SteadyFigure::Bandwidth,
-        "iops_slope" => SteadyFigure::IopsSlope,
-        "bw_slope" => SteadyFigure::BandwidthSlope,
-        _ => return Err(refuse()),
-    };
+    let figure = SteadyFigure::ALL.iter().find(|(name, _)| *name == parts[0]).ok_or_else(refuse)?.1;
     let (number, is_percent) = parts[1].strip_suffix('%').map_or((parts[1], false), |number| (number, true));
-    let limit: f64 =
-        number.parse().ok().filter(|limit: &f64| limit.is_finite() && *limit >= 0.0).ok_or_else(refuse)?;
+    let is_time = figure.is_latency() && !is_percent && number.ends_with('s');
+    let limit =
+        if is_time { number.parse::<Span>()?.ns() as f64 } else { number.parse().map_err(|_| refuse())? };
+    let limit = Some(limit).filter(|limit: &f64| limit.is_finite() && *limit >= 0.0).ok_or_else(refuse)?;
     let span = |at: usize, default: &str| parts.get(at).copied().unwrap_or(default).parse::<Span>();
     let (judged, ramp, interval) = (span(2, "")?, span(3, "0s")?, span(4, "1s")?);
     if interval.ns() < 10_000_000 || judged.ns() < interval.ns().saturating_mul(2) {
@@ -344,6 +435,19 @@ mod tests {
             (steady.span_ns, steady.ramp_ns, steady.interval_ns),
             (30_000_000_000, 10_000_000_000, 1_000_000_000)
         );
+        let steady = parse_steady("lat:50us:2s:0s:100ms").unwrap();
+        assert_eq!(
+            (steady.figure, steady.limit, steady.is_percent),
+            (SteadyFigure::Latency, 50_000.0, false)
+        );
+        assert_eq!(parse_steady("lat_slope:300:2s").unwrap().limit, 300.0);
+        assert!(parse_steady("iops:50us:2s").is_err() && parse_steady("latency:1%:2s").is_err());
+        let memory: MemoryPolicy = "interleave:0-2,4".parse().unwrap();
+        assert_eq!((memory.mode, memory.nodes), (MemoryMode::Interleave, vec![0, 1, 2, 4]));
+        assert_eq!("local".parse::<MemoryPolicy>().unwrap().mode, MemoryMode::Local);
+        for wrong in ["", "bind", "bind:", "prefer:0,1", "local:0", "near:0", "bind:x"] {
+            assert!(wrong.parse::<MemoryPolicy>().is_err(), "{wrong}");
+        }
         assert!(parse_steady("iops:10%").is_err() && parse_steady("iops:10%:1s:0s:1s").is_err());
         let shares = parse_priority_shares("read/64k:25@realtime:1,write:5@idle").unwrap();
         assert_eq!((shares[0].bytes, shares[0].percent, shares[1].bytes), (Some(65_536), 25, None));

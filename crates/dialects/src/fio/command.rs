@@ -45,6 +45,7 @@ pub(crate) struct Line {
     pub(crate) show_command: bool,
     pub(crate) warnings_fatal: bool,
     pub(crate) bandwidth_log: bool,
+    pub(crate) aux_path: Option<String>,
     pub(crate) idle: bool,
     pub(crate) debug: Vec<Topic>,
     pub(crate) pace: Pace,
@@ -85,6 +86,7 @@ pub(crate) fn read(words: &[String]) -> Result<Line, Fault> {
         show_command: false,
         warnings_fatal: false,
         bandwidth_log: false,
+        aux_path: None,
         idle: false,
         debug: Vec::new(),
         pace: Pace { results_by_signal: true, ..Pace::default() },
@@ -219,11 +221,13 @@ impl Line {
             Flag::Debug => {
                 for word in value.split(',') {
                     let topic = Topic::ALL.iter().find(|topic| topic.name() == word);
-                    self.debug
-                        .push(*topic.ok_or_else(|| fault("parse, job or random, or several with commas"))?);
+                    self.debug.push(
+                        *topic.ok_or_else(|| fault("parse, job, random or io, or several with commas"))?,
+                    );
                 }
             }
             Flag::InflateLog => self.wanted = Wanted::Log(value),
+            Flag::AuxPath => self.aux_path = some(&value),
             Flag::BandwidthLog => self.bandwidth_log = true,
         }
         Ok(())

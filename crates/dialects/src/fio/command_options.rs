@@ -20,6 +20,7 @@ pub(crate) enum Flag {
     ShowCommand,
     WarningsFatal,
     BandwidthLog,
+    AuxPath,
     EtaInterval,
     EtaNewline,
     StatusInterval,
@@ -138,7 +139,7 @@ pub(crate) static COMMAND_OPTIONS: &[CommandOption] = &[
     row("trigger-timeout", Takes::Value, What::Refused(TRIGGER, "runtime")),
     row("trigger", Takes::Value, What::Refused(TRIGGER, "a script around the run")),
     row("trigger-remote", Takes::Value, What::Refused(TRIGGER, "a script around the run")),
-    row("aux-path", Takes::Value, What::Refused("no files of state are made", "--output")),
+    row("aux-path", Takes::Value, What::Does(Flag::AuxPath, "directory of the files of verify_state_save")),
     row("merge-blktrace-only", Takes::Flag, What::Refused("traces are not read", "a job for each load")),
 ];
 

@@ -4,7 +4,7 @@ use workload::replay::ReplayClass;
 use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
 
 use crate::fio::fault::Place;
-use crate::fio::model::LogValue;
+use crate::fio::model::{LogValue, Unified};
 use crate::fio::value::{Amount, Triple};
 
 /// `rw`.
@@ -113,7 +113,11 @@ draft! {
     cpuchunks: u64,
     cpuload: u8,
     create_on_open: bool,
+    create_only: bool,
+    dedupe_global: bool,
     dedupe_percentage: u8,
+    dedupe_working_set: bool,
+    dedupe_working_set_percentage: u8,
     description: String,
     direct: bool,
     directory: String,
@@ -134,7 +138,7 @@ draft! {
     file_service_type: String,
     filename: String,
     filename_format: String,
-    filesize: u64,
+    filesize: (u64, u64),
     fill_device: bool,
     fixedbufs: bool,
     flow: u64,
@@ -181,6 +185,7 @@ draft! {
     nrfiles: u32,
     numa_cpu_nodes: Vec<u32>,
     number_ios: u64,
+    numa_mem_policy: String,
     numjobs: u32,
     offload: bool,
     offset: Amount,
@@ -202,6 +207,7 @@ draft! {
     random_sequence_stride: bool,
     rate: Triple<u64>,
     rate_cycle: u64,
+    rate_ignore_thinktime: bool,
     rate_iops: Triple<u64>,
     rate_iops_min: Triple<u64>,
     rate_min: Triple<u64>,
@@ -235,11 +241,15 @@ draft! {
     sync: String,
     thinktime: u64,
     thinktime_blocks: u64,
+    thinktime_iotime: u64,
     thinktime_issue: bool,
+    thinktime_spin: u64,
     time_based: bool,
     uncached: bool,
     unit_base: u32,
+    unified: Unified,
     unlink: bool,
+    unlink_each_loop: bool,
     verify: Verify,
     verify_async: u64,
     verify_backlog: u64,
@@ -250,7 +260,9 @@ draft! {
     verify_offset: u64,
     verify_only: bool,
     verify_pattern: Vec<PatternPart>,
+    verify_policy: String,
     verify_state_load: bool,
+    verify_state_save: bool,
     wait_for: String,
     write_bw_log: String,
     write_hist_log: String,
@@ -268,6 +280,11 @@ impl Draft {
     /// Whether blocks are verified.
     pub(crate) fn verifies(&self) -> bool {
         !matches!(self.verify, None | Some(Verify::Nothing))
+    }
+
+    /// Whether the run takes its files away again.
+    pub(crate) fn removes_files(&self) -> bool {
+        self.unlink == Some(true) || self.unlink_each_loop == Some(true)
     }
 
     /// Where an option was given, for what is found wrong with it later.

@@ -51,21 +51,27 @@ pub(crate) const OTHER_ENGINES: &[(&str, &str)] = &[
     ("libzbd", "it drives zoned devices; nearest: psync on the block device"),
     ("windowsaio", "it is of another system; nearest: libaio or io_uring"),
     ("solarisaio", "it is of another system; nearest: libaio or io_uring"),
-    ("net", "it measures a network; nearest: strata net between two hosts"),
+    (
+        "net",
+        "a stream of bytes without replies between two jobs is no load of the network layer, whose operations are RPCs; nearest: strata engine on one host and strata net on the other",
+    ),
     ("netsplice", "it measures a network; nearest: strata net between two hosts"),
     ("rdma", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_apm_server", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_apm_client", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_gpspm_server", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_gpspm_client", "it measures a network; nearest: strata net with libfabric"),
-    ("rados", "its blocks are objects, a load of another layer; nearest: strata object rados://POOL"),
+    (
+        "rados",
+        "its files are objects of a pool, which are a load of the object layer with options of its own; nearest: strata object rados://POOL --op put,get --depth 16",
+    ),
     (
         "http",
-        "its blocks are objects, a load of another layer; nearest: strata object s3://BUCKET for http_mode=s3",
+        "its blocks are objects of a service, which are a load of the object layer with options of its own; nearest: strata object s3://BUCKET, or strata as elbencho --s3endpoints, for http_mode=s3; WebDAV and Swift are not spoken",
     ),
     (
         "rbd",
-        "images are reached through the kernel here; nearest: rbd map, and libaio or io_uring on /dev/rbd0",
+        "images are reached through the kernel here, not by librbd; nearest: rbd map POOL/IMAGE, and io_uring with direct=1 on /dev/rbd0 (or rbd-nbd map, which is librbd, and /dev/nbd0)",
     ),
     (
         "dfs",

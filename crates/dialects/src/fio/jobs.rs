@@ -11,6 +11,7 @@ use crate::fio::fault::{Fault, Place};
 use crate::fio::model::{Direction, Job, Log, LogKind};
 use crate::fio::settle::Settled;
 use crate::fio::specs::{Built, Clones, build};
+use crate::fio::state;
 
 /// Jobs of a run with all their clones.
 const JOBS_MAX: usize = 4096;
@@ -73,7 +74,7 @@ pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled,
         all.set_ends(jobs)?;
     }
     all.fold_warnings();
-    check_agreement(jobs, "unlink", |draft| draft.unlink.unwrap_or(false))?;
+    check_agreement(jobs, "unlink", Draft::removes_files)?;
     check_agreement(jobs, "randseed", |draft| draft.randseed)?;
     check_agreement(jobs, "randrepeat", |draft| draft.randrepeat.unwrap_or(true))?;
     Ok(all)
@@ -103,7 +104,8 @@ impl Assembled {
         let one = is_one_phase(&job.draft) && !(apart && clones > 1);
         let (parts, each) = if one { (1, clones) } else { (clones, 1) };
         for part in 0..parts {
-            let built = build(Clones { job, first: part * each, count: each, world })?;
+            let index = self.clones;
+            let built = build(Clones { job, first: part * each, count: each, index, world })?;
             self.files += built.spec.targets.len();
             if self.files > FILES_MAX {
                 let fault =
@@ -119,6 +121,14 @@ impl Assembled {
         let number = self.clones + 1;
         self.clones += clones as usize;
         let mut shown = shown_job(job, &built);
+        if job.draft.verify_state_save == Some(true)
+            && job.draft.verifies()
+            && job.draft.verify_only != Some(true)
+        {
+            let path = |index| state::path(job.state_directory.as_deref(), &shown.name, index);
+            let writes = shown.directions.contains(&Direction::Write);
+            shown.states = (number - 1..self.clones).filter(|_| writes).map(path).collect();
+        }
         shown.group = self.stages[at].1;
         shown.number = number;
         shown.clones = clones;
@@ -259,6 +269,7 @@ fn shown_job(job: &Settled, built: &Built) -> Job {
         shows_latency: !hidden(draft.disable_lat),
         shows_completion: !hidden(draft.disable_clat),
         shows_submission: !hidden(draft.disable_slat),
+        unified: draft.unified.unwrap_or_default(),
         kb_base: draft.kb_base.unwrap_or(1024),
         unit_base: draft.unit_base.unwrap_or(8),
         bandwidth_average_ms: draft.bwavgtime.unwrap_or(500),
@@ -275,9 +286,20 @@ fn shown_job(job: &Settled, built: &Built) -> Job {
         log_issue_time: draft.log_issue_time.unwrap_or(false),
         log_compressed: draft.log_compressed.unwrap_or(false),
         log_value: draft.log_value.unwrap_or_default(),
+        states: Vec::new(),
+        synced_every: synced_every(draft),
         is_shown: draft.stats.unwrap_or(true),
         name,
     }
+}
+
+/// Of writes that were made durable only those before the last such call count.
+fn synced_every(draft: &Draft) -> Option<u64> {
+    let is_at_end = [draft.end_fsync, draft.fsync_on_close].contains(&Some(true));
+    let every = draft.fsync.or(draft.fdatasync).filter(|&every| every > 0);
+    let counts = draft.verify_policy.as_deref() == Some("fsynced") && !is_at_end;
+    // Without such a call none does.
+    counts.then(|| every.unwrap_or(u64::MAX))
 }
 
 fn logs(draft: &Draft, name: &str) -> Vec<Log> {

@@ -15,6 +15,7 @@ mod readonly;
 mod settle;
 mod show;
 mod specs;
+mod state;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -85,9 +86,16 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
         Wanted::Run => {}
     }
     let sections = sections(&line, world)?;
-    let settled = settle::settle(&sections, world)?;
+    let mut settled = settle::settle(&sections, world)?;
+    if settled.jobs.is_empty() && line.parse_only {
+        return show(String::new());
+    }
     if settled.jobs.is_empty() {
         return Err(Fault::new("no job: give --name=... with its options, or a job file; --help tells more"));
+    }
+    for job in &mut settled.jobs {
+        job.traces = line.debug.contains(&model::Topic::Io);
+        job.state_directory.clone_from(&line.aux_path);
     }
     let mut all = jobs::assemble(&settled.jobs, world)?;
     if line.readonly {

@@ -45,16 +45,19 @@ pub(crate) enum Topic {
     Job,
     /// What random numbers begin with.
     Random,
+    /// Each operation, when all are done.
+    Io,
 }
 
 impl Topic {
-    pub(crate) const ALL: [Self; 3] = [Self::Parse, Self::Job, Self::Random];
+    pub(crate) const ALL: [Self; 4] = [Self::Parse, Self::Job, Self::Random, Self::Io];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Parse => "parse",
             Self::Job => "job",
             Self::Random => "random",
+            Self::Io => "io",
         }
     }
 }
@@ -84,6 +87,18 @@ pub(crate) enum LogKind {
     Latency,
     /// `_clat_hist.log`.
     Histogram,
+}
+
+/// `unified_rw_reporting`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unified {
+    /// Each direction on its own.
+    #[default]
+    None,
+    /// All directions as one, and none on its own.
+    Mixed,
+    /// Each on its own, and then all as one.
+    Both,
 }
 
 /// What a line of an averaged log holds of its interval.
@@ -133,6 +148,7 @@ pub(crate) struct Job {
     pub(crate) shows_latency: bool,
     pub(crate) shows_completion: bool,
     pub(crate) shows_submission: bool,
+    pub(crate) unified: Unified,
     /// `kb_base`: 1000 or 1024; `unit_base`: 8 for bytes, 1 for bits.
     pub(crate) kb_base: u32,
     pub(crate) unit_base: u32,
@@ -149,6 +165,10 @@ pub(crate) struct Job {
     pub(crate) log_priority: Option<u16>,
     pub(crate) log_epoch: bool,
     pub(crate) log_value: LogValue,
+    /// `verify_state_save`: the file of each clone.
+    pub(crate) states: Vec<PathBuf>,
+    /// Writes of a clone after which they are durable, where only those count (`verify_policy=fsynced`).
+    pub(crate) synced_every: Option<u64>,
     /// Whether it stands in the results (`stats`).
     pub(crate) is_shown: bool,
     /// Whether logs are compressed.

@@ -121,15 +121,15 @@ table! {
     { "randrepeat" [] Bool does randrepeat flag, "1: `--seed 137`; 0: a drawn seed" }
     { "allrandrepeat" [] Bool does randrepeat flag, "as `randrepeat`" }
     { "randseed" [] Value does randseed number, "`--seed`" }
-    { "sprandom" [] Bool no ["0"], "preconditioning by regions is not built", "rw=randwrite with loops=2" }
+    { "sprandom" [] Bool no ["0"], "one pass over regions with growing shares of blocks written again is not drawn", "rw=write and then rw=randwrite with loops=2, which take longer to the same state" }
     { "spr_num_regions" [] Value no [], "it is for sprandom", "rw=randwrite with loops=2" }
     { "spr_op" [] Value no [], "it is for sprandom", "rw=randwrite with loops=2" }
     { "spr_cs" [] Value no [], "it is for sprandom", "rw=randwrite with loops=2" }
-    { "num_range" [] Value no ["1"], "a trim is one range", "rw=randtrim" }
+    { "num_range" [] Value no ["1"], "several ranges in one trim are a command of NVMe, which fio sends by ioengine=io_uring_cmd alone", "rw=randtrim, one range each" }
     { "size" [] Value does size amount, "`--size` of each file, the job's size over its files; in percent of what is there" }
     { "io_size" ["io_limit"] Value does io_size amount, "`--bytes`" }
     { "number_ios" [] Value does number_ios number, "`--count`" }
-    { "filesize" [] Value does filesize positive, "`--size` of each file; ranges are refused" }
+    { "filesize" [] Value does filesize size_range, "`--size` of each file; of a range `--sizes` that are drawn from it" }
     { "fill_device" ["fill_fs"] Bool does fill_device flag, "`--end-when-full` for one file; a block device is written to its end" }
     { "file_append" [] Bool does file_append flag, "`--offset` at the end of what is there" }
     { "offset" ["fileoffset"] Value does offset amount, "`--offset`" }
@@ -152,11 +152,11 @@ table! {
     { "create_serialize" [] Bool free flag, "files are laid out before anything is measured" }
     { "create_fsync" [] Bool free flag, "files are laid out before anything is measured" }
     { "create_on_open" [] Bool does create_on_open flag, "`--layout sparse` for a job that only writes" }
-    { "create_only" [] Bool no ["0"], "each run lays out the files that it needs", "the job with number_ios=1, which lays out all of them and does one operation" }
+    { "create_only" [] Bool does create_only flag, "the files are laid out, and nothing is done" }
     { "allow_file_create" [] Bool does allow_file_create flag, "0 refuses targets that do not exist" }
     { "allow_mounted_write" [] Bool no ["0"], "safety is not a matter of job files", "strata as --destroy-data fio ..." }
     { "unlink" [] Bool does unlink flag, "0 is `--keep`; 1 removes what the run created" }
-    { "unlink_each_loop" [] Bool no ["0"], "loops are one phase over one set of files, which a reused block would not be", "unlink" }
+    { "unlink_each_loop" [] Bool does unlink_each_loop flag, "as `unlink` for a job that runs once; refused with loops" }
     { "pre_read" [] Bool does pre_read flag, "`--cache warm`" }
     { "invalidate" [] Bool does invalidate flag, "1: `--cache drop`; 0: `--cache keep`" }
     { "fadvise_hint" [] Value does fadvise_hint advice, "`--advise`; by the order of access where it is not given" }
@@ -211,15 +211,15 @@ table! {
     { "buffer_compress_percentage" [] Value does buffer_compress_percentage percent, "`--compress`" }
     { "buffer_compress_chunk" [] Value no ["512" "1k" "1024" "2k" "2048" "4k" "4096"], "the share compresses in each 4 KiB, not over larger chunks", "4k" }
     { "dedupe_percentage" [] Value does dedupe_percentage percent, "`--dedupe`" }
-    { "dedupe_mode" [] Value no ["repeat"], "copies are of blocks written before", "dedupe_mode=repeat" }
-    { "dedupe_global" [] Bool no ["0"], "a job repeats blocks of its own", "dedupe_percentage in one job" }
-    { "dedupe_working_set_percentage" [] Value no [], "it is for dedupe_mode=working_set", "dedupe_mode=repeat" }
+    { "dedupe_mode" [] Value does dedupe_working_set dedupe_mode, "repeat: copies are of 16 blocks; working_set: `--dedupe-set`" }
+    { "dedupe_global" [] Bool does dedupe_global flag, "`--dedupe-global`" }
+    { "dedupe_working_set_percentage" [] Value does dedupe_working_set_percentage percent, "`--dedupe-set`: of the job's size" }
     { "verify" [] Value does verify verification, "`--verify`, with headers and sums of strata's own" }
     { "do_verify" [] Bool does do_verify flag, "0 is `--no-read-back`" }
     { "verify_only" [] Flag does verify_only flag, "the blocks are read and checked, and nothing is written" }
     { "verify_interval" [] Value does verify_interval positive, "`--verify-interval`; at most what all blocks are multiples of, which is told" }
     { "verify_fatal" [] Bool does verify_fatal flag, "`--on-mismatch stop`; without it all wrong blocks are counted, and the run fails" }
-    { "verify_policy" [] Value free verify_policy, "it says what a file of state counts, and none is left" }
+    { "verify_policy" [] Value does verify_policy verify_policy, "which writes a file of `verify_state_save` counts: fsynced leaves out those after the last sync" }
     { "verifysort" [] Bool free flag, "blocks are read back in order of position" }
     { "verifysort_nr" [] Value free number, "blocks are read back in order of position" }
     { "verify_offset" [] Value does verify_offset number, "all bytes of a block are checked; strata's header stands at its beginning, which is told" }
@@ -231,14 +231,14 @@ table! {
     { "verify_backlog" [] Value does verify_backlog number, "`--verify-backlog`" }
     { "verify_backlog_batch" [] Value does verify_backlog_batch number, "`--verify-backlog N:BATCH`" }
     { "experimental_verify" [] Bool free flag, "there is one way to verify, and it needs no log of the writes" }
-    { "verify_state_load" [] Bool does verify_state_load flag, "all blocks of the range are checked, which is told: those that an interrupted run did not reach are wrong" }
-    { "verify_state_save" [] Bool free flag, "no state is left: the record says what was written" }
+    { "verify_state_load" [] Bool does verify_state_load flag, "only the writes that the file of `verify_state_save` counts are checked, in the order in which they were made" }
+    { "verify_state_save" [] Bool does verify_state_save flag, "1 leaves a file `local-JOB-0-verify.state` in fio's format; without it none is left" }
     { "verify_write_sequence" [] Bool no ["1"], "the sequence of writes is always checked", "leave it out" }
     { "verify_header_seed" [] Bool no ["1"], "the run of a block is always checked", "leave it out" }
-    { "trim_percentage" [] Value no ["0"], "trims do not mix into a job that verifies", "a job with rw=trim" }
-    { "trim_verify_zero" [] Bool no [], "trimmed blocks are not checked for zeros", "a job with rw=trim" }
-    { "trim_backlog" [] Value no ["0"], "trims do not mix into a job that verifies", "a job with rw=trim" }
-    { "trim_backlog_batch" [] Value no ["0"], "trims do not mix into a job that verifies", "a job with rw=trim" }
+    { "trim_percentage" [] Value no ["0"], "a job that verifies does not trim what it has written", "rw=trimwrite without verify, or a job with rw=trim" }
+    { "trim_verify_zero" [] Bool no ["0"], "a job that verifies does not trim what it has written, and trimmed blocks are not checked for zeros", "rw=trimwrite without verify, or a job with rw=trim" }
+    { "trim_backlog" [] Value no ["0"], "a job that verifies does not trim what it has written", "rw=trimwrite without verify, or a job with rw=trim" }
+    { "trim_backlog_batch" [] Value no ["0"], "it is for trim_backlog", "rw=trimwrite without verify, or a job with rw=trim" }
 
     // Logs of operations.
     { "read_iolog" [] Value does read_iolog text, "the operations of a log of version 2 or 3, on its files, when it says, at most iodepth at a time" }
@@ -281,12 +281,12 @@ table! {
     { "rate_min" ["ratemin"] Value does rate_min limits, "`--rate-bytes-min`, of all directions together" }
     { "rate_iops_min" [] Value does rate_iops_min limits, "`--rate-min`, of all directions together" }
     { "rate_cycle" ["ratecycle"] Value does rate_cycle milliseconds, "`--rate-cycle`; to the pace it means nothing: each operation has a time of its own" }
-    { "rate_ignore_thinktime" [] Bool no ["0"], "pauses and a rate exclude each other", "thinktime or rate_iops" }
+    { "rate_ignore_thinktime" [] Bool does rate_ignore_thinktime flag, "`--no-catch-up`; without it operations that were due in a pause follow at once" }
     { "thinktime" [] Value does thinktime microseconds, "`--think-time`" }
     { "thinktime_blocks" [] Value does thinktime_blocks positive, "`--think-blocks`" }
     { "thinktime_blocks_type" [] Value does thinktime_issue think_kind, "a pause comes after completions; with issue that is told" }
-    { "thinktime_iotime" [] Value no ["0"], "a pause comes after a number of blocks", "thinktime_blocks" }
-    { "thinktime_spin" [] Value no ["0"], "a pause does not burn processor time", "thinktime" }
+    { "thinktime_iotime" [] Value does thinktime_iotime seconds, "`--think-after`" }
+    { "thinktime_spin" [] Value does thinktime_spin microseconds, "`--think-spin`" }
     { "thinkcycles" [] Value no ["0"], "a pause does not burn processor time", "thinktime" }
     { "max_latency" [] Value does max_latency microseconds, "`--latency-max`" }
     { "latency_target" [] Value does latency_target microseconds, "`--latency-target`; the depth found stands in `latency_depth`" }
@@ -307,7 +307,7 @@ table! {
     { "cpumask" [] Value does cpus_allowed mask, "`--cores`" }
     { "cpus_allowed_policy" [] Value does cpus_allowed_policy cores_policy, "`--cores-policy`; shared where it is not given" }
     { "numa_cpu_nodes" [] Value does numa_cpu_nodes indexes, "`--numa`" }
-    { "numa_mem_policy" [] Value no ["default" "local"], "memory comes from the node that first touches it", "numa_cpu_nodes" }
+    { "numa_mem_policy" [] Value does numa_mem_policy text, "`--numa-memory`" }
     { "nice" [] Value does nice signed, "`--nice`" }
     { "prio" [] Value does prio number, "`--priority`" }
     { "prioclass" [] Value does prioclass number, "`--priority`" }
@@ -339,7 +339,7 @@ table! {
     { "disable_clat" [] Bool does disable_clat flag, "measured, and not shown" }
     { "disable_slat" [] Bool does disable_slat flag, "measured, and not shown" }
     { "disable_bw_measurement" ["disable_bw"] Bool free flag, "samples of rates are taken all the same, by fio too" }
-    { "unified_rw_reporting" [] Value no ["none" "0"], "directions are shown each on its own", "none" }
+    { "unified_rw_reporting" [] Value does unified unified, "directions shown each on its own, as one, or both; logs have each on its own" }
     { "block_error_percentiles" [] Bool no ["0"], "errors are not counted by block", "continue_on_error=all" }
     { "bwavgtime" [] Value does bwavgtime positive, "bandwidth samples, shown" }
     { "iopsavgtime" [] Value no ["500"], "samples of both rates have the length of bwavgtime", "bwavgtime" }

@@ -20,6 +20,10 @@ pub(crate) struct Settled {
     pub(crate) options: Vec<(String, String)>,
     /// Whether all jobs before it end first, whatever it says itself.
     pub(crate) waits: bool,
+    /// Whether its operations are told one by one (`--debug=io`).
+    pub(crate) traces: bool,
+    /// Directory of its files of `verify_state_save` (`--aux-path`).
+    pub(crate) state_directory: Option<String>,
 }
 
 /// The jobs, and the options of the global sections as typed.
@@ -47,6 +51,8 @@ pub(crate) fn settle(sections: &[Section], world: &dyn World) -> Result<AllSettl
             draft: global.clone(),
             options: Vec::new(),
             waits: section.waits,
+            traces: false,
+            state_directory: None,
         };
         apply(&mut job.draft, &section.entries, &mut job.options, world)?;
         all.jobs.push(job);

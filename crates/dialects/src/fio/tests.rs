@@ -47,6 +47,10 @@ impl World for Machine {
         vec![0, 1]
     }
 
+    fn numa_nodes(&self) -> Vec<u32> {
+        vec![0]
+    }
+
     fn page_size_bytes(&self) -> u64 {
         4096
     }

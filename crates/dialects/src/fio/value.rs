@@ -136,6 +136,20 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// One size, or a range from a smaller to a larger one.
+    pub(crate) fn size_range(&self) -> Read<(u64, u64)> {
+        match self.text.split_once('-') {
+            None => self.positive().map(|size| (size, size)),
+            Some((low, high)) => {
+                let (low, high) = (self.number_of(low.trim())?, self.number_of(high.trim())?);
+                let is_range = low > 0 && low <= high;
+                is_range.then_some((low, high)).ok_or_else(|| {
+                    self.refused("a size, or a range from a smaller to a larger one, such as 4k-1m")
+                })
+            }
+        }
+    }
+
     /// `4k/70:64k/30`, by direction; sizes without a percentage share what is left.
     pub(crate) fn splits(&self) -> Read<Triple<Vec<(u64, u8)>>> {
         self.by_direction(|part| {

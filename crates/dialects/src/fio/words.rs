@@ -1,12 +1,13 @@
 //! Values that are words of fio's own.
 
+use workload::control::SteadyFigure;
 use workload::replay::ReplayClass;
 use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
 
 use crate::fio::draft::{Access, Advise, Engine, OnErrors, PatternPart, Verify, ZoneMode};
 use crate::fio::engines::{ENGINES, OTHER_ENGINES};
 use crate::fio::fault::shown;
-use crate::fio::model::LogValue;
+use crate::fio::model::{LogValue, Unified};
 use crate::fio::value::Value;
 
 type Read<T> = Result<T, String>;
@@ -78,11 +79,28 @@ impl Value<'_> {
     pub(crate) fn zone_mode(&self) -> Read<ZoneMode> {
         if self.text == "zbd" {
             return Err(
-                "zbd is refused: write pointers of zoned devices are not followed; nearest: strided, which works on zones of any file or device"
+                "zbd is refused: zones of a device are not asked for, opened or reset (BLKREPORTZONE, BLKRESETZONE), so writes would miss their write pointers; nearest: strided, for conventional zones and other devices"
                     .to_owned(),
             );
         }
         self.choice(&[("none", ZoneMode::None), ("strided", ZoneMode::Strided)])
+    }
+
+    /// Whether copies are of a working set.
+    pub(crate) fn dedupe_mode(&self) -> Read<bool> {
+        self.choice(&[("repeat", false), ("working_set", true)])
+    }
+
+    /// 0, 1 and 2 are of a time when it was a number.
+    pub(crate) fn unified(&self) -> Read<Unified> {
+        self.choice(&[
+            ("none", Unified::None),
+            ("mixed", Unified::Mixed),
+            ("both", Unified::Both),
+            ("0", Unified::None),
+            ("1", Unified::Mixed),
+            ("2", Unified::Both),
+        ])
     }
 
     pub(crate) fn engine(&self) -> Read<Engine> {
@@ -200,8 +218,8 @@ impl Value<'_> {
     }
 
     /// Whether it is `completed` or `fsynced`, which says what a file of state counts.
-    pub(crate) fn verify_policy(&self) -> Read<()> {
-        self.choice(&[("completed", ()), ("fsynced", ())])
+    pub(crate) fn verify_policy(&self) -> Read<String> {
+        self.choice(&[("completed", "completed"), ("fsynced", "fsynced")]).map(str::to_owned)
     }
 
     pub(crate) fn arrivals(&self) -> Read<Spacing> {
@@ -272,14 +290,20 @@ impl Value<'_> {
 
     /// `iops:10%` as figure and limit.
     pub(crate) fn steady(&self) -> Read<(String, String)> {
-        let accepted = "iops:LIMIT, bw:LIMIT, iops_slope:LIMIT or bw_slope:LIMIT, such as iops:10%";
+        let accepted = "iops, bw, lat, iops_slope, bw_slope or lat_slope and a limit, such as iops:10%";
         let (figure, limit) = self.text.split_once(':').ok_or_else(|| self.wrong(accepted))?;
-        if !["iops", "bw", "iops_slope", "bw_slope"].contains(&figure) {
-            return Err(self.wrong(accepted));
-        }
+        let known = SteadyFigure::ALL.iter().find(|(name, _)| *name == figure);
+        let known = known.ok_or_else(|| self.wrong(accepted))?.1;
         let number = limit.trim_end_matches('%');
         let is_number = number.parse::<f64>().is_ok_and(|limit| limit.is_finite() && limit >= 0.0);
-        let limit = if is_number { limit.to_owned() } else { self.number_of(limit)?.to_string() };
+        let limit = if is_number {
+            limit.to_owned()
+        } else if known.is_latency() {
+            // fio takes the number alone; a unit that is written is meant.
+            format!("{}ns", Value::new(limit, self.kb_base).microseconds()?)
+        } else {
+            self.number_of(limit)?.to_string()
+        };
         Ok((figure.to_owned(), limit))
     }
 

@@ -34,6 +34,8 @@ pub(crate) fn plan(operation: ObjectOp) -> ObjectPlan {
             content: ContentChoice::Random,
             compress_percent: 0,
             dedupe_percent: 0,
+            dedupe_set_chunks: None,
+            dedupe_set_seed: None,
             refill: Refill::Full,
         },
         verify: false,

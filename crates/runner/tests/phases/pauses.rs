@@ -13,7 +13,7 @@ use workload::spec::{Spacing, Warmup};
 use crate::support::{AnyDriver, BLOCK, MS, SECOND, by_interval, job, latency, operations, run, run_on};
 
 fn thinking(depth: u32, pause_ns: u64, blocks: u64) -> LoadPlan {
-    LoadPlan { think: Some(ThinkPlan { pause_ns, blocks }), ..closed_load(1, depth) }
+    LoadPlan { think: Some(ThinkPlan { pause_ns, blocks, ..ThinkPlan::default() }), ..closed_load(1, depth) }
 }
 
 #[test]
@@ -87,9 +87,36 @@ fn pauses_that_cannot_be_made_are_refused() {
         run_phase(job(load, open), clock, &mut |_| {}).expect_err("refused").to_string()
     };
     assert!(refused(&thinking(1, MS, 0)).contains("a pause after every 0 operations"));
-    let mut load = open_load(1000.0, Spacing::Constant, 1);
-    load.think = Some(ThinkPlan { pause_ns: MS, blocks: 1 });
-    assert!(refused(&load).contains("an open loop has no pauses"));
+}
+
+#[test]
+fn operations_go_on_for_a_time_between_pauses() {
+    let mut load = thinking(1, 10 * MS, u64::MAX);
+    load.think = load.think.map(|think| ThinkPlan { after_ns: Some(30 * MS), spin_ns: 4 * MS, ..think });
+    load.limit.time_ns = Some(200 * MS);
+    let outcome = run_on(&load, Service::Fixed(MS), 1);
+    // Thirty operations and a pause, five times.
+    assert_eq!((operations(&outcome), latency(&outcome).max_ns), (150, MS));
+    let mut load = thinking(1, 10 * MS, 20);
+    load.think = load.think.map(|think| ThinkPlan { after_ns: Some(30 * MS), ..think });
+    load.limit.time_ns = Some(300 * MS);
+    assert_eq!(operations(&run_on(&load, Service::Fixed(MS), 1)), 200, "whichever is over first");
+}
+
+#[test]
+fn a_rate_catches_up_after_a_pause_or_goes_on_as_it_was() {
+    // One every 10 ms; after the tenth a pause, in which ten more are due.
+    for (moves_arrivals, expected) in [(false, 100), (true, 50)] {
+        let mut load = open_load(100.0, Spacing::Constant, 1);
+        load.think =
+            Some(ThinkPlan { pause_ns: 100 * MS, blocks: 10, moves_arrivals, ..ThinkPlan::default() });
+        load.limit.time_ns = Some(SECOND);
+        let outcome = run_on(&load, Service::Fixed(MS / 10), 1);
+        let done = operations(&outcome);
+        assert!(done.abs_diff(expected) <= 10, "{done} operations where about {expected} were due");
+        // Those that were due in the pause are served one after the other, and none of them waited for the pause itself.
+        assert!(latency(&outcome).max_ns <= 2 * MS, "{}", latency(&outcome).max_ns);
+    }
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn what_is_cut_short_was_at_work_until_then() {
     let mut ends = counted(1, 1, 100);
     ends.end_others = true;
     let mut pausing = timed(2, 1, 60 * SECOND);
-    pausing.think = Some(ThinkPlan { pause_ns: 95 * MS, blocks: 1 });
+    pausing.think = Some(ThinkPlan { pause_ns: 95 * MS, blocks: 1, ..ThinkPlan::default() });
     let mut open = testkit::open_load(40.0, Spacing::Constant, 2);
     open.limit.time_ns = Some(60 * SECOND);
     let jobs = vec![

@@ -1,5 +1,6 @@
 //! What fio's command line asks for around its jobs: commands, schedulers, file systems that are filled, messages, packed logs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -126,7 +127,31 @@ fn messages_tell_what_was_read_what_runs_and_the_seed() {
     assert_eq!(seed(" --randseed=12345"), 12345);
     assert_ne!(seed(" --randrepeat=0"), seed(" --randrepeat=0"));
     let ended = scratch.run(&format!("{words} --debug=mutex"));
-    assert!(ended.code == Some(2) && ended.stderr.contains("use parse, job or random"), "{}", ended.stderr);
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("use parse, job, random or io"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn operations_are_told_one_by_one() {
+    let scratch = Scratch::new();
+    let ended = scratch.run("as fio --name=x --size=64k --rw=randrw --bs=4k --debug=io --output-format=json");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let lines: Vec<&str> = ended.stdout.lines().filter(|line| line.contains(" complete: io_u ")).collect();
+    assert!(lines.iter().all(|line| line.starts_with("io ") && line.ends_with(",file=x.0.0")), "{lines:?}");
+    let field = |line: &str, name: &str| {
+        let text = line.split(name).nth(1).unwrap().split(',').next().unwrap();
+        u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
+    };
+    assert!(lines.iter().all(|line| field(line, ",len=") == 4096), "{lines:?}");
+    let places: BTreeSet<u64> = lines.iter().map(|line| field(line, "off=")).collect();
+    assert_eq!(places, (0..16).map(|block| block << 12).collect(), "each block has its position once");
+    let start = ended.stdout.find("\n{").unwrap();
+    let done: serde_json::Value = serde_json::from_str(&ended.stdout[start..]).unwrap();
+    let writes = lines.iter().filter(|line| line.contains(",ddir=1,")).count() as u64;
+    assert_eq!(done["jobs"][0]["write"]["total_ios"], writes);
 }
 
 #[test]

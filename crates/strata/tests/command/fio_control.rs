@@ -323,3 +323,70 @@ fn a_job_without_stats_is_left_out_and_engines_of_others_are_refused_with_a_reas
         assert!(ended.stderr.contains(nearest), "{engine}: {}", ended.stderr);
     }
 }
+
+#[test]
+fn pauses_come_by_time_and_go_with_a_rate() {
+    let scratch = Scratch::new();
+    let base = "as --json record.json fio --name=x --ioengine=null --size=1m --bs=4k --rw=read --thinktime=2ms --output-format=json";
+    let think = |more: &str| {
+        let ended = scratch.run(&format!("{base} {more}"));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(json(&ended)["jobs"][0]["read"]["total_ios"], 256, "{more}");
+        crate::support::read_record(&scratch.join("record.json"))["phases"][0].clone()
+    };
+    let phase = think("--thinktime_iotime=1 --thinktime_spin=5ms");
+    let plan = &phase["plan"]["load"]["think"];
+    assert_eq!(
+        (&plan["after_ns"], &plan["spin_ns"]),
+        (&1_000_000_000_u64.into(), &2_000_000.into()),
+        "{plan}"
+    );
+    assert_eq!(plan["blocks"], u64::MAX, "no number of blocks brings a pause: {plan}");
+    // 16 blocks and a pause of 2 ms, 15 times between them: whatever the machine does, it is not faster than that.
+    let phase = think("--thinktime_blocks=16");
+    assert!(phase["samples"]["elapsed_ns"].as_u64().unwrap() >= 15 * 2_000_000, "{phase}");
+    let phase = think("--thinktime_blocks=16 --rate_iops=100000 --rate_ignore_thinktime=1");
+    let load = &phase["plan"]["load"];
+    assert_eq!(
+        (&load["think"]["moves_arrivals"], &load["think"]["blocks"]),
+        (&true.into(), &16.into()),
+        "{load}"
+    );
+    assert_eq!(load["arrivals"]["rate_per_second"], 100_000.0, "{load}");
+    assert!(phase["samples"]["elapsed_ns"].as_u64().unwrap() >= 15 * 2_000_000, "{phase}");
+    let ended = scratch.run("as fio --name=x --ioengine=null --size=64k --thinktime_iotime=9");
+    assert!(ended.stdout.contains("thinktime_iotime without thinktime does nothing"), "{}", ended.stdout);
+}
+
+#[test]
+fn memory_comes_from_the_nodes_that_were_named() {
+    let scratch = Scratch::new();
+    if !std::path::Path::new("/proc/self/numa_maps").exists() {
+        crate::support::skipped("memory_comes_from_the_nodes", "this kernel knows no NUMA nodes");
+        return;
+    }
+    let words = "as --live-csv - fio --name=x --ioengine=null --size=1g --rw=read --rate_iops=10 --runtime=60 --time_based --eta=never \
+                 --output=results --numa_mem_policy=bind:0";
+    let mut running = scratch.start(words);
+    running.await_row("x");
+    let of_worker = |task: fs::DirEntry| {
+        let name = fs::read_to_string(task.path().join("comm")).ok()?;
+        name.starts_with("worker-").then(|| fs::read_to_string(task.path().join("numa_maps")).ok())?
+    };
+    let tasks = fs::read_dir(format!("/proc/{}/task", running.id())).unwrap();
+    let maps: Vec<String> = tasks.flatten().filter_map(of_worker).collect();
+    running.signal(rustix::process::Signal::INT);
+    running.end();
+    assert_eq!(maps.len(), 1);
+    assert!(maps[0].contains(" bind:0 "), "{}", maps[0]);
+    for (policy, expected) in [
+        ("bind:99", "there is no NUMA node 99"),
+        ("near", "default, local, prefer:NODE, bind:NODES or interleave:NODES"),
+        ("prefer:0,1", "prefer:NODE"),
+    ] {
+        let ended =
+            scratch.run(&format!("as fio --name=x --ioengine=null --size=64k --numa_mem_policy={policy}"));
+        assert_eq!(ended.code, Some(2), "{policy}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{policy}: {}", ended.stderr);
+    }
+}

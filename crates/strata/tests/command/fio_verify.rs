@@ -223,3 +223,65 @@ fn operations_that_share_bytes_wait_for_each_other() {
         }
     }
 }
+
+#[test]
+fn only_what_the_job_writes_is_checked_where_that_is_not_all() {
+    let scratch = Scratch::new();
+    // A third of the blocks is not hit by as many random writes as there are blocks; which ones follows from the seed.
+    let words = "as fio --name=x --size=256k --rw=randwrite --bs=4k --norandommap --verify=crc32c --output-format=json";
+    assert_eq!(scratch.run(&format!("{words} --do_verify=0")).code, Some(0));
+    let check = || scratch.run(&format!("{words} --verify_only=1"));
+    let ended = check();
+    assert_eq!((ended.code, moved(&ended).0), (Some(0), 256 << 10), "{}", ended.stderr);
+    let bytes = fs::read(scratch.join("x.0.0")).unwrap();
+    let written: Vec<usize> =
+        (0..64).filter(|block| bytes[block << 12..(block + 1) << 12] != [0; 4096]).collect();
+    assert!(written.len() < 64, "some are left out: {written:?}");
+    damage(&scratch, "x.0.0", (written[0] << 12) + 100);
+    assert_eq!(check().code, Some(1));
+}
+
+#[test]
+fn a_file_of_state_says_how_far_a_check_goes() {
+    let scratch = Scratch::new();
+    let words = "as fio --name=a/b --filename=f --size=256k --bs=4k --ioengine=libaio --iodepth=4 --verify=crc32c --output-format=json";
+    let load = "--verify_only=1 --verify_state_load=1";
+    let state = "local-a.b-0-verify.state";
+    for rw in ["randwrite", "write"] {
+        let run = |more: &str| scratch.run(&format!("{words} --rw={rw} {more}"));
+        let ended = run(load);
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains(state) && ended.stderr.contains("verify_state_save=1"),
+            "{}",
+            ended.stderr
+        );
+        let ended = run("--do_verify=0 --number_ios=40 --verify_state_save=1");
+        assert_eq!((ended.code, moved(&ended).1), (Some(0), 40 << 12), "{}", ended.stderr);
+        assert_eq!(scratch.names(), ["f", state]);
+        let bytes = fs::read(scratch.join(state)).unwrap();
+        assert_eq!((bytes.len(), bytes[0], bytes[32]), (24 + 144 + 4 * 8, 7, 40), "version and writes");
+        let ended = run(load);
+        assert_eq!((ended.code, moved(&ended).0), (Some(0), 40 << 12), "{}", ended.stderr);
+        assert_eq!(
+            run("--verify_only=1").code,
+            Some(1),
+            "without it all blocks of the range are to be there"
+        );
+        fs::write(scratch.join(state), &bytes[..100]).unwrap();
+        let ended = run(load);
+        assert!(ended.code == Some(2) && ended.stderr.contains("76 bytes of state"), "{}", ended.stderr);
+        fs::create_dir(scratch.join("aux")).unwrap();
+        assert_eq!(run("--aux-path=aux --do_verify=0 --verify_state_save=1").code, Some(0));
+        let ended = run(&format!("--aux-path=aux {load}"));
+        assert_eq!((ended.code, moved(&ended).0), (Some(0), 256 << 10), "all of it: {}", ended.stderr);
+        assert!(scratch.join("aux").join(state).exists());
+        // Of writes that nothing made durable none counts.
+        let ended =
+            run("--do_verify=0 --verify_state_save=1 --verify_policy=fsynced --fsync=16 --number_ios=40");
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(fs::read(scratch.join(state)).unwrap()[32], 32);
+        fs::remove_dir_all(scratch.join("aux")).unwrap();
+        scratch.names().into_iter().for_each(|name| fs::remove_file(scratch.join(&name)).unwrap());
+    }
+}

@@ -20,6 +20,7 @@ mod fio_engines;
 mod fio_iolog;
 mod fio_logs;
 mod fio_progress;
+mod fio_report;
 mod fio_shape;
 mod fio_truth;
 mod fio_verify;

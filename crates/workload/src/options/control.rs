@@ -159,7 +159,7 @@ pub static CONTROL: &[OptionDef] = &[
         "FIGURE:LIMIT:TIME[:RAMP[:INTERVAL]]",
         "none; then intervals of 1s after 0s",
         Load,
-        "End when iops or bw stay within LIMIT of their mean, or iops_slope or bw_slope below it, over TIME: iops:10%:30s",
+        "End when iops, bw or lat (mean latency) stay within LIMIT of their mean, or iops_slope, bw_slope or lat_slope below it, over TIME: iops:10%:30s",
         steady,
         parse_steady
     ),
@@ -170,6 +170,15 @@ pub static CONTROL: &[OptionDef] = &[
         Run,
         "Priority of the workers' I/O: realtime:0 to realtime:7, best-effort:0 to best-effort:7, or idle",
         priority,
+        str::parse
+    ),
+    control!(
+        "numa-memory",
+        "POLICY[:NODES]",
+        "as the process has it",
+        Run,
+        "NUMA nodes that the workers' memory comes from: default, local, prefer:NODE, bind:NODES or interleave:NODES",
+        memory,
         str::parse
     ),
     control!("nice", "N", "0", Run, "Added to the niceness of the workers: -20 to 19", nice, parse_nice),

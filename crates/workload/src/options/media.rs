@@ -68,6 +68,19 @@ pub static OPTIONS: &[OptionDef] = &[
             Ok(())
         }
     ),
+    option!(
+        "sizes",
+        None,
+        "SIZE,SIZE,...",
+        "--size for all",
+        Workload,
+        "The same for each target its own, in their order; where there are more targets the list begins anew",
+        |spec, text| {
+            let sizes = text.split(',').map(|size| nonzero_size("sizes", size.trim()));
+            spec.sizes = Some(sizes.collect::<Result<_, _>>()?);
+            Ok(())
+        }
+    ),
     option!("offset", None, "SIZE", "0", Workload, "Where in each target the range begins", |spec, text| {
         spec.offset = Some(text.parse()?);
         Ok(())
@@ -341,7 +354,7 @@ pub static OPTIONS: &[OptionDef] = &[
         "DURATION",
         "none",
         Load,
-        "Closed loop: a worker waits this long after every --think-blocks operations, with nothing in flight",
+        "A worker waits this long after every --think-blocks operations, with nothing in flight; with --rate, what was due meanwhile follows at once",
         |spec, text| {
             spec.think_time = Some(above_zero("think-time", text, "1ms")?);
             Ok(())
@@ -356,6 +369,42 @@ pub static OPTIONS: &[OptionDef] = &[
         "Operations of a worker between two pauses of --think-time",
         |spec, text| {
             spec.think_blocks = Some(parse_u64_in("think-blocks", text, 1..=u64::MAX)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "think-after",
+        None,
+        "DURATION",
+        "no limit",
+        Load,
+        "Time of a worker's operations between two pauses of --think-time; with --think-blocks whichever is over first",
+        |spec, text| {
+            spec.think_after = Some(above_zero("think-after", text, "1s")?);
+            Ok(())
+        }
+    ),
+    option!(
+        "think-spin",
+        None,
+        "DURATION",
+        "0",
+        Load,
+        "Part of a pause of --think-time in which the worker keeps its processor busy",
+        |spec, text| {
+            spec.think_spin = Some(above_zero("think-spin", text, "1ms")?);
+            Ok(())
+        }
+    ),
+    option!(
+        "no-catch-up",
+        None,
+        "",
+        "off",
+        Load,
+        "With --rate and --think-time: what was due in a pause comes after it at the rate, not all at once",
+        |spec, text| {
+            spec.no_catch_up = switch("no-catch-up", text)?;
             Ok(())
         }
     ),
@@ -602,6 +651,30 @@ pub static OPTIONS: &[OptionDef] = &[
         "Share of 4 KiB chunks that are copies of others",
         |spec, text| {
             spec.dedupe = Some(text.parse::<Percent>()?.get());
+            Ok(())
+        }
+    ),
+    option!(
+        "dedupe-set",
+        None,
+        "SIZE",
+        "64KiB",
+        Data,
+        "Different data that the copies of --dedupe are copies of, in chunks of 4 KiB",
+        |spec, text| {
+            spec.dedupe_set = Some(nonzero_size("dedupe-set", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "dedupe-global",
+        None,
+        "",
+        "off",
+        Data,
+        "Copies are of the same data in all phases that say so; they follow from --seed",
+        |spec, text| {
+            spec.dedupe_global = switch("dedupe-global", text)?;
             Ok(())
         }
     ),

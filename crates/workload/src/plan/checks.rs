@@ -12,12 +12,8 @@ pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
     let syncs = spec.fsync.is_some() || spec.end_fsync == Some(true);
     let wrong = [
         (
-            spec.think_time.is_some() && spec.rate.is_some(),
-            "--think-time pauses a closed loop, --rate makes an open one: give one of them",
-        ),
-        (
-            spec.think_blocks.is_some() && spec.think_time.is_none(),
-            "--think-blocks counts the operations between pauses: give --think-time too",
+            spec.sizes.is_some() && spec.size.is_some(),
+            "--sizes gives each target its own size, --size all of them one: give one of them",
         ),
         (
             spec.sync_call.is_some() && !syncs,
@@ -73,10 +69,32 @@ pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
             "--cores-policy deals out the processors of --cores: give both",
         ),
     ];
-    match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
-        Some((_, message)) => refuse((*message).to_owned()),
+    match wrong.into_iter().chain(wrong_pauses(spec)).find(|(is_wrong, _)| *is_wrong) {
+        Some((_, message)) => refuse(message.to_owned()),
         None => Ok(()),
     }
+}
+
+/// Options of pauses that do not go together, and whether they were given so.
+fn wrong_pauses(spec: &Spec) -> [(bool, &'static str); 4] {
+    [
+        (
+            (spec.think_after.is_some() || spec.think_spin.is_some()) && spec.think_time.is_none(),
+            "--think-after and --think-spin are of the pauses of --think-time: give it too",
+        ),
+        (
+            spec.think_spin.zip(spec.think_time).is_some_and(|(spin, pause)| spin.ns() > pause.ns()),
+            "--think-spin is a part of --think-time: use as much or less",
+        ),
+        (
+            spec.no_catch_up && (spec.think_time.is_none() || spec.rate.is_none()),
+            "--no-catch-up says what becomes of a --rate in the pauses of --think-time: give both",
+        ),
+        (
+            spec.think_blocks.is_some() && spec.think_time.is_none(),
+            "--think-blocks counts the operations between pauses: give --think-time too",
+        ),
+    ]
 }
 
 pub(super) fn check_engine(

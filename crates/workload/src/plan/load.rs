@@ -54,9 +54,7 @@ pub(super) fn load(
         arrivals,
         interval_ns: spec.interval.map_or_else(|| default_interval_ns(time_ns), |interval| interval.ns()),
         on_error: spec.on_error.unwrap_or(OnError::Stop),
-        think: spec
-            .think_time
-            .map(|pause| ThinkPlan { pause_ns: pause.ns(), blocks: spec.think_blocks.unwrap_or(1) }),
+        think: think(spec),
         start_delay_ns: spec.start_delay.map_or(0, |delay| delay.ns()),
         end_others: spec.end_others,
         split_latency: spec.split_latency,
@@ -65,6 +63,19 @@ pub(super) fn load(
         numa: spec.numa.clone().unwrap_or_default(),
         control: spec.control.clone(),
         seed,
+    })
+}
+
+fn think(spec: &Spec) -> Option<ThinkPlan> {
+    let pause = spec.think_time?;
+    // By time alone no number of operations brings a pause.
+    let blocks_default = if spec.think_after.is_some() { u64::MAX } else { 1 };
+    Some(ThinkPlan {
+        pause_ns: pause.ns(),
+        blocks: spec.think_blocks.unwrap_or(blocks_default),
+        after_ns: spec.think_after.map(|time| time.ns()),
+        spin_ns: spec.think_spin.map_or(0, |time| time.ns()),
+        moves_arrivals: spec.no_catch_up,
     })
 }
 

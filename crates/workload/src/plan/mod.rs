@@ -25,7 +25,7 @@ pub use object::{
 pub use parse::{ContentChoice, parse_backlog, parse_content, parse_mix};
 pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
-use crate::content::fill::CHUNK_SIZE_BYTES_DEFAULT;
+use crate::content::fill::{CHUNK_SIZE_BYTES_DEFAULT, DEDUP_POOL_CHUNKS};
 use crate::content::{ContentError, ContentSpec, Filler, RepeatedBytes};
 use crate::engine::EngineOptions;
 pub use crate::network::NetworkPlan;
@@ -45,6 +45,12 @@ pub struct ContentPlan {
     pub compress_percent: u8,
     /// Percent of 4 KiB chunks that are copies.
     pub dedupe_percent: u8,
+    /// Different chunks that copies are copies of, where not the few that there are without being asked.
+    #[serde(default)]
+    pub dedupe_set_chunks: Option<u64>,
+    /// Seed that those follow from, where they are the same in several phases.
+    #[serde(default)]
+    pub dedupe_set_seed: Option<u64>,
     /// When buffers are filled anew.
     pub refill: Refill,
 }
@@ -67,7 +73,8 @@ impl ContentPlan {
                 chunk_size_bytes: CHUNK_SIZE_BYTES_DEFAULT,
             },
         };
-        Filler::new(&spec, self.refill, seed, stream)
+        let chunks = self.dedupe_set_chunks.unwrap_or(DEDUP_POOL_CHUNKS);
+        Ok(Filler::new(&spec, self.refill, seed, stream)?.with_copies_of(chunks, self.dedupe_set_seed))
     }
 }
 
@@ -91,13 +98,22 @@ pub struct LimitPlan {
     pub bytes: Option<u64>,
 }
 
-/// Pauses of a closed loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Pauses of a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThinkPlan {
     /// Length of a pause in nanoseconds.
     pub pause_ns: u64,
     /// Operations of a worker between two pauses.
     pub blocks: u64,
+    /// Its operations go on for this long between two pauses, in nanoseconds, where fewer than [`ThinkPlan::blocks`] come before.
+    #[serde(default)]
+    pub after_ns: Option<u64>,
+    /// Part of a pause in which its processor works, in nanoseconds; it sleeps for the rest.
+    #[serde(default)]
+    pub spin_ns: u64,
+    /// Open loop: what was due in a pause comes after it at the rate; else all of it at its end.
+    #[serde(default)]
+    pub moves_arrivals: bool,
 }
 
 /// How the load is put on: all that the runner needs to know.
@@ -124,7 +140,7 @@ pub struct LoadPlan {
     pub interval_ns: u64,
     /// What happens after a failed operation.
     pub on_error: OnError,
-    /// Pauses between operations, closed loop only.
+    /// Pauses between operations.
     #[serde(default)]
     pub think: Option<ThinkPlan>,
     /// The window opens this long after the phases that run together could begin, in nanoseconds.

@@ -10,6 +10,7 @@ use super::{
     ArrivalPlan, ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix,
 };
 use crate::class_sizes::ClassSizes;
+use crate::content::fill::CHUNK_SIZE_BYTES_DEFAULT;
 use crate::engine::EngineOptions;
 use crate::replay::{Replay, ReplayPlan};
 use crate::spec::{CachePolicy, LadderDimension, Layer, Layout, Operation, Refill, Share, Spacing, Spec};
@@ -97,8 +98,7 @@ pub fn resolve(
     let pattern = pattern(spec, operation)?;
     let options = engine_options(spec, engine)?;
     check_engine(spec, operation, mix, engine)?;
-    let targets =
-        facts.iter().map(|target| target_range(spec, target, &sizes)).collect::<Result<Vec<_>, _>>()?;
+    let targets = target_ranges(spec, facts, &sizes)?;
     let align_bytes = alignment(spec, &sizes, &pattern)?;
     if options.direct {
         check_direct(&targets, &sizes, align_bytes)?;
@@ -275,9 +275,23 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
     })
 }
 
-fn target_range(spec: &Spec, target: &TargetFacts, sizes: &ClassSizes) -> Result<TargetPlan, PlanError> {
+fn target_ranges(
+    spec: &Spec,
+    facts: &[TargetFacts],
+    sizes: &ClassSizes,
+) -> Result<Vec<TargetPlan>, PlanError> {
+    facts.iter().enumerate().map(|(at, target)| target_range(spec, at, target, sizes)).collect()
+}
+
+fn target_range(
+    spec: &Spec,
+    at: usize,
+    target: &TargetFacts,
+    sizes: &ClassSizes,
+) -> Result<TargetPlan, PlanError> {
     let offset_bytes = spec.offset.map_or(0, |offset| offset.0);
-    let asked = spec.size.map(|size| size.0);
+    let listed = spec.sizes.as_ref().filter(|listed| !listed.is_empty());
+    let asked = listed.map(|listed| listed[at % listed.len()]).or(spec.size).map(|size| size.0);
     let size_bytes = match target.kind {
         TargetKind::Null | TargetKind::CharacterDevice => asked.unwrap_or(SIZELESS_RANGE_BYTES),
         TargetKind::Memory => asked.unwrap_or(MEMORY_RANGE_BYTES),
@@ -376,7 +390,20 @@ pub(super) fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanEr
         None if content == ContentChoice::Random => refill,
         None => Refill::Once,
     };
-    Ok(ContentPlan { content, compress_percent, dedupe_percent, refill })
+    if dedupe_percent == 0 && (spec.dedupe_set.is_some() || spec.dedupe_global) {
+        return refuse(
+            "--dedupe-set and --dedupe-global are of the copies of --dedupe: give it too".to_owned(),
+        );
+    }
+    let chunks = |set: ByteSize| set.0.div_ceil(CHUNK_SIZE_BYTES_DEFAULT.into());
+    Ok(ContentPlan {
+        content,
+        compress_percent,
+        dedupe_percent,
+        dedupe_set_chunks: spec.dedupe_set.map(chunks),
+        dedupe_set_seed: spec.dedupe_global.then(|| spec.seed.unwrap_or(0)),
+        refill,
+    })
 }
 
 fn verify_interval(

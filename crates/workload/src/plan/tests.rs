@@ -335,8 +335,16 @@ fn loads_that_contradict_themselves_are_refused() {
     refused("op=read arrivals=poisson", "--arrivals shapes an open loop: give --rate too");
     assert!(plan("op=write end-fsync time=1s").end_fsync, "the runner syncs after the window too");
     refused(
-        "op=read think-time=1ms rate=1k",
-        "--think-time pauses a closed loop, --rate makes an open one: give one of them",
+        "op=read think-time=1ms no-catch-up",
+        "--no-catch-up says what becomes of a --rate in the pauses of --think-time: give both",
+    );
+    refused(
+        "op=read think-after=1s",
+        "--think-after and --think-spin are of the pauses of --think-time: give it too",
+    );
+    refused(
+        "op=read think-time=1ms think-spin=2ms",
+        "--think-spin is a part of --think-time: use as much or less",
     );
     refused(
         "op=read think-blocks=4",
@@ -371,11 +379,15 @@ fn pauses_delays_and_layouts_arrive_in_the_plan() {
          layout=sparse fsync=4 sync-call=fsync",
     );
     let load = &asked.load;
-    assert_eq!(load.think, Some(ThinkPlan { pause_ns: 2_000_000, blocks: 1 }));
+    assert_eq!(load.think, Some(ThinkPlan { pause_ns: 2_000_000, blocks: 1, ..Default::default() }));
     assert_eq!((load.start_delay_ns, load.end_others, load.split_latency), (1_000_000_000, true, true));
     assert_eq!((load.cores_policy, asked.layout), (CoresPolicy::Shared, Layout::Sparse));
     assert_eq!(asked.options.sync_call, SyncCall::Fsync);
-    assert_eq!(plan("op=read think-time=1ms think-blocks=8").load.think.map(|think| think.blocks), Some(8));
+    let think = |text: &str| plan(text).load.think.unwrap();
+    assert_eq!(think("op=read think-time=1ms think-blocks=8").blocks, 8);
+    let timed = think("op=read think-time=1s think-after=9s think-spin=1ms rate=1k no-catch-up");
+    assert_eq!((timed.blocks, timed.after_ns), (u64::MAX, Some(9_000_000_000)));
+    assert!(timed.spin_ns == 1_000_000 && timed.moves_arrivals, "{timed:?}");
 }
 
 #[test]
@@ -409,6 +421,12 @@ fn content_is_filled_as_it_needs_to_be() {
     refused(
         "op=write content=zero compress=50",
         "--compress and --dedupe shape random content: leave out --content",
+    );
+    let set = plan("op=write dedupe=30 dedupe-set=50m dedupe-global seed=7").content;
+    assert_eq!((set.dedupe_set_chunks, set.dedupe_set_seed), (Some(12_800), Some(7)));
+    refused(
+        "op=write dedupe-set=1m",
+        "--dedupe-set and --dedupe-global are of the copies of --dedupe: give it too",
     );
     refused("op=write dedupe=50 refill=once", "--compress and --dedupe need --refill full");
 }

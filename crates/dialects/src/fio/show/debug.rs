@@ -2,6 +2,7 @@
 
 use report::record::Record;
 
+use super::entry::CLASSES;
 use crate::fio::model::{Model, Topic};
 
 /// The lines of the topics that were asked for.
@@ -9,6 +10,8 @@ pub(super) fn lines(model: &Model, record: &Record) -> String {
     let mut text = String::new();
     for topic in &model.output.debug {
         let lines = match topic {
+            // They are told when they are done.
+            Topic::Io => Vec::new(),
             Topic::Parse => parsed(model),
             Topic::Job => model.jobs.iter().map(job).collect(),
             // One generator of a run draws the seeds of all that is random in it.
@@ -19,6 +22,38 @@ pub(super) fn lines(model: &Model, record: &Record) -> String {
         }
     }
     text
+}
+
+/// The operations of all jobs that were kept one by one, in the order in which they completed, where `--debug=io` asks for them.
+pub(super) fn traced(model: &Model, record: &Record) -> String {
+    if !model.output.debug.contains(&Topic::Io) {
+        return String::new();
+    }
+    let mut lines: Vec<(u64, String)> = Vec::new();
+    for job in &model.jobs {
+        let phases = record.phases.iter().filter(|phase| phase.request == job.request);
+        for (phase, worker) in
+            phases.flat_map(|phase| phase.samples.workers.iter().map(move |worker| (phase, worker)))
+        {
+            for sample in &worker.kept {
+                let class = phase.samples.classes.get(sample.class).map_or("", String::as_str);
+                let Some(direction) = CLASSES.iter().position(|name| *name == class) else { continue };
+                let target = phase.plan.targets().get(usize::from(sample.target));
+                let line = format!(
+                    "{:<8} {:<6} complete: io_u {:#x}: off={:#x},len={:#x},ddir={direction},file={}\n",
+                    Topic::Io.name(),
+                    model.process_id,
+                    lines.len(),
+                    sample.offset_bytes,
+                    sample.bytes,
+                    target.map_or("", |target| target.path.as_str()),
+                );
+                lines.push((phase.samples.started_ns.saturating_add(sample.ended_ns), line));
+            }
+        }
+    }
+    lines.sort_by_key(|(at_ns, _)| *at_ns);
+    lines.into_iter().map(|(_, line)| line).collect()
 }
 
 fn parsed(model: &Model) -> Vec<String> {

@@ -16,12 +16,15 @@ use super::distribution::{Depths, Latencies};
 use super::latency::Latency;
 use super::number::{epoch_ms, moment, per_second};
 use crate::doubts::{Told, told};
-use crate::fio::model::{Job, Model};
+use crate::fio::model::{Job, Model, Unified};
 
 /// Classes of operations in the order of fio's directions.
 pub(super) const CLASSES: [&str; 3] = ["read", "write", "discard"];
 /// fio's names of them.
 pub(super) const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
+/// Place of all directions as one behind them, and fio's name of it.
+pub(super) const MIXED: usize = 3;
+pub(super) const WAYS: [&str; 4] = ["read", "write", "trim", "mixed"];
 /// Error numbers of Linux for what has none of its own.
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -92,6 +95,8 @@ pub(super) struct Entry<'a> {
     pub(super) clones: u32,
     pub(super) process_id: u32,
     pub(super) ways: [Way; 3],
+    /// All of them as one, where `unified_rw_reporting` asks for it.
+    pub(super) mixed: Option<Way>,
     pub(super) sync: Latency,
     pub(super) latencies: Latencies,
     pub(super) depths: Depths,
@@ -161,7 +166,8 @@ impl<'a> Entry<'a> {
     fn new(jobs: &'a [Job], process_id: u32, record: &'a Record) -> Self {
         let job = &jobs[0];
         let runs = runs(jobs, record);
-        let ways = CLASSES.map(|class| way(job, &runs, class));
+        let ways = CLASSES.map(|class| way(job, &runs, &[class]));
+        let mixed = (job.unified != Unified::None).then(|| way(job, &runs, &CLASSES));
         let phases = || runs.iter().flat_map(|run| &run.phases).copied();
         let first = phases().next().map_or(record.started_at.as_str(), |phase| &phase.started_at);
         let ends = phases().map(|phase| moment(&phase.started_at, phase.samples.elapsed_ns));
@@ -182,6 +188,7 @@ impl<'a> Entry<'a> {
             started_at,
             doubts: told("fio", phases()),
             ways,
+            mixed,
         }
     }
 
@@ -190,16 +197,23 @@ impl<'a> Entry<'a> {
         self.ways.iter().map(|way| way.operations).sum()
     }
 
+    /// The directions that are shown, with their places in [`WAYS`].
+    pub(super) fn shown(&self) -> Vec<(usize, &Way)> {
+        let apart = self.ways.iter().enumerate().filter(|_| self.job.unified != Unified::Mixed);
+        apart.chain(self.mixed.iter().map(|way| (MIXED, way))).collect()
+    }
+
     /// When it began, milliseconds since the epoch.
     pub(super) fn started_ms(&self) -> u64 {
         epoch_ms(self.started_at)
     }
 }
 
-fn way(job: &Job, runs: &[Run<'_>], class: &str) -> Way {
+/// Some classes of operations together.
+fn way(job: &Job, runs: &[Run<'_>], classes: &[&str]) -> Way {
     let mut way = Way::default();
     for run in runs {
-        let totals = || totals_of(run, class);
+        let totals = || totals_of_all(run, classes);
         let operations: u64 = totals().map(|totals| totals.operations).sum();
         way.operations += operations;
         way.bytes += totals().map(|totals| totals.bytes).sum::<u64>();
@@ -211,20 +225,20 @@ fn way(job: &Job, runs: &[Run<'_>], class: &str) -> Way {
     let asked = |shown: bool| if shown { job.percentiles.as_slice() } else { &[] };
     if job.shows_submission {
         let percentiles = asked(job.shows_submission_percentiles);
-        way.submission = gather(runs, class, percentiles, |totals| totals.submission.as_ref());
+        way.submission = gather(runs, classes, percentiles, |totals| totals.submission.as_ref());
     }
     if job.shows_completion {
         let percentiles = asked(job.shows_completion_percentiles);
-        way.completion = gather(runs, class, percentiles, |totals| {
+        way.completion = gather(runs, classes, percentiles, |totals| {
             let apart = totals.completion.as_ref().filter(|part| !part.is_empty());
             Some(apart.unwrap_or(&totals.latency))
         });
     }
     if job.shows_latency {
         let percentiles = asked(job.shows_total_percentiles);
-        way.total = gather(runs, class, percentiles, |totals| Some(&totals.latency));
+        way.total = gather(runs, classes, percentiles, |totals| Some(&totals.latency));
     }
-    way.spread = spread_of(job, runs, class);
+    way.spread = spread_of(job, runs, classes);
     way
 }
 
@@ -232,18 +246,21 @@ fn way(job: &Job, runs: &[Run<'_>], class: &str) -> Way {
 fn sync(job: &Job, runs: &[Run<'_>]) -> Latency {
     let is_shown = job.shows_completion_percentiles || job.shows_total_percentiles;
     let percentiles = if is_shown { job.percentiles.as_slice() } else { &[] };
-    gather(runs, "sync", percentiles, |totals| Some(&totals.latency))
+    gather(runs, &["sync"], percentiles, |totals| Some(&totals.latency))
 }
 
-fn spread_of(job: &Job, runs: &[Run<'_>], class: &str) -> Option<RateSpread> {
-    let parts: Vec<_> = runs
-        .iter()
-        .filter(|run| totals_of(run, class).any(|totals| totals.operations > 0))
-        .filter_map(|run| {
-            let place = run.samples.classes.iter().position(|name| name == class)?;
-            Some((&run.samples.series, place))
+fn spread_of(job: &Job, runs: &[Run<'_>], classes: &[&str]) -> Option<RateSpread> {
+    let used = runs.iter().filter(|run| totals_of_all(run, classes).any(|totals| totals.operations > 0));
+    let parts: Vec<_> = used
+        .map(|run| {
+            let names = run.samples.classes.iter().enumerate();
+            let is_of_it = |name: &String| classes.contains(&name.as_str());
+            let places: Vec<_> = names.filter(|(_, name)| is_of_it(name)).map(|(place, _)| place).collect();
+            (&run.samples.series, places)
         })
+        .filter(|(_, places)| !places.is_empty())
         .collect();
+    let parts: Vec<_> = parts.iter().map(|(series, places)| (*series, places.as_slice())).collect();
     spread(&parts, job.bandwidth_average_ms.saturating_mul(1_000_000))
 }
 
@@ -254,14 +271,18 @@ pub(super) fn totals_of<'a>(run: &'a Run<'_>, class: &'a str) -> impl Iterator<I
     run.samples.workers.iter().flat_map(|worker| &worker.classes).filter(is_of_it)
 }
 
-/// One of the latencies of a class over all runs.
+fn totals_of_all<'a>(run: &'a Run<'_>, classes: &'a [&'a str]) -> impl Iterator<Item = &'a ClassTotals> {
+    classes.iter().flat_map(|class| totals_of(run, class))
+}
+
+/// One of the latencies of some classes together over all runs.
 fn gather<'r>(
     runs: &'r [Run<'_>],
-    class: &'r str,
+    classes: &'r [&'r str],
     percentiles: &[f64],
     choose: impl Fn(&'r ClassTotals) -> Option<&'r SparseHistogram>,
 ) -> Latency {
-    let parts = runs.iter().flat_map(|run| totals_of(run, class)).filter_map(choose);
+    let parts = runs.iter().flat_map(|run| totals_of_all(run, classes)).filter_map(choose);
     Latency::of(parts, percentiles)
 }
 

@@ -1,6 +1,6 @@
 //! The jobs of a group together: the lines under `Run status`, and what shares of bandwidth are taken of.
 
-use super::entry::{Entry, Way};
+use super::entry::{Entry, WAYS, Way};
 use super::number::{milliseconds, per_second};
 
 /// One direction of a group.
@@ -22,8 +22,8 @@ pub(super) struct Group {
     pub(super) number: usize,
     pub(super) is_binary: bool,
     pub(super) unit_base: u32,
-    /// By direction; none where nothing was done.
-    pub(super) totals: [Option<Total>; 3],
+    /// By direction, and of all as one; none where nothing was done or it is not shown.
+    pub(super) totals: [Option<Total>; WAYS.len()],
 }
 
 /// The groups of these entries, ascending.
@@ -38,7 +38,8 @@ pub(super) fn groups(entries: &[Entry<'_>]) -> Vec<Group> {
             is_binary: members[0].job.kb_base == 1024,
             unit_base: members[0].job.unit_base,
             totals: std::array::from_fn(|direction| {
-                let ways: Vec<_> = members.iter().map(|entry| &entry.ways[direction]).collect();
+                let shown = members.iter().flat_map(|entry| entry.shown());
+                let ways: Vec<_> = shown.filter(|(at, _)| *at == direction).map(|(_, way)| way).collect();
                 total(&ways)
             }),
         }

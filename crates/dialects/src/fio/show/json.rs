@@ -3,13 +3,13 @@
 use report::record::Record;
 use serde_json::{Map, Value, json};
 use statistics::{RateSpread, SteadyEnding};
-use workload::control::{SteadyEnd, SteadyFigure};
+use workload::control::SteadyEnd;
 
 use super::VERSION;
 use super::debug::idle_percent;
 use super::disk::{Disk, disks};
 use super::distribution::{BATCHES, BOUNDS, LEVELS};
-use super::entry::{DIRECTIONS, Entry, Way};
+use super::entry::{Entry, MIXED, WAYS, Way};
 use super::group::{Group, group_of, groups, share_of_group};
 use super::latency::Latency;
 use super::number::{ctime, epoch_ms, milliseconds, moment};
@@ -78,11 +78,17 @@ fn job(entry: &Entry<'_>, group: Option<&Group>, elapsed_s: u64, has_bins: bool)
     put("eta", 0.into());
     put("elapsed", elapsed_s.into());
     put("job options", options(&entry.job.options));
-    for (direction, way) in entry.ways.iter().enumerate() {
-        put(DIRECTIONS[direction], way_object(way, direction, group, has_bins));
+    let (mixed, apart): (Vec<_>, Vec<_>) = entry.shown().into_iter().partition(|(at, _)| *at == MIXED);
+    // What is of all stands behind sync where each has its own.
+    let is_alone = apart.is_empty();
+    for (direction, way) in apart.into_iter().chain(mixed.iter().copied().filter(|_| is_alone)) {
+        put(WAYS[direction], way_object(way, direction, group, has_bins));
     }
     let sync = latency(&entry.sync, has_bins);
     put("sync", json!({ "total_ios": entry.sync.count, "lat_ns": sync }));
+    for (direction, way) in mixed.into_iter().filter(|_| !is_alone) {
+        put(WAYS[direction], way_object(way, direction, group, has_bins));
+    }
     let (user, system) = entry.usage.percent();
     put("job_runtime", milliseconds(entry.usage.run_ns).into());
     put("usr_cpu", user.into());
@@ -119,18 +125,23 @@ fn job(entry: &Entry<'_>, group: Option<&Group>, elapsed_s: u64, has_bins: bool)
 
 /// The words of `ss` with six decimals, as fio prints them.
 fn steady_words(asked: &SteadyEnd) -> String {
-    let figure = match asked.figure {
-        SteadyFigure::Iops => "iops",
-        SteadyFigure::Bandwidth => "bw",
-        SteadyFigure::IopsSlope => "iops_slope",
-        SteadyFigure::BandwidthSlope => "bw_slope",
-    };
+    let figure = asked.figure.name();
     format!("{figure}:{:.6}{}", asked.limit, if asked.is_percent { "%" } else { "" })
 }
 
 fn steady_object(steady: &SteadyEnding, asked: &SteadyEnd) -> Value {
     let mean = |values: &[f64]| (values.iter().sum::<f64>() / values.len().max(1) as f64) as u64;
     let whole = |values: &[f64]| values.iter().map(|value| Value::from(*value as u64)).collect::<Vec<_>>();
+    let mut data = json!({
+        "bw_mean": mean(&steady.bytes_per_second),
+        "iops_mean": mean(&steady.operations_per_second),
+    });
+    if asked.figure.is_latency() {
+        data["lat_mean"] = mean(&steady.latency_ns).into();
+        data["lat_ns"] = whole(&steady.latency_ns).into();
+    }
+    data["iops"] = whole(&steady.operations_per_second).into();
+    data["bw"] = whole(&steady.bytes_per_second).into();
     json!({
         "ss": steady_words(asked),
         "duration": asked.span_ns / 1_000_000_000,
@@ -138,12 +149,7 @@ fn steady_object(steady: &SteadyEnding, asked: &SteadyEnd) -> Value {
         "criterion": format!("{:.6}{}", steady.criterion, if asked.is_percent { "%" } else { "" }),
         "max_deviation": steady.deviation_max,
         "slope": steady.slope,
-        "data": {
-            "bw_mean": mean(&steady.bytes_per_second),
-            "iops_mean": mean(&steady.operations_per_second),
-            "iops": whole(&steady.operations_per_second),
-            "bw": whole(&steady.bytes_per_second),
-        },
+        "data": data,
     })
 }
 

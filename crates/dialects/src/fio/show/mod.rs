@@ -10,6 +10,7 @@ mod latency;
 mod logs;
 mod normal;
 mod number;
+mod states;
 mod terse;
 #[cfg(test)]
 mod tests;
@@ -54,7 +55,8 @@ impl Show {
 
 impl Render for Show {
     fn files(&self) -> Vec<PathBuf> {
-        self.model.output.path.iter().cloned().chain(logs::paths(&self.model)).collect()
+        let states = self.model.jobs.iter().flat_map(|job| job.states.iter().cloned());
+        self.model.output.path.iter().cloned().chain(logs::paths(&self.model)).chain(states).collect()
     }
 
     fn carries_warnings(&self) -> bool {
@@ -79,7 +81,7 @@ impl Render for Show {
     }
 
     fn end(&mut self, record: &Record) -> Vec<Piece> {
-        let text = self.results(record);
+        let text = debug::traced(&self.model, record) + &self.results(record);
         // A line of terse figures has no place for it.
         let bounds = if self.carries_warnings() {
             String::new()
@@ -99,6 +101,7 @@ impl Render for Show {
             pieces.push(Piece { place: Place::File { path: path.clone(), append }, content });
             written.push(path);
         }
+        pieces.extend(self.model.jobs.iter().flat_map(|job| states::pieces(job, record)));
         pieces
     }
 }

@@ -5,14 +5,13 @@ use report::record::Record;
 use super::VERSION;
 use super::disk::{Disk, disks};
 use super::distribution::{BATCHES, BOUNDS, LEVELS};
-use super::entry::{DIRECTIONS, Entry, Way};
+use super::entry::{Entry, WAYS, Way};
 use super::group::{Group, group_of, groups, share_of_group};
 use super::latency::Latency;
 use super::number::{bandwidth, ctime, milliseconds, short};
-use workload::control::SteadyFigure;
 
 use crate::doubts::{self, Told};
-use crate::fio::model::{Job, Model};
+use crate::fio::model::{Job, Model, Unified};
 
 /// The lines before anything runs: every job, the version, how many threads.
 pub(super) fn header(model: &Model) -> String {
@@ -83,7 +82,7 @@ fn job(entry: &Entry<'_>, group: Option<&Group>) -> String {
         return String::new();
     }
     let mut text = title(entry);
-    for (direction, way) in entry.ways.iter().enumerate() {
+    for (direction, way) in entry.shown() {
         if way.operations > 0 {
             text += &way_lines(entry.job, way, direction, group);
         }
@@ -126,7 +125,7 @@ fn way_lines(job: &Job, way: &Way, direction: usize, group: Option<&Group>) -> S
     let rate = |is_binary| bandwidth(way.bytes_per_second(), is_binary, job.unit_base);
     let mut text = format!(
         "  {}: IOPS={}, BW={} ({})({}/{}msec)\n",
-        DIRECTIONS[direction],
+        WAYS[direction],
         short(way.operations_per_second() as u64, 4, false, ""),
         rate(is_binary),
         rate(!is_binary),
@@ -266,7 +265,11 @@ fn depth_lines(entry: &Entry<'_>) -> String {
 }
 
 fn closing_lines(entry: &Entry<'_>) -> String {
-    let [reads, writes, trims] = entry.ways.each_ref().map(|way| way.operations);
+    let [reads, writes, trims] = match entry.job.unified {
+        // As in fio: what is one direction is counted under the first.
+        Unified::Mixed => [entry.operations(), 0, 0],
+        _ => entry.ways.each_ref().map(|way| way.operations),
+    };
     let mut text = format!(
         "     issued rwts: total={reads},{writes},{trims},{} short=0,0,0,0 dropped=0,0,0,0\n",
         entry.sync.count
@@ -299,18 +302,26 @@ fn time_words(ns: u64) -> String {
     format!("{:.2}{unit}", ns as f64 / divisor)
 }
 
+/// A mean latency in the unit that fits.
+fn latency_word(ns: f64) -> String {
+    let scale = scale(ns as u64, ns as u64, f64::INFINITY);
+    let value = ns / 1000_f64.powi(scale as i32);
+    format!(", lat={}{}", short(value as u64, 4, false, ""), UNITS[scale as usize])
+}
+
 fn steady_line(entry: &Entry<'_>) -> String {
     let Some((steady, asked)) = entry.steady.zip(entry.steady_plan) else { return String::new() };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let (bytes, is_binary) = (mean(&steady.bytes_per_second) as u64, entry.job.kb_base == 1024);
-    let what = match asked.figure {
-        SteadyFigure::Iops => "iops mean dev",
-        SteadyFigure::Bandwidth => "bw mean dev",
-        SteadyFigure::IopsSlope => "iops slope",
-        SteadyFigure::BandwidthSlope => "bw slope",
+    let figure = asked.figure.name();
+    let what = match figure.strip_suffix("_slope") {
+        Some(figure) => format!("{figure} slope"),
+        None => format!("{figure} mean dev"),
     };
+    let latency =
+        if asked.figure.is_latency() { latency_word(mean(&steady.latency_ns)) } else { String::new() };
     format!(
-        "  steadystate  : attained={}, bw={} ({}), iops={}, {what}={:.3}{}\n",
+        "  steadystate  : attained={}, bw={} ({}), iops={}{latency}, {what}={:.3}{}\n",
         if steady.attained { "yes" } else { "no" },
         bandwidth(bytes, is_binary, entry.job.unit_base),
         bandwidth(bytes, !is_binary, entry.job.unit_base),
@@ -322,7 +333,7 @@ fn steady_line(entry: &Entry<'_>) -> String {
 
 fn status(group: &Group) -> String {
     let mut text = format!("\nRun status group {} (all jobs):\n", group.number);
-    let names = ["   READ", "  WRITE", "   TRIM"];
+    let names = ["   READ", "  WRITE", "   TRIM", "  MIXED"];
     for (name, total) in names.iter().zip(&group.totals) {
         let Some(total) = total else { continue };
         let rate = |bytes, is_alternative: bool| {

@@ -4,7 +4,7 @@ use report::record::Record;
 
 use super::VERSION;
 use super::disk::disks;
-use super::entry::{Entry, Way};
+use super::entry::{Entry, MIXED, Way};
 use super::group::{Group, group_of, groups, share_of_group};
 use super::latency::Latency;
 use super::number::milliseconds;
@@ -28,8 +28,11 @@ fn line(entry: &Entry<'_>, group: Option<&Group>, record: &Record, version: u8) 
         entry.failures.errno.to_string(),
     ];
     // Trims came with version 4.
-    let shown = if version == 3 { 2 } else { 3 };
-    for (direction, way) in entry.ways.iter().enumerate().take(shown) {
+    let directions = if version == 3 { 2 } else { 3 };
+    for (direction, way) in entry.shown() {
+        if direction >= directions && direction != MIXED {
+            continue;
+        }
         let percentiles = if job.shows_total_percentiles { &way.total } else { &way.completion };
         way_fields(way, percentiles, &mut fields);
         spread_fields(way, direction, group, version, &mut fields);

@@ -6,7 +6,7 @@ use workload::spec::{OnError, Operation};
 
 use super::*;
 use crate::Place;
-use crate::fio::model::{Direction, Job, Log, LogKind, LogValue, Output};
+use crate::fio::model::{Direction, Job, Log, LogKind, LogValue, Output, Unified};
 
 /// The percentiles that fio shows unless told otherwise.
 const PERCENTILES: [f64; 17] =
@@ -34,11 +34,14 @@ fn job(name: &str, request: usize) -> Job {
         shows_latency: true,
         shows_completion: true,
         shows_submission: true,
+        unified: Unified::None,
         kb_base: 1024,
         unit_base: 8,
         bandwidth_average_ms: 500,
         logs: vec![],
         operation_log: None,
+        states: Vec::new(),
+        synced_every: None,
         log_average_ms: None,
         log_offset: false,
         log_priority: None,

@@ -1,6 +1,7 @@
 //! How much: sizes, offsets, limits.
 
 use units::ByteSize;
+use workload::random::{Random, derive_seed};
 use workload::spec::Operation;
 
 use super::Site;
@@ -10,6 +11,9 @@ use crate::PathFacts;
 use crate::fio::fault::{Fault, shown};
 use crate::fio::value::Amount;
 
+/// Stream of the seed that sizes of files are drawn from.
+const SIZES: u64 = 0x512e;
+
 impl Site<'_> {
     pub(super) fn amount(&mut self, files: &Files) -> Result<(), Fault> {
         let offset_bytes = self.offset(files)?;
@@ -17,6 +21,11 @@ impl Site<'_> {
             self.spec.offset = Some(ByteSize(offset_bytes));
         }
         let region_bytes = self.region(files, offset_bytes)?;
+        if self.draft.create_only == Some(true) {
+            // No operation is none too few to lay out what all would need.
+            self.spec.count = Some(0);
+            return Ok(());
+        }
         self.limits(files, region_bytes)
     }
 
@@ -82,7 +91,11 @@ impl Site<'_> {
             self.spec.size = Some(ByteSize(each));
             return Ok(each.saturating_mul(count));
         }
-        let each = match (self.draft.filesize, self.draft.size) {
+        let filesize = match self.draft.filesize {
+            Some((low, high)) if low < high => return self.drawn_sizes(files, offset_bytes, (low, high)),
+            filesize => filesize.map(|(size, _)| size),
+        };
+        let each = match (filesize, self.draft.size) {
             (Some(filesize), _) => match filesize.checked_sub(offset_bytes) {
                 Some(each) if each > 0 => each,
                 _ => return Err(Fault::of("filesize", "must be more than the offset")),
@@ -113,6 +126,36 @@ impl Site<'_> {
         }
         self.spec.size = Some(ByteSize(self.walked_bytes(files, offset_bytes, each)));
         each.checked_mul(count).ok_or_else(|| Fault::of("nrfiles", "the files together are too large"))
+    }
+
+    /// Gives each file a size of its own, evenly drawn from a range in whole blocks; clones have the same ones.
+    fn drawn_sizes(
+        &mut self,
+        files: &Files,
+        offset_bytes: u64,
+        (low, high): (u64, u64),
+    ) -> Result<u64, Fault> {
+        let block = self.blocks.min_bytes;
+        let (low, high) = (low.saturating_sub(offset_bytes), high.saturating_sub(offset_bytes));
+        // As few blocks as the largest has, and as many as fit.
+        let (least, most) = (low.max(self.blocks.max_bytes).div_ceil(block), high / block);
+        if least > most {
+            let message = format!(
+                "gives each file {high} bytes at most, less than a block of {}",
+                self.blocks.max_bytes
+            );
+            return Err(Fault::of("filesize", message));
+        }
+        if self.is_device(files) {
+            return Err(Fault::of("filesize", "a range is for files: a device has its size"));
+        }
+        let seed = self.draft.randseed.unwrap_or(super::SEED);
+        let mut random = Random::new(derive_seed(seed, &[SIZES]));
+        let sizes: Vec<ByteSize> =
+            files.each.iter().map(|_| ByteSize((least + random.below(most - least + 1)) * block)).collect();
+        let sum = sizes.iter().map(|size| size.0).sum();
+        self.spec.sizes = Some(sizes);
+        Ok(sum)
     }
 
     fn is_device(&self, files: &Files) -> bool {
@@ -206,6 +249,10 @@ impl Site<'_> {
             None => once,
         };
         let loops = draft.loops.unwrap_or(1);
+        if draft.unlink_each_loop == Some(true) && loops > 1 {
+            let message = "is refused with loops: they go over one set of files, which is not made anew between them; nearest: unlink, or a job for each loop";
+            return Err(Fault::of("unlink_each_loop", message));
+        }
         let is_one_pass = once == region_bytes && loops == 1;
         if is_one_pass && self.ends_itself(files) && runtime.is_none() && count.is_none() {
             return Ok(());

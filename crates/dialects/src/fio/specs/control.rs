@@ -197,7 +197,7 @@ impl Site<'_> {
         let logs = [&draft.write_bw_log, &draft.write_iops_log, &draft.write_lat_log];
         let is_averaged = draft.log_avg_msec.unwrap_or(0) > 0;
         let needs = logs.iter().any(|log| log.is_some()) && !is_averaged;
-        if !needs && draft.write_iolog.is_none() {
+        if !needs && draft.write_iolog.is_none() && !self.clones.job.traces {
             return Ok(());
         }
         let clones = u64::from(draft.numjobs.unwrap_or(1));

@@ -2,7 +2,7 @@
 
 use units::ByteSize;
 use workload::class_sizes::ClassSizes;
-use workload::spec::{CachePolicy, Layout, Operation, Refill};
+use workload::spec::{CachePolicy, Layout, Refill};
 
 use super::Site;
 use super::targets::Files;
@@ -24,7 +24,7 @@ impl Site<'_> {
         }
         // Reads of a job are checked where its writes would be.
         let reads_unchecked = self.draft.do_verify == Some(false) && !self.writes();
-        if self.draft.verifies() && !reads_unchecked { self.verification(files) } else { self.content() }
+        if self.draft.verifies() && !reads_unchecked { self.verification(files) } else { self.content(files) }
     }
 
     /// fio writes the files of jobs that read, and allocates those of jobs that only write.
@@ -50,7 +50,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    fn content(&mut self) -> Result<(), Fault> {
+    fn content(&mut self, files: &Files) -> Result<(), Fault> {
         let draft = self.draft;
         if draft.verify_only == Some(true) && !draft.verifies() {
             return Err(Fault::of("verify_only", "needs verify=crc32c or another sum"));
@@ -82,6 +82,7 @@ impl Site<'_> {
         if compress > 0 || dedupe > 0 {
             self.spec.compress = (compress > 0).then_some(compress);
             self.spec.dedupe = (dedupe > 0).then_some(dedupe);
+            self.working_set(files)?;
             self.spec.refill = Some(Refill::Full);
             return Ok(());
         }
@@ -92,6 +93,30 @@ impl Site<'_> {
         } else {
             Refill::Once
         });
+        Ok(())
+    }
+
+    /// The blocks that the copies of `dedupe_percentage` are copies of.
+    fn working_set(&mut self, files: &Files) -> Result<(), Fault> {
+        let draft = self.draft;
+        if draft.dedupe_percentage.unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        self.spec.dedupe_global = draft.dedupe_global == Some(true);
+        if draft.dedupe_working_set != Some(true) {
+            return Ok(());
+        }
+        let percent =
+            draft.dedupe_working_set_percentage.filter(|&percent| percent > 0).ok_or_else(|| {
+                let message =
+                    "working_set needs dedupe_working_set_percentage, its share of the size of the job";
+                Fault::of("dedupe_mode", message)
+            })?;
+        let range_bytes = self.range_bytes(files).ok_or_else(|| {
+            Fault::of("dedupe_working_set_percentage", "is of the size of the job: give size, as fio demands")
+        })?;
+        let set_bytes = u128::from(range_bytes) * u128::from(percent) / 100;
+        self.spec.dedupe_set = Some(ByteSize((set_bytes as u64).max(1)));
         Ok(())
     }
 
@@ -148,16 +173,15 @@ impl Site<'_> {
         if draft.verify_dump == Some(true) {
             self.spec.verify_dump = Some(".".to_owned());
         }
-        if draft.verify_only == Some(true) {
-            self.spec.operations = vec![Operation::Read];
-            self.spec.pattern = None;
-            self.spec.mix = None;
-            self.spec.align = None;
-            self.spec.layout = None;
-            self.spec.own_positions = false;
-            // A check reads what is there once, however often it was written.
-            let range = self.spec.size.map(|size| size.0.saturating_mul(files.each.len() as u64));
-            self.spec.bytes = self.spec.bytes.filter(|bytes| range.is_some_and(|range| bytes.0 < range));
+        let range_bytes = self.range_bytes(files);
+        let done = self.known_writes(range_bytes)?;
+        match (draft.verify_only == Some(true), done) {
+            (true, Some(writes)) => self.check_in_order(Some(writes)),
+            (true, None) if self.covers_in_part(range_bytes) => self.check_in_order(None),
+            (true, None) => self.check_all(range_bytes),
+            // Reads of a job go over the range in the order of its writes.
+            (false, Some(writes)) => self.spec.count = Some(writes),
+            (false, None) => {}
         }
         Ok(())
     }
@@ -218,11 +242,6 @@ impl Site<'_> {
         if draft.verify_async.unwrap_or(0) > 0 {
             self.warn(
                 "verify_async: the thread that reads a block checks it, after its latency has ended; the time that takes stands in verify_ns",
-            );
-        }
-        if draft.verify_state_load == Some(true) {
-            self.warn(
-                "verify_state_load: no file of state is read: all blocks of the range are checked, and those that an earlier run did not reach are wrong",
             );
         }
         Ok(())

@@ -7,6 +7,7 @@ mod driver;
 mod pace;
 mod replay;
 mod shape;
+mod state;
 mod targets;
 mod work;
 
@@ -31,6 +32,8 @@ pub(crate) struct Clones<'a> {
     /// The first of them, from 0.
     pub(crate) first: u32,
     pub(crate) count: u32,
+    /// Number of the first of them among all clones of the run, from 0.
+    pub(crate) index: usize,
     pub(crate) world: &'a dyn World,
 }
 
@@ -156,7 +159,13 @@ impl Site<'_> {
     fn place(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
         if let Some(nodes) = &draft.numa_cpu_nodes {
+            self.check_nodes("numa_cpu_nodes", nodes)?;
             self.spec.numa = Some(nodes.clone());
+        }
+        if let Some(policy) = &draft.numa_mem_policy {
+            self.set("numa_mem_policy", "numa-memory", &policy.to_ascii_lowercase())?;
+            let nodes = self.spec.control.memory.as_ref().map_or(&[][..], |memory| &memory.nodes);
+            self.check_nodes("numa_mem_policy", nodes)?;
         }
         if let Some(cores) = &draft.cpus_allowed {
             if draft.numa_cpu_nodes.is_some() {
@@ -176,6 +185,19 @@ impl Site<'_> {
         Ok(())
     }
 
+    /// Refuses a NUMA node that the machine does not have.
+    fn check_nodes(&self, key: &str, asked: &[u32]) -> Result<(), Fault> {
+        let nodes = self.clones.world.numa_nodes();
+        let missing = asked.iter().find(|node| !nodes.is_empty() && !nodes.contains(node));
+        let list = || nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        match missing {
+            Some(node) => {
+                Err(Fault::of(key, format!("there is no NUMA node {node}: this machine has {}", list())))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn rest(&mut self) {
         let draft = self.draft;
         let continues = match draft.continue_on_error.unwrap_or(OnErrors::None) {
@@ -191,7 +213,7 @@ impl Site<'_> {
         }
         // A queue may be deeper than a verified file has blocks.
         self.spec.serialize_overlap = draft.serialize_overlap.unwrap_or(false) || self.spec.verify;
-        self.spec.keep = !draft.unlink.unwrap_or(false);
+        self.spec.keep = !draft.removes_files();
         let repeats = draft.randrepeat.unwrap_or(true);
         self.spec.seed = draft.randseed.or(repeats.then_some(SEED));
         let interval_ms = draft.log_avg_msec.or(draft.log_hist_msec).filter(|&length| length > 0);

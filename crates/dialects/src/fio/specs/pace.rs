@@ -24,9 +24,6 @@ impl Site<'_> {
         };
         // With offload fio has it so that a slow operation does not hold back the ones that are due: an open loop does not wait.
         if let Some(rate) = rate {
-            if pause_ns.is_some() {
-                return Err(Fault::of("thinktime", "pauses and a rate exclude each other: give one"));
-            }
             let rate = Rate::new(rate * f64::from(self.clones.count));
             self.spec.rate = Some(rate.map_err(|error| Fault::of("rate", error.to_string()))?);
             self.spec.arrivals = draft.rate_process;
@@ -34,16 +31,43 @@ impl Site<'_> {
                 "with a rate, latency counts from when an operation was due, so that waiting behind a slow one is in it; fio counts from when it was issued",
             );
         }
-        if let Some(pause_ns) = pause_ns {
-            self.set("thinktime", "think-time", &format!("{pause_ns}ns"))?;
-            let blocks = draft.thinktime_blocks.unwrap_or(1);
+        match pause_ns {
+            Some(pause_ns) => self.pauses(pause_ns, depth),
+            None => {
+                let of_pauses =
+                    [("thinktime_iotime", draft.thinktime_iotime), ("thinktime_spin", draft.thinktime_spin)];
+                for (key, _) in of_pauses.iter().filter(|(_, time_ns)| time_ns.unwrap_or(0) > 0) {
+                    self.warn(format!("{key} without thinktime does nothing, as in fio"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn pauses(&mut self, pause_ns: u64, depth: u32) -> Result<(), Fault> {
+        let draft = self.draft;
+        self.set("thinktime", "think-time", &format!("{pause_ns}ns"))?;
+        let time_ns = draft.thinktime_iotime.filter(|&time| time > 0);
+        if let Some(time_ns) = time_ns {
+            self.set("thinktime_iotime", "think-after", &format!("{time_ns}ns"))?;
+        }
+        // With a time, blocks count where they were given, as in fio.
+        let blocks = draft.thinktime_blocks.or_else(|| time_ns.is_none().then_some(1));
+        if let Some(blocks) = blocks {
             self.set("thinktime_blocks", "think-blocks", &blocks.to_string())?;
-            if draft.thinktime_issue == Some(true) && depth > 1 {
-                self.warn("thinktime_blocks_type=issue: a pause comes when what is in flight has completed, not at the issue");
-            }
-            if depth > 1 && blocks < u64::from(depth) {
-                self.warn(format!("thinktime after every {blocks} blocks keeps iodepth={depth} from being reached, as in fio"));
-            }
+        }
+        // No longer than the pause that it is a part of, as in fio.
+        if let Some(spin_ns) = draft.thinktime_spin.filter(|&spin| spin > 0) {
+            self.set("thinktime_spin", "think-spin", &format!("{}ns", spin_ns.min(pause_ns)))?;
+        }
+        self.spec.no_catch_up = self.spec.rate.is_some() && draft.rate_ignore_thinktime == Some(true);
+        if draft.thinktime_issue == Some(true) && depth > 1 {
+            self.warn("thinktime_blocks_type=issue: a pause comes when what is in flight has completed, not at the issue");
+        }
+        if let Some(blocks) = blocks.filter(|&blocks| depth > 1 && blocks < u64::from(depth)) {
+            self.warn(format!(
+                "thinktime after every {blocks} blocks keeps iodepth={depth} from being reached, as in fio"
+            ));
         }
         Ok(())
     }

@@ -454,6 +454,7 @@ fn what_only_shows() {
     assert!(shown("--enghelp").contains("\tio_uring\n"));
     assert!(shown("--enghelp=sync").contains("psync"));
     assert_eq!(shown("--parse-only --name=x --size=1m"), "");
+    assert_eq!(shown("--parse-only --ss=iops:10"), "", "as in fio, without a job too");
     let line = "fio --bs=4k --name=x --rw=read '--filename=a&b' --thread\n";
     assert_eq!(
         shown("--showcmd --bs=4k --name=x --rw=read --filename=a&b --thread --size=1m")

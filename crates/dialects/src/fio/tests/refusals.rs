@@ -47,7 +47,10 @@ fn engines_are_refused_by_name() {
 
 #[test]
 fn options_are_refused_by_name_with_the_nearest() {
-    refused("--thinktime_spin=2", &["thinktime_spin: is refused: ", "nearest: "]);
+    refused("--thinkcycles=2", &["thinkcycles: is refused: ", "nearest: "]);
+    refused("--numa_mem_policy=bind:7", &["numa_mem_policy: there is no NUMA node 7: this machine has 0"]);
+    refused("--num_range=8", &["num_range: is refused: ", "io_uring_cmd"]);
+    refused("--unified_rw_reporting=all", &["unified_rw_reporting: ", "mixed"]);
     refused("--ss=iops", &["ss: ", "such as iops:10%"]);
     refused("--ss=iops:1% --ss_dur=1", &["steadystate: ", "two intervals or more"]);
     refused("--latency_target=50ms", &["latency_target: needs latency_window"]);
@@ -99,7 +102,6 @@ fn what_cannot_be_the_same_is_refused() {
     refused("--rw=randrw --create_on_open=1", &["create_on_open: "]);
     refused("--rw=randrw --rate=1m,2m", &["rate: ", "proportion"]);
     refused("--rate=1m --rate_iops=10", &["rate_iops: "]);
-    refused("--rate=1m --thinktime=10", &["thinktime: "]);
     refused("--verify=md5 --verify_pattern=0xzz", &["verify_pattern: ", "%o, or a file in single quotes"]);
     refused("--rw=write --buffer_pattern=0x01%o", &["buffer_pattern: %o is refused"]);
     refused("--rw=write --verify=md5 --verify_backlog=x", &["verify_backlog: ", "a whole number"]);

@@ -7,7 +7,7 @@
 //!   zeros: a chunk that compresses by 100 % must still differ from all others, or it would also be found by
 //!   deduplication;
 //! - N % of the chunks, chosen by a keyed hash of position and generation, are copies of one of
-//!   [`DEDUP_POOL_CHUNKS`] chunks that all streams of a seed share; the others are unique.
+//!   [`DEDUP_POOL_CHUNKS`] chunks, or as many as asked for, that all streams of a seed share; the others are unique.
 
 use std::fmt;
 
@@ -168,6 +168,7 @@ struct Reducible {
     dedupable_percent: u8,
     unique: [Stream; 2],
     pool: [Stream; 2],
+    pool_chunks: u64,
     choice: Stream,
 }
 
@@ -208,12 +209,27 @@ impl Filler {
                     dedupable_percent: *dedupable_percent,
                     unique: [Purpose::Data, Purpose::Repeat].map(|p| Stream::for_purpose(seed, stream, p)),
                     pool: [Purpose::DedupPool, Purpose::PoolRepeat].map(|p| Stream::for_purpose(seed, 0, p)),
+                    pool_chunks: DEDUP_POOL_CHUNKS,
                     choice: Stream::for_purpose(seed, stream, Purpose::DedupChoice),
                 }))
             }
         };
         let data = Stream::new(seed, stream);
         Ok(Filler { kind, refill, data, stamps: Stream::for_purpose(seed, stream, Purpose::Stamp) })
+    }
+
+    /// The same with copies of one of `chunks` different chunks (1 or more), which are those of `seed` where one is given: fillers of
+    /// several phases then write copies of the same ones.
+    #[must_use]
+    pub fn with_copies_of(mut self, chunks: u64, seed: Option<u64>) -> Filler {
+        if let Kind::Reducible(reducible) = &mut self.kind {
+            reducible.pool_chunks = chunks.max(1);
+            if let Some(seed) = seed {
+                reducible.pool =
+                    [Purpose::DedupPool, Purpose::PoolRepeat].map(|p| Stream::for_purpose(seed, 0, p));
+            }
+        }
+        self
     }
 
     /// Fills `buf`, to be written at byte `position` of the target as write number `generation`. Writes of different
@@ -293,7 +309,7 @@ impl Reducible {
         }
         let choice = u128::from_le_bytes(self.choice.lane(generation, chunk));
         let percentile = (u128::from(choice as u64) * 100) >> 64;
-        (percentile < u128::from(self.dedupable_percent)).then_some((choice >> 64) as u64 % DEDUP_POOL_CHUNKS)
+        (percentile < u128::from(self.dedupable_percent)).then_some((choice >> 64) as u64 % self.pool_chunks)
     }
 }
 

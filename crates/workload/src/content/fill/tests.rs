@@ -239,3 +239,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn copies_are_of_a_set_of_the_size_asked_for_and_of_one_seed() {
+    let spec = ContentSpec::dedupable(50);
+    let set = |run: u64, seed: Option<u64>| {
+        let filler = Filler::new(&spec, Refill::Full, run, 0).unwrap().with_copies_of(100, seed);
+        let mut counts = std::collections::HashMap::new();
+        for chunk in 0..10_000_u64 {
+            let mut buf = [0; 64];
+            filler.fill_block(&mut buf, chunk * u64::from(CHUNK_SIZE_BYTES_DEFAULT), 1);
+            *counts.entry(buf).or_insert(0) += 1;
+        }
+        counts.retain(|_, count| *count > 1);
+        counts.into_keys().collect::<std::collections::HashSet<_>>()
+    };
+    let first = set(1, Some(7));
+    assert_eq!(first.len(), 100);
+    assert_eq!(set(2, Some(7)), first, "another phase, the same set");
+    assert!(set(2, None).is_disjoint(&first));
+}

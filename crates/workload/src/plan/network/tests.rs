@@ -1,4 +1,4 @@
-use units::{Rate, Span};
+use units::Span;
 
 use super::*;
 use crate::network::NetworkSpec;
@@ -239,10 +239,7 @@ fn what_cannot_be_is_refused() {
         }),
         "--pipeline 2 leaves room for 6 RPCs in flight on 3 connections of a worker, not for 16: use --depth 6",
     );
-    has(
-        refusal(&[0], |spec| (spec.rate, spec.think_time) = (Rate::new(5.0).ok(), Some(Span(1)))),
-        "give one of them",
-    );
+    has(refusal(&[0], |spec| (spec.no_catch_up, spec.think_time) = (true, Some(Span(1)))), "give both");
     let refused = |sizes, memory_bytes, threads| {
         let facts = NetworkFacts { memory_bytes, ..facts(&[0]) };
         let spec = spec(|spec| (spec.threads, spec.depth) = (Some(threads), Some(16)));
