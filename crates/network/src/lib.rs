@@ -17,6 +17,7 @@ mod request;
 mod seat;
 pub mod security;
 mod service;
+mod share;
 pub mod socket;
 mod source;
 mod statistics;

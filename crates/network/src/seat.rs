@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use workload::network::Poll;
 
 use crate::service::{Counters, Limits};
+use crate::share::Shares;
 
 /// Where an engine says what happened, one line each.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -15,6 +16,7 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct Budget {
     max_bytes: u64,
     used_bytes: AtomicU64,
+    shares: Option<Shares>,
 }
 
 /// A part of a [`Budget`], given back when dropped.
@@ -28,7 +30,18 @@ impl Budget {
     /// A budget of `max_bytes`.
     #[must_use]
     pub fn new(max_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { max_bytes, used_bytes: AtomicU64::new(0) })
+        Arc::new(Self { max_bytes, used_bytes: AtomicU64::new(0), shares: None })
+    }
+
+    /// A budget of which no client takes all.
+    pub(crate) fn shared(max_bytes: u64, connections_max: u32) -> Arc<Self> {
+        let shares = Some(Shares::new(max_bytes, connections_max));
+        Arc::new(Self { max_bytes, used_bytes: AtomicU64::new(0), shares })
+    }
+
+    /// What clients leave to each other; none where there is one.
+    pub(crate) fn shares(&self) -> Option<&Shares> {
+        self.shares.as_ref()
     }
 
     /// Takes `bytes` of it; none when they are not left.

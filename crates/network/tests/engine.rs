@@ -10,5 +10,7 @@ mod door;
 mod life;
 #[path = "engine/settle.rs"]
 mod settle;
+#[path = "engine/share.rs"]
+mod share;
 #[path = "engine/watch.rs"]
 mod watch;

@@ -1,6 +1,6 @@
 //! The acceptor: takes connections, sees them through the handshake, and hands them to their tag.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,7 @@ use crate::handshake::{Hall, Hello, Pending, RefusalCode, Step, group_label};
 use crate::inbox::{Accepted, Role};
 use crate::seat::Log;
 use crate::security::Token;
+use crate::share::Shares;
 use crate::socket;
 
 /// Connections in the middle of their handshake; one more sends the oldest away.
@@ -78,10 +79,17 @@ impl Door {
         self.endpoints.iter().for_each(|endpoint| endpoint.sender.ring());
     }
 
-    fn has_room(&self) -> bool {
+    fn has_room(&self, client: IpAddr) -> bool {
+        if self.shares().is_some_and(|shares| !shares.admits(client)) {
+            return false;
+        }
         let alive = self.endpoints.iter().filter(|endpoint| endpoint.is_alive.load(Ordering::Relaxed));
         let open: u64 = alive.map(|endpoint| endpoint.sender.connections(&endpoint.counters)).sum();
         open < u64::from(self.connections_max)
+    }
+
+    fn shares(&self) -> Option<&Shares> {
+        self.endpoints.first().and_then(|endpoint| endpoint.budget.shares())
     }
 
     fn fabric_name(&self, tag: u32) -> Option<Vec<u8>> {
@@ -91,6 +99,7 @@ impl Door {
     }
 
     fn advance(&self, pending: &mut Pending) -> Step {
+        let peer = pending.peer.ip();
         pending.advance(&Hall {
             rank: self.rank,
             group: self.group,
@@ -98,7 +107,7 @@ impl Door {
             tags: self.endpoints.len() as u32,
             serves: &|role: Role| transport::serves(&self.provider, role),
             fabric_name: &|tag| self.fabric_name(tag),
-            has_room: &|| self.has_room(),
+            has_room: &|| self.has_room(peer),
         })
     }
 
@@ -106,6 +115,10 @@ impl Door {
         let Pending { stream, peer, .. } = pending;
         let Hello { role, session, fabric_name, tag, .. } = hello;
         if let Some(endpoint) = self.endpoints.get(tag as usize) {
+            // Those on a fabric are counted by nobody.
+            if let Some(shares) = self.shares().filter(|_| role != Role::Fabric) {
+                shares.enter(peer.ip());
+            }
             endpoint.sender.send(Accepted { role, stream, session, peer, fabric_name });
         }
     }

@@ -13,6 +13,7 @@ use super::{EngineRequest, STOP_WAIT, transport};
 use crate::inbox::{Inbox, InboxSender, inbox};
 use crate::seat::{Budget, Log, Seat};
 use crate::service::Counters;
+use crate::service::Limits;
 use crate::tags::TagRole;
 
 /// How long all endpoints together may take to open.
@@ -22,6 +23,8 @@ const OPEN_LOOK: Duration = Duration::from_millis(2);
 
 /// What the acceptor knows of an endpoint.
 pub(super) struct Endpoint {
+    /// Memory of the engine, and what its clients leave to each other.
+    pub(super) budget: Arc<Budget>,
     pub(super) sender: InboxSender,
     pub(super) counters: Arc<Counters>,
     pub(super) fabric_name: Arc<OnceLock<Vec<u8>>>,
@@ -70,7 +73,8 @@ impl Crew {
         endpoints: &mut Vec<Endpoint>,
     ) -> Result<Receiver<Result<(), Error>>, Error> {
         let (sender, ready) = channel();
-        let budget = Budget::new(request.limits.memory_bytes_max);
+        let Limits { memory_bytes_max, connections_max, .. } = request.limits;
+        let budget = Budget::shared(memory_bytes_max, connections_max);
         for tag in 0..request.tags.tags() {
             let (inbox_sender, inbox) = inbox()?;
             let seat = Seat {
@@ -86,6 +90,7 @@ impl Crew {
             };
             let is_alive = Arc::new(AtomicBool::new(true));
             endpoints.push(Endpoint {
+                budget: Arc::clone(&budget),
                 sender: inbox_sender,
                 counters: Arc::clone(&seat.counters),
                 fabric_name: Arc::clone(&seat.fabric_name),

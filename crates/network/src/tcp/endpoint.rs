@@ -1,9 +1,11 @@
 //! What all connections of one endpoint share: the service, its buffers, and the counts.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::service::{Answer, BulkReply, Call, Inline, Landing, Memory, Service};
+use crate::share::Purse;
 use crate::statistics;
 use crate::wire::{BULK_HEADER_BYTES, BulkHeader, Header, flag, opcode};
 use crate::{Budget, Limits, Seat};
@@ -41,6 +43,14 @@ impl Sending {
         };
         let header = self.sent.min(BULK_HEADER_BYTES);
         (&self.header[header..], &bytes[self.sent - header..])
+    }
+
+    /// Memory of the endpoint that it takes.
+    pub(super) fn held_bytes(&self) -> u64 {
+        match &self.source {
+            Source::Scratch(buffer, _) => buffer.bytes().len() as u64,
+            Source::Shared(..) => 0,
+        }
     }
 
     /// Notes what was sent; whether that was the last of it.
@@ -100,6 +110,13 @@ impl Endpoint {
         }
     }
 
+    /// Connections of a client are closed.
+    pub(super) fn leave(&self, peer: SocketAddr, connections: u64) {
+        if let Some(shares) = self.seat.budget.shares() {
+            shares.leave(peer.ip(), connections);
+        }
+    }
+
     pub(super) fn budget(&self) -> &Arc<Budget> {
         &self.seat.budget
     }
@@ -153,7 +170,14 @@ impl Endpoint {
     }
 
     /// Carries out a request that has come whole. `room` is for the payload of the reply in the message.
-    pub(super) fn answer(&mut self, request: &Header, inline: &[u8], bulk: &[u8], room: &mut [u8]) -> Reply {
+    pub(super) fn answer(
+        &mut self,
+        request: &Header,
+        inline: &[u8],
+        bulk: &[u8],
+        room: &mut [u8],
+        purse: &Purse<'_>,
+    ) -> Reply {
         let mut outcome = match request.opcode {
             opcode::PING => Outcome::of(0),
             opcode::STATISTICS => {
@@ -162,7 +186,7 @@ impl Endpoint {
                 out.extend_from_slice(&statistics::of_this_thread(&self.seat));
                 Outcome { inline_bytes: out.len(), is_over: out.is_over(), ..Outcome::of(0) }
             }
-            _ => self.call(request, inline, bulk, room),
+            _ => self.call(request, inline, bulk, room, purse),
         };
         if outcome.is_over {
             outcome.inline_bytes = 0;
@@ -186,8 +210,15 @@ impl Endpoint {
         reply
     }
 
-    fn call(&mut self, request: &Header, inline: &[u8], bulk: &[u8], out: &mut [u8]) -> Outcome {
-        let Ok(mut scratch) = self.buffers(request) else { return Outcome::of(-libc::ENOMEM) };
+    fn call(
+        &mut self,
+        request: &Header,
+        inline: &[u8],
+        bulk: &[u8],
+        out: &mut [u8],
+        purse: &Purse<'_>,
+    ) -> Outcome {
+        let Ok(mut scratch) = self.buffers(request, purse) else { return Outcome::of(-libc::ENOMEM) };
         let call = call_of(request, inline, bulk);
         let room = scratch.as_mut().map_or(&mut [][..], Buffer::bytes_mut);
         let room_bytes = room.len();
@@ -224,14 +255,14 @@ impl Endpoint {
     }
 
     /// The memory that the bulk of the reply may take, granted before the service fills it.
-    fn buffers(&mut self, request: &Header) -> Result<Option<Buffer>, Exhausted> {
+    fn buffers(&mut self, request: &Header, purse: &Purse<'_>) -> Result<Option<Buffer>, Exhausted> {
         match request.reply_bulk_bytes {
             0 => Ok(None),
             bytes => {
-                let taken = self.replies.take(bytes, &self.seat.budget);
+                let taken = self.replies.take(bytes, purse);
                 let taken = taken.or_else(|Exhausted| {
-                    self.requests.clear();
-                    self.replies.take(bytes, &self.seat.budget)
+                    self.requests.clear(&self.seat.budget);
+                    self.replies.take(bytes, purse)
                 });
                 taken.map(Some)
             }
@@ -239,29 +270,34 @@ impl Endpoint {
     }
 
     /// A buffer for the bulk of a request.
-    pub(super) fn request_buffer(&mut self, bytes: u64) -> Result<Buffer, Exhausted> {
-        self.requests.take(bytes, &self.seat.budget).or_else(|Exhausted| {
-            self.replies.clear();
-            self.requests.take(bytes, &self.seat.budget)
+    pub(super) fn request_buffer(&mut self, bytes: u64, purse: &Purse<'_>) -> Result<Buffer, Exhausted> {
+        self.requests.take(bytes, purse).or_else(|Exhausted| {
+            self.replies.clear(&self.seat.budget);
+            self.requests.take(bytes, purse)
         })
     }
 
     /// Gives what lies unused back to the engine: a client that has left keeps nothing from those of other endpoints.
     pub(super) fn give_back(&mut self) {
-        self.requests.clear();
-        self.replies.clear();
+        self.requests.clear(&self.seat.budget);
+        self.replies.clear(&self.seat.budget);
+    }
+
+    /// Takes the buffer of a request back.
+    pub(super) fn request_done(&mut self, buffer: Buffer) {
+        self.requests.put_back(buffer, &self.seat.budget);
     }
 
     fn pool_back(&mut self, buffer: Option<Buffer>) {
         if let Some(buffer) = buffer {
-            self.replies.put_back(buffer);
+            self.replies.put_back(buffer, &self.seat.budget);
         }
     }
 
     /// Gives the buffer of a bulk reply back, sent or not.
     pub(super) fn put_back(&mut self, sending: Option<Sending>) {
         if let Some(Sending { source: Source::Scratch(buffer, _), .. }) = sending {
-            self.replies.put_back(buffer);
+            self.replies.put_back(buffer, &self.seat.budget);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Buffers that the engine's budget has granted.
 
-use std::sync::Arc;
-
+use crate::share::Purse;
 use crate::{Budget, Grant};
 
 /// Smallest buffer, so that growing is rare.
@@ -20,13 +19,13 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// Makes it at least so long; what is in it stays.
-    pub(super) fn grow(&mut self, length: u64, budget: &Arc<Budget>) -> Result<(), Exhausted> {
+    pub(super) fn grow(&mut self, length: u64, purse: &Purse<'_>) -> Result<(), Exhausted> {
         let present = self.bytes.len() as u64;
         if length <= present {
             return Ok(());
         }
         let length = length.next_multiple_of(STEP_BYTES);
-        self.grants.push(budget.take(length - present).ok_or(Exhausted)?);
+        self.grants.push(purse.take(length - present).ok_or(Exhausted)?);
         if present == 0 {
             // Zero pages of the kernel: nothing is touched before it is used.
             self.bytes = vec![0; length as usize];
@@ -55,28 +54,42 @@ pub(super) struct Pool {
 
 impl Pool {
     /// A buffer of at least this length.
-    pub(super) fn take(&mut self, length: u64, budget: &Arc<Budget>) -> Result<Buffer, Exhausted> {
+    pub(super) fn take(&mut self, length: u64, purse: &Purse<'_>) -> Result<Buffer, Exhausted> {
         let fits = |buffer: &Buffer| buffer.bytes.len() as u64 >= length;
-        let mut buffer = match self.free.iter().rposition(fits) {
-            Some(index) => self.free.swap_remove(index),
-            None => self.free.pop().unwrap_or_default(),
+        let kept = match self.free.iter().rposition(fits) {
+            Some(index) => Some(self.free.swap_remove(index)),
+            None => self.free.pop(),
         };
-        let grown = buffer.grow(length, budget).or_else(|Exhausted| {
+        let mut buffer = kept.unwrap_or_default();
+        unkeep(purse.budget(), &buffer);
+        // What others have left may be more than this one may hold.
+        if !purse.may_hold(buffer.bytes.len() as u64) {
+            buffer = Buffer::default();
+        }
+        let grown = buffer.grow(length, purse).or_else(|Exhausted| {
             // What lies unused makes room.
             buffer = Buffer::default();
-            self.free.clear();
-            buffer.grow(length, budget)
+            self.clear(purse.budget());
+            buffer.grow(length, purse)
         });
         grown.map(|()| buffer)
     }
 
-    pub(super) fn put_back(&mut self, buffer: Buffer) {
-        self.free.push(buffer);
+    pub(super) fn put_back(&mut self, buffer: Buffer, budget: &Budget) {
+        if budget.shares().is_none_or(|shares| shares.keep(buffer.bytes.len() as u64)) {
+            self.free.push(buffer);
+        }
     }
 
     /// Gives all of them back to the budget.
-    pub(super) fn clear(&mut self) {
-        self.free.clear();
+    pub(super) fn clear(&mut self, budget: &Budget) {
+        self.free.drain(..).for_each(|buffer| unkeep(budget, &buffer));
+    }
+}
+
+fn unkeep(budget: &Budget, buffer: &Buffer) {
+    if let Some(shares) = budget.shares() {
+        shares.unkeep(buffer.bytes.len() as u64);
     }
 }
 
@@ -89,8 +102,12 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn grow(&mut self, length: u64, budget: &Arc<Budget>) -> Result<(), Exhausted> {
-        self.buffer.grow(length, budget)
+    pub(super) fn grow(&mut self, length: u64, purse: &Purse<'_>) -> Result<(), Exhausted> {
+        self.buffer.grow(length, purse)
+    }
+
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.buffer.bytes().len() as u64
     }
 
     /// What came and is not consumed.
@@ -149,16 +166,25 @@ impl Output {
     }
 
     /// Makes room for so many more bytes.
-    pub(super) fn reserve(&mut self, bytes: u64, budget: &Arc<Budget>) -> Result<(), Exhausted> {
-        let free = self.buffer.bytes().len() - self.end;
-        if bytes as usize <= free {
+    pub(super) fn reserve(&mut self, bytes: u64, purse: &Purse<'_>) -> Result<(), Exhausted> {
+        if self.has_room(bytes) {
             return Ok(());
         }
         if self.start > 0 {
             self.buffer.bytes_mut().copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        self.buffer.grow(self.end as u64 + bytes, budget)
+        self.buffer.grow(self.end as u64 + bytes, purse)
+    }
+
+    /// Whether so many bytes more fit behind those that wait.
+    #[inline]
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        bytes as usize <= self.buffer.bytes().len() - self.end
+    }
+
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.buffer.bytes().len() as u64
     }
 
     /// Room that was reserved, to be filled and then [`Output::add`]ed.
@@ -179,25 +205,27 @@ mod tests {
     #[test]
     fn nothing_grows_beyond_the_budget() {
         let budget = Budget::new(256 << 10);
+        let purse = Purse::of_nobody(&budget);
         let mut pool = Pool::default();
-        let first = pool.take(100 << 10, &budget).expect("fits");
+        let first = pool.take(100 << 10, &purse).expect("fits");
         assert_eq!((first.bytes().len(), budget.used_bytes()), (128 << 10, 128 << 10));
-        assert!(pool.take(129 << 10, &budget).is_err());
+        assert!(pool.take(129 << 10, &purse).is_err());
         assert_eq!(budget.used_bytes(), 128 << 10);
-        pool.put_back(first);
-        let second = pool.take(200 << 10, &budget).expect("unused memory makes room");
+        pool.put_back(first, &budget);
+        let second = pool.take(200 << 10, &purse).expect("unused memory makes room");
         assert_eq!(budget.used_bytes(), 256 << 10);
         drop(second);
         assert_eq!(budget.used_bytes(), 0);
-        assert!(pool.take(u64::MAX >> 20, &budget).is_err());
+        assert!(pool.take(u64::MAX >> 20, &purse).is_err());
     }
 
     #[test]
     fn input_and_output_keep_the_order_of_bytes() {
         let budget = Budget::new(1 << 20);
+        let purse = Purse::of_nobody(&budget);
         let mut input = Input::default();
         assert!(!input.has_room() && input.room().is_empty());
-        input.grow(1, &budget).expect("fits");
+        input.grow(1, &purse).expect("fits");
         let mut output = Output::default();
         let (mut next_in, mut next_out) = (0_u8, 0_u8);
         for round in 0..5000_usize {
@@ -209,7 +237,7 @@ mod tests {
             }
             input.filled(count);
             let eaten = (round % 611).min(input.unread().len());
-            output.reserve(eaten as u64, &budget).expect("fits");
+            output.reserve(eaten as u64, &purse).expect("fits");
             output.room(eaten).copy_from_slice(&input.unread()[..eaten]);
             output.add(eaten);
             input.consume(eaten);

@@ -307,6 +307,7 @@ impl Server {
         self.open -= 1;
         let counters = &self.endpoint.seat.counters;
         counters.connections.fetch_sub(session.streams(), Ordering::SeqCst);
+        self.endpoint.leave(session.peer, session.streams());
         if matches!(ending, Ending::Hostile(_)) {
             counters.closed_hostile.fetch_add(1, Ordering::Relaxed);
         }
@@ -321,6 +322,7 @@ impl Server {
     /// A connection that was taken in and is dropped now.
     fn refuse(&self, peer: SocketAddr, why: impl fmt::Display) {
         self.endpoint.seat.counters.connections.fetch_sub(1, Ordering::SeqCst);
+        self.endpoint.leave(peer, 1);
         self.log_closed(peer, why);
     }
 

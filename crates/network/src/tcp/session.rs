@@ -1,5 +1,8 @@
 //! One client's connection: its stream of messages, and its stream of bulk where it has one.
 
+mod stall;
+
+use std::cell::Cell;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
@@ -8,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::service::Landing;
+use crate::share::{Purse, recount};
 use crate::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header};
 
 use super::ending::{Ending, check, hostile};
@@ -59,6 +63,8 @@ pub(super) struct Session {
     messages: TcpStream,
     bulk: Option<TcpStream>,
     input: Input,
+    /// What is counted for it of its client's share.
+    counted: Cell<u64>,
     output: Output,
     /// The last so many bytes of it wait until the service has settled what it changed.
     unsettled_bytes: usize,
@@ -86,13 +92,15 @@ impl Session {
         endpoint: &Endpoint,
     ) -> Result<Self, Ending> {
         let mut input = Input::default();
-        input.grow(INPUT_BYTES, endpoint.budget())?;
+        let counted = Cell::new(0);
+        input.grow(INPUT_BYTES, &Purse::new(endpoint.budget(), peer.ip(), 0, &counted))?;
         Ok(Self {
             id,
             peer,
             messages,
             bulk: None,
             input,
+            counted,
             output: Output::default(),
             unsettled_bytes: 0,
             incoming: None,
@@ -138,9 +146,32 @@ impl Session {
 
     /// Gives its buffers back to the endpoint.
     pub(super) fn close(self, endpoint: &mut Endpoint) {
+        recount(endpoint.budget(), self.peer.ip(), 0, &self.counted);
         endpoint.put_back(self.sending);
         if let Some(Incoming { room: Room::Buffer(buffer), .. }) = self.incoming {
-            endpoint.requests.put_back(buffer);
+            endpoint.request_done(buffer);
+        }
+    }
+
+    /// Memory of the endpoint that it holds.
+    fn held_bytes(&self) -> u64 {
+        let incoming = match &self.incoming {
+            Some(Incoming { room: Room::Buffer(buffer), .. }) => buffer.bytes().len() as u64,
+            _ => 0,
+        };
+        let sending = self.sending.as_ref().map_or(0, Sending::held_bytes);
+        self.input.held_bytes() + self.output.held_bytes() + incoming + sending
+    }
+
+    /// What it asks the endpoint's memory by.
+    fn purse(&self, endpoint: &Endpoint) -> Purse<'_> {
+        Purse::new(endpoint.budget(), self.peer.ip(), self.held_bytes(), &self.counted)
+    }
+
+    /// Counts what it holds now.
+    fn recount(&self, endpoint: &Endpoint) {
+        if self.counted.get() > 0 {
+            recount(endpoint.budget(), self.peer.ip(), self.held_bytes(), &self.counted);
         }
     }
 
@@ -156,6 +187,7 @@ impl Session {
         if !self.awaits_settling() {
             self.flush(endpoint)?;
         }
+        self.recount(endpoint);
         let again = (again || self.held_up) && (self.awaits_settling() || !self.is_blocked());
         Ok(Turn { moved: self.received_bytes + self.sent_bytes > 0, again })
     }
@@ -206,7 +238,9 @@ impl Session {
 
     /// Sends them.
     pub(super) fn send_settled(&mut self, endpoint: &mut Endpoint) -> Result<(), Ending> {
-        self.flush(endpoint)
+        self.flush(endpoint)?;
+        self.recount(endpoint);
+        Ok(())
     }
 
     /// Has the service settle what it changed, and tells those that wait for it when it cannot.
@@ -257,7 +291,9 @@ impl Session {
         check(&header, endpoint)?;
         let whole = HEADER_BYTES as u64 + header.inline_bytes;
         if (self.input.unread().len() as u64) < whole {
-            self.input.grow(whole, endpoint.budget())?;
+            let held = self.held_bytes();
+            let purse = Purse::new(endpoint.budget(), self.peer.ip(), held, &self.counted);
+            self.input.grow(whole, &purse)?;
             return Ok(None);
         }
         if self.is_blocked() {
@@ -282,7 +318,10 @@ impl Session {
             let inline = &self.input.unread()[HEADER_BYTES..][..header.inline_bytes as usize];
             let room = match endpoint.landing(header, inline) {
                 Some(landing) => Room::Landing(landing),
-                None => Room::Buffer(endpoint.request_buffer(header.bulk_bytes)?),
+                None => {
+                    let purse = self.purse(endpoint);
+                    Room::Buffer(endpoint.request_buffer(header.bulk_bytes, &purse)?)
+                }
             };
             self.incoming = Some(Incoming { header: [0; BULK_HEADER_BYTES], room, got: 0 });
         }
@@ -327,7 +366,9 @@ impl Session {
     fn carry_out(&mut self, header: &Header, endpoint: &mut Endpoint) -> Result<(), Ending> {
         // The room for the reply first: it may be refused.
         let inline_max = header.reply_inline_bytes;
-        self.output.reserve(HEADER_BYTES as u64 + inline_max, endpoint.budget())?;
+        let held = self.held_bytes();
+        let purse = Purse::new(endpoint.budget(), self.peer.ip(), held, &self.counted);
+        self.output.reserve(HEADER_BYTES as u64 + inline_max, &purse)?;
         let (head, room) = self
             .output
             .room(HEADER_BYTES + inline_max as usize)
@@ -336,12 +377,12 @@ impl Session {
         let whole = HEADER_BYTES + header.inline_bytes as usize;
         let inline = &self.input.unread()[HEADER_BYTES..whole];
         let reply = match self.incoming.take().map(|incoming| incoming.room) {
-            None => endpoint.answer(header, inline, &[], room),
+            None => endpoint.answer(header, inline, &[], room, &purse),
             Some(Room::Landing(landing)) => endpoint.finish(header, landing),
             Some(Room::Buffer(buffer)) => {
                 let bulk = &buffer.bytes()[..header.bulk_bytes as usize];
-                let reply = endpoint.answer(header, inline, bulk, room);
-                endpoint.requests.put_back(buffer);
+                let reply = endpoint.answer(header, inline, bulk, room, &purse);
+                endpoint.request_done(buffer);
                 reply
             }
         };
@@ -416,44 +457,6 @@ impl Session {
                 Err(_) => return Err(Ending::Gone),
             }
         }
-    }
-
-    /// Notes at `now_ns` whether something must come or leave. Whether it must.
-    pub(super) fn note(&mut self, now_ns: u64, again: bool) -> bool {
-        let must_send = self.sending.is_some() || !self.output.pending().is_empty();
-        let must_receive = self.awaits_bulk || (!self.input.unread().is_empty() && !must_send && !again);
-        self.leaving.note(now_ns, must_send, self.sent_bytes, false);
-        self.receiving.note(now_ns, must_receive, self.received_bytes, self.is_whole);
-        must_send || must_receive || self.bulk.is_some()
-    }
-
-    /// Ends a session that has taken too long for what it must send or read. Whether it is to be asked again.
-    pub(super) fn check_stall(&mut self, now_ns: u64, stall_ns_max: u64) -> Result<bool, Ending> {
-        let too_long = |since: u64| since != 0 && now_ns.saturating_sub(since) > stall_ns_max;
-        if self.leaving.is_over(now_ns, stall_ns_max) {
-            return Err(hostile(format!("it has not read its replies for {} ms", stall_ns_max / 1_000_000)));
-        }
-        if self.receiving.is_over(now_ns, stall_ns_max) {
-            let ms = stall_ns_max / 1_000_000;
-            return Err(hostile(match (self.awaits_bulk, &self.bulk) {
-                (true, None) => "it asked for bulk and opened no stream for it".to_owned(),
-                (true, Some(_)) => format!("the bulk of a request has not come for {ms} ms"),
-                _ => format!("it stopped in the middle of a message for {ms} ms"),
-            }));
-        }
-        if let (Some(bulk), false) = (&self.bulk, self.awaits_bulk) {
-            let mut byte = [0; 1];
-            match rustix::net::recv(bulk, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Err(Ending::Gone),
-                Ok(_) if self.orphan_since_ns == 0 => self.orphan_since_ns = now_ns.max(1),
-                Ok(_) => {}
-                Err(_) => self.orphan_since_ns = 0,
-            }
-            if too_long(self.orphan_since_ns) {
-                return Err(hostile("bulk came that no request tells of"));
-            }
-        }
-        Ok(self.leaving.since_ns != 0 || self.receiving.since_ns != 0 || self.bulk.is_some())
     }
 
     /// Has the poller watch for what is wanted now. `reported` are the streams that were reported readable just now: only those

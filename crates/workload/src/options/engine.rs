@@ -219,7 +219,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "N",
         "4096",
         Data,
-        "Connections at a time; more are refused",
+        "Connections at a time; more are refused. One client address has three quarters of them at most",
         connections_max,
         |text| count("connections-max", text, 1, 1 << 20)
     ),
@@ -228,7 +228,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         "SIZE",
         "4g",
         Data,
-        "Memory of all buffers; an RPC that needs more is answered with ENOMEM",
+        "Memory of all buffers, shared out fairly to clients (docs/security.md); an RPC that needs more is answered with ENOMEM",
         memory_max,
         |text| nonzero_size("memory-max", text)
     ),
