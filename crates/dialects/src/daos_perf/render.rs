@@ -1,4 +1,4 @@
-//! The record of a run as the tools print it, in the spelling of their public guide.
+//! The record of a run as the tools print it: as those of DAOS 2.8 do, or in the spelling of the public guide of 2.0.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,14 @@ use statistics::{Histogram, WorkerSamples};
 use workload::object::{Groups, ObjectClass, Redundancy};
 
 use super::commands::{Command, Test};
-use super::settings::{Place, Settings};
+use super::settings::{Place, Settings, TextOf};
 use crate::doubts::told;
 use crate::{Piece, Place as Output, Render};
 
 const BYTES_PER_MB: f64 = 1_048_576.0;
+
+/// First line of the tools of 2.8, which load their library for several processes then.
+const LOADED: &str = "Using compatible version\n";
 
 /// Lines of latency after the tool's own, in nanoseconds.
 const PERCENTILES: &[(&str, f64)] = &[("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
@@ -77,6 +80,8 @@ fn class_text(class: ObjectClass, is_echo: bool) -> String {
     match (class.redundancy, class.groups) {
         (Redundancy::None, Groups::Count(1)) => "DAOS TINY (full stack, non-replica)".to_owned(),
         (Redundancy::None, Groups::All) => "DAOS LARGE (full stack, non-replica)".to_owned(),
+        // The tools' own spelling.
+        (Redundancy::Replicated(4), Groups::Count(1)) => "DAOS R4S (full stack, 4 replics)".to_owned(),
         (Redundancy::Replicated(copies), Groups::Count(1)) => {
             format!("DAOS R{copies}S (full stack, {copies} replica)")
         }
@@ -96,15 +101,24 @@ impl Model {
         let own = &self.settings;
         let [objects, dkeys, akeys, records] = own.counts;
         let yes_no = |is_set: bool| if is_set { "yes" } else { "no" };
-        let test = match &own.place {
-            Place::Vos { .. } => "VOS (storage only)".to_owned(),
-            Place::Shared { is_echo, .. } => class_text(own.class, *is_echo),
+        let is_old = own.text_of == TextOf::V2_0;
+        let (test, size) = match &own.place {
+            Place::Vos { .. } if is_old => ("VOS (storage only)".to_owned(), "stride size"),
+            Place::Vos { .. } => ("VOS storage".to_owned(), "value size "),
+            Place::Shared { is_echo, .. } => (class_text(own.class, *is_echo), "stride size"),
         };
-        let mut text = format!(
+        let mut text = if is_old { String::new() } else { LOADED.to_owned() };
+        for (what, uuid) in [("pool", &own.pool), ("cont", &own.container)] {
+            if let (Some(uuid), false) = (uuid, is_old) {
+                let _ = writeln!(text, "Using {what}:{uuid:.8}");
+            }
+        }
+        let _ = write!(
+            text,
             "Test :\n\t{test}\nPool :\n\t{}\nParameters :\n\tpool size     : SCM: {} MB, NVMe: {} MB\n\
              \tcredits       : {} (sync I/O for -ve)\n\tobj_per_cont  : {objects} x {} (procs)\n\
              \tdkey_per_obj  : {dkeys} ({})\n\takey_per_dkey : {akeys}{}\n\trecx_per_akey : {records}\n\
-             \tvalue type    : {}\n\tstride size   : {}\n",
+             \tvalue type    : {}\n\t{size}   : {}\n",
             self.pool(record),
             own.scm_bytes >> 20,
             own.nvme_bytes >> 20,
@@ -171,17 +185,22 @@ impl Model {
         let processes = result.spans.len().max(1) as f64;
         let each = done as f64 / processes;
         let latency_us = if each > 0.0 { longest * 1e6 / each } else { 0.0 };
-        let mut text = format!("{name} successfully completed:\n\tduration  : {seconds:<10.6} sec\n");
+        let (bandwidth_name, width) = match self.settings.text_of {
+            TextOf::V2_0 => ("bandwidth", 9),
+            TextOf::V2_8 => ("bandwith", 8),
+        };
+        let mut text = format!("{name} successfully completed:\n");
+        let mut line = |name: &str, value: String, unit: &str| {
+            let _ = writeln!(text, "\t{name:<width$} : {value:<10} {unit}");
+        };
+        line("duration", format!("{seconds:.6}"), "sec");
         if command.test.moves_values() {
             let bandwidth = per_second(result.bytes as f64) / BYTES_PER_MB;
-            let _ = writeln!(text, "\tbandwidth : {bandwidth:<10.3} MB/sec");
+            line(bandwidth_name, format!("{bandwidth:.3}"), "MB/sec");
         }
-        let _ = write!(
-            text,
-            "\trate      : {:<10.2} IO/sec\n\tlatency   : {latency_us:<10.3} us (nonsense if credits > 1)\n",
-            per_second(done as f64)
-        );
-        latencies(&mut text, &result.latency);
+        line("rate", format!("{:.2}", per_second(done as f64)), "IO/sec");
+        line("latency", format!("{latency_us:.3}"), "us (nonsense if credits > 1)");
+        latencies(&mut text, width, &result.latency);
         let mean = result.seconds().sum::<f64>() / processes;
         let _ = write!(
             text,
@@ -213,12 +232,12 @@ impl Model {
     }
 }
 
-fn latencies(text: &mut String, latency: &Histogram) {
+fn latencies(text: &mut String, width: usize, latency: &Histogram) {
     let (Some(min), Some(mean), Some(max)) = (latency.min_ns(), latency.mean_ns(), latency.max_ns()) else {
         return;
     };
     let mut line = |name: &str, ns: f64| {
-        let _ = writeln!(text, "\t{name:<10}: {ns:<10.0} ns");
+        let _ = writeln!(text, "\t{name:<width$} : {ns:<10.0} ns");
     };
     line("min", min as f64);
     line("mean", mean);

@@ -39,6 +39,15 @@ pub(crate) enum Place {
     },
 }
 
+/// The release whose text the results have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextOf {
+    /// The public guide of 2.0.
+    V2_0,
+    /// The tools of 2.8.
+    V2_8,
+}
+
 /// A command line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
@@ -61,6 +70,7 @@ pub(crate) struct Settings {
     pub(crate) integer_dkeys: bool,
     pub(crate) constant_akey: bool,
     pub(crate) keep: bool,
+    pub(crate) text_of: TextOf,
     /// As typed: 0 or less is synchronous.
     pub(crate) credits: i64,
     pub(crate) class: ObjectClass,
@@ -105,6 +115,14 @@ fn class(table: &Table, text: &str) -> Result<ObjectClass, Error> {
             )
         })?,
     })
+}
+
+fn text_of(table: &Table, words: &Words) -> Result<TextOf, Error> {
+    match words.value("text-of") {
+        None | Some("2.8") => Ok(TextOf::V2_8),
+        Some("2.0") => Ok(TextOf::V2_0),
+        Some(other) => table.refuse(format!("--text-of: {} is no release", quoted(other)), "give 2.8 or 2.0"),
+    }
 }
 
 impl Settings {
@@ -156,6 +174,7 @@ impl Settings {
             integer_dkeys: words.has("int_dkey"),
             constant_akey,
             keep: words.has("keep") || (words.has("pool") && words.has("cont")),
+            text_of: text_of(table, words)?,
             credits: credits(table, words)?,
             class_is_given: words.has("class"),
             class: words.value("class").map(|text| class(table, text)).transpose()?.unwrap_or(if is_daos {

@@ -22,6 +22,7 @@ macro_rules! flags {
             Flag::honoured("seed", "N", "seed of order and content; default: drawn, and in the record").short('G'),
             $($own,)*
             Flag::honoured("procs", "N", "so many processes' work at the same time, by threads: what mpirun -np N does; an addition of strata's"),
+            Flag::honoured("text-of", "2.8|2.0", "whose text the results have: the tools of DAOS 2.8 (the default), or the public guide of 2.0; an addition of strata's"),
             Flag::honoured("help", "", "shows this").short('h'),
         ]
     };

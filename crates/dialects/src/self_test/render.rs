@@ -1,4 +1,4 @@
-//! The record of a run as self_test prints it. Latencies keep their nanoseconds, and failed RPCs are in no average.
+//! The record of a run as self_test prints it, latencies in whole microseconds. Failed RPCs are in no average.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -77,8 +77,9 @@ struct Master<'a> {
     workers: Vec<&'a WorkerSamples>,
 }
 
+/// Whole microseconds, cut off as the tool does.
 fn us(ns: f64) -> String {
-    format!("{:.3}", ns / 1000.0)
+    format!("{:.0}", (ns / 1000.0).floor())
 }
 
 /// `0-EMPTY`, `2048-IOV`, `1048576-BULK_GET`: a bulk request is got by the server, a bulk reply put by it.
@@ -227,7 +228,8 @@ impl Model {
         }
         line("Max", max as f64);
         line("Average", mean);
-        line("Std Dev", latency.stddev_ns().unwrap_or(0.0));
+        let deviation_us = latency.stddev_ns().unwrap_or(0.0) / 1000.0;
+        let _ = writeln!(text, "\t\tStd Dev: {deviation_us:.2}");
         let _ = writeln!(text, "\tRPC Failures: {}\n", all.failures);
     }
 

@@ -35,14 +35,19 @@ fn the_line_of_the_guide_runs_as_written_and_leaves_nothing() {
     let ended = vos_perf(&scratch, &words, "U;p F;p");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let shown = &ended.stdout;
-    assert!(shown.starts_with("Test :\n\tVOS (storage only)\nPool :\n\t"), "{shown}");
+    assert!(shown.starts_with("Using compatible version\nTest :\n\tVOS storage\nPool :\n\t"), "{shown}");
     assert!(shown.contains(&format!("\tVOS file      : {}0\n", file.display())), "{shown}");
     assert!(shown.ends_with("Completed test=FETCH\n"), "{shown}");
     for test in ["UPDATE", "FETCH"] {
         let (seconds, rate) = (figure(shown, test, "duration"), figure(shown, test, "rate"));
         assert!((seconds * rate / 2000.0 - 1.0).abs() < 0.02, "{shown}");
         assert!(figure(shown, test, "p50") <= figure(shown, test, "p99"), "{shown}");
+        assert!(figure(shown, test, "bandwith ") > 0.0, "{shown}");
     }
+    let guide = vos_perf(&scratch, &[&words[..], &["--text-of", "2.0"]].concat(), "U;p F;p");
+    let shown_there = &guide.stdout;
+    assert!(shown_there.starts_with("Test :\n\tVOS (storage only)\nPool :\n\t"), "{shown_there}");
+    assert!(figure(shown_there, "FETCH", "bandwidth ") > 0.0, "{shown_there}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "the store is removed");
     let record = read_record(&scratch.join("record.json"));
     let phases = record["phases"].as_array().unwrap();
@@ -245,7 +250,8 @@ fn daos_perf_runs_on_an_engine() {
     let ended = run(small, "U;p F;p V O;p P;d;p");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let shown = &ended.stdout;
-    assert!(shown.starts_with("Test :\n\tDAOS LARGE (full stack, non-replica)\n"), "{shown}");
+    let head = "Using compatible version\nTest :\n\tDAOS LARGE (full stack, non-replica)\n";
+    assert!(shown.starts_with(head), "{shown}");
     assert!(shown.contains(&format!("Pool :\n\t{at}\n")), "{shown}");
     assert!(shown.contains("\tcredits       : 16 (sync I/O for -ve)\n"), "{shown}");
     assert!(shown.contains("Completed test=VERIFY\n"), "{shown}");

@@ -242,6 +242,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         ("vos_perf -D /none -R U", "is no directory"),
         ("vos_perf -D /dev/shm -X x -R U", "is not a UUID"),
         ("vos_perf -D /dev/shm -w -R U", "asks on a terminal"),
+        ("vos_perf -D /dev/shm --text-of 2.6 -R U", "give 2.8 or 2.0"),
         ("vos_perf -D /dev/shm -C 1 -R U", "\"-C\" is not an option"),
         ("vos_perf -D /dev/shm --pool_ 1 -R U", "beginning of several options"),
         (
