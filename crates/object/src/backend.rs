@@ -30,6 +30,9 @@ pub trait Journal: Send + Sync {
     /// Number of the run: things that can carry a mark carry it.
     fn run(&self) -> u64;
 
+    /// Number of whoever runs it: the same for all runs of a user of a machine, whose kept data later runs may change.
+    fn owner(&self) -> u64;
+
     /// Notes all that was made, or is about to be, in the store of `request`, in place of what was noted before. Durable when it returns.
     ///
     /// # Errors
@@ -53,6 +56,10 @@ impl Default for Forgetful {
 
 impl Journal for Forgetful {
     fn run(&self) -> u64 {
+        self.0
+    }
+
+    fn owner(&self) -> u64 {
         self.0
     }
 
@@ -195,6 +202,14 @@ pub trait Backend: Send + Sync {
     /// When it cannot be asked.
     fn pool(&self) -> Result<Option<PoolInfo>, Error> {
         Ok(None)
+    }
+
+    /// Notes in the store that what this run stored stays, so that later runs of the same owner may change it.
+    ///
+    /// # Errors
+    /// When it cannot be noted.
+    fn keep(&self) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Destroys what this run made (objects, containers, a pool's directory), and nothing else. It waits for its own time, whatever ended the

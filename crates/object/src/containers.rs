@@ -1,26 +1,57 @@
-//! Containers that a run makes: noted before they are made, known again by their ids, and nothing else destroyed.
+//! Containers that a run makes, or stores in: noted before, known again by their ids, and nothing else destroyed.
 
-use driver::Error;
+use driver::{Error, ErrorKind};
 use parking_lot::Mutex;
 use workload::object::Made;
 
 use crate::backend::{ConnectRequest, Removing};
+use crate::claims::{Asked, Ending, Found, Ids};
 
-/// A container that the run made, or asked for.
+/// A container that the run made or asked for, or stores in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Container {
     label: String,
     /// By what it is known again; none: whether it was made is not known.
     id: Option<String>,
+    /// It was there before.
+    was_there: bool,
 }
 
 /// What became of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is gone.
     Gone,
     /// Others use it.
     InUse,
+    /// So many objects of the run in it are gone, and it stays; why, where the run made it.
+    Cleared(u64, Option<String>),
+}
+
+impl From<Ending> for Fate {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Destroyed => Self::Gone,
+            Ending::Cleared { objects, why } => Self::Cleared(objects, why),
+            Ending::Nothing => Self::Cleared(0, None),
+        }
+    }
+}
+
+/// Has a store enter the claim of the run to the objects of a load.
+///
+/// # Errors
+/// [`driver::ErrorKind::Unsafe`]: others' objects are there, and the run may not destroy them. What the store says.
+pub(crate) fn claim(
+    request: &ConnectRequest,
+    operation: &'static str,
+    label: &str,
+    ids: Ids,
+    enter: impl FnOnce(&Asked) -> Result<Option<Found>, Error>,
+) -> Result<(), Error> {
+    let (run, owner) = (request.journal.run(), request.journal.owner());
+    let found = enter(&Asked { run, owner, ids, destroys: request.destroys })?;
+    found.map_or(Ok(()), |found| Err(found.refusal(operation, label, ids)))
 }
 
 /// The containers of a run in one store.
@@ -38,7 +69,7 @@ impl Containers {
         label: &str,
         make: impl FnOnce() -> Result<Option<String>, Error>,
     ) -> Result<(), Error> {
-        self.0.lock().push(Container { label: label.to_owned(), id: None });
+        self.0.lock().push(Container { label: label.to_owned(), id: None, was_there: false });
         self.note(request)?;
         let id = make()?;
         let mut all = self.0.lock();
@@ -52,10 +83,45 @@ impl Containers {
         self.note(request)
     }
 
+    /// Claims objects of a container, which is noted before. `id` is by what the container is known again.
+    ///
+    /// # Errors
+    /// As [`claim`], and when it cannot be noted.
+    pub(crate) fn claim(
+        &self,
+        request: &ConnectRequest,
+        operation: &'static str,
+        (label, id): (&str, String),
+        ids: Ids,
+        enter: impl FnOnce(&Asked) -> Result<Option<Found>, Error>,
+    ) -> Result<(), Error> {
+        let is_new = !self.0.lock().iter().any(|container| container.label == label);
+        if is_new {
+            self.0.lock().push(Container { label: label.to_owned(), id: Some(id), was_there: true });
+            self.note(request)?;
+        }
+        let claimed = claim(request, operation, label, ids, enter);
+        if is_new && claimed.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unsafe) {
+            self.0.lock().retain(|container| container.label != label);
+            self.note(request)?;
+        }
+        claimed
+    }
+
+    /// Their labels.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        self.0.lock().iter().map(|container| container.label.clone()).collect()
+    }
+
+    /// Whether the run has made none, and stores in none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
     fn note(&self, request: &ConnectRequest) -> Result<(), Error> {
-        let noted = |container: &Container| Made::Container {
-            label: container.label.clone(),
-            id: container.id.clone(),
+        let noted = |container: &Container| match container.clone() {
+            Container { label, id: Some(id), was_there: true } => Made::Stored { label, id },
+            Container { label, id, .. } => Made::Container { label, id },
         };
         let made: Vec<Made> = self.0.lock().iter().map(noted).collect();
         request.journal.note(request, &made)
@@ -67,39 +133,47 @@ impl Containers {
     /// When it is no container.
     pub(crate) fn take_over(&self, made: &[Made]) -> Result<(), Error> {
         for made in made {
-            let Made::Container { label, id } = made else {
-                return Err(Error::usage("object", format!("this store has no {}", made.name())));
-            };
-            self.0.lock().push(Container { label: label.clone(), id: id.clone() });
+            self.0.lock().push(match made.clone() {
+                Made::Container { label, id } => Container { label, id, was_there: false },
+                Made::Stored { label, id } => Container { label, id: Some(id), was_there: true },
+                _ => return Err(Error::usage("object", format!("this store has no {}", made.name()))),
+            });
         }
         Ok(())
     }
 
-    /// Destroys them, the last first. `id_of` tells by what the container of a label is known now, none where there is none; `destroy`
-    /// takes it away. Returns what stays, and why.
+    /// Ends the run in them, the last first. `id_of` tells by what the container of a label is known now, none where there is none; `end`
+    /// takes away what is the run's own. Returns what stays, and why.
     ///
     /// # Errors
-    /// The first that could not be destroyed; it and those before it stay noted.
+    /// What the store says; the rest is still known then.
     pub(crate) fn clean(
         &self,
         request: &ConnectRequest,
         removing: Removing<'_>,
         mut id_of: impl FnMut(&str) -> Result<Option<String>, Error>,
-        mut destroy: impl FnMut(&str) -> Result<Fate, Error>,
+        mut end: impl FnMut(&str) -> Result<Fate, Error>,
     ) -> Result<Vec<String>, Error> {
         let mut left = Vec::new();
         let mut count = 0;
         loop {
-            let Some(Container { label, id }) = self.0.lock().last().cloned() else { break };
+            let Some(Container { label, id, was_there }) = self.0.lock().last().cloned() else { break };
             match (id_of(&label)?, id) {
                 (None, _) => {}
-                (Some(now), Some(id)) if now == id => match destroy(&label)? {
+                (Some(now), Some(id)) if now == id => match end(&label)? {
                     Fate::Gone => {
                         count += 1;
                         removing(count);
                     }
                     Fate::InUse => left.push(format!("container {label}: others have it open; it stays")),
+                    Fate::Cleared(objects, why) => {
+                        count += objects;
+                        removing(count);
+                        left.extend(why.map(|why| format!("container {label}: this run made it; {why}; it stays")));
+                    }
                 },
+                // What was stored in it went with it.
+                (Some(_), Some(_)) if was_there => {}
                 (Some(_), Some(_)) => left.push(format!("container {label}: another was made under this label; it stays")),
                 (Some(_), None) => left.push(format!(
                     "container {label}: this run asked for it, and the answer was lost; it stays, in case others made it"
@@ -111,20 +185,21 @@ impl Containers {
         Ok(left)
     }
 
-    /// One line each, as [`Containers::clean`] would find them.
+    /// One line each, as [`Containers::clean`] would find them; `ending` tells what it would do.
     ///
     /// # Errors
     /// When the store cannot be asked.
     pub(crate) fn look(
         &self,
         mut id_of: impl FnMut(&str) -> Result<Option<String>, Error>,
+        mut ending: impl FnMut(&str) -> Result<Ending, Error>,
     ) -> Result<Vec<String>, Error> {
         let all = self.0.lock().clone();
         let mut lines = Vec::new();
-        for Container { label, id } in all.iter().rev() {
+        for Container { label, id, .. } in all.iter().rev() {
             lines.push(match (id_of(label)?, id) {
                 (None, _) => format!("container {label}: it is not there any more"),
-                (Some(now), Some(id)) if now == *id => format!("container {label} with all that is in it"),
+                (Some(now), Some(id)) if now == *id => told(label, &ending(label)?),
                 (Some(_), Some(_)) => {
                     format!("container {label}: another was made under this label; it stays")
                 }
@@ -134,6 +209,18 @@ impl Containers {
             });
         }
         Ok(lines)
+    }
+}
+
+/// What would become of a container, in words.
+pub(crate) fn told(label: &str, ending: &Ending) -> String {
+    match ending {
+        Ending::Destroyed => format!("container {label} with all that is in it"),
+        Ending::Cleared { objects, why: Some(why) } => {
+            format!("{objects} objects of the run in container {label}, which stays: {why}")
+        }
+        Ending::Cleared { objects, why: None } => format!("{objects} objects of the run in container {label}, which stays"),
+        Ending::Nothing => format!("container {label}: nothing of the run is in it any more"),
     }
 }
 
@@ -156,7 +243,7 @@ mod tests {
                 _ => Some(format!("id-{label}")),
             })
         };
-        let looked = all.look(id_of).expect("looked");
+        let looked = all.look(id_of, |_| Ok(Ending::Destroyed)).expect("looked");
         assert_eq!(looked.len(), 5, "{looked:?}");
         let mut destroyed = Vec::new();
         let left = all.clean(&request, &|_| (), id_of, |label| {
@@ -168,6 +255,6 @@ mod tests {
         for what in ["container d: others", "container b: another", "container unknown: this run asked"] {
             assert!(left.contains(what), "{left}");
         }
-        assert!(all.look(id_of).expect("looked").is_empty());
+        assert!(all.look(id_of, |_| Ok(Ending::Destroyed)).expect("looked").is_empty());
     }
 }

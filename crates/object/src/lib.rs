@@ -3,6 +3,7 @@
 
 pub mod backend;
 mod coded;
+pub mod claims;
 mod containers;
 mod daos;
 mod drivers;

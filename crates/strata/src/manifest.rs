@@ -116,6 +116,11 @@ impl Journal for Manifest {
         self.run.load(Ordering::Relaxed)
     }
 
+    fn owner(&self) -> u64 {
+        // Without a place to keep it nothing is anybody's later.
+        owner().unwrap_or_else(|_| self.run())
+    }
+
     fn note(&self, request: &object::ConnectRequest, made: &[Made]) -> Result<(), Error> {
         let mut state = self.state();
         let State { listing, path, keep } = &mut *state;
@@ -184,6 +189,33 @@ fn directory_to_write() -> Result<PathBuf, Error> {
     Err(Error::system("manifest", "there is no place to write down what this run makes", error)
         .with("path", directory.display())
         .remedy("give it a directory of your own: XDG_STATE_HOME"))
+}
+
+/// Number of this user in this machine, drawn once: it stands in `owner`, beside the manifests.
+fn owner() -> Result<u64, Error> {
+    let place = |directory: PathBuf| directory.join("owner");
+    let read = |path: &PathBuf| u64::from_str_radix(fs::read_to_string(path).ok()?.trim(), 16).ok();
+    if let Some(owner) = directories().into_iter().map(place).find_map(|path| read(&path)) {
+        return Ok(owner);
+    }
+    let path = place(directory_to_write()?);
+    let failed = |error| {
+        Error::system("manifest", "cannot write down the number of this user", error)
+            .with("path", path.display())
+    };
+    let text = format!("{:016x}\n", crate::session::draw_seed());
+    // Of two runs that begin at once, the one that linked its file first has drawn it for both.
+    let beside = path.with_extension(format!("part-{}", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    let linked = written.and_then(|()| fs::hard_link(&beside, &path));
+    let _ = fs::remove_file(&beside);
+    match (linked, read(&path)) {
+        (_, Some(owner)) => Ok(owner),
+        (Err(error), None) => Err(failed(error)),
+        (Ok(()), None) => Err(failed(io::ErrorKind::InvalidData.into())),
+    }
 }
 
 /// Writes it beside its place, moves it there, and has both on the disk.

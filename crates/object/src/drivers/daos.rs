@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use workload::object::{Made, ObjectPlan, Scope};
 
 use crate::backend::Removing;
+use crate::claims::Ending;
 use crate::containers::{Containers, Fate};
 use crate::daos::errors::failed;
 use crate::daos::session::{Container, Pool};
@@ -194,7 +195,7 @@ impl Backend for Daos {
     }
 
     fn look(&self) -> Result<Vec<String>, Error> {
-        self.made.look(|label| self.id_of(label))
+        self.made.look(|label| self.id_of(label), |_| Ok(Ending::Destroyed))
     }
 
     fn close(&self) -> Result<(), Error> {

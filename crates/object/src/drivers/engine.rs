@@ -12,17 +12,19 @@ mod issue;
 mod operations;
 mod results;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use ::driver::{Capabilities, Error, Opened, Operation};
+use ::driver::{Capabilities, Error, ErrorKind, Opened, Operation};
 use network::client::DEPTH_MAX;
 use network::security::Token;
 use workload::object::{Made, ObjectPlan, Scope};
 
 use crate::backend::Removing;
-use crate::containers::{Containers, Fate};
+use crate::claims::Ids;
+use crate::containers::Containers;
 use crate::placement::Placement;
 use crate::service::{Engine, Location, PoolFacts};
 use crate::source::check_value_size;
@@ -97,6 +99,25 @@ impl EngineBackend {
         Engine::connect(&self.location, self.token(), CONTROL_TIMEOUT, &AtomicBool::new(false))
     }
 
+    /// Makes a container.
+    fn make(&self, engine: &mut Engine, label: &str) -> Result<(), Error> {
+        if !self.request.creates {
+            // Its refusal says what is missing.
+            engine.container(&self.pool, label)?;
+        }
+        let (checksum, run) = (self.request.options.checksum, self.request.journal.run());
+        self.made.make(&self.request, label, || {
+            match engine.create_container(&self.pool, label, checksum, Some(run)) {
+                Ok(info) => Ok(Some(info.uuid)),
+                // Another run was quicker.
+                Err(error) if error.kind() == ErrorKind::Usage => {
+                    engine.container(&self.pool, label).map(|_| None).map_err(|_| error)
+                }
+                Err(error) => Err(error),
+            }
+        })
+    }
+
     fn token(&self) -> Option<&Token> {
         self.request.secrets.token.as_ref()
     }
@@ -128,17 +149,14 @@ impl Backend for EngineBackend {
         let workers = if plan.containers == Scope::Private { plan.load.threads.max(1) } else { 1 };
         for worker in 0..workers {
             let label = self.container(plan, worker);
-            if there.iter().any(|info| info.label == label) {
-                continue;
+            if !there.iter().any(|info| info.label == label) {
+                self.make(&mut engine, &label)?;
             }
-            if !self.request.creates {
-                // Its refusal says what is missing.
-                engine.container(&self.pool, &label)?;
+            if let Some(ids) = Ids::of(plan) {
+                let id = engine.container(&self.pool, &label)?.uuid;
+                let claim = |asked: &_| engine.claim(&self.pool, &label, *asked);
+                self.made.claim(&self.request, "object", (&label, id), ids, claim)?;
             }
-            let checksum = self.request.options.checksum;
-            self.made.make(&self.request, &label, || {
-                engine.create_container(&self.pool, &label, checksum).map(|info| Some(info.uuid))
-            })?;
         }
         Ok(())
     }
@@ -166,26 +184,21 @@ impl Backend for EngineBackend {
         Ok(Some(self.control()?.pool(&self.pool)?.info))
     }
 
+    fn keep(&self) -> Result<(), Error> {
+        if self.made.is_empty() {
+            return Ok(());
+        }
+        self.last_control()?.keep(&self.pool, self.request.journal.run())
+    }
+
     fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
-        let mut engine: Option<Engine> = None;
-        let engine = std::cell::RefCell::new(&mut engine);
-        let connected = |act: &mut dyn FnMut(&mut Engine) -> Result<Option<String>, Error>| {
-            let mut engine = engine.borrow_mut();
-            let engine = match &mut **engine {
-                Some(engine) => engine,
-                none => none.insert(self.last_control()?),
-            };
-            act(engine)
-        };
-        self.made.clean(
-            &self.request,
-            removing,
-            |label| connected(&mut |engine| id_of(engine, &self.pool, label)),
-            |label| {
-                connected(&mut |engine| engine.destroy_container(&self.pool, label).map(|()| None))
-                    .map(|_| Fate::Gone)
-            },
-        )
+        if self.made.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (engine, run) = (RefCell::new(self.last_control()?), self.request.journal.run());
+        let id_of = |label: &str| id_of(&mut engine.borrow_mut(), &self.pool, label);
+        let end = |label: &str| engine.borrow_mut().end_run(&self.pool, label, run, false).map(Into::into);
+        self.made.clean(&self.request, removing, id_of, end)
     }
 
     fn take_over(&self, made: &[Made]) -> Result<(), Error> {
@@ -193,8 +206,9 @@ impl Backend for EngineBackend {
     }
 
     fn look(&self) -> Result<Vec<String>, Error> {
-        let mut engine = self.last_control()?;
-        self.made.look(|label| id_of(&mut engine, &self.pool, label))
+        let (engine, run) = (RefCell::new(self.last_control()?), self.request.journal.run());
+        let id_of = |label: &str| id_of(&mut engine.borrow_mut(), &self.pool, label);
+        self.made.look(id_of, |label| engine.borrow_mut().end_run(&self.pool, label, run, true))
     }
 
     fn close(&self) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! `rados`: Ceph RADOS through librados. Each worker has a namespace handle of its own on one connection; every request is asynchronous
 //! but listing, which librados does not offer so.
 
+mod claiming;
 mod issue;
 mod worker;
 
@@ -11,7 +12,8 @@ use driver::{Capabilities, Error, ErrorKind, Opened};
 use workload::object::{Made, ObjectOp, ObjectPlan, Scope};
 
 use crate::backend::Removing;
-use crate::containers::{Containers, Fate};
+use crate::claims::{Asked, Ending, Ids};
+use crate::containers::Containers;
 use crate::rados::cluster::{Access, Cluster, List, Pool, refused};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
@@ -119,23 +121,10 @@ impl Rados {
         Pool::open(&self.cluster, &self.pool, label)?.maker()
     }
 
-    /// Makes a container that is not there. One that another run made goes at that run's end, with all that is in it, or was kept with its
-    /// data: nothing is stored in it, or removed from it, without leave.
-    fn make(&self, label: &str, changes: bool) -> Result<(), Error> {
-        let pool = Pool::open(&self.cluster, &self.pool, label)?;
+    /// Makes a container that is not there; by what it is known again.
+    fn make(&self, pool: &Pool, label: &str) -> Result<String, Error> {
         if let Some(maker) = pool.maker()? {
-            let is_of_another = !maker.is_empty() && maker != self.run();
-            if !is_of_another || !changes || self.request.destroys {
-                return Ok(());
-            }
-            let message = "another run made the container, and this one did not";
-            return Err(Error::new(ErrorKind::Unsafe, "rados", message)
-                .with("pool", &self.pool)
-                .with("container", label)
-                .with("run", maker)
-                .remedy(
-                    "name one of its own: --container LABEL; or --destroy-data to write over what is there",
-                ));
+            return Ok(maker);
         }
         let place = |error: Error| error.with("pool", &self.pool).with("container", label);
         if !self.request.creates {
@@ -143,7 +132,7 @@ impl Rados {
             return Err(Error::new(ErrorKind::Run, "rados", message));
         }
         let cannot_list = |code| refused("the pool cannot be listed", code);
-        let mut list = List::open(&pool).map_err(cannot_list)?;
+        let mut list = List::open(pool).map_err(cannot_list)?;
         if list.next().map_err(cannot_list)?.is_some() && !pool.is_container()? {
             let message = "the namespace holds objects that are not strata's";
             return Err(
@@ -151,7 +140,23 @@ impl Rados {
             );
         }
         let run = self.run();
-        self.made.make(&self.request, label, || Ok(pool.mark(&run).map_err(place)?.then(|| run.clone())))
+        self.made.make(&self.request, label, || Ok(pool.mark(&run).map_err(place)?.then(|| run.clone())))?;
+        pool.maker().map(Option::unwrap_or_default)
+    }
+
+    fn prepare_container(&self, plan: &ObjectPlan, label: &str) -> Result<(), Error> {
+        let pool = Pool::open(&self.cluster, &self.pool, label)?;
+        let id = self.make(&pool, label)?;
+        let Some(ids) = Ids::of(plan) else { return Ok(()) };
+        let is_made = id == self.run();
+        let claim = |asked: &Asked| claiming::claim(&pool, is_made, asked);
+        self.made.claim(&self.request, "rados", (label, id), ids, claim)
+    }
+
+    fn end(&self, label: &str, only_looks: bool) -> Result<Ending, Error> {
+        let pool = Pool::open(&self.cluster, &self.pool, label)?;
+        let place = |error: Error| error.with("pool", &self.pool).with("container", label);
+        claiming::end_run(&pool, self.request.journal.run(), only_looks).map_err(place)
     }
 
     /// Refuses what the cluster would refuse each time.
@@ -194,8 +199,7 @@ impl Backend for Rados {
             Scope::Shared => 1,
             Scope::Private => self.threads,
         };
-        let changes = plan.any(ObjectOp::stores) || plan.any(ObjectOp::takes_away);
-        (0..workers).try_for_each(|worker| self.make(&self.label(plan, worker), changes))
+        (0..workers).try_for_each(|worker| self.prepare_container(plan, &self.label(plan, worker)))
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {
@@ -225,15 +229,16 @@ impl Backend for Rados {
         }))
     }
 
+    fn keep(&self) -> Result<(), Error> {
+        self.made.labels().iter().try_for_each(|label| {
+            let pool = Pool::open(&self.cluster, &self.pool, label)?;
+            claiming::keep(&pool, self.request.journal.run())
+        })
+    }
+
     fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
-        let destroy = |label: &str| {
-            Pool::open(&self.cluster, &self.pool, label)?
-                .clear(None)
-                .map_err(|code| refused("objects of the container cannot be removed", code))
-                .map_err(|error| error.with("pool", &self.pool).with("container", label))?;
-            Ok(Fate::Gone)
-        };
-        self.made.clean(&self.request, removing, |label| self.id_of(label), destroy)
+        let end = |label: &str| self.end(label, false).map(Into::into);
+        self.made.clean(&self.request, removing, |label| self.id_of(label), end)
     }
 
     fn take_over(&self, made: &[Made]) -> Result<(), Error> {
@@ -241,7 +246,7 @@ impl Backend for Rados {
     }
 
     fn look(&self) -> Result<Vec<String>, Error> {
-        self.made.look(|label| self.id_of(label))
+        self.made.look(|label| self.id_of(label), |label| self.end(label, true))
     }
 
     fn close(&self) -> Result<(), Error> {

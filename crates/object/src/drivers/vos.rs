@@ -9,7 +9,8 @@ use units::ByteSize;
 use workload::object::{Made, ObjectPlan, Scope};
 
 use crate::backend::Removing;
-use crate::containers::{Containers, Fate};
+use crate::claims::{Ending, Ids};
+use crate::containers::{Containers, claim, told};
 use crate::placement::Placement;
 use crate::source::{appended_bytes, check_value_size};
 use crate::store::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions};
@@ -114,6 +115,66 @@ impl Vos {
         self.with_pool(|pool| Ok(pool.find_container(label).map(|facts| facts.uuid)))
     }
 
+    /// Makes a container that is not there.
+    fn make(&self, pool: &Pool, label: &str) -> Result<(), Error> {
+        if pool.find_container(label).is_some() {
+            return Ok(());
+        }
+        if !self.request.creates {
+            return Err(no_container(&self.dir, label));
+        }
+        let maker = Some(self.run());
+        let properties = ContainerProperties { checksum: self.request.options.checksum, maker };
+        if self.made_pool.lock().is_some() {
+            // It goes with the pool.
+            return pool.create_container(label, &properties).map(drop);
+        }
+        self.made.make(&self.request, label, || {
+            pool.create_container(label, &properties)?;
+            Ok(pool.find_container(label).map(|facts| facts.uuid))
+        })
+    }
+
+    fn claim(&self, pool: &Pool, label: &str, ids: Ids) -> Result<(), Error> {
+        let id = pool.find_container(label).map(|facts| facts.uuid).unwrap_or_default();
+        if self.made_pool.lock().is_some() {
+            return claim(&self.request, "object", label, ids, |asked| pool.claim(label, asked));
+        }
+        self.made.claim(&self.request, "object", (label, id), ids, |asked| pool.claim(label, asked))
+    }
+
+    fn run(&self) -> u64 {
+        self.request.journal.run()
+    }
+
+    fn end(&self, label: &str, only_looks: bool) -> Result<Ending, Error> {
+        self.with_pool(|pool| pool.end_run(label, self.run(), only_looks))
+    }
+
+    /// Destroys the pool that the run made where all that is in it is the run's own; else what is, and the pool stays.
+    fn end_pool(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
+        let mut others = self.with_pool(|pool| pool.of_others(self.run()))?;
+        if others.is_empty() {
+            let pool = self.pool.write().take();
+            pool.map_or(Ok(()), Pool::destroy_open)?;
+            removing(1);
+            return Ok(others);
+        }
+        let labels: Vec<String> =
+            self.with_pool(|pool| Ok(pool.containers().into_iter().map(|facts| facts.label).collect()))?;
+        let mut count = 0;
+        for label in labels {
+            match self.end(&label, false)? {
+                Ending::Destroyed => count += 1,
+                Ending::Cleared { objects, .. } => count += objects,
+                Ending::Nothing => {}
+            }
+            removing(count);
+        }
+        others.insert(0, format!("pool in {}: this run made it, and others use it; it stays", self.dir.display()));
+        Ok(others)
+    }
+
     /// Does something with the pool.
     fn with_pool<T>(&self, act: impl FnOnce(&Pool) -> Result<T, Error>) -> Result<T, Error> {
         match &*self.pool.read() {
@@ -200,21 +261,8 @@ impl Backend for Vos {
         let workers = if plan.containers == Scope::Private { plan.load.threads } else { 1 };
         for label in (0..workers).map(|worker| label(plan, worker)) {
             self.with_pool(|pool| {
-                if pool.find_container(&label).is_some() {
-                    return Ok(());
-                }
-                if !self.request.creates {
-                    return Err(no_container(&self.dir, &label));
-                }
-                let properties = ContainerProperties { checksum: self.request.options.checksum };
-                if self.made_pool.lock().is_some() {
-                    // It goes with the pool.
-                    return pool.create_container(&label, &properties).map(drop);
-                }
-                self.made.make(&self.request, &label, || {
-                    pool.create_container(&label, &properties)?;
-                    Ok(pool.find_container(&label).map(|facts| facts.uuid))
-                })
+                self.make(pool, &label)?;
+                Ids::of(plan).map_or(Ok(()), |ids| self.claim(pool, &label, ids))
             })?;
         }
         // Pages that come into being while a phase is measured would be in its latencies.
@@ -242,18 +290,18 @@ impl Backend for Vos {
         self.with_pool(|pool| Ok(Some(pool.info())))
     }
 
+    fn keep(&self) -> Result<(), Error> {
+        self.with_pool(|pool| pool.keep(self.run()))
+    }
+
     fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
-        if self.made_pool.lock().take().is_some() {
-            drop(self.pool.write().take());
-            Pool::destroy(&self.dir)?;
-            removing(1);
-            return self.request.journal.note(&self.request, &[]).map(|()| Vec::new());
+        if self.made_pool.lock().is_some() {
+            let left = self.end_pool(removing)?;
+            self.made_pool.lock().take();
+            return self.request.journal.note(&self.request, &[]).map(|()| left);
         }
-        let destroy = |label: &str| {
-            self.with_pool(|pool| pool.destroy_container(label))?;
-            Ok(Fate::Gone)
-        };
-        self.made.clean(&self.request, removing, |label| self.id_of(label), destroy)
+        let end = |label: &str| self.end(label, false).map(Into::into);
+        self.made.clean(&self.request, removing, |label| self.id_of(label), end)
     }
 
     fn take_over(&self, made: &[Made]) -> Result<(), Error> {
@@ -269,9 +317,20 @@ impl Backend for Vos {
 
     fn look(&self) -> Result<Vec<String>, Error> {
         if self.made_pool.lock().is_some() {
-            return Ok(vec![format!("pool in {} with all that is in it", self.dir.display())]);
+            let mut others = self.with_pool(|pool| pool.of_others(self.run()))?;
+            if others.is_empty() {
+                return Ok(vec![format!("pool in {} with all that is in it", self.dir.display())]);
+            }
+            for facts in self.with_pool(|pool| Ok(pool.containers()))? {
+                let ending = self.end(&facts.label, true)?;
+                if ending != Ending::Nothing {
+                    others.push(told(&facts.label, &ending));
+                }
+            }
+            others.insert(0, format!("pool in {}: others use it; it stays", self.dir.display()));
+            return Ok(others);
         }
-        self.made.look(|label| self.id_of(label))
+        self.made.look(|label| self.id_of(label), |label| self.end(label, true))
     }
 
     fn close(&self) -> Result<(), Error> {

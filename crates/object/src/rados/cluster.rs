@@ -8,7 +8,7 @@ use driver::{Arena, Error, ErrorKind};
 use parking_lot::Mutex;
 
 use super::layout::{MARKER, Name};
-use super::library::{Api, CREATE_EXCLUSIVE, ClusterStat, Handle, api};
+use super::library::{Api, CMPXATTR_EQ, CREATE_EXCLUSIVE, ClusterStat, Handle, api};
 use super::parts::Parts;
 
 /// Waits where the options say nothing, in seconds.
@@ -17,6 +17,10 @@ const TIMEOUT_S: u64 = 60;
 const CLEARING: usize = 128;
 /// Attribute of a container's mark: the run that made it.
 const MAKER: &CStr = c"strata.run";
+/// Attribute of a container's mark: what runs store in it ([`crate::claims::Claims`]), as JSON.
+const CLAIMS: &CStr = c"strata.claims";
+/// Longest text of claims: attributes of an object are 64 KiB at most (`osd_max_attr_size` of file systems beneath).
+const CLAIMS_BYTES_MAX: usize = 64 << 10;
 /// User where none is named.
 const USER: &str = "client.admin";
 
@@ -252,11 +256,20 @@ impl Pool {
 
     /// What the mark of the container says of who made it: empty where it says nothing; none where there is no container.
     pub(crate) fn maker(&self) -> Result<Option<String>, Error> {
-        let mut text = [0_u8; 32];
+        self.attribute(MAKER, 32)
+    }
+
+    /// What the mark of the container says of who stores in it, as text; as [`Pool::maker`].
+    pub(crate) fn claims(&self) -> Result<Option<String>, Error> {
+        self.attribute(CLAIMS, CLAIMS_BYTES_MAX)
+    }
+
+    fn attribute(&self, name: &CStr, bytes_max: usize) -> Result<Option<String>, Error> {
+        let mut text = vec![0_u8; bytes_max];
         let (place, room) = (text.as_mut_ptr().cast::<c_char>(), text.len());
         // SAFETY: names, and a place of that size.
         let code =
-            unsafe { (self.api.rados_getxattr)(self.handle, MARKER.as_ptr(), MAKER.as_ptr(), place, room) };
+            unsafe { (self.api.rados_getxattr)(self.handle, MARKER.as_ptr(), name.as_ptr(), place, room) };
         match code {
             length if length >= 0 => {
                 Ok(Some(String::from_utf8_lossy(&text[..(length as usize).min(room)]).into_owned()))
@@ -264,6 +277,34 @@ impl Pool {
             code if code == -libc::ENODATA => Ok(Some(String::new())),
             code if code == -libc::ENOENT => Ok(None),
             code => Err(refused("the pool does not answer", code)),
+        }
+    }
+
+    /// Replaces what the mark says of who stores in the container; without a new text the mark goes, and the container with it. False
+    /// where another run has changed it since `before` was read.
+    pub(crate) fn replace_claims(&self, before: &str, after: Option<&str>) -> Result<bool, Error> {
+        // SAFETY: an operation that is made, filled, carried out and released here.
+        let code = unsafe {
+            let operation = (self.api.rados_create_write_op)();
+            (self.api.rados_write_op_assert_exists)(operation);
+            let (name, old) = (CLAIMS.as_ptr(), before.as_ptr().cast::<c_char>());
+            (self.api.rados_write_op_cmpxattr)(operation, name, CMPXATTR_EQ, old, before.len());
+            match after {
+                Some(after) => {
+                    let new = after.as_ptr().cast::<c_char>();
+                    (self.api.rados_write_op_setxattr)(operation, name, new, after.len());
+                }
+                None => (self.api.rados_write_op_remove)(operation),
+            }
+            let none = std::ptr::null_mut();
+            let code = (self.api.rados_write_op_operate)(operation, self.handle, MARKER.as_ptr(), none, 0);
+            (self.api.rados_release_write_op)(operation);
+            code
+        };
+        match code {
+            0 => Ok(true),
+            code if code == -libc::ECANCELED => Ok(false),
+            code => Err(refused("the mark of the container cannot be changed", code)),
         }
     }
 
@@ -287,29 +328,22 @@ impl Pool {
         }
     }
 
-    /// Removes the objects of the namespace whose names begin so; all, and the mark last, where nothing is said.
+    /// Removes the objects of the namespace whose names are meant, but not the mark.
     ///
     /// # Errors
     /// The library's, a negated errno.
-    pub(crate) fn clear(&self, prefix: Option<&Name>) -> Result<(), c_int> {
-        let is_meant = |name: &CStr| match prefix {
-            Some(prefix) => name.to_bytes().starts_with(prefix.as_bytes()),
-            None => name != MARKER,
-        };
+    pub(crate) fn clear(&self, is_meant: impl Fn(&CStr) -> bool) -> Result<(), c_int> {
         let mut list = List::open(self)?;
         let mut flying = std::collections::VecDeque::new();
         while let Some(name) = list.next()? {
-            if is_meant(name) {
+            if name != MARKER && is_meant(name) {
                 flying.push_back(self.remove(name));
             }
             if flying.len() >= CLEARING {
                 flying.pop_front().map_or(Ok(()), |request| self.removed(request))?;
             }
         }
-        for request in flying {
-            self.removed(request)?;
-        }
-        if prefix.is_none() { self.removed(self.remove(MARKER)) } else { Ok(()) }
+        flying.into_iter().try_for_each(|request| self.removed(request))
     }
 
     fn remove(&self, name: &CStr) -> (Handle, c_int) {

@@ -101,6 +101,17 @@ fn hexadecimal(digit: u8) -> u8 {
     b"0123456789abcdef"[usize::from(digit)]
 }
 
+/// The object that a name belongs to; none where it is not made as [`Name`] makes them.
+pub(crate) fn object_of(name: &[u8]) -> Option<ObjectId> {
+    let (numbers, _) = std::str::from_utf8(name).ok()?.split_once('/')?;
+    let (hi, lo) = numbers.split_once('.')?;
+    let number = |text: &str| {
+        let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        u64::from_str_radix(text, 16).ok().filter(|_| digits)
+    };
+    Some(ObjectId { hi: number(hi)?, lo: number(lo)? })
+}
+
 /// A part of a range of an array, within one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -158,6 +169,11 @@ mod tests {
         assert_eq!(text(&Name::of_dkey(object, &key(b"blade-10"))), "0.1f/blade-10");
         let longest = Name::of_akey(ObjectId { lo: u64::MAX, hi: u64::MAX }, &key(&[1; 47]), &key(&[1; 47]));
         assert_eq!(text(&longest).len(), NAME_BYTES_MAX - 1);
+        assert_eq!(object_of(longest.as_bytes()), Some(ObjectId { lo: u64::MAX, hi: u64::MAX }));
+        assert_eq!(object_of(Name::of_chunk(object, 3).as_bytes()), Some(object));
+        for other in ["", "theirs", "0.1f", "0/x", "+0.1f/x", "0.1F/x", "x.1/y"] {
+            assert_eq!(object_of(other.as_bytes()), None, "{other}");
+        }
     }
 
     proptest! {

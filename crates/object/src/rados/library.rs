@@ -15,6 +15,8 @@ pub(crate) type Callback = unsafe extern "C" fn(Handle, *mut c_void);
 
 /// `LIBRADOS_CREATE_EXCLUSIVE`.
 pub(crate) const CREATE_EXCLUSIVE: c_int = 1;
+/// `LIBRADOS_CMPXATTR_OP_EQ`: the value given is the stored one.
+pub(crate) const CMPXATTR_EQ: c_uchar = 1;
 /// `LIBRADOS_CMPXATTR_OP_GT`: the value given is larger than the stored one.
 pub(crate) const CMPXATTR_GT: c_uchar = 3;
 
@@ -65,6 +67,8 @@ foreign::functions! {
         rados_aio_getxattr: fn(Handle, *const c_char, Handle, *const c_char, *mut c_char, usize) -> c_int;
         rados_create_write_op: fn() -> Handle;
         rados_release_write_op: fn(Handle);
+        rados_write_op_assert_exists: fn(Handle);
+        rados_write_op_remove: fn(Handle);
         rados_write_op_create: fn(Handle, c_int, *const c_char);
         rados_write_op_cmpxattr: fn(Handle, *const c_char, c_uchar, *const c_char, usize);
         rados_write_op_setxattr: fn(Handle, *const c_char, *const c_char, usize);

@@ -13,6 +13,7 @@ use workload::object::Checksum;
 use super::wire::{Handle, Reader, put_counted};
 use super::{Location, opcode};
 use crate::backend::{ContainerInfo, PoolInfo};
+use crate::claims::{Asked, Ending, Found};
 use crate::store::Pool;
 
 /// Containers that one answer lists at most.
@@ -34,9 +35,21 @@ pub enum Command {
     /// A container.
     Container { pool: String, label: String },
     /// Makes one.
-    CreateContainer { pool: String, label: String, checksum: Checksum },
+    CreateContainer {
+        pool: String,
+        label: String,
+        checksum: Checksum,
+        /// The run that makes it; none: a person.
+        maker: Option<u64>,
+    },
     /// Destroys one with all that is in it.
     DestroyContainer { pool: String, label: String },
+    /// Claims objects of a container for a run, before it stores them.
+    Claim { pool: String, label: String, asked: Asked },
+    /// Notes that what a run stored in containers of a pool stays.
+    Keep { pool: String, run: u64 },
+    /// Ends a run in a container; with `only_looks` nothing is changed.
+    EndRun { pool: String, label: String, run: u64, only_looks: bool },
     /// Makes a snapshot of a container.
     CreateSnapshot { pool: String, label: String },
     /// Destroys it.
@@ -55,6 +68,10 @@ pub enum Response {
     Containers(Vec<ContainerInfo>),
     /// A container.
     Container(ContainerInfo),
+    /// What is in the way of a claim; none: it was entered.
+    Claimed(Option<Found>),
+    /// What becomes, or became, of a container.
+    Ended(Ending),
     /// Epoch of a snapshot.
     Epoch(u64),
     /// It was done.
@@ -205,7 +222,7 @@ impl Engine {
         self.container_by(&Command::Container { pool: pool.to_owned(), label: label.to_owned() })
     }
 
-    /// Makes a container.
+    /// Makes a container; `maker` is the run that does, none where a person does.
     ///
     /// # Errors
     /// As [`Engine::command`].
@@ -214,9 +231,10 @@ impl Engine {
         pool: &str,
         label: &str,
         checksum: Checksum,
+        maker: Option<u64>,
     ) -> Result<ContainerInfo, Error> {
         let (pool, label) = (pool.to_owned(), label.to_owned());
-        self.container_by(&Command::CreateContainer { pool, label, checksum })
+        self.container_by(&Command::CreateContainer { pool, label, checksum, maker })
     }
 
     fn container_by(&mut self, command: &Command) -> Result<ContainerInfo, Error> {
@@ -234,6 +252,40 @@ impl Engine {
         let command = Command::DestroyContainer { pool: pool.to_owned(), label: label.to_owned() };
         match self.command(&command)? {
             Response::Done => Ok(()),
+            _ => Err(self.other()),
+        }
+    }
+
+    /// Claims objects of a container for a run; what is in the way, where others' data are.
+    ///
+    /// # Errors
+    /// As [`Engine::command`].
+    pub fn claim(&mut self, pool: &str, label: &str, asked: Asked) -> Result<Option<Found>, Error> {
+        match self.command(&Command::Claim { pool: pool.to_owned(), label: label.to_owned(), asked })? {
+            Response::Claimed(found) => Ok(found),
+            _ => Err(self.other()),
+        }
+    }
+
+    /// Notes that what a run stored in a pool stays.
+    ///
+    /// # Errors
+    /// As [`Engine::command`].
+    pub fn keep(&mut self, pool: &str, run: u64) -> Result<(), Error> {
+        match self.command(&Command::Keep { pool: pool.to_owned(), run })? {
+            Response::Done => Ok(()),
+            _ => Err(self.other()),
+        }
+    }
+
+    /// Ends a run in a container ([`Pool::end_run`]).
+    ///
+    /// # Errors
+    /// As [`Engine::command`].
+    pub fn end_run(&mut self, pool: &str, label: &str, run: u64, only_looks: bool) -> Result<Ending, Error> {
+        let (pool, label) = (pool.to_owned(), label.to_owned());
+        match self.command(&Command::EndRun { pool, label, run, only_looks })? {
+            Response::Ended(ending) => Ok(ending),
             _ => Err(self.other()),
         }
     }

@@ -100,13 +100,13 @@ impl Metadata {
                 Response::Containers(rest.take(CONTAINERS_A_PAGE).map(ContainerInfo::from).collect())
             }
             Command::Container { pool, label } => Response::Container(self.container(pool, label)?.into()),
-            Command::CreateContainer { pool, label, checksum } => {
+            Command::CreateContainer { pool, label, checksum, maker } => {
                 let (_, found) = self.pool(pool)?;
                 if found.find_container(label).is_some() {
                     let text = format!("there is a container {label:?} in pool {pool:?} already");
                     return Err((-libc::EEXIST, text));
                 }
-                let properties = ContainerProperties { checksum: *checksum };
+                let properties = ContainerProperties { checksum: *checksum, maker: *maker };
                 found.create_container(label, &properties).map_err(|error| of_pool(&error))?;
                 Response::Container(self.container(pool, label)?.into())
             }
@@ -114,6 +114,18 @@ impl Metadata {
                 self.container(pool, label)?;
                 self.pool(pool)?.1.destroy_container(label).map_err(|error| of_pool(&error))?;
                 Response::Done
+            }
+            Command::Claim { pool, label, asked } => {
+                self.container(pool, label)?;
+                Response::Claimed(self.pool(pool)?.1.claim(label, asked).map_err(|error| of_pool(&error))?)
+            }
+            Command::Keep { pool, run } => {
+                self.pool(pool)?.1.keep(*run).map_err(|error| of_pool(&error))?;
+                Response::Done
+            }
+            Command::EndRun { pool, label, run, only_looks } => {
+                let ended = self.pool(pool)?.1.end_run(label, *run, *only_looks);
+                Response::Ended(ended.map_err(|error| of_pool(&error))?)
             }
             Command::CreateSnapshot { pool, label } => {
                 let id = self.container(pool, label)?.id;

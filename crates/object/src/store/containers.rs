@@ -12,6 +12,7 @@ use super::making::{RESERVE_FILE, keep_back};
 use super::superblock::CONTAINERS_FILE;
 use super::target::file_error;
 use super::types::ContainerId;
+use crate::claims::Claims;
 use crate::model::Epoch;
 
 /// Ids that are written down as given at once: so many are lost at most by a kill, and an allocation rarely writes.
@@ -28,6 +29,12 @@ pub(super) struct Row {
     pub(super) uuid: String,
     pub(super) checksum: Checksum,
     pub(super) snapshots: Vec<Epoch>,
+    /// The run that made it; none: a person did.
+    #[serde(default)]
+    pub(super) maker: Option<u64>,
+    /// What runs store in it.
+    #[serde(default)]
+    pub(super) claims: Claims,
     /// No id from here on was given.
     pub(super) ids_end: u64,
     /// The next id.
@@ -111,6 +118,10 @@ impl Table {
 
     pub(super) fn row(&mut self, id: ContainerId) -> Option<&mut Row> {
         self.rows.iter_mut().find(|row| row.id == id)
+    }
+
+    pub(super) fn of_label(&mut self, label: &str) -> Option<&mut Row> {
+        self.rows.iter_mut().find(|row| row.label == label)
     }
 
     /// Takes ids; true where the table has to be written before they are used.

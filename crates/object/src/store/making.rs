@@ -150,14 +150,19 @@ impl Pool {
         if named == superblock::FILE && standing(dir) != Standing::Unfinished {
             Superblock::check_magic(&path)?;
         }
-        remove_all(dir, true);
-        if path.exists() {
-            return Err(Error::new(ErrorKind::System, "pool", "the pool could not be removed")
-                .with("path", dir.display())
-                .remedy("check the permissions of its files"));
-        }
-        Ok(())
+        remove_pool(dir)
     }
+}
+
+/// Removes the files of a pool whose lock is held.
+pub(super) fn remove_pool(dir: &Path) -> Result<(), Error> {
+    remove_all(dir, true);
+    if dir.join(superblock::FILE).exists() || dir.join(UNFINISHED_FILE).exists() {
+        return Err(Error::new(ErrorKind::System, "pool", "the pool could not be removed")
+            .with("path", dir.display())
+            .remedy("check the permissions of its files"));
+    }
+    Ok(())
 }
 
 fn refuse_standing(dir: &Path) -> Result<(), Error> {

@@ -13,6 +13,7 @@
 mod access;
 mod batch;
 mod checksum;
+mod claiming;
 mod containers;
 #[cfg(test)]
 mod cut;

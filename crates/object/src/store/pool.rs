@@ -13,7 +13,7 @@ use super::batch::Committer;
 use super::containers::{Row, Table};
 use super::files;
 use super::keeper::Keeper;
-use super::making::keep_back;
+use super::making::{keep_back, remove_pool};
 use super::opening::{Opened, open_targets};
 use super::order::Order;
 use super::repair;
@@ -21,6 +21,7 @@ use super::superblock::{self, Lock, Superblock, target_dir};
 use super::target::{ContainerState, INDEX_FILE};
 use super::{ContainerId, ContainerProperties, SpaceInfo, StoreError, Target};
 use crate::backend::{ContainerInfo, PoolInfo};
+use crate::claims::Claims;
 use crate::model::Epoch;
 
 /// What a pool is opened with.
@@ -92,7 +93,7 @@ pub struct Pool {
     dir: PathBuf,
     superblock: Superblock,
     targets: Vec<Arc<Target>>,
-    containers: Mutex<Table>,
+    pub(super) containers: Mutex<Table>,
     epochs: Arc<AtomicU64>,
     opening_findings: Vec<String>,
     /// Commits at times, with `Durability::Batch`.
@@ -267,6 +268,8 @@ impl Pool {
             uuid: superblock::uuid_text(&superblock::random_uuid()?),
             checksum: properties.checksum,
             snapshots: Vec::new(),
+            maker: properties.maker,
+            claims: Claims::default(),
             ids_end: 1,
             next_id: 1,
         });
@@ -308,6 +311,11 @@ impl Pool {
                     if known.is_empty() { "none".into() } else { known.join(", ") }
                 )));
         };
+        self.destroy_row(&mut table, at)
+    }
+
+    /// Destroys the container at a place of the table.
+    pub(super) fn destroy_row(&self, table: &mut Table, at: usize) -> Result<(), Error> {
         let row = table.rows.remove(at);
         if let Err(error) = table.write_or_error() {
             table.rows.insert(at, row);
@@ -315,6 +323,19 @@ impl Pool {
         }
         self.targets.iter().for_each(|target| target.remove_container(row.id));
         Ok(())
+    }
+
+    /// Removes the pool with all that is in it, without letting another process in before. What holds its targets must not use them any
+    /// more.
+    ///
+    /// # Errors
+    /// Files that cannot be removed.
+    pub fn destroy_open(mut self) -> Result<(), Error> {
+        drop(self.keeper.take());
+        if let Some(committer) = self.committer.take() {
+            committer.stop();
+        }
+        remove_pool(&self.dir)
     }
 
     /// Takes `count` object ids (the user's 64 bits) that are given to nobody else, ever; returns the first.

@@ -13,6 +13,8 @@ pub struct ContainerId(pub u32);
 pub struct ContainerProperties {
     /// Checksum of its data.
     pub checksum: Checksum,
+    /// The run that makes it, which may end it ([`super::Pool::end_run`]); none: it is a person's.
+    pub maker: Option<u64>,
 }
 
 /// Where a value lies. Keys are at most 65535 bytes, and may be empty.

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use object::backend::Forgetful;
 use object::{Backend, ConnectRequest, DRIVERS, Registration, Secrets};
 use workload::object::{ObjectClass, ObjectOp, ObjectOptions};
 
@@ -62,13 +63,16 @@ pub(crate) struct Stand {
     pub(crate) options: ObjectOptions,
     /// Keys and tokens.
     pub(crate) secrets: Secrets,
+    /// All who open it are one run.
+    journal: Arc<Forgetful>,
     /// What it runs in, until it is dropped.
     _keeps: Box<dyn Any>,
 }
 
 impl Stand {
     pub(crate) fn new(target: String, keeps: impl Any) -> Self {
-        Self { target, options: plan::options(), secrets: Secrets::default(), _keeps: Box::new(keeps) }
+        let (options, secrets, journal) = (plan::options(), Secrets::default(), Arc::default());
+        Self { target, options, secrets, journal, _keeps: Box::new(keeps) }
     }
 
     pub(crate) fn request(&self, creates: bool) -> ConnectRequest {
@@ -79,6 +83,7 @@ impl Stand {
             creates,
             threads: 4,
             interrupt: Arc::new(AtomicBool::new(false)),
+            journal: self.journal.clone(),
             ..ConnectRequest::default()
         }
     }

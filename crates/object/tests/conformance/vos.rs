@@ -1,8 +1,11 @@
 //! What only the embedded store does here: it is opened again, damaged, full, and refused.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use libc::{EBADMSG, ENOSPC};
+use object::ConnectRequest;
+use object::backend::Forgetful;
 use object::store::Pool;
 use workload::object::ObjectOp::{self, Fetch, Get, Put, Update};
 use workload::object::{Durability, ObjectType, Redundancy, ValueKind};
@@ -106,11 +109,14 @@ fn only_what_the_run_made_is_destroyed() {
         let backend = stand.connect();
         drop(open(&entry, &backend));
         backend.close().expect("closed");
-        let backend = stand.connect();
+        let other = ConnectRequest { journal: Arc::new(Forgetful::default()), ..stand.request(true) };
+        let backend = object::connect(&other).expect("a pool");
         let mut plan = plan_of(&entry, &[Put], ObjectType::KvHashed, ValueKind::Single);
+        let error = backend.prepare(&plan).expect_err("the run before stores there");
+        assert!(error.exit_code() == 2 && error.to_string().contains("--destroy-data"), "{error}");
         plan.container = "second".to_owned();
         drop(Rig::open(&backend, &plan));
-        drop(open(&entry, &backend));
+        drop(Rig::open(&backend, &plan_of(&entry, &[Get], ObjectType::KvHashed, ValueKind::Single)));
         assert_eq!(backend.pool().expect("told").expect("a pool").containers, 2);
         backend.clean(&|_| ()).expect("clean");
         assert_eq!(backend.pool().expect("told").expect("a pool").containers, 1);

@@ -29,7 +29,7 @@ fn handle(engine: &Engine) -> Handle {
     let location = Location::parse(&url(engine, "c")).expect("a URL");
     let never = AtomicBool::new(false);
     let mut control = Control::connect(&location, None, Duration::from_secs(20), &never).expect("connected");
-    control.create_container("tank", "c", Checksum::default()).expect("made");
+    control.create_container("tank", "c", Checksum::default(), None).expect("made");
     control.open_container("tank", "c").expect("opened")
 }
 

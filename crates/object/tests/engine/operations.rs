@@ -261,9 +261,9 @@ fn containers_are_made_listed_and_cleaned() {
     assert_eq!(control.pools().expect("pools"), ["tank"]);
     let facts = control.pool("tank").expect("a pool");
     assert!(facts.info.targets == 1 && facts.info.scm_bytes == 64 << 20 && !facts.durable_by.is_empty());
-    let made = control.create_container("tank", "mine", Checksum::Sha256).expect("made");
+    let made = control.create_container("tank", "mine", Checksum::Sha256, None).expect("made");
     assert_eq!((made.label.as_str(), made.checksum), ("mine", Checksum::Sha256));
-    let error = control.create_container("tank", "mine", Checksum::Off).expect_err("taken").to_string();
+    let error = control.create_container("tank", "mine", Checksum::Off, None).expect_err("taken").to_string();
     assert!(error.contains("\"mine\"") && error.contains("already"), "{error}");
     let epoch = control.create_snapshot("tank", "mine").expect("a snapshot");
     assert_eq!(control.container("tank", "mine").expect("there").snapshots, [epoch]);

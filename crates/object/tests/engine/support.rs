@@ -12,6 +12,7 @@ use network::security::Token;
 use object::model::{Key, ObjectId};
 use object::service::Pools;
 use object::store::{OpenOptions, Pool, PoolOptions};
+use object::backend::Forgetful;
 use object::{Backend, ConnectRequest, ObjectOperation, OpenRequest, Secrets};
 use tempfile::TempDir;
 use workload::object::{ObjectOp, ObjectPlan, ObjectType};
@@ -62,6 +63,8 @@ pub(crate) fn request(target: &str) -> ConnectRequest {
         creates: true,
         threads: 1,
         interrupt: Arc::new(AtomicBool::new(false)),
+        // All are one run.
+        journal: Arc::new(Forgetful(7)),
         ..ConnectRequest::default()
     }
 }

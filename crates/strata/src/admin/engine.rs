@@ -89,7 +89,7 @@ impl Admin for Remote {
 
     fn create_container(&mut self, label: &str, checksum: Checksum) -> Result<ContainerInfo, Error> {
         let pool = self.named()?;
-        self.engine.create_container(&pool, label, checksum)
+        self.engine.create_container(&pool, label, checksum, None)
     }
 
     fn destroy_container(&mut self, label: &str) -> Result<(), Error> {

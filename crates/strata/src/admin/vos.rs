@@ -97,7 +97,7 @@ impl Admin for Directory {
     }
 
     fn create_container(&mut self, label: &str, checksum: Checksum) -> Result<ContainerInfo, Error> {
-        self.open()?.create_container(label, &ContainerProperties { checksum })?;
+        self.open()?.create_container(label, &ContainerProperties { checksum, maker: None })?;
         self.container(label)
     }
 

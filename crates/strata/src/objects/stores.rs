@@ -128,7 +128,10 @@ impl Store {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(backend) = backend else { return Ok(Vec::new()) };
         let told = Told::default();
-        let cleaned = if self.keep { Ok(Vec::new()) } else { backend.clean(&|count| told.tell(count)) };
+        let cleaned = match self.keep {
+            true => backend.keep().map(|()| Vec::new()),
+            false => backend.clean(&|count| told.tell(count)),
+        };
         let closed = backend.close();
         drop(backend);
         let left = cleaned.and_then(|left| closed.map(|()| left))?;

@@ -38,6 +38,7 @@ mod network;
 mod object;
 mod object_faults;
 mod outputs;
+mod ownership;
 mod patterns;
 mod pool;
 mod pool_safety;

@@ -29,12 +29,19 @@ pub enum Made {
         #[serde(default)]
         uploads_of_others: Option<Vec<String>>,
     },
-    /// A container with all that is in it.
+    /// A container. It goes when all that is in it is the run's own; else the run's own objects go.
     Container {
         /// Its label.
         label: String,
         /// By what it is known again; none: it was asked for, and whether it was made is not known.
         id: Option<String>,
+    },
+    /// Objects in a container that was there before: the ones that the run claims in it, and that were not there.
+    Stored {
+        /// Label of the container.
+        label: String,
+        /// By what the container is known again.
+        id: String,
     },
     /// The directory of a pool in this machine.
     Pool {
@@ -54,6 +61,7 @@ impl Made {
                 format!("objects {prefix}{}{key}{number}", if *names_objects { "oN/" } else { "" })
             }
             Self::Container { label, .. } => format!("container {label}"),
+            Self::Stored { label, .. } => format!("objects in container {label}"),
             Self::Pool { .. } => "pool".to_owned(),
         }
     }

@@ -156,7 +156,8 @@ impl Worker {
 
     /// Removes all that belongs to an object which is no array. Waits for the cluster: names must be listed.
     pub(super) fn punch_object(&self, object: ObjectId) -> i64 {
-        let removed = self.pool.clear(Some(&Name::prefix(object)));
+        let prefix = Name::prefix(object);
+        let removed = self.pool.clear(|name| name.to_bytes().starts_with(prefix.as_bytes()));
         removed.map_or_else(i64::from, |()| 0)
     }
 

@@ -123,7 +123,7 @@ impl World {
     }
 
     pub(super) fn create_container(&self) {
-        let properties = ContainerProperties { checksum: self.scenario.checksum };
+        let properties = ContainerProperties { checksum: self.scenario.checksum, maker: None };
         self.pool().create_container(LABEL, &properties).expect("a container");
     }
 

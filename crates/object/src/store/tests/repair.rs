@@ -29,7 +29,7 @@ impl Coded {
         let dir = Ground::Memory.scratch();
         let options = PoolOptions { scm_bytes: 20 * MIB, targets: SHARDS as u32, ..PoolOptions::default() };
         let pool = Pool::create(&dir.path().join("pool"), &options).expect("a pool");
-        let properties = ContainerProperties { checksum: Checksum::Crc32 };
+        let properties = ContainerProperties { checksum: Checksum::Crc32, maker: None };
         let container = pool.create_container("strata", &properties).expect("a container");
         let class: ObjectClass = "EC_4P1G1".parse().expect("a class");
         let object = ObjectId::new(ObjectType::MultiHashed, class, 1);
