@@ -2,6 +2,7 @@
 //! stretch that was allocated but never written, which the file system would serve without the device; unless the user
 //! wants it otherwise.
 
+mod leftovers;
 mod manifest;
 mod writer;
 
@@ -20,7 +21,8 @@ use workload::target::{TargetKind, TargetPlan};
 
 use crate::probe::{MARK, is_own};
 use crate::safety::is_blank;
-pub use manifest::Manifest;
+pub use leftovers::{Leftover, look, remove};
+pub use manifest::{Journal, Manifest};
 
 /// How far a layout has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,19 +115,22 @@ fn lay_out(
 ) -> Result<u64, Error> {
     let is_file = |(_, target): &(usize, &TargetPlan)| target.kind == TargetKind::File;
     if request.layout == Layout::Existing {
-        return targets
-            .iter()
-            .enumerate()
-            .filter(is_file)
-            .try_for_each(|(_, target)| check_existing(target))
-            .map(|()| 0);
+        for (_, target) in targets.iter().enumerate().filter(is_file) {
+            check_existing(target)?;
+            if request.writes {
+                hold(manifest, target, &open_writable(target)?, request)?;
+            }
+        }
+        return Ok(0);
     }
     // Found out once: what lies there may have to be read.
     let leaves: Vec<bool> = targets.iter().map(|target| is_of_others(target, request)).collect();
     check_space(targets, &leaves, request)?;
+    manifest.announce(targets.iter().enumerate().filter(is_file).map(|(_, target)| target.place()))?;
     let mut jobs = Vec::new();
     for (index, target) in targets.iter().enumerate().filter(is_file) {
         if let Some(file) = open(manifest, target, leaves[index])? {
+            hold(manifest, target, &file, request)?;
             lengthen(&file, target, request, manifest, extended)?;
             let ranges = if request.fills() { ranges_to_fill(&file, target, request)? } else { Vec::new() };
             if !ranges.is_empty() {
@@ -133,6 +138,7 @@ fn lay_out(
             }
         }
     }
+    manifest.settle()?;
     writer::write_all(&jobs, targets, request)
 }
 
@@ -248,6 +254,22 @@ fn open(manifest: &mut Manifest, target: &TargetPlan, is_left: bool) -> Result<O
             Ok(Some(file))
         }
     }
+}
+
+/// Keeps a file that this run writes, or makes, from other runs as long as it lasts.
+fn hold(
+    manifest: &mut Manifest,
+    target: &TargetPlan,
+    file: &File,
+    request: &Request<'_>,
+) -> Result<(), Error> {
+    let is_short =
+        file.metadata().map_err(failed("cannot look at the file", target))?.len() < end_of(target)?;
+    if !request.writes && !is_short && !request.refill && !manifest.owns(&target.place()) {
+        return Ok(());
+    }
+    let is_held = manifest.hold(file).map_err(failed("cannot lock the file", target))?;
+    if is_held || request.destroy_data { Ok(()) } else { Err(manifest::in_use(&target.path)) }
 }
 
 fn open_writable(target: &TargetPlan) -> Result<File, Error> {

@@ -72,11 +72,12 @@ pub fn probe(path: &str, needs: Needs, destroy_data: bool) -> Result<TargetFacts
     })
 }
 
-/// Makes the directories that an engine works on and that are not there.
+/// Makes the directories that an engine works on and that are not there, and notes what it will make itself.
 ///
 /// # Errors
-/// The system's.
+/// The system's, and when it cannot be noted.
 pub fn prepare(manifest: &mut Manifest, targets: &[TargetPlan], needs: Needs) -> Result<(), Error> {
+    manifest.announce(targets.iter().map(|target| units::path_of(&target.path)))?;
     if needs == Needs::Nothing {
         return Ok(());
     }
@@ -90,7 +91,7 @@ pub fn prepare(manifest: &mut Manifest, targets: &[TargetPlan], needs: Needs) ->
             Error::system("layout", "cannot make the directory", error).with("path", &target.path)
         })?;
     }
-    Ok(())
+    manifest.settle()
 }
 
 /// Remembers what an engine made, so that it goes with the run unless it is to be kept.
@@ -98,5 +99,7 @@ pub fn adopt(manifest: &mut Manifest, targets: &[TargetPlan], needs: Needs) {
     if needs == Needs::Nothing {
         // What is not there was not made, and needs no removal.
         targets.iter().for_each(|target| drop(manifest.adopt(&units::path_of(&target.path))));
+        // Else the names alone stand in the journal until the run ends.
+        let _ = manifest.settle();
     }
 }

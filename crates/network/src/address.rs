@@ -61,7 +61,8 @@ impl Address {
     /// When it is none.
     pub fn parse(uri: &str) -> Result<Self, Error> {
         let malformed = || {
-            Error::usage("address", format!("{uri:?} is no address of an endpoint"))
+            let shown = workload::object::without_password(uri);
+            Error::usage("address", format!("{shown:?} is no address of an endpoint"))
                 .remedy("accepted are tcp://HOST:PORT and ofi+PROVIDER://HOST:PORT, IPv6 as tcp://[::1]:PORT")
         };
         let (scheme, rest) = uri.split_once("://").ok_or_else(malformed)?;

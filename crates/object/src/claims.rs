@@ -34,7 +34,8 @@ impl Ids {
         }
         let data = &plan.dataset;
         let first = data.first_id.saturating_add(data.first[0]);
-        let workers = if plan.object_scope == Scope::Private { u64::from(plan.load.threads.max(1)) } else { 1 };
+        let workers =
+            if plan.object_scope == Scope::Private { u64::from(plan.load.threads.max(1)) } else { 1 };
         let apart = data.whole()[0].saturating_mul(workers - 1);
         let count = data.objects.saturating_add(apart).max(1);
         Some(Self { first, last: first.saturating_add(count - 1) })
@@ -132,11 +133,10 @@ impl Claims {
 
     /// Enters what was asked for. `found_any`: some of it was there before, and this run did not store it.
     pub(crate) fn enter(&mut self, asked: &Asked, found_any: bool) {
-        let is_touched = |held: &Held, is_own: bool| held.ids.overlaps(&asked.ids) && !(is_own && held.is_fresh);
-        let is_touched = self
-            .0
-            .iter()
-            .any(|claim| claim.held.iter().any(|held| is_touched(held, claim.run == asked.run)));
+        let is_touched =
+            |held: &Held, is_own: bool| held.ids.overlaps(&asked.ids) && !(is_own && held.is_fresh);
+        let is_touched =
+            self.0.iter().any(|claim| claim.held.iter().any(|held| is_touched(held, claim.run == asked.run)));
         let held = Held { ids: asked.ids, is_fresh: !found_any && !is_touched };
         match self.0.iter_mut().find(|claim| claim.run == asked.run) {
             Some(claim) => {
@@ -165,7 +165,10 @@ impl Claims {
     pub(crate) fn is_fresh(&self, run: u64, object: ObjectId) -> bool {
         let own = self.0.iter().filter(|claim| claim.run == run);
         own.flat_map(|claim| &claim.held).any(|held| held.is_fresh && held.ids.has(object))
-            && !self.0.iter().any(|claim| claim.run != run && claim.held.iter().any(|held| held.ids.has(object)))
+            && !self
+                .0
+                .iter()
+                .any(|claim| claim.run != run && claim.held.iter().any(|held| held.ids.has(object)))
     }
 
     /// Whether a run claims anything.
@@ -283,7 +286,9 @@ mod tests {
         assert!(claims.collision(&asked(2, 8, 20, 30)).is_none());
         assert!(claims.keep(1) && !claims.keep(1));
         assert!(claims.collision(&asked(2, 7, 0, 12)).is_none());
-        assert!(claims.leaves(object(12), &asked(2, 7, 0, 12)) && !claims.leaves(object(9), &asked(2, 7, 0, 12)));
+        assert!(
+            claims.leaves(object(12), &asked(2, 7, 0, 12)) && !claims.leaves(object(9), &asked(2, 7, 0, 12))
+        );
         assert!(claims.collision(&asked(2, 8, 0, 12)).is_some_and(|found| found.is_kept));
     }
 

@@ -219,7 +219,9 @@ pub(crate) fn told(label: &str, ending: &Ending) -> String {
         Ending::Cleared { objects, why: Some(why) } => {
             format!("{objects} objects of the run in container {label}, which stays: {why}")
         }
-        Ending::Cleared { objects, why: None } => format!("{objects} objects of the run in container {label}, which stays"),
+        Ending::Cleared { objects, why: None } => {
+            format!("{objects} objects of the run in container {label}, which stays")
+        }
         Ending::Nothing => format!("container {label}: nothing of the run is in it any more"),
     }
 }

@@ -2,8 +2,8 @@
 //! and the drivers that measure them.
 
 pub mod backend;
-mod coded;
 pub mod claims;
+mod coded;
 mod containers;
 mod daos;
 mod drivers;

@@ -6,21 +6,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::{Error, ErrorKind};
+use media::layout::{self, Leftover};
 use object::backend::{Journal as _, driver_of};
 use object::{Backend, ConnectRequest};
+use units::ByteSize;
 use workload::object::{Made, MadeInStore};
+use workload::target::MadeFile;
 
 use crate::manifest::{self, Listing, Manifest};
 use crate::output::{print, tell};
 use crate::secret;
 use crate::signals::Attention;
 
+/// Files of a run that are named one by one.
+const FILES_SHOWN_MAX: usize = 100;
+
 /// The command.
 pub(crate) fn command() -> Command {
     let file =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("FILE").help(help);
     Command::new("clean")
-        .about("Remove what a run made in object stores and left there; shows it, and removes it with --yes")
+        .about("Remove what a run made, files or objects, and left; shows it, and removes it with --yes")
         .arg(Arg::new("runs").value_name("RECORD|MANIFEST").num_args(0..).help(
             "Records (--json) or manifests of runs; none: the manifests of all runs of this user that were killed here",
         ))
@@ -106,17 +112,49 @@ fn find(named: &[String]) -> Result<Vec<Run>, Error> {
 fn one(run: Run, matches: &ArgMatches, removes: bool, attention: &Attention) -> Result<(), Error> {
     let Run { listing, manifest, name } = run;
     print(&format!("run {}, begun {}:\n", listing.run_id, listing.started_at))?;
-    let stores = listing.made.clone();
-    if stores.is_empty() {
+    let (stores, left) = (listing.made.clone(), listing.files.clone());
+    if stores.is_empty() && left.is_empty() {
         return print("  nothing is left\n");
     }
+    let run_id = listing.run_id.clone();
     let journal = Arc::new(Manifest::resume(listing, manifest)?);
     attention.knows(&journal);
+    files(&left, &run_id, &journal, removes).map_err(|error| error.with("run", &name))?;
     for store in &stores {
         let at = |error: Error| error.with("run", &name).with("target", &store.target);
         clean(store, &journal, matches, removes).map_err(at)?;
     }
     Ok(())
+}
+
+/// Shows, or removes, the files and directories that a run made, the last first.
+fn files(all: &[MadeFile], run_id: &str, journal: &Manifest, removes: bool) -> Result<(), Error> {
+    let (mut shown, mut removed) = (0, 0);
+    for file in all.iter().rev() {
+        let found = if removes { layout::remove(file, run_id)? } else { layout::look(file, run_id)? };
+        let line = match found {
+            Leftover::Own(_) if removes => {
+                removed += 1;
+                continue;
+            }
+            Leftover::Own(bytes) => format!("{}: {}", file.path, ByteSize(bytes).human()),
+            Leftover::Gone if removes => continue,
+            Leftover::Gone => format!("{}: it is not there any more", file.path),
+            Leftover::Stays(why) => format!("{}: left: {why}", file.path),
+        };
+        shown += 1;
+        if shown <= FILES_SHOWN_MAX {
+            print(&format!("  {line}\n"))?;
+        }
+    }
+    if shown > FILES_SHOWN_MAX {
+        print(&format!("  and {} more files\n", shown - FILES_SHOWN_MAX))?;
+    }
+    if !removes || all.is_empty() {
+        return Ok(());
+    }
+    layout::Journal::note(journal, &[])?;
+    print(&format!("  files: removed {removed}\n"))
 }
 
 /// Shows, or removes, what was made in one store.

@@ -373,7 +373,8 @@ fn run_once(load: &Load, seed: u64, live: LiveMode) -> Result<(Record, bool), Er
     let output = OutputSpec { live, ..OutputSpec::default() };
     let mut session =
         Session::begin(&load.words, &output, &targets_of(&load.specs), seed, programme.keep, None)?;
-    let result = saturate::run(&mut session, &programme);
+    let adopted = session.adopt(programme.stores.clone());
+    let result = adopted.and_then(|()| saturate::run(&mut session, &programme));
     session.close(&result)?;
     let is_interrupted = session.is_interrupted();
     match result {

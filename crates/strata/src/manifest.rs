@@ -1,4 +1,4 @@
-//! The manifest of a run: what it made in object stores, in a file that outlives it where it was killed.
+//! The manifest of a run: what it made in object stores and which files, in a file that outlives it where it was killed.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -11,6 +11,7 @@ use driver::{Error, ErrorKind};
 use object::backend::Journal;
 use serde::{Deserialize, Serialize};
 use workload::object::{Made, MadeInStore};
+use workload::target::MadeFile;
 
 /// The file of a manifest, and as much of a record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,9 +23,12 @@ pub(crate) struct Listing {
     /// The process, where it can be told apart from all others.
     #[serde(default)]
     pub(crate) process: Option<ProcessName>,
-    /// What it made.
+    /// What it made in object stores.
     #[serde(default)]
     pub(crate) made: Vec<MadeInStore>,
+    /// Files and directories that it made.
+    #[serde(default)]
+    pub(crate) files: Vec<MadeFile>,
 }
 
 /// A process, told apart from those that had its number before and will have it.
@@ -61,7 +65,7 @@ struct State {
     keep: bool,
 }
 
-/// The manifest of a run. Nothing is made in a store before it is on disk.
+/// The manifest of a run. Nothing is made before it is on disk.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     run: AtomicU64,
@@ -89,12 +93,18 @@ impl Manifest {
             started_at: started_at.to_owned(),
             process: ProcessName::of(std::process::id()),
             made: Vec::new(),
+            files: Vec::new(),
         });
     }
 
     /// What is made and not removed.
     pub(crate) fn made(&self) -> Vec<MadeInStore> {
         self.state().listing.as_ref().map(|listing| listing.made.clone()).unwrap_or_default()
+    }
+
+    /// Files and directories that are made and not removed.
+    pub(crate) fn files(&self) -> Vec<MadeFile> {
+        self.state().listing.as_ref().map(|listing| listing.files.clone()).unwrap_or_default()
     }
 
     /// Where it is, as long as something is left.
@@ -122,18 +132,33 @@ impl Journal for Manifest {
     }
 
     fn note(&self, request: &object::ConnectRequest, made: &[Made]) -> Result<(), Error> {
+        self.change(|listing| {
+            listing.made.retain(|store| store.target != request.target);
+            if !made.is_empty() {
+                let (target, options) = (request.target.clone(), request.options.clone());
+                listing.made.push(MadeInStore { target, options, made: made.to_vec() });
+            }
+        })
+    }
+}
+
+impl media::layout::Journal for Manifest {
+    fn note(&self, made: &[MadeFile]) -> Result<(), Error> {
+        self.change(|listing| made.clone_into(&mut listing.files))
+    }
+}
+
+impl Manifest {
+    /// Changes what it lists, and has that on disk.
+    fn change(&self, change: impl FnOnce(&mut Listing)) -> Result<(), Error> {
         let mut state = self.state();
         let State { listing, path, keep } = &mut *state;
         let Some(listing) = listing else { return Ok(()) };
-        listing.made.retain(|store| store.target != request.target);
-        if !made.is_empty() {
-            let (target, options) = (request.target.clone(), request.options.clone());
-            listing.made.push(MadeInStore { target, options, made: made.to_vec() });
-        }
+        change(listing);
         if *keep {
             return Ok(());
         }
-        if listing.made.is_empty() {
+        if listing.made.is_empty() && listing.files.is_empty() {
             return match path.take().map(fs::remove_file) {
                 Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
                     Err(Error::system("manifest", "cannot remove the manifest of this run", error))

@@ -131,7 +131,8 @@ impl Session {
         })
     }
 
-    /// Takes over the object stores of the run: they are closed at its end, and a signal ends their waits.
+    /// Takes over the object stores of the run: they are closed at its end, and a signal ends their waits. What it makes, files too, is noted
+    /// in their manifest.
     ///
     /// # Errors
     /// When signals cannot be handled.
@@ -139,6 +140,8 @@ impl Session {
         self.attention.interrupts(&stores.interrupt())?;
         stores.manifest().begin(self.ledgers.run(), &self.record.started_at, self.keep);
         self.attention.knows(stores.manifest());
+        let journal: Arc<dyn layout::Journal> = Arc::<crate::manifest::Manifest>::clone(stores.manifest());
+        self.manifest.keep_in(journal);
         self.stores = stores;
         Ok(())
     }

@@ -8,6 +8,8 @@ use driver::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
+use workload::target::MadeFile;
+
 use crate::manifest::Manifest;
 use crate::output::tell;
 
@@ -90,12 +92,22 @@ fn tell_what_is_left(manifest: Option<&Manifest>) {
         .made()
         .iter()
         .flat_map(|store| store.made.iter().map(|made| format!("{} of {}", made.name(), store.target)))
+        .chain(files_in_words(&manifest.files()))
         .collect();
     tell(format_args!(
         "strata: ended by a second signal before all was removed that this run made: {} may be left; {} removes it",
         left.join(", "),
         command(&path)
     ));
+}
+
+/// Files, in a few words.
+fn files_in_words(files: &[MadeFile]) -> Option<String> {
+    match files {
+        [] => None,
+        [file] => Some(file.path.clone()),
+        [first, ..] => Some(format!("{} files, {} first", files.len(), first.path)),
+    }
 }
 
 /// The command that removes what is left.

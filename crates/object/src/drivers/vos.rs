@@ -171,7 +171,10 @@ impl Vos {
             }
             removing(count);
         }
-        others.insert(0, format!("pool in {}: this run made it, and others use it; it stays", self.dir.display()));
+        others.insert(
+            0,
+            format!("pool in {}: this run made it, and others use it; it stays", self.dir.display()),
+        );
         Ok(others)
     }
 

@@ -24,7 +24,8 @@ impl Location {
     /// Bad usage that says the form.
     pub fn parse(url: &str) -> Result<Self, Error> {
         let refuse = |why: &str| {
-            Error::usage("engine", format!("{url:?} is no target: {why}")).remedy(format!("use {FORM}"))
+            let shown = workload::object::without_password(url);
+            Error::usage("engine", format!("{shown:?} is no target: {why}")).remedy(format!("use {FORM}"))
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("it is no URL"))?;
         match scheme.strip_prefix("engine") {

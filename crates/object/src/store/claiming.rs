@@ -71,7 +71,9 @@ impl Pool {
     /// What cannot be listed or removed, the table cannot be written.
     pub fn end_run(&self, label: &str, run: u64, only_looks: bool) -> Result<Ending, Error> {
         let mut table = self.containers.lock();
-        let Some(at) = table.rows.iter().position(|row| row.label == label) else { return Ok(Ending::Nothing) };
+        let Some(at) = table.rows.iter().position(|row| row.label == label) else {
+            return Ok(Ending::Nothing);
+        };
         let row = &mut table.rows[at];
         let is_made = row.maker == Some(run);
         if !is_made && !row.claims.names(run) {

@@ -12,6 +12,7 @@ use network::group::{self, Group};
 use network::interface::{self, Cache, Machine, Overrides, Want};
 use network::{Role, handshake};
 use workload::network::{EndpointPlan, MasterPlan, NetworkSpec, RankTag, SocketPlan};
+use workload::object::without_password;
 use workload::plan::NetworkFacts;
 use workload::spec::Spec;
 
@@ -303,7 +304,7 @@ impl<'a> Finder<'a> {
         let mut endpoints = Vec::new();
         for uri in &self.spec.targets {
             let address = Address::parse(uri).map_err(|_| {
-                usage(format!("{uri:?} is no address of an engine")).remedy(
+                usage(format!("{:?} is no address of an engine", without_password(uri))).remedy(
                     "give tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT, loopback: or null:, or a group by --group or --endpoint",
                 )
             })?;

@@ -33,9 +33,10 @@ fn the_call_that_syncs_is_chosen() {
             ("--sync-call fdatasync", "fdatasync(", " fsync("),
             ("--sync-call fsync", " fsync(", "fdatasync("),
         ] {
-            // A file that is allocated needs no sync of the layout's own.
-            let words =
-                format!("media f -s 64k -b 4k --op write --engine {engine} --end-fsync {option} --live none");
+            // A file that is allocated needs no sync of the layout's own, and one that is kept none of the manifest's.
+            let words = format!(
+                "media f -s 64k -b 4k --op write --keep --engine {engine} --end-fsync {option} --live none"
+            );
             let Some(trace) = traced(&scratch, "fsync,fdatasync,io_submit,msync", &words) else {
                 return skipped("the_call_that_syncs_is_chosen", "strace cannot trace here");
             };

@@ -65,8 +65,7 @@ fn refused(ended: &Ended, found: &str) {
 fn kept_data_is_its_owners(a: &Scratch, b: &Scratch, target: &str, more: &str, is_made: bool) {
     let load = format!("--dkeys 50 --value-size 1k --verify --seed 5 {more}");
     good(&a.run(&format!("object {target} --op put {load} --keep --json kept.json")));
-    let verified =
-        |by: &Scratch| good(&by.run(&format!("object {target} --op get {load} --no-fill")));
+    let verified = |by: &Scratch| good(&by.run(&format!("object {target} --op get {load} --no-fill")));
     verified(b);
     refused(&b.run(&format!("object {target} --op put {load}")), "ids=1 to 1, run=");
     refused(&b.run(&format!("object {target} --op remove --no-fill --dkeys 50 {more}")), "ids=1 to 1, run=");
@@ -102,8 +101,15 @@ fn runs_at_the_same_time_stay_apart(a: &Scratch, b: &Scratch, target: &str, more
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("left: container") && ended.stderr.contains("it stays"), "{}", ended.stderr);
-    assert_ne!(a.run(&format!("object {target} --op get {more} --dkeys 1 --value-size 100 --no-fill")).code, Some(0));
+    assert!(
+        ended.stderr.contains("left: container") && ended.stderr.contains("it stays"),
+        "{}",
+        ended.stderr
+    );
+    assert_ne!(
+        a.run(&format!("object {target} --op get {more} --dkeys 1 --value-size 100 --no-fill")).code,
+        Some(0)
+    );
     good(&b.run(&format!("object {target} --op get --first-id 1000 {load} --no-fill")));
     assert!(manifests(a).is_empty());
     good(&b.run("clean --yes kept.json"));
@@ -121,10 +127,17 @@ fn a_killed_run_goes_by_its_manifest(a: &Scratch, b: &Scratch, target: &str, mor
     good(&b.run(&format!("object {target} --op put --first-id 1000 {load} --keep --json kept.json")));
     let shown = a.run("clean");
     good(&shown);
-    assert!(shown.stdout.contains("objects of the run") && shown.stdout.contains("which stays"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("objects of the run") && shown.stdout.contains("which stays"),
+        "{}",
+        shown.stdout
+    );
     good(&a.run("clean --yes"));
     assert!(manifests(a).is_empty());
-    assert_ne!(a.run(&format!("object {target} --op get {more} --dkeys 1 --value-size 100 --no-fill")).code, Some(0));
+    assert_ne!(
+        a.run(&format!("object {target} --op get {more} --dkeys 1 --value-size 100 --no-fill")).code,
+        Some(0)
+    );
     good(&b.run(&format!("object {target} --op get --first-id 1000 {load} --no-fill")));
     good(&b.run("clean --yes kept.json"));
 }
@@ -146,7 +159,7 @@ fn a_pool_of_this_machine_and_two_users() {
     // One process at a time has it open.
     let running = putting(&a, &target, "--container theirs");
     let ended = b.run(&format!("object {target} --op put --container other"));
-    assert!(ended.code != Some(0) && ended.stderr.contains("another process"), "{}", ended.stderr);
+    assert!(ended.code != Some(0) && ended.stderr.contains("the pool is open already"), "{}", ended.stderr);
     running.signal(Signal::INT);
     assert_eq!(running.end().code, Some(1));
     assert_eq!(a.run(&format!("container list {target}")).stdout.matches("theirs").count(), 1);
@@ -168,11 +181,19 @@ fn a_pool_that_a_run_made_stays_when_others_use_it() {
     let ended = a.run("clean --yes");
     good(&ended);
     for label in ["mine", "empty"] {
-        assert!(ended.stdout.contains(&format!("container {label}: this run did not make it")), "{}", ended.stdout);
+        assert!(
+            ended.stdout.contains(&format!("container {label}: this run did not make it")),
+            "{}",
+            ended.stdout
+        );
     }
     good(&b.run(&format!("object {target} --op get --container mine {load} --no-fill")));
     let listed = b.run(&format!("container list {target}")).stdout;
-    assert_eq!(listed.lines().filter(|line| line.contains("mine") || line.contains("empty")).count(), 2, "{listed}");
+    assert_eq!(
+        listed.lines().filter(|line| line.contains("mine") || line.contains("empty")).count(),
+        2,
+        "{listed}"
+    );
     assert!(!listed.contains("strata"), "the run's own has gone: {listed}");
     // Where nobody has come it goes as a whole.
     let other = format!("vos:{}", a.join("other").display());
@@ -180,7 +201,9 @@ fn a_pool_that_a_run_made_stays_when_others_use_it() {
     good(&a.run("clean --yes record.json"));
     assert!(!a.join("other").exists());
     // A snapshot is somebody's.
-    good(&a.run(&format!("object {other} --op put {load} --scm 64m --container c --keep --json record.json")));
+    good(
+        &a.run(&format!("object {other} --op put {load} --scm 64m --container c --keep --json record.json")),
+    );
     good(&a.run(&format!("container snapshot {other} c")));
     let ended = a.run("clean --yes record.json");
     assert!(ended.code == Some(0) && ended.stdout.contains("it has snapshots"), "{ended:?}");
@@ -284,6 +307,32 @@ fn every_signal_ends_a_load_on_an_engine_and_removes_what_it_made() {
 }
 
 #[test]
+fn a_second_signal_names_the_files_that_are_left_too() {
+    let served = Served::new();
+    let a = &served.a;
+    let job = format!(
+        "[[phase]]\ntargets = ['file']\nsize = '1m'\nop = 'write'\n\
+         [[phase]]\nlayer = 'object'\ntargets = ['{}/data']\nop = 'put'\ndkeys = 1000\ntime = '100s'\n",
+        served.pool()
+    );
+    std::fs::write(a.join("job.toml"), job).unwrap();
+    let mut running = a.start("run job.toml --live-csv -");
+    running.await_row("put");
+    served.engine.signal(Signal::STOP);
+    running.signal(Signal::HUP);
+    running.await_delivery();
+    running.signal(Signal::QUIT);
+    let ended = running.end();
+    served.engine.signal(Signal::CONT);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let names_both = ["container data of engine://", "/file may be left"];
+    assert!(names_both.iter().all(|what| ended.stderr.contains(what)), "{}", ended.stderr);
+    assert!(a.join("file").exists());
+    good(&a.run("clean --yes"));
+    assert!(!a.join("file").exists() && !served.containers().contains("data") && manifests(a).is_empty());
+}
+
+#[test]
 fn a_second_signal_while_an_engine_hangs_says_what_is_left() {
     let served = Served::new();
     let a = &served.a;
@@ -304,4 +353,32 @@ fn a_second_signal_while_an_engine_hangs_says_what_is_left() {
     let command = command.split(" removes").next().unwrap();
     good(&a.run(&format!("clean {command}")));
     assert!(!served.containers().contains("data") && manifests(a).is_empty());
+}
+
+#[test]
+fn a_directory_and_two_users() {
+    let (a, b) = (Scratch::new(), Scratch::new());
+    let path = |name: &str| a.join(name).display().to_string();
+    let mut running =
+        a.start("media file -s 1m --op randwrite --verify --time 100s --live-csv - --json record.json");
+    running.await_row("randwrite");
+    // Another user, and another run of the same one.
+    for scratch in [&a, &b] {
+        let ended = scratch.run(&format!("media {} --op write -b 64k", path("file")));
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{}", ended.stderr);
+        for word in ["another run that is under way uses the file", "--destroy-data"] {
+            assert!(ended.stderr.contains(word), "{}", ended.stderr);
+        }
+    }
+    good(&b.run(&format!("media {} --op randread --time 100ms", path("file"))));
+    good(&b.run(&format!("media {} -s 1m --op write --verify", path("other"))));
+    assert_eq!(names_in(a.path()), ["file", "record.json"], "its own has gone, and nothing else");
+    running.signal(Signal::INT);
+    assert_eq!(running.end().code, Some(1));
+    let record = read_record(&a.join("record.json"));
+    assert_eq!(record["failure"], "interrupted", "what it wrote was verified");
+    assert_eq!(names_in(a.path()), ["record.json"]);
+    // When the run has ended, what it kept may be written over.
+    good(&a.run("media file -s 1m --op write --keep"));
+    good(&b.run(&format!("media {} --op write -b 64k", path("file"))));
 }

@@ -7,8 +7,8 @@ use rustix::process::Signal;
 use crate::support::{Scratch, assert_partial, read_record, total};
 
 #[test]
-fn interrupt_and_terminate_end_cleanly() {
-    for signal in [Signal::INT, Signal::TERM] {
+fn every_signal_that_ends_a_process_ends_cleanly() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         let scratch = Scratch::new();
         let words =
             "media a b -s 2m --op randwrite -t 2 --time 60s --live-csv - --json record.json --csv table.csv";

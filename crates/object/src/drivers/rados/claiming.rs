@@ -53,7 +53,9 @@ pub(super) fn claim(pool: &Pool, is_made: bool, asked: &Asked) -> Result<Option<
         }
         let (mut is_there, mut others) = (false, None);
         let look = |name: &CStr| {
-            let Some(object) = object_of(name.to_bytes()).filter(|object| asked.ids.has(*object)) else { return };
+            let Some(object) = object_of(name.to_bytes()).filter(|object| asked.ids.has(*object)) else {
+                return;
+            };
             is_there |= !claims.is_fresh(asked.run, object);
             if !claims.leaves(object, asked) {
                 others.get_or_insert_with(|| name.to_string_lossy().into_owned());

@@ -59,8 +59,9 @@ impl Fixture {
         let dir = ground.scratch();
         let pool =
             Pool::create(&pool_dir(dir.path()), &ground.options(scm_bytes, nvme_bytes)).expect("a pool");
-        let container =
-            pool.create_container("strata", &ContainerProperties { checksum, maker: None }).expect("a container");
+        let container = pool
+            .create_container("strata", &ContainerProperties { checksum, maker: None })
+            .expect("a container");
         Self { dir, ground, pool: Some(pool), container }
     }
 
