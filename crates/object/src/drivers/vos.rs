@@ -269,9 +269,9 @@ impl Backend for Vos {
             })?;
         }
         // Pages that come into being while a phase is measured would be in its latencies.
-        let bytes = appended_bytes(plan);
         self.with_pool(|pool| {
-            pool.stock(bytes, &self.request.interrupt);
+            let (log_bytes, data_bytes) = appended_bytes(plan, |bytes| pool.is_external(bytes));
+            pool.stock(log_bytes, data_bytes, &self.request.interrupt);
             Ok(())
         })
     }

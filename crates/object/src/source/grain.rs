@@ -146,26 +146,34 @@ pub fn operations_of(plan: &ObjectPlan) -> Option<u64> {
     Some(places.saturating_mul(plan.sequence.len().max(1) as u64))
 }
 
-/// Bytes of log that a phase of an embedded store will about append, of all workers, where that is known beforehand; 0 where time alone
-/// ends it. Values that a data file takes are not among them.
-pub(crate) fn appended_bytes(plan: &ObjectPlan) -> u64 {
+/// Bytes of log and of data file that a phase of an embedded store will about write, of all workers, where that is known beforehand; 0
+/// where time alone ends it. `is_external` tells whether values of a size go to the data file.
+pub(crate) fn appended_bytes(plan: &ObjectPlan, is_external: impl Fn(u64) -> bool) -> (u64, u64) {
     let limit = &plan.load.limit;
-    let Some(operations) = operations_of(plan).or(limit.operations) else { return limit.bytes.unwrap_or(0) };
+    let value_bytes = plan.dataset.value_size.parse::<BlockSizes>().map_or(0.0, |sizes| sizes.mean());
+    let in_data_file = is_external(value_bytes as u64);
+    let Some(operations) = operations_of(plan).or(limit.operations) else {
+        let bytes = limit.bytes.unwrap_or(0);
+        return if in_data_file { (0, bytes) } else { (bytes, 0) };
+    };
     let shares =
         plan.mix.iter().filter(|share| share.operation.stores()).map(|share| f64::from(share.percent));
     let share = match plan.sequence.len() {
         0 => shares.sum::<f64>() / 100.0,
         steps => plan.sequence.iter().filter(|step| step.stores()).count() as f64 / steps as f64,
     };
-    let value_bytes = plan.dataset.value_size.parse::<BlockSizes>().map_or(0.0, |sizes| sizes.mean());
-    let in_data_file = plan.options.nvme_bytes > 0 && value_bytes >= plan.options.threshold_bytes as f64;
     let times = match plan.class.redundancy {
         Redundancy::None => 1.0,
         Redundancy::Replicated(copies) => f64::from(copies),
         Redundancy::ErasureCoded { data, parity } => 1.0 + f64::from(parity) / f64::from(data),
     };
-    let log_bytes = if in_data_file { 0.0 } else { value_bytes };
-    (operations as f64 * share * times * (log_bytes + RECORD_BYTES)) as u64
+    let written = operations as f64 * share * times;
+    let bytes = |each: f64| (written * each) as u64;
+    if in_data_file {
+        (bytes(RECORD_BYTES), bytes(value_bytes))
+    } else {
+        (bytes(value_bytes + RECORD_BYTES), 0)
+    }
 }
 
 /// Bytes that a phase hands to a target at once, at least: its largest value, or chunk, or cell. 0 where it stores nothing.

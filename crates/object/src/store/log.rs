@@ -22,6 +22,9 @@ const PENDING_MAX: usize = 1024;
 /// Deferred bytes after which a commit is due.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
+/// Buffers that are kept for segments to come.
+const SPARES_MAX: usize = 2;
+
 /// Zeros that are written at once, in bytes: syncs of updates wait behind them.
 const ZEROS_BYTES: usize = 256 << 10;
 
@@ -74,7 +77,8 @@ pub(super) struct Log {
     taken_line: u32,
     /// Bytes appended so far, ever: what a sync is asked to reach.
     pub(super) appended: u64,
-    spare: Option<Arc<Region>>,
+    /// Buffered logs: memory for segments that are begun next.
+    spares: Vec<Arc<Region>>,
     /// Free segments that get their space at this moment.
     preparing: u64,
     /// Values that records refer to: durable before them.
@@ -114,7 +118,7 @@ impl Log {
             unsynced: Vec::new(),
             taken_line: 0,
             appended: 0,
-            spare: None,
+            spares: Vec::with_capacity(SPARES_MAX + 1),
             preparing: 0,
             data,
             is_loose,
@@ -228,20 +232,20 @@ impl Log {
         (u64::from(number) * bytes, bytes)
     }
 
-    /// Sees to it that a segment can be taken, with its space and that of those that are kept for others. Its place in the free list.
-    pub(super) fn ensure_ready(&mut self, need: Need) -> Result<usize, StoreError> {
-        if self.free.len() <= need.reserve() {
-            return Err(StoreError::ScmFull);
-        }
-        while self.ready() <= need.reserve() {
-            let number = self.begin_prepare().ok_or(StoreError::ScmFull)?;
-            let (at, bytes) = self.extent_of(number);
-            let prepared = prepare(&*self.medium, at, bytes);
-            self.end_prepare(number, prepared.is_ok());
-            prepared?;
-        }
-        let is_ready = |number: &u32| self.segments[*number as usize].is_ready;
-        self.free.iter().rposition(is_ready).ok_or(StoreError::ScmFull)
+    /// Whether a segment can be begun: it has its space, as have those that are kept for others, and buffered logs have memory for it.
+    pub(super) fn is_supplied(&self, need: Need) -> bool {
+        self.ready() > need.reserve() && self.has_spare()
+    }
+
+    /// Whether there is memory for a segment, where it needs any.
+    pub(super) fn has_spare(&self) -> bool {
+        self.mapped.is_some() || self.spares.iter().any(|spare| Arc::strong_count(spare) == 1)
+    }
+
+    /// Keeps memory for segments that are begun later. What is too much comes back, to be dropped without the lock.
+    pub(super) fn keep_spare(&mut self, spare: Arc<Region>) -> Option<Arc<Region>> {
+        self.spares.push(spare);
+        (self.spares.len() > SPARES_MAX).then(|| self.spares.remove(0))
     }
 
     /// Seals the active segment and begins another.
@@ -249,19 +253,18 @@ impl Log {
         if lines >= self.segment_lines as usize {
             return Err(StoreError::TooLarge);
         }
-        let place = self.ensure_ready(need)?;
+        if !self.is_supplied(need) {
+            // Space is taken and memory made by who asked, when the lock is released.
+            return Err(StoreError::ScmFull);
+        }
+        let is_ready = |number: &u32| self.segments[*number as usize].is_ready;
+        let place = self.free.iter().rposition(is_ready).ok_or(StoreError::ScmFull)?;
         let next = self.free[place] as usize;
-        let (at, bytes) = self.extent_of(next as u32);
+        let (at, _) = self.extent_of(next as u32);
         if self.mapped.is_none() {
-            let buffer = match self.spare.take() {
-                Some(spare) if Arc::strong_count(&spare) == 1 => spare,
-                _ => {
-                    let fresh = Region::anonymous(bytes as usize)?;
-                    fresh.advise_huge();
-                    Arc::new(fresh)
-                }
-            };
-            self.segments[next].buffer = Some(buffer);
+            let unused = self.spares.iter().rposition(|spare| Arc::strong_count(spare) == 1);
+            let unused = unused.ok_or(StoreError::ScmFull)?;
+            self.segments[next].buffer = Some(self.spares.remove(unused));
         }
         self.seal_active()?;
         self.free.remove(place);
@@ -345,14 +348,18 @@ impl Log {
         parts
     }
 
-    /// Buffered logs: a sealed segment has been written; it is read from the file from now on.
-    pub(super) fn release_buffer(&mut self, part: Unsynced) {
+    /// Buffered logs: a sealed segment has been written; it is read from the file from now on. Memory that nobody needs comes back, to be
+    /// dropped without the lock.
+    pub(super) fn release_buffer(&mut self, part: Unsynced) -> Option<Arc<Region>> {
         let segment = &mut self.segments[part.segment];
         if segment.usage != Use::Active
             && segment.buffer.as_ref().is_some_and(|buffer| Arc::ptr_eq(buffer, &part.buffer))
         {
-            self.spare = segment.buffer.take();
+            let buffer = segment.buffer.take()?;
+            drop(part);
+            return self.keep_spare(buffer);
         }
+        Some(part.buffer)
     }
 
     /// A record is referred to no more.

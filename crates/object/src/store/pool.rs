@@ -219,12 +219,18 @@ impl Pool {
         })
     }
 
-    /// Waits until the pool has space ready to be written, of `bytes` more than is kept ready at all times, dealt out evenly to its
-    /// targets: until as much was written, no page comes into being and nobody works beside the caller. `stop` ends it early. Not for a
+    /// Waits until the pool has space ready to be written, of `log_bytes` more of its logs than are kept ready at all times, and of
+    /// `data_bytes` of its data files, dealt out evenly to its targets: until as much was written, no page comes into being and nobody works beside the caller. `stop` ends it early. Not for a
     /// measured loop.
-    pub fn stock(&self, bytes: u64, stop: &AtomicBool) {
-        let share = bytes.div_ceil(u64::from(self.superblock.targets.max(1)));
-        self.targets.iter().for_each(|target| target.stock(share, stop));
+    pub fn stock(&self, log_bytes: u64, data_bytes: u64, stop: &AtomicBool) {
+        let share = |bytes: u64| bytes.div_ceil(u64::from(self.superblock.targets.max(1)));
+        self.targets.iter().for_each(|target| target.stock(share(log_bytes), share(data_bytes), stop));
+    }
+
+    /// Whether values of this size, in bytes, go to the data file.
+    #[must_use]
+    pub fn is_external(&self, bytes: u64) -> bool {
+        self.targets.first().is_some_and(|target| target.is_external(bytes as usize))
     }
 
     /// How updates are made durable, in words, for records.

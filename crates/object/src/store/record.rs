@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 0 | CRC-32C of bytes 4 to 48 and of both keys, going on from the segment's sequence: what an earlier life of the segment left does not match |
 //! | 4 | kind, flags (checksum kind in the upper half) |
-//! | 6 | lengths of dkey and akey, then 16 bits of nothing |
+//! | 6 | lengths of dkey and akey, then the number of pieces of a value that lies scattered in the data file (0: it lies in one) |
 //! | 12 | container |
 //! | 16 | object |
 //! | 32 | bytes of the value; length of the record in lines |
@@ -15,11 +15,13 @@
 //! | 56 | checksum of the data where it is one of at most 4 bytes |
 //! | 60 | commit word: CRC-32C of bytes 48 to 60 and of the extension, going on from the first CRC; 0 until the record is published |
 //!
-//! Behind it: dkey, akey, extension (place in the data file, checksums), data (on a line of its own from 1 KiB on).
+//! Behind it: dkey, akey, extension (place in the data file, or place and length of each piece; checksums), data (on a line of its own from
+//! 1 KiB on).
 
 use workload::object::Checksum;
 
 use super::checksum;
+use super::data::Spread;
 use super::types::{ContainerId, Place};
 use crate::model::{Epoch, ObjectId};
 
@@ -31,6 +33,8 @@ pub(super) const HEADER_BYTES: usize = 64;
 pub(super) const COMMIT_AT: usize = 60;
 /// Data from this size on begins on a line.
 const ALIGNED_BYTES_MIN: usize = 1024;
+/// Place and length of a piece in the data file.
+pub(super) const PIECE_BYTES: usize = 16;
 /// Lag that tells nothing.
 pub(super) const LAG_UNKNOWN: u16 = u16::MAX;
 const EPOCH_MASK: u64 = (1 << 48) - 1;
@@ -78,6 +82,8 @@ pub(super) struct Header {
     pub(super) checksum: Checksum,
     pub(super) dkey_bytes: u16,
     pub(super) akey_bytes: u16,
+    /// Pieces of the data file that hold the value; 0: one extent, as long as the value.
+    pub(super) pieces: u16,
     pub(super) container: ContainerId,
     pub(super) object: ObjectId,
     /// Bytes of the value, wherever they lie.
@@ -98,6 +104,7 @@ impl Header {
             checksum,
             dkey_bytes: place.dkey.len() as u16,
             akey_bytes: place.akey.len() as u16,
+            pieces: 0,
             container: place.container,
             object: place.object,
             bytes: bytes as u32,
@@ -131,7 +138,11 @@ impl Header {
     pub(super) fn extension_bytes(&self) -> usize {
         match self.kind {
             Kind::Single | Kind::Extent => {
-                let place = if self.is_external() { 8 } else { 0 };
+                let place = match (self.is_external(), self.pieces) {
+                    (false, _) => 0,
+                    (true, 0) => 8,
+                    (true, pieces) => usize::from(pieces) * PIECE_BYTES,
+                };
                 place + if self.is_sum_inside() { 0 } else { self.sums_bytes() }
             }
             Kind::PunchExtent | Kind::Discard => 8,
@@ -166,6 +177,7 @@ impl Header {
         head[5] = self.flags | checksum::number(self.checksum) << 4;
         head[6..8].copy_from_slice(&self.dkey_bytes.to_le_bytes());
         head[8..10].copy_from_slice(&self.akey_bytes.to_le_bytes());
+        head[10..12].copy_from_slice(&self.pieces.to_le_bytes());
         head[12..16].copy_from_slice(&self.container.0.to_le_bytes());
         head[16..24].copy_from_slice(&self.object.lo.to_le_bytes());
         head[24..32].copy_from_slice(&self.object.hi.to_le_bytes());
@@ -201,6 +213,7 @@ impl Header {
             checksum: checksum::of_number(head[5] >> 4)?,
             dkey_bytes: word16(6),
             akey_bytes: word16(8),
+            pieces: word16(10),
             container: ContainerId(word32(12)),
             object: ObjectId { lo: word64(16), hi: word64(24) },
             bytes: word32(32),
@@ -236,6 +249,31 @@ impl Header {
     /// First number of the extension: place in the data file, length of a punched extent, last epoch of a discard.
     pub(super) fn extension_number(&self, record: &[u8]) -> u64 {
         self.extension(record).first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// Where the value lies in the data file.
+    pub(super) fn spread(&self, record: &[u8]) -> Spread {
+        if self.pieces == 0 {
+            return Spread::One(self.extension_number(record));
+        }
+        let (pieces, _) = self.extension(record).as_chunks::<PIECE_BYTES>();
+        let number = |bytes: &[u8]| bytes.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let pieces = pieces.iter().take(usize::from(self.pieces));
+        Spread::Many(pieces.map(|piece| (number(piece), number(&piece[8..]))).collect())
+    }
+
+    /// Notes where the value lies.
+    pub(super) fn write_spread(&self, record: &mut [u8], spread: &Spread) {
+        let extension = &mut record[self.keys_end()..];
+        match spread {
+            Spread::One(at) => extension[..8].copy_from_slice(&at.to_le_bytes()),
+            Spread::Many(pieces) => {
+                for ((at, bytes), into) in pieces.iter().zip(extension.chunks_mut(PIECE_BYTES)) {
+                    into[..8].copy_from_slice(&at.to_le_bytes());
+                    into[8..].copy_from_slice(&bytes.to_le_bytes());
+                }
+            }
+        }
     }
 
     /// Copies the checksums out; returns how many bytes they are.

@@ -254,3 +254,26 @@ fn a_store_keeps_its_classes_over_several_targets() {
         assert_eq!(record["phases"][0]["observations"]["store"]["targets"], 4);
     }
 }
+
+/// Full to nine tenths, and no two free blocks side by side but by chance.
+#[test]
+fn a_store_that_is_fragmented_takes_a_larger_value() {
+    let scratch = Scratch::new();
+    let store = "object vos:store --scm 64m --nvme 8m --threshold 4k --seed 7";
+    scratch.measured(&format!("{store} --op put --dkeys 2048 --value-size 4k --count 2048 --keep"));
+    let gone = scratch.measured(&format!(
+        "{store} --op remove,aggregate --dkeys 2048 --value-size 4k --pattern permutation --count 205 --no-fill --keep"
+    ));
+    assert_eq!(done(&gone, "remove").0, 205);
+    let query = scratch.run("pool query vos:store --json").stdout;
+    let info: Value = serde_json::from_str(&query).unwrap();
+    let free_bytes = info["nvme_free_bytes"].as_u64().unwrap();
+    assert_eq!(free_bytes, 205 * 4096, "{info}");
+    // Larger than what is free in one piece, and as much as is free altogether: 14 blocks each.
+    let large = "--dkeys 14 --value-size 55k --count 14 --container large --verify";
+    let record = scratch.measured(&format!("{store} --op put,get {large} --keep"));
+    assert_eq!((done(&record, "put").0, done(&record, "get").0), (14, 14));
+    assert_eq!((total(&record, 0, "errors"), total(&record, 1, "errors")), (0.into(), 0.into()));
+    let again = scratch.measured(&format!("{store} --op get {large} --no-fill"));
+    assert_eq!(done(&again, "get"), (14, 14 * (55 << 10)), "another process reads it");
+}

@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 use workload::object::Checksum;
 
 use super::clean::Effort;
+use super::fetch::Part;
+use super::room::Lack;
 use super::{Discard, State, Target};
 use crate::model::{Epoch, ObjectId};
 use crate::store::error::StoreError;
@@ -64,6 +66,14 @@ impl Policy {
             Self::All => true,
         }
     }
+}
+
+/// What a sweep came to so far.
+#[derive(Debug, Default)]
+struct Swept {
+    done: Aggregated,
+    /// Records of versions that are gone from the index, and may hold room in the data file.
+    dropped: Vec<Part>,
 }
 
 impl Target {
@@ -128,14 +138,16 @@ impl Target {
         epochs: RangeInclusive<Epoch>,
     ) -> Result<Aggregated, StoreError> {
         let _alone = self.aggregating.lock();
-        let appended = {
+        let place = Place { container, object: ObjectId::default(), dkey: &[], akey: &[] };
+        let blank = Header::new(Kind::Discard, &place, Checksum::Off, 0, *epochs.start());
+        let lack = Lack::Log { lines: blank.lines(), need: Need::Punch };
+        let appended = self.with_supply(lack, || {
             let mut guard = self.state.lock();
             let state = &mut *guard;
             state.admit_change(container)?;
             // Later epochs are not discarded: they are given after this.
             let last = (*epochs.end()).min(self.epochs.load(Ordering::Relaxed));
-            let place = Place { container, object: ObjectId::default(), dkey: &[], akey: &[] };
-            let mut header = Header::new(Kind::Discard, &place, Checksum::Off, 0, *epochs.start());
+            let mut header = blank;
             let location = self.take(state, header.lines(), Need::Punch)?;
             let record = self.begin(&state.log, &header, &place, location);
             let at = header.keys_end();
@@ -144,8 +156,8 @@ impl Target {
             self.complete(&mut state.log, &mut header, location, epoch, Ack::AsConfigured)?;
             let version = Version::new(epoch, location, header.lines(), true);
             state.discards.push(Discard { container, first: *epochs.start(), last, version });
-            state.log.appended
-        };
+            Ok(state.log.appended)
+        })?;
         self.settle(Ack::AsConfigured, appended)?;
         self.sweep(container, &Policy::Range(epochs))
     }
@@ -178,7 +190,7 @@ impl Target {
 
     /// Looks through all of a container.
     fn sweep(&self, container: ContainerId, policy: &Policy) -> Result<Aggregated, StoreError> {
-        let mut done = Aggregated::default();
+        let mut swept = Swept::default();
         let objects: Vec<ObjectId> = {
             let state = self.state.lock();
             let own = state.index.containers.get(container.0 as usize);
@@ -205,29 +217,43 @@ impl Target {
                     position = place + 1;
                 }
                 for (dkey, extra) in batch {
-                    self.sweep_dkey(state, object, Hashes { dkey, extra, akey: 0 }, policy, &mut done);
+                    self.sweep_dkey(state, object, Hashes { dkey, extra, akey: 0 }, policy, &mut swept);
                 }
                 if anchor.is_end {
-                    self.sweep_object(state, object, policy, &mut done);
+                    self.sweep_object(state, object, policy, &mut swept);
                 }
+                drop(guard);
+                self.free_extents_of(&mut swept);
             }
         }
-        Ok(done)
+        Ok(swept.done)
     }
 
-    fn sweep_dkey(
-        &self,
-        state: &mut State,
-        object: u32,
-        hashes: Hashes,
-        policy: &Policy,
-        done: &mut Aggregated,
-    ) {
+    /// Gives back what versions that were dropped held in the data file. Their records tell where that is: they are read while others have
+    /// the lock, and are still there, because nothing is cleaned before the sweep has ended.
+    fn free_extents_of(&self, swept: &mut Swept) {
+        let Some(file) = &self.data else { return };
+        let mut freed = Vec::with_capacity(swept.dropped.len());
+        for part in swept.dropped.drain(..) {
+            let extents = self.with_record(&part, |record| {
+                let header = self.header_of(record, &part)?;
+                Ok(header.is_external().then(|| (header.spread(record), u64::from(header.bytes))))
+            });
+            freed.extend(extents.ok().flatten());
+        }
+        let mut state = self.state.lock();
+        for (spread, bytes) in freed {
+            state.extents.give_spread(&spread, bytes, file);
+            swept.done.nvme_freed_bytes += bytes;
+        }
+    }
+
+    fn sweep_dkey(&self, state: &mut State, object: u32, hashes: Hashes, policy: &Policy, swept: &mut Swept) {
         let Some(at) = state.index.dkey(object, &hashes) else { return };
         let entry = *state.index.objects.get(object).dkeys.get(at);
         let mut punches = state.index.objects.get(object).punches.clone();
         if entry.tag() != Tag::Dkey {
-            self.sweep_akey(state, Spot::Direct { object, at }, &punches, policy, done);
+            self.sweep_akey(state, Spot::Direct { object, at }, &punches, policy, swept);
             return;
         }
         let dkey = entry.node_number();
@@ -236,12 +262,12 @@ impl Target {
         let akeys: Vec<u64> = state.index.dkeys.get(dkey).akeys.iter().map(|akey| akey.hash).collect();
         for akey in akeys {
             if let Some(at) = state.index.dkeys.get(dkey).akeys.find(akey, |_| true) {
-                self.sweep_akey(state, Spot::Nested { dkey, at }, &punches, policy, done);
+                self.sweep_akey(state, Spot::Nested { dkey, at }, &punches, policy, swept);
             }
         }
         let node = state.index.dkeys.get(dkey);
         let oldest = node.akeys.iter().filter_map(|akey| state.index.oldest(akey)).min();
-        let kept = self.sweep_punches(state, own, oldest, policy, done);
+        let kept = self.sweep_punches(state, own, oldest, policy, swept);
         state.index.dkeys.get_mut(dkey).punches = kept;
         let node = state.index.dkeys.get(dkey);
         if node.akeys.len() == 0 && node.punches.is_empty() {
@@ -250,12 +276,12 @@ impl Target {
         }
     }
 
-    fn sweep_object(&self, state: &mut State, object: u32, policy: &Policy, done: &mut Aggregated) {
+    fn sweep_object(&self, state: &mut State, object: u32, policy: &Policy, swept: &mut Swept) {
         let node = state.index.objects.get(object);
         if !node.punches.is_empty() {
             let oldest = node.dkeys.iter().filter_map(|dkey| state.index.oldest(dkey)).min();
             let own = node.punches.clone();
-            let kept = self.sweep_punches(state, own, oldest, policy, done);
+            let kept = self.sweep_punches(state, own, oldest, policy, swept);
             state.index.objects.get_mut(object).punches = kept;
         }
         let node = state.index.objects.get_mut(object);
@@ -273,14 +299,14 @@ impl Target {
         punches: Vec<Version>,
         oldest: Option<Epoch>,
         policy: &Policy,
-        done: &mut Aggregated,
+        swept: &mut Swept,
     ) -> Vec<Version> {
         let is_range = matches!(policy, Policy::Range(_));
         let (gone, kept) = punches.into_iter().partition::<Vec<_>, _>(|punch| {
             let is_idle = is_range || oldest.is_none_or(|oldest| oldest > punch.epoch());
             is_idle && policy.can_forget(punch.epoch())
         });
-        gone.into_iter().for_each(|punch| self.drop_version(state, punch, policy, done));
+        gone.into_iter().for_each(|punch| self.drop_version(state, punch, policy, swept));
         kept
     }
 
@@ -290,14 +316,14 @@ impl Target {
         spot: Spot,
         punches: &[Version],
         policy: &Policy,
-        done: &mut Aggregated,
+        swept: &mut Swept,
     ) {
         let entry = *state.index.entry(spot);
         match entry.tag() {
-            Tag::Extents => self.sweep_extents(state, spot, &entry, punches, policy, done),
+            Tag::Extents => self.sweep_extents(state, spot, &entry, punches, policy, swept),
             // The usual case: one version that stays.
             Tag::One if punches.is_empty() && matches!(policy, Policy::Unseen { .. }) => {}
-            _ => self.sweep_versions(state, spot, &entry, punches, policy, done),
+            _ => self.sweep_versions(state, spot, &entry, punches, policy, swept),
         }
     }
 
@@ -308,7 +334,7 @@ impl Target {
         entry: &Entry,
         punches: &[Version],
         policy: &Policy,
-        done: &mut Aggregated,
+        swept: &mut Swept,
     ) {
         let versions: Vec<Version> = state.index.versions(entry).collect();
         let mut kept: Vec<Version> = Vec::with_capacity(versions.len());
@@ -329,14 +355,14 @@ impl Target {
         let mut is_changed = !dropped.is_empty();
         for version in dropped {
             // A punch that was overtaken still shadows what lies dead in the log, as does what overtook it: that is kept.
-            self.drop_version(state, version, policy, done);
+            self.drop_version(state, version, policy, swept);
         }
         if !matches!(policy, Policy::Range(_)) {
             // Only now: what was just dropped lies dead in the log, and a punch of it must outlast it there.
             while let Some(last) =
                 kept.last().copied().filter(|last| last.is_tombstone() && policy.can_forget(last.epoch()))
             {
-                self.drop_version(state, last, policy, done);
+                self.drop_version(state, last, policy, swept);
                 kept.pop();
                 is_changed = true;
             }
@@ -354,7 +380,7 @@ impl Target {
         entry: &Entry,
         punches: &[Version],
         policy: &Policy,
-        done: &mut Aggregated,
+        swept: &mut Swept,
     ) {
         let node = state.index.extents.get(entry.node_number());
         let seen = match policy {
@@ -400,7 +426,7 @@ impl Target {
             let lines = version.lines as usize;
             let is_punch = version.change != Change::Data;
             let version = Version::new(version.epoch, version.location, lines, is_punch);
-            self.drop_version(state, version, policy, done);
+            self.drop_version(state, version, policy, swept);
         }
         if state.index.extents.get(entry.node_number()).history.is_empty() {
             state.index.extents.remove(entry.node_number());
@@ -408,21 +434,11 @@ impl Target {
         }
     }
 
-    /// A version is gone from the index: its room is dead, its extent of the data file free.
-    fn drop_version(&self, state: &mut State, version: Version, policy: &Policy, done: &mut Aggregated) {
-        done.versions_dropped += 1;
-        if let Some(file) = &self.data
-            && !version.is_tombstone()
-        {
-            let part = state.part_in_memory(version, self.mapped.is_some());
-            let extent = self.with_record(&part, |record| {
-                let header = self.header_of(record, &part)?;
-                Ok(header.is_external().then(|| (header.extension_number(record), u64::from(header.bytes))))
-            });
-            if let Ok(Some((at, bytes))) = extent {
-                state.extents.give(at, bytes, file);
-                done.nvme_freed_bytes += bytes;
-            }
+    /// A version is gone from the index: its room is dead, and what it held in the data file is free when the lock has been released.
+    fn drop_version(&self, state: &mut State, version: Version, policy: &Policy, swept: &mut Swept) {
+        swept.done.versions_dropped += 1;
+        if self.data.is_some() && !version.is_tombstone() {
+            swept.dropped.push(state.part_in_memory(version, self.mapped.is_some()));
         }
         // A punch that comes back with the log is harmless, unless it was discarded.
         if version.is_tombstone() && !matches!(policy, Policy::Range(_)) {

@@ -95,6 +95,8 @@ impl Target {
                 )));
             }
         }
+        // What is dropped at this moment gives its room back first: the index tells what is free.
+        let _alone = self.aggregating.lock();
         let written = self.write_all();
         written.map_err(|error| failed(std::io::Error::from_raw_os_error(error.errno())))?;
         let state = self.state.lock();

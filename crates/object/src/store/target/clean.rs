@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::room::Lack;
 use super::scan::{self, Committed, Found};
 use super::{State, Target};
 use crate::model::Epoch;
@@ -148,6 +149,11 @@ impl Target {
 
     /// Moves a record if the index refers to it. Returns its lines.
     fn move_record(&self, found: &Found, record: &[u8], base: u64) -> Result<u64, StoreError> {
+        let lack = Lack::Log { lines: found.header.lines(), need: Need::Clean };
+        self.with_supply(lack, || self.move_once(found, record, base))
+    }
+
+    fn move_once(&self, found: &Found, record: &[u8], base: u64) -> Result<u64, StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let from = base + u64::from(found.line);
@@ -208,9 +214,11 @@ impl Target {
         segment.is_ready = true;
         segment.dead_epoch_min = Epoch::MAX;
         segment.live_lines = 0;
-        segment.buffer = None;
+        let buffer = segment.buffer.take();
         state.draining += 1;
         self.reclaim_drained(&mut state);
+        drop(state);
+        drop(buffer);
         Ok(())
     }
 

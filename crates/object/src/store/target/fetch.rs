@@ -1,14 +1,15 @@
 //! Fetches and sizes.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use workload::object::Checksum;
 
+use super::reading::{gather, with_scratch};
 use super::{State, Target};
 use crate::model::Epoch;
 use crate::store::checksum::{self, CHUNK_BYTES};
+use crate::store::data::Spread;
 use crate::store::error::StoreError;
 use crate::store::extents::{self, Pieces};
 use crate::store::flush::prefetch;
@@ -24,11 +25,6 @@ const LOCKED_BYTES_MAX: usize = 16 << 10;
 
 /// Lines of a record that are fetched ahead.
 const PREFETCHED_LINES: usize = 72;
-
-thread_local! {
-    /// Where records are read to that are neither mapped nor buffered: one for the log, one for the data file.
-    static SCRATCH: [RefCell<Option<Region>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
-}
 
 /// A record, or a part of its data, to be read.
 #[derive(Clone, Debug)]
@@ -359,7 +355,7 @@ impl Target {
         let kind = if verify { header.checksum } else { Checksum::Off };
         let sums = if verify { header.sums(record) } else { &[] };
         let is_right = if header.is_external() {
-            self.copy_external(header, kind, sums, header.extension_number(record), from as usize, into)?
+            self.copy_external(header, kind, sums, &header.spread(record), from as usize, into)?
         } else {
             let data = &record[header.data_at()..][..header.bytes as usize];
             copy_range(kind, data, 0, header.bytes as usize, sums, from as usize, into)
@@ -377,15 +373,22 @@ impl Target {
         header: &Header,
         kind: Checksum,
         sums: &[u8],
-        at: u64,
+        spread: &Spread,
         from: usize,
         into: &mut [u8],
     ) -> Result<bool, StoreError> {
         let Some(file) = &self.data else { return Ok(false) };
         let bytes = header.bytes as usize;
-        if at.checked_add(bytes as u64).is_none_or(|end| end > file.bytes) {
+        if !spread.holds(bytes as u64, file.bytes) {
             return Ok(false);
         }
+        let (low, high) = chunks_around(from, into.len(), bytes);
+        let &Spread::One(at) = spread else {
+            return with_scratch(1, (high - low).next_multiple_of(BLOCK_BYTES), |scratch| {
+                gather(file, spread, low, bytes, scratch)?;
+                Ok(copy_range(kind, &scratch[..high - low], low, bytes, sums, from, into))
+            });
+        };
         if let Some(region) = file.medium.mapped() {
             return Ok(copy_range(kind, region.bytes(at as usize, bytes), 0, bytes, sums, from, into));
         }
@@ -399,8 +402,6 @@ impl Target {
             let width = checksum::width(kind);
             return Ok(checksum::verifies(kind, into, &sums[from / CHUNK_BYTES * width..]));
         }
-        let low = from / CHUNK_BYTES * CHUNK_BYTES;
-        let high = (from + into.len()).next_multiple_of(CHUNK_BYTES).min(bytes);
         with_scratch(1, (high - low).next_multiple_of(BLOCK_BYTES), |scratch| {
             file.medium.read(scratch, at + low as u64)?;
             Ok(copy_range(kind, &scratch[..high - low], low, bytes, sums, from, into))
@@ -473,20 +474,4 @@ fn copy_range(
     }
     into.copy_from_slice(&data[from - low..end - low]);
     true
-}
-
-/// Shows scratch memory of this thread, aligned for direct I/O.
-fn with_scratch<R>(
-    which: usize,
-    bytes: usize,
-    show: impl FnOnce(&mut [u8]) -> Result<R, StoreError>,
-) -> Result<R, StoreError> {
-    SCRATCH.with(|scratch| {
-        let mut scratch = scratch[which].borrow_mut();
-        if scratch.as_ref().is_none_or(|region| region.len() < bytes) {
-            *scratch = Some(Region::anonymous(bytes.next_power_of_two())?);
-        }
-        let region = scratch.as_ref().ok_or(StoreError::System(libc::ENOMEM))?;
-        show(region.bytes_mut(0, bytes))
-    })
 }

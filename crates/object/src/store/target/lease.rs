@@ -8,6 +8,7 @@ use super::Target;
 use super::fetch::{Pins, chunks_around};
 use crate::model::Epoch;
 use crate::store::checksum::{self, CHUNK_BYTES};
+use crate::store::data::Spread;
 use crate::store::error::StoreError;
 use crate::store::index;
 use crate::store::memory::Region;
@@ -87,9 +88,9 @@ impl Target {
         let header = self.open_record(record, &part, place)?;
         let whole = header.bytes as usize;
         let (memory, data_at) = match (&self.data, header.is_external()) {
-            (Some(file), true) => match file.medium.mapped() {
-                Some(memory) => (memory, header.extension_number(record) as usize),
-                None => return Ok(None),
+            (Some(file), true) => match (file.medium.mapped(), header.spread(record)) {
+                (Some(memory), Spread::One(at)) => (memory, at as usize),
+                _ => return Ok(None),
             },
             _ => (region, record_at + header.data_at()),
         };

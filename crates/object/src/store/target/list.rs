@@ -1,6 +1,8 @@
 //! Listings, queries and iteration.
 
-use super::fetch::Part;
+use std::sync::atomic::Ordering;
+
+use super::fetch::{Part, Pins};
 use super::{State, Target};
 use crate::model::{Epoch, ObjectId};
 use crate::store::error::StoreError;
@@ -18,6 +20,13 @@ const BATCH: usize = 1024;
 enum Which {
     Dkey,
     Akey,
+}
+
+/// Keys that a listing found, in records that are neither mapped nor buffered: they are read when the lock has been released.
+#[derive(Default)]
+struct Unread {
+    parts: Vec<Part>,
+    pins: Pins,
 }
 
 /// Goes through a table from `anchor` on until `show` has shown `max` entries; how many it did.
@@ -42,21 +51,43 @@ fn list(
 }
 
 impl Target {
-    /// Shows a key of any record of an entry.
+    /// Shows a key of any record of an entry, or notes where it is to be read.
     fn show_key(
         &self,
         state: &State,
         entry: &Entry,
         which: Which,
+        unread: &mut Unread,
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), StoreError> {
         let (location, lines) = state.index.any_record(entry).ok_or(StoreError::NotFound)?;
         let part = state.part_in_memory(Version::new(0, location, lines, false), self.mapped.is_some());
-        self.with_record(&part, |record| {
-            let header = self.header_of(record, &part)?;
+        if self.mapped.is_none() {
+            unread.pins.add(self, state.log.segment_of(location));
+            unread.parts.push(part);
+            return Ok(());
+        }
+        self.show_record(&part, which, visit)
+    }
+
+    fn show_record(&self, part: &Part, which: Which, visit: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
+        self.with_record(part, |record| {
+            let header = self.header_of(record, part)?;
             visit(if which == Which::Dkey { header.dkey(record) } else { header.akey(record) });
             Ok(())
         })
+    }
+
+    /// Shows what was left; the lock is not held.
+    fn show_unread(
+        &self,
+        mut unread: Unread,
+        which: Which,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), StoreError> {
+        let shown = unread.parts.iter().try_for_each(|part| self.show_record(part, which, visit));
+        unread.pins.release(self);
+        shown
     }
 
     /// The header of a record whose key is not known.
@@ -73,7 +104,7 @@ impl Target {
         }
     }
 
-    /// Shows the next dkeys of an object, `max` at most, from `anchor` on. `visit` runs while the target is locked: it must not call
+    /// Shows the next dkeys of an object, `max` at most, from `anchor` on. `visit` may run while the target is locked: it must not call
     /// the store. Returns how many there were.
     ///
     /// # Errors
@@ -93,13 +124,17 @@ impl Target {
         let object = state.index.object(container, object).ok_or(StoreError::NotFound)?;
         let node = state.index.objects.get(object);
         let floor = last_punch(&node.punches, at);
-        list(&node.dkeys, anchor, max, |entry| {
+        let (before, mut unread) = (*anchor, Unread::default());
+        let listed = list(&node.dkeys, anchor, max, |entry| {
             let is_visible = state.index.is_visible(entry, floor, at);
             if is_visible {
-                self.show_key(&state, entry, Which::Dkey, visit)?;
+                self.show_key(&state, entry, Which::Dkey, &mut unread, visit)?;
             }
             Ok(is_visible)
-        })
+        });
+        drop(state);
+        self.show_unread(unread, Which::Dkey, visit).inspect_err(|_| *anchor = before)?;
+        listed
     }
 
     /// Shows the next akeys of a dkey ([`Place::akey`] is not looked at), as [`Target::list_dkeys`].
@@ -122,24 +157,31 @@ impl Target {
         let node = state.index.objects.get(object);
         let floor = last_punch(&node.punches, at);
         let entry = *node.dkeys.get(state.index.dkey(object, &hashes).ok_or(StoreError::NotFound)?);
+        let (before, mut unread) = (*anchor, Unread::default());
         if entry.tag() != Tag::Dkey {
             let is_listed = max > 0 && !anchor.is_end && *anchor == Anchor::START;
             let is_listed = is_listed && state.index.is_visible(&entry, floor, at);
-            if is_listed {
-                self.show_key(&state, &entry, Which::Akey, visit)?;
-            }
+            let shown = match is_listed {
+                true => self.show_key(&state, &entry, Which::Akey, &mut unread, visit),
+                false => Ok(()),
+            };
+            drop(state);
+            self.show_unread(unread, Which::Akey, visit).and(shown)?;
             anchor.is_end = anchor.is_end || max > 0;
             return Ok(usize::from(is_listed));
         }
         let node = state.index.dkeys.get(entry.node_number());
         let floor = floor.max(last_punch(&node.punches, at));
-        list(&node.akeys, anchor, max, |entry| {
+        let listed = list(&node.akeys, anchor, max, |entry| {
             let is_visible = state.index.is_visible(entry, floor, at);
             if is_visible {
-                self.show_key(&state, entry, Which::Akey, visit)?;
+                self.show_key(&state, entry, Which::Akey, &mut unread, visit)?;
             }
             Ok(is_visible)
-        })
+        });
+        drop(state);
+        self.show_unread(unread, Which::Akey, visit).inspect_err(|_| *anchor = before)?;
+        listed
     }
 
     /// Shows the visible extents of an akey in their order, those that end after `from_bytes`, `max` at most.
@@ -219,21 +261,37 @@ impl Target {
         let now = Epoch::MAX;
         let mut state = self.state.lock();
         state.admit(container)?;
-        let object = state.index.object(container, object).ok_or(StoreError::NotFound)?;
-        if state.index.objects.get(object).largest.is_none() {
-            let mut largest = None;
+        let number = state.index.object(container, object).ok_or(StoreError::NotFound)?;
+        let (mut object, mut largest) = (number, state.index.objects.get(number).largest);
+        if largest.is_none() {
+            let mut found = None;
+            let mut visit = |dkey: &[u8]| {
+                if let Some(bytes) = dkey.as_array::<8>() {
+                    found = found.max(Some(u64::from_le_bytes(*bytes)));
+                }
+            };
+            let mut unread = Unread::default();
             let node = state.index.objects.get(object);
             let floor = last_punch(&node.punches, now);
-            for entry in node.dkeys.iter().filter(|entry| state.index.is_visible(entry, floor, now)) {
-                self.show_key(&state, entry, Which::Dkey, &mut |dkey| {
-                    if let Some(bytes) = dkey.as_array::<8>() {
-                        largest = largest.max(Some(u64::from_le_bytes(*bytes)));
-                    }
-                })?;
+            let is_visible = |entry: &&Entry| state.index.is_visible(entry, floor, now);
+            let shown = node
+                .dkeys
+                .iter()
+                .filter(is_visible)
+                .try_for_each(|entry| self.show_key(&state, entry, Which::Dkey, &mut unread, &mut visit));
+            let id = node.id;
+            let (changes, epoch) = (self.changes.load(Ordering::Relaxed), state.epoch);
+            drop(state);
+            self.show_unread(unread, Which::Dkey, &mut visit).and(shown)?;
+            state = self.state.lock();
+            object = state.index.object(container, id).ok_or(StoreError::NotFound)?;
+            // Else something was changed meanwhile, and it is looked for again next time.
+            if (changes, epoch) == (self.changes.load(Ordering::Relaxed), state.epoch) {
+                state.index.objects.get_mut(object).largest = Some(found);
             }
-            state.index.objects.get_mut(object).largest = Some(largest);
+            largest = Some(found);
         }
-        let dkey = state.index.objects.get(object).largest.flatten().ok_or(StoreError::NotFound)?;
+        let dkey = largest.flatten().ok_or(StoreError::NotFound)?;
         let hashes = Hashes::of(&dkey.to_le_bytes(), akey);
         let end = state.index.spot(object, &hashes, now).and_then(|(spot, floor)| {
             let entry = state.index.entry(spot);

@@ -9,6 +9,7 @@ mod list;
 mod loose;
 mod open;
 mod punch;
+mod reading;
 mod recover;
 mod reserve;
 mod room;
@@ -285,6 +286,12 @@ impl Target {
         state.last = None;
         state.containers.remove(&id);
         self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether another thread gets the lock in this time.
+    #[cfg(test)]
+    pub(super) fn can_be_locked_within(&self, patience: std::time::Duration) -> bool {
+        self.state.try_lock_for(patience).is_some()
     }
 
     /// Makes the targets of a pool known to each other.

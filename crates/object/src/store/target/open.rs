@@ -10,6 +10,7 @@ use driver::{Error, ErrorKind};
 use parking_lot::{Condvar, Mutex};
 use workload::object::Durability;
 
+use super::room::Lack;
 use super::{ContainerState, State, Target, loose, room};
 use crate::store::data::{Allocator, DataFile};
 use crate::store::error::StoreError;
@@ -104,7 +105,7 @@ impl TargetSetup {
             Access::Direct => Arc::new(Direct::new(&path).map_err(failed)?),
         };
         #[cfg(test)]
-        let medium = crate::store::cut::wrap(&path, bytes, medium);
+        let medium = crate::store::cut::wrap(&path, bytes, crate::store::tests::outside::wrap(&path, medium));
         Ok((medium, path))
     }
 }
@@ -144,7 +145,10 @@ impl Target {
         let mut target = Self::assemble(setup, medium, data, segments);
         if setup.is_new {
             // A file system that has no space at all says so now.
-            target.state.lock().log.ensure_ready(Need::Clean).map_err(failed)?;
+            let least = Lack::Log { lines: 1, need: Need::Clean };
+            if !target.supply(least, 0).map_err(failed)? {
+                return Err(failed(StoreError::ScmFull));
+            }
             target.prepare_ahead();
             target.mark(setup)?;
             files::sync_directory(&setup.dir)

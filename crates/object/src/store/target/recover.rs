@@ -6,10 +6,12 @@ use std::sync::mpsc::sync_channel;
 use workload::object::Checksum;
 
 use super::open::TargetSetup;
+use super::reading::gather;
 use super::scan::{self, Committed, Found, Gap, Scanned};
 use super::{Discard, State, Target};
 use crate::model::{Epoch, ObjectId};
 use crate::store::checksum;
+use crate::store::data::Spread;
 use crate::store::error::StoreError;
 use crate::store::extents::{Change, ExtentVersion};
 use crate::store::index::{Hashes, akey_hash};
@@ -22,14 +24,16 @@ use crate::store::table::Version;
 use crate::store::types::{ContainerId, Place};
 
 /// A record, as recovery needs it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Item {
     header: Header,
     hashes: Hashes,
     location: u64,
     lines: u32,
-    /// Place in the data file, length of a punched extent, or last epoch of a discard.
+    /// Length of a punched extent, or last epoch of a discard.
     number: u64,
+    /// Where its value lies in the data file.
+    spread: Option<Spread>,
     dkey: Option<u64>,
     /// Its data does not match (looked at in buffered logs only).
     is_torn: bool,
@@ -178,6 +182,7 @@ impl Target {
                 location: base + u64::from(found.line),
                 lines: header.lines() as u32,
                 number: header.extension_number(record),
+                spread: header.is_external().then(|| header.spread(record)),
                 dkey: dkey.as_array::<8>().map(|bytes| u64::from_le_bytes(*bytes)),
                 is_torn,
                 is_damaged: found.state == Committed::Damaged,
@@ -311,10 +316,9 @@ impl Target {
         // Newer records own their extents: an older one that overlaps was dropped before.
         later.sort_unstable_by_key(|item| std::cmp::Reverse(item.header.epoch));
         later.retain(|item| {
-            let is_lost = item.header.is_external()
-                && state.containers.contains_key(&item.header.container)
-                && !state.extents.claim(item.number, u64::from(item.header.bytes));
-            !is_lost
+            let Some(spread) = &item.spread else { return true };
+            !state.containers.contains_key(&item.header.container)
+                || state.extents.claim_spread(spread, u64::from(item.header.bytes))
         });
         later.reverse();
         for item in &later {
@@ -325,13 +329,13 @@ impl Target {
 
     /// Whether data in the data file matches.
     fn is_external_intact(&self, item: &Item) -> Result<bool, StoreError> {
-        let Some(file) = &self.data else { return Ok(false) };
+        let (Some(file), Some(spread)) = (&self.data, &item.spread) else { return Ok(false) };
         let bytes = item.header.bytes as usize;
-        if item.number.checked_add(bytes as u64).is_none_or(|end| end > file.bytes) {
+        if !spread.holds(bytes as u64, file.bytes) {
             return Ok(false);
         }
         let copy = Region::anonymous(bytes)?;
-        file.medium.read(copy.bytes_mut(0, copy.len()), item.number)?;
+        gather(file, spread, 0, bytes, copy.bytes_mut(0, copy.len()))?;
         let state = self.state.lock();
         let part = state.part(Version::new(item.header.epoch, item.location, item.lines as usize, false));
         drop(state);

@@ -10,8 +10,9 @@ use super::room::Lack;
 use super::{Target, update};
 use crate::model::{Epoch, ObjectId};
 use crate::store::checksum;
-use crate::store::data::extent_bytes;
+use crate::store::data::{DataFile, Spread, extent_bytes};
 use crate::store::error::StoreError;
+use crate::store::flush::copy_durable;
 use crate::store::index::{self, Hashes};
 use crate::store::log::Need;
 use crate::store::medium::BLOCK_BYTES;
@@ -20,12 +21,12 @@ use crate::store::record::{FLAG_EXTERNAL, Header, LINE_BYTES};
 use crate::store::types::{Ack, ContainerId, Place, Write};
 
 /// Where the room is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Room {
     /// A record of the log, from this line on.
     Log(u64),
-    /// An extent of the data file.
-    Data(u64),
+    /// In the data file.
+    Data(Spread),
 }
 
 /// Room that was taken: given back or published once.
@@ -47,7 +48,13 @@ impl Target {
         bytes: usize,
     ) -> Result<Claim, StoreError> {
         let lack = |error| self.lack(error, place, bytes);
-        self.with_room(0, lack, || self.claim_once(place, hashes, write, bytes))
+        // In pieces only where reclaiming makes no room in one.
+        let mut is_scattered = false;
+        self.with_room(0, lack, || {
+            let claim = self.claim_once(place, hashes, write, bytes, is_scattered);
+            is_scattered = true;
+            claim
+        })
     }
 
     fn claim_once(
@@ -56,6 +63,7 @@ impl Target {
         hashes: &Hashes,
         write: Write,
         bytes: usize,
+        is_scattered: bool,
     ) -> Result<Claim, StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -65,9 +73,12 @@ impl Target {
         let mut header = Header::new(write.kind(), place, kind, bytes, write.offset());
         if self.is_external(bytes) {
             header.flags |= FLAG_EXTERNAL;
-            let at = self.take_extent(state, bytes as u64)?;
+            let spread = self.take_extents(state, bytes as u64, is_scattered)?;
             state.claims += 1;
-            return Ok(Claim { header, kind, room: Room::Data(at), hashes: *hashes });
+            drop(guard);
+            header.pieces = spread.count();
+            self.ensure_extents(&spread, bytes as u64).inspect_err(|_| self.state.lock().claims -= 1)?;
+            return Ok(Claim { header, kind, room: Room::Data(spread), hashes: *hashes });
         }
         let location = self.take(state, header.lines(), Need::Update)?;
         let segment = state.log.segment_of(location);
@@ -79,17 +90,18 @@ impl Target {
         Ok(Claim { header, kind, room: Room::Log(location), hashes: *hashes })
     }
 
-    /// The room of a claim, where it is mapped.
+    /// The room of a claim, where it is mapped and in one piece.
     pub(super) fn claim_memory(&self, claim: &Claim) -> Option<(&Arc<Region>, usize)> {
-        match claim.room {
+        match &claim.room {
             Room::Log(location) => {
-                let at = location as usize * LINE_BYTES + claim.header.data_at();
+                let at = *location as usize * LINE_BYTES + claim.header.data_at();
                 self.mapped.as_ref().map(|region| (region, at))
             }
-            Room::Data(at) => {
+            Room::Data(Spread::One(at)) => {
                 let region = self.data.as_ref().and_then(|data| data.medium.mapped());
-                region.map(|region| (region, at as usize))
+                region.map(|region| (region, *at as usize))
             }
+            Room::Data(Spread::Many(_)) => None,
         }
     }
 
@@ -121,8 +133,8 @@ impl Target {
         let state = &mut *guard;
         state.admit_change(place.container)?;
         state.check_kind(place, &claim.hashes, claim.header.kind)?;
-        let location = match claim.room {
-            Room::Log(location) => location,
+        let location = match &claim.room {
+            Room::Log(location) => *location,
             Room::Data(_) => {
                 let location = self.take(state, claim.header.lines(), Need::Update)?;
                 self.begin(&state.log, &claim.header, place, location);
@@ -131,9 +143,8 @@ impl Target {
         };
         let record = state.log.record_mut(location, claim.header.lines());
         let extension_end = claim.header.keys_end() + claim.header.extension_bytes();
-        if let Room::Data(at) = claim.room {
-            let from = claim.header.keys_end();
-            record[from..from + 8].copy_from_slice(&at.to_le_bytes());
+        if let Room::Data(spread) = &claim.room {
+            claim.header.write_spread(record, spread);
         }
         if claim.header.is_sum_inside() {
             let mut sum = [0; 4];
@@ -145,8 +156,8 @@ impl Target {
         let epoch = self.next_epoch(state);
         self.complete(&mut state.log, &mut claim.header, location, epoch, ack)?;
         state.publish(place, &claim.hashes, &claim.header, location);
-        if let Room::Log(location) = claim.room {
-            let segment = state.log.segment_of(location);
+        if let Room::Log(location) = &claim.room {
+            let segment = state.log.segment_of(*location);
             state.log.segments[segment].reservations -= 1;
         }
         state.claims -= 1;
@@ -158,15 +169,15 @@ impl Target {
         let mut state = self.state.lock();
         self.changes.fetch_add(1, Ordering::Relaxed);
         state.claims -= 1;
-        match claim.room {
+        match &claim.room {
             Room::Log(location) => {
-                let segment = state.log.segment_of(location);
+                let segment = state.log.segment_of(*location);
                 state.log.segments[segment].reservations -= 1;
-                state.log.drop_room(location, claim.header.lines());
+                state.log.drop_room(*location, claim.header.lines());
             }
-            Room::Data(at) => {
+            Room::Data(spread) => {
                 if let Some(file) = &self.data {
-                    state.extents.give(at, u64::from(claim.header.bytes), file);
+                    state.extents.give_spread(spread, u64::from(claim.header.bytes), file);
                 }
             }
         }
@@ -199,36 +210,43 @@ impl Target {
     }
 
     fn data_flusher(&self, claim: &Claim) -> crate::store::flush::Flusher {
-        match (claim.room, &self.data) {
+        match (&claim.room, &self.data) {
             (Room::Data(_), Some(data)) => data.medium.flusher(),
             _ => self.flusher,
         }
     }
 
-    /// Writes data to the data file where that is not mapped; makes it durable where that is not left to a later sync.
+    /// Writes data to the data file where it is not there yet; makes it durable where that is not left to a later sync.
     fn write_out(&self, claim: &Claim, data: &[u8]) -> Result<(), StoreError> {
-        let (Room::Data(at), Some(file)) = (claim.room, &self.data) else { return Ok(()) };
-        if file.medium.mapped().is_some() {
-            let is_now = self.when(Ack::AsConfigured) == crate::store::log::When::Now;
-            if file.medium.is_synced() && is_now {
-                let done = file.medium.sync(at, data.len() as u64);
-                return done.inspect_err(|_| self.state.lock().log.is_broken = true);
+        let (Room::Data(spread), Some(file)) = (&claim.room, &self.data) else { return Ok(()) };
+        let mut rest = data;
+        for (at, bytes) in spread.pieces(data.len() as u64) {
+            let (piece, behind) = rest.split_at(bytes as usize);
+            rest = behind;
+            match file.medium.mapped() {
+                None => write_piece(file, piece, at)?,
+                Some(region) => {
+                    if matches!(spread, Spread::Many(_)) {
+                        let into = region.bytes_mut(at as usize, piece.len());
+                        copy_durable(file.medium.flusher(), into, piece);
+                    }
+                    self.sync_piece(file, at, bytes)?;
+                }
             }
-            if file.medium.is_synced() || self.is_loose() {
-                file.is_dirty.store(true, Ordering::Release);
-            }
-            return Ok(());
         }
-        let is_aligned = (data.as_ptr() as usize).is_multiple_of(BLOCK_BYTES);
-        let whole = if is_aligned { data.len() / BLOCK_BYTES * BLOCK_BYTES } else { 0 };
-        file.medium.write(&data[..whole], at)?;
-        if whole < data.len() {
-            let rest = &data[whole..];
-            let staging = Region::anonymous(extent_bytes(rest.len() as u64) as usize)?;
-            staging.bytes_mut(0, rest.len()).copy_from_slice(rest);
-            file.medium.write(staging.bytes(0, staging.len()), at + whole as u64)?;
+        Ok(())
+    }
+
+    /// Mapped: makes a piece of the data file durable, or notes that it is not.
+    fn sync_piece(&self, file: &DataFile, at: u64, bytes: u64) -> Result<(), StoreError> {
+        let is_now = self.when(Ack::AsConfigured) == crate::store::log::When::Now;
+        if file.medium.is_synced() && is_now {
+            let done = file.medium.sync(at, bytes);
+            return done.inspect_err(|_| self.state.lock().log.is_broken = true);
         }
-        file.is_dirty.store(true, Ordering::Release);
+        if file.medium.is_synced() || self.is_loose() {
+            file.is_dirty.store(true, Ordering::Release);
+        }
         Ok(())
     }
 
@@ -247,14 +265,23 @@ impl Target {
         let is_mapped = self.mapped.is_some();
         let (claim, memory, at) = if is_mapped {
             let claim = self.claim(place, &hashes, write, bytes)?;
-            let (region, at) = self.claim_memory(&claim).ok_or(StoreError::Broken)?;
-            let region = region.clone();
+            let in_place = self.claim_memory(&claim).map(|(region, at)| (region.clone(), at));
+            let (region, at) = match in_place {
+                Some(in_place) => in_place,
+                // It is put into its pieces when it is published.
+                None => {
+                    let copy = Region::anonymous(bytes).inspect_err(|_| self.abandon(&claim))?;
+                    (Arc::new(copy), 0)
+                }
+            };
             (Some(claim), region, at)
         } else {
-            // Refused now rather than when it has been filled.
-            let mut state = self.state.lock();
-            state.admit_change(place.container)?;
-            state.check_kind(place, &hashes, write.kind())?;
+            {
+                // Refused now rather than when it has been filled.
+                let mut state = self.state.lock();
+                state.admit_change(place.container)?;
+                state.check_kind(place, &hashes, write.kind())?;
+            }
             (None, Arc::new(Region::anonymous(bytes)?), 0)
         };
         Ok(Reservation {
@@ -270,6 +297,21 @@ impl Target {
             write,
         })
     }
+}
+
+/// Writes a piece of a value to the data file.
+fn write_piece(file: &DataFile, data: &[u8], at: u64) -> Result<(), StoreError> {
+    let is_aligned = (data.as_ptr() as usize).is_multiple_of(BLOCK_BYTES);
+    let whole = if is_aligned { data.len() / BLOCK_BYTES * BLOCK_BYTES } else { 0 };
+    file.medium.write(&data[..whole], at)?;
+    if whole < data.len() {
+        let rest = &data[whole..];
+        let staging = Region::anonymous(extent_bytes(rest.len() as u64) as usize)?;
+        staging.bytes_mut(0, rest.len()).copy_from_slice(rest);
+        file.medium.write(staging.bytes(0, staging.len()), at + whole as u64)?;
+    }
+    file.is_dirty.store(true, Ordering::Release);
+    Ok(())
 }
 
 /// Room for the checksums of a claim.
@@ -325,7 +367,9 @@ impl Reservation {
         let mut many = Vec::new();
         let sums = sums_room(&claim, &mut few, &mut many);
         checksum::sum_all(claim.kind, data, sums);
-        self.target.data_flusher(&claim).flush(data);
+        if self.target.claim_memory(&claim).is_some() {
+            self.target.data_flusher(&claim).flush(data);
+        }
         if let Err(error) = self.target.write_out(&claim, data) {
             self.target.abandon(&claim);
             return Err(error);

@@ -1,14 +1,17 @@
 //! Room for updates: space of the file system ahead of them, and what they replaced, given back when the log or the data file runs low.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::clean::Effort;
 use super::open::TargetSetup;
 use super::{State, Target};
+use crate::store::data::Spread;
 use crate::store::error::StoreError;
-use crate::store::log::{Need, Use, prepare};
-use crate::store::record::LINE_BYTES;
+use crate::store::log::{Need, prepare};
+use crate::store::memory::Region;
+use crate::store::record::{LINE_BYTES, PIECE_BYTES};
 use crate::store::types::{Aggregated, ContainerId};
 
 /// Space that is taken ahead in mapped logs, in bytes of all targets together. Others have a segment each: zeroing disturbs syncs.
@@ -29,6 +32,9 @@ const READERS_PATIENCE: Duration = Duration::from_millis(100);
 const LOW_WATER_MAX: usize = 16;
 /// After a reclaim that freed too little, so many updates go by before the next for the data file.
 const EPOCHS_BETWEEN: u64 = 32;
+
+/// Most pieces that a value lies in.
+const PIECES_MAX: usize = 4096;
 
 /// What an update lacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +75,8 @@ pub(super) struct Reclaimed {
     is_fruitless: bool,
     /// Nor can what others were at: there is none.
     is_final: bool,
+    /// It made no room in one piece, and there was enough in several.
+    is_scattered: bool,
     /// Before it.
     at: Activity,
 }
@@ -97,15 +105,34 @@ impl Target {
         taken
     }
 
-    /// Takes an extent of the data file, with its space.
-    pub(super) fn take_extent(&self, state: &mut State, bytes: u64) -> Result<u64, StoreError> {
+    /// Takes room in the data file; scattered only where that is allowed. Its space is to be taken without the lock, by
+    /// [`Target::ensure_extents`].
+    pub(super) fn take_extents(
+        &self,
+        state: &mut State,
+        bytes: u64,
+        is_scattered: bool,
+    ) -> Result<Spread, StoreError> {
         let file = self.data.as_ref().ok_or(StoreError::NvmeFull)?;
-        let at = state.extents.take(bytes, file)?;
-        if let Err(error) = file.ensure(at, bytes) {
-            state.extents.give(at, bytes, file);
-            return Err(error);
+        let pieces_max = if is_scattered { self.pieces_max() } else { 0 };
+        state.extents.take_spread(bytes, pieces_max, file)
+    }
+
+    /// Most pieces of a value: their places fit into a record beside everything else.
+    fn pieces_max(&self) -> usize {
+        (self.segment_lines as usize * LINE_BYTES / 8 / PIECE_BYTES).min(PIECES_MAX)
+    }
+
+    /// Takes the space of room in the data file from the file system, and gives the room back where there is none. The lock is not held.
+    pub(super) fn ensure_extents(&self, spread: &Spread, bytes: u64) -> Result<(), StoreError> {
+        let file = self.data.as_ref().ok_or(StoreError::NvmeFull)?;
+        file.ensure_spread(spread, bytes).inspect_err(|_| {
+            self.state.lock().extents.give_spread(spread, bytes, file);
+        })?;
+        if file.is_low() {
+            self.bell.ring();
         }
-        Ok(at)
+        Ok(())
     }
 
     /// Does something again as long as it finds no room and room can be made for it.
@@ -121,13 +148,55 @@ impl Target {
         for turn in 0.. {
             match work() {
                 Err(error) => match lack(error) {
-                    Some(lack) if self.make_room(lack, turn, own_claims) => {}
+                    Some(lack) if self.supply(lack, turn)? || self.make_room(lack, turn, own_claims) => {}
                     _ => return Err(error),
                 },
                 done => return done,
             }
         }
         Err(StoreError::ScmFull)
+    }
+
+    /// As [`Target::with_room`], for those who hold `aggregating`: they get what has to be prepared alone, and reclaim nothing.
+    pub(super) fn with_supply<R>(
+        &self,
+        lack: Lack,
+        mut work: impl FnMut() -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        for turn in 0.. {
+            match work() {
+                Err(StoreError::ScmFull) if self.supply(lack, turn)? => {}
+                done => return done,
+            }
+        }
+        Err(StoreError::ScmFull)
+    }
+
+    /// Prepares what a record lacks: the space of a segment that is free already, and memory for it. Whether it is worth a try again.
+    #[cold]
+    pub(super) fn supply(&self, lack: Lack, turn: u32) -> Result<bool, StoreError> {
+        let Lack::Log { lines, need } = lack else { return Ok(false) };
+        let _alone = self.preparing.lock();
+        let mut is_prepared = false;
+        loop {
+            {
+                let mut state = self.state.lock();
+                self.reclaim_drained(&mut state);
+                if state.log.fits(lines, need) || state.log.is_supplied(need) {
+                    return Ok(is_prepared || turn < TURNS_MAX);
+                }
+                if state.is_closed || state.log.free.len() <= need.reserve() {
+                    return Ok(false);
+                }
+            }
+            match self.prepare_buffer().and_then(|()| self.prepare_segment()) {
+                Ok(has_more) if !has_more && is_prepared => return Ok(false),
+                Ok(_) => is_prepared = true,
+                // The file system is full: what the log holds already may make room.
+                Err(StoreError::ScmFull) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Makes room for what did not fit: gives back what nobody can see any more. False where there is none to be made: that is decided by
@@ -147,21 +216,26 @@ impl Target {
                 return false;
             }
             let mut last = self.aggregating.lock();
-            // The keeper may hold a segment that it prepares.
-            drop(self.preparing.lock());
             if self.has_room(lack) {
                 return true;
             }
-            if last.is_final && !self.is_worth_it(&last, lack) {
-                return false;
+            let is_scattered = turn < TURNS_MAX && self.has_scattered_room(lack);
+            if (is_scattered && last.is_scattered && !self.is_worth_a_look(&last))
+                || (last.is_final && !self.is_worth_it(&last, lack))
+            {
+                return is_scattered;
             }
             let before = self.activity();
             let (has_room, is_freed) = self.reclaim_for(lack);
+            if !has_room && turn < TURNS_MAX && self.has_scattered_room(lack) {
+                *last = Reclaimed { is_fruitless: true, is_final: false, is_scattered: true, at: before };
+                return true;
+            }
             let is_made = has_room || is_freed && turn < TURNS_MAX;
             // Records that others fill, and versions that they read, keep their segments until they are done.
             let is_at_rest = before.is_at_rest() && before == self.activity();
             let is_out = !is_made && (is_at_rest || pass >= PASSES_MAX);
-            *last = Reclaimed { is_fruitless: is_out, is_final: is_out, at: before };
+            *last = Reclaimed { is_fruitless: is_out, is_final: is_out, is_scattered: false, at: before };
             drop(last);
             if is_made || is_out {
                 return is_made;
@@ -211,20 +285,34 @@ impl Target {
             }
     }
 
+    /// Whether so much was changed since a reclaim that made no room in one piece that it pays to look at every key again.
+    fn is_worth_a_look(&self, last: &Reclaimed) -> bool {
+        let state = self.state.lock();
+        state.epoch - last.at.epoch >= EPOCHS_BETWEEN.max(state.index.keys / 4)
+    }
+
+    /// Whether there is room, in one piece.
     fn has_room(&self, lack: Lack) -> bool {
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
-        self.reclaim_drained(state);
         match lack {
-            Lack::Log { lines, need } => state.log.fits(lines, need) || state.log.ensure_ready(need).is_ok(),
-            Lack::Data { bytes } => {
-                let taken = self.take_extent(state, bytes);
-                if let (Ok(at), Some(file)) = (taken, &self.data) {
-                    state.extents.give(at, bytes, file);
-                }
-                taken.is_ok()
-            }
+            Lack::Log { .. } => self.supply(lack, 0).unwrap_or(false),
+            Lack::Data { bytes } => self.has_extents(bytes, false),
         }
+    }
+
+    /// Whether there is room in the data file, if only in pieces.
+    fn has_scattered_room(&self, lack: Lack) -> bool {
+        matches!(lack, Lack::Data { bytes } if self.has_extents(bytes, true))
+    }
+
+    /// Whether a value has room in the data file, and its space on the file system.
+    fn has_extents(&self, bytes: u64, is_scattered: bool) -> bool {
+        let taken = self.take_extents(&mut self.state.lock(), bytes, is_scattered);
+        let (Ok(spread), Some(file)) = (taken, &self.data) else { return false };
+        let is_ensured = self.ensure_extents(&spread, bytes).is_ok();
+        if is_ensured {
+            self.state.lock().extents.give_spread(&spread, bytes, file);
+        }
+        is_ensured
     }
 
     /// Drops what neither the latest epoch nor a snapshot sees, of all containers, and cleans until so many segments are free.
@@ -251,10 +339,10 @@ impl Target {
         (self.pins.len() / 8).clamp(1, LOW_WATER_MAX)
     }
 
-    /// Gives the space of about `bytes` more of log its pages, or its blocks, beside what is kept ahead at all times, and waits for it: the
-    /// keeper then has nothing to do before as much was written. Logs that are not mapped have one segment ahead and no more. Where there
+    /// Gives the space of about `bytes` more of log its pages, or its blocks, beside what is kept ahead at all times, and that of
+    /// `data_bytes` of the data file, and waits for it: the keeper then has nothing to do before as much was written. Logs that are not mapped have one segment ahead and no more. Where there
     /// is no space, the update that needs it finds out. `stop` ends it early.
-    pub(in crate::store) fn stock(&self, bytes: u64, stop: &AtomicBool) {
+    pub(in crate::store) fn stock(&self, bytes: u64, data_bytes: u64, stop: &AtomicBool) {
         let segment_bytes = u64::from(self.segment_lines) * LINE_BYTES as u64;
         let more = if self.mapped.is_some() && bytes > 0 {
             // A record that does not fit the rest of a segment leaves it empty: up to a sixteenth.
@@ -264,7 +352,9 @@ impl Target {
         };
         self.prepare_segments(self.ahead_segments + more, stop);
         if let Some(file) = &self.data {
-            let _ = file.ensure_ahead();
+            let mut free = self.state.lock().extents.free_extents();
+            free.sort_unstable();
+            let _ = file.stock(&free, data_bytes, stop);
         }
     }
 
@@ -295,6 +385,7 @@ impl Target {
         *last = Reclaimed {
             is_fruitless,
             is_final: is_fruitless && at.is_at_rest() && at == self.activity(),
+            is_scattered: false,
             at,
         };
     }
@@ -312,31 +403,51 @@ impl Target {
 
     /// Gives so many free segments their space, beside those that are kept for punches and cleaning.
     fn prepare_segments(&self, count: usize, stop: &AtomicBool) {
-        let _alone = self.preparing.lock();
+        let segment_bytes = u64::from(self.segment_lines) * LINE_BYTES as u64;
         while !stop.load(Ordering::Relaxed) {
-            let (number, at, bytes) = {
-                let mut state = self.state.lock();
-                let kept = Need::Update.reserve() + count;
-                if state.is_closed
-                    || state.log.ready() >= kept
-                    || state.log.free.len() <= Need::Update.reserve() + 1
-                {
+            // Those who need one at once come between.
+            let _alone = self.preparing.lock();
+            let is_enough = {
+                let state = self.state.lock();
+                if state.is_closed || state.log.free.len() <= Need::Update.reserve() + 1 {
                     return;
                 }
-                let Some(number) = state.log.begin_prepare() else { return };
-                let (at, bytes) = state.log.extent_of(number);
-                if self.medium.free_bytes() / bytes < FREE_SEGMENTS_MIN {
-                    state.log.end_prepare(number, false);
-                    return;
-                }
-                (number, at, bytes)
+                state.log.ready() >= Need::Update.reserve() + count
             };
-            let prepared = prepare(&*self.medium, at, bytes);
-            self.state.lock().log.end_prepare(number, prepared.is_ok());
-            if prepared.is_err() {
-                // The update that needs it meets the same.
+            // What cannot be had is met again by the update that needs it.
+            if self.prepare_buffer().is_err()
+                || is_enough
+                || self.medium.free_bytes() / segment_bytes < FREE_SEGMENTS_MIN
+                || !self.prepare_segment().unwrap_or(false)
+            {
                 return;
             }
         }
+    }
+
+    /// Gives the next free segment its space. `preparing` is held, the lock is not. False where all have theirs.
+    fn prepare_segment(&self) -> Result<bool, StoreError> {
+        let (number, (at, bytes)) = {
+            let mut state = self.state.lock();
+            let Some(number) = state.log.begin_prepare() else { return Ok(false) };
+            (number, state.log.extent_of(number))
+        };
+        let prepared = prepare(&*self.medium, at, bytes);
+        self.state.lock().log.end_prepare(number, prepared.is_ok());
+        prepared.map(|()| true)
+    }
+
+    /// Makes memory for a segment of a buffered log, where there is none. `preparing` is held, the lock is not.
+    fn prepare_buffer(&self) -> Result<(), StoreError> {
+        if self.state.lock().log.has_spare() {
+            return Ok(());
+        }
+        let bytes = self.segment_lines as usize * LINE_BYTES;
+        let fresh = Region::anonymous(bytes)?;
+        fresh.advise_huge();
+        fresh.populate(0, bytes)?;
+        let surplus = self.state.lock().log.keep_spare(Arc::new(fresh));
+        drop(surplus);
+        Ok(())
     }
 }

@@ -179,8 +179,11 @@ impl Target {
         self.durable.store(reached, Ordering::Release);
         self.durable_epoch.store(epoch, Ordering::Release);
         if parts.len() > 1 {
-            let mut state = self.state.lock();
-            parts.into_iter().for_each(|part| state.log.release_buffer(part));
+            let surplus: Vec<_> = {
+                let mut state = self.state.lock();
+                parts.into_iter().map(|part| state.log.release_buffer(part)).collect()
+            };
+            drop(surplus);
         }
         Ok(())
     }

@@ -180,7 +180,7 @@ impl Target {
 
     /// Whether a value of this size goes to the data file.
     #[inline]
-    pub(super) fn is_external(&self, bytes: usize) -> bool {
+    pub(in crate::store) fn is_external(&self, bytes: usize) -> bool {
         self.data.as_ref().is_some_and(|data| bytes > 0 && bytes as u64 >= data.threshold_bytes)
     }
 }

@@ -4,6 +4,7 @@ mod basics;
 mod claims;
 mod damage;
 mod model;
+pub(super) mod outside;
 mod repair;
 mod space;
 mod support;

@@ -275,7 +275,7 @@ fn a_stocked_pool_is_written_without_page_faults() {
     const BYTES: u64 = 80 * MIB;
     const VALUE_BYTES: usize = 64 << 10;
     let fixture = Fixture::new(Ground::Memory, 256 * MIB, 0, Checksum::Off);
-    fixture.pool().stock(BYTES, &AtomicBool::new(false));
+    fixture.pool().stock(BYTES, 0, &AtomicBool::new(false));
     let value = content(1, VALUE_BYTES);
     let (before, taken) = (faults(), taken_bytes(&fixture, "log"));
     for number in 0..BYTES / VALUE_BYTES as u64 {
@@ -292,10 +292,105 @@ fn a_stocked_pool_is_written_without_page_faults() {
 #[test]
 fn stocking_ends_when_told() {
     let fixture = Fixture::new(Ground::Memory, 256 * MIB, 0, Checksum::Off);
-    fixture.pool().stock(0, &AtomicBool::new(false));
+    fixture.pool().stock(0, 0, &AtomicBool::new(false));
     let taken = taken_bytes(&fixture, "log");
-    fixture.pool().stock(64 * MIB, &AtomicBool::new(true));
+    fixture.pool().stock(64 * MIB, 0, &AtomicBool::new(true));
     assert_eq!(taken_bytes(&fixture, "log"), taken);
-    fixture.pool().stock(64 * MIB, &AtomicBool::new(false));
+    fixture.pool().stock(64 * MIB, 0, &AtomicBool::new(false));
     assert!(taken_bytes(&fixture, "log") >= taken + 64 * MIB);
+}
+
+/// Fills the data file with values of two blocks, and frees one of ten. Which are left.
+fn fragment(fixture: &Fixture) -> Vec<u64> {
+    let target = fixture.target();
+    let written = |number: &u64| {
+        let value = content(*number, 8192);
+        let done = target.update(
+            &fixture.place(1, &number.to_le_bytes(), b"a"),
+            Write::Single,
+            &value,
+            Ack::Deferred,
+        );
+        assert!(done.is_ok() || done == Err(StoreError::NvmeFull), "{done:?}");
+        done.is_ok()
+    };
+    let written: Vec<u64> = (0..10_000).take_while(written).collect();
+    assert_eq!(target.space().nvme_free_bytes, 0);
+    let (gone, kept): (Vec<u64>, Vec<u64>) = written.iter().partition(|number| *number % 10 == 3);
+    for number in gone {
+        let key = number.to_le_bytes();
+        target.punch(&fixture.place(1, &key, b"a"), Punch::Akey, Ack::Deferred).expect("punched");
+    }
+    target.aggregate(fixture.container, None, true).expect("aggregated");
+    kept
+}
+
+#[test]
+fn a_fragmented_data_file_takes_large_values() {
+    const BYTES: usize = 55_000;
+    for (ground, checksum) in
+        [(Ground::Memory, Checksum::Crc32), (Ground::Disk, Checksum::Crc64), (Ground::Msync, Checksum::Off)]
+    {
+        let mut fixture = Fixture::new(ground, 8 * MIB, 8 * MIB, checksum);
+        let kept = fragment(&fixture);
+        let target = fixture.target().clone();
+        let free_bytes = target.space().nvme_free_bytes;
+        assert!(free_bytes > 700_000 && free_bytes < MIB, "{free_bytes}");
+        let update = |key: &[u8], number| {
+            target.update(
+                &fixture.place(2, key, b"a"),
+                Write::Single,
+                &content(number, BYTES),
+                Ack::AsConfigured,
+            )
+        };
+        update(b"one", 1).expect("room in pieces");
+        let array = fixture.place(3, b"array", b"a");
+        let write = Write::Extent { offset_bytes: 1000 };
+        target.update(&array, write, &content(2, BYTES), Ack::Deferred).expect("room in pieces");
+        let reserved = fixture.place(2, b"reserved", b"a");
+        let mut room = target.reserve(&reserved, Write::Single, BYTES).expect("room in pieces");
+        room.copy_from_slice(&content(3, BYTES));
+        room.publish(Ack::AsConfigured).expect("published");
+        // One that is given up gives all its pieces back.
+        let before = target.space().nvme_free_bytes;
+        drop(target.reserve(&fixture.place(2, b"given up", b"a"), Write::Single, BYTES).expect("room"));
+        assert_eq!(target.space().nvme_free_bytes, before);
+        // As do versions that were overwritten: far more than there is room for at a time.
+        for number in 0..60 {
+            update(b"over", number).expect("what it replaced makes room");
+        }
+        drop(target);
+        for is_clean in [true, false] {
+            fixture.reopen(is_clean);
+            assert_eq!(fixture.pool().findings(), [""; 0]);
+            let single = |key: &[u8]| get(&fixture, &fixture.place(2, key, b"a"), BYTES);
+            assert_eq!(single(b"one"), Ok(content(1, BYTES)), "{ground:?}");
+            assert_eq!(single(b"reserved"), Ok(content(3, BYTES)), "{ground:?}");
+            assert_eq!(single(b"over"), Ok(content(59, BYTES)), "{ground:?}");
+            let lease = fixture.target().lease(&fixture.place(2, b"one", b"a"), Read::Single, None, BYTES);
+            assert_eq!(lease.expect("leased").as_ref(), content(1, BYTES));
+            // Parts of it, across pieces and checksums.
+            for (from, bytes) in [(0, BYTES), (8191, 2), (20_000, 30_000), (32_768, 22_232), (54_999, 1)] {
+                let mut part = vec![0; bytes];
+                let read = Read::Extent { offset_bytes: 1000 + from as u64 };
+                let array = fixture.place(3, b"array", b"a");
+                fixture.target().fetch(&array, read, None, &mut part).expect("read");
+                assert_eq!(part, content(2, BYTES)[from..from + bytes], "{ground:?}: {from}");
+            }
+            for number in &kept {
+                let found = get(&fixture, &fixture.place(1, &number.to_le_bytes(), b"a"), 8192);
+                assert_eq!(found, Ok(content(*number, 8192)), "{ground:?}");
+            }
+        }
+        // Everything comes back.
+        for object in [1, 2, 3] {
+            fixture
+                .target()
+                .punch(&fixture.place(object, b"", b""), Punch::Object, Ack::Deferred)
+                .expect("punched");
+        }
+        fixture.target().aggregate(fixture.container, None, true).expect("aggregated");
+        assert_eq!(fixture.target().space().nvme_free_bytes, 8 * MIB, "{ground:?}");
+    }
 }

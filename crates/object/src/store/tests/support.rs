@@ -56,7 +56,17 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new(ground: Ground, scm_bytes: u64, nvme_bytes: u64, checksum: Checksum) -> Self {
-        let dir = ground.scratch();
+        Self::in_dir(ground.scratch(), ground, scm_bytes, nvme_bytes, checksum)
+    }
+
+    /// In a scratch directory that is there.
+    pub(super) fn in_dir(
+        dir: TempDir,
+        ground: Ground,
+        scm_bytes: u64,
+        nvme_bytes: u64,
+        checksum: Checksum,
+    ) -> Self {
         let pool =
             Pool::create(&pool_dir(dir.path()), &ground.options(scm_bytes, nvme_bytes)).expect("a pool");
         let container = pool
