@@ -193,13 +193,18 @@ impl Collector {
         self.coordinator_at_open = Usage::of_thread();
     }
 
+    /// What the process and the calling thread, which coordinates, used since the window opened.
+    pub(crate) fn usages(&self) -> (Usage, Usage) {
+        (self.usage(), self.coordinator_usage())
+    }
+
     /// What the process used since the window opened.
     pub(crate) fn usage(&self) -> Usage {
         Usage::of_process().since(&self.usage_at_open)
     }
 
-    /// What the calling thread, which coordinates, used since then.
-    pub(crate) fn coordinator_usage(&self) -> Usage {
+    /// What the calling thread used since then.
+    fn coordinator_usage(&self) -> Usage {
         Usage::of_thread().since(&self.coordinator_at_open)
     }
 

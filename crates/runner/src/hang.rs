@@ -1,5 +1,7 @@
 //! Operations that hang in a phase that no time ends: without a look at them it would wait for ever.
 
+use host::activity::Usage;
+
 use crate::collector::Collector;
 use crate::marks::Marks;
 
@@ -15,6 +17,8 @@ const SHOWN_NS: u64 = 3_000_000_000;
 pub(crate) struct Hang {
     /// Operations that were collected, and since when it is so many.
     done: Option<(u64, u64)>,
+    /// What the process and the coordinating thread had used when that many had come: a window that ends there has no more.
+    pub(crate) used: (Usage, Usage),
     /// What was in flight at the latest look: how many, and when the youngest began.
     in_flight: (u64, u64),
     looked_ns: u64,
@@ -29,7 +33,7 @@ impl Hang {
         let done = collector.done();
         let (known, quiet_since) = *self.done.get_or_insert((done, now));
         if known != done {
-            *self = Self { done: Some((done, now)), ..Self::default() };
+            *self = Self { done: Some((done, now)), used: collector.usages(), ..Self::default() };
             return None;
         }
         if now.saturating_sub(quiet_since) < QUIET_NS {

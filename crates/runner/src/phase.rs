@@ -35,6 +35,8 @@ pub(crate) struct Phase {
     failure: Option<String>,
     /// When the workers that have not ended were given up.
     given_up_ns: Option<u64>,
+    /// What the process and the coordinating thread had used when the window ended: waiting for what is in flight then is in no figure.
+    used: Option<(Usage, Usage)>,
     /// Since when its workers were to end early.
     cut_since: Option<u64>,
     /// What it waits for after its end, or because something hangs.
@@ -59,6 +61,7 @@ impl Phase {
             over_since: None,
             failure: None,
             given_up_ns: None,
+            used: None,
             cut_since: None,
             waiting: None,
             hang: Hang::default(),
@@ -135,6 +138,10 @@ impl Phase {
         let Some(over_since) = self.over_since.filter(|since| now > *since) else {
             return self.attend_hang(floor, now) || has_failed;
         };
+        // What comes after the window of such a phase is measured too.
+        if self.is_open && !floor.job.finishes {
+            self.used.get_or_insert_with(|| self.collector.usages());
+        }
         let (since, grace_ns) = self.grace(floor, over_since);
         let is_given_up = now > since.saturating_add(grace_ns);
         if is_given_up {
@@ -159,6 +166,7 @@ impl Phase {
         self.hung_since = hang.map(|(_, since)| since).filter(|since| now > since.saturating_add(grace_ns));
         if self.hung_since.is_some() {
             self.given_up_ns = Some(now);
+            self.used = Some(self.hang.used);
             self.waiting = None;
             floor.shared.leave();
         }
@@ -221,6 +229,7 @@ impl Phase {
             open_ns,
             is_open,
             given_up_ns,
+            used,
             cut_since,
             over_since,
             failure: too_slow,
@@ -228,12 +237,10 @@ impl Phase {
             ..
         } = self;
         let over_since = hung_since.or(cut_since).or(over_since);
-        let (process, coordinator) =
-            if is_open { (collector.usage(), collector.coordinator_usage()) } else { Default::default() };
+        let (process, coordinator) = used_of(is_open, used, &collector);
         let mut losses = take_ends(floor, &mut collector, &ends, (open_ns, over_since, given_up_ns));
         let waited_ns = over_since.zip(given_up_ns).map_or(0, |(since, now)| now - since);
-        let ends = ends.into_iter().enumerate();
-        let ends: Vec<End> = ends
+        let ends: Vec<End> = (ends.into_iter().enumerate())
             .map(|(worker, end)| end.unwrap_or_else(|| Err(lost(worker, waited_ns, hung_since.is_some()))))
             .collect();
         let was = |cut: Cut| ends.iter().flatten().any(|end| end.cut == Some(cut));
@@ -278,6 +285,11 @@ impl Phase {
         };
         Outcome { samples, notes, arrivals, steady_ending, failure, coordinator_cpu_ns: coordinator.cpu_ns() }
     }
+}
+
+/// What the process and this thread used in the window; nothing where it never opened.
+fn used_of(is_open: bool, until_end: Option<(Usage, Usage)>, collector: &Collector) -> (Usage, Usage) {
+    if is_open { until_end.unwrap_or_else(|| collector.usages()) } else { Default::default() }
 }
 
 /// Adds what the workers still had to what was collected of a phase that opened and was to end then. For those that had not ended when

@@ -230,7 +230,11 @@ fn steadiness(phase: &PhaseRecord) -> String {
 fn cost(phase: &PhaseRecord) -> String {
     let summary = &phase.summary;
     let (Some(cpu_ns), Some(tool_ns)) = (summary.cpu_ns_per_operation, summary.tool_ns_per_operation) else {
-        return format!("{} busy, nothing completed", processors(summary.cpus_used));
+        // A window of no length, because all that was begun hangs, has no processors to tell of.
+        return match summary.cpus_used {
+            0.0 => "nothing completed".to_owned(),
+            used => format!("{} busy, nothing completed", processors(used)),
+        };
     };
     let workers = &phase.samples.workers;
     let per_operation = |total: u64| total as f64 / summary.last_done.operations.max(1) as f64;

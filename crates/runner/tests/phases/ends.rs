@@ -1,10 +1,11 @@
 //! What is in flight at the end of the window, what hangs, and how much was in flight.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use driver::{Clock, Completions, Driver, Error, HostClock, Source, Span, Submitted, Wait};
+use host::activity::Usage;
 use runner::{Outcome, run_phase};
 use statistics::{Snapshot, WarmUp, summarise};
 use testkit::{
@@ -197,6 +198,56 @@ fn it_is_shown_that_a_phase_waits() {
     let waiting = shown.iter().max_by_key(|waiting| waiting.operations).expect("it is shown");
     assert_eq!((waiting.operations, waiting.grace_ns), (8, 2 * SECOND));
     assert!(waiting.waited_ns > 0 && waiting.waited_ns <= 2 * SECOND);
+}
+
+/// Takes everything, completes nothing, and keeps its processor busy; counts the time of it from when the phase is seen to wait.
+struct Spinning {
+    waits: Arc<AtomicBool>,
+    spun_ns: Arc<AtomicU64>,
+}
+
+impl Driver<TestOp> for Spinning {
+    fn submit(&mut self, batch: &[TestOp], _done: &mut Completions) -> Result<Submitted, Error> {
+        Ok(Submitted { accepted: batch.len() })
+    }
+
+    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
+        let waits = self.waits.load(Ordering::Acquire);
+        let before = Usage::of_thread();
+        while Usage::of_thread().since(&before).cpu_ns() < 5 * MS {}
+        if waits {
+            self.spun_ns.fetch_add(Usage::of_thread().since(&before).cpu_ns(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Processor time that waiting for what hangs takes belongs to no window: neither one that time ended, nor one in which nothing came.
+#[test]
+fn processors_that_only_waited_are_not_counted() {
+    for time_ns in [Some(10 * MS), None] {
+        let (waits, spun_ns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let mut load = closed_load(1, 4);
+        (load.limit.time_ns, load.limit.operations) = (time_ns, Some(1000));
+        let (its_waits, its_spun) = (Arc::clone(&waits), Arc::clone(&spun_ns));
+        let mut job = job(&load, move |_| {
+            let spinning = Spinning { waits: Arc::clone(&its_waits), spun_ns: Arc::clone(&its_spun) };
+            (Box::new(spinning) as AnyDriver, TestSource::reads(BLOCK))
+        });
+        job.grace_ns = 4 * SECOND;
+        let before = Usage::of_process();
+        let outcome = run_phase(job, HostClock::get(), &mut |snapshot: &Snapshot| {
+            waits.fetch_or(snapshot.waiting.is_some(), Ordering::Release);
+        });
+        let samples = outcome.expect("the station opens").samples;
+        let whole_ns = Usage::of_process().since(&before).cpu_ns();
+        let counted_ns = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
+        let spun_ns = spun_ns.load(Ordering::Relaxed);
+        assert!(counted_ns + spun_ns <= whole_ns && spun_ns > 0, "{counted_ns}, {spun_ns} of {whole_ns}");
+        if time_ns.is_none() {
+            assert_eq!((counted_ns, summarise(&samples, WarmUp::None).cpus_used), (0, 0.0));
+        }
+    }
 }
 
 #[test]
