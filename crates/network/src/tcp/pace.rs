@@ -24,6 +24,13 @@ impl Pace {
         }
     }
 
+    /// Takes time off in which nobody looked at what the peer did.
+    pub(super) fn pardon(&mut self, away_ns: u64) {
+        if self.since_ns != 0 {
+            self.since_ns = self.since_ns.saturating_add(away_ns);
+        }
+    }
+
     /// Whether it has taken too long.
     pub(super) fn is_over(self, now_ns: u64, stall_ns_max: u64) -> bool {
         self.since_ns != 0 && now_ns.saturating_sub(self.since_ns) > stall_ns_max
@@ -51,5 +58,16 @@ mod tests {
         assert!(!pace.is_over(3 * LIMIT_NS, LIMIT_NS) && pace.is_over(3 * LIMIT_NS + 1, LIMIT_NS));
         pace.note(5 * LIMIT_NS, false, 0, false);
         assert!(!pace.is_over(u64::MAX, LIMIT_NS));
+    }
+
+    #[test]
+    fn nobody_pays_for_the_time_in_which_nobody_looked() {
+        let mut pace = Pace::default();
+        pace.pardon(LIMIT_NS);
+        assert_eq!(pace, Pace::default(), "nothing must come");
+        pace.note(1, true, 1, false);
+        pace.pardon(5 * LIMIT_NS);
+        assert!(!pace.is_over(6 * LIMIT_NS + 1, LIMIT_NS));
+        assert!(pace.is_over(6 * LIMIT_NS + 2, LIMIT_NS), "its own time counts on");
     }
 }

@@ -281,19 +281,22 @@ impl Server {
         }
     }
 
-    /// Looks for sessions that take too long.
+    /// Looks for sessions that take too long. What this thread was late for it is the endpoint's doing, not theirs.
     fn tick(&mut self, now_ns: u64) {
+        let away_ns = now_ns.saturating_sub(self.next_tick_ns);
         self.next_tick_ns = now_ns + self.tick_ns;
         let stall_ns_max = self.endpoint.limits().stall_ns_max;
         let mut watches = false;
         for index in 0..self.sessions.len() {
             let Some(session) = &mut self.sessions[index] else { continue };
+            session.pardon(away_ns);
             match session.check_stall(now_ns, stall_ns_max) {
                 Ok(again) => watches |= again,
                 Err(ending) => self.close(index, &ending),
             }
         }
         for at in (0..self.unpaired.len()).rev() {
+            self.unpaired[at].1 = self.unpaired[at].1.saturating_add(away_ns);
             if now_ns.saturating_sub(self.unpaired[at].1) > stall_ns_max {
                 let (accepted, _) = self.unpaired.swap_remove(at);
                 self.refuse(accepted.peer, "a stream for bulk without messages");

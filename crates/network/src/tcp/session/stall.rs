@@ -15,6 +15,15 @@ impl Session {
         must_send || must_receive || self.bulk.is_some()
     }
 
+    /// Takes time off in which the endpoint was away, at a sync of a drive that stalls, say.
+    pub(in crate::tcp) fn pardon(&mut self, away_ns: u64) {
+        self.leaving.pardon(away_ns);
+        self.receiving.pardon(away_ns);
+        if self.orphan_since_ns != 0 {
+            self.orphan_since_ns = self.orphan_since_ns.saturating_add(away_ns);
+        }
+    }
+
     /// Ends a session that has taken too long for what it must send or read. Whether it is to be asked again.
     pub(in crate::tcp) fn check_stall(&mut self, now_ns: u64, stall_ns_max: u64) -> Result<bool, Ending> {
         let too_long = |since: u64| since != 0 && now_ns.saturating_sub(since) > stall_ns_max;
