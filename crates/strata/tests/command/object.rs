@@ -273,7 +273,7 @@ fn a_store_that_is_fragmented_takes_a_larger_value() {
     let large = "--dkeys 14 --value-size 55k --count 14 --container large --verify";
     let record = scratch.measured(&format!("{store} --op put,get {large} --keep"));
     assert_eq!((done(&record, "put").0, done(&record, "get").0), (14, 14));
-    assert_eq!((total(&record, 0, "errors"), total(&record, 1, "errors")), (0.into(), 0.into()));
+    assert_eq!((total(&record, 0, "errors"), total(&record, 1, "errors")), (&0.into(), &0.into()));
     let again = scratch.measured(&format!("{store} --op get {large} --no-fill"));
     assert_eq!(done(&again, "get"), (14, 14 * (55 << 10)), "another process reads it");
 }
