@@ -183,6 +183,16 @@ pub trait Backend: Send + Sync {
     /// What it tells of itself.
     fn facts(&self) -> BackendFacts;
 
+    /// Refuses a phase that it cannot carry out: values that are too large, a class that needs more targets. Every phase of a run is asked
+    /// about before the first begins. Changes nothing.
+    ///
+    /// # Errors
+    /// Bad usage: what it does not take, and what it would.
+    fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        let _ = plan;
+        Ok(())
+    }
+
     /// Makes what a phase needs and is not there: containers, and with [`ObjectPlan::keeps_handles`] nothing more. What it made, it
     /// remembers for [`Backend::clean`].
     ///

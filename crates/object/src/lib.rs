@@ -23,7 +23,7 @@ pub use backend::{
     Backend, BackendFacts, ConnectRequest, ContainerInfo, OpenRequest, PoolInfo, Registration, Secrets,
     connect,
 };
-pub use drivers::DRIVERS;
+pub use drivers::{DRIVERS, check_new_pool};
 pub use operation::ObjectOperation;
 pub use source::{ObjectSource, check_plan, operations_of};
 

@@ -141,9 +141,13 @@ impl Backend for EngineBackend {
         }
     }
 
-    fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
+    fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
         geometry::check(plan, &Placement::new(plan.class, self.facts.info.targets)?)?;
-        check_value_size(plan, self.facts.info.value_bytes_max)?;
+        check_value_size(plan, self.facts.info.value_bytes_max)
+    }
+
+    fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        self.check(plan)?;
         let mut engine = self.control()?;
         let there = engine.containers(&self.pool)?;
         let workers = if plan.containers == Scope::Private { plan.load.threads.max(1) } else { 1 };

@@ -9,6 +9,8 @@ mod rados;
 pub(crate) mod s3;
 mod vos;
 
+pub use vos::check_new_pool;
+
 /// All drivers of this layer. Help, `strata list`, the docs and the conformance suite follow from this table.
 pub static DRIVERS: &[Registration] = &[
     // One line a driver.

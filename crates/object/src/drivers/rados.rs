@@ -160,7 +160,7 @@ impl Rados {
     }
 
     /// Refuses what the cluster would refuse each time.
-    fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
+    fn check_sizes(&self, plan: &ObjectPlan) -> Result<(), Error> {
         let stores = |operation| matches!(operation, ObjectOp::Put | ObjectOp::Update);
         let limit = self.cluster.setting(c"osd_max_write_size").and_then(|size| size.parse::<u64>().ok());
         let limit_bytes = limit.unwrap_or(90) << 20;
@@ -193,8 +193,12 @@ impl Backend for Rados {
         }
     }
 
+    fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        self.check_sizes(plan)
+    }
+
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
-        self.check(plan)?;
+        self.check_sizes(plan)?;
         let workers = match plan.containers {
             Scope::Shared => 1,
             Scope::Private => self.threads,

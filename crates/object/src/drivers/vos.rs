@@ -6,7 +6,7 @@ use std::sync::Arc;
 use driver::{Capabilities, Error, Opened, Operation};
 use parking_lot::{Mutex, RwLock};
 use units::ByteSize;
-use workload::object::{Made, ObjectPlan, Scope};
+use workload::object::{Made, ObjectOptions, ObjectPlan, Scope};
 
 use crate::backend::Removing;
 use crate::claims::{Ending, Ids};
@@ -84,7 +84,7 @@ impl Vos {
             (true, _) => Pool::open(&dir, &open)?,
             (false, true) => {
                 request.journal.note(request, &[Made::Pool { id: None }])?;
-                let pool = Pool::create(&dir, &pool_options(request, open))?;
+                let pool = Pool::create(&dir, &pool_options(&request.options, open))?;
                 request.journal.note(request, &[Made::Pool { id: Some(pool.info().uuid) }])?;
                 pool
             }
@@ -191,8 +191,18 @@ fn closed() -> Error {
     Error::new(driver::ErrorKind::Run, "object", "the pool is closed")
 }
 
-fn pool_options(request: &ConnectRequest, open: OpenOptions) -> PoolOptions {
-    let (options, default) = (&request.options, PoolOptions::default());
+/// Refuses a phase that the pool which a run is going to make cannot carry out.
+///
+/// # Errors
+/// Bad usage: the pool is too small to be one, values that it does not take, a class that needs more targets.
+pub fn check_new_pool(plan: &ObjectPlan) -> Result<(), Error> {
+    let options = pool_options(&plan.options, OpenOptions::default());
+    Placement::new(plan.class, options.targets)?;
+    check_value_size(plan, options.value_bytes_max()?)
+}
+
+fn pool_options(options: &ObjectOptions, open: OpenOptions) -> PoolOptions {
+    let default = PoolOptions::default();
     let or = |value: u64, default: u64| if value == 0 { default } else { value };
     PoolOptions {
         targets: options.targets.max(1),
@@ -258,9 +268,13 @@ impl Backend for Vos {
         BackendFacts { targets: self.targets, durable_by, notes: self.notes.clone() }
     }
 
-    fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
+    fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
         Placement::new(plan.class, self.targets)?;
-        self.with_pool(|pool| check_value_size(plan, pool.info().value_bytes_max))?;
+        self.with_pool(|pool| check_value_size(plan, pool.info().value_bytes_max))
+    }
+
+    fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        self.check(plan)?;
         let workers = if plan.containers == Scope::Private { plan.load.threads } else { 1 };
         for label in (0..workers).map(|worker| label(plan, worker)) {
             self.with_pool(|pool| {

@@ -19,6 +19,8 @@ use crate::operation::ObjectOperation;
 const PROBE: &str = ".strata-probe-";
 /// Most parts of an upload (API reference of Amazon S3, "Multipart upload limits").
 const PARTS_MAX: u64 = 10_000;
+/// Bytes of an object that one request stores at most (S3, PutObject).
+const PUT_BYTES_MAX: u64 = 5 << 30;
 
 /// What the run did about the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +257,7 @@ impl Backend for Bucket {
         BackendFacts { targets: 1, durable_by: "the cluster's own means".to_owned(), notes }
     }
 
-    fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
+    fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
         if plan.containers == Scope::Private {
             return Err(Error::usage("s3", "the workers of a run share its bucket")
                 .remedy("use --containers shared; accepted are shared"));
@@ -275,6 +277,15 @@ impl Backend for Bucket {
                 largest.div_ceil(PARTS_MAX)
             )));
         }
+        if part == 0 && largest > PUT_BYTES_MAX && plan.any(ObjectOp::stores) {
+            return Err(Error::usage("s3", format!("{largest} bytes are more than one request stores"))
+                .remedy(format!("at most {PUT_BYTES_MAX} bytes, or in parts: --s3-part-size 64m")));
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        self.check(plan)?;
         self.prepare_bucket()?;
         let changes = plan.any(ObjectOp::stores) || plan.any(ObjectOp::takes_away);
         if changes { self.remember(plan) } else { Ok(()) }

@@ -8,6 +8,7 @@ use workload::object::{DatasetPlan, ObjectOp, ObjectPlan, PunchScope, Redundancy
 use workload::spec::Share;
 
 use super::is_private;
+use crate::erasure::{EXTENT_CELL_BYTES, Striping, TAG_BYTES, cell_bytes};
 
 /// Bytes of a record beside its value, about: header, keys, checksums, and what the next line begins after.
 const RECORD_BYTES: f64 = 160.0;
@@ -187,7 +188,13 @@ fn piece_bytes(plan: &ObjectPlan) -> u64 {
     let piece = if has_whole { value_bytes } else { value_bytes.min(chunk_bytes) };
     match plan.class.redundancy {
         Redundancy::None | Redundancy::Replicated(_) => piece,
-        Redundancy::ErasureCoded { data, .. } => piece.div_ceil(u64::from(data)),
+        Redundancy::ErasureCoded { data, .. } => {
+            let cell = cell_bytes(piece as usize, usize::from(data)) + TAG_BYTES;
+            // An array's cells are whole stripes.
+            let stripe = Striping::new(usize::from(data)).stripe_bytes();
+            let stripes = (piece.div_ceil(stripe) + 1) * EXTENT_CELL_BYTES;
+            if has_whole { cell as u64 } else { stripes }
+        }
     }
 }
 

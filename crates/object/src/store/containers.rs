@@ -73,13 +73,39 @@ impl Table {
         Ok(table)
     }
 
+    /// Reads a table whose checksum may not match, as far as it can be read; and whether it did not match.
+    pub(super) fn read_damaged(dir: &Path) -> std::io::Result<(Option<Self>, Option<String>)> {
+        let path = dir.join(CONTAINERS_FILE);
+        let content = std::fs::read(&path)?;
+        let text = String::from_utf8_lossy(&content);
+        let own = |table: Self| {
+            let mut table = Self { path: path.clone(), ..table };
+            table.rows.iter_mut().for_each(|row| row.next_id = row.ids_end);
+            table
+        };
+        match Self::parse(&text) {
+            Ok(table) => Ok((Some(own(table)), None)),
+            Err(what) => {
+                let body = text.find('{').and_then(|at| serde_json::from_str(&text[at..]).ok());
+                Ok((body.map(own).filter(Self::is_plausible), Some(what)))
+            }
+        }
+    }
+
+    /// Whether its rows can stand beside each other.
+    fn is_plausible(&self) -> bool {
+        let ids: std::collections::BTreeSet<ContainerId> = self.rows.iter().map(|row| row.id).collect();
+        ids.len() == self.rows.len()
+            && self.rows.iter().all(|row| row.id.0 < self.next && !row.label.is_empty())
+    }
+
     /// Of its text: a line with the checksum of the rest, which releases before did not write, and JSON.
     fn parse(text: &str) -> Result<Self, String> {
         let body = match text.strip_prefix(HEAD) {
             None => text,
             Some(rest) => {
                 let (sum, body) = rest.split_once('\n').ok_or("it is cut off")?;
-                if u32::from_str_radix(sum, 16) != Ok(crc32c(0, body.as_bytes())) {
+                if sum != format!("{:08x}", crc32c(0, body.as_bytes())) {
                     return Err("its checksum does not match".into());
                 }
                 body

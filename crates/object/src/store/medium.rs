@@ -212,7 +212,7 @@ fn free_bytes(file: impl AsFd) -> u64 {
     rustix::fs::fstatvfs(file).map_or(0, |space| space.f_bavail.saturating_mul(space.f_frsize))
 }
 
-fn read_all(file: impl AsFd, into: &mut [u8], at: u64) -> Result<(), StoreError> {
+pub(super) fn read_all(file: impl AsFd, into: &mut [u8], at: u64) -> Result<(), StoreError> {
     let mut done = 0;
     while done < into.len() {
         match rustix::io::pread(&file, &mut into[done..], at + done as u64) {

@@ -12,6 +12,7 @@
 
 mod access;
 mod batch;
+mod check;
 mod checksum;
 mod claiming;
 mod containers;
@@ -28,6 +29,7 @@ mod log;
 mod making;
 mod medium;
 mod memory;
+mod observed;
 mod opening;
 mod order;
 mod pool;
@@ -41,6 +43,7 @@ mod target;
 mod tests;
 mod types;
 
+pub use check::{CheckReport, Finding, FindingKind, RepairReport};
 pub use error::StoreError;
 pub use making::{Layout, Standing};
 pub(crate) use order::Order;

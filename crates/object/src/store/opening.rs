@@ -11,7 +11,7 @@ use super::OpenOptions;
 use super::containers::Table;
 use super::keeper::Bell;
 use super::superblock::{Superblock, target_dir};
-use super::target::{Access, ContainerState, Target, TargetSetup};
+use super::target::{Access, ContainerState, Purpose, Target, TargetSetup};
 
 /// Targets of a pool, and what they share.
 pub(super) struct Opened {
@@ -20,6 +20,40 @@ pub(super) struct Opened {
     pub(super) epochs: Arc<AtomicU64>,
     /// Calls the keeper.
     pub(super) bell: Arc<Bell>,
+}
+
+/// What the first target of a pool is opened with; the others share it but for number and directory.
+pub(super) fn setup_of(
+    dir: &Path,
+    superblock: &Superblock,
+    options: &OpenOptions,
+    access: Access,
+    containers: &Table,
+) -> TargetSetup {
+    let last = containers.rows.iter().filter_map(|row| row.snapshots.last()).max();
+    let epochs = Arc::new(AtomicU64::new(last.copied().unwrap_or(0)));
+    let states: BTreeMap<_, _> = containers
+        .rows
+        .iter()
+        .map(|row| (row.id, ContainerState { checksum: row.checksum, snapshots: row.snapshots.clone() }))
+        .collect();
+    TargetSetup {
+        number: 0,
+        targets: superblock.targets,
+        dir: target_dir(dir, 0),
+        uuid: superblock.uuid,
+        segment_bytes: superblock.segment_bytes,
+        segments: superblock.segments,
+        nvme_bytes: superblock.nvme_bytes,
+        threshold_bytes: superblock.threshold_bytes,
+        durability: options.durability,
+        access,
+        epochs,
+        containers: states,
+        is_new: false,
+        purpose: Purpose::Use,
+        bell: Arc::new(Bell::default()),
+    }
 }
 
 /// Opens all targets.
@@ -31,33 +65,10 @@ pub(super) fn open_targets(
     containers: &Table,
     is_new: bool,
 ) -> Result<Opened, Error> {
-    let last = containers.rows.iter().filter_map(|row| row.snapshots.last()).max();
-    let epochs = Arc::new(AtomicU64::new(last.copied().unwrap_or(0)));
-    let bell = Arc::new(Bell::default());
-    let states: BTreeMap<_, _> = containers
-        .rows
-        .iter()
-        .map(|row| (row.id, ContainerState { checksum: row.checksum, snapshots: row.snapshots.clone() }))
-        .collect();
-    let targets = (0..superblock.targets).map(|number| {
-        Target::open(&TargetSetup {
-            number,
-            targets: superblock.targets,
-            dir: target_dir(dir, number),
-            uuid: superblock.uuid,
-            segment_bytes: superblock.segment_bytes,
-            segments: superblock.segments,
-            nvme_bytes: superblock.nvme_bytes,
-            threshold_bytes: superblock.threshold_bytes,
-            durability: options.durability,
-            access,
-            epochs: epochs.clone(),
-            containers: states.clone(),
-            is_new,
-            bell: bell.clone(),
-        })
-    });
+    let first = TargetSetup { is_new, ..setup_of(dir, superblock, options, access, containers) };
+    let targets = (0..superblock.targets)
+        .map(|number| Target::open(&TargetSetup { number, dir: target_dir(dir, number), ..first.clone() }));
     let targets: Vec<Arc<Target>> = targets.collect::<Result<_, _>>()?;
     Target::introduce(&targets);
-    Ok(Opened { targets, epochs, bell })
+    Ok(Opened { targets, epochs: first.epochs, bell: first.bell })
 }

@@ -18,7 +18,7 @@ use super::opening::{Opened, open_targets};
 use super::order::Order;
 use super::repair;
 use super::superblock::{self, Lock, Superblock, target_dir};
-use super::target::{ContainerState, INDEX_FILE};
+use super::target::{ContainerState, INDEX_FILE, value_bytes_max};
 use super::{ContainerId, ContainerProperties, SpaceInfo, StoreError, Target};
 use crate::backend::{ContainerInfo, PoolInfo};
 use crate::claims::Claims;
@@ -58,6 +58,17 @@ impl Default for PoolOptions {
             threshold_bytes: 4096,
             open: OpenOptions::default(),
         }
+    }
+}
+
+impl PoolOptions {
+    /// Largest value that a target of such a pool takes, in bytes.
+    ///
+    /// # Errors
+    /// Bad usage: no pool can be so.
+    pub fn value_bytes_max(&self) -> Result<u64, Error> {
+        let superblock = Superblock::plan(self)?;
+        Ok(value_bytes_max(superblock.segment_bytes, superblock.nvme_bytes))
     }
 }
 
@@ -101,7 +112,7 @@ pub struct Pool {
     keeper: Option<Keeper>,
     order: Arc<Order>,
     /// Its lock keeps other processes out.
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Pool {
@@ -111,6 +122,16 @@ impl Pool {
     /// There is none, it is of another version, another process has it open, it cannot be read.
     pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self, Error> {
         let (superblock, lock) = Superblock::read(dir)?;
+        Self::open_locked(dir, superblock, lock, options)
+    }
+
+    /// Opens a pool whose lock is held.
+    pub(super) fn open_locked(
+        dir: &Path,
+        superblock: Superblock,
+        lock: Lock,
+        options: &OpenOptions,
+    ) -> Result<Self, Error> {
         let access = access_of(dir, options.flush)?;
         let containers = Table::read(dir)?;
         let opened = open_targets(dir, &superblock, options, access, &containers, false)?;
@@ -157,7 +178,7 @@ impl Pool {
             committer,
             keeper,
             order: Arc::new(Order::new()),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -419,7 +440,12 @@ impl Pool {
     ///
     /// # Errors
     /// What could not be written.
-    pub fn close(mut self) -> Result<(), Error> {
+    pub fn close(self) -> Result<(), Error> {
+        self.close_locked().map(drop)
+    }
+
+    /// As [`Pool::close`]; the pool stays locked.
+    pub(super) fn close_locked(mut self) -> Result<Lock, Error> {
         drop(self.keeper.take());
         if let Some(committer) = self.committer.take() {
             committer.stop();
@@ -434,7 +460,8 @@ impl Pool {
         for (number, target) in self.targets.iter().enumerate() {
             target.close(&target_dir(&self.dir, number as u32).join(INDEX_FILE))?;
         }
-        Ok(())
+        drop(table);
+        Ok(self.lock)
     }
 }
 

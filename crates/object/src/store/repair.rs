@@ -104,7 +104,7 @@ fn take_back_in(
 }
 
 /// Takes back what is newer than the latest update that can be read, or all where none ever was whole. How many updates there were.
-fn take_back_one(
+pub(super) fn take_back_one(
     shards: &[&Arc<Target>],
     place: &Place<'_>,
     redundancy: Redundancy,

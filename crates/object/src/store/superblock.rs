@@ -18,6 +18,9 @@ pub(super) const FILE: &str = "superblock";
 /// The table of containers.
 pub(super) const CONTAINERS_FILE: &str = "containers";
 
+/// Targets of a pool.
+const TARGETS_MAX: u32 = 1 << 16;
+
 /// What a pool was made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Superblock {
@@ -131,6 +134,24 @@ impl Superblock {
         Ok((Self::decode(&bytes, &path)?, lock))
     }
 
+    /// Locks it to be looked at: nothing is written, so a file that may only be read will do.
+    pub(super) fn lock_to_look(dir: &Path) -> Result<Lock, Error> {
+        let path = dir.join(FILE);
+        let file = File::open(&path).map_err(|error| file_error("cannot open the pool", &path, error))?;
+        lock(file, dir)
+    }
+
+    /// Whether its numbers can be those of a pool: what was written by no release must not be computed with.
+    pub(super) fn is_plausible(&self) -> bool {
+        let segments = SEGMENTS_MIN..=u64::from(u32::MAX);
+        (1..=TARGETS_MAX).contains(&self.targets)
+            && segments.contains(&u64::from(self.segments))
+            && self.segment_bytes.is_power_of_two()
+            && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes)
+            && self.nvme_bytes.is_multiple_of(4096)
+            && self.nvme_bytes < 1 << 50
+    }
+
     /// Opens it at a path and locks it.
     pub(super) fn lock_at(path: &Path, dir: &Path) -> Result<Lock, Error> {
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| {
@@ -156,6 +177,12 @@ impl Superblock {
     pub(super) fn uuid_text(&self) -> String {
         uuid_text(&self.uuid)
     }
+}
+
+/// Whether bytes that are no superblock of this release are one that was damaged, and not one of another release.
+pub(super) fn is_damaged(bytes: &[u8]) -> bool {
+    let stored = bytes.last_chunk::<4>().map(|stored| u32::from_le_bytes(*stored));
+    bytes.len() != BYTES || stored != Some(crc32c(0, &bytes[..BYTES - 4]))
 }
 
 fn no_pool(path: &Path) -> Error {

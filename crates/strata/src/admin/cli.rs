@@ -41,7 +41,7 @@ fn verb(name: &'static str, about: &'static str) -> Command {
 /// `strata pool`.
 pub(crate) fn pool() -> Command {
     Command::new("pool")
-        .about("Make, list, query or destroy pools of embedded stores and engines")
+        .about("Make, list, query, check or destroy pools of embedded stores and engines")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
@@ -53,6 +53,15 @@ pub(crate) fn pool() -> Command {
         )
         .subcommand(verb("list", "List the pools there"))
         .subcommand(verb("query", "Show a pool: space, index, containers, what its opening found"))
+        .subcommand(
+            verb("check", "Verify every checksum and every reference of a pool that nothing has open, copies against each other and parity against data")
+                .arg(
+                    Arg::new("repair")
+                        .long("repair")
+                        .action(ArgAction::SetTrue)
+                        .help("Mend what can be mended, then check again; without it nothing is changed"),
+                ),
+        )
         .subcommand(verb("destroy", "Destroy a pool").arg(destroy_data()))
 }
 

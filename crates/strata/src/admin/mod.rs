@@ -1,5 +1,6 @@
 //! `strata pool` and `strata container`: what stores hold, made, listed, queried and destroyed by name.
 
+mod check;
 mod cli;
 mod engine;
 mod text;
@@ -74,9 +75,13 @@ fn open(matches: &ArgMatches) -> Result<(Box<dyn Admin>, Option<String>), Error>
         let (engine, container) = engine::Remote::connect(target, token_file.as_deref())?;
         return Ok((Box::new(engine), container));
     }
-    Err(Error::usage("target", format!("{target:?} has no pools that strata manages")).remedy(
+    Err(not_managed(target))
+}
+
+fn not_managed(target: &str) -> Error {
+    Error::usage("target", format!("{target:?} has no pools that strata manages")).remedy(
         "accepted are vos:DIR and engine://HOST:PORT[/POOL[/CONTAINER]]; clusters have tools of their own (dmg, ceph, aws)",
-    ))
+    )
 }
 
 /// `strata pool ...`.
@@ -85,6 +90,9 @@ fn open(matches: &ArgMatches) -> Result<(Box<dyn Admin>, Option<String>), Error>
 /// What was refused, or could not be done.
 pub(crate) fn run_pool(matches: &ArgMatches) -> Result<u8, Error> {
     let Some((what, matches)) = matches.subcommand() else { return Ok(2) };
+    if what == "check" {
+        return check::run(matches);
+    }
     let (mut store, container) = open(matches)?;
     if let Some(container) = container {
         return Err(Error::usage("pool", "the target names a container too")

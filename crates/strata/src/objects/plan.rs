@@ -78,6 +78,7 @@ pub(crate) fn one(spec: &Spec, phase: &ObjectPhase, store: &Arc<Store>, seed: u6
     store.settle(spec, &mut plan);
     runner::check_placement(&plan.load)?;
     object::check_plan(&plan)?;
+    store.check(&plan)?;
     Ok(Planned {
         store: Some(Arc::clone(store)),
         // A climb fills its steps itself: each may need more than the one before.

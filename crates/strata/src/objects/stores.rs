@@ -72,6 +72,19 @@ impl Store {
         Ok(Arc::clone(backend.insert((self.registration.connect)(&self.request)?)))
     }
 
+    /// Refuses a phase that it cannot carry out, whether it is there already or the run is going to make it.
+    ///
+    /// # Errors
+    /// Bad usage: what it does not take.
+    pub(crate) fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*backend {
+            Some(backend) => backend.check(plan),
+            None if self.registration.name == "vos" && self.request.creates => object::check_new_pool(plan),
+            None => Ok(()),
+        }
+    }
+
     /// Puts what its pool was made with into a plan that does not say it.
     pub(crate) fn settle(&self, spec: &Spec, plan: &mut ObjectPlan) {
         let Some(layout) = self.layout else { return };

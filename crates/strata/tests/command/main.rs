@@ -41,6 +41,7 @@ mod outputs;
 mod ownership;
 mod patterns;
 mod pool;
+mod pool_check;
 mod pool_safety;
 mod recipes;
 mod safety;

@@ -160,6 +160,34 @@ fn a_value_that_is_too_large_is_refused_before_the_first_byte() {
 }
 
 #[test]
+fn every_phase_is_checked_before_the_first_begins() {
+    let scratch = Scratch::new();
+    let job = |target: &str, second: &str| {
+        let phase = |more: &str| {
+            format!(
+                "[[phase]]\nlayer = 'object'\ntargets = ['{target}']\nop = 'put'\ndkeys = 20\nscm = '64m'\nkeep = true\n{more}\n"
+            )
+        };
+        std::fs::write(scratch.join("job.toml"), phase("value_size = '4k'") + &phase(second)).unwrap();
+        scratch.run("run job.toml")
+    };
+    for (second, expected) in [
+        ("value_size = '8m'", "--value-size 8MiB is too large for this store"),
+        ("class = 'RP_2G1'", "RP_2G1 needs 2 targets, and the store has 1"),
+    ] {
+        let ended = job("vos:new", second);
+        assert_eq!(ended.code, Some(2), "{second}: {ended:?}");
+        assert!(ended.stderr.contains(expected), "{second}: {}", ended.stderr);
+        assert!(!scratch.join("new").exists(), "{second}: a pool was made");
+    }
+    done(&scratch, "pool create vos:there --scm 64m");
+    let ended = job("vos:there", "value_size = '8m'");
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert_eq!(done(&scratch, "container list vos:there"), "no container\n", "the first phase began");
+    assert_eq!(job("vos:there", "value_size = '1m'").code, Some(0));
+}
+
+#[test]
 fn snapshots_are_made_shown_and_destroyed() {
     let scratch = Scratch::new();
     done(&scratch, "pool create vos:tank --scm 64m");

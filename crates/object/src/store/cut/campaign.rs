@@ -10,6 +10,8 @@ use crate::store::{Ack, ContainerProperties, Pool, Punch, StoreError};
 
 /// Of so many events one is a cut.
 const CUT_EVERY: u64 = 14;
+/// Of so many cuts one is examined before it is opened.
+const CHECK_EVERY: u64 = 4;
 /// Changes of a life.
 const STEPS: u64 = 90;
 /// Of so many cuts one is where the life goes on.
@@ -94,6 +96,10 @@ impl Life {
         };
         let mut world = World::after(image, self.world.scenario, seed, every);
         let path = world.path();
+        if self.promises.is_made && self.dice.one_in(CHECK_EVERY) {
+            let report = Pool::check(&path).expect("examined");
+            assert!(report.is_clean(), "a check finds damage after a cut: {:#?}", report.findings);
+        }
         match Pool::open(&path, &world.scenario.open()) {
             Ok(pool) => world.pool = Some(pool),
             Err(error) if !self.promises.is_made => {

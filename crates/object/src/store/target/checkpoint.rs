@@ -10,7 +10,7 @@ use std::path::Path;
 use crc_fast::{CrcAlgorithm, Digest};
 use driver::Error;
 
-use super::open::{TargetSetup, file_error};
+use super::open::{Purpose, TargetSetup, file_error};
 use super::{Discard, State, Target, loose};
 use crate::model::{Epoch, ObjectId};
 use crate::store::FORMAT_VERSION;
@@ -154,19 +154,24 @@ impl Target {
             // From here on the log is what counts: how it may look after a failure is settled before.
             self.mark(setup)?;
         }
-        files::remove(path).map_err(failed)?;
+        if setup.purpose == Purpose::Use {
+            files::remove(path).map_err(failed)?;
+        }
         Ok(is_loaded)
     }
 
     /// Notes whether what comes from now on is ordered.
     pub(super) fn mark(&self, setup: &TargetSetup) -> Result<(), Error> {
+        if setup.purpose != Purpose::Use {
+            return Ok(());
+        }
         let epoch = self.state.lock().epoch;
         if self.is_loose() { loose::write(&setup.dir, epoch) } else { loose::remove(&setup.dir) }
     }
 }
 
 /// Whether the CRC at the end of a file matches.
-fn is_whole(path: &Path) -> std::io::Result<bool> {
+pub(in crate::store) fn is_whole(path: &Path) -> std::io::Result<bool> {
     let mut file = File::open(path)?;
     let Some(mut left) = file.metadata()?.len().checked_sub(8) else { return Ok(false) };
     let mut digest = Digest::new(CrcAlgorithm::Crc64Xz);
@@ -253,6 +258,9 @@ impl State {
             return Ok(false);
         }
         self.epoch = epoch;
+        if active != u64::MAX && active >= segments {
+            return Ok(false);
+        }
         let mut all = Vec::with_capacity(segments as usize);
         for _ in 0..segments {
             let [usage, lines, dead_epoch_min, is_ready] = from.words()?;
@@ -286,7 +294,7 @@ impl State {
         self.index.keys = keys;
         for container in 0..containers as u32 {
             let count = from.word()?;
-            let mut entries = Vec::with_capacity(count as usize);
+            let mut entries = Vec::with_capacity(room_for(count));
             for _ in 0..count {
                 let object = self.load_object(from, container)?;
                 let hash = object_hash(self.index.objects.get(object).id);
@@ -310,7 +318,7 @@ impl State {
 
     fn load_table(&mut self, from: &mut Reader) -> std::io::Result<Table> {
         let count = from.word()?;
-        let mut entries = Vec::with_capacity(count as usize);
+        let mut entries = Vec::with_capacity(room_for(count));
         for _ in 0..count {
             let entry = Entry::from_words(from.words()?);
             let node = |tag, number| Entry::node(entry.hash, entry.extra(), entry.akey, tag, number);
@@ -336,6 +344,11 @@ impl State {
         }
         Ok(Table::of_sorted(entries))
     }
+}
+
+/// Room that is taken at once for so many entries: a count is believed as far as entries follow.
+fn room_for(count: u64) -> usize {
+    count.min(1 << 20) as usize
 }
 
 fn save_versions(out: &mut Writer, versions: impl Iterator<Item = Version> + Clone) -> std::io::Result<()> {

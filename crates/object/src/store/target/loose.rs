@@ -25,8 +25,17 @@ pub(super) fn read(dir: &Path) -> Result<Option<Epoch>, Error> {
         read => read.map_err(|error| file_error("cannot read the mark of the log", &path, error))?,
     };
     let epoch = content.first_chunk::<8>().map_or(0, |bytes| Epoch::from_le_bytes(*bytes));
-    let is_whole = content.len() == BYTES && content[8..] == crc32c(0, &content[..8]).to_le_bytes();
-    Ok(Some(if is_whole { epoch } else { 0 }))
+    Ok(Some(if is_whole(&content) { epoch } else { 0 }))
+}
+
+/// Whether there is a mark that is damaged: opening trusts nothing then, and sets it anew.
+pub(in crate::store) fn mark_is_damaged(dir: &Path) -> bool {
+    let content = std::fs::read(path_in(dir)).unwrap_or_default();
+    !content.is_empty() && !is_whole(&content)
+}
+
+fn is_whole(content: &[u8]) -> bool {
+    content.len() == BYTES && content[8..] == crc32c(0, &content[..8]).to_le_bytes()
 }
 
 /// Sets the mark, before the first change.

@@ -1,6 +1,7 @@
 //! One target: a log, its index, and what is done to them.
 
 mod aggregate;
+mod census;
 mod checkpoint;
 mod clean;
 mod fetch;
@@ -25,9 +26,13 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::{Condvar, Mutex};
 use workload::object::{Checksum, Durability};
 
+pub(super) use census::{Census, Reference, Seen, SegmentFacts, Sort};
+pub(super) use checkpoint::is_whole;
 pub use lease::Lease;
-pub(super) use open::{Access, INDEX_FILE, TargetSetup, file_error};
+pub(super) use loose::mark_is_damaged;
+pub(super) use open::{Access, INDEX_FILE, LOG_FILE, Purpose, TargetSetup, file_error};
 pub use reserve::Reservation;
+pub(super) use scan::{Committed, scan as scan_records};
 
 use super::data::{Allocator, DataFile};
 use super::error::StoreError;
@@ -114,6 +119,8 @@ struct State {
     /// Rooms that were taken and neither published nor given back.
     claims: u32,
     discards: Vec<Discard>,
+    /// Damaged parts of the log that were left out when it was read: segment, first line, lines.
+    gaps: Vec<(u32, u32, u32)>,
     /// Latest epoch of this target.
     epoch: Epoch,
     /// Closed: no more changes.
@@ -237,10 +244,8 @@ impl Target {
     /// Largest value that an update takes, in bytes.
     #[must_use]
     pub fn value_bytes_max(&self) -> u64 {
-        // Header, the longest keys and the widest checksums have to fit beside it.
-        let segment = u64::from(self.segment_lines) * LINE_BYTES as u64;
-        let inline = (segment - segment / 256).saturating_sub(2 * LINE_BYTES as u64 + 256);
-        self.data.as_ref().map_or(inline, |data| data.bytes.min(u64::from(u32::MAX)).max(inline))
+        let segment_bytes = u64::from(self.segment_lines) * LINE_BYTES as u64;
+        value_bytes_max(segment_bytes, self.data.as_ref().map_or(0, |data| data.bytes))
     }
 
     /// Its space. Counts the memory of the index: not for a measured loop.
@@ -311,4 +316,11 @@ impl Target {
             }
         }
     }
+}
+
+/// Largest value of a target with segments and a data file (0: none) of these sizes, in bytes.
+pub(super) fn value_bytes_max(segment_bytes: u64, nvme_bytes: u64) -> u64 {
+    // Header, the longest keys and the widest checksums have to fit beside it.
+    let inline = (segment_bytes - segment_bytes / 256).saturating_sub(2 * LINE_BYTES as u64 + 256);
+    nvme_bytes.min(u64::from(u32::MAX)).max(inline)
 }

@@ -20,6 +20,7 @@ use crate::store::index::Index;
 use crate::store::keeper::Bell;
 use crate::store::log::{Log, Need, Segment};
 use crate::store::medium::{Direct, Mapped, Medium};
+use crate::store::observed::Observed;
 use crate::store::record::LINE_BYTES;
 use crate::store::types::ContainerId;
 
@@ -33,6 +34,17 @@ pub(in crate::store) const INDEX_FILE: &str = "index";
 pub(in crate::store) enum Access {
     Mapped { flusher: Flusher, by_msync: bool },
     Direct,
+}
+
+/// What a target is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Purpose {
+    /// To be used.
+    Use,
+    /// To be examined: its files are not changed, and what opening would write stays in memory.
+    Look,
+    /// As [`Purpose::Look`], from its log although there is an index.
+    LookAtLog,
 }
 
 /// What a target is opened with.
@@ -52,6 +64,7 @@ pub(in crate::store) struct TargetSetup {
     pub(in crate::store) epochs: Arc<AtomicU64>,
     pub(in crate::store) containers: BTreeMap<ContainerId, ContainerState>,
     pub(in crate::store) is_new: bool,
+    pub(in crate::store) purpose: Purpose,
     /// Calls the pool's keeper.
     pub(in crate::store) bell: Arc<Bell>,
 }
@@ -79,22 +92,16 @@ impl TargetSetup {
 
     fn open_file(&self, name: &str, bytes: u64) -> Result<(Arc<dyn Medium>, PathBuf), Error> {
         let path = self.dir.join(name);
+        if self.purpose != Purpose::Use {
+            return Ok((Arc::new(self.observe(&path, bytes)?), path));
+        }
         let file = open_or_make(&path, self.is_new)?;
         if self.is_new {
             // Its size alone: space is taken as it is needed.
             let sized = file.set_len(bytes).and_then(|()| files::sync(&file, &path));
             sized.map_err(|error| file_error("cannot give the file its size", &path, error))?;
-        } else if file.metadata().map_err(|error| file_error("cannot examine the file", &path, error))?.len()
-            != bytes
-        {
-            return Err(Error::new(
-                ErrorKind::Run,
-                "pool",
-                "the file has not the size that its pool was made with",
-            )
-            .with("path", path.display())
-            .with("bytes", bytes)
-            .remedy("the pool is damaged: restore it, or destroy it and make it again"));
+        } else {
+            check_size(&file, &path, bytes)?;
         }
         let failed = |errno| file_error("cannot map or open the file", &path, errno);
         let medium: Arc<dyn Medium> = match self.access {
@@ -108,6 +115,30 @@ impl TargetSetup {
         let medium = crate::store::cut::wrap(&path, bytes, crate::store::tests::outside::wrap(&path, medium));
         Ok((medium, path))
     }
+
+    fn observe(&self, path: &Path, bytes: u64) -> Result<Observed, Error> {
+        let file = File::open(path).map_err(|error| file_error("cannot open the file", path, error))?;
+        check_size(&file, path, bytes)?;
+        Ok(Observed::new(file))
+    }
+
+    /// Whether what is published in the log follows what is durable: then a process that was killed leaves nothing torn.
+    pub(super) fn is_ordered(&self) -> bool {
+        matches!(self.access, Access::Mapped { .. })
+    }
+}
+
+/// Refuses a file of another size than its pool was made with.
+fn check_size(file: &File, path: &Path, bytes: u64) -> Result<(), Error> {
+    let found = file.metadata().map_err(|error| file_error("cannot examine the file", path, error))?.len();
+    if found == bytes {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Run, "pool", "the file has not the size that its pool was made with")
+        .with("path", path.display())
+        .with("bytes", bytes)
+        .with("found_bytes", found)
+        .remedy("the pool is damaged: restore it, or destroy it and make it again"))
 }
 
 fn open_or_make(path: &Path, is_new: bool) -> Result<File, Error> {
@@ -155,7 +186,7 @@ impl Target {
                 .map_err(|error| file_error("cannot sync the directory", &setup.dir, error))?;
         } else {
             let path = setup.dir.join(INDEX_FILE);
-            let is_loaded = target.load_checkpoint(&path, setup)?;
+            let is_loaded = setup.purpose != Purpose::LookAtLog && target.load_checkpoint(&path, setup)?;
             if !is_loaded {
                 let marked = loose::read(&setup.dir)?;
                 let newest = target.recover(setup, marked).map_err(failed)?;
@@ -192,6 +223,7 @@ impl Target {
             draining: 0,
             claims: 0,
             discards: Vec::new(),
+            gaps: Vec::new(),
             epoch: 0,
             is_closed: false,
         };

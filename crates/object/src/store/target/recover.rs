@@ -62,7 +62,7 @@ impl Target {
     /// Reads all segments, with as many threads as there are processors, and puts their records into the index. `marked`: a process
     /// before wrote it mapped, and nothing ordered what is later than this epoch. Returns the latest epoch that was seen in it.
     pub(super) fn recover(&self, setup: &TargetSetup, marked: Option<Epoch>) -> Result<Epoch, StoreError> {
-        let is_loose = self.mapped.is_none() || marked.is_some();
+        let is_loose = !setup.is_ordered() || marked.is_some();
         let next = AtomicUsize::new(0);
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
         let (sender, receiver) = sync_channel::<Result<Read, StoreError>>(threads);
@@ -227,6 +227,9 @@ impl Target {
                         newest = Some((sequence, number));
                     }
                     for gap in &read.scanned.gaps {
+                        if gap.is_damage(durable) {
+                            state.gaps.push((read.number, gap.line, gap.lines));
+                        }
                         self.handle_gap(read.number, sequence, gap, durable)?;
                     }
                 }

@@ -5,16 +5,16 @@ use crate::store::record::{FLAG_MOVED, HEADER_BYTES, Header, Kind, LINE_BYTES};
 
 /// A record that a scan found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(in crate::store) struct Found {
     /// First line in the segment.
-    pub(super) line: u32,
-    pub(super) header: Header,
-    pub(super) state: Committed,
+    pub(in crate::store) line: u32,
+    pub(in crate::store) header: Header,
+    pub(in crate::store) state: Committed,
 }
 
 /// How far a record got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Committed {
+pub(in crate::store) enum Committed {
     /// Published.
     Yes,
     /// Reserved, and never published.
@@ -25,14 +25,14 @@ pub(super) enum Committed {
 
 /// Lines that hold no record although records follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gap {
-    pub(super) line: u32,
-    pub(super) lines: u32,
+pub(in crate::store) struct Gap {
+    pub(in crate::store) line: u32,
+    pub(in crate::store) lines: u32,
     /// Latest epoch of the segment's records before it, and earliest of those behind it. What was moved has its place elsewhere.
-    pub(super) epoch_before: Option<Epoch>,
-    pub(super) epoch_behind: Option<Epoch>,
+    pub(in crate::store) epoch_before: Option<Epoch>,
+    pub(in crate::store) epoch_behind: Option<Epoch>,
     /// A record that was published lies behind it, or the end of the segment.
-    pub(super) is_published_behind: bool,
+    pub(in crate::store) is_published_behind: bool,
 }
 
 impl Gap {
@@ -40,7 +40,7 @@ impl Gap {
     ///
     /// `durable`: epoch up to which all was durable, in logs whose parts reach the medium in any order; none in those where what is
     /// published follows what is durable.
-    pub(super) fn is_damage(&self, durable: Option<Epoch>) -> bool {
+    pub(in crate::store) fn is_damage(&self, durable: Option<Epoch>) -> bool {
         match durable {
             // Syncs go up to the end of the log: what was durable before or behind it tells of what lies between.
             Some(durable) => {
@@ -54,12 +54,12 @@ impl Gap {
 
 /// What a scan came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Scanned {
+pub(in crate::store) struct Scanned {
     /// Lines that records take, with the segment's header.
-    pub(super) used_lines: u32,
+    pub(in crate::store) used_lines: u32,
     /// Whether the segment was filled and ended in order.
-    pub(super) is_sealed: bool,
-    pub(super) gaps: Vec<Gap>,
+    pub(in crate::store) is_sealed: bool,
+    pub(in crate::store) gaps: Vec<Gap>,
 }
 
 /// An intact header at a line.
@@ -70,7 +70,7 @@ fn header_at(segment: &[u8], line: usize, sequence: u32) -> Option<Header> {
 }
 
 /// Shows the records of a segment in their order, each with its bytes.
-pub(super) fn scan(segment: &[u8], sequence: u32, visit: &mut dyn FnMut(&Found, &[u8])) -> Scanned {
+pub(in crate::store) fn scan(segment: &[u8], sequence: u32, visit: &mut dyn FnMut(&Found, &[u8])) -> Scanned {
     let lines = segment.len() / LINE_BYTES;
     let mut scanned = Scanned { used_lines: 1, ..Scanned::default() };
     let (mut line, mut epoch_before) = (1, None);

@@ -301,7 +301,7 @@ fn stocking_ends_when_told() {
 }
 
 /// Fills the data file with values of two blocks, and frees one of ten. Which are left.
-fn fragment(fixture: &Fixture) -> Vec<u64> {
+pub(super) fn fragment(fixture: &Fixture) -> Vec<u64> {
     let target = fixture.target();
     let written = |number: &u64| {
         let value = content(*number, 8192);
