@@ -1,6 +1,7 @@
 //! The object layer: pools, containers, objects under dkeys and akeys; the embedded store, the same store behind an engine, clusters,
 //! and the drivers that measure them.
 
+pub mod acknowledged;
 pub mod backend;
 pub mod claims;
 mod coded;
@@ -25,7 +26,7 @@ pub use backend::{
 };
 pub use drivers::{DRIVERS, check_new_pool};
 pub use operation::ObjectOperation;
-pub use source::{ObjectSource, check_plan, operations_of};
+pub use source::{ObjectSource, check_plan, operations_of, replaced_series};
 
 #[cfg(test)]
 #[path = "../tests/conformance/plan.rs"]

@@ -72,7 +72,7 @@ impl Stamp {
     }
 }
 
-fn checksum(bytes: &[u8]) -> u32 {
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
@@ -81,6 +81,8 @@ fn checksum(bytes: &[u8]) -> u32 {
 pub struct Payload {
     run: u64,
     accepts_foreign: bool,
+    /// Series of writes that others of the run have replaced, sorted.
+    replaced: Vec<u64>,
     stream: Stream,
     /// The run whose values were checked last, and its stream.
     read: (u64, Stream),
@@ -99,11 +101,25 @@ impl Payload {
         Self {
             run,
             accepts_foreign,
+            replaced: Vec::new(),
             read: (run, stream.clone()),
             stream,
             small: Stream::new(0, STREAM),
             expected: Box::new([0; BLOCK_BYTES]),
         }
+    }
+
+    /// The same, where later writes of the run have replaced all of these series: one of theirs is an older version.
+    #[must_use]
+    pub fn without(self, mut series: Vec<u64>) -> Self {
+        series.sort_unstable();
+        Self { replaced: series, ..self }
+    }
+
+    /// Run and sequence of a value, as its first stamp says; none where it is too short for one, or its checksum is wrong.
+    #[must_use]
+    pub fn write_of(value: &[u8]) -> Option<(u64, u64)> {
+        Stamp::decode(value).map(|stamp| (stamp.run, stamp.sequence))
     }
 
     /// Fills `value` as write number `sequence` of a record.
@@ -162,6 +178,15 @@ impl Payload {
                 .map_err(|(cause, what)| (cause, at, what))?;
             if head.is_none() {
                 check_age(stamp.sequence, at_least).map_err(|what| ("stale", at, what))?;
+                if stamp.run == self.run
+                    && self.replaced.binary_search(&(stamp.sequence & SERIES_MASK)).is_ok()
+                {
+                    let what = format!(
+                        "write {:#x} is of a phase after which another wrote all values",
+                        stamp.sequence
+                    );
+                    return Err(("stale", at, what));
+                }
             }
             self.check_block(&stamp, block, &value[at + block.len()..])
                 .map_err(|(cause, within, what)| (cause, at + within, what))?;

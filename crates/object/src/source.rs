@@ -10,10 +10,12 @@ use workload::block_size::BlockSizes;
 use workload::content::Filler;
 use workload::mix::Mix;
 use workload::object::{ObjectOp, ObjectPlan, Scope};
+use workload::plan::Pattern;
 use workload::random::{derive_seed, label};
 use workload::spec::{Refill, Share};
 
 use crate::ObjectOperation;
+use crate::acknowledged::Recorder;
 use crate::payload::{Payload, SERIES_MASK};
 
 mod dataset;
@@ -31,6 +33,8 @@ struct Slot {
     step: usize,
     /// Record and sequence of what was stored last.
     stored: Option<(u64, u64)>,
+    /// When its buffer was filled, where that is recorded.
+    begun_ns: u64,
 }
 
 /// The operations of one worker.
@@ -54,6 +58,8 @@ pub struct ObjectSource {
     /// Whether nobody else writes the records of this worker.
     is_alone: bool,
     verifies: Option<Payload>,
+    /// Where acknowledged updates are recorded, and as which phase and worker.
+    recorder: Option<(Arc<Recorder>, (u32, u32))>,
     arena: Arc<Arena>,
 }
 
@@ -99,15 +105,29 @@ impl ObjectSource {
             value_bytes_max: plan.dataset.value_size_bytes_max,
             content: filler(plan, u64::from(worker))?,
             refills: stores && (plan.verify || plan.content.refill != Refill::Once),
-            next_sequence: derive_seed(seed, &[label(&plan.name), run]) & SERIES_MASK,
+            next_sequence: series(plan, worker, run),
             is_alone: is_private(plan) || plan.share == Share::Partition || plan.load.threads == 1,
             verifies: plan.verify.then(|| Payload::new(run, accepts_foreign)),
+            recorder: None,
             arena,
         };
         if stores {
             source.fill_all();
         }
         Ok(source)
+    }
+
+    /// Records updates that are acknowledged, as phase `phase` of the file. The plan verifies: only such values say which write they are.
+    #[must_use]
+    pub fn recording(self, recorder: Arc<Recorder>, phase: u32, worker: u32) -> Self {
+        Self { recorder: Some((recorder, (phase, worker))), ..self }
+    }
+
+    /// Takes values of these series (see [`replaced_series`]) for older versions, where it verifies.
+    #[must_use]
+    pub fn without(mut self, series: &[u64]) -> Self {
+        self.verifies = self.verifies.map(|payload| payload.without(series.to_vec()));
+        self
     }
 
     fn fill_all(&self) {
@@ -138,6 +158,17 @@ impl ObjectSource {
         }
     }
 
+    /// Records an update that was acknowledged, where that is asked for.
+    fn acknowledged(&self, operation: &ObjectOperation) -> Result<(), Fault> {
+        let slot = &self.slots[operation.slot as usize];
+        match (&self.recorder, slot.stored) {
+            (Some((recorder, of)), Some((_, write))) => {
+                recorder.acknowledge(*of, operation, write, slot.begun_ns)
+            }
+            _ => Ok(()),
+        }
+    }
+
     #[inline]
     fn build(&self, slot: u32, operation: ObjectOp, position: &Position) -> ObjectOperation {
         let target = self.dataset.target(operation, position);
@@ -155,6 +186,51 @@ impl ObjectSource {
             value_bytes: short.unwrap_or(size),
         }
     }
+}
+
+/// Series of the writes of a worker: the upper bits of their numbers.
+fn series(plan: &ObjectPlan, worker: u32, run: u64) -> u64 {
+    let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
+    derive_seed(seed, &[label(&plan.name), run]) & SERIES_MASK
+}
+
+/// Series of writes whose values are older versions for `plan`, after the phases `earlier`, which were completed in this order: those
+/// before the last phase that has written all that `plan` reads.
+#[must_use]
+pub fn replaced_series(earlier: &[&ObjectPlan], plan: &ObjectPlan, run: u64) -> Vec<u64> {
+    let of = |plan: &ObjectPlan| {
+        let data = workload::object::DatasetPlan {
+            value_size: String::new(),
+            value_size_bytes_max: 0,
+            ..plan.dataset.clone()
+        };
+        (
+            plan.target.clone(),
+            plan.container.clone(),
+            plan.containers,
+            plan.object_scope,
+            data,
+            plan.class,
+            plan.object_type,
+        )
+    };
+    let same: Vec<&ObjectPlan> = earlier.iter().copied().filter(|other| of(other) == of(plan)).collect();
+    let writes_all = |other: &&ObjectPlan| {
+        let visits_all = matches!(other.pattern, Pattern::Sequential | Pattern::Permutation);
+        let stores_all = other.operations().all(ObjectOp::stores) && other.operations().count() == 1;
+        visits_all && stores_all && operations_of(other).is_some()
+    };
+    let Some(last) = same.iter().rposition(writes_all) else { return Vec::new() };
+    let stored = same[..last].iter().filter(|other| other.any(ObjectOp::stores));
+    let mut replaced: Vec<u64> =
+        stored.flat_map(|other| (0..other.load.threads).map(|worker| series(other, worker, run))).collect();
+    // What was written since stays good.
+    let since: Vec<u64> = same[last..]
+        .iter()
+        .flat_map(|other| (0..other.load.threads).map(|worker| series(other, worker, run)))
+        .collect();
+    replaced.retain(|series| !since.contains(series));
+    replaced
 }
 
 /// Whether each worker has records of its own.
@@ -187,7 +263,7 @@ impl Source<ObjectOperation> for ObjectSource {
         let at = slot as usize;
         if self.slots[at].step == self.sequence.len() {
             let position = self.advance()?;
-            self.slots[at] = Slot { position, step: 0, stored: None };
+            self.slots[at] = Slot { position, step: 0, stored: None, begun_ns: 0 };
         }
         let Slot { position, step, .. } = self.slots[at];
         self.slots[at].step += 1;
@@ -205,6 +281,9 @@ impl Source<ObjectOperation> for ObjectSource {
             return;
         }
         self.next_sequence += 1;
+        if let Some((recorder, _)) = &self.recorder {
+            self.slots[operation.slot as usize].begun_ns = recorder.now_ns();
+        }
         // SAFETY: the operation is not submitted yet, so its slot is the source's.
         let buffer = unsafe { self.arena.slot_mut(operation.slot, operation.value_bytes as usize) };
         match &self.verifies {
@@ -225,6 +304,9 @@ impl Source<ObjectOperation> for ObjectSource {
     }
 
     fn check(&mut self, operation: &ObjectOperation, bytes: u64) -> Result<(), Fault> {
+        if operation.operation.stores() {
+            return self.acknowledged(operation);
+        }
         if !operation.operation.loads() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! The object layer in words.
 
 use units::ByteSize;
-use units::human::human_bytes;
+use units::human::{human_bytes, human_ns};
 use workload::object::{Checksum, Durability, ObjectPlan, Scope, ValueKind};
 use workload::plan::Pattern;
 
@@ -113,6 +113,16 @@ pub(crate) fn store(seen: &StoreActivity) -> String {
         if after.index_bytes > 0 {
             parts.push(format!("index {} of memory", human_bytes(after.index_bytes as f64)));
         }
+    }
+    if let Some(own) = &seen.acknowledged {
+        parts.push(format!(
+            "{} acknowledged updates in {} ({}, {} to write, {} waited for)",
+            own.updates,
+            clean(&own.file),
+            human_bytes(own.bytes as f64),
+            human_ns(own.write_ns as f64),
+            human_ns(own.waited_ns as f64),
+        ));
     }
     parts.join("; ")
 }

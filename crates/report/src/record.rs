@@ -143,6 +143,24 @@ pub struct StoreActivity {
     /// Its space after the phase, where it could be told.
     #[serde(default)]
     pub after: Option<StoreSpace>,
+    /// The file of what it acknowledged, and what that cost, where it was asked for.
+    #[serde(default)]
+    pub acknowledged: Option<AcknowledgedFile>,
+}
+
+/// A file with a line for each update that was acknowledged in a phase. Written outside latencies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcknowledgedFile {
+    /// Where it is.
+    pub file: String,
+    /// Updates of the phase in it.
+    pub updates: u64,
+    /// Bytes that the phase added to it.
+    pub bytes: u64,
+    /// Time that the thread took which writes it, in nanoseconds.
+    pub write_ns: u64,
+    /// Time that workers waited for it, in nanoseconds; a part of the time for filling and checking.
+    pub waited_ns: u64,
 }
 
 /// Space of an object store.

@@ -112,6 +112,7 @@ fn objects() -> Command {
                 .args(arguments_of(recipes::of_loads()))
                 .args(arguments(OUTPUT)),
         )
+        .subcommand(crate::objects::audit::command(object_targets()))
 }
 
 /// The forms of targets, from the table of drivers.

@@ -50,6 +50,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
             None => measure(words, &[cli::network_spec(matches)?], &cli::output_spec(matches)?, None)?,
         },
         Some(("object", matches)) => match matches.subcommand() {
+            Some(("audit", matches)) => objects::audit::run(matches)?,
             Some((_, matches)) => {
                 let (own, spec) = cli::recipes_spec(matches)?;
                 recipes::run(words, &own, &spec, &cli::output_spec(matches)?)?

@@ -260,9 +260,14 @@ impl Session {
     /// Runs the phases of a stage on object stores; when it began, and what came of each.
     fn run_objects(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
         let (run, verifies_own) = (self.ledgers.run(), |planned: &Planned| planned.fills);
+        let is_whole = |phase: &&PhaseRecord| phase.failure.is_none() && phase.summary.total.errors == 0;
+        let earlier: Vec<_> =
+            self.record.phases.iter().filter(is_whole).filter_map(|phase| phase.plan.object()).collect();
         let ready = |planned: &Planned| {
+            let plan = planned.plan.object()?;
             Some(objects::run::Ready {
-                plan: planned.plan.object()?.clone(),
+                replaced: object::replaced_series(&earlier, plan, run),
+                plan: plan.clone(),
                 store: Arc::clone(planned.store.as_ref()?),
                 run,
                 accepts_foreign: !verifies_own(planned),

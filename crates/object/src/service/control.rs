@@ -14,7 +14,7 @@ use super::wire::{Handle, Reader, put_counted};
 use super::{Location, opcode};
 use crate::backend::{ContainerInfo, PoolInfo};
 use crate::claims::{Asked, Ending, Found};
-use crate::store::Pool;
+use crate::store::{Pool, PoolUsage};
 
 /// Containers that one answer lists at most.
 pub(super) const CONTAINERS_A_PAGE: usize = 1000;
@@ -30,6 +30,8 @@ pub enum Command {
     Pools,
     /// A pool.
     Pool { pool: String },
+    /// What its space holds.
+    Usage { pool: String },
     /// Containers of a pool behind a label, 1000 at most.
     Containers { pool: String, after: Option<String> },
     /// A container.
@@ -64,6 +66,8 @@ pub enum Response {
     Pools(Vec<String>),
     /// A pool.
     Pool(PoolFacts),
+    /// What its space holds.
+    Usage(PoolUsage),
     /// Containers.
     Containers(Vec<ContainerInfo>),
     /// A container.
@@ -88,13 +92,21 @@ pub struct PoolFacts {
     pub durable_by: String,
     /// What opening it found wrong.
     pub findings: Vec<String>,
+    /// What its space holds, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<PoolUsage>,
 }
 
 impl PoolFacts {
     /// Those of a pool that is open here.
     #[must_use]
     pub fn of(pool: &Pool) -> Self {
-        Self { info: pool.info(), durable_by: pool.durable_by(), findings: pool.findings().to_vec() }
+        Self {
+            info: pool.info(),
+            durable_by: pool.durable_by(),
+            findings: pool.findings().to_vec(),
+            usage: None,
+        }
     }
 }
 
@@ -191,6 +203,17 @@ impl Engine {
     pub fn pool(&mut self, pool: &str) -> Result<PoolFacts, Error> {
         match self.command(&Command::Pool { pool: pool.to_owned() })? {
             Response::Pool(facts) => Ok(facts),
+            _ => Err(self.other()),
+        }
+    }
+
+    /// What the space of a pool holds, by container.
+    ///
+    /// # Errors
+    /// As [`Engine::command`].
+    pub fn usage(&mut self, pool: &str) -> Result<PoolUsage, Error> {
+        match self.command(&Command::Usage { pool: pool.to_owned() })? {
+            Response::Usage(usage) => Ok(usage),
             _ => Err(self.other()),
         }
     }

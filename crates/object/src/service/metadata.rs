@@ -93,6 +93,7 @@ impl Metadata {
         Ok(match command {
             Command::Pools => Response::Pools(self.pools.iter().map(|(label, _)| label.to_owned()).collect()),
             Command::Pool { pool } => Response::Pool(facts_of(pool, self.pool(pool)?.1)),
+            Command::Usage { pool } => Response::Usage(self.pool(pool)?.1.usage().map_err(of_store)?),
             Command::Containers { pool, after } => {
                 let (_, pool) = self.pool(pool)?;
                 let later = |facts: &ContainerFacts| after.as_ref().is_none_or(|after| facts.label > *after);

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::*;
 use driver::PageSize;
 use workload::object::{ObjectClass, ObjectType, OpShare, PunchScope, ValueKind};
-use workload::plan::Pattern;
-
-use super::*;
 
 use crate::fixture::plan;
 
@@ -281,4 +279,31 @@ fn refills_follow_the_plan() {
     assert!(one[..16] != two[..16] && one[16..] == two[16..]);
     let (one, two) = (buffer_after(Refill::Full, 1), buffer_after(Refill::Full, 2));
     assert!(one[..16] != two[..16] && one[16..] != two[16..]);
+}
+
+#[test]
+fn writes_before_a_phase_that_wrote_all_are_older_versions() {
+    let named = |operation: ObjectOp, seed: u64| {
+        let mut made = plan(operation);
+        made.load.seed = seed;
+        made
+    };
+    let (first, second, reading) =
+        (named(ObjectOp::Put, 1), named(ObjectOp::Put, 2), named(ObjectOp::Get, 3));
+    assert_eq!(replaced_series(&[&first], &reading, RUN), [0; 0], "nothing came after it");
+    let replaced = replaced_series(&[&first, &second], &reading, RUN);
+    assert_eq!(replaced, [series(&first, 0, RUN)]);
+    // Some of the values, or those of another container, replace nothing.
+    let uniform = ObjectPlan { pattern: Pattern::Uniform, ..second.clone() };
+    assert_eq!(replaced_series(&[&first, &uniform], &reading, RUN), [0; 0]);
+    let other = ObjectPlan { container: "other".to_owned(), ..second.clone() };
+    assert_eq!(replaced_series(&[&first, &other], &reading, RUN), [0; 0]);
+    // What the first phase wrote is found to be older.
+    let mut payload = Payload::new(RUN, false).without(replaced);
+    let mut value = vec![0; 100];
+    for (plan, expected) in [(&first, Some("stale")), (&second, None)] {
+        payload.fill(&mut value, 5, series(plan, 0, RUN) + 1);
+        let found = payload.check(&value, 5, 100, None);
+        assert_eq!(found.err().map(|fault| fault.cause), expected);
+    }
 }

@@ -42,6 +42,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod types;
+mod usage;
 
 pub use check::{CheckReport, Finding, FindingKind, RepairReport};
 pub use error::StoreError;
@@ -50,8 +51,8 @@ pub(crate) use order::Order;
 pub use pool::{ContainerFacts, OpenOptions, Pool, PoolOptions};
 pub use target::{Lease, Reservation, Target};
 pub use types::{
-    Ack, Aggregated, Anchor, ContainerId, ContainerProperties, Fetched, FoundExtent, Iterated, Largest,
-    Place, Punch, Read, SpaceInfo, Write,
+    Ack, Aggregated, Anchor, ContainerId, ContainerProperties, ContainerUsage, Fetched, FoundExtent,
+    Iterated, Largest, Place, PoolUsage, Punch, Read, SpaceInfo, Write,
 };
 
 /// Version of the format on disk. A store of another one is refused.

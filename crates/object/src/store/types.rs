@@ -165,6 +165,38 @@ pub struct SpaceInfo {
     pub keys: u64,
 }
 
+/// What a container of a pool holds, in all targets together: of replicated and erasure-coded objects every copy and cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ContainerUsage {
+    /// Label; none of one that was destroyed, whose space was not collected yet.
+    pub label: Option<String>,
+    /// Number.
+    pub number: u32,
+    /// Objects (of each target).
+    pub objects: u64,
+    /// Keys (akeys).
+    pub keys: u64,
+    /// Values and parts of arrays of the latest epoch.
+    pub values: u64,
+    /// Their bytes.
+    pub value_bytes: u64,
+    /// Bytes of values that snapshots alone show.
+    pub snapshot_bytes: u64,
+    /// Bytes of values that nobody sees any more: aggregation (of a destroyed container: collection) frees them.
+    pub reclaimable_bytes: u64,
+    /// Bytes of log beside the values: headers, keys, checksums, punches.
+    pub overhead_bytes: u64,
+}
+
+/// What the space of a pool holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PoolUsage {
+    /// By container.
+    pub containers: Vec<ContainerUsage>,
+    /// Bytes of log that nothing refers to any more: cleaning gives them back.
+    pub dead_bytes: u64,
+}
+
 /// Where a listing stands. Stable: keys that are there from the first call to the last are listed exactly once, whatever is added or
 /// removed between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,6 +33,7 @@ fn space_says_what_a_phase_took() {
         durable_by: "msync".to_owned(),
         before: Some(space(2 << 30)),
         after: Some(space((2 << 30) - (64 << 20))),
+        acknowledged: None,
     };
     let text = store(&seen);
     assert!(text.starts_with("1 target, durable by msync; SCM 64 MiB of 2 GiB used (+64 MiB)"), "{text}");

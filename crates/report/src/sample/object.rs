@@ -107,6 +107,7 @@ pub fn object_phase(shape: &ObjectShape) -> PhaseRecord {
             durable_by: "CPU flush (clwb)".to_owned(),
             before: Some(space),
             after: Some(space),
+            acknowledged: None,
         }),
         cached_before_fraction: None,
         unwritten_fraction: None,

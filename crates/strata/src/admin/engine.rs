@@ -7,7 +7,7 @@ use std::time::Duration;
 use driver::Error;
 use object::ContainerInfo;
 use object::service::{Engine, Location};
-use object::store::PoolOptions;
+use object::store::{PoolOptions, PoolUsage};
 use workload::object::Checksum;
 
 use super::{Admin, Held, PoolFacts};
@@ -62,6 +62,11 @@ impl Admin for Remote {
     fn pool(&mut self) -> Result<PoolFacts, Error> {
         let pool = self.named()?;
         self.engine.pool(&pool)
+    }
+
+    fn usage(&mut self) -> Result<PoolUsage, Error> {
+        let pool = self.named()?;
+        self.engine.usage(&pool)
     }
 
     fn create_pool(&mut self, _options: &PoolOptions) -> Result<PoolFacts, Error> {

@@ -10,7 +10,7 @@ use clap::ArgMatches;
 use driver::{Error, ErrorKind};
 use object::ContainerInfo;
 use object::service::PoolFacts;
-use object::store::PoolOptions;
+use object::store::{PoolOptions, PoolUsage};
 use workload::object::Checksum;
 
 pub(crate) use cli::{container, pool};
@@ -25,6 +25,9 @@ trait Admin {
 
     /// The pool that the target names.
     fn pool(&mut self) -> Result<PoolFacts, Error>;
+
+    /// What the space of the pool holds.
+    fn usage(&mut self) -> Result<PoolUsage, Error>;
 
     /// Makes a pool.
     fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error>;
@@ -105,7 +108,10 @@ pub(crate) fn run_pool(matches: &ArgMatches) -> Result<u8, Error> {
             .create_pool(&cli::pool_options(matches)?)
             .and_then(|facts| show(&facts, shows_json, text::pool)),
         "list" => store.pools().and_then(|pools| show(&pools, shows_json, |pools| text::pools(pools))),
-        "query" => store.pool().and_then(|facts| show(&facts, shows_json, text::pool)),
+        "query" => store.pool().and_then(|mut facts| {
+            facts.usage = Some(store.usage()?);
+            show(&facts, shows_json, text::pool)
+        }),
         _ => destroy_pool(store.as_mut(), matches),
     };
     let closed = store.close();

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use object::store::PoolUsage;
 use object::{ContainerInfo, PoolInfo};
 use units::ByteSize;
 
@@ -34,10 +35,42 @@ pub(super) fn pool(facts: &PoolFacts) -> String {
         info.containers,
         facts.durable_by,
     );
+    if let Some(own) = &facts.usage {
+        text.push_str(&usage(info, own));
+    }
     for finding in &facts.findings {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "found       {finding}");
     }
+    text
+}
+
+/// What the space holds: a line a container, the store's own, and what is free.
+fn usage(info: &PoolInfo, usage: &PoolUsage) -> String {
+    let human = |bytes: u64| ByteSize(bytes).human();
+    let mut text = String::new();
+    for own in &usage.containers {
+        let name = own.label.clone().unwrap_or_else(|| format!("#{} (destroyed, not collected)", own.number));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "container   {name}: {} in {} values, {} for snapshots alone, {} to be aggregated, {} overhead; {} objects, {} keys",
+            human(own.value_bytes),
+            own.values,
+            human(own.snapshot_bytes),
+            human(own.reclaimable_bytes),
+            human(own.overhead_bytes),
+            own.objects,
+            own.keys,
+        );
+    }
+    let _ = writeln!(text, "dead        {} of the log, given back by cleaning", human(usage.dead_bytes));
+    let _ = writeln!(
+        text,
+        "free        SCM {}, NVMe {}",
+        human(info.scm_free_bytes),
+        human(info.nvme_free_bytes)
+    );
     text
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use driver::Error;
 use object::ContainerInfo;
 use object::store::{
-    ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions, Standing, StoreError,
+    ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions, PoolUsage, Standing, StoreError,
 };
 use units::path_of;
 use workload::object::Checksum;
@@ -66,6 +66,14 @@ impl Admin for Directory {
 
     fn pool(&mut self) -> Result<PoolFacts, Error> {
         self.open().map(PoolFacts::of)
+    }
+
+    fn usage(&mut self) -> Result<PoolUsage, Error> {
+        let path = self.path.display().to_string();
+        self.open()?.usage().map_err(|error| {
+            let error = std::io::Error::from_raw_os_error(error.errno());
+            Error::system("pool", "cannot read the log", error).with("path", path)
+        })
     }
 
     fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error> {

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 use driver::{Arena, Error, HostClock, PageSize};
 use host::block::DeviceNumber;
 use host::traffic::{self, Traffic};
+use object::acknowledged::{Cost, Recorder};
 use object::{Backend, ObjectOperation, ObjectSource, OpenRequest};
-use report::record::{Observations, StoreActivity, StoreSpace};
+use report::record::{AcknowledgedFile, Observations, StoreActivity, StoreSpace};
 use runner::{GRACE_NS, Job, Outcome, Station};
 use statistics::Snapshot;
 use workload::object::ObjectPlan;
@@ -27,29 +28,41 @@ pub(crate) struct Ready {
     /// Number that verified values carry, and whether those of other runs are good too.
     pub(crate) run: u64,
     pub(crate) accepts_foreign: bool,
+    /// Series of writes that are older versions for it.
+    pub(crate) replaced: Vec<u64>,
 }
 
 /// The runner's job for a phase.
 fn job(
     ready: &Ready,
     backend: Arc<dyn Backend>,
+    recorder: Option<Arc<Recorder>>,
     interrupt: Arc<AtomicBool>,
-) -> Job<ObjectOperation, ObjectSource> {
+) -> Result<Job<ObjectOperation, ObjectSource>, Error> {
     let plan = Arc::new(ready.plan.clone());
     let (run, accepts_foreign, flag) = (ready.run, ready.accepts_foreign, Arc::clone(&interrupt));
+    let replaced = ready.replaced.clone();
     let mut classes: Vec<usize> = plan.operations().map(|operation| operation as usize).collect();
     classes.sort_unstable();
     classes.dedup();
     let shared = Arc::clone(&plan);
+    let recorder = match recorder {
+        Some(recorder) => Some((recorder.begin_phase(&plan)?, recorder)),
+        None => None,
+    };
     let open = move |worker: u32| {
         let plan = Arc::clone(&shared);
         let arena = Arc::new(Arena::new(plan.load.depth, slot_bytes(&plan), PageSize::Base)?);
         let source = ObjectSource::new(&plan, worker, Arc::clone(&arena), run, accepts_foreign)?;
+        let mut source = source.without(&replaced);
+        if let Some((phase, recorder)) = &recorder {
+            source = source.recording(Arc::clone(recorder), *phase, worker);
+        }
         let request = OpenRequest { worker, plan, arena, interrupt: Arc::clone(&flag) };
         let opened = backend.open(&request)?;
         Ok(Station { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
     };
-    Job {
+    Ok(Job {
         name: plan.name.clone(),
         load: plan.load.clone(),
         classes,
@@ -58,7 +71,7 @@ fn job(
         grace_ns: GRACE_NS.max(plan.options.timeout_ns.saturating_add(GIVE_UP_NS)),
         open: Arc::new(open),
         interrupt,
-    }
+    })
 }
 
 /// Bytes of a worker's buffers: the largest value, or what a short read asks for.
@@ -76,10 +89,13 @@ pub(crate) fn run(
     observe: &mut dyn FnMut(&Snapshot),
 ) -> Result<(SystemTime, Vec<(Outcome, Observations)>), Error> {
     let mut jobs = Vec::with_capacity(stage.len());
+    let mut recorders = Vec::with_capacity(stage.len());
     for ready in stage {
         let backend = ready.store.connect()?;
         backend.prepare(&ready.plan)?;
-        jobs.push(job(ready, backend, Arc::clone(interrupt)));
+        let recorder = ready.store.recorder(ready.run)?;
+        recorders.push(recorder.clone().map(|recorder| (recorder.cost(), recorder)));
+        jobs.push(job(ready, backend, recorder, Arc::clone(interrupt))?);
     }
     let watches: Vec<StoreWatch> = stage.iter().map(|ready| StoreWatch::begin(&ready.store)).collect();
     let machine = MachineWatch::begin();
@@ -89,8 +105,32 @@ pub(crate) fn run(
     for (outcome, ready) in outcomes.iter_mut().zip(stage) {
         outcome.notes.splice(0..0, ready.store.notes());
     }
-    let seen = outcomes.into_iter().zip(stage).zip(watches);
-    Ok((begun, seen.map(|((outcome, ready), watch)| (outcome, watch.end(&ready.store, &common))).collect()))
+    let mut seen = Vec::with_capacity(stage.len());
+    for (((mut outcome, ready), watch), recorder) in
+        outcomes.into_iter().zip(stage).zip(watches).zip(recorders)
+    {
+        let mut observed = watch.end(&ready.store, &common);
+        if let (Some((before, recorder)), Some(store)) = (recorder, &mut observed.store) {
+            store.acknowledged = Some(settle(&recorder, before, &mut outcome));
+        }
+        seen.push((outcome, observed));
+    }
+    Ok((begun, seen))
+}
+
+/// Has what was acknowledged in the phase written; what that cost. A file that cannot be written fails the phase.
+fn settle(recorder: &Recorder, before: Cost, outcome: &mut Outcome) -> AcknowledgedFile {
+    if let Err(error) = recorder.settle() {
+        outcome.failure.get_or_insert_with(|| error.to_string());
+    }
+    let cost = recorder.cost() - before;
+    AcknowledgedFile {
+        file: recorder.path().display().to_string(),
+        updates: cost.updates,
+        bytes: cost.bytes,
+        write_ns: cost.write_ns,
+        waited_ns: cost.waited_ns,
+    }
 }
 
 /// A store, and the drive under one in this process, just before a stage.
@@ -115,6 +155,7 @@ impl StoreWatch {
                 durable_by: told.durable_by,
                 before: self.before,
                 after: space(store),
+                acknowledged: None,
             }),
             device_read_bytes: device.as_ref().map(|device| device.read_bytes),
             device_written_bytes: device.as_ref().map(|device| device.written_bytes),

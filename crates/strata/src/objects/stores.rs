@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use driver::Error;
+use object::acknowledged::Recorder;
 use object::backend::{Journal, driver_of};
 use object::store::{Layout, Pool};
 use object::{Backend, BackendFacts, ConnectRequest, Registration};
@@ -31,6 +32,9 @@ pub(crate) struct Store {
     layout: Option<Layout>,
     /// What the run made stays.
     keep: bool,
+    /// Where updates that are acknowledged are recorded.
+    acknowledged: Option<PathBuf>,
+    recorder: Mutex<Option<Arc<Recorder>>>,
 }
 
 impl fmt::Debug for Store {
@@ -52,6 +56,8 @@ impl Store {
             scratch: None,
             layout: None,
             keep,
+            acknowledged: None,
+            recorder: Mutex::new(None),
         })
     }
 
@@ -70,6 +76,19 @@ impl Store {
             return Ok(Arc::clone(backend));
         }
         Ok(Arc::clone(backend.insert((self.registration.connect)(&self.request)?)))
+    }
+
+    /// The file of what it acknowledges to run `run`, where one is asked for; made when the first phase asks.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn recorder(&self, run: u64) -> Result<Option<Arc<Recorder>>, Error> {
+        let Some(path) = &self.acknowledged else { return Ok(None) };
+        let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        if recorder.is_none() {
+            *recorder = Some(Arc::new(Recorder::create(path, run, &self.target)?));
+        }
+        Ok(recorder.clone())
     }
 
     /// Refuses a phase that it cannot carry out, whether it is there already or the run is going to make it.
@@ -288,6 +307,7 @@ impl Stores {
             store.request.options.scm_bytes = 0;
         }
         store.layout = layout;
+        store.acknowledged = acknowledged(specs)?;
         store.scratch = store.directory().filter(|_| is_default).map(Path::to_path_buf);
         Ok(store)
     }
@@ -315,6 +335,22 @@ impl Stores {
     /// The flag that ends their waits.
     pub(crate) fn interrupt(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.interrupt)
+    }
+}
+
+/// The file that all specs of a store name, or none of them does.
+fn acknowledged(specs: &[&Spec]) -> Result<Option<PathBuf>, Error> {
+    let first = specs.first().and_then(|spec| spec.object.acknowledged.clone());
+    if specs.iter().any(|spec| spec.object.acknowledged != first) {
+        let what = "--acknowledged names one file for all phases on a store";
+        return Err(Error::usage("object", what).remedy("give it before the first phase of the job file"));
+    }
+    let taken = first.as_ref().filter(|path| path.exists());
+    match taken {
+        Some(path) => Err(Error::usage("object", "there is a file of what was acknowledged already")
+            .with("path", path.display())
+            .remedy("name another file, or remove it: what was acknowledged to an earlier run is not written over")),
+        None => Ok(first),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The `strata` command as its users meet it: real files, loop devices, signals, records.
 
+mod acknowledged;
 mod bad_input;
 mod charts;
 mod clean;

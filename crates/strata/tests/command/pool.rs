@@ -69,6 +69,45 @@ fn a_pool_that_runs_made_things_in() {
 }
 
 #[test]
+fn space_is_shown_by_container() {
+    let scratch = Scratch::new();
+    json(&scratch, "pool create vos:tank --scm 64m --nvme 32m --store-targets 2");
+    let load = "--op put --dkeys 100 --keep";
+    scratch.measured(&format!("object vos:tank {load} --container small --value-size 1000"));
+    scratch.measured(&format!("object vos:tank {load} --container large --value-size 20000"));
+    let shown = |at: &str, label: &str| {
+        let pool = json(&scratch, &format!("pool query {at}"));
+        let all = pool["usage"]["containers"].as_array().unwrap();
+        all.iter().find(|own| own["label"] == label).cloned().unwrap_or_else(|| panic!("{label}: {pool}"))
+    };
+    let small = shown("vos:tank", "small");
+    assert_eq!((&small["values"], &small["value_bytes"]), (&100.into(), &100_000.into()), "{small}");
+    assert!(small["overhead_bytes"].as_u64() > Some(6000) && small["keys"] == 100, "{small}");
+    assert_eq!(shown("vos:tank", "large")["value_bytes"], 2_000_000);
+    // What a snapshot alone shows, and what nobody sees.
+    assert_eq!(scratch.run("container snapshot vos:tank small").code, Some(0));
+    scratch.measured(&format!("object vos:tank {load} --container small --value-size 1000 --destroy-data"));
+    scratch.measured(&format!("object vos:tank {load} --container large --value-size 20000 --destroy-data"));
+    let (small, large) = (shown("vos:tank", "small"), shown("vos:tank", "large"));
+    assert_eq!(
+        (&small["value_bytes"], &small["snapshot_bytes"]),
+        (&100_000.into(), &100_000.into()),
+        "{small}"
+    );
+    assert_eq!(
+        (&large["value_bytes"], &large["reclaimable_bytes"]),
+        (&2_000_000.into(), &2_000_000.into()),
+        "{large}"
+    );
+    let text = scratch.run("pool query vos:tank").stdout;
+    for word in ["container   small: ", "for snapshots alone", "dead        ", "free        SCM "] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let engine = Engine::start(scratch.path(), "--dir tank --pool fields");
+    assert_eq!(shown(&format!("{}/fields", target(&engine)), "small"), small, "an engine tells the same");
+}
+
+#[test]
 fn bad_words() {
     let scratch = Scratch::new();
     for (words, expected) in [

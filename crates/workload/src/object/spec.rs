@@ -95,6 +95,8 @@ pub struct ObjectSpec {
     pub rados_conf: Option<String>,
     pub rados_user: Option<String>,
     pub daos_system: Option<String>,
+    /// `--acknowledged`: file of the updates that were acknowledged.
+    pub acknowledged: Option<PathBuf>,
     pub token_file: Option<PathBuf>,
     pub tls: bool,
 }

@@ -625,6 +625,16 @@ pub static OBJECT: &[OptionDef] = &[
         "Store values that say which record they are, and check every value that is read"
     ),
     own!(
+        "acknowledged",
+        None,
+        "FILE",
+        "none",
+        Data,
+        "Write a line for each update that is acknowledged, for `strata object audit`; with --keep; implies --verify",
+        acknowledged,
+        |text| path("acknowledged", text)
+    ),
+    own!(
         "token-file",
         None,
         "FILE",

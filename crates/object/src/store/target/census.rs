@@ -82,6 +82,7 @@ pub(in crate::store) struct SegmentFacts {
     pub(in crate::store) is_free: bool,
     pub(in crate::store) sequence: u32,
     pub(in crate::store) live_lines: u32,
+    pub(in crate::store) used_lines: u32,
 }
 
 /// See the module.
@@ -143,6 +144,7 @@ impl Target {
             is_free: matches!(segment.usage, Use::Free | Use::Draining),
             sequence: segment.sequence,
             live_lines: segment.live_lines,
+            used_lines: segment.used_lines,
         };
         Census {
             references,

@@ -18,6 +18,7 @@ mod scan;
 mod stripes;
 mod sync;
 mod update;
+mod usage;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -33,6 +34,7 @@ pub(super) use loose::mark_is_damaged;
 pub(super) use open::{Access, INDEX_FILE, LOG_FILE, Purpose, TargetSetup, file_error};
 pub use reserve::Reservation;
 pub(super) use scan::{Committed, scan as scan_records};
+pub(super) use usage::Held;
 
 use super::data::{Allocator, DataFile};
 use super::error::StoreError;

@@ -99,7 +99,8 @@ pub(super) fn check_words(request: &Request<'_>) -> Result<(), PlanError> {
             facts.engine
         ));
     }
-    let wrong = [meaningless(request), misplaced(request), contradictory(request)].concat();
+    let wrong =
+        [meaningless(request), misplaced(request), contradictory(request), unaudited(request)].concat();
     match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
         Some((_, message)) => refuse((*message).to_owned()),
         None => Ok(()),
@@ -107,6 +108,25 @@ pub(super) fn check_words(request: &Request<'_>) -> Result<(), PlanError> {
 }
 
 type Wrong = (bool, &'static str);
+
+/// What `--acknowledged` does not go with: a store that is audited later must still have what it acknowledged.
+fn unaudited(request: &Request<'_>) -> Vec<Wrong> {
+    if request.spec.object.acknowledged.is_none() {
+        return Vec::new();
+    }
+    let any = |is_such: fn(ObjectOp) -> bool| request.all.iter().any(|&operation| is_such(operation));
+    vec![
+        (
+            !request.spec.keep,
+            "--acknowledged is for a store that is audited later, and the run takes away what it made: give --keep too",
+        ),
+        (
+            any(|operation| operation.takes_away() || operation == ObjectOp::Discard),
+            "--acknowledged is for loads that store and read: leave out punch, remove, destroy and discard",
+        ),
+        (request.facts.engine == "null", "--acknowledged is for stores, and null: keeps nothing"),
+    ]
+}
 
 /// Options of operations that are not asked for.
 fn meaningless(request: &Request<'_>) -> Vec<Wrong> {

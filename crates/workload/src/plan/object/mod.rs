@@ -209,7 +209,7 @@ pub fn resolve_object(
         short_read_bytes: None,
         keeps_handles: !own.reopen,
         content: content(spec, Refill::Stamp)?,
-        verify: spec.verify,
+        verify: spec.verify || own.acknowledged.is_some(),
         options: options::options(&request)?,
         is_fill: false,
         load: load(spec, depth, None, seed)?,
