@@ -63,6 +63,8 @@ impl Drop for Engine {
 fn plan() -> workload::object::ObjectPlan {
     let mut plan = Rig::plan(&[ObjectOp::Update, ObjectOp::Fetch], 40_000, 16);
     plan.class = ObjectClass::SX;
+    // A drive that others write to may take longer for a sync than operations usually may.
+    plan.options.timeout_ns = 600_000_000_000;
     plan
 }
 
