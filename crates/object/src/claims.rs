@@ -47,6 +47,12 @@ impl Ids {
         (self.first..=self.last).contains(&object.lo)
     }
 
+    /// How many.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }

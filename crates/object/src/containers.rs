@@ -56,7 +56,11 @@ pub(crate) fn claim(
 
 /// The containers of a run in one store.
 #[derive(Debug, Default)]
-pub(crate) struct Containers(Mutex<Vec<Container>>);
+pub(crate) struct Containers {
+    made: Mutex<Vec<Container>>,
+    /// What else the run makes there, noted with them.
+    others: Mutex<Vec<Made>>,
+}
 
 impl Containers {
     /// Makes one: it is noted before, and with its id afterwards. `make` answers the id, or none where somebody else has made it.
@@ -69,10 +73,10 @@ impl Containers {
         label: &str,
         make: impl FnOnce() -> Result<Option<String>, Error>,
     ) -> Result<(), Error> {
-        self.0.lock().push(Container { label: label.to_owned(), id: None, was_there: false });
+        self.made.lock().push(Container { label: label.to_owned(), id: None, was_there: false });
         self.note(request)?;
         let id = make()?;
-        let mut all = self.0.lock();
+        let mut all = self.made.lock();
         if id.is_none() {
             all.retain(|other| other.label != label);
         }
@@ -95,14 +99,14 @@ impl Containers {
         ids: Ids,
         enter: impl FnOnce(&Asked) -> Result<Option<Found>, Error>,
     ) -> Result<(), Error> {
-        let is_new = !self.0.lock().iter().any(|container| container.label == label);
+        let is_new = !self.made.lock().iter().any(|container| container.label == label);
         if is_new {
-            self.0.lock().push(Container { label: label.to_owned(), id: Some(id), was_there: true });
+            self.made.lock().push(Container { label: label.to_owned(), id: Some(id), was_there: true });
             self.note(request)?;
         }
         let claimed = claim(request, operation, label, ids, enter);
         if is_new && claimed.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unsafe) {
-            self.0.lock().retain(|container| container.label != label);
+            self.made.lock().retain(|container| container.label != label);
             self.note(request)?;
         }
         claimed
@@ -110,12 +114,12 @@ impl Containers {
 
     /// Their labels.
     pub(crate) fn labels(&self) -> Vec<String> {
-        self.0.lock().iter().map(|container| container.label.clone()).collect()
+        self.made.lock().iter().map(|container| container.label.clone()).collect()
     }
 
     /// Whether the run has made none, and stores in none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        self.made.lock().is_empty()
     }
 
     fn note(&self, request: &ConnectRequest) -> Result<(), Error> {
@@ -123,8 +127,26 @@ impl Containers {
             Container { label, id: Some(id), was_there: true } => Made::Stored { label, id },
             Container { label, id, .. } => Made::Container { label, id },
         };
-        let made: Vec<Made> = self.0.lock().iter().map(noted).collect();
+        let mut made: Vec<Made> = self.made.lock().iter().map(noted).collect();
+        made.extend(self.others.lock().iter().cloned());
         request.journal.note(request, &made)
+    }
+
+    /// Notes what else the run makes in the store, in place of what was noted before; containers stay noted.
+    ///
+    /// # Errors
+    /// When it cannot be noted.
+    pub(crate) fn note_others(&self, request: &ConnectRequest, others: Vec<Made>) -> Result<(), Error> {
+        *self.others.lock() = others;
+        self.note(request)
+    }
+
+    /// Whether the run made the container of that label.
+    pub(crate) fn has(&self, label: &str) -> bool {
+        self.made
+            .lock()
+            .iter()
+            .any(|container| container.label == label && container.id.is_some() && !container.was_there)
     }
 
     /// Takes over what an earlier run made.
@@ -133,7 +155,7 @@ impl Containers {
     /// When it is no container.
     pub(crate) fn take_over(&self, made: &[Made]) -> Result<(), Error> {
         for made in made {
-            self.0.lock().push(match made.clone() {
+            self.made.lock().push(match made.clone() {
                 Made::Container { label, id } => Container { label, id, was_there: false },
                 Made::Stored { label, id } => Container { label, id: Some(id), was_there: true },
                 _ => return Err(Error::usage("object", format!("this store has no {}", made.name()))),
@@ -157,7 +179,7 @@ impl Containers {
         let mut left = Vec::new();
         let mut count = 0;
         loop {
-            let Some(Container { label, id, was_there }) = self.0.lock().last().cloned() else { break };
+            let Some(Container { label, id, was_there }) = self.made.lock().last().cloned() else { break };
             match (id_of(&label)?, id) {
                 (None, _) => {}
                 (Some(now), Some(id)) if now == id => match end(&label)? {
@@ -179,7 +201,7 @@ impl Containers {
                     "container {label}: this run asked for it, and the answer was lost; it stays, in case others made it"
                 )),
             }
-            self.0.lock().pop();
+            self.made.lock().pop();
             self.note(request)?;
         }
         Ok(left)
@@ -194,7 +216,7 @@ impl Containers {
         mut id_of: impl FnMut(&str) -> Result<Option<String>, Error>,
         mut ending: impl FnMut(&str) -> Result<Ending, Error>,
     ) -> Result<Vec<String>, Error> {
-        let all = self.0.lock().clone();
+        let all = self.made.lock().clone();
         let mut lines = Vec::new();
         for Container { label, id, .. } in all.iter().rev() {
             lines.push(match (id_of(label)?, id) {

@@ -224,7 +224,7 @@ pub struct Summary {
     pub cpu_ns_per_operation: Option<f64>,
     /// Time of the tool itself per completed operation, nanoseconds; none when nothing completed.
     pub tool_ns_per_operation: Option<f64>,
-    /// CPUs that the process kept busy.
+    /// CPUs that the process kept busy within the phase; 0 too where it has no length, because nothing completed and what was begun hangs.
     pub cpus_used: f64,
     /// Largest share of its time that a worker spent in the tool itself, 0 to 1.
     pub tool_share_max: f64,

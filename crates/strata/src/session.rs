@@ -360,6 +360,10 @@ impl Session {
         let ended = self.end_stores();
         let cleaned = if self.keep { Ok(()) } else { self.manifest.remove_all() };
         let cleaned = ended.and(cleaned);
+        if let (Err(left), true) = (&cleaned, result.is_err() || failure_of(&self.record.phases).is_some()) {
+            // The run has failed of something else, and what it left must be told all the same.
+            output::tell(format_args!("strata: left: {left}"));
+        }
         self.record.made = self.stores.manifest().made();
         let failed = failure_of(&self.record.phases);
         let failure = match (result, failed) {

@@ -103,7 +103,38 @@ pub(crate) struct ContainerInfo {
     words: [u64; 4],
 }
 
+/// `daos_pool_info_t`, and room for more.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PoolFacts {
+    pub(crate) uuid: [u8; 16],
+    /// All targets, the nodes that they are on, and those of the targets that are not in use.
+    pub(crate) targets: u32,
+    pub(crate) nodes: u32,
+    pub(crate) disabled: u32,
+    map_version: u32,
+    leader: u32,
+    /// What is asked for.
+    bits: u64,
+    /// Bytes of memory and drives.
+    pub(crate) total: [u64; 2],
+    pub(crate) free: [u64; 2],
+    rest: [u64; 32],
+}
+
+impl PoolFacts {
+    /// `DPI_SPACE`.
+    const SPACE: u64 = 1;
+
+    /// To be filled, with the space.
+    pub(crate) fn asked() -> Self {
+        Self { bits: Self::SPACE, ..Self::default() }
+    }
+}
+
 const _: () = {
+    assert!(size_of::<PoolFacts>() >= 192 && std::mem::offset_of!(PoolFacts, bits) == 40);
+    assert!(std::mem::offset_of!(PoolFacts, total) == 48 && std::mem::offset_of!(PoolFacts, free) == 64);
     assert!(size_of::<Handle>() == 8 && size_of::<Oid>() == 16);
     assert!(size_of::<Iov>() == 24 && size_of::<Sgl>() == 16 && size_of::<Range>() == 16);
     assert!(size_of::<Iod>() == 64 && std::mem::offset_of!(Iod, kind) == 24);

@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 
 use driver::Error;
 
-use super::abi::{Anchor, ArrayIod, ContainerInfo, Event, Handle, Iod, Iov, KeyDescriptor, Oid, Sgl};
+use super::abi::{
+    Anchor, ArrayIod, ContainerInfo, Event, Handle, Iod, Iov, KeyDescriptor, Oid, PoolFacts, Sgl,
+};
 use crate::foreign;
 
 foreign::functions! {
@@ -17,6 +19,7 @@ foreign::functions! {
         daos_pool_connect2: fn(
             *const c_char, *const c_char, c_uint, *mut Handle, *mut c_void, *mut Event,
         ) -> c_int;
+        daos_pool_query: fn(Handle, *mut c_void, *mut PoolFacts, *mut c_void, *mut Event) -> c_int;
         daos_pool_disconnect: fn(Handle, *mut Event) -> c_int;
         daos_cont_create_with_label: fn(
             Handle, *const c_char, *mut c_void, *mut c_void, *mut Event,

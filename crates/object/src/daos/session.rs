@@ -3,87 +3,117 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use driver::Error;
 
-use super::abi::{CONTAINER_READ_WRITE, ContainerInfo, Handle, POOL_READ_WRITE};
-use super::errors::failed;
+use super::abi::{CONTAINER_READ_WRITE, ContainerInfo, Handle, POOL_READ_WRITE, PoolFacts};
+use super::calls::{Calls, Patience};
+use super::errors::{INVALID, NO_PERMISSION, NONEXISTENT, failed};
 use super::library::{Api, api};
 
 /// A connection to a pool.
 pub(crate) struct Pool {
     pub(crate) api: &'static Api,
     pub(crate) handle: Handle,
+    pub(crate) calls: Calls,
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        let handle = self.handle;
         // SAFETY: a handle of ours; containers hold the pool, so none is open.
-        unsafe {
-            (self.api.daos_pool_disconnect)(self.handle, std::ptr::null_mut());
-            (self.api.daos_fini)();
+        let disconnect = |(): &mut (), event| unsafe { (self.api.daos_pool_disconnect)(handle, event) };
+        // Where the pool does not answer, the library has calls in flight and is left as it is.
+        if self.calls.call(Patience::Brief, (), disconnect).is_ok() && self.calls.end() {
+            // SAFETY: as often as it was started; nothing is in flight.
+            unsafe { (self.api.daos_fini)() };
         }
     }
 }
 
+fn text(words: &str) -> Result<CString, Error> {
+    CString::new(words).map_err(|_| Error::usage("daos", format!("{words:?} has a NUL in it")))
+}
+
 impl Pool {
-    /// Connects to a pool by its label or UUID.
+    /// Connects to a pool by its label or UUID. `interrupt` ends the wait for servers that do not answer, of this call and of others.
     ///
     /// # Errors
-    /// When the library is missing, the agent does not answer, or there is no such pool.
-    pub(crate) fn connect(pool: &str, system: Option<&str>) -> Result<Self, Error> {
+    /// When the library is missing, the agent or the servers do not answer, or there is no such system or pool.
+    pub(crate) fn connect(
+        pool: &str,
+        system: Option<&str>,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
         let api = api()?;
-        let text = |words: &str| {
-            CString::new(words).map_err(|_| Error::usage("daos", format!("{words:?} has a NUL in it")))
-        };
-        let (name, group) = (text(pool)?, system.map(text).transpose()?);
-        let group = group.as_ref().map_or(std::ptr::null(), |group| group.as_ptr());
+        let names = (text(pool)?, system.map(text).transpose()?);
         // SAFETY: no arguments; counted by the library.
         let code = unsafe { (api.daos_init)() };
         if code != 0 {
-            return Err(failed("libdaos does not start", code)
-                .remedy("see whether daos_agent runs here and DAOS_AGENT_DRPC_DIR is its directory"));
+            return Err(failed("libdaos does not start", code));
         }
-        let mut handle = Handle::default();
-        let none = std::ptr::null_mut();
-        let connect = api.daos_pool_connect2;
-        // SAFETY: strings, a place for the handle; nothing else is asked for.
-        let code = unsafe {
-            connect(name.as_ptr(), group, POOL_READ_WRITE, &raw mut handle, none, std::ptr::null_mut())
+        let calls = Calls::new(api, interrupt)?;
+        let connected = calls.call(Patience::Asking, (names, Handle::default()), |(names, handle), event| {
+            let group = names.1.as_ref().map_or(std::ptr::null(), |group| group.as_ptr());
+            let (none, place) = (std::ptr::null_mut(), &raw mut *handle);
+            // SAFETY: strings and a place for the handle, which stay until the event has come; nothing else is asked for.
+            unsafe { (api.daos_pool_connect2)(names.0.as_ptr(), group, POOL_READ_WRITE, place, none, event) }
+        });
+        let code = match connected {
+            Ok((_, handle)) => return Ok(Self { api, handle, calls }),
+            Err(code) => code,
         };
-        if code == 0 {
-            return Ok(Self { api, handle });
+        if calls.end() {
+            // SAFETY: as often as it was started; nothing is in flight.
+            unsafe { (api.daos_fini)() };
         }
-        // SAFETY: as often as it was started.
-        unsafe { (api.daos_fini)() };
         let error = failed("cannot connect to the pool", code).with("pool", pool);
-        Err(match code {
-            -1005 => error.remedy("pools are listed by: dmg pool list"),
-            -1001 => error.remedy("see its access list: dmg pool get-acl"),
+        Err(match (code, system) {
+            (NONEXISTENT, _) => error.remedy("pools are listed by: dmg pool list"),
+            (NO_PERMISSION, _) => error.remedy("see its access list: dmg pool get-acl"),
+            // The agent answers so when it is asked about a system that is not its own.
+            (INVALID, Some(system)) => failed(format!("the agent here knows no system {system}"), code)
+                .with("pool", pool)
+                .remedy("leave out --daos-system, or set DAOS_AGENT_DRPC_DIR to the directory of that system's agent"),
             _ => error,
         })
     }
 
-    /// Makes a container; the result is the library's.
-    pub(crate) fn create(&self, label: &CStr) -> Result<String, c_int> {
-        let none = std::ptr::null_mut();
-        let create = self.api.daos_cont_create_with_label;
-        let mut uuid = [0_u8; 16];
-        let place = uuid.as_mut_ptr().cast();
-        // SAFETY: a string and a place for the UUID; no properties.
-        let code = unsafe { create(self.handle, label.as_ptr(), none, place, std::ptr::null_mut()) };
-        if code == 0 { Ok(hexadecimal(&uuid)) } else { Err(code) }
+    /// Targets, nodes and space.
+    ///
+    /// # Errors
+    /// When the pool does not answer.
+    pub(crate) fn query(&self, patience: Patience) -> Result<PoolFacts, Error> {
+        let (handle, query) = (self.handle, self.api.daos_pool_query);
+        let asked = self.calls.call(patience, PoolFacts::asked(), |facts, event| {
+            let (none, place) = (std::ptr::null_mut(), &raw mut *facts);
+            // SAFETY: a place for the facts, which stays until the event has come.
+            unsafe { query(handle, none, place, none, event) }
+        });
+        asked.map_err(|code| failed("the pool cannot be asked", code))
     }
 
-    /// UUID of a container; the error is the library's.
-    pub(crate) fn id_of(self: &Arc<Self>, label: &CStr) -> Result<String, c_int> {
-        Container::open(self, label).map(|container| hexadecimal(&container.uuid))
+    /// Makes a container; the result is the library's.
+    pub(crate) fn create(&self, label: &CStr) -> Result<String, c_int> {
+        let (handle, create) = (self.handle, self.api.daos_cont_create_with_label);
+        let place = (label.to_owned(), [0_u8; 16]);
+        let made = self.calls.call(Patience::Asking, place, |(label, uuid), event| {
+            let (none, uuid) = (std::ptr::null_mut(), uuid.as_mut_ptr().cast());
+            // SAFETY: a string and a place for the UUID, which stay until the event has come; no properties.
+            unsafe { create(handle, label.as_ptr(), none, uuid, event) }
+        });
+        made.map(|(_, uuid)| hexadecimal(&uuid))
     }
 
     /// Destroys a container that nobody has open; the result is the library's.
     pub(crate) fn destroy(&self, label: &CStr) -> c_int {
-        // SAFETY: a string.
-        unsafe { (self.api.daos_cont_destroy2)(self.handle, label.as_ptr(), 0, std::ptr::null_mut()) }
+        let (handle, destroy) = (self.handle, self.api.daos_cont_destroy2);
+        let gone = self.calls.call(Patience::Cleaning, label.to_owned(), |label, event| {
+            // SAFETY: a string, which stays until the event has come.
+            unsafe { destroy(handle, label.as_ptr(), 0, event) }
+        });
+        gone.map_or_else(|code| code, |_| 0)
     }
 }
 
@@ -95,31 +125,35 @@ pub(crate) struct Container {
     uuid: [u8; 16],
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Drop for Container {
     fn drop(&mut self) {
+        let (handle, close) = (self.handle, self.pool.api.daos_cont_close);
         // SAFETY: a handle of ours; workers hold the container.
-        unsafe { (self.pool.api.daos_cont_close)(self.handle, std::ptr::null_mut()) };
+        let _ = self.pool.calls.call(Patience::Brief, (), |(), event| unsafe { close(handle, event) });
     }
 }
 
 impl Container {
     /// Opens a container; the error is the library's.
-    pub(crate) fn open(pool: &Arc<Pool>, label: &CStr) -> Result<Self, c_int> {
-        let (mut handle, mut info) = (Handle::default(), ContainerInfo::default());
+    pub(crate) fn open(pool: &Arc<Pool>, label: &CStr, patience: Patience) -> Result<Self, c_int> {
         let open = pool.api.daos_cont_open2;
-        let (place, told) = (&raw mut handle, &raw mut info);
-        // SAFETY: a string and places for handle and facts.
-        let code = unsafe {
-            open(pool.handle, label.as_ptr(), CONTAINER_READ_WRITE, place, told, std::ptr::null_mut())
-        };
-        if code == 0 {
-            Ok(Self { pool: pool.clone(), label: label.to_owned(), handle, uuid: info.uuid })
-        } else {
-            Err(code)
-        }
+        let place = (label.to_owned(), Handle::default(), ContainerInfo::default());
+        let opened = pool.calls.call(patience, place, |(label, handle, info), event| {
+            let (handle, info) = (&raw mut *handle, &raw mut *info);
+            // SAFETY: a string and places for handle and facts, which stay until the event has come.
+            unsafe { open(pool.handle, label.as_ptr(), CONTAINER_READ_WRITE, handle, info, event) }
+        });
+        let (label, handle, info) = opened?;
+        Ok(Self { pool: pool.clone(), label, handle, uuid: info.uuid })
+    }
+
+    /// Its UUID, in hexadecimal digits.
+    pub(crate) fn id(&self) -> String {
+        hexadecimal(&self.uuid)
     }
 }

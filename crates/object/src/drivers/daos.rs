@@ -1,9 +1,12 @@
 //! `daos`: a DAOS pool through libdaos. Each worker has an event queue, and an event for each slot.
 
+mod ids;
+mod placed;
+mod sweep;
 mod worker;
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_int};
+use std::ffi::CString;
 use std::sync::Arc;
 
 use driver::{Capabilities, Error, ErrorKind, Opened};
@@ -11,11 +14,15 @@ use parking_lot::Mutex;
 use workload::object::{Made, ObjectPlan, Scope};
 
 use crate::backend::Removing;
-use crate::claims::Ending;
+use crate::claims::{Ending, Ids};
 use crate::containers::{Containers, Fate};
-use crate::daos::errors::failed;
-use crate::daos::session::{Container, Pool};
-use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
+use crate::daos::abi::PoolFacts;
+use crate::daos::calls::Patience;
+use crate::daos::errors::{BUSY, EXISTS, NONEXISTENT, failed};
+use crate::daos::session::{Container, Pool, hexadecimal};
+use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
+use ids::ObjectIds;
+use placed::Placement;
 
 /// The table line.
 pub(super) const REGISTRATION: Registration = Registration {
@@ -52,16 +59,11 @@ pub(super) const REGISTRATION: Registration = Registration {
 };
 
 const DEPTH_MAX: u32 = 1024;
-/// `-DER_NONEXIST`.
-const NONEXISTENT: c_int = -1005;
-/// `-DER_EXIST`.
-const EXISTS: c_int = -1004;
-/// `-DER_BUSY`.
-const BUSY: c_int = -1012;
 
 struct Daos {
     pool: Arc<Pool>,
     label: String,
+    facts: PoolFacts,
     /// Container that the target names.
     container: Option<String>,
     request: ConnectRequest,
@@ -69,19 +71,25 @@ struct Daos {
     open: Mutex<HashMap<String, Arc<Container>>>,
     /// Containers that this run made.
     made: Containers,
+    /// Objects that it puts into others.
+    placed: Placement,
 }
 
 fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
     let (pool, container) = parse(&request.target)?;
     let system = request.options.daos_system.as_deref();
+    let connection = Pool::connect(&pool, system, &request.interrupt)?;
+    let facts = connection.query(Patience::Asking).map_err(|error| error.with("pool", &pool))?;
     Ok(Arc::new(Daos {
-        pool: Arc::new(Pool::connect(&pool, system)?),
+        pool: Arc::new(connection),
         label: pool,
+        facts,
         container,
         request: request.clone(),
         threads: request.threads.max(1),
         open: Mutex::default(),
         made: Containers::default(),
+        placed: Placement::default(),
     }))
 }
 
@@ -110,15 +118,31 @@ impl Daos {
         }
     }
 
-    /// UUID of the container of a label; none where there is none.
-    fn id_of(&self, label: &str) -> Result<Option<String>, Error> {
-        match self.pool.id_of(&CString::new(label).unwrap_or_default()) {
-            Ok(id) => Ok(Some(id)),
+    /// The container of a label, for what is done at the end; none where there is none.
+    fn find(&self, label: &str) -> Result<Option<Arc<Container>>, Error> {
+        let name = CString::new(label).unwrap_or_default();
+        match Container::open(&self.pool, &name, Patience::Cleaning) {
+            Ok(container) => Ok(Some(Arc::new(container))),
             Err(NONEXISTENT) => Ok(None),
             Err(code) => Err(failed("the container cannot be opened", code)
                 .with("pool", &self.label)
                 .with("container", label)),
         }
+    }
+
+    /// Its UUID.
+    fn id_of(&self, label: &str) -> Result<Option<String>, Error> {
+        Ok(self.find(label)?.map(|container| container.id()))
+    }
+
+    /// Sees that a phase changes nothing of others in a container that the run did not make.
+    fn claim(&self, plan: &ObjectPlan, container: &Container) -> Result<(), Error> {
+        let Some(ids) = Ids::of(plan) else { return Ok(()) };
+        if self.made.has(&container.label.to_string_lossy()) {
+            return Ok(());
+        }
+        let objects = ObjectIds { upper: ids::upper(container, plan)?, ids };
+        self.placed.claim(&self.request, &self.made, container, &objects)
     }
 
     /// The container of that label, opened once; made where it may be.
@@ -130,14 +154,14 @@ impl Daos {
         let name =
             CString::new(label).map_err(|_| Error::usage("daos", format!("{label:?} has a NUL in it")))?;
         let place = |error: Error| error.with("pool", &self.label).with("container", label);
-        let code = match Container::open(&self.pool, &name) {
+        let code = match Container::open(&self.pool, &name, Patience::Asking) {
             Err(NONEXISTENT) if self.request.creates => {
                 self.made.make(&self.request, label, || match self.pool.create(&name) {
                     Ok(id) => Ok(Some(id)),
                     Err(EXISTS) => Ok(None),
                     Err(code) => Err(place(failed("the container cannot be made", code))),
                 })?;
-                Container::open(&self.pool, &name)
+                Container::open(&self.pool, &name, Patience::Asking)
             }
             opened => opened,
         };
@@ -157,7 +181,14 @@ impl Daos {
 
 impl Backend for Daos {
     fn facts(&self) -> BackendFacts {
-        BackendFacts { targets: 1, durable_by: "the cluster's own means".to_owned(), notes: Vec::new() }
+        let PoolFacts { targets, disabled, .. } = self.facts;
+        let notes =
+            (disabled > 0).then(|| format!("{disabled} of the {targets} targets of the pool are not in use"));
+        BackendFacts {
+            targets: targets.saturating_sub(disabled),
+            durable_by: "the cluster's own means".to_owned(),
+            notes: notes.into_iter().collect(),
+        }
     }
 
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
@@ -165,7 +196,7 @@ impl Backend for Daos {
             Scope::Shared => 1,
             Scope::Private => self.threads,
         };
-        (0..workers).try_for_each(|worker| self.container(&self.label(plan, worker)).map(drop))
+        (0..workers).try_for_each(|worker| self.claim(plan, &*self.container(&self.label(plan, worker))?))
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {
@@ -178,8 +209,28 @@ impl Backend for Daos {
         Ok(Opened { driver: Box::new(worker::Worker::new(container, request)?), notes: Vec::new() })
     }
 
+    fn pool(&self) -> Result<Option<PoolInfo>, Error> {
+        let facts = self.pool.query(Patience::Brief)?;
+        Ok(Some(PoolInfo {
+            name: self.label.clone(),
+            uuid: hexadecimal(&facts.uuid),
+            targets: facts.targets,
+            scm_bytes: facts.total[0],
+            scm_free_bytes: facts.free[0],
+            nvme_bytes: facts.total[1],
+            nvme_free_bytes: facts.free[1],
+            ..PoolInfo::default()
+        }))
+    }
+
     fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
-        self.open.lock().clear();
+        let opened = std::mem::take(&mut *self.open.lock());
+        let open = |label: &str| match opened.get(label) {
+            Some(container) => Ok(Some(container.clone())),
+            None => self.find(label),
+        };
+        let (objects, mut left) = self.placed.clean(&self.request, &self.made, removing, open)?;
+        drop(opened);
         let destroy = |label: &str| match self.pool.destroy(&CString::new(label).unwrap_or_default()) {
             0 | NONEXISTENT => Ok(Fate::Gone),
             BUSY => Ok(Fate::InUse),
@@ -187,15 +238,19 @@ impl Backend for Daos {
                 .with("pool", &self.label)
                 .with("container", label)),
         };
-        self.made.clean(&self.request, removing, |label| self.id_of(label), destroy)
+        let after = |count| removing(objects + count);
+        left.extend(self.made.clean(&self.request, &after, |label| self.id_of(label), destroy)?);
+        Ok(left)
     }
 
     fn take_over(&self, made: &[Made]) -> Result<(), Error> {
-        self.made.take_over(made)
+        self.made.take_over(&self.placed.take_over(made)?)
     }
 
     fn look(&self) -> Result<Vec<String>, Error> {
-        self.made.look(|label| self.id_of(label), |_| Ok(Ending::Destroyed))
+        let mut lines = self.placed.look(|label| self.id_of(label))?;
+        lines.extend(self.made.look(|label| self.id_of(label), |_| Ok(Ending::Destroyed))?);
+        Ok(lines)
     }
 
     fn close(&self) -> Result<(), Error> {

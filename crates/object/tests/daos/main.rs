@@ -2,15 +2,17 @@
 //! late and out of order. No DAOS system is needed, and none is tested.
 #![allow(unsafe_code)]
 
+mod engines;
 #[path = "../fake_daos/mod.rs"]
 mod fake_daos;
+mod ownership;
 #[path = "../conformance/plan.rs"]
 mod plan;
 #[path = "../rados/rig.rs"]
 mod rig;
 
 use std::ffi::{CString, c_char, c_int};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use libloading::Library;
@@ -19,9 +21,15 @@ use object::{Backend, ConnectRequest, ObjectOperation, Secrets};
 use rig::{Rig, errno, operation};
 use workload::object::{ObjectClass, ObjectOp, ObjectPlan, ObjectType, PunchScope, ValueKind};
 
+/// What stands behind the library at first.
+const WORLD: &[(&str, c_int)] =
+    &[("targets", 2), ("engines", 1), ("disabled", 0), ("redundancy", 0), ("dies_after", -1)];
+
 /// The library, compiled once; and the turn of a test, for it is not made for threads.
 struct Fake {
     library: Library,
+    /// Handles that an earlier test left open, because its engines died.
+    left: AtomicI32,
 }
 
 fn fake() -> (&'static Fake, MutexGuard<'static, ()>) {
@@ -37,8 +45,12 @@ fn fake() -> (&'static Fake, MutexGuard<'static, ()>) {
         // Both have it open then.
         object::connect(&request("daos://absent")).err().expect("there is no such pool");
         std::fs::remove_file(&file).expect("removed");
-        Fake { library }
+        Fake { library, left: AtomicI32::new(0) }
     });
+    for (name, value) in WORLD {
+        fake.set(name, *value);
+    }
+    fake.left.store(fake.open_handles(), Ordering::Relaxed);
     (fake, turn)
 }
 
@@ -51,6 +63,17 @@ impl Fake {
             let fail: libloading::Symbol<unsafe extern "C" fn(*const c_char, c_int, c_int)> =
                 self.library.get(b"fake_daos_fail\0").expect("it is there");
             fail(name.as_ptr(), code, after);
+        }
+    }
+
+    /// What stands behind the library, until the turn ends.
+    fn set(&self, name: &str, value: c_int) {
+        let name = CString::new(name).expect("a name");
+        // SAFETY: as the source has it.
+        unsafe {
+            let set: libloading::Symbol<unsafe extern "C" fn(*const c_char, c_int)> =
+                self.library.get(b"fake_daos_set\0").expect("it is there");
+            set(name.as_ptr(), value);
         }
     }
 
@@ -101,7 +124,7 @@ fn end(fake: &Fake, backend: Arc<dyn Backend>) {
     backend.clean(&|_| ()).expect("clean");
     backend.close().expect("closed");
     drop(backend);
-    assert_eq!(fake.open_handles(), 0);
+    assert_eq!(fake.open_handles(), fake.left.load(Ordering::Relaxed));
 }
 
 #[test]
@@ -196,23 +219,113 @@ fn arrays() {
     };
     for keeps_handles in [true, false] {
         let mut plan = typed(ObjectOp::Write, ObjectType::Array);
-        (plan.cell_size_bytes, plan.chunk_size_cells, plan.keeps_handles) = (4, 16, keeps_handles);
+        (plan.cell_size_bytes, plan.chunk_size_cells, plan.keeps_handles) = (4, 64, keeps_handles);
         let mut rig = Rig::open(&backend, plan.clone());
         assert_eq!(rig.run(of(ObjectOp::Open, 0, 0)), errno(libc::ENOENT));
+        assert_eq!(
+            rig.run(of(ObjectOp::Write, 0, 100)),
+            errno(libc::ENOENT),
+            "it opens by what is kept with it"
+        );
         assert_eq!(rig.run(of(ObjectOp::Create, 0, 0)), 0);
-        assert_eq!([rig.run(of(ObjectOp::Open, 0, 0)), rig.run(of(ObjectOp::OpenWithAttr, 0, 0))], [0, 0]);
+        assert_eq!(rig.run(of(ObjectOp::Create, 0, 0)), errno(libc::EEXIST));
+        assert_eq!(rig.run(of(ObjectOp::Open, 0, 0)), 0);
         rig.fill(0, &[5; 100]);
         assert_eq!(rig.run(of(ObjectOp::Write, 40, 100)), 100);
         assert_eq!(rig.run(of(ObjectOp::Size, 0, 0)), 140);
         assert_eq!(rig.run(of(ObjectOp::Read, 80, 100)), 60);
         assert_eq!(rig.bytes(0, 60), [5; 60]);
+        assert_eq!(rig.run(of(ObjectOp::Read, 140, 100)), 0);
         assert_eq!(rig.run(of(ObjectOp::Write, 2, 100)), errno(libc::EINVAL));
         plan.chunk_size_cells = 32;
         assert_eq!(Rig::open(&backend, plan).run(of(ObjectOp::Open, 0, 0)), errno(libc::EINVAL));
         assert_eq!(rig.run(of(ObjectOp::Destroy, 0, 0)), 0);
-        assert_eq!(rig.run(of(ObjectOp::Size, 0, 0)), 0);
     }
     end(fake, backend);
+}
+
+/// Arrays that keep no attributes: libdaos counts what was read of those of bytes alone.
+#[test]
+fn cells_of_every_size_are_read_back() {
+    let (fake, _turn) = fake();
+    let backend = backend("cells");
+    for (object_type, cell) in
+        [(ObjectType::ArrayByte, 1), (ObjectType::ArrayAttr, 8), (ObjectType::ArrayAttr, 4096)]
+    {
+        let mut plan = typed(ObjectOp::Write, object_type);
+        (plan.cell_size_bytes, plan.chunk_size_cells) = (cell, 3);
+        plan.dataset.value_size_bytes_max = 8 * cell;
+        let mut rig = Rig::open(&backend, plan);
+        let of = |what, first: u64, cells: u64| ObjectOperation {
+            object: object(object_type),
+            offset_bytes: first * cell,
+            ..operation(what, cells * cell)
+        };
+        let bytes = |cells: u64| (cells * cell) as i64;
+        rig.fill(0, &vec![9; 8 * cell as usize]);
+        assert_eq!(rig.run(of(ObjectOp::Write, 1, 8)), bytes(8), "{cell}");
+        rig.fill(0, &vec![0; 8 * cell as usize]);
+        assert_eq!(rig.run(of(ObjectOp::Read, 1, 8)), bytes(8), "over chunks of cells of {cell}");
+        assert_eq!(rig.bytes(0, 8 * cell as usize), vec![9; 8 * cell as usize]);
+        assert_eq!(rig.run(of(ObjectOp::Read, 3, 3)), bytes(3), "{cell}");
+        assert_eq!(rig.run(of(ObjectOp::Size, 0, 0)), bytes(9), "{cell}");
+    }
+    end(fake, backend);
+}
+
+#[test]
+fn kinds_that_exclude_each_other_do_not_meet() {
+    let (fake, _turn) = fake();
+    let backend = backend("kinds");
+    let id = object(ObjectType::MultiHashed);
+    let of =
+        |what| ObjectOperation { object: id, dkey: Key::integer(9), akey: key("a"), ..operation(what, 100) };
+    for value in [ValueKind::Single, ValueKind::Array, ValueKind::Single] {
+        let mut plan = typed(ObjectOp::Update, ObjectType::MultiHashed);
+        plan.dataset.value = value;
+        let mut rig = Rig::open(&backend, plan);
+        assert_eq!(rig.run(of(ObjectOp::Update)), 100, "{value:?}: {:?}", rig.findings());
+        assert_eq!(rig.run(of(ObjectOp::Fetch)), 100, "{value:?}");
+    }
+    for cell in [8, 100, 8] {
+        let mut plan = typed(ObjectOp::Write, ObjectType::ArrayAttr);
+        (plan.cell_size_bytes, plan.chunk_size_cells) = (cell, 100);
+        plan.dataset.value_size_bytes_max = 800;
+        let mut rig = Rig::open(&backend, plan);
+        let write =
+            ObjectOperation { object: object(ObjectType::ArrayAttr), ..operation(ObjectOp::Write, 800) };
+        assert_eq!(rig.run(write), 800, "cells of {cell}: {:?}", rig.findings());
+    }
+    end(fake, backend);
+}
+
+#[test]
+fn what_libdaos_cannot_tell_is_refused() {
+    let (fake, _turn) = fake();
+    let backend = backend("refused");
+    let refused = |plan: ObjectPlan| open(&backend, plan).expect_err("refused");
+    let mut plan = typed(ObjectOp::Read, ObjectType::ArrayAttr);
+    plan.short_read_bytes = Some(100);
+    assert!(refused(plan).contains("arrays of bytes alone"));
+    let mut plan = typed(ObjectOp::OpenWithAttr, ObjectType::Array);
+    assert!(refused(plan.clone()).contains("keep their attributes"));
+    plan.object_type = ObjectType::ArrayAttr;
+    let with_attr =
+        ObjectOperation { object: object(ObjectType::ArrayAttr), ..operation(ObjectOp::OpenWithAttr, 0) };
+    assert_eq!(Rig::open(&backend, plan).run(with_attr), 0);
+    end(fake, backend);
+}
+
+/// Opens a driver; the refusal as text.
+fn open(backend: &Arc<dyn Backend>, plan: ObjectPlan) -> Result<(), String> {
+    let arena = driver::Arena::new(32, 100, driver::PageSize::Base).expect("memory");
+    let request = object::OpenRequest {
+        worker: 0,
+        plan: Arc::new(plan),
+        arena: Arc::new(arena),
+        interrupt: Arc::new(AtomicBool::new(false)),
+    };
+    backend.open(&request).map(drop).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -226,7 +339,14 @@ fn failures_are_errnos_and_words() {
     );
     fake.fail("daos_init", -1006, 0);
     let error = failure("daos://pool");
-    assert!(error.contains("libdaos does not start") && error.contains("daos_agent"), "{error}");
+    assert!(error.contains("libdaos does not start") && error.contains("engines do not answer"), "{error}");
+    fake.fail("daos_init", -2034, 0);
+    let error = failure("daos://pool");
+    assert!(error.contains("daos_agent") && !error.contains("engines"), "{error}");
+    let mut elsewhere = request("daos://pool");
+    elsewhere.options.daos_system = Some("other".to_owned());
+    let error = object::connect(&elsewhere).err().expect("no such system").to_string();
+    assert!(error.starts_with("daos: the agent here knows no system other (daos=-DER_INVAL"), "{error}");
     let mut asked = request("daos://pool/nowhere");
     asked.creates = false;
     let plan = typed(ObjectOp::Put, ObjectType::KvHashed);
@@ -237,23 +357,15 @@ fn failures_are_errnos_and_words() {
     let mut wide = plan.clone();
     wide.class = "RP_3G1".parse().expect("a class");
     backend.prepare(&wide).expect("prepared");
-    let open = |plan: ObjectPlan| {
-        let arena = driver::Arena::new(32, 100, driver::PageSize::Base).expect("memory");
-        backend
-            .open(&object::OpenRequest {
-                worker: 0,
-                plan: Arc::new(plan),
-                arena: Arc::new(arena),
-                interrupt: Arc::new(AtomicBool::new(false)),
-            })
-            .err()
-            .expect("refused")
-            .to_string()
-    };
-    assert!(open(wide).contains("the pool has no objects of class RP_3G1"));
+    let refused = |plan| open(&backend, plan).expect_err("refused");
+    let error = refused(wide);
+    assert!(
+        error.contains("the pool has no objects of class RP_3G1") && error.contains("lie on 3 engines"),
+        "{error}"
+    );
     let mut integers = plan.clone();
     integers.dataset.integer_dkeys = true;
-    assert!(open(integers).contains("keys of key-value objects are text in DAOS"));
+    assert!(refused(integers).contains("keys of key-value objects are text in DAOS"));
 
     let mut rig = Rig::open(&backend, plan);
     let put = |slot| ObjectOperation {

@@ -8,7 +8,7 @@ use std::process::Command;
 /// # Errors
 /// When there is no C compiler.
 pub(crate) fn compile() -> Result<PathBuf, String> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_daos/daos.c");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../object/tests/fake_daos/daos.c");
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("libdaos-{}.so", std::process::id()));
     let status = Command::new("cc")
         .args(["-O1", "-pthread", "-shared", "-fPIC", "-o"])

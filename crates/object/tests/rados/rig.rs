@@ -29,7 +29,7 @@ pub(crate) fn operation(operation: ObjectOp, value_bytes: u64) -> ObjectOperatio
 }
 
 pub(crate) struct Rig {
-    driver: Box<dyn Driver<ObjectOperation>>,
+    pub(crate) driver: Box<dyn Driver<ObjectOperation>>,
     arena: Arc<Arena>,
     depth: u32,
 }

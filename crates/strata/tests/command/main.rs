@@ -6,6 +6,7 @@ mod charts;
 mod clean;
 mod compare;
 mod damage;
+mod daos;
 mod dialect_s3;
 mod dialect_vos_perf;
 mod dialects;

@@ -53,6 +53,11 @@ impl Scratch {
         Running::start(self.path(), &words.split_whitespace().collect::<Vec<_>>())
     }
 
+    /// Starts it with variables of the environment.
+    pub(crate) fn start_in(&self, words: &str, environment: &[(&str, String)]) -> Running {
+        Running::start_in(self.path(), &words.split_whitespace().collect::<Vec<_>>(), environment)
+    }
+
     /// Starts it with these words, which may hold spaces.
     pub(crate) fn start_words(&self, words: &[&str]) -> Running {
         Running::start(self.path(), words)
@@ -119,8 +124,13 @@ pub(crate) struct Running {
 
 impl Running {
     fn start(directory: &Path, words: &[&str]) -> Self {
+        Self::start_in(directory, words, &[])
+    }
+
+    fn start_in(directory: &Path, words: &[&str], environment: &[(&str, String)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_strata"))
             .args(words)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .current_dir(directory)
             .env("XDG_STATE_HOME", state_of(directory))
             .stdin(Stdio::null())

@@ -43,6 +43,19 @@ pub enum Made {
         /// By what the container is known again.
         id: String,
     },
+    /// Objects in a container that was there before, of a store that keeps no claims (DAOS): they held nothing then, and go by their ids.
+    ObjectIds {
+        /// Label of the container.
+        label: String,
+        /// By what the container is known again.
+        id: String,
+        /// Upper half of the ids, as 16 hexadecimal digits: type, class and kind.
+        upper: String,
+        /// Lower half of the first.
+        first: u64,
+        /// Lower half of the last, which is one of them.
+        last: u64,
+    },
     /// The directory of a pool in this machine.
     Pool {
         /// Its UUID; none: it was about to be made.
@@ -62,6 +75,9 @@ impl Made {
             }
             Self::Container { label, .. } => format!("container {label}"),
             Self::Stored { label, .. } => format!("objects in container {label}"),
+            Self::ObjectIds { label, first, last, .. } => {
+                format!("objects {first} to {last} in container {label}")
+            }
             Self::Pool { .. } => "pool".to_owned(),
         }
     }

@@ -26,14 +26,18 @@ const EVENTS: usize = 64;
 const OPEN_MAX: u64 = 65_536;
 /// Longest sleep: an interrupt is looked at after it.
 const SLEEP: Duration = Duration::from_millis(50);
-/// How long a worker that goes waits for what is in flight.
-const FAREWELL: Duration = Duration::from_secs(30);
+/// How long a worker that goes waits for what is in flight: who ends it has waited already.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Failures that are told in words.
 const FINDINGS_MAX: usize = 16;
 /// `DAOS_OT_KV_HASHED`.
 const KEY_VALUE: u8 = 8;
-/// What of an object id is the user's.
-const USER_BITS: u64 = 0xffff_ffff;
+/// `DAOS_OT_ARRAY`: its attributes are kept with it.
+const ARRAY: u8 = 11;
+/// `DAOS_OT_ARRAY_ATTR`.
+const ARRAY_WITHOUT_ATTRIBUTES: u8 = 12;
+/// `DAOS_OT_ARRAY_BYTE`.
+const BYTE_ARRAY: u8 = 13;
 
 /// Which interface an object is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,8 +53,8 @@ pub(super) struct Worker {
     plan: Arc<ObjectPlan>,
     arena: Arc<Arena>,
     queue: Handle,
-    /// Type and class bits of object ids, as the library makes them.
-    class_bits: u64,
+    /// Upper half of object ids.
+    upper: u64,
     /// None after they were leaked because the library still has them.
     slots: Option<Box<[Slot]>>,
     open: HashMap<(ObjectId, Face), Handle>,
@@ -70,7 +74,7 @@ impl Worker {
     pub(super) fn new(container: Arc<Container>, request: &OpenRequest) -> Result<Self, Error> {
         let (api, plan) = (container.pool.api, request.plan.clone());
         check(&plan)?;
-        let class_bits = class_bits(api, &container, &plan)?;
+        let upper = super::ids::upper(&container, &plan)?;
         let mut queue = Handle::default();
         // SAFETY: a place for the handle.
         let code = unsafe { (api.daos_eq_create)(&raw mut queue) };
@@ -92,7 +96,7 @@ impl Worker {
             plan,
             arena: request.arena.clone(),
             queue,
-            class_bits,
+            upper,
             slots: Some(slots),
             open: HashMap::with_capacity(open_max),
             open_max,
@@ -106,13 +110,17 @@ impl Worker {
     }
 
     fn oid(&self, object: ObjectId) -> Oid {
-        Oid { lo: object.lo, hi: self.class_bits | object.hi & USER_BITS }
+        Oid { lo: object.lo, hi: self.upper }
     }
 
-    /// An open object, and whether it is to be closed after the operation. Opening with known attributes asks no server.
-    fn acquire(&mut self, object: ObjectId, face: Face) -> Result<(Handle, bool), c_int> {
+    /// An open object, and whether it is to be closed after the operation; none where a server must be asked first: arrays that keep their
+    /// attributes open by these alone. Opening with known attributes asks no server.
+    fn acquire(&mut self, object: ObjectId, face: Face) -> Result<Option<(Handle, bool)>, c_int> {
         if let Some(handle) = self.open.get(&(object, face)) {
-            return Ok((*handle, false));
+            return Ok(Some((*handle, false)));
+        }
+        if face == Face::Array && object.type_number() == ARRAY {
+            return Ok(None);
         }
         let (oid, mut handle) = (self.oid(object), Handle::default());
         let (container, place, wait) = (self.container.handle, &raw mut handle, std::ptr::null_mut());
@@ -131,11 +139,18 @@ impl Worker {
         if code != 0 {
             return Err(code);
         }
-        let keeps = self.plan.keeps_handles && self.open.len() < self.open_max;
+        Ok(Some((handle, !self.keep(object, face, handle))))
+    }
+
+    /// Keeps an object open for later operations: whether it does.
+    fn keep(&mut self, object: ObjectId, face: Face, handle: Handle) -> bool {
+        let keeps = self.plan.keeps_handles
+            && self.open.len() < self.open_max
+            && !self.open.contains_key(&(object, face));
         if keeps {
             self.open.insert((object, face), handle);
         }
-        Ok((handle, !keeps))
+        keeps
     }
 
     fn release(&self, handle: Handle, face: Face) {
@@ -201,20 +216,20 @@ fn check(plan: &ObjectPlan) -> Result<(), Error> {
         return Err(Error::usage("daos", "keys of key-value objects are text in DAOS")
             .remedy("leave out --integer-dkeys, or use update and fetch"));
     }
-    Ok(())
-}
-
-/// Type and class bits of object ids: the library's own, which also says whether the pool has room for the class.
-fn class_bits(api: &Api, container: &Container, plan: &ObjectPlan) -> Result<u64, Error> {
-    let mut oid = Oid::default();
-    let (kind, class) = (plan.object_type as c_int, plan.class.id());
-    // SAFETY: a place for the id.
-    let code = unsafe { (api.daos_obj_generate_oid2)(container.handle, &raw mut oid, kind, class, 0, 0) };
-    if code == 0 {
-        return Ok(oid.hi & !USER_BITS);
+    let object_type = plan.object_type as u8;
+    if object_type == ARRAY && plan.any(|operation| operation == ObjectOp::OpenWithAttr) {
+        return Err(Error::usage(
+            "daos",
+            "arrays that were created keep their attributes, and DAOS opens them by these alone",
+        )
+        .remedy("use open, or open-with-attr without create and open in the same load"));
     }
-    Err(failed(format!("the pool has no objects of class {}", plan.class), code)
-        .remedy("a class takes as many targets as it has copies or cells: try S1"))
+    let is_array = matches!(object_type, ARRAY | ARRAY_WITHOUT_ATTRIBUTES);
+    if is_array && plan.short_read_bytes.is_some() {
+        return Err(Error::usage("daos", "libdaos tells where the data end of arrays of bytes alone")
+            .remedy("leave out --read-size, or use --cell-size 1 without create and open"));
+    }
+    Ok(())
 }
 
 impl Driver<ObjectOperation> for Worker {
@@ -250,8 +265,8 @@ impl Driver<ObjectOperation> for Worker {
     fn findings(&mut self) -> Vec<String> {
         let line = |(operation, code): &(ObjectOperation, c_int)| {
             let ObjectOperation { object, dkey, akey, .. } = operation;
-            let name = operation.operation.name();
-            format!("{name} of object {object} dkey {dkey} akey {akey}: {}", words(*code))
+            let (name, Oid { hi, lo }) = (operation.operation.name(), self.oid(*object));
+            format!("{name} of object {hi}.{lo} dkey {dkey} akey {akey}: {}", words(*code))
         };
         self.failures.iter().map(line).collect()
     }
@@ -270,6 +285,7 @@ impl Drop for Worker {
         }
         let Some(mut slots) = self.slots.take() else { return };
         if self.pending > 0 {
+            self.container.pool.calls.note_stuck();
             // The library may still write to them: they stay, and so do the buffers.
             std::mem::forget((slots, self.arena.clone()));
             return;

@@ -5,19 +5,28 @@ use std::ffi::c_int;
 
 use workload::object::{ObjectOp, PunchScope, ValueKind};
 
-use super::{Face, KEY_VALUE, Worker};
+use super::{BYTE_ARRAY, Face, KEY_VALUE, Worker};
 use crate::ObjectOperation;
 use crate::daos::abi::{
     Anchor, ArrayIod, CONTAINER_READ_WRITE, ContainerInfo, Event, Handle, IOD_ARRAY, IOD_SINGLE, Iod, Iov,
     KeyDescriptor, OBJECT_READ_WRITE, Range, Sgl, TX_NONE,
 };
+use crate::daos::errors::{INVALID, NONEXISTENT};
 use crate::model::{KEY_BYTES_MAX, Key};
 
-/// `-DER_INVAL`, `-DER_NONEXIST`.
-const INVALID: c_int = -1003;
-const NONEXISTENT: c_int = -1005;
 /// Room for one listed key, in bytes.
 const LISTED_BYTES: usize = 64;
+
+/// What an event of a slot is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The array that the operation works on is opened first.
+    Opening,
+    /// The operation.
+    Working,
+    /// What it opened is closed.
+    Closing,
+}
 
 /// All that the library holds addresses of while an operation is in flight.
 #[repr(C)]
@@ -31,7 +40,7 @@ pub(super) struct Slot {
     closes: bool,
     /// Opened by the operation itself.
     opened: Handle,
-    is_closing: bool,
+    stage: Stage,
     dkey: Key,
     akey: Key,
     /// The key of a key-value object, ended by a NUL.
@@ -64,7 +73,7 @@ impl Slot {
             face: Face::Object,
             closes: false,
             opened: Handle::default(),
-            is_closing: false,
+            stage: Stage::Working,
             dkey: Key::EMPTY,
             akey: Key::EMPTY,
             text: [0; KEY_BYTES_MAX + 1],
@@ -97,7 +106,7 @@ impl Slot {
     /// Sets what an operation reads and writes.
     fn aim(&mut self, operation: &ObjectOperation, buffer: *mut u8) {
         self.operation = Some(*operation);
-        (self.closes, self.is_closing) = (false, false);
+        (self.closes, self.stage) = (false, Stage::Working);
         (self.dkey, self.akey) = (operation.dkey, operation.akey);
         let (dkey, akey) = (self.dkey.as_bytes(), self.akey.as_bytes());
         self.text[..dkey.len()].copy_from_slice(dkey);
@@ -158,11 +167,23 @@ impl Worker {
         }
         let buffer = self.arena.slot_ptr(operation.slot);
         self.slot(operation.slot).aim(operation, buffer);
-        if let Some(face) = Self::face(operation) {
-            let (handle, closes) = self.acquire(operation.object, face)?;
-            let slot = self.slot(operation.slot);
-            (slot.handle, slot.face, slot.closes) = (handle, face, closes);
-        }
+        let Some(face) = Self::face(operation) else { return self.perform(operation) };
+        let acquired = self.acquire(operation.object, face)?;
+        let slot = self.slot(operation.slot);
+        slot.face = face;
+        let Some((handle, closes)) = acquired else {
+            slot.stage = Stage::Opening;
+            return match self.open_array(operation) {
+                0 => Ok(()),
+                code => Err(code),
+            };
+        };
+        (slot.handle, slot.closes) = (handle, closes);
+        self.perform(operation)
+    }
+
+    /// Asks for the operation itself, on the object that is open.
+    fn perform(&mut self, operation: &ObjectOperation) -> Result<(), c_int> {
         let code = match operation.operation {
             ObjectOp::Put | ObjectOp::Get | ObjectOp::Remove | ObjectOp::Stat => self.key_value(operation),
             ObjectOp::Update | ObjectOp::Fetch => self.value(operation),
@@ -280,6 +301,36 @@ impl Worker {
         }
     }
 
+    /// Opens an array by the attributes that are kept with it.
+    fn open_array(&mut self, operation: &ObjectOperation) -> c_int {
+        let (api, oid, container) = (self.api, self.oid(operation.object), self.container.handle);
+        let slot = self.slot(operation.slot);
+        let (opened, event) = (&raw mut slot.opened, &raw mut slot.event);
+        let (cell, chunk) = (&raw mut slot.cell, &raw mut slot.chunk);
+        // SAFETY: the slot stays where it is until the event has come back.
+        unsafe {
+            (api.daos_array_open)(container, oid, TX_NONE, OBJECT_READ_WRITE, cell, chunk, opened, event)
+        }
+    }
+
+    /// The array of an operation was opened: the operation itself begins.
+    ///
+    /// # Errors
+    /// The library's code, or that of attributes which are not those of the phase.
+    fn go_on(&mut self, operation: &ObjectOperation) -> Result<(), c_int> {
+        let attributes = (self.plan.cell_size_bytes, self.plan.chunk_size_cells);
+        let slot = self.slot(operation.slot);
+        let (handle, found) = (slot.opened, (slot.cell, slot.chunk));
+        if found != attributes {
+            self.release(handle, Face::Array);
+            return Err(INVALID);
+        }
+        let closes = !self.keep(operation.object, Face::Array, handle);
+        let slot = self.slot(operation.slot);
+        (slot.handle, slot.closes, slot.stage) = (handle, closes, Stage::Working);
+        self.perform(operation)
+    }
+
     /// What opens something, or takes ids.
     fn opening(&mut self, operation: &ObjectOperation) -> c_int {
         let (api, oid, container) = (self.api, self.oid(operation.object), self.container.clone());
@@ -292,10 +343,7 @@ impl Worker {
         unsafe {
             match operation.operation {
                 ObjectOp::Create => (api.daos_array_create)(handle, oid, TX_NONE, cell, chunk, opened, event),
-                ObjectOp::Open => {
-                    let (cell, chunk) = (&raw mut slot.cell, &raw mut slot.chunk);
-                    (api.daos_array_open)(handle, oid, TX_NONE, mode, cell, chunk, opened, event)
-                }
+                ObjectOp::Open => self.open_array(operation),
                 ObjectOp::OpenWithAttr => {
                     let open = api.daos_array_open_with_attr;
                     open(handle, oid, TX_NONE, mode, cell, chunk, opened, event)
@@ -319,8 +367,15 @@ impl Worker {
         let slot = self.slot(slot as u32);
         let Some(operation) = slot.operation else { return };
         let (code, opened, handle, face) = (slot.event.error, slot.opened, slot.handle, slot.face);
-        if code == 0 && operation.operation == ObjectOp::OpenContainer && !slot.is_closing {
-            slot.is_closing = true;
+        if slot.stage == Stage::Opening {
+            match if code == 0 { self.go_on(&operation) } else { Err(code) } {
+                Ok(()) => self.pending += 1,
+                Err(code) => self.finish(&operation, code, 0),
+            }
+            return;
+        }
+        if code == 0 && operation.operation == ObjectOp::OpenContainer && slot.stage == Stage::Working {
+            slot.stage = Stage::Closing;
             let event = &raw mut slot.event;
             // SAFETY: a handle of ours; the event has come back and is free.
             match unsafe { (self.api.daos_cont_close)(opened, event) } {
@@ -355,7 +410,16 @@ impl Worker {
             ObjectOp::Fetch if slot.iod.size == 0 => (NONEXISTENT, 0),
             ObjectOp::Fetch if slot.iod.kind == IOD_SINGLE => (0, slot.iod.size as i64),
             ObjectOp::Fetch => (0, slot.value.length.min(asked as usize) as i64),
-            ObjectOp::Read => (0, (slot.array.read * cell).min(asked) as i64),
+            // The library counts what was read of arrays of bytes alone. Of others it says how far it filled the buffer where the range
+            // lies in one chunk, and nothing where it lies in several.
+            ObjectOp::Read if operation.object.type_number() == BYTE_ARRAY => {
+                (0, slot.array.read.min(asked) as i64)
+            }
+            ObjectOp::Read if slot.sgl.count_out == 0 && is_in_one_chunk(slot.range, chunk_cells) => (0, 0),
+            ObjectOp::Read if is_in_one_chunk(slot.range, chunk_cells) => {
+                (0, slot.value.length.min(asked as usize) as i64)
+            }
+            ObjectOp::Read => (0, asked as i64),
             ObjectOp::Size => (0, slot.size.saturating_mul(cell) as i64),
             // Created with another cell or chunk size than the phase works with.
             ObjectOp::Open if (slot.cell, slot.chunk) != (cell_bytes, chunk_cells) => (INVALID, 0),
@@ -370,4 +434,9 @@ impl Worker {
             _ => (0, 0),
         }
     }
+}
+
+fn is_in_one_chunk(range: Range, chunk_cells: u64) -> bool {
+    let chunk = chunk_cells.max(1);
+    range.index / chunk == (range.index + range.count.max(1) - 1) / chunk
 }
