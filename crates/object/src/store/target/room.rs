@@ -62,6 +62,11 @@ struct Activity {
 }
 
 impl Activity {
+    /// Whether nobody else has changed anything until `later`. What cleaning appends is its own.
+    fn is_before(&self, later: &Self) -> bool {
+        (self.epoch, self.changes, self.claims) == (later.epoch, later.changes, later.claims)
+    }
+
     /// Whether nobody is at anything that could end as room.
     fn is_at_rest(&self) -> bool {
         self.claims == 0 && !self.is_read
@@ -233,7 +238,7 @@ impl Target {
             }
             let is_made = has_room || is_freed && turn < TURNS_MAX;
             // Records that others fill, and versions that they read, keep their segments until they are done.
-            let is_at_rest = before.is_at_rest() && before == self.activity();
+            let is_at_rest = before.is_at_rest() && before.is_before(&self.activity());
             let is_out = !is_made && (is_at_rest || pass >= PASSES_MAX);
             *last = Reclaimed { is_fruitless: is_out, is_final: is_out, is_scattered: false, at: before };
             drop(last);
@@ -259,19 +264,27 @@ impl Target {
     /// Reclaims once: whether there is room, and whether anything of the kind was freed.
     fn reclaim_for(&self, lack: Lack) -> (bool, bool) {
         let wanted = Need::Update.reserve() + 1 + self.low_water();
+        let segments = self.segments_to_write();
         let done = self.reclaim(wanted);
         let is_freed = done.is_ok_and(|done| match lack {
-            Lack::Log { .. } => done.segments_freed > 0,
+            // What was moved into a segment for each that it left is nothing gained.
+            Lack::Log { .. } => self.segments_to_write() > segments,
             Lack::Data { .. } => done.nvme_freed_bytes > 0,
         });
         let begin = Instant::now();
         let mut has_room = self.has_room(lack);
         // What was freed may still be read.
-        while !has_room && is_freed && begin.elapsed() < READERS_PATIENCE {
+        while !has_room && is_freed && self.activity().is_read && begin.elapsed() < READERS_PATIENCE {
             std::thread::yield_now();
             has_room = self.has_room(lack);
         }
         (has_room, is_freed)
+    }
+
+    /// Segments that are free, or will be when their readers are done.
+    fn segments_to_write(&self) -> usize {
+        let state = self.state.lock();
+        state.log.free.len() + state.draining
     }
 
     /// Whether enough has changed since a reclaim that made no room.
@@ -384,7 +397,7 @@ impl Target {
         let is_fruitless = self.reclaim(low + self.low_water()).is_err() || self.is_at_most_free(free);
         *last = Reclaimed {
             is_fruitless,
-            is_final: is_fruitless && at.is_at_rest() && at == self.activity(),
+            is_final: is_fruitless && at.is_at_rest() && at.is_before(&self.activity()),
             is_scattered: false,
             at,
         };
