@@ -115,5 +115,8 @@ fn pauses_are_made() {
     let elapsed_ns = record["phases"][0]["samples"]["elapsed_ns"].as_u64().unwrap();
     assert!(elapsed_ns >= 15_000_000, "three pauses between four lots: {elapsed_ns}");
     let load: &Value = &record["phases"][0]["plan"]["load"];
-    assert_eq!(load["think"], json!({"pause_ns": 5_000_000, "blocks": 10}));
+    let expected = json!({
+        "pause_ns": 5_000_000, "blocks": 10, "after_ns": null, "spin_ns": 0, "moves_arrivals": false
+    });
+    assert_eq!(load["think"], expected);
 }
