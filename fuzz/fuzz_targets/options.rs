@@ -56,5 +56,6 @@ fn target(kind: u8, size_bytes: u64) -> TargetFacts {
         allocated_bytes: size_bytes / 2,
         direct_alignment_bytes: 512,
         free_bytes: Some(1 << 40),
+        zoned: None,
     }
 }

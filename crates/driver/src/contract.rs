@@ -313,6 +313,11 @@ pub trait Source<Op>: Send {
         false
     }
 
+    /// Whether [`Source::next`] waits for an operation of another worker: it is asked again soon, also with nothing in flight.
+    fn waits_for_others(&self) -> bool {
+        false
+    }
+
     /// The next of the operations that end this worker's share (making writes durable), to run in `slot`. Asked for one at a time, when
     /// nothing is in flight and no limit lets [`Source::next`] go on; not asked for when the phase was stopped, nor after the window has
     /// closed unless the phase is measured until the last of them.

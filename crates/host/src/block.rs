@@ -8,7 +8,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{mounts, overlay, source};
+use crate::{mounts, overlay, source, zoned::ZonedQueue};
 
 /// Layers of device mapper, RAID and loop devices that are followed.
 const LAYERS_MAX: usize = 8;
@@ -130,6 +130,9 @@ pub struct BlockDevice {
     pub keeps_counters: Option<bool>,
     /// Whether it takes discards.
     pub discard: Option<bool>,
+    /// Its zones, where it is a zoned block device.
+    #[serde(default)]
+    pub zoned: Option<ZonedQueue>,
     /// Whether it can be mapped without the page cache.
     pub dax: Option<bool>,
     /// Whether it has queues that are polled instead of interrupting.
@@ -184,6 +187,7 @@ impl BlockDevice {
             forced_unit_access: source::switch(queue.join("fua")),
             keeps_counters: source::switch(queue.join("iostats")),
             discard: source::switch(queue.join("discard_max_bytes")),
+            zoned: ZonedQueue::read(&queue),
             dax: source::switch(queue.join("dax")),
             polling: source::switch(queue.join("io_poll")),
             read_only: source::switch(directory.join("ro")),

@@ -21,6 +21,7 @@ pub mod system;
 pub mod target;
 pub mod topology;
 pub mod traffic;
+pub mod zoned;
 
 pub use environment::Environment;
 pub use target::TargetEnvironment;

@@ -13,7 +13,7 @@ use units::path_of;
 use workload::engine::{Advice, SyncCall, SyncMode};
 use workload::target::{TargetKind, TargetPlan};
 
-use crate::{MediaClass, MediaOperation, OpenRequest};
+use crate::{MediaClass, MediaOperation, OpenRequest, zoned};
 
 /// Completion of a class that the driver or its target does not carry out.
 pub(crate) const UNSUPPORTED: i64 = -(libc::EOPNOTSUPP as i64);
@@ -27,6 +27,8 @@ pub(crate) struct Descriptor {
     pub(crate) fd: OwnedFd,
     /// What lies there.
     pub(crate) kind: TargetKind,
+    /// Length of its zones, of a zoned block device that is written; 0 of all else.
+    pub(crate) zone_bytes: u64,
 }
 
 /// What an operation must keep to, so that no buffer is overrun.
@@ -144,7 +146,11 @@ fn open(target: &TargetPlan, request: &OpenRequest, engine: &'static str) -> Res
     advise(&fd, kind, request.options.advice).map_err(|errno| {
         Error::system("open", "cannot tell the kernel the order of access", errno).with("path", &target.path)
     })?;
-    Ok(Descriptor { fd, kind })
+    let zone_bytes = match kind {
+        TargetKind::BlockDevice if request.writes => zoned::zone_bytes(&target.place()).unwrap_or(0),
+        _ => 0,
+    };
+    Ok(Descriptor { fd, kind, zone_bytes })
 }
 
 /// Tells the kernel the order of access to all of a file or device.
@@ -225,6 +231,7 @@ pub(crate) fn sync(fd: BorrowedFd<'_>, call: SyncCall) -> i64 {
 pub(crate) fn discard(descriptor: &Descriptor, offset: u64, length: u32) -> i64 {
     let fd = descriptor.fd.as_fd();
     let discarded = rustix::io::retry_on_intr(|| match descriptor.kind {
+        TargetKind::BlockDevice if descriptor.zone_bytes > 0 => zoned::reset(fd, offset, u64::from(length)),
         TargetKind::BlockDevice => discard_blocks(fd, offset, length),
         _ => rustix::fs::fallocate(
             fd,
@@ -234,6 +241,20 @@ pub(crate) fn discard(descriptor: &Descriptor, offset: u64, length: u32) -> i64 
         ),
     });
     completed(discarded.map(|()| length))
+}
+
+/// Resets or finishes the zone that the operation names; nothing is to be done where zones are emulated.
+#[cold]
+pub(crate) fn change_zone(descriptor: &Descriptor, operation: &MediaOperation) -> i64 {
+    let (fd, bytes) = (descriptor.fd.as_fd(), descriptor.zone_bytes);
+    if bytes == 0 {
+        return 0;
+    }
+    let changed = rustix::io::retry_on_intr(|| match operation.class {
+        MediaClass::Finish => zoned::finish(fd, operation.offset, bytes),
+        _ => zoned::reset(fd, operation.offset, bytes),
+    });
+    completed(changed.map(|()| 0))
 }
 
 fn discard_blocks(fd: BorrowedFd<'_>, offset: u64, length: u32) -> Result<(), Errno> {

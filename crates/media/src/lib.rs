@@ -5,6 +5,7 @@ pub mod cache;
 pub mod content;
 mod descriptor;
 pub mod drivers;
+mod expected;
 mod in_flight;
 pub mod layout;
 pub mod names;
@@ -17,12 +18,14 @@ pub mod safety;
 mod shaping;
 mod source;
 mod verify;
+pub mod zoned;
 
 pub use drivers::DRIVERS;
+pub use expected::operations_of;
 pub use operation::{MediaClass, MediaOperation};
 pub use region::check_plan;
 pub use request::OpenRequest;
-pub use source::{MediaSource, operations_of};
+pub use source::MediaSource;
 pub use verify::{Ledger, Verifier, overlap};
 
 /// Whether this process may use io_uring: sysctl, seccomp and the kernel all have a say, so a ring of one entry is tried.

@@ -69,6 +69,7 @@ pub fn probe(path: &str, needs: Needs, destroy_data: bool) -> Result<TargetFacts
         allocated_bytes: 0,
         direct_alignment_bytes: 1,
         free_bytes: None,
+        zoned: None,
     })
 }
 

@@ -16,6 +16,10 @@ pub enum MediaClass {
     Sync = 3,
     /// Passes through the driver and moves nothing.
     Nop = 4,
+    /// Resets a zone, so that it can be written anew (`BLKRESETZONE`; nothing where zones are emulated).
+    Reset = 5,
+    /// Makes a zone full, so that it is open no more (`BLKFINISHZONE`; nothing where zones are emulated).
+    Finish = 6,
 }
 
 /// One operation on a file, a device or memory.
@@ -36,7 +40,7 @@ pub struct MediaOperation {
 }
 
 impl Operation for MediaOperation {
-    const CLASSES: &'static [&'static str] = &["read", "write", "discard", "sync", "nop"];
+    const CLASSES: &'static [&'static str] = &["read", "write", "discard", "sync", "nop", "reset", "finish"];
 
     #[inline]
     fn class(&self) -> usize {
@@ -73,7 +77,7 @@ impl Operation for MediaOperation {
     fn is_whole(&self, result: i64) -> bool {
         match self.class {
             MediaClass::Read | MediaClass::Write => result == i64::from(self.length),
-            MediaClass::Discard | MediaClass::Sync | MediaClass::Nop => result >= 0,
+            _ => result >= 0,
         }
     }
 }

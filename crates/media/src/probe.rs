@@ -60,6 +60,7 @@ fn facts(
         allocated_bytes: allocated,
         direct_alignment_bytes: alignment,
         free_bytes: None,
+        zoned: None,
     }
 }
 
@@ -98,7 +99,9 @@ fn probe_block_device(path: &str, number: DeviceNumber) -> Result<TargetFacts, E
         return Err(Error::usage("probe", "the device is empty: no medium, or not set up").with("path", path));
     }
     let alignment = direct_alignment(&file).unwrap_or_else(|| logical_block_size(number));
-    Ok(facts(path, TargetKind::BlockDevice, true, size, size, alignment))
+    let mut found = facts(path, TargetKind::BlockDevice, true, size, size, alignment);
+    found.zoned = crate::zoned::facts(path, number)?;
+    Ok(found)
 }
 
 fn probe_missing(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {

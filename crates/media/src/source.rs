@@ -21,35 +21,8 @@ use workload::spec::{Operation, Refill};
 use crate::in_flight::InFlight;
 use crate::region::{Region, SizedCursor, check_verification, usage};
 use crate::verify::{Ledger, Verifier};
+use crate::zoned::{Step, ZoneSet, ZonedWalk};
 use crate::{MediaClass, MediaOperation};
-
-/// Operations of all workers together of a phase that ends after one pass over the range; none where something else ends it.
-/// Of sizes that are drawn, and of `fsync_every`, as many as are to be expected: for progress.
-#[must_use]
-pub fn operations_of(plan: &MediaPlan) -> Option<u64> {
-    if plan.load.limit != workload::plan::LimitPlan::default() {
-        return None;
-    }
-    if let Some(replay) = &plan.replay {
-        return Some(replay.operations * u64::from(plan.load.threads));
-    }
-    let sizes: BlockSizes = plan.block_size.parse().ok()?;
-    let regions = (0..plan.load.threads).filter_map(|worker| Region::new(plan, worker).ok());
-    let places = regions.fold(0u64, |all, region| all.saturating_add(region.places()));
-    let goes_by_bytes = !plan.pattern.is_random() || plan.pattern == Pattern::Fitted;
-    let moved = if sizes.single().is_none() && goes_by_bytes {
-        places as f64 * plan.align_bytes as f64 / sizes.mean()
-    } else {
-        places as f64
-    };
-    let writes =
-        if plan.operation.is_pair() { moved } else { moved * f64::from(plan.mix.write_percent) / 100.0 };
-    let moved = if plan.operation.is_pair() { 2.0 * moved } else { moved };
-    let syncs = plan.fsync_every.map_or(0.0, |every| writes / every as f64);
-    let final_syncs =
-        if plan.end_fsync { u64::from(plan.load.threads) * plan.targets.len() as u64 } else { 0 };
-    Some((moved + syncs) as u64 + final_syncs)
-}
 
 /// Where the next operation goes.
 enum Walk {
@@ -63,6 +36,8 @@ enum Walk {
     Fitted(Box<Fitted>),
     /// What was written, in the sizes that it was written with: what is left of this worker's share, and the largest block.
     Written(Arc<Ledger>, Range<u64>, u64),
+    /// By the write pointers of zones.
+    Zoned(Box<ZonedWalk>),
 }
 
 /// Target, offset and length of an operation.
@@ -104,7 +79,7 @@ pub struct MediaSource {
 }
 
 impl MediaSource {
-    /// The source of worker `worker` of a phase. `verifier` where blocks are verified.
+    /// The source of worker `worker` of a phase. `verifier` where blocks are verified, `zones` where the phase keeps to zones.
     ///
     /// # Errors
     /// When the range is too small for the worker's share.
@@ -113,6 +88,7 @@ impl MediaSource {
         worker: u32,
         arena: Arc<Arena>,
         verifier: Option<Verifier>,
+        zones: Option<&ZoneSet>,
     ) -> Result<Self, Error> {
         let sizes: ClassSizes = plan.block_size.parse().map_err(usage)?;
         let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
@@ -122,7 +98,10 @@ impl MediaSource {
         let is_cursor = sizes.single().is_none() && !plan.pattern.is_random();
         let written =
             verifier.as_ref().and_then(Verifier::written).filter(|_| plan.verify_grain_bytes.is_some());
-        let (walk, operations_left) = if let Some(ledger) = written {
+        let zoned = plan.zoned.as_ref().zip(zones);
+        let (walk, operations_left) = if let Some((zoned, zones)) = zoned {
+            (Walk::Zoned(Box::new(ZonedWalk::new(plan, zoned, zones, worker).map_err(usage)?)), u64::MAX)
+        } else if let Some(ledger) = written {
             let share = ledger.share(worker, plan.load.threads);
             (Walk::Written(Arc::clone(ledger), share, plan.block_size_bytes_max), u64::MAX)
         } else if let Some(course) = &plan.course {
@@ -137,7 +116,10 @@ impl MediaSource {
             (Walk::Places { access, size }, if unlimited { region.places() } else { u64::MAX })
         };
         let (mix, classes) = mix(plan).map_err(usage)?;
-        let is_special = plan.serialize_overlap || plan.replay.is_some() || plan.operation.is_pair();
+        let is_special = plan.serialize_overlap
+            || plan.replay.is_some()
+            || plan.operation.is_pair()
+            || plan.zoned.is_some();
         let mut source = Self {
             is_plain: verifier.is_none() && plan.fsync_every.is_none() && !is_special,
             region,
@@ -213,6 +195,8 @@ impl MediaSource {
                 Some((at.target, at.offset_bytes, at.length_bytes))
             }
             Walk::Written(ledger, left, most_bytes) => ledger.next_written(left, *most_bytes),
+            // Its zones decide what comes next, not the mix alone.
+            Walk::Zoned(_) => None,
         }
     }
 
@@ -290,6 +274,27 @@ impl MediaSource {
         Some(operation)
     }
 
+    /// The next operation where zones decide.
+    fn next_in_zones(&mut self, slot: u32) -> Option<MediaOperation> {
+        let Walk::Zoned(walk) = &mut self.walk else { return None };
+        let (classes, mix) = (&self.classes, &mut self.mix);
+        match walk.next(|| classes[mix.next()]) {
+            Step::Go { class, target, offset, length, is_extra } => {
+                self.writes_since_sync += u64::from(class == MediaClass::Write);
+                if self.writes_since_sync == self.fsync_every {
+                    self.writes_since_sync = 0;
+                    self.sync_due = Some(target);
+                }
+                Some(MediaOperation { offset, length, slot, target, class, is_extra })
+            }
+            Step::Wait => {
+                self.waits = true;
+                None
+            }
+            Step::End => None,
+        }
+    }
+
     /// The next operation where more than the walk and the mix decides what it is.
     #[inline(never)] // Keeps it out of the way of the runs that do not ask for it.
     fn next_apart(&mut self, slot: u32) -> Option<MediaOperation> {
@@ -299,6 +304,9 @@ impl MediaSource {
         }
         if self.replay.is_some() {
             return self.next_step(slot);
+        }
+        if matches!(self.walk, Walk::Zoned(_)) {
+            return self.next_in_zones(slot);
         }
         let mut is_extra = false;
         let (class, (target, offset, length)) = match self.next_check() {
@@ -333,7 +341,7 @@ impl MediaSource {
                 }
             }
             MediaClass::Discard => self.discards_in_flight += u32::from(self.is_pair),
-            MediaClass::Read | MediaClass::Sync => {}
+            MediaClass::Read | MediaClass::Sync | MediaClass::Reset | MediaClass::Finish => {}
         }
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.begin(&operation);
@@ -352,7 +360,7 @@ fn lane(class: MediaClass) -> usize {
     match class {
         MediaClass::Write => 1,
         MediaClass::Discard => 2,
-        MediaClass::Read | MediaClass::Sync | MediaClass::Nop => 0,
+        _ => 0,
     }
 }
 
@@ -391,6 +399,10 @@ impl Source<MediaOperation> for MediaSource {
         self.waits
     }
 
+    fn waits_for_others(&self) -> bool {
+        self.waits && matches!(self.walk, Walk::Zoned(_))
+    }
+
     fn finish(&mut self, slot: u32) -> Option<MediaOperation> {
         self.final_syncs.pop().map(|target| Self::sync(target, slot))
     }
@@ -418,10 +430,13 @@ impl Source<MediaOperation> for MediaSource {
 
     #[inline]
     fn checks(&self) -> bool {
-        self.in_flight.is_some() || self.is_pair
+        self.in_flight.is_some() || self.is_pair || matches!(self.walk, Walk::Zoned(_))
     }
 
     fn abandon(&mut self, operation: &MediaOperation) {
+        if let Walk::Zoned(walk) = &self.walk {
+            walk.ended(operation, false);
+        }
         if self.is_pair && operation.class == MediaClass::Discard {
             self.discards_in_flight -= 1;
         }
@@ -431,6 +446,9 @@ impl Source<MediaOperation> for MediaSource {
     }
 
     fn check(&mut self, operation: &MediaOperation, bytes: u64) -> Result<(), Fault> {
+        if let Walk::Zoned(walk) = &self.walk {
+            walk.ended(operation, true);
+        }
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.end(operation.slot);
         }

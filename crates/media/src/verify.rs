@@ -163,7 +163,7 @@ impl Verifier {
                 Ok(())
             }
             MediaClass::Read => self.check_read(operation, buffer),
-            MediaClass::Sync | MediaClass::Nop => Ok(()),
+            _ => Ok(()),
         }
     }
 

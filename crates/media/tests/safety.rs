@@ -141,6 +141,7 @@ fn the_device_of_the_system_is_refused_in_any_case() {
         allocated_bytes: 0,
         direct_alignment_bytes: 512,
         free_bytes: None,
+        zoned: None,
     };
     for destroy_data in [false, true] {
         let error = check_writable(&facts, destroy_data).unwrap_err();

@@ -156,6 +156,9 @@ pub struct PoolInfo {
     pub nvme_free_bytes: u64,
     /// Memory that the index takes, in bytes.
     pub index_bytes: u64,
+    /// Taken from the file system since space was last prepared for a phase, or since the pool was opened, in bytes.
+    #[serde(default)]
+    pub grown_bytes: u64,
     /// Containers.
     pub containers: u32,
     /// Largest value that a target takes, in bytes; 0 where it is not told.

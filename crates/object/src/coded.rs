@@ -1,7 +1,8 @@
 //! Erasure-coded values over the shards of a group: in the process that has the pool open, for its own workers and for the clients of an engine.
 //!
 //! All cells of an update are taken room for, filled and published in one turn of their dkey ([`crate::store::Order`]): writers have one order, readers see all of
-//! an update or nothing of it, and one that fails in the middle is taken back.
+//! an update or nothing of it, and one that fails in the middle is taken back. Room is taken in the order of targets: nobody waits for room that
+//! is held by somebody who waits for his.
 
 mod arrays;
 mod group;
@@ -128,20 +129,19 @@ impl Coded {
         self.coder.encode(data, cell, &mut self.cells);
         self.stamp = self.stamp.wrapping_add(1);
         let tag = Tag { value_bytes: data.len() as u64, stamp: self.stamp }.encode();
-        let mut rooms = Vec::with_capacity(self.shards());
-        for shard in 0..self.shards() {
-            let part = match shard.checked_sub(k) {
-                None => &data[cell_range(data.len(), k, shard)],
-                Some(parity) => &self.cells[parity * cell..(parity + 1) * cell],
-            };
-            let target = group.shard(shard);
-            let mut room = target.reserve(&group.place, Write::Single, part.len() + TAG_BYTES)?;
+        let part = |shard: usize| match shard.checked_sub(k) {
+            None => &data[cell_range(data.len(), k, shard)],
+            Some(parity) => &self.cells[parity * cell..(parity + 1) * cell],
+        };
+        let turn = group.turn();
+        let wanted = (0..self.shards()).map(|shard| (shard, Write::Single, part(shard).len() + TAG_BYTES));
+        let mut rooms = group.reserve(wanted.collect())?;
+        for (shard, room) in &mut rooms {
+            let part = part(*shard);
             room[..part.len()].copy_from_slice(part);
             room[part.len()..].copy_from_slice(&tag);
-            rooms.push((shard, room));
         }
-        let _turn = group.order.of(group.place.object, group.place.dkey);
-        group.publish(rooms)
+        group.publish(&turn, 0, rooms)
     }
 
     /// Reads a cell into `self.cell`, without its tag.
@@ -166,7 +166,7 @@ impl Coded {
         let (k, room) = (self.data(), cell_bytes(into.len(), self.data()));
         let (mut end, mut first): (usize, Option<Tag>) = (0, None);
         for shard in 0..k {
-            let found = match self.read_cell(group, shard, None, room) {
+            let found = match self.read_cell(group, shard, group.epoch, room) {
                 Ok(found) => found,
                 Err(StoreError::BufferTooSmall) => return Err(StoreError::BufferTooSmall),
                 Err(_) => return self.restore_single(group, into),
@@ -193,7 +193,7 @@ impl Coded {
         let room = cell_bytes(into.len(), self.data());
         let mut latest = Vec::with_capacity(self.shards());
         for shard in 0..self.shards() {
-            latest.push(self.read_cell(group, shard, None, room));
+            latest.push(self.read_cell(group, shard, group.epoch, room));
         }
         if latest.iter().all(|found| matches!(found, Err(StoreError::NotFound))) {
             return Err(StoreError::NotFound);
@@ -213,7 +213,8 @@ impl Coded {
             let mut present = 0;
             for (shard, found) in latest.iter().enumerate() {
                 let Ok(found) = found else { continue };
-                let epoch = if found.tag == *tag { None } else { Some(found.epoch.saturating_sub(1)) };
+                let before = Some(found.epoch.saturating_sub(1));
+                let epoch = if found.tag == *tag { group.epoch } else { before };
                 let is_of_tag =
                     self.read_cell(group, shard, epoch, room).is_ok_and(|found| found.tag == *tag);
                 if is_of_tag && self.cell.len() <= cell {
@@ -237,7 +238,7 @@ impl Coded {
     pub(crate) fn size_of(&mut self, group: &Group<'_>) -> Result<u64, StoreError> {
         let Place { object, dkey, .. } = group.place;
         group.order.together(object, dkey, || {
-            let sizes = (0..self.data()).map(|shard| group.shard(shard).size_of(&group.place, None));
+            let sizes = (0..self.data()).map(|shard| group.shard(shard).size_of(&group.place, group.epoch));
             let sum: Result<u64, StoreError> =
                 sizes.map(|size| Ok(size?.saturating_sub(TAG_BYTES as u64))).sum();
             sum.or_else(|error| self.told_size(group, error))
@@ -249,9 +250,9 @@ impl Coded {
     fn told_size(&mut self, group: &Group<'_>, error: StoreError) -> Result<u64, StoreError> {
         let mut tags: Vec<Tag> = Vec::with_capacity(self.shards());
         for shard in 0..self.shards() {
-            let Ok(bytes) = group.shard(shard).size_of(&group.place, None) else { continue };
+            let Ok(bytes) = group.shard(shard).size_of(&group.place, group.epoch) else { continue };
             let room = (bytes as usize).saturating_sub(TAG_BYTES);
-            tags.extend(self.read_cell(group, shard, None, room).map(|found| found.tag));
+            tags.extend(self.read_cell(group, shard, group.epoch, room).map(|found| found.tag));
         }
         let count = |tag: &Tag| tags.iter().filter(|other| *other == tag).count();
         tags.iter().max_by_key(|tag| count(tag)).map(|tag| tag.value_bytes).ok_or(error)

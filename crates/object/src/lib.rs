@@ -17,6 +17,7 @@ pub mod placement;
 mod rados;
 pub mod s3;
 pub mod service;
+mod snapshots;
 mod source;
 pub mod store;
 

@@ -83,6 +83,8 @@ pub struct Payload {
     accepts_foreign: bool,
     /// Series of writes that others of the run have replaced, sorted.
     replaced: Vec<u64>,
+    /// Values that are read are older than the run.
+    is_past: bool,
     stream: Stream,
     /// The run whose values were checked last, and its stream.
     read: (u64, Stream),
@@ -102,6 +104,7 @@ impl Payload {
             run,
             accepts_foreign,
             replaced: Vec::new(),
+            is_past: false,
             read: (run, stream.clone()),
             stream,
             small: Stream::new(0, STREAM),
@@ -116,10 +119,57 @@ impl Payload {
         Self { replaced: series, ..self }
     }
 
+    /// The same at a snapshot that was there before the run: a value of the run itself is newer than that.
+    #[must_use]
+    pub fn at_snapshot(self) -> Self {
+        Self { is_past: true, ..self }
+    }
+
     /// Run and sequence of a value, as its first stamp says; none where it is too short for one, or its checksum is wrong.
     #[must_use]
     pub fn write_of(value: &[u8]) -> Option<(u64, u64)> {
         Stamp::decode(value).map(|stamp| (stamp.run, stamp.sequence))
+    }
+
+    /// Run and sequence of the write that each part of `value` between `cuts` is of, which may be different ones: stores that change it part by
+    /// part may be cut off between two. A part in which no block begins carries no stamp: it is held against those of the other parts, and
+    /// against `others`, the likeliest first. None where a part is not whole, or of none of them.
+    #[must_use]
+    pub fn writes_of_parts(
+        value: &[u8],
+        record: u64,
+        cuts: &[usize],
+        others: impl Iterator<Item = (u64, u64)>,
+    ) -> Option<Vec<(u64, u64)>> {
+        let value_bytes = value.len() as u64;
+        let mut writes: Vec<(u64, u64)> = value
+            .chunks(BLOCK_BYTES)
+            .filter_map(Stamp::decode)
+            .filter(|stamp| stamp.record == record && stamp.value_bytes == value_bytes)
+            .map(|stamp| (stamp.run, stamp.sequence))
+            .collect();
+        writes.sort_unstable();
+        writes.dedup();
+        let ends = cuts.iter().copied().chain([value.len()]);
+        let begins = [0].into_iter().chain(cuts.iter().copied());
+        let mut expected = vec![0; value.len()];
+        let mut found = vec![None; cuts.len() + 1];
+        let mut filler = Self::new(0, false);
+        for (run, sequence) in writes.into_iter().chain(others) {
+            if found.iter().all(Option::is_some) {
+                break;
+            }
+            if filler.run != run {
+                filler = Self::new(run, false);
+            }
+            filler.fill(&mut expected, record, sequence);
+            for ((begin, end), found) in begins.clone().zip(ends.clone()).zip(&mut found) {
+                if found.is_none() && value[begin..end] == expected[begin..end] {
+                    *found = Some((run, sequence));
+                }
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// Fills `value` as write number `sequence` of a record.
@@ -139,7 +189,7 @@ impl Payload {
     /// (the upper 24 bits of a sequence name its series).
     ///
     /// # Errors
-    /// The first fault: `short`, `unwritten`, `foreign_run`, `misplaced`, `other_size`, `stale`, `torn` or `corrupt`.
+    /// The first fault: `short`, `unwritten`, `foreign_run`, `misplaced`, `other_size`, `stale`, `newer`, `torn` or `corrupt`.
     pub fn check(
         &mut self,
         value: &[u8],
@@ -178,6 +228,11 @@ impl Payload {
                 .map_err(|(cause, what)| (cause, at, what))?;
             if head.is_none() {
                 check_age(stamp.sequence, at_least).map_err(|what| ("stale", at, what))?;
+                if self.is_past && stamp.run == self.run {
+                    let what =
+                        format!("write {:#x} of this run, which began after the snapshot", stamp.sequence);
+                    return Err(("newer", at, what));
+                }
                 if stamp.run == self.run
                     && self.replaced.binary_search(&(stamp.sequence & SERIES_MASK)).is_ok()
                 {

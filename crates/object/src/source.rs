@@ -107,7 +107,10 @@ impl ObjectSource {
             refills: stores && (plan.verify || plan.content.refill != Refill::Once),
             next_sequence: series(plan, worker, run),
             is_alone: is_private(plan) || plan.share == Share::Partition || plan.load.threads == 1,
-            verifies: plan.verify.then(|| Payload::new(run, accepts_foreign)),
+            verifies: plan.verify.then(|| match plan.snapshot {
+                Some(_) => Payload::new(run, true).at_snapshot(),
+                None => Payload::new(run, accepts_foreign),
+            }),
             recorder: None,
             arena,
         };
@@ -195,9 +198,12 @@ fn series(plan: &ObjectPlan, worker: u32, run: u64) -> u64 {
 }
 
 /// Series of writes whose values are older versions for `plan`, after the phases `earlier`, which were completed in this order: those
-/// before the last phase that has written all that `plan` reads.
+/// before the last phase that has written all that `plan` reads. At a snapshot none are.
 #[must_use]
 pub fn replaced_series(earlier: &[&ObjectPlan], plan: &ObjectPlan, run: u64) -> Vec<u64> {
+    if plan.snapshot.is_some() {
+        return Vec::new();
+    }
     let of = |plan: &ObjectPlan| {
         let data = workload::object::DatasetPlan {
             value_size: String::new(),

@@ -233,6 +233,11 @@ const KINDS: &[Kind] = &[
         remedy: "use --direct, or engine psync with more threads",
     },
     Kind {
+        name: "store_grew",
+        look: object::store_grew,
+        remedy: "let the store take its space before (--allocate whole), or write a number of values (without --time)",
+    },
+    Kind {
         name: "paging",
         look: object::paging,
         remedy: "use fewer keys or a smaller --scm, so that store and index fit memory; or a directory on /dev/shm or DAX",

@@ -46,6 +46,7 @@ pub(crate) fn manner(plan: &ObjectPlan) -> Vec<String> {
         (plan.is_fill, "to fill"),
     ];
     let mut words = vec![clean(&plan.engine).into_owned(), format!("class {}", plan.class)];
+    words.extend(plan.snapshot.map(|epoch| format!("at snapshot {epoch}")));
     words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
     match plan.options.durability {
         Durability::Sync => {}

@@ -176,6 +176,9 @@ pub struct StoreSpace {
     pub nvme_free_bytes: u64,
     /// Memory that the index takes, in bytes.
     pub index_bytes: u64,
+    /// After a phase: what the store took from the file system while it ran, beyond what was prepared before it, in bytes.
+    #[serde(default)]
+    pub grown_bytes: u64,
     /// Containers.
     pub containers: u32,
 }

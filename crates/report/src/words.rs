@@ -88,7 +88,13 @@ fn media_operations(plan: &MediaPlan) -> String {
     };
     let course = plan.course.as_ref().map(ToString::to_string).filter(|words| !words.is_empty());
     let course = course.map_or_else(String::new, |words| format!(", {words}"));
-    format!("{} {order}{what}{course}", clean(&plan.block_size))
+    let zones = plan.zoned.as_ref().map_or_else(String::new, |zones| format!(", {zones}"));
+    // A zone is discarded as a whole.
+    let size = match &plan.zoned {
+        Some(_) if plan.mix.discard_percent == 100 => "zone",
+        _ => &clean(&plan.block_size),
+    };
+    format!("{size} {order}{what}{course}{zones}")
 }
 
 /// `4 threads x depth 32`; of RPCs and objects `4 threads x 16 in flight`.

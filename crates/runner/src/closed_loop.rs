@@ -3,7 +3,7 @@
 use driver::{Clock, Error, Operation, Source, Wait};
 
 use crate::pauses::Pauses;
-use crate::waiting::IDLE_NS;
+use crate::waiting::{IDLE_NS, OTHERS_NS};
 use crate::worker::Worker;
 
 impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
@@ -15,8 +15,14 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             if self.may_start(mark) {
                 while self.batch.len() < self.batch_max && self.draw() {}
             }
-            if self.batch.is_empty() && self.in_flight == 0 && !self.draw_final(mark) {
-                return Ok(());
+            if self.batch.is_empty() && self.in_flight == 0 {
+                if self.is_waiting && self.may_start(mark) {
+                    mark = self.await_others();
+                    continue;
+                }
+                if !self.draw_final(mark) {
+                    return Ok(());
+                }
             }
             mark = self.advance(mark, false)?;
         }
@@ -37,12 +43,24 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
                     mark = self.pause(mark, &mut pauses);
                     continue;
                 }
+                if self.is_waiting && self.may_start(mark) {
+                    mark = self.await_others();
+                    continue;
+                }
                 if !self.draw_final(mark) {
                     return Ok(());
                 }
             }
             mark = self.advance(mark, pauses.are_due(mark))?;
         }
+    }
+
+    /// Nothing is in flight, and the source waits for another worker: it is asked again a little later; the time then.
+    #[cold]
+    pub(crate) fn await_others(&mut self) -> u64 {
+        self.is_waiting = false;
+        self.clock.sleep_ns(OTHERS_NS);
+        self.clock.now_ns()
     }
 
     /// Waits for completions where nothing more can be drawn (`is_held`: nothing may be), else looks for some.

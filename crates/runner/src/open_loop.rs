@@ -70,6 +70,10 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             if self.is_at_rest() && !self.may_start(now) && !self.draw_final(now) {
                 break;
             }
+            if self.is_at_rest() && self.is_waiting {
+                now = self.await_others();
+                continue;
+            }
             self.prepare_and_submit(now)?;
             if !self.has_done() {
                 self.wait_until(due, is_held)?;

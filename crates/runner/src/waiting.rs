@@ -6,6 +6,8 @@ use driver::Clock;
 pub(crate) const SPIN_NS: u64 = 150_000;
 /// How long a worker waits at a time where only a completion brings it on: then it hands over what it has.
 pub(crate) const IDLE_NS: u64 = 100_000_000;
+/// How long a worker with nothing in flight sleeps until it asks again whether another one has made room.
+pub(crate) const OTHERS_NS: u64 = 20_000;
 /// Longest sleep at a time, so that an interruption is noticed.
 pub(crate) const SLEEP_NS_MAX: u64 = 10_000_000;
 

@@ -237,7 +237,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             return false;
         }
         let Some(operation) = self.source.next(slot) else {
-            let has_more = self.in_flight > 0 || !self.batch.is_empty();
+            let has_more = self.in_flight > 0 || !self.batch.is_empty() || self.source.waits_for_others();
             self.is_waiting = has_more && self.source.waits();
             self.is_exhausted = !self.is_waiting;
             return false;

@@ -9,7 +9,7 @@ use driver::{Error, ErrorKind};
 use media::layout::{self, Leftover};
 use object::backend::{Journal as _, driver_of};
 use object::{Backend, ConnectRequest};
-use units::ByteSize;
+use units::{ByteSize, path_of};
 use workload::object::{Made, MadeInStore};
 use workload::target::MadeFile;
 
@@ -165,6 +165,14 @@ fn clean(
     removes: bool,
 ) -> Result<(), Error> {
     let request = request(store, journal, matches)?;
+    if let Some(directory) = unfinished(store) {
+        if !removes {
+            return print(&format!("  {}: pool that was not finished\n", store.target));
+        }
+        object::store::Pool::destroy_begun(&directory)?;
+        journal.note(&request, &[])?;
+        return print(&format!("  {}: removed 1\n", store.target));
+    }
     if is_gone(store)? {
         print(&format!("  {}: it is not there any more\n", store.target))?;
         return if removes { journal.note(&request, &[]) } else { Ok(()) };
@@ -212,12 +220,22 @@ fn request(
     })
 }
 
+/// The directory of a pool that the run was making when it was killed.
+fn unfinished(store: &MadeInStore) -> Option<PathBuf> {
+    let directory = path_of(crate::objects::stores::directory_of(&store.target)?).into_owned();
+    let is_own = |made: &Made| match made {
+        Made::Pool { id: Some(id) } => object::store::Pool::is_begun(&directory, id),
+        _ => false,
+    };
+    store.made.iter().any(is_own).then_some(directory)
+}
+
 /// Whether the pool in this machine that a run made, or used, is not there any more.
 fn is_gone(store: &MadeInStore) -> Result<bool, Error> {
-    let Some(directory) = crate::objects::stores::directory_of(&store.target).map(Path::new) else {
+    let Some(directory) = crate::objects::stores::directory_of(&store.target).map(path_of) else {
         return Ok(false);
     };
-    if object::store::Pool::exists(directory) {
+    if object::store::Pool::exists(&directory) {
         return Ok(false);
     }
     let was_making = store.made.iter().any(|made| matches!(made, Made::Pool { .. }));
@@ -225,7 +243,7 @@ fn is_gone(store: &MadeInStore) -> Result<bool, Error> {
         return Err(Error::new(
             ErrorKind::Run,
             "clean",
-            "the run was killed while it made the pool: it has no name yet",
+            "the run was killed while it made the pool, and what is there does not say that it is that one",
         )
         .with("directory", directory.display())
         .remedy(format!("strata pool destroy vos:{} --destroy-data", directory.display())));

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use driver::{Arena, PageSize};
 use host::block::DeviceNumber;
 use host::traffic::{self, Traffic};
+use media::zoned::ZoneSet;
 use media::{DRIVERS, MediaClass, MediaOperation, MediaSource, OpenRequest, Verifier};
 use report::record::{DeviceActivity, Observations};
 use runner::{Job, Outcome, Station};
@@ -16,11 +17,12 @@ use crate::ledgers::Check;
 use crate::target_watch::{Looked, PhaseWatch};
 use crate::watch::MachineWatch;
 
-/// The runner's job for a plan; `check` where blocks are verified. A read-back visits only what phases wrote.
+/// The runner's job for a plan; `check` where blocks are verified, `zones` where it keeps to zones. A read-back visits only what phases wrote.
 pub(crate) fn job(
     plan: &MediaPlan,
     check: Option<Check>,
     is_read_back: bool,
+    zones: Option<Arc<ZoneSet>>,
     interrupt: Arc<AtomicBool>,
 ) -> Job<MediaOperation, MediaSource> {
     let shared = Arc::new(plan.clone());
@@ -44,7 +46,7 @@ pub(crate) fn job(
             arena: Arc::clone(&arena),
         };
         let opened = (driver::find(DRIVERS, &plan.engine)?.open)(&request)?;
-        let source = MediaSource::new(&plan, worker, arena, verifier)?;
+        let source = MediaSource::new(&plan, worker, arena, verifier, zones.as_deref())?;
         Ok(Station { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
     };
     Job {
@@ -71,6 +73,8 @@ fn classes(plan: &MediaPlan) -> Vec<usize> {
         (plan.mix.discard_percent > 0, MediaClass::Discard),
         (syncs, MediaClass::Sync),
         (plan.operation == Operation::Nop, MediaClass::Nop),
+        (plan.zoned.is_some() && plan.mix.write_percent > 0, MediaClass::Reset),
+        (plan.zoned.is_some() && plan.mix.write_percent > 0, MediaClass::Finish),
     ];
     used.into_iter().filter(|(used, _)| *used).map(|(_, class)| class as usize).collect()
 }

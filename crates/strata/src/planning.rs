@@ -201,7 +201,8 @@ impl Planner {
         for (number, spec) in specs.iter().enumerate().filter(|(_, spec)| spec.layer == Layer::Object) {
             let planned = self.one(spec)?;
             let earlier: Vec<_> = self.phases.iter().filter_map(objects::plan::plan_of).collect();
-            for fill in objects::plan::fills(&planned, &earlier) {
+            let fills = if planned.fills { objects::plan::fills(&planned, &earlier) } else { Vec::new() };
+            for fill in fills {
                 self.phases.push(Planned { stage: self.next_stage(), request: request + number, ..fill });
             }
         }
@@ -382,6 +383,7 @@ fn plan_read_back(spec: &Spec, written: &MediaPlan, seed: u64) -> Result<Planned
         random_percent: None,
         own_positions: false,
         zones: None,
+        zoned: None,
         visit: None,
         mix: None,
         rate: None,
@@ -462,6 +464,7 @@ pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result
     runner::check_placement(&plan.load)?;
     if plan.writes() {
         facts.iter().try_for_each(|target| media::safety::check_writable(target, spec.destroy_data))?;
+        media::zoned::check_consent(&plan, spec.destroy_data)?;
     }
     Ok(Planned { destroy_data: spec.destroy_data, ..Planned::of(PhasePlan::Media(plan)) })
 }

@@ -12,6 +12,7 @@ use host::Environment;
 use live::{CsvTarget, Tempo, View};
 use media::layout::{self, Manifest, Progress};
 use media::names;
+use media::zoned::ZoneTables;
 use media::{MediaOperation, MediaSource};
 use report::doubts::{self, Evidence};
 use report::record::{Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
@@ -45,6 +46,9 @@ pub(crate) fn draw_seed() -> u64 {
 /// What came of a phase, and what was seen around it.
 type Seen = (Outcome, Observations);
 
+/// What goes when the stores of a run are closed.
+type Ending = Box<dyn FnOnce() -> Result<(), Error>>;
+
 /// A run under way.
 pub(crate) struct Session {
     pub(crate) record: Record,
@@ -56,8 +60,11 @@ pub(crate) struct Session {
     manifest: Manifest,
     keep: bool,
     ledgers: Ledgers,
+    zones: ZoneTables,
     /// The object stores of the run.
     stores: Stores,
+    /// Done when they are closed.
+    ending: Option<Ending>,
     /// Phases of the run as far as known, for the live view.
     pub(crate) phase_count: usize,
 }
@@ -126,7 +133,9 @@ impl Session {
             manifest,
             keep,
             ledgers: Ledgers::new(run),
+            zones: ZoneTables::default(),
             stores: Stores::default(),
+            ending: None,
             phase_count: 0,
         })
     }
@@ -144,6 +153,16 @@ impl Session {
         self.manifest.keep_in(journal);
         self.stores = stores;
         Ok(())
+    }
+
+    /// Takes over stores that were found after [`Session::adopt`] had taken over the manifest and the signals that they share.
+    pub(crate) fn holds(&mut self, stores: Stores) {
+        self.stores = stores;
+    }
+
+    /// Has this done at the end, when the stores are closed: what served them goes.
+    pub(crate) fn ends_with(&mut self, ending: Ending) {
+        self.ending = Some(ending);
     }
 
     /// Whether the run was interrupted.
@@ -213,8 +232,10 @@ impl Session {
                 media::cache::prepare(&plan.targets, plan.cache, &self.interrupt)?;
             }
         }
-        let jobs = stage.iter().zip(&plans).zip(checks).map(|((planned, plan), check)| {
-            phase::job(plan, check, planned.is_read_back, Arc::clone(&self.interrupt))
+        let zones = self.zones.begin_stage(&plans)?;
+        let parts = stage.iter().zip(&plans).zip(checks).zip(zones);
+        let jobs = parts.map(|(((planned, plan), check), zones)| {
+            phase::job(plan, check, planned.is_read_back, zones, Arc::clone(&self.interrupt))
         });
         let jobs = jobs.collect();
         let schedulers = Schedulers::set(&plans)?;
@@ -338,13 +359,16 @@ impl Session {
     }
 
     /// Closes the object stores, with what the run made removed: the first failure, behind what goes on with it.
-    fn end_stores(&self) -> Result<(), Error> {
+    fn end_stores(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
         for store in self.stores.iter() {
             match store.end() {
                 Ok(left) => left.iter().for_each(|line| output::tell(format_args!("strata: left: {line}"))),
                 Err(error) => result = result.and(Err(error)),
             }
+        }
+        if let Some(ending) = self.ending.take() {
+            result = result.and(ending());
         }
         let path = self.stores.manifest().path();
         match (result, path) {

@@ -106,19 +106,24 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     spec.device.as_deref().map_or(Ok(()), check_device)?;
     let scratch = scratch_file(spec)?;
     let mut rows = plan_rows(spec, &scratch, seed)?;
-    let mut shelf = Shelf::beside(&scratch, size(spec).0);
-    rows.extend(shelf.rows(spec.quick, seed));
-    number(&mut rows);
     let mut targets = vec![label_of(scratch.as_os_str())];
     targets.extend(spec.device.clone());
     let mut session = Session::begin(words, output, &targets, seed, false, None)?;
+    let mut shelf = Shelf::beside(&scratch, size(spec).0);
+    // The manifest stands before the stores are planned: the engine has a pool then.
+    let adopted = session.adopt(shelf.stores());
+    if adopted.is_ok() {
+        rows.extend(shelf.rows(spec.quick, seed));
+        session.holds(shelf.stores());
+    }
+    number(&mut rows);
     session.phase_count = rows.iter().filter(|(_, planned)| planned.is_ok()).count();
     session.record.stack = Some(StackRecord { rows: rows.iter().map(|(row, _)| row.clone()).collect() });
-    let adopted = session.adopt(shelf.stores());
+    let served = shelf.served();
+    session.ends_with(Box::new(|| served.remove()));
     let result = adopted.and_then(|()| run_rows(&mut session, &rows));
     drop(rows);
-    let ended = session.finish(result);
-    shelf.remove().and(ended)
+    session.finish(result)
 }
 
 fn run_rows(session: &mut Session, rows: &[Row]) -> Result<(), Error> {

@@ -27,7 +27,7 @@ pub(crate) fn measure() -> Result<ToolCost, Error> {
     let Some(plan) = planned.plan.media() else {
         return Err(Error::usage("tool cost", "null: is measured as media"));
     };
-    let job = phase::job(plan, None, false, Arc::new(AtomicBool::new(false)));
+    let job = phase::job(plan, None, false, None, Arc::new(AtomicBool::new(false)));
     let outcome = runner::run_phase(job, HostClock::get(), &mut |_| {})?;
     let summary = summarise(&outcome.samples, WarmUp::None);
     let clock = HostClock::get();

@@ -20,3 +20,4 @@ pub mod random;
 pub mod replay;
 pub mod spec;
 pub mod target;
+pub mod zoned;

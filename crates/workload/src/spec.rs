@@ -264,6 +264,7 @@ pub struct Spec {
     pub random_percent: Option<crate::course::Percents>,
     pub own_positions: bool,
     pub zones: Option<crate::course::Zones>,
+    pub zoned: Option<crate::zoned::ZonedChoice>,
     pub visit: Option<crate::course::Visit>,
     pub share: Option<Share>,
     pub content: Option<String>,

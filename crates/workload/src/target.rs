@@ -6,6 +6,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::zoned::ZonedFacts;
+
 /// What lies at a target's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -61,6 +63,9 @@ pub struct TargetFacts {
     pub direct_alignment_bytes: u64,
     /// Free space of the file system that it lies on, in bytes, where it lies on one.
     pub free_bytes: Option<u64>,
+    /// Its zones, where it is a zoned block device.
+    #[serde(default)]
+    pub zoned: Option<ZonedFacts>,
 }
 
 impl TargetFacts {

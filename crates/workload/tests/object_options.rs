@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use units::{ByteSize, Span};
 use workload::job;
 use workload::object::{
-    Addressing, Checksum, Durability, Flush, ObjectOp, ObjectSpec, PunchScope, Scope, Signing, ValueKind,
+    Addressing, Allocation, Checksum, Durability, Flush, ObjectOp, ObjectSpec, PunchScope, Scope, Signing,
+    ValueKind,
 };
 use workload::options::{
     DRIVER_OPTIONS, OBJECT, OBJECT_COMMON, OPTIONS, apply, find_in, is_repeatable, of, unknown,
@@ -66,6 +67,7 @@ const OWN: &[Case] = &[
     ("store-targets", &["1", "4096"], &["", "0", "4097"]),
     ("durability", &["none", "batch"], &["", "full"]),
     ("flush", &["msync"], &["", "clwb"]),
+    ("allocate", &["ahead", "whole", "needed"], &["", "all"]),
     ("checksum", &["off", "sha256"], &["", "md5"]),
     ("zero-copy", &["on", "off"], &["", "auto", "true"]),
     ("retries", &["0", "1000"], &["", "-1", "1001"]),
@@ -90,11 +92,17 @@ const OWN: &[Case] = &[
     ("s3-signing", &["headers"], &["", "all"]),
     ("s3-part-size", &["0", "8m"], &["", "-1"]),
     ("s3-key-file", &["key"], &[""]),
+    ("object-names", &["a", "job.0.0,job.0.1"], &["", "a,", "a b"]),
     ("rados-conf", &["/etc/ceph/ceph.conf"], &[""]),
     ("rados-user", &["client.admin"], &["", "a b"]),
     ("daos-system", &["daos_server"], &[""]),
     ("refill", &["full", "stamp", "once"], &["", "never"]),
     ("acknowledged", &["acknowledged.txt"], &[""]),
+    (
+        "snapshot",
+        &["17", "0x1a2B", "18446744073709551614"],
+        &["", "0", "0x", "0x0", "0x+1", "-1", "latest", "18446744073709551615", "0xffffffffffffffff"],
+    ),
     ("token-file", &["token"], &[""]),
 ];
 
@@ -300,10 +308,12 @@ fn values_arrive_in_their_fields() {
         (size(8192), size(2 << 20))
     );
     assert_eq!(own("s3-part-size", "8m").s3_part_size, size(8 << 20));
+    assert_eq!((own("snapshot", "17").snapshot, own("snapshot", "0x1a").snapshot), (Some(17), Some(26)));
     assert_eq!(
         (own("durability", "batch").durability, own("flush", "cpu").flush),
         (Some(Durability::Batch), Some(Flush::Cpu))
     );
+    assert_eq!(own("allocate", "whole").allocation, Some(Allocation::Whole));
     assert_eq!(
         (own("checksum", "adler32").checksum, own("zero-copy", "off").zero_copy),
         (Some(Checksum::Adler32), Some(false))
@@ -322,6 +332,7 @@ fn values_arrive_in_their_fields() {
     let mut spec = given("s3-endpoint", "http://a/");
     apply(&mut spec, "s3-endpoint", "http://b:1").expect("another");
     assert_eq!(spec.object.s3_endpoints, ["http://a", "http://b:1"]);
+    assert_eq!(given("object-names", "a,b").object.object_names, ["a", "b"]);
     let words = [
         own("rados-conf", "x").rados_conf,
         own("rados-user", "x").rados_user,

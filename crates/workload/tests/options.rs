@@ -84,7 +84,11 @@ const WORKLOAD: &[Case] = &[
     ("gap", &["12k", "-8k", "0"], &["", "1zz", "--8k", "x"]),
     ("run", &["8", "identical:8"], &["", "0", "identical:0", "same:8", "-1"]),
     ("random-percent", &["0", "70", "read=70,write=100"], &["", "101", "-1", "read=101", "x"]),
-    ("zones", &["8m/64m", "8m/64m/192m"], &["", "8m", "0/64m", "8m/64m/x"]),
+    (
+        "zones",
+        &["8m/64m", "8m/64m/192m", "zbd", "zbd,max-open=8,round"],
+        &["", "8m", "0/64m", "8m/64m/x", "zbd,x", "zbd,size=0"],
+    ),
     ("visit", &["roundrobin", "roundrobin:4", "random:8", "sequential"], &["", "roundrobin:0", "zipf"]),
     ("share", &["partition", "whole"], &["", "part", "Whole"]),
     ("fsync", &["1", "32"], &["", "0", "-1", "1k", "x"]),

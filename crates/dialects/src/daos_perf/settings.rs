@@ -2,7 +2,8 @@
 
 use driver::Error;
 use units::ParseError;
-use workload::object::{Groups, ObjectClass, Redundancy};
+use workload::object::{Checksum, Groups, ObjectClass, Redundancy};
+use workload::spec::{Layer, Spec};
 
 use super::commands::{self, Command, Test};
 use super::numbers;
@@ -71,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) constant_akey: bool,
     pub(crate) keep: bool,
     pub(crate) text_of: TextOf,
+    /// Of containers that vos_perf makes.
+    pub(crate) checksum: Checksum,
     /// As typed: 0 or less is synchronous.
     pub(crate) credits: i64,
     pub(crate) class: ObjectClass,
@@ -115,6 +118,13 @@ fn class(table: &Table, text: &str) -> Result<ObjectClass, Error> {
             )
         })?,
     })
+}
+
+fn checksum(table: &Table, words: &Words) -> Result<Checksum, Error> {
+    let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
+    let Some(text) = words.value("checksum") else { return Ok(Checksum::Off) };
+    workload::options::apply(&mut spec, "checksum", text).map_err(|error| usage(table, &error))?;
+    Ok(spec.object.checksum.unwrap_or(Checksum::Off))
 }
 
 fn text_of(table: &Table, words: &Words) -> Result<TextOf, Error> {
@@ -175,6 +185,7 @@ impl Settings {
             constant_akey,
             keep: words.has("keep") || (words.has("pool") && words.has("cont")),
             text_of: text_of(table, words)?,
+            checksum: checksum(table, words)?,
             credits: credits(table, words)?,
             class_is_given: words.has("class"),
             class: words.value("class").map(|text| class(table, text)).transpose()?.unwrap_or(if is_daos {

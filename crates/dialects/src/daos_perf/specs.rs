@@ -2,7 +2,7 @@
 
 use units::ByteSize;
 use workload::network::{NetworkSpec, Payload, PayloadKind};
-use workload::object::{ObjectOp, ObjectSpec, PunchScope, Scope, ValueKind};
+use workload::object::{Allocation, ObjectOp, ObjectSpec, PunchScope, Scope, ValueKind};
 use workload::spec::{Layer, OnError, Refill, Spec, Warmup};
 
 use super::commands::{Command, Test};
@@ -158,6 +158,9 @@ fn object(
         scm: is_vos.then_some(ByteSize(if is_made { settings.scm_bytes } else { SCM_BYTES_MIN })),
         nvme: (is_made && settings.nvme_bytes > 0).then_some(ByteSize(settings.nvme_bytes)),
         targets: is_made.then_some(1),
+        // As the tool: -P is the size of a file that is allocated, and containers have no checksum.
+        allocation: is_made.then_some(Allocation::Whole),
+        checksum: is_vos.then_some(settings.checksum),
         ..ObjectSpec::default()
     };
     if !is_kept {

@@ -43,6 +43,7 @@ static VOS_FLAGS: &[Flag] = flags![
     Flag::honoured("const_akey", "", "one akey for all dkeys; -a counts as 1").short('I'),
     Flag::accepted("abt_ult", "", "tests run on threads of the system").short('x'),
     Flag::honoured("keep", "", "the store stays when all is done; an addition of strata's"),
+    Flag::honoured("checksum", "KIND", "checksum of the container that is made, verified at every fetch: off (the default, as the tool), crc16, crc32, crc64, sha1, sha256, sha512 or adler32; an addition of strata's"),
 ];
 
 /// daos_perf.

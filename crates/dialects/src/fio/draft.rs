@@ -22,6 +22,7 @@ pub(crate) struct Access {
 pub(crate) enum ZoneMode {
     None,
     Strided,
+    Zbd,
 }
 
 /// `ioengine`.
@@ -74,6 +75,23 @@ pub(crate) enum OnErrors {
     All,
 }
 
+/// `https`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Https {
+    Off,
+    On,
+    /// Certificates are not checked.
+    Insecure,
+}
+
+/// `http_mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HttpMode {
+    WebDav,
+    S3,
+    Swift,
+}
+
 macro_rules! draft {
     ($($field:ident: $type:ty,)*) => {
         /// What was said of a job; none where nothing was. Fields are named as fio's options.
@@ -102,10 +120,12 @@ draft! {
     buffer_pattern: Vec<PatternPart>,
     bwavgtime: u64,
     clat_percentiles: bool,
+    clientname: String,
     cmdprio: Triple<u64>,
     cmdprio_bssplit: String,
     cmdprio_class: Triple<u64>,
     cmdprio_percentage: Triple<u8>,
+    conf: String,
     continue_on_error: OnErrors,
     cpus_allowed: Vec<u32>,
     cpus_allowed_policy: CoresPolicy,
@@ -150,8 +170,18 @@ draft! {
     grace_time: u64,
     gtod_reduce: bool,
     hipri: bool,
+    http_host: String,
+    http_mode: HttpMode,
+    http_pass: String,
+    http_ranges: bool,
+    http_s3_key: String,
+    http_s3_keyid: String,
+    http_s3_region: String,
+    http_user: String,
+    https: Https,
     huge_pages: bool,
     ignore_error: String,
+    ignore_zone_limits: bool,
     invalidate: bool,
     io_size: Amount,
     iodepth: u32,
@@ -160,6 +190,7 @@ draft! {
     iodepth_batch_complete_min: u32,
     iodepth_low: u64,
     ioscheduler: String,
+    job_max_open_zones: u64,
     kb_base: u32,
     lat_percentiles: bool,
     latency_percentile: f64,
@@ -177,6 +208,7 @@ draft! {
     log_prio: bool,
     loops: u64,
     max_latency: u64,
+    max_open_zones: u64,
     name: String,
     new_group: bool,
     nice: i64,
@@ -196,6 +228,7 @@ draft! {
     per_job_logs: bool,
     percentage_random: Triple<u8>,
     percentile_list: Vec<f64>,
+    pool: String,
     pre_read: bool,
     prio: u64,
     prioclass: u64,
@@ -212,6 +245,7 @@ draft! {
     rate_iops_min: Triple<u64>,
     rate_min: Triple<u64>,
     rate_process: Spacing,
+    read_beyond_wp: bool,
     refill_buffers: bool,
     read_iolog: String,
     registerfiles: bool,
@@ -270,6 +304,9 @@ draft! {
     write_iops_log: String,
     write_lat_log: String,
     zero_buffers: bool,
+    zone_reset_frequency: f64,
+    zone_reset_threshold: f64,
+    zonecapacity: u64,
     zonemode: ZoneMode,
     zonerange: u64,
     zonesize: u64,

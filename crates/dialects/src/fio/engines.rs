@@ -30,7 +30,14 @@ pub(crate) const ENGINES: &[(&str, &str, Option<&str>)] = &[
     ("ftruncate", "ftruncate", None),
     ("filestat", "filestat", None),
     ("filedelete", "filedelete", Some(OF_FILES)),
+    ("http", "s3", None),
+    ("rados", "rados", None),
 ];
+
+/// Whether an engine is a driver of objects, not of files.
+pub(crate) fn is_of_objects(ours: &str) -> bool {
+    matches!(ours, "s3" | "rados")
+}
 
 /// Engines that are not spoken, and the nearest that is.
 pub(crate) const OTHER_ENGINES: &[(&str, &str)] = &[
@@ -61,14 +68,6 @@ pub(crate) const OTHER_ENGINES: &[(&str, &str)] = &[
     ("librpma_apm_client", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_gpspm_server", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_gpspm_client", "it measures a network; nearest: strata net with libfabric"),
-    (
-        "rados",
-        "its files are objects of a pool, which are a load of the object layer with options of its own; nearest: strata object rados://POOL --op put,get --depth 16",
-    ),
-    (
-        "http",
-        "its blocks are objects of a service, which are a load of the object layer with options of its own; nearest: strata object s3://BUCKET, or strata as elbencho --s3endpoints, for http_mode=s3; WebDAV and Swift are not spoken",
-    ),
     (
         "rbd",
         "images are reached through the kernel here, not by librbd; nearest: rbd map POOL/IMAGE, and io_uring with direct=1 on /dev/rbd0 (or rbd-nbd map, which is librbd, and /dev/nbd0)",

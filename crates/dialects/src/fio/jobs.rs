@@ -7,6 +7,7 @@ use workload::spec::{Operation, Spec};
 
 use crate::World;
 use crate::fio::draft::Draft;
+use crate::fio::engines::is_of_objects;
 use crate::fio::fault::{Fault, Place};
 use crate::fio::model::{Direction, Job, Log, LogKind};
 use crate::fio::settle::Settled;
@@ -73,6 +74,7 @@ pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled,
     if exits {
         all.set_ends(jobs)?;
     }
+    all.check_layers(jobs)?;
     all.fold_warnings();
     check_agreement(jobs, "unlink", Draft::removes_files)?;
     check_agreement(jobs, "randseed", |draft| draft.randseed)?;
@@ -159,6 +161,32 @@ impl Assembled {
         self.warnings = folded.into_iter().map(line).collect();
     }
 
+    /// What runs at the same time is of one kind, and what reads back runs alone.
+    fn check_layers(&self, jobs: &[Settled]) -> Result<(), Fault> {
+        let mut of_stage: Vec<(usize, usize)> = Vec::new();
+        for (at, (section, spec)) in self.sections.iter().zip(&self.specs).enumerate() {
+            let stage = self.stages[*section].0;
+            let beside = of_stage.iter().rev().find(|(other, _)| *other == stage).map(|(_, at)| *at);
+            of_stage.push((stage, at));
+            let Some(beside) = beside else { continue };
+            if spec.layer != self.specs[beside].layer {
+                let message = format!(
+                    "{} is refused beside job {} with ioengine={}: files and objects are not measured at the same time; nearest: stonewall",
+                    self.jobs[at].engine,
+                    crate::fio::fault::shown(&self.jobs[beside].name),
+                    self.jobs[beside].engine
+                );
+                return Err(located(Fault::of("ioengine", message), &jobs[*section]));
+            }
+            let reads_back = |spec: &Spec| spec.object.operations.len() > 1;
+            if reads_back(spec) || reads_back(&self.specs[beside]) {
+                let message = "objects are read back by a job that runs alone: give it stonewall and numjobs=1, or do_verify=0 and a job that reads behind a stonewall";
+                return Err(located(Fault::of("verify", message), &jobs[*section]));
+            }
+        }
+        Ok(())
+    }
+
     /// Gives each spec whether its end ends others.
     fn set_ends(&mut self, jobs: &[Settled]) -> Result<(), Fault> {
         for (at, job) in jobs.iter().enumerate() {
@@ -238,7 +266,10 @@ fn check_agreement<T: PartialEq>(jobs: &[Settled], key: &str, of: impl Fn(&Draft
 fn is_one_phase(draft: &Draft) -> bool {
     let logs = [&draft.write_bw_log, &draft.write_iops_log, &draft.write_lat_log, &draft.write_hist_log];
     let own_logs = draft.per_job_logs.unwrap_or(true) && logs.iter().any(|log| log.is_some());
-    draft.group_reporting == Some(true) && draft.offset_increment.is_none() && !own_logs
+    // Objects are named for each phase, not for each of its threads.
+    let own_names =
+        draft.engine.as_ref().is_some_and(|engine| is_of_objects(engine.ours)) && draft.filename.is_none();
+    draft.group_reporting == Some(true) && draft.offset_increment.is_none() && !own_logs && !own_names
 }
 
 fn shown_job(job: &Settled, built: &Built) -> Job {

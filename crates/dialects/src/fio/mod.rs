@@ -126,7 +126,7 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
         specs: all.specs,
         render,
         warnings: all.warnings,
-        secrets: Vec::new(),
+        secrets: settled.secrets,
         progress,
     })))
 }

@@ -255,19 +255,19 @@ table! {
     { "merge_blktrace_iters" [] Value no [], "traces are not read", "a job for each load" }
 
     // Zones and placement.
-    { "zonemode" [] Value does zonemode zone_mode, "strided is `--zones`; zbd is refused" }
+    { "zonemode" [] Value does zonemode zone_mode, "`--zones`: strided, and zbd for the zones of a zoned block device (emulated on others, as in fio); ranges are cut to whole zones" }
     { "zonesize" [] Value does zonesize number, "`--zones`" }
-    { "zonecapacity" [] Value no ["0"], "it is for zonemode", "random_distribution=zoned" }
+    { "zonecapacity" [] Value does zonecapacity number, "`--zones zbd,capacity=`, of emulated zones: a zoned device's own holds" }
     { "zonerange" [] Value does zonerange number, "`--zones`; as `zonesize` where it is not given" }
     { "zoneskip" [] Value does zoneskip number, "`--zones`" }
-    { "read_beyond_wp" [] Bool no ["0"], "it is for zonemode", "leave it out" }
-    { "max_open_zones" [] Value no ["0"], "it is for zonemode", "leave it out" }
-    { "job_max_open_zones" [] Value no ["0"], "it is for zonemode", "leave it out" }
-    { "ignore_zone_limits" [] Bool no ["0"], "it is for zonemode", "leave it out" }
-    { "zone_reset_threshold" [] Value no [], "it is for zonemode", "leave it out" }
-    { "zone_reset_frequency" [] Value no [], "it is for zonemode", "leave it out" }
-    { "recover_zbd_write_error" [] Bool no ["0"], "it is for zonemode", "leave it out" }
-    { "write_zone_remainder" [] Bool no ["0"], "it is for zonemode", "leave it out" }
+    { "read_beyond_wp" [] Bool does read_beyond_wp flag, "`--zones zbd,read-beyond-wp`" }
+    { "max_open_zones" [] Value does max_open_zones number, "`--zones zbd,max-open=`" }
+    { "job_max_open_zones" [] Value does job_max_open_zones number, "`--zones zbd,thread-max-open=`" }
+    { "ignore_zone_limits" [] Bool does ignore_zone_limits flag, "`--zones zbd,ignore-limits`" }
+    { "zone_reset_threshold" [] Value does zone_reset_threshold fraction, "`--zones zbd,reset-threshold=`" }
+    { "zone_reset_frequency" [] Value does zone_reset_frequency fraction, "`--zones zbd,reset-frequency=`" }
+    { "recover_zbd_write_error" [] Bool free flag, "after a failed write the device is asked for the zone's write pointer in any case, and writes go on there; nothing is written to move it" }
+    { "write_zone_remainder" [] Bool no ["0"], "what is left of a zone and holds no block is finished (BLKFINISHZONE), not written with a smaller one", "a block size that divides the zone capacity" }
     { "fdp" [] Bool no ["0"], "placement is left to the device", "leave it out" }
     { "dataplacement" ["data_placement"] Value no ["none"], "placement is left to the device", "leave it out" }
     { "plid_select" ["fdp_pli_select"] Value no [], "placement is left to the device", "leave it out" }
@@ -362,7 +362,7 @@ table! {
     { "log_alternate_epoch" ["log_unix_epoch"] Bool does log_epoch flag, "times in logs count from 1970" }
     { "log_alternate_epoch_clock_id" [] Value no ["0"], "times in logs count from the start or from 1970 (clock 0, CLOCK_REALTIME)", "0, or leave it out" }
 
-    // Options of engines that are not spoken.
+    // Options of engines.
     { "cmdprio_percentage" [] Value does cmdprio_percentage percents, "`--operation-priority`" }
     { "cmdprio_class" [] Value does cmdprio_class limits, "`--operation-priority`" }
     { "cmdprio_hint" [] Value no [], "operations carry no hints", "two jobs" }
@@ -376,17 +376,27 @@ table! {
     { "arguments" [] Value does arguments text, "exec: `--program-arguments`" }
     { "grace_time" [] Value does grace_time number, "exec: `--program-grace`" }
     { "std_redirect" [] Bool does std_redirect flag, "exec: `--program-output` with the job's name" }
-    { "pool" [] Value of "rados, rbd or dfs" } { "cont" [] Value of "dfs" } { "chunk_size" [] Value of "dfs" }
+    { "pool" [] Value does pool text, "rados: the pool of `rados://POOL`" }
+    { "cont" [] Value of "dfs" } { "chunk_size" [] Value of "dfs" }
     { "object_class" [] Value of "dfs" } { "svcl" [] Value of "dfs" }
     { "donorname" [] Value of "e4defrag" } { "inplace" [] Value of "e4defrag" }
     { "stat_type" [] Value no ["stat"], "files are asked for by stat(2)", "stat" }
     { "volume" [] Value of "gfapi" } { "brick" [] Value of "gfapi" } { "single-instance" [] Value of "gfapi" }
-    { "https" [] Value of "http" } { "http_host" [] Value of "http" } { "http_user" [] Value of "http" }
-    { "http_pass" [] Value of "http" } { "http_s3_key" [] Value of "http" } { "http_s3_keyid" [] Value of "http" }
-    { "http_s3_security_token" [] Value of "http" } { "http_swift_auth_token" [] Value of "http" }
-    { "http_s3_region" [] Value of "http" } { "http_s3_sse_customer_key" [] Value of "http" }
-    { "http_s3_sse_customer_algorithm" [] Value of "http" } { "http_s3_storage_class" [] Value of "http" }
-    { "http_mode" [] Value of "http" } { "http_verbose" [] Value of "http" } { "http_object_mode" [] Value of "http" }
+    { "https" [] Value does https https, "http: the scheme of `--s3-endpoint`; insecure is refused" }
+    { "http_host" [] Value does http_host text, "http: `--s3-endpoint`; `BUCKET.s3.REGION...` is `--s3-addressing virtual-host`" }
+    { "http_user" [] Value does http_user text, "http: refused with http_mode=s3, which signs its requests" }
+    { "http_pass" [] Value does http_pass text, "http: refused with http_mode=s3, which signs its requests" }
+    { "http_s3_key" [] Value does http_s3_key text, "http: the secret key; else AWS_SECRET_ACCESS_KEY. It stands in no output" }
+    { "http_s3_keyid" [] Value does http_s3_keyid text, "http: the access key; else AWS_ACCESS_KEY_ID" }
+    { "http_s3_security_token" [] Value no [], "keys that need a token of their session are not spoken", "keys of a user" }
+    { "http_swift_auth_token" [] Value no [], "Swift is not spoken", "http_mode=s3, which gateways of Swift speak too" }
+    { "http_s3_region" [] Value does http_s3_region text, "http: `--s3-region`" }
+    { "http_s3_sse_customer_key" [] Value no [], "objects are not encrypted with keys of the client", "encryption that the bucket does by itself" }
+    { "http_s3_sse_customer_algorithm" [] Value no ["AES256"], "objects are not encrypted with keys of the client", "encryption that the bucket does by itself" }
+    { "http_s3_storage_class" [] Value no ["STANDARD"], "objects are put in the class of the bucket", "a bucket that moves them (lifecycle rules)" }
+    { "http_mode" [] Value does http_mode http_mode, "http: s3 is the driver s3; webdav, which is fio's default, and swift are refused" }
+    { "http_verbose" [] Value no ["0"], "requests are not printed", "0" }
+    { "http_object_mode" [] Value does http_ranges http_object_mode, "http: block: an object for each block, `FILE_OFFSET_SIZE`; range: one object for the file, `--op read` of ranges of it" }
     { "write_mode" [] Value of "io_uring_cmd" } { "verify_mode" [] Value of "io_uring_cmd" }
     { "cmd_type" [] Value of "io_uring_cmd" } { "cdb_len" [] Value of "io_uring_cmd" }
     { "verify_bytchk" [] Value of "io_uring_cmd" } { "read_mode" [] Value of "io_uring_cmd" }
@@ -407,8 +417,11 @@ table! {
     { "protocol" ["proto"] Value of "net" } { "nodelay" [] Bool of "net" } { "listen" [] Flag of "net" }
     { "pingpong" [] Flag of "net" } { "interface" [] Value of "net" } { "ttl" [] Value of "net" }
     { "window_size" [] Value of "net" } { "mss" [] Value of "net" }
-    { "clustername" [] Value of "rados or rbd" } { "clientname" [] Value of "rados or rbd" }
-    { "conf" [] Value of "rados" } { "busy_poll" [] Bool of "rados or rbd" } { "touch_objects" [] Bool of "rados" }
+    { "clustername" [] Value no ["ceph"], "the cluster is the one that its configuration names", "conf=FILE with its mon_host" }
+    { "clientname" [] Value does clientname text, "rados: `--rados-user`" }
+    { "conf" [] Value does conf text, "rados: `--rados-conf`; else CEPH_CONF, and then /etc/ceph/ceph.conf" }
+    { "busy_poll" [] Bool no ["0"], "completions wake the worker", "0" }
+    { "touch_objects" [] Bool free flag, "objects that a job writes are made before it begins; a job that reads makes none" }
     { "rbdname" [] Value of "rbd" } { "rbd_encryption_format" [] Value of "rbd" }
     { "rbd_encryption_passphrase" [] Value of "rbd" } { "bindname" [] Value of "rdma" } { "verb" [] Value of "rdma" }
     { "serverip" [] Value of "librpma" } { "direct_write_to_pmem" [] Bool of "librpma" }

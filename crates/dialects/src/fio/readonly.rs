@@ -1,6 +1,6 @@
 //! `--readonly`: nothing is written, by no job and by no preparation of one.
 
-use workload::spec::{Layout, Spec};
+use workload::spec::{Layer, Layout, Spec};
 
 use super::fault::{Fault, shown};
 use super::jobs::Assembled;
@@ -14,7 +14,8 @@ pub(super) fn hold(all: &mut Assembled, world: &dyn World) -> Result<(), Fault> 
     if let Some(job) = all.jobs.iter().find(writes) {
         return refused(format!("job {} has rw={}: only reads are allowed", shown(&job.name), job.rw));
     }
-    for spec in &mut all.specs {
+    // A job that reads objects makes none.
+    for spec in all.specs.iter_mut().filter(|spec| spec.layer == Layer::Media) {
         for path in &spec.targets {
             let (name, path) = (shown(spec.name.as_deref().unwrap_or("")), path.as_str());
             match world.look(path) {

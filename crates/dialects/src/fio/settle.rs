@@ -30,7 +30,12 @@ pub(crate) struct Settled {
 pub(crate) struct AllSettled {
     pub(crate) jobs: Vec<Settled>,
     pub(crate) global_options: Vec<(String, String)>,
+    /// Values that stand in no output and no record.
+    pub(crate) secrets: Vec<String>,
 }
+
+/// Options whose values are secrets.
+const SECRET: &[&str] = &["http_s3_key", "http_pass"];
 
 /// Reads the options of all sections.
 ///
@@ -38,8 +43,10 @@ pub(crate) struct AllSettled {
 /// An option that is unknown or refused, or a value that is wrong.
 pub(crate) fn settle(sections: &[Section], world: &dyn World) -> Result<AllSettled, Fault> {
     let mut global = Draft::default();
-    let mut all = AllSettled { jobs: Vec::new(), global_options: Vec::new() };
+    let mut all = AllSettled { jobs: Vec::new(), global_options: Vec::new(), secrets: Vec::new() };
     for section in sections {
+        let secrets = section.entries.iter().filter(|entry| SECRET.contains(&entry.key.as_str()));
+        all.secrets.extend(secrets.filter_map(|entry| entry.value.clone()));
         if section.is_global() {
             apply(&mut global, &section.entries, &mut all.global_options, world)?;
             // As in fio: a job's name is its own, or that of its section.
@@ -80,7 +87,8 @@ fn apply(
     }
     for entry in entries {
         let name = find(&entry.key).map_or(entry.key.as_str(), |option| option.name);
-        typed.push((name.to_owned(), entry.value.clone().unwrap_or_default()));
+        let value = if SECRET.contains(&name) { Some("***".to_owned()) } else { entry.value.clone() };
+        typed.push((name.to_owned(), value.unwrap_or_default()));
     }
     Ok(())
 }

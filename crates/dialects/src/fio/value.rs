@@ -63,6 +63,12 @@ impl<'a> Value<'a> {
         self.number_of(self.text)
     }
 
+    /// A number from 0 to 1.
+    pub(crate) fn fraction(&self) -> Read<f64> {
+        let number = self.text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
+        number.ok_or_else(|| self.refused("0 to 1, such as 0.5"))
+    }
+
     pub(crate) fn positive(&self) -> Read<u64> {
         match self.number()? {
             0 => Err(self.refused("1 or more")),

@@ -4,7 +4,7 @@ use workload::control::SteadyFigure;
 use workload::replay::ReplayClass;
 use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
 
-use crate::fio::draft::{Access, Advise, Engine, OnErrors, PatternPart, Verify, ZoneMode};
+use crate::fio::draft::{Access, Advise, Engine, HttpMode, Https, OnErrors, PatternPart, Verify, ZoneMode};
 use crate::fio::engines::{ENGINES, OTHER_ENGINES};
 use crate::fio::fault::shown;
 use crate::fio::model::{LogValue, Unified};
@@ -77,13 +77,7 @@ impl Value<'_> {
     }
 
     pub(crate) fn zone_mode(&self) -> Read<ZoneMode> {
-        if self.text == "zbd" {
-            return Err(
-                "zbd is refused: zones of a device are not asked for, opened or reset (BLKREPORTZONE, BLKRESETZONE), so writes would miss their write pointers; nearest: strided, for conventional zones and other devices"
-                    .to_owned(),
-            );
-        }
-        self.choice(&[("none", ZoneMode::None), ("strided", ZoneMode::Strided)])
+        self.choice(&[("none", ZoneMode::None), ("strided", ZoneMode::Strided), ("zbd", ZoneMode::Zbd)])
     }
 
     /// Whether copies are of a working set.
@@ -371,6 +365,19 @@ impl Value<'_> {
             )),
             _ => Err(self.wrong("malloc, shm, mmap, shmhuge or mmaphuge")),
         }
+    }
+
+    pub(crate) fn https(&self) -> Read<Https> {
+        self.choice(&[("off", Https::Off), ("on", Https::On), ("insecure", Https::Insecure)])
+    }
+
+    pub(crate) fn http_mode(&self) -> Read<HttpMode> {
+        self.choice(&[("webdav", HttpMode::WebDav), ("s3", HttpMode::S3), ("swift", HttpMode::Swift)])
+    }
+
+    /// Whether a file is one object that is read by ranges.
+    pub(crate) fn http_object_mode(&self) -> Read<bool> {
+        self.choice(&[("block", false), ("range", true)])
     }
 
     pub(crate) fn kb_base(&self) -> Read<u32> {

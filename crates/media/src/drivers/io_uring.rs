@@ -8,7 +8,8 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 use driver::{
-    Arena, Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted, Wait,
+    Arena, Capabilities, Clock, Completions, Driver, Error, HostClock, Opened, Operation, Registration, Span,
+    Submitted, Wait,
 };
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
@@ -52,6 +53,8 @@ pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Regis
     open,
 };
 
+/// In place of an entry: the kernel has no asynchronous call for it.
+const CHANGES_ZONE: i64 = i64::MIN;
 /// Looks into the completion ring before a worker of a polled submission queue goes to sleep: some tens of microseconds.
 const SPINS: u32 = 5_000;
 
@@ -173,6 +176,7 @@ impl Encoder {
                 })
             }
             MediaClass::Nop => opcode::Nop::new().build(),
+            MediaClass::Reset | MediaClass::Finish => return Err(CHANGES_ZONE),
             MediaClass::Sync | MediaClass::Discard => return self.rare_entry(operation, number),
         };
         let entry = entry.user_data(user_data);
@@ -185,6 +189,18 @@ impl Encoder {
         let count = self.until_async.get();
         self.until_async.set(if count == 0 { self.force_async - 1 } else { count - 1 });
         if count == 0 { entry.flags(io_uring::squeue::Flags::ASYNC) } else { entry }
+    }
+
+    /// Carries out what changes a whole zone, with a time of its own.
+    #[cold]
+    fn change_zone(&self, operation: &MediaOperation, done: &mut Completions) {
+        let began_ns = HostClock::get().now_ns();
+        let target = &self.targets[usize::from(operation.target)].descriptor;
+        let result = match operation.class {
+            MediaClass::Discard => descriptor::discard(target, operation.offset, operation.length),
+            _ => descriptor::change_zone(target, operation),
+        };
+        done.push_timed(operation.slot, result, Span { began_ns, ended_ns: HostClock::get().now_ns() });
     }
 
     #[cold]
@@ -202,7 +218,10 @@ impl Encoder {
             });
             return Ok(entry.user_data(u64::from(slot)));
         }
-        let kind = self.targets[usize::from(operation.target)].descriptor.kind;
+        let Descriptor { kind, zone_bytes, .. } = self.targets[usize::from(operation.target)].descriptor;
+        if zone_bytes > 0 {
+            return Err(CHANGES_ZONE);
+        }
         let entry = on_file!(self.fixed_files, number, file => match kind {
             TargetKind::BlockDevice => {
                 let mut command = [0; 16];
@@ -364,6 +383,9 @@ impl Driver<MediaOperation> for Uring {
                 Ok(entry) if unsafe { queue.push(&entry) }.is_ok() => pushed += 1,
                 // A kernel thread completes entries before it gives their room back: the rest is busy.
                 Ok(_) => break,
+                // What came before it is handed over first, and waits for nothing.
+                Err(CHANGES_ZONE) if pushed > 0 || self.unsubmitted > 0 => break,
+                Err(CHANGES_ZONE) => self.encoder.change_zone(operation, done),
                 Err(result) => done.push(operation.slot, result),
             }
             accepted += 1;
@@ -437,6 +459,7 @@ mod tests {
         // struct io_uring_sqe: opcode in byte 0, fsync_flags in bytes 28 to 32; IORING_OP_FSYNC is 3.
         let sync = |call| {
             let descriptor = Descriptor {
+                zone_bytes: 0,
                 fd: std::fs::File::open("/dev/null").expect("open").into(),
                 kind: TargetKind::File,
             };

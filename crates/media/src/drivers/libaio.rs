@@ -18,7 +18,7 @@ use crate::{MediaClass, MediaOperation, OpenRequest};
 const NAME: &str = "libaio";
 
 const CAPABILITIES: Capabilities = Capabilities {
-    classes: &["read", "write", "discard", "sync"],
+    classes: &["read", "write", "discard", "sync", "reset", "finish"],
     asynchronous: true,
     depth_max: 32_768,
     targetless: false,
@@ -208,7 +208,7 @@ impl Libaio {
             MediaClass::Read => IOCB_CMD_PREAD,
             MediaClass::Write => IOCB_CMD_PWRITE,
             MediaClass::Sync => self.sync_opcode,
-            MediaClass::Discard | MediaClass::Nop => return Err(UNSUPPORTED),
+            _ => return Err(UNSUPPORTED),
         };
         let block = &mut self.blocks[operation.slot as usize];
         block.aio_lio_opcode = opcode;
@@ -230,11 +230,14 @@ impl Libaio {
         Ok(block)
     }
 
-    /// Carries a discard out, with a time of its own.
+    /// Carries a discard or the change of a zone out, with a time of its own.
     fn discard(&self, operation: &MediaOperation, done: &mut Completions) {
         let began_ns = HostClock::get().now_ns();
         let target = &self.targets[usize::from(operation.target)];
-        let result = descriptor::discard(target, operation.offset, operation.length);
+        let result = match operation.class {
+            MediaClass::Discard => descriptor::discard(target, operation.offset, operation.length),
+            _ => descriptor::change_zone(target, operation),
+        };
         done.push_timed(operation.slot, result, Span { began_ns, ended_ns: HostClock::get().now_ns() });
     }
 
@@ -328,7 +331,9 @@ impl Driver<MediaOperation> for Libaio {
             let mut discard = None;
             for operation in &offered[accepted..] {
                 // The kernel has no asynchronous one: it is carried out here, after what came before it was handed over.
-                if operation.class == MediaClass::Discard && self.bounds.allow(operation) {
+                let is_whole =
+                    matches!(operation.class, MediaClass::Discard | MediaClass::Reset | MediaClass::Finish);
+                if is_whole && self.bounds.allow(operation) {
                     discard = Some(operation);
                     break;
                 }

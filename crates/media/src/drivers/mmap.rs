@@ -239,7 +239,8 @@ impl CarryOut for Mmap {
         match operation.class {
             MediaClass::Read | MediaClass::Write => {}
             MediaClass::Sync => return map.sync(self.sync_call),
-            MediaClass::Nop => return 0,
+            // No page of a zoned device is written through a mapping: its zones are emulated.
+            MediaClass::Nop | MediaClass::Reset | MediaClass::Finish => return 0,
             MediaClass::Discard if self.writes => return map.discard(offset, length),
             MediaClass::Discard => return -i64::from(libc::EBADF),
         }

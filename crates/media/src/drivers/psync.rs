@@ -63,6 +63,7 @@ impl CarryOut for Psync {
             }
             MediaClass::Discard => descriptor::discard(target, offset, length),
             MediaClass::Sync => descriptor::sync(target.fd.as_fd(), self.sync_call),
+            MediaClass::Reset | MediaClass::Finish => descriptor::change_zone(target, operation),
             MediaClass::Nop => 0,
         }
     }

@@ -18,6 +18,7 @@ fn plan(options: &[(&str, &str)], sizes: &[u64]) -> MediaPlan {
         allocated_bytes: *size,
         direct_alignment_bytes: 512,
         free_bytes: None,
+        zoned: None,
     };
     let facts: Vec<_> = sizes.iter().enumerate().map(fact).collect();
     let engine = EngineFacts {

@@ -6,7 +6,8 @@ use workload::plan::{EngineFacts, MediaPlan, resolve};
 use workload::spec::{Operation, Spec};
 use workload::target::{TargetFacts, TargetKind};
 
-use super::{MediaSource, operations_of};
+use super::MediaSource;
+use crate::operations_of;
 
 const RANGE_BYTES: u64 = 6 << 20;
 
@@ -23,6 +24,7 @@ fn plan(operation: Operation, words: &[(&str, &str)]) -> MediaPlan {
         allocated_bytes: RANGE_BYTES,
         direct_alignment_bytes: 512,
         free_bytes: None,
+        zoned: None,
     };
     let engine = EngineFacts {
         name: "null",
@@ -40,7 +42,7 @@ fn plan(operation: Operation, words: &[(&str, &str)]) -> MediaPlan {
 fn drawn(plan: &MediaPlan) -> u64 {
     let worker = |worker| {
         let arena = Arena::new(plan.load.depth, plan.block_size_bytes_max as usize, PageSize::Base);
-        let mut source = MediaSource::new(plan, worker, Arc::new(arena.unwrap()), None).unwrap();
+        let mut source = MediaSource::new(plan, worker, Arc::new(arena.unwrap()), None, None).unwrap();
         let passed = std::iter::from_fn(|| source.next(0)).count();
         passed + std::iter::from_fn(|| source.finish(0)).count()
     };

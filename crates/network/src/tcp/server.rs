@@ -82,11 +82,12 @@ impl Server {
             let now_ns = self.clock.now_ns();
             let is_awake = self.is_awake(now_ns);
             let moved = if is_awake && self.open <= DIRECT_MAX && !self.is_blocked {
-                if now_ns >= self.next_inbox_ns {
+                let is_due = now_ns >= self.next_inbox_ns;
+                if is_due {
                     self.next_inbox_ns = now_ns + INBOX_NS;
-                    self.take_in();
                 }
-                self.visit_all()
+                let taken = is_due && self.take_in();
+                self.visit_all() || taken
             } else {
                 self.wait_and_visit(now_ns, is_awake)
             };
@@ -139,7 +140,7 @@ impl Server {
         for at in 0..count {
             let ready = self.poller.ready(at);
             if ready.token == BELL {
-                self.take_in();
+                moved |= self.take_in();
                 continue;
             }
             // A session that ended in this batch may have given its place to one that has just come.
@@ -211,27 +212,34 @@ impl Server {
         true
     }
 
-    /// Takes the connections that have come.
-    fn take_in(&mut self) {
+    /// Takes the connections that have come. Whether something was carried out that had waited for one: a stream for bulk may come with all of
+    /// its bytes.
+    fn take_in(&mut self) -> bool {
         self.inbox.quiet();
+        let mut moved = false;
         while let Some(accepted) = self.inbox.take() {
             self.endpoint.seat.counters.connections.fetch_add(1, Ordering::SeqCst);
             match accepted.role {
-                Role::Messages => self.open_session(accepted),
-                Role::Bulk => self.attach(accepted, None),
+                Role::Messages => moved |= self.open_session(accepted),
+                Role::Bulk => moved |= self.attach(accepted, None),
                 Role::Fabric => self.refuse(accepted.peer, "this endpoint is on no fabric"),
             }
         }
+        moved
     }
 
-    fn open_session(&mut self, accepted: Accepted) {
+    fn open_session(&mut self, accepted: Accepted) -> bool {
         if self.sessions.iter().flatten().any(|session| session.id == accepted.session) {
-            return self.refuse(accepted.peer, "there is a session of its name already");
+            self.refuse(accepted.peer, "there is a session of its name already");
+            return false;
         }
         let Accepted { session: id, peer, stream, .. } = accepted;
         let session = match Session::new(id, peer, stream, &self.endpoint) {
             Ok(session) => session,
-            Err(ending) => return self.refuse(peer, ending.to_string()),
+            Err(ending) => {
+                self.refuse(peer, ending.to_string());
+                return false;
+            }
         };
         let index = self.sessions.iter().position(Option::is_none).unwrap_or_else(|| {
             self.sessions.push(None);
@@ -239,7 +247,8 @@ impl Server {
         });
         self.places.renew(index);
         if session.watch_messages(&self.poller, self.places.number(index)).is_err() {
-            return self.refuse(peer, "the kernel does not watch it");
+            self.refuse(peer, "the kernel does not watch it");
+            return false;
         }
         self.sessions[index] = Some(Box::new(session));
         self.open += 1;
@@ -247,30 +256,36 @@ impl Server {
         self.last_moved_ns = self.clock.now_ns();
         if let Some(at) = self.unpaired.iter().position(|(accepted, _)| accepted.session == id) {
             let (accepted, since_ns) = self.unpaired.swap_remove(at);
-            self.attach(accepted, Some(since_ns));
+            return self.attach(accepted, Some(since_ns));
         }
+        false
     }
 
-    fn attach(&mut self, accepted: Accepted, since_ns: Option<u64>) {
+    fn attach(&mut self, accepted: Accepted, since_ns: Option<u64>) -> bool {
         let mut each = self.sessions.iter_mut().enumerate();
         let found =
             each.find_map(|(index, slot)| Some((index, slot.as_mut().filter(|s| s.id == accepted.session)?)));
         let Some((index, session)) = found else {
             if self.unpaired.len() >= UNPAIRED_MAX {
-                return self.refuse(accepted.peer, "too many streams for bulk wait for their messages");
+                self.refuse(accepted.peer, "too many streams for bulk wait for their messages");
+                return false;
             }
             let now_ns = self.clock.now_ns();
             self.unpaired.push((accepted, since_ns.unwrap_or(now_ns)));
             self.watch_from(now_ns);
-            return;
+            return false;
         };
         let peer = accepted.peer;
         match session.attach(accepted.stream, &self.poller, self.places.number(index)) {
             Ok(()) => {
-                self.visit(index, [false; 2]);
+                let moved = self.visit(index, [false; 2]);
                 self.watch_from(self.clock.now_ns());
+                moved
             }
-            Err(why) => self.refuse(peer, why),
+            Err(why) => {
+                self.refuse(peer, why);
+                false
+            }
         }
     }
 

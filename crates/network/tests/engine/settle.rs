@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use network::engine::{Engine, EngineRequest};
-use network::wire::{HEADER_BYTES, Header, opcode};
+use network::handshake::{connect, new_session};
+use network::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, opcode};
 use network::{Answer, Call, Role, Service};
+use workload::network::SocketPlan;
 
 use crate::common::{Lines, WAIT, endpoint, enter, eventually, request};
 
@@ -154,4 +156,46 @@ fn sessions_share_what_is_settled_and_what_fails() {
         send(stream);
         assert_eq!(statuses(stream), expected(0));
     }
+}
+
+#[test]
+fn a_request_whose_bulk_comes_with_its_stream_is_answered() {
+    const BULK_BYTES: usize = 3000;
+    let state = Arc::new(State::default());
+    state.let_settle(true);
+    let engine = serve(&state);
+    let (session, never) = (new_session().expect("random bytes"), AtomicBool::new(false));
+    let open = |role| {
+        let (plan, socket) = (endpoint(&engine, TAG), SocketPlan::default());
+        let opened = connect(&plan, role, session, &[], &socket, None, WAIT.as_nanos() as u64, &never);
+        let stream = opened.expect("let in").stream;
+        stream.set_nonblocking(false).expect("set");
+        stream.set_read_timeout(Some(WAIT)).expect("set");
+        stream
+    };
+    let mut messages = open(Role::Messages);
+    // Two requests in one segment: when the first is answered, the second waits for its bulk.
+    let mut bytes = [0; 2 * HEADER_BYTES];
+    let (heads, _) = bytes.as_chunks_mut::<HEADER_BYTES>();
+    let small = Header { opcode: opcode::MEASURE, tag: TAG, ..Header::default() };
+    small.encode(&mut heads[0]);
+    Header { slot: 1, sequence: 1, bulk_bytes: BULK_BYTES as u64, ..small }.encode(&mut heads[1]);
+    messages.write_all(&bytes).expect("sent");
+    let mut head = [0; HEADER_BYTES];
+    messages.read_exact(&mut head).expect("the first is answered");
+    // The thread settles what another asked for, while the stream comes with all of its bytes.
+    state.let_settle(false);
+    state.is_settling.store(false, Ordering::SeqCst);
+    let mut other = client(&engine);
+    send(&mut other);
+    eventually("it settles", || state.is_settling.load(Ordering::SeqCst));
+    let mut bulk = open(Role::Bulk);
+    let mut value = [7; BULK_HEADER_BYTES + BULK_BYTES];
+    BulkHeader { slot: 1, bytes: BULK_BYTES as u64 }
+        .encode(value.first_chunk_mut().expect("room for the header"));
+    bulk.write_all(&value).expect("sent");
+    state.let_settle(true);
+    messages.read_exact(&mut head).expect("the second is answered");
+    assert_eq!(Header::decode(&head).expect("a header").sequence, 1);
+    assert_eq!(statuses(&mut other), expected(0));
 }

@@ -20,6 +20,10 @@ const EXAMPLES_MAX: usize = 5;
 /// Values below this size carry no number of their write.
 const STAMPED_BYTES_MIN: u64 = 40;
 
+/// Writes after the newest one acknowledged that a part of a record without a stamp is held against, and their bytes.
+const TRIED_WRITES_MAX: u64 = 1 << 16;
+const TRIED_BYTES_MAX: u64 = 4 << 30;
+
 /// What a value is, against what was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -164,6 +168,8 @@ pub fn audit(
 /// Reads values of one phase and worker.
 struct Reader {
     driver: Box<dyn Driver<ObjectOperation>>,
+    /// Arrays: bytes of a chunk, which stores change by itself.
+    chunk_bytes: u64,
     arena: Arc<Arena>,
     done: Completions,
 }
@@ -203,7 +209,8 @@ impl Reader {
         let request =
             OpenRequest { worker, plan, arena: Arc::clone(&arena), interrupt: Arc::clone(interrupt) };
         let driver = backend.open(&request)?.driver;
-        Ok(Self { driver, arena, done: Completions::with_depth(1) })
+        let chunk_bytes = request.plan.cell_size_bytes.saturating_mul(request.plan.chunk_size_cells);
+        Ok(Self { driver, chunk_bytes, arena, done: Completions::with_depth(1) })
     }
 
     /// Reads a value: bytes, or a negated errno.
@@ -246,7 +253,7 @@ impl Reader {
             return Ok((Verdict::Lost, "nothing is there".to_owned()));
         }
         let bytes = (result as u64).min(longest) as usize;
-        Ok(judge_content(self.arena_bytes(bytes), value, run))
+        Ok(judge_content(self.arena_bytes(bytes), value, run, self.chunk_bytes))
     }
 
     fn arena_bytes(&self, bytes: usize) -> &[u8] {
@@ -256,7 +263,7 @@ impl Reader {
 }
 
 /// What bytes are that were read.
-fn judge_content(bytes: &[u8], value: &Value, run: u64) -> (Verdict, String) {
+fn judge_content(bytes: &[u8], value: &Value, run: u64, chunk_bytes: u64) -> (Verdict, String) {
     let own = &value.entry.operation;
     let mut payload = Payload::new(run, true);
     let length = own.value_bytes.min(bytes.len() as u64) as usize;
@@ -268,6 +275,9 @@ fn judge_content(bytes: &[u8], value: &Value, run: u64) -> (Verdict, String) {
             payload.check(bytes, known.record, known.value_bytes, None).is_ok()
         });
     if let (Err(fault), false) = (as_newest, is_other) {
+        if let Some(judged) = judge_chunks(&bytes[..length], value, run, chunk_bytes) {
+            return judged;
+        }
         return match fault.cause {
             "unwritten" => (Verdict::Lost, "all zero".to_owned()),
             _ => (Verdict::Damaged, fault.detail),
@@ -280,6 +290,37 @@ fn judge_content(bytes: &[u8], value: &Value, run: u64) -> (Verdict, String) {
         return (Verdict::OtherRun, format!("written by run {found_run:016x}"));
     }
     judge_write(write, &value.known)
+}
+
+/// What a record of an array is that lies in several chunks, where each of them is whole: a chunk is stored by itself, so that an update
+/// which a kill cut off is there in some of them. The worst of them counts.
+fn judge_chunks(bytes: &[u8], value: &Value, run: u64, chunk_bytes: u64) -> Option<(Verdict, String)> {
+    let own = &value.entry.operation;
+    if own.operation != ObjectOp::Write || (bytes.len() as u64) < own.value_bytes {
+        return None;
+    }
+    let first = chunk_bytes.checked_sub(own.offset_bytes.checked_rem(chunk_bytes)?)?;
+    let cuts: Vec<usize> = (first..own.value_bytes)
+        .step_by(usize::try_from(chunk_bytes).ok()?)
+        .map(|cut| cut as usize)
+        .collect();
+    let known = value.known.iter().map(|known| known.write);
+    let newest = known.clone().max().unwrap_or(0);
+    // Writes of a worker are numbered one after the other: the next one of this record is not far.
+    let tries = (TRIED_BYTES_MAX / own.value_bytes.max(1)).min(TRIED_WRITES_MAX);
+    let later = (1..=tries)
+        .map(|ahead| newest + ahead)
+        .take_while(|write| write & SERIES_MASK == newest & SERIES_MASK);
+    let others = known.chain(later).map(|write| (run, write));
+    let writes = Payload::writes_of_parts(bytes, own.record, &cuts, others)?;
+    let judged = writes.iter().enumerate().map(|(chunk, &(found_run, write))| {
+        let (verdict, what) = match found_run == run {
+            true => judge_write(write, &value.known),
+            false => (Verdict::OtherRun, format!("written by run {found_run:016x}")),
+        };
+        (verdict, format!("chunk {} of {}: {what}", chunk + 1, writes.len()))
+    });
+    judged.max_by_key(|(verdict, _)| *verdict)
 }
 
 /// Whether a write is the newest that was acknowledged, or was at least begun before that was done.
@@ -313,6 +354,67 @@ mod tests {
 
     fn known(write: u64, begun_ns: u64, acknowledged_ns: u64) -> Known {
         Known { write, begun_ns, acknowledged_ns, value_bytes: 64, record: 0 }
+    }
+
+    #[test]
+    fn a_record_in_several_chunks_is_judged_chunk_by_chunk() {
+        use crate::model::{Key, ObjectId};
+        const RUN: u64 = 7;
+        let series = 9 << 40;
+        let operation = ObjectOperation {
+            slot: 0,
+            operation: ObjectOp::Write,
+            is_short_good: false,
+            record: 5,
+            object: ObjectId::default(),
+            dkey: Key::EMPTY,
+            akey: Key::EMPTY,
+            offset_bytes: 60_000,
+            value_bytes: 20_000,
+        };
+        let known = |write, begun_ns| Known {
+            write: series | write,
+            begun_ns,
+            acknowledged_ns: begun_ns + 5,
+            value_bytes: 20_000,
+            record: 5,
+        };
+        let entry = super::super::line::Entry {
+            phase: 0,
+            worker: 0,
+            operation,
+            write: series | 2,
+            begun_ns: 20,
+            acknowledged_ns: 25,
+        };
+        let value = Value { entry, known: vec![known(1, 10), known(2, 20)] };
+        let made = |write: u64| {
+            let mut bytes = vec![0; 20_000];
+            Payload::new(RUN, false).fill(&mut bytes, 5, series | write);
+            bytes
+        };
+        // 65,536 bytes a chunk: the second one begins 5,536 bytes into the record, within a block.
+        let torn = |head: u64, tail: u64, cut: usize| [&made(head)[..cut], &made(tail)[cut..]].concat();
+        let verdict = |bytes: &[u8], chunk_bytes| judge_content(bytes, &value, RUN, chunk_bytes).0;
+        assert_eq!(verdict(&torn(3, 2, 5536), 65_536), Verdict::Newer, "the next update was cut off");
+        assert_eq!(verdict(&torn(2, 3, 5536), 65_536), Verdict::Newer);
+        assert_eq!(verdict(&torn(2, 1, 5536), 65_536), Verdict::Older, "a chunk was lost");
+        assert_eq!(verdict(&torn(3, 2, 8192), 65_536), Verdict::Damaged, "within a chunk");
+        assert_eq!(verdict(&torn(3, 2, 5536), 1 << 20), Verdict::Damaged, "all of it is in one chunk");
+        // The first block begins in one chunk and ends in the other, or the last block is too short for a stamp.
+        let torn_tail = |head: u64, tail: u64| torn(head, tail, 19_990);
+        assert_eq!(verdict(&torn_tail(2, 3), 60_000 + 19_990), Verdict::Newer, "nothing in the tail says so");
+        assert_eq!(verdict(&torn_tail(2, 3000), 60_000 + 19_990), Verdict::Newer);
+        assert_eq!(verdict(&torn_tail(2, 1), 60_000 + 19_990), Verdict::Older);
+        assert_eq!(
+            verdict(&torn_tail(2, 1 << 20), 60_000 + 19_990),
+            Verdict::Damaged,
+            "no write that can be there"
+        );
+        let mut damaged = torn(3, 2, 5536);
+        damaged[12_000] ^= 1;
+        assert_eq!(verdict(&damaged, 65_536), Verdict::Damaged);
+        assert_eq!(verdict(&torn(3, 2, 5536)[..19_000], 65_536), Verdict::Damaged, "the end is missing");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::group::{Group, room_of};
+use super::group::{Group, Rooms, part_of};
 use super::{Coded, Flaw};
 use crate::erasure::EXTENT_CELL_BYTES;
-use crate::store::{Punch, Read, Reservation, StoreError};
+use crate::store::{Held, Punch, Read, Reservation, StoreError, change};
 
 /// What a punch loads into memory at once, in bytes.
 const PUNCHED_BYTES_MAX: u64 = 4 << 20;
@@ -27,44 +27,41 @@ impl Coded {
         data: &[u8],
     ) -> Result<(), StoreError> {
         let extent = extent_of(offset_bytes, data.len() as u64)?;
-        let _turn = group.order.of(group.place.object, group.place.dkey);
+        let turn = group.turn();
         if self.striping.whole(&extent) == extent && !data.is_empty() {
-            return self.write_stripes(group, &extent, data);
+            return self.write_stripes(group, &turn, &extent, data);
         }
         let whole = self.load_stripes(group, &extent)?;
         let from = (extent.start - whole.start) as usize;
         self.stripes[from..from + data.len()].copy_from_slice(data);
-        let mut rooms = Vec::with_capacity(self.shards());
-        for shard in 0..self.data() {
-            let local = self.striping.local(shard, &extent);
-            if !local.is_empty() {
-                let mut room = room_of(group, shard, &local)?;
-                self.striping.gather(shard, &local, &self.stripes, whole.start, &mut room);
-                rooms.push((shard, room));
-            }
+        self.encode_stripes(&whole);
+        let locals = (0..self.data()).map(|shard| (shard, self.striping.local(shard, &extent)));
+        let locals = locals.filter(|(_, local)| !local.is_empty()).chain(self.parity_of(&whole));
+        let mut rooms = group.reserve(locals.map(|(shard, local)| part_of(shard, &local)).collect())?;
+        for (shard, room) in rooms.iter_mut().filter(|(shard, _)| *shard < self.data()) {
+            let local = self.striping.local(*shard, &extent);
+            self.striping.gather(*shard, &local, &self.stripes, whole.start, room);
         }
-        self.add_parity(group, &whole, &mut rooms)?;
-        group.publish(rooms)
+        self.fill_parity(&mut rooms);
+        group.publish(&turn, group.latest(self.data()), rooms)
     }
 
     /// Whole stripes: nothing that was there before matters.
     fn write_stripes(
         &mut self,
         group: &Group<'_>,
+        turn: &Held<'_>,
         extent: &Range<u64>,
         data: &[u8],
     ) -> Result<(), StoreError> {
         let cell = self.striping.local(0, extent);
-        let mut rooms = Vec::with_capacity(self.shards());
-        for shard in 0..self.shards() {
-            let mut room = room_of(group, shard, &cell)?;
-            if shard < self.data() {
-                self.striping.gather(shard, &cell, data, extent.start, &mut room);
-            }
-            rooms.push(room);
+        let rooms = group.reserve((0..self.shards()).map(|shard| part_of(shard, &cell)).collect())?;
+        let mut cells: Vec<Reservation> = rooms.into_iter().map(|(_, room)| room).collect();
+        for (shard, room) in cells.iter_mut().enumerate().take(self.data()) {
+            self.striping.gather(shard, &cell, data, extent.start, room);
         }
-        self.coder.encode_cells(&mut rooms, (cell.end - cell.start) as usize);
-        group.publish(rooms.into_iter().enumerate().collect())
+        self.coder.encode_cells(&mut cells, (cell.end - cell.start) as usize);
+        group.publish(turn, 0, cells.into_iter().enumerate().collect())
     }
 
     /// Makes a part of an array a hole.
@@ -77,7 +74,7 @@ impl Coded {
     }
 
     pub(super) fn punch_extent(&mut self, group: &Group<'_>, extent: &Range<u64>) -> Result<(), StoreError> {
-        let _turn = group.order.of(group.place.object, group.place.dkey);
+        let turn = group.turn();
         let end = |shard| {
             let end_bytes = group.shard(shard).size_of(&group.place, None).ok()?;
             Some(self.striping.end(shard, end_bytes))
@@ -90,31 +87,41 @@ impl Coded {
         let mut at = extent.start;
         while at < end {
             let next = end.min((at / step + 1) * step);
-            self.punch_part(group, &(at..next))?;
+            self.punch_part(group, &turn, &(at..next))?;
             at = next;
         }
         Ok(())
     }
 
-    fn punch_part(&mut self, group: &Group<'_>, extent: &Range<u64>) -> Result<(), StoreError> {
+    fn punch_part(
+        &mut self,
+        group: &Group<'_>,
+        turn: &Held<'_>,
+        extent: &Range<u64>,
+    ) -> Result<(), StoreError> {
         let whole = self.load_stripes(group, extent)?;
         let from = (extent.start - whole.start) as usize;
         self.stripes[from..from + (extent.end - extent.start) as usize].fill(0);
-        let mut rooms = Vec::with_capacity(self.coder.parity());
-        self.add_parity(group, &whole, &mut rooms)?;
+        self.encode_stripes(&whole);
+        let mut holes = Vec::with_capacity(self.data());
         for shard in 0..self.data() {
             let local = self.striping.local(shard, extent);
-            if local.is_empty() {
-                continue;
-            }
             let what = Punch::Record { offset_bytes: local.start, bytes: local.end - local.start };
-            match group.shard(shard).punch(&group.place, what, group.ack_of(shard)) {
-                // A cell that was never written has nothing to lose.
-                Err(StoreError::NotFound) => {}
-                done => done.map(drop)?,
+            // A cell that was never written has nothing to lose.
+            if !local.is_empty() && group.shard(shard).has(&group.place, what)? {
+                holes.push((shard, what));
             }
         }
-        group.publish(rooms)
+        let after = group.latest(self.data());
+        change(turn, group.place, (holes.len() + self.coder.parity(), after), |change| {
+            for (shard, what) in holes {
+                change.punch(group.shard(shard), what, group.ack_of(shard))?;
+            }
+            let parity = self.parity_of(&whole).map(|(shard, local)| part_of(shard, &local));
+            let mut rooms = group.reserve(parity.collect())?;
+            self.fill_parity(&mut rooms);
+            group.publish_in(change, rooms)
+        })
     }
 
     /// Brings the stripes around an extent into `self.stripes`: those at its ends with what they hold, the others as zeros.
@@ -141,13 +148,8 @@ impl Coded {
         result.map(|_| whole)
     }
 
-    /// Computes the parity of `self.stripes`, which lie at `whole`, into rooms of its own.
-    fn add_parity(
-        &mut self,
-        group: &Group<'_>,
-        whole: &Range<u64>,
-        rooms: &mut Vec<(usize, Reservation)>,
-    ) -> Result<(), StoreError> {
+    /// Cuts `self.stripes`, which lie at `whole`, into cells, and computes their parity.
+    fn encode_stripes(&mut self, whole: &Range<u64>) {
         let k = self.data();
         let bytes = self.stripes.len() / k;
         self.cells.clear();
@@ -159,13 +161,20 @@ impl Coded {
         }
         let (data, parity) = self.cells.split_at_mut(bytes * k);
         self.coder.encode(data, bytes, parity);
+    }
+
+    /// The shards of parity, and where that of whole stripes lies on them.
+    fn parity_of(&self, whole: &Range<u64>) -> impl Iterator<Item = (usize, Range<u64>)> + use<> {
         let local = self.striping.local(0, whole);
-        for shard in k..self.shards() {
-            let mut room = room_of(group, shard, &local)?;
-            room.copy_from_slice(&self.cells[shard * bytes..(shard + 1) * bytes]);
-            rooms.push((shard, room));
+        (self.data()..self.shards()).map(move |shard| (shard, local.clone()))
+    }
+
+    /// Fills the rooms of parity.
+    fn fill_parity(&self, rooms: &mut Rooms) {
+        for (shard, room) in rooms.iter_mut().filter(|(shard, _)| *shard >= self.data()) {
+            let bytes = room.len();
+            room.copy_from_slice(&self.cells[*shard * bytes..(*shard + 1) * bytes]);
         }
-        Ok(())
     }
 
     pub(super) fn read_extent(
@@ -185,7 +194,7 @@ impl Coded {
             self.cell.clear();
             self.cell.resize(bytes, 0);
             let read = Read::Extent { offset_bytes: local.start };
-            let local_end = match group.fetch(shard, read, None, &mut self.cell) {
+            let local_end = match group.fetch(shard, read, group.epoch, &mut self.cell) {
                 Ok(found) => Some(found.end_bytes),
                 Err(error @ (StoreError::NotFound | StoreError::Damaged)) => {
                     self.restore_extent(group, shard, &local, error)?
@@ -221,7 +230,7 @@ impl Coded {
         let (mut present, mut absent, mut is_damaged) = (0_u32, 0_u32, error == StoreError::Damaged);
         for shard in (0..self.shards()).filter(|&shard| shard != lost) {
             let part = &mut cells[shard * bytes..(shard + 1) * bytes];
-            match group.fetch(shard, Read::Extent { offset_bytes: whole.start }, None, part) {
+            match group.fetch(shard, Read::Extent { offset_bytes: whole.start }, group.epoch, part) {
                 Ok(_) => present |= 1 << shard,
                 Err(StoreError::NotFound) => absent |= 1 << shard,
                 Err(StoreError::Damaged) => is_damaged = true,
@@ -245,7 +254,7 @@ impl Coded {
         self.flaw = Some(if is_damaged { Flaw::Damaged } else { Flaw::Missing });
         // What a cell that is gone has stored is not known: all that parity tells of.
         let teller = if error == StoreError::Damaged { lost } else { self.data() };
-        let stored_end = group.shard(teller).size_of(&group.place, None)?;
+        let stored_end = group.shard(teller).size_of(&group.place, group.epoch)?;
         Ok(Some(stored_end.min(local.end).saturating_sub(local.start)))
     }
 }

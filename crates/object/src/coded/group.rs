@@ -5,7 +5,14 @@ use std::sync::Arc;
 
 use crate::model::Epoch;
 use crate::placement::Placement;
-use crate::store::{Ack, Fetched, Order, Place, Read, Reservation, StoreError, Target, Write};
+use crate::store::{
+    Ack, Change, Fetched, Held, Order, Place, Pool, Read, Reservation, StoreError, Target, Write, change,
+};
+
+/// Room that is wanted: a shard, what is written there, and how many bytes of it.
+pub(super) type Wanted = (usize, Write, usize);
+/// Room by shard.
+pub(super) type Rooms = Vec<(usize, Reservation)>;
 
 /// The shards that the values of a dkey lie on.
 #[derive(Clone, Copy)]
@@ -17,9 +24,22 @@ pub(crate) struct Group<'a> {
     pub(crate) place: Place<'a>,
     /// When changes are acknowledged.
     pub(crate) ack: Ack,
+    /// As of which version is read; none: the latest. Changes are made with none.
+    pub(crate) epoch: Option<Epoch>,
 }
 
 impl<'a> Group<'a> {
+    /// Those of a dkey in a pool.
+    pub(crate) fn of(
+        pool: &'a Pool,
+        placement: &'a Placement,
+        place: Place<'a>,
+        ack: Ack,
+        epoch: Option<Epoch>,
+    ) -> Self {
+        Self { targets: pool.targets(), order: pool.order(), placement, place, ack, epoch }
+    }
+
     /// Number of the target of a shard.
     #[inline]
     pub(crate) fn number(&self, shard: usize) -> usize {
@@ -52,35 +72,50 @@ impl<'a> Group<'a> {
         if self.ack != Ack::AsConfigured {
             return Ok(());
         }
-        let targets = (0..shards).map(|shard| self.shard(shard));
-        targets.filter(|target| target.syncs_each_update()).try_for_each(|target| target.commit())
+        // What earlier changes of the dkey have put off goes with it, also on shards that this one did not touch.
+        let mut targets = (0..shards).map(|shard| self.shard(shard));
+        targets.try_for_each(|target| {
+            if target.syncs_each_update() { target.commit() } else { target.commit_earlier() }
+        })
     }
 
-    /// Publishes cells, all or none of them.
-    pub(super) fn publish(&self, rooms: Vec<(usize, Reservation)>) -> Result<(), StoreError> {
-        let mut done: Vec<(usize, Epoch)> = Vec::with_capacity(rooms.len());
-        for (shard, room) in rooms {
-            match room.publish(self.ack_of(shard)) {
-                Ok(epoch) => done.push((shard, epoch)),
-                Err(error) => {
-                    for (shard, epoch) in done {
-                        // A target that takes nothing any more keeps the cell; readers pass it over.
-                        let _ = self.shard(shard).discard(self.place.container, epoch..=epoch);
-                    }
-                    return Err(error);
-                }
-            }
+    /// The turn of the dkey.
+    pub(super) fn turn(&self) -> Held<'a> {
+        self.order.of(self.place.object, self.place.dkey)
+    }
+
+    /// Takes room on shards, in the order of their targets: all who take several keep to it, so none waits for another in a circle. In the
+    /// order of shards it comes back.
+    pub(super) fn reserve(&self, mut wanted: Vec<Wanted>) -> Result<Rooms, StoreError> {
+        wanted.sort_unstable_by_key(|(shard, ..)| self.number(*shard));
+        let mut rooms = Vec::with_capacity(wanted.len());
+        for (shard, write, bytes) in wanted {
+            rooms.push((shard, self.shard(shard).reserve_part(&self.place, write, bytes)?));
         }
-        Ok(())
+        rooms.sort_unstable_by_key(|(shard, _)| *shard);
+        Ok(rooms)
+    }
+
+    /// Publishes cells, all or none of them. `after`: see [`Group::latest`]; 0 where nothing that was there matters.
+    pub(super) fn publish(&self, turn: &Held<'_>, after: Epoch, rooms: Rooms) -> Result<(), StoreError> {
+        change(turn, self.place, (rooms.len(), after), |change| self.publish_in(change, rooms))
+    }
+
+    /// Epoch of the latest change of an array. All of them change the first shard of parity.
+    pub(super) fn latest(&self, data: usize) -> Epoch {
+        self.shard(data).last_change(&self.place)
+    }
+
+    /// The same as a part of a change, in the order of targets.
+    pub(super) fn publish_in(&self, change: &mut Change<'a>, mut rooms: Rooms) -> Result<(), StoreError> {
+        rooms.sort_unstable_by_key(|(shard, _)| self.number(*shard));
+        rooms
+            .into_iter()
+            .try_for_each(|(shard, room)| change.publish(self.shard(shard), room, self.ack_of(shard)))
     }
 }
 
-/// Room for the cells of a shard.
-pub(super) fn room_of(
-    group: &Group<'_>,
-    shard: usize,
-    local: &Range<u64>,
-) -> Result<Reservation, StoreError> {
-    let write = Write::Extent { offset_bytes: local.start };
-    group.shard(shard).reserve(&group.place, write, (local.end - local.start) as usize)
+/// The part `local` of a shard, to be taken room for.
+pub(super) fn part_of(shard: usize, local: &Range<u64>) -> Wanted {
+    (shard, Write::Extent { offset_bytes: local.start }, (local.end - local.start) as usize)
 }

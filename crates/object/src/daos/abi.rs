@@ -114,7 +114,7 @@ pub(crate) struct PoolFacts {
     pub(crate) disabled: u32,
     map_version: u32,
     leader: u32,
-    /// What is asked for.
+    /// Bits of the facts that are asked for.
     bits: u64,
     /// Bytes of memory and drives.
     pub(crate) total: [u64; 2],

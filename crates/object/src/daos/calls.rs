@@ -33,7 +33,7 @@ pub(crate) enum Patience {
     Brief,
 }
 
-/// What a call reads and writes while it is in flight.
+/// Memory that a call reads and writes while it is in flight.
 struct InFlight<T> {
     event: Event,
     place: T,

@@ -28,6 +28,11 @@ foreign::functions! {
             Handle, *const c_char, c_uint, *mut Handle, *mut ContainerInfo, *mut Event,
         ) -> c_int;
         daos_cont_close: fn(Handle, *mut Event) -> c_int;
+        daos_cont_list_snap: fn(
+            Handle, *mut c_int, *mut u64, *mut *mut c_char, *mut Anchor, *mut Event,
+        ) -> c_int;
+        daos_tx_open_snap: fn(Handle, u64, *mut Handle, *mut Event) -> c_int;
+        daos_tx_close: fn(Handle, *mut Event) -> c_int;
         daos_cont_destroy2: fn(Handle, *const c_char, c_int, *mut Event) -> c_int;
         daos_cont_alloc_oids: fn(Handle, u64, *mut u64, *mut Event) -> c_int;
         daos_obj_generate_oid2: fn(Handle, *mut Oid, c_int, u32, u16, u32) -> c_int;

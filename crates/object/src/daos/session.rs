@@ -7,10 +7,13 @@ use std::sync::atomic::AtomicBool;
 
 use driver::Error;
 
-use super::abi::{CONTAINER_READ_WRITE, ContainerInfo, Handle, POOL_READ_WRITE, PoolFacts};
+use super::abi::{Anchor, CONTAINER_READ_WRITE, ContainerInfo, Handle, POOL_READ_WRITE, PoolFacts};
 use super::calls::{Calls, Patience};
 use super::errors::{INVALID, NO_PERMISSION, NONEXISTENT, failed};
 use super::library::{Api, api};
+
+/// Snapshots that are asked for at first.
+const SNAPSHOTS: usize = 256;
 
 /// A connection to a pool.
 pub(crate) struct Pool {
@@ -150,6 +153,30 @@ impl Container {
         });
         let (label, handle, info) = opened?;
         Ok(Self { pool: pool.clone(), label, handle, uuid: info.uuid })
+    }
+
+    /// Epochs of its snapshots, oldest first; the error is the library's.
+    pub(crate) fn snapshots(&self) -> Result<Vec<u64>, c_int> {
+        let (handle, list) = (self.handle, self.pool.api.daos_cont_list_snap);
+        let mut room = SNAPSHOTS;
+        loop {
+            let place = (vec![0_u64; room], room as c_int, Anchor::START);
+            let listed =
+                self.pool.calls.call(Patience::Asking, place, |(epochs, count, anchor), event| {
+                    let (count, anchor) = (&raw mut *count, &raw mut *anchor);
+                    // SAFETY: places for so many epochs, their number and an anchor, which stay until the event has come; names are not asked for.
+                    unsafe { list(handle, count, epochs.as_mut_ptr(), std::ptr::null_mut(), anchor, event) }
+                })?;
+            let (mut epochs, count, _) = listed;
+            // How many there are, also where there was room for fewer.
+            let count = usize::try_from(count).unwrap_or(0);
+            if count <= room {
+                epochs.truncate(count);
+                epochs.sort_unstable();
+                return Ok(epochs);
+            }
+            room = count;
+        }
     }
 
     /// Its UUID, in hexadecimal digits.

@@ -20,6 +20,7 @@ use crate::daos::abi::PoolFacts;
 use crate::daos::calls::Patience;
 use crate::daos::errors::{BUSY, EXISTS, NONEXISTENT, failed};
 use crate::daos::session::{Container, Pool, hexadecimal};
+use crate::snapshots;
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 use ids::ObjectIds;
 use placed::Placement;
@@ -53,7 +54,7 @@ pub(super) const REGISTRATION: Registration = Registration {
         depth_max: DEPTH_MAX,
         targetless: false,
         direct: false,
-        options: &["container", "containers", "class", "daos-system"],
+        options: &["container", "containers", "class", "snapshot", "daos-system"],
     },
     connect,
 };
@@ -130,6 +131,23 @@ impl Daos {
         }
     }
 
+    fn no_container(&self, kind: ErrorKind, label: &str) -> Error {
+        let message = format!("there is no container {label} in pool {}", self.label);
+        let remedy = format!("make it: daos container create {} {label}", self.label);
+        Error::new(kind, "daos", message).remedy(remedy)
+    }
+
+    /// Refuses a snapshot that a container does not have.
+    fn check_snapshot(&self, epoch: u64, label: &str) -> Result<(), Error> {
+        let found = self.find(label)?;
+        let container = found.ok_or_else(|| self.no_container(ErrorKind::Usage, label))?;
+        let there = container.snapshots().map_err(|code| {
+            failed("the snapshots cannot be listed", code).with("pool", &self.label).with("container", label)
+        })?;
+        let maker = format!("daos container create-snap {} {label}", self.label);
+        snapshots::check(epoch, label, &there, &maker)
+    }
+
     /// Its UUID.
     fn id_of(&self, label: &str) -> Result<Option<String>, Error> {
         Ok(self.find(label)?.map(|container| container.id()))
@@ -167,11 +185,7 @@ impl Daos {
         };
         let container = match code {
             Ok(container) => Arc::new(container),
-            Err(NONEXISTENT) => {
-                let message = format!("there is no container {label} in pool {}", self.label);
-                return Err(Error::new(ErrorKind::Run, "daos", message)
-                    .remedy(format!("make it: daos container create {} {label}", self.label)));
-            }
+            Err(NONEXISTENT) => return Err(self.no_container(ErrorKind::Run, label)),
             Err(code) => return Err(place(failed("the container cannot be opened", code))),
         };
         open.insert(label.to_owned(), container.clone());
@@ -191,7 +205,14 @@ impl Backend for Daos {
         }
     }
 
+    fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        let Some(epoch) = plan.snapshot else { return Ok(()) };
+        let workers = if plan.containers == Scope::Shared { 1 } else { plan.load.threads };
+        (0..workers).try_for_each(|worker| self.check_snapshot(epoch, &self.label(plan, worker)))
+    }
+
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
+        self.check(plan)?;
         let workers = match plan.containers {
             Scope::Shared => 1,
             Scope::Private => self.threads,

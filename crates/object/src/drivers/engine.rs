@@ -27,6 +27,7 @@ use crate::claims::Ids;
 use crate::containers::Containers;
 use crate::placement::Placement;
 use crate::service::{Engine, Location, PoolFacts};
+use crate::snapshots;
 use crate::source::check_value_size;
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
@@ -46,6 +47,7 @@ pub(super) const REGISTRATION: Registration = Registration {
             "containers",
             "class",
             "reopen",
+            "snapshot",
             "checksum",
             "zero-copy",
             "timeout",
@@ -122,6 +124,12 @@ impl EngineBackend {
         self.request.secrets.token.as_ref()
     }
 
+    /// Labels of the containers of all workers.
+    fn labels(&self, plan: &ObjectPlan) -> impl Iterator<Item = String> {
+        let workers = if plan.containers == Scope::Private { plan.load.threads.max(1) } else { 1 };
+        (0..workers).map(|worker| self.container(plan, worker))
+    }
+
     /// Label of the container of a worker.
     fn container(&self, plan: &ObjectPlan, worker: u32) -> String {
         let label = self.location.container.as_ref().unwrap_or(&plan.container);
@@ -143,16 +151,21 @@ impl Backend for EngineBackend {
 
     fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
         geometry::check(plan, &Placement::new(plan.class, self.facts.info.targets)?)?;
-        check_value_size(plan, self.facts.info.value_bytes_max)
+        check_value_size(plan, self.facts.info.value_bytes_max)?;
+        let Some(epoch) = plan.snapshot else { return Ok(()) };
+        let mut engine = self.control()?;
+        self.labels(plan).try_for_each(|label| {
+            // Its refusal says which container is missing.
+            let info = engine.container(&self.pool, &label)?;
+            snapshots::check(epoch, &label, &info.snapshots, snapshots::MAKER)
+        })
     }
 
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
         self.check(plan)?;
         let mut engine = self.control()?;
         let there = engine.containers(&self.pool)?;
-        let workers = if plan.containers == Scope::Private { plan.load.threads.max(1) } else { 1 };
-        for worker in 0..workers {
-            let label = self.container(plan, worker);
+        for label in self.labels(plan) {
             if !there.iter().any(|info| info.label == label) {
                 self.make(&mut engine, &label)?;
             }

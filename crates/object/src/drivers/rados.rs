@@ -3,6 +3,7 @@
 
 mod claiming;
 mod issue;
+mod named;
 mod worker;
 
 use std::ffi::CString;
@@ -45,7 +46,7 @@ pub(super) const REGISTRATION: Registration = Registration {
         depth_max: DEPTH_MAX,
         targetless: false,
         direct: false,
-        options: &["container", "containers", "rados-conf", "rados-user", "timeout"],
+        options: &["container", "containers", "object-names", "rados-conf", "rados-user", "timeout"],
     },
     connect,
 };
@@ -61,6 +62,8 @@ struct Rados {
     threads: u32,
     /// Containers that this run made.
     made: Containers,
+    /// Objects with names of their own that this run made.
+    named: named::NamedObjects,
 }
 
 fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
@@ -81,6 +84,7 @@ fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
         request: request.clone(),
         threads: request.threads.max(1),
         made: Containers::default(),
+        named: named::NamedObjects::default(),
     }))
 }
 
@@ -110,6 +114,10 @@ impl Rados {
             Scope::Shared => label.to_owned(),
             Scope::Private => format!("{label}.{worker}"),
         }
+    }
+
+    fn place(&self) -> named::Place<'_> {
+        named::Place { cluster: &self.cluster, pool: &self.pool, request: &self.request }
     }
 
     /// What the marks of this run's containers say.
@@ -170,6 +178,7 @@ impl Rados {
             return Err(Error::usage("rados", message)
                 .remedy(format!("at most {limit_bytes} bytes (osd_max_write_size), or arrays (write)")));
         }
+        named::check_sizes(&self.cluster, plan)?;
         let chunk_bytes = plan.cell_size_bytes.saturating_mul(plan.chunk_size_cells);
         if plan.operations().any(|operation| operation == ObjectOp::Write) && chunk_bytes > limit_bytes {
             let message = format!("a chunk of {chunk_bytes} bytes is more than an OSD takes at once");
@@ -199,6 +208,10 @@ impl Backend for Rados {
 
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
         self.check_sizes(plan)?;
+        if !plan.dataset.object_names.is_empty() {
+            let namespace = self.label(plan, 0);
+            return self.named.prepare(self.place(), &self.made, &namespace, plan);
+        }
         let workers = match plan.containers {
             Scope::Shared => 1,
             Scope::Private => self.threads,
@@ -234,6 +247,7 @@ impl Backend for Rados {
     }
 
     fn keep(&self) -> Result<(), Error> {
+        self.named.keep(self.place())?;
         self.made.labels().iter().try_for_each(|label| {
             let pool = Pool::open(&self.cluster, &self.pool, label)?;
             claiming::keep(&pool, self.request.journal.run())
@@ -241,16 +255,19 @@ impl Backend for Rados {
     }
 
     fn clean(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
+        self.named.clean(self.place(), &self.made, removing)?;
         let end = |label: &str| self.end(label, false).map(Into::into);
         self.made.clean(&self.request, removing, |label| self.id_of(label), end)
     }
 
     fn take_over(&self, made: &[Made]) -> Result<(), Error> {
-        self.made.take_over(made)
+        self.made.take_over(&self.named.take_over(made))
     }
 
     fn look(&self) -> Result<Vec<String>, Error> {
-        self.made.look(|label| self.id_of(label), |label| self.end(label, true))
+        let mut lines = self.made.look(|label| self.id_of(label), |label| self.end(label, true))?;
+        lines.extend(self.named.look(self.place())?);
+        Ok(lines)
     }
 
     fn close(&self) -> Result<(), Error> {

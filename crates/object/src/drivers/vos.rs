@@ -12,8 +12,9 @@ use crate::backend::Removing;
 use crate::claims::{Ending, Ids};
 use crate::containers::{Containers, claim, told};
 use crate::placement::Placement;
+use crate::snapshots;
 use crate::source::{appended_bytes, check_value_size};
-use crate::store::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions};
+use crate::store::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions, PoolUuid};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
 mod arrays;
@@ -40,12 +41,14 @@ pub(super) const REGISTRATION: Registration = Registration {
             "containers",
             "class",
             "reopen",
+            "snapshot",
             "scm",
             "nvme",
             "threshold",
             "store-targets",
             "durability",
             "flush",
+            "allocate",
             "checksum",
             "zero-copy",
         ],
@@ -78,15 +81,18 @@ impl Vos {
             );
         }
         let options = &request.options;
-        let open = OpenOptions { durability: options.durability, flush: options.flush };
+        let open = OpenOptions {
+            durability: options.durability,
+            flush: options.flush,
+            allocation: options.allocation,
+        };
         let exists = Pool::exists(&dir);
         let pool = match (exists, request.creates) {
             (true, _) => Pool::open(&dir, &open)?,
             (false, true) => {
-                request.journal.note(request, &[Made::Pool { id: None }])?;
-                let pool = Pool::create(&dir, &pool_options(&request.options, open))?;
-                request.journal.note(request, &[Made::Pool { id: Some(pool.info().uuid) }])?;
-                pool
+                let uuid = PoolUuid::draw()?;
+                request.journal.note(request, &[Made::Pool { id: Some(uuid.to_string()) }])?;
+                Pool::create(&dir, &PoolOptions { uuid: Some(uuid), ..pool_options(&request.options, open) })?
             }
             (false, false) => {
                 return Err(Error::usage("object", "there is no pool in the directory")
@@ -210,6 +216,7 @@ fn pool_options(options: &ObjectOptions, open: OpenOptions) -> PoolOptions {
         nvme_bytes: options.nvme_bytes,
         threshold_bytes: or(options.threshold_bytes, default.threshold_bytes),
         open,
+        uuid: None,
     }
 }
 
@@ -256,6 +263,12 @@ fn label(plan: &ObjectPlan, worker: u32) -> String {
     }
 }
 
+/// Labels of the containers of all workers.
+fn labels(plan: &ObjectPlan) -> impl Iterator<Item = String> + '_ {
+    let workers = if plan.containers == Scope::Private { plan.load.threads } else { 1 };
+    (0..workers).map(|worker| label(plan, worker))
+}
+
 fn no_container(dir: &Path, label: &str) -> Error {
     Error::usage("object", format!("the pool has no container {label:?}"))
         .with("directory", dir.display())
@@ -270,13 +283,19 @@ impl Backend for Vos {
 
     fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
         Placement::new(plan.class, self.targets)?;
-        self.with_pool(|pool| check_value_size(plan, pool.info().value_bytes_max))
+        self.with_pool(|pool| {
+            check_value_size(plan, pool.info().value_bytes_max)?;
+            let Some(epoch) = plan.snapshot else { return Ok(()) };
+            labels(plan).try_for_each(|label| {
+                let facts = pool.find_container(&label).ok_or_else(|| no_container(&self.dir, &label))?;
+                snapshots::check(epoch, &label, &facts.snapshots, snapshots::MAKER)
+            })
+        })
     }
 
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
         self.check(plan)?;
-        let workers = if plan.containers == Scope::Private { plan.load.threads } else { 1 };
-        for label in (0..workers).map(|worker| label(plan, worker)) {
+        for label in labels(plan) {
             self.with_pool(|pool| {
                 self.make(pool, &label)?;
                 Ids::of(plan).map_or(Ok(()), |ids| self.claim(pool, &label, ids))

@@ -6,6 +6,7 @@ mod name;
 
 pub use id::ObjectId;
 pub use key::{KEY_BYTES_MAX, Key};
+pub(crate) use name::NO_NUMBER;
 pub use name::Names;
 
 /// A version. Each update of a target has one of its own; larger is later.

@@ -4,7 +4,9 @@ use units::ParseError;
 
 use super::Key;
 
-const ACCEPTED: &str = "text with {D%M} where the key's number divided by D, modulo M, shall stand; D and %M may be left out, as in r{12}/d{4%3}/f{%4}";
+const ACCEPTED: &str = "text with {D%M*S} where the key's number divided by D, modulo M, times S, shall stand; each may be left out, as in r{12}/d{4%3}/f{%4} and at-{*4096}; {-} for the one name of one key";
+/// Braces that no number stands in.
+pub(crate) const NO_NUMBER: &str = "-";
 
 /// One number of a name, and the text behind it.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +14,9 @@ struct Part {
     divisor: u64,
     /// 0: none.
     modulus: u64,
+    factor: u64,
+    /// Whether the number is written.
+    is_shown: bool,
     tail: Key,
 }
 
@@ -34,6 +39,9 @@ impl Names {
         let mut names = Self { head: key(pieces.next().unwrap_or_default())?, parts: Vec::new() };
         for piece in pieces {
             let (number, tail) = piece.split_once('}').ok_or_else(refuse)?;
+            let is_shown = number != NO_NUMBER;
+            let number = if is_shown { number } else { "" };
+            let (number, factor) = number.split_once('*').unwrap_or((number, ""));
             let (divisor, modulus) = number.split_once('%').unwrap_or((number, ""));
             let count = |text: &str, default: u64| match text {
                 "" => Ok(default),
@@ -42,15 +50,20 @@ impl Names {
             names.parts.push(Part {
                 divisor: count(divisor, 1)?,
                 modulus: count(modulus, 0)?,
+                factor: count(factor, 1)?,
+                is_shown,
                 tail: key(tail)?,
             });
         }
         if names.parts.is_empty() {
-            names.parts.push(Part { divisor: 1, modulus: 0, tail: Key::EMPTY });
+            names.parts.push(Part { divisor: 1, modulus: 0, factor: 1, is_shown: true, tail: Key::EMPTY });
+        }
+        if last > 0 && !names.parts.iter().any(|part| part.is_shown) {
+            return Err(refuse());
         }
         let longest = names.parts.iter().try_fold(names.head, |key, part| {
-            let largest = part.number(last).max(part.modulus.saturating_sub(1).min(last / part.divisor));
-            key.checked_followed_by(largest)?.then(&part.tail)
+            let largest = (last / part.divisor).min(part.modulus.checked_sub(1).unwrap_or(u64::MAX));
+            part.after(key, largest.checked_mul(part.factor)?)
         });
         longest.map(|_| names).ok_or_else(|| too_long(text))
     }
@@ -61,7 +74,9 @@ impl Names {
     pub fn of(&self, number: u64) -> Key {
         let mut key = self.head;
         for part in &self.parts {
-            key = key.followed_by(part.number(number));
+            if part.is_shown {
+                key = key.followed_by(part.number(number));
+            }
             key = key.then(&part.tail).unwrap_or(key);
         }
         key
@@ -76,7 +91,13 @@ impl Part {
     #[inline]
     fn number(&self, number: u64) -> u64 {
         let number = number / self.divisor;
-        if self.modulus == 0 { number } else { number % self.modulus }
+        (if self.modulus == 0 { number } else { number % self.modulus }) * self.factor
+    }
+
+    /// A key with this part behind it, where it fits.
+    fn after(&self, key: Key, number: u64) -> Option<Key> {
+        let key = if self.is_shown { key.checked_followed_by(number)? } else { key };
+        key.then(&self.tail)
     }
 }
 
@@ -99,6 +120,9 @@ mod tests {
             ["r0/d0/r0-f0", "r0/d1/r0-f1", "r1/d1/r1-f3"]
         );
         assert_eq!(name("{100}x", 1234), "12x");
+        assert_eq!(name("at-{*4096}_4096", 3), "at-12288_4096");
+        assert_eq!(name("{10%3*5}", 71), "5");
+        assert_eq!(Names::new("one{-}", 0).expect("one name").of(0).to_string(), "one");
     }
 
     #[test]
@@ -110,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_or_does_not_fit_is_refused() {
-        for text in ["{", "a{x}", "a{0}", "a{1%0}", "a{1%}}{", "a{-1}"] {
+        for text in ["{", "a{x}", "a{0}", "a{1%0}", "a{1%}}{", "a{-1}", "a{*0}", "one{-}"] {
             let error = Names::new(text, 1).expect_err(text).to_string();
             assert!(error.contains("r{12}/d{4%3}/f{%4}"), "{error}");
         }

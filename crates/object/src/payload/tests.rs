@@ -81,6 +81,17 @@ fn other_runs_are_foreign_unless_accepted() {
 
 /// The layout is part of what lies in stores.
 #[test]
+fn at_a_snapshot_older_versions_are_good_and_own_ones_are_newer() {
+    let old = value(7, 3, 5000);
+    let mut later = Payload::new(RUN + 1, true).without(vec![0]).at_snapshot();
+    assert_eq!(later.check(&old, 7, 5000, None), Ok(()));
+    let mut own = vec![0; 5000];
+    later.fill(&mut own, 7, 4);
+    let fault = later.check(&own, 7, 5000, None).expect_err("it was not there then");
+    assert_eq!(fault.cause, "newer", "{}", fault.detail);
+}
+
+#[test]
 fn stamps_are_pinned() {
     let hex: String = value(7, 3, 4096)[..STAMP_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(

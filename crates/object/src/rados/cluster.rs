@@ -16,7 +16,7 @@ const TIMEOUT_S: u64 = 60;
 /// Requests of [`Pool::clear`] in flight.
 const CLEARING: usize = 128;
 /// Attribute of a container's mark: the run that made it.
-const MAKER: &CStr = c"strata.run";
+pub(super) const MAKER: &CStr = c"strata.run";
 /// Attribute of a container's mark: what runs store in it ([`crate::claims::Claims`]), as JSON.
 const CLAIMS: &CStr = c"strata.claims";
 /// Longest text of claims: attributes of an object are 64 KiB at most (`osd_max_attr_size` of file systems beneath).
@@ -55,7 +55,7 @@ impl Drop for Cluster {
     }
 }
 
-fn text(words: &str) -> Result<CString, Error> {
+pub(crate) fn text(words: &str) -> Result<CString, Error> {
     CString::new(words).map_err(|_| Error::usage("rados", format!("{words:?} has a NUL in it")))
 }
 
@@ -256,20 +256,26 @@ impl Pool {
 
     /// What the mark of the container says of who made it: empty where it says nothing; none where there is no container.
     pub(crate) fn maker(&self) -> Result<Option<String>, Error> {
-        self.attribute(MAKER, 32)
+        self.attribute(MARKER, MAKER, 32)
     }
 
     /// What the mark of the container says of who stores in it, as text; as [`Pool::maker`].
     pub(crate) fn claims(&self) -> Result<Option<String>, Error> {
-        self.attribute(CLAIMS, CLAIMS_BYTES_MAX)
+        self.attribute(MARKER, CLAIMS, CLAIMS_BYTES_MAX)
     }
 
-    fn attribute(&self, name: &CStr, bytes_max: usize) -> Result<Option<String>, Error> {
+    /// An attribute of an object: empty where it has none; none where there is no such object.
+    pub(super) fn attribute(
+        &self,
+        object: &CStr,
+        name: &CStr,
+        bytes_max: usize,
+    ) -> Result<Option<String>, Error> {
         let mut text = vec![0_u8; bytes_max];
         let (place, room) = (text.as_mut_ptr().cast::<c_char>(), text.len());
         // SAFETY: names, and a place of that size.
         let code =
-            unsafe { (self.api.rados_getxattr)(self.handle, MARKER.as_ptr(), name.as_ptr(), place, room) };
+            unsafe { (self.api.rados_getxattr)(self.handle, object.as_ptr(), name.as_ptr(), place, room) };
         match code {
             length if length >= 0 => {
                 Ok(Some(String::from_utf8_lossy(&text[..(length as usize).min(room)]).into_owned()))
@@ -280,12 +286,24 @@ impl Pool {
         }
     }
 
+    /// Carries out an operation on an object that `fill` puts together; the library's answer.
+    pub(super) fn change(&self, object: &CStr, fill: impl FnOnce(Handle)) -> c_int {
+        // SAFETY: an operation that is made, filled, carried out and released here.
+        unsafe {
+            let operation = (self.api.rados_create_write_op)();
+            fill(operation);
+            let none = std::ptr::null_mut();
+            let code = (self.api.rados_write_op_operate)(operation, self.handle, object.as_ptr(), none, 0);
+            (self.api.rados_release_write_op)(operation);
+            code
+        }
+    }
+
     /// Replaces what the mark says of who stores in the container; without a new text the mark goes, and the container with it. False
     /// where another run has changed it since `before` was read.
     pub(crate) fn replace_claims(&self, before: &str, after: Option<&str>) -> Result<bool, Error> {
-        // SAFETY: an operation that is made, filled, carried out and released here.
-        let code = unsafe {
-            let operation = (self.api.rados_create_write_op)();
+        // SAFETY: texts that are there until the operation has been carried out.
+        let code = self.change(MARKER, |operation| unsafe {
             (self.api.rados_write_op_assert_exists)(operation);
             let (name, old) = (CLAIMS.as_ptr(), before.as_ptr().cast::<c_char>());
             (self.api.rados_write_op_cmpxattr)(operation, name, CMPXATTR_EQ, old, before.len());
@@ -296,11 +314,7 @@ impl Pool {
                 }
                 None => (self.api.rados_write_op_remove)(operation),
             }
-            let none = std::ptr::null_mut();
-            let code = (self.api.rados_write_op_operate)(operation, self.handle, MARKER.as_ptr(), none, 0);
-            (self.api.rados_release_write_op)(operation);
-            code
-        };
+        });
         match code {
             0 => Ok(true),
             code if code == -libc::ECANCELED => Ok(false),
@@ -310,17 +324,12 @@ impl Pool {
 
     /// Marks the namespace as a container that `maker` has made. False where another has just done so.
     pub(crate) fn mark(&self, maker: &str) -> Result<bool, Error> {
-        // SAFETY: an operation that is made, filled, carried out and released here.
-        let code = unsafe {
-            let operation = (self.api.rados_create_write_op)();
+        // SAFETY: a text that is there until the operation has been carried out.
+        let code = self.change(MARKER, |operation| unsafe {
             (self.api.rados_write_op_create)(operation, CREATE_EXCLUSIVE, std::ptr::null());
             let text = maker.as_ptr().cast::<c_char>();
             (self.api.rados_write_op_setxattr)(operation, MAKER.as_ptr(), text, maker.len());
-            let none = std::ptr::null_mut();
-            let code = (self.api.rados_write_op_operate)(operation, self.handle, MARKER.as_ptr(), none, 0);
-            (self.api.rados_release_write_op)(operation);
-            code
-        };
+        });
         match code {
             0 => Ok(true),
             code if code == -libc::EEXIST => Ok(false),

@@ -9,8 +9,12 @@
 //! | extents under an akey | `OID/DKEY/AKEY` (`OID/DKEY` without an akey) | its data |
 //! | chunk `n` of an array | `OID/#n+1` | its data |
 //! | attributes of an array | `OID/#0` | cell and chunk size; largest chunk as an extended attribute |
+//!
+//! A load that gives its objects names of their own has them under these names, in the namespace that it names or in none, without a
+//! container: each is one RADOS object of extents, which carries the mark of the run that made it.
 
 pub(crate) mod cluster;
 pub(crate) mod layout;
 pub(crate) mod library;
+pub(crate) mod marks;
 pub(crate) mod parts;

@@ -7,6 +7,7 @@ use workload::object::{Made, ObjectPlan, Scope};
 
 use super::client::Upload;
 use super::site::{Site, names_objects};
+use crate::model::NO_NUMBER;
 
 /// Most names that are kept track of: a bit each, 256 MiB.
 const TRACKED_MAX: u64 = 1 << 31;
@@ -73,6 +74,9 @@ fn fits(template: &[u8], key: &[u8]) -> bool {
         None => key.is_empty(),
         Some(b'{') => {
             let end = template.iter().position(|&byte| byte == b'}').map_or(template.len(), |end| end + 1);
+            if template[1..end].strip_suffix(b"}") == Some(NO_NUMBER.as_bytes()) {
+                return fits(&template[end..], key);
+            }
             let digits = key.iter().take_while(|byte| byte.is_ascii_digit()).count();
             (1..=digits).rev().any(|count| fits(&template[end..], &key[count..]))
         }
@@ -184,6 +188,8 @@ mod tests {
         let paths =
             NameSet { prefix: "x".to_owned(), names_objects: false, key: "r{12}/d{4%3}/f{%4}0".to_owned() };
         assert!(paths.covers(b"xr0/d17/f200") && paths.head() == b"xr");
+        let one = NameSet { prefix: "a".to_owned(), names_objects: false, key: "b{-}".to_owned() };
+        assert!(one.covers(b"ab") && !one.covers(b"ab1") && one.head() == b"ab");
         for other in ["xr0/d17/f20x", "xr0/d17/f0", "r0/d1/f10", "xr/d1/f10"] {
             assert!(!paths.covers(other.as_bytes()), "{other}");
         }

@@ -53,7 +53,7 @@ pub mod opcode {
     pub const ITERATE: u16 = SERVICE_FIRST + 6;
     /// Merges versions of a container up to `epoch`.
     pub const AGGREGATE: u16 = SERVICE_FIRST + 7;
-    /// Drops the versions of a container from `offset` to `epoch`; 0: to now.
+    /// Drops the versions of a container from `offset` to `epoch` (of a snapshot; 0: to now), on all targets of the pool: it is asked of one of them.
     pub const DISCARD: u16 = SERVICE_FIRST + 8;
     /// Gives dead space back.
     pub const COLLECT: u16 = SERVICE_FIRST + 9;

@@ -7,9 +7,9 @@ use workload::object::{ObjectClass, Redundancy};
 
 use super::wire::Request;
 use crate::coded::Group;
-use crate::model::ObjectId;
+use crate::model::{Epoch, ObjectId};
 use crate::placement::Placement;
-use crate::store::{Ack, Place, Pool, StoreError, Target};
+use crate::store::{Ack, Place, Pool, Punch, StoreError, Target, Write, punch_all, update_all};
 
 /// The shards of a dkey.
 pub(super) struct Shards {
@@ -69,33 +69,33 @@ impl Shards {
         }
     }
 
-    /// The cells of a value.
-    pub(super) fn group<'a>(&'a self, place: &Place<'a>, ack: Ack) -> Group<'a> {
-        Group {
-            targets: self.pool.targets(),
-            order: self.pool.order(),
-            placement: &self.placement,
-            place: *place,
-            ack,
-        }
+    /// The cells of a value; `epoch` as of which they are read, none: the latest.
+    pub(super) fn group<'a>(&'a self, place: &Place<'a>, ack: Ack, epoch: Option<Epoch>) -> Group<'a> {
+        Group::of(&self.pool, &self.placement, *place, ack, epoch)
     }
 
-    /// Changes one shard after the other; the copy that is read comes last: what is seen before it is acknowledged is on all of them. What
-    /// is not there on some shards was found if one of them had it.
-    pub(super) fn change(
+    /// The targets; that of the copy which is read comes last: what is seen before it is acknowledged is on all of them.
+    fn in_order(&self) -> Vec<&Arc<Target>> {
+        self.targets.iter().rev().map(|number| self.pool.target(*number as usize)).collect()
+    }
+
+    /// Writes all copies.
+    pub(super) fn update(
         &self,
-        mut change: impl FnMut(&Arc<Target>, bool) -> Result<(), StoreError>,
+        place: &Place<'_>,
+        write: Write,
+        value: &[u8],
+        ack: Ack,
     ) -> Result<(), StoreError> {
+        let turn = self.pool.order().of(self.object, &self.dkey);
+        update_all(&turn, *place, &self.in_order(), (write, value), ack)
+    }
+
+    /// Punches all shards that have what is punched.
+    pub(super) fn punch(&self, place: &Place<'_>, what: Punch, ack: Ack) -> Result<(), StoreError> {
         let order = self.pool.order();
-        let _one = (!self.is_whole_object).then(|| order.of(self.object, &self.dkey));
-        let _all = self.is_whole_object.then(|| order.all());
-        let mut result = Err(StoreError::NotFound);
-        for (shard, number) in self.targets.iter().enumerate().rev() {
-            match change(self.pool.target(*number as usize), shard == 0) {
-                Err(StoreError::NotFound) => {}
-                done => result = Ok(done?),
-            }
-        }
-        result
+        let turns = if self.is_whole_object { order.all() } else { vec![order.of(self.object, &self.dkey)] };
+        let turn = turns.first().ok_or(StoreError::NotFound)?;
+        punch_all(turn, *place, &self.in_order(), what, ack)
     }
 }

@@ -121,27 +121,25 @@ impl ObjectService {
                 Ok(())
             }
             opcode::LARGEST => {
-                let largest = target.largest(place.container, place.object, place.akey).map_err(errno)?;
+                let (akey, epoch) = (place.akey, epoch_of(&request));
+                let largest = target.largest(place.container, place.object, akey, epoch).map_err(errno)?;
                 answer.inline.extend_from_slice(&largest.dkey.to_le_bytes());
                 answer.inline.extend_from_slice(&largest.end_bytes.to_le_bytes());
                 Ok(())
             }
             opcode::LIST => list(target, &request, &place, answer),
             opcode::DISCARD => {
-                // Up to now: what comes later is not meant.
-                let now = self.targets.get(usize::from(request.handle.pool)).map(|(pool, _)| pool.epoch());
-                let last = epoch_of(&request).or(now).unwrap_or(0);
-                let done = target.discard(place.container, request.offset..=last).map_err(errno)?;
+                let (pool, _) = self.targets.get(usize::from(request.handle.pool)).ok_or(-libc::ESTALE)?;
+                let done =
+                    pool.discard(place.container, request.offset, epoch_of(&request)).map_err(errno)?;
                 answer.inline.extend_from_slice(&done.versions_dropped.to_le_bytes());
                 Ok(())
             }
             _ => maintain(target, call.opcode, &request, &place, answer),
         }
     }
-}
 
-impl ObjectService {
-    /// What one target does for all shards of a dkey.
+    /// Carries out on the target of the first shard a request about all shards of a dkey.
     fn on_shards(
         &mut self,
         target: &Arc<Target>,
@@ -156,12 +154,10 @@ impl ObjectService {
                 let shards = self.changing(request, false)?;
                 let ack = ack_of(self.deferring(target));
                 let Some(code) = shards.code() else {
-                    return shards
-                        .change(|target, _| target.update(place, write, value, ack).map(drop))
-                        .map_err(errno);
+                    return shards.update(place, write, value, ack).map_err(errno);
                 };
                 let coder = self.coder(code);
-                let done = coder.write(&shards.group(place, ack), write, value).map_err(errno);
+                let done = coder.write(&shards.group(place, ack, None), write, value).map_err(errno);
                 coder.trim(CODING_BYTES_MAX);
                 done
             }
@@ -172,15 +168,15 @@ impl ObjectService {
                 match (what, shards.code()) {
                     (Punch::Record { offset_bytes, bytes }, Some(code)) => {
                         let extent = extent_of(offset_bytes, bytes).map_err(errno)?;
-                        self.coder(code).punch(&shards.group(place, ack), &extent).map_err(errno)
+                        self.coder(code).punch(&shards.group(place, ack, None), &extent).map_err(errno)
                     }
-                    _ => shards.change(|target, _| target.punch(place, what, ack).map(drop)).map_err(errno),
+                    _ => shards.punch(place, what, ack).map_err(errno),
                 }
             }
             _ => {
                 let shards = self.shards(request, false)?;
                 let code = shards.code().ok_or(-libc::EINVAL)?;
-                let group = shards.group(place, Ack::AsConfigured);
+                let group = shards.group(place, Ack::AsConfigured, epoch_of(request));
                 let coder = self.coder(code);
                 if call.opcode == opcode::SIZE_SHARDS {
                     let size = coder.size_of(&group).map_err(errno)?;
@@ -216,23 +212,19 @@ impl Service for ObjectService {
     }
 
     fn landing(&mut self, call: &Call<'_>, bulk_bytes: usize) -> Option<Box<dyn Landing>> {
-        let is_copied = call.opcode == opcode::UPDATE_SHARDS;
-        let is_update = call.opcode == opcode::UPDATE || is_copied;
+        // What lies on several targets comes as a whole into a buffer of the endpoint, and from there into copies or cells: room on one of them
+        // would be held while the others are waited for.
+        let is_update = call.opcode == opcode::UPDATE;
         let request = Request::decode(call.inline).ok().filter(|_| is_update)?;
-        if !is_copied && spread_class(request.object).is_some() {
+        if spread_class(request.object).is_some() {
             return None;
         }
         let is_whole = request.length == bulk_bytes as u64 && request.value.is_empty();
         let target = self.target_of(&request).ok().filter(|_| is_whole)?;
         let (place, write) = (place_of(&request).ok()?, write_of(&request).ok()?);
-        let copies = if is_copied { Some(self.changing(&request, false).ok()?) } else { None };
-        // What is coded comes as a whole into a buffer of the endpoint, and from there into cells.
-        if copies.as_ref().is_some_and(|shards| shards.code().is_some()) {
-            return None;
-        }
         // What the store refuses is told when the bulk has come.
         let reservation = target.reserve(&place, write, bulk_bytes).ok()?;
-        Some(Box::new(Reserved { reservation, unsettled: self.deferring(target).map(Arc::clone), copies }))
+        Some(Box::new(Reserved { reservation, unsettled: self.deferring(target).map(Arc::clone) }))
     }
 
     fn defer(&mut self) -> bool {
@@ -273,8 +265,6 @@ fn ack_of(unsettled: Option<&Arc<AtomicBool>>) -> Ack {
 struct Reserved {
     reservation: Reservation,
     unsettled: Option<Arc<AtomicBool>>,
-    /// Of a replicated object: the others are written from here.
-    copies: Option<Shards>,
 }
 
 impl Landing for Reserved {
@@ -283,15 +273,8 @@ impl Landing for Reserved {
     }
 
     fn finish(self: Box<Self>) -> i32 {
-        let Self { reservation, unsettled, copies } = *self;
-        let ack = ack_of(unsettled.as_ref());
-        let Some(copies) = copies else { return reservation.publish(ack).map_or_else(errno, |_| 0) };
-        let mut reservation = Some(reservation);
-        let done = copies.change(|target, is_first| match (is_first, &reservation) {
-            (false, Some(own)) => target.update(&own.place(), own.write(), own, ack).map(drop),
-            _ => reservation.take().map_or(Ok(()), |own| own.publish(ack).map(drop)),
-        });
-        done.map_or_else(errno, |()| 0)
+        let Self { reservation, unsettled } = *self;
+        reservation.publish(ack_of(unsettled.as_ref())).map_or_else(errno, |_| 0)
     }
 }
 

@@ -77,7 +77,11 @@ impl Dataset {
             class: plan.class,
             first_id: data.first_id.wrapping_add(id_base),
             record_base,
-            dkey_names: if data.integer_dkeys { None } else { Some(names(&data.dkey_prefix, whole)?) },
+            dkey_names: if data.integer_dkeys {
+                None
+            } else {
+                Some(names(&data.dkey_prefix, if plan.reads_ranges() { [1, whole[1], 1, 1] } else { whole })?)
+            },
             reads_ranges: plan.reads_ranges(),
             akey_prefix: prefix(&data.akey_prefix)?,
             constant_akey: data.constant_akey,

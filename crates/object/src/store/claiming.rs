@@ -1,12 +1,16 @@
 //! Claims of runs in the containers of a pool, and the end of a run.
 
+use std::sync::Arc;
+
 use driver::Error;
+use workload::object::Redundancy;
 
 use super::containers::Row;
 use super::pool::Pool;
-use super::{Ack, Anchor, ContainerId, Place, Punch, StoreError};
+use super::{Ack, Anchor, ContainerId, Place, Punch, StoreError, Target, punch_all};
 use crate::claims::{Asked, Ending, Found};
 use crate::model::ObjectId;
+use crate::placement::Placement;
 
 /// Objects that are listed at once.
 const PAGE: usize = 4096;
@@ -134,14 +138,34 @@ impl Pool {
         let cannot = |error| failed("cannot remove the objects of the run", error);
         for &object in objects {
             let place = Place { container, object, dkey: &[], akey: &[] };
-            for target in self.targets() {
-                match target.punch(&place, Punch::Object, Ack::Deferred) {
-                    Ok(_) | Err(StoreError::NotFound) => {}
+            let turns = self.order().all();
+            for group in self.groups_of(object) {
+                let removed = match (group.as_slice(), turns.first()) {
+                    ([_, _, ..], Some(turn)) => punch_all(turn, place, &group, Punch::Object, Ack::Deferred),
+                    _ => group
+                        .iter()
+                        .try_for_each(|target| target.punch(&place, Punch::Object, Ack::Deferred).map(drop)),
+                };
+                match removed {
+                    Ok(()) | Err(StoreError::NotFound) => {}
                     Err(error) => return Err(cannot(error)),
                 }
             }
         }
         self.targets().iter().try_for_each(|target| target.commit()).map_err(cannot)
+    }
+
+    /// The targets of an object: those of each group where it has copies or cells, else each by itself.
+    fn groups_of(&self, object: ObjectId) -> Vec<Vec<&Arc<Target>>> {
+        let spread = object.class().filter(|class| class.redundancy != Redundancy::None);
+        let placement = spread.and_then(|class| Placement::new(class, self.targets().len() as u32).ok());
+        let Some(placement) = placement else {
+            return self.targets().iter().map(|target| vec![target]).collect();
+        };
+        let number = |group, shard| placement.target(object, group, shard) as usize;
+        let group =
+            |group| (0..placement.group_size()).map(|shard| self.target(number(group, shard))).collect();
+        (0..placement.groups()).map(group).collect()
     }
 }
 

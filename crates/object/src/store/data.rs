@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::error::StoreError;
 use super::medium::{BLOCK_BYTES, Medium};
@@ -32,6 +32,8 @@ pub(super) struct DataFile {
     chunks: Box<[AtomicBool]>,
     /// Chunks from the first one to the last that values were put into since the store was opened.
     used_chunks: AtomicUsize,
+    /// Bytes that were taken from the file system since space was last prepared for a phase.
+    pub(super) grown_bytes: AtomicU64,
 }
 
 impl DataFile {
@@ -45,6 +47,7 @@ impl DataFile {
             side: AtomicUsize::new(0),
             chunks: (0..bytes.div_ceil(CHUNK_BYTES)).map(|_| AtomicBool::new(false)).collect(),
             used_chunks: AtomicUsize::new(0),
+            grown_bytes: AtomicU64::new(0),
         }
     }
 
@@ -66,6 +69,11 @@ impl DataFile {
         spread.pieces(bytes).try_for_each(|(at, bytes)| self.ensure(at, bytes))
     }
 
+    /// Takes the space of the whole file.
+    pub(super) fn ensure_all(&self) -> Result<(), StoreError> {
+        (0..self.chunks.len()).try_for_each(|chunk| self.ensure_chunk(chunk))
+    }
+
     fn ensure(&self, at: u64, bytes: u64) -> Result<(), StoreError> {
         let last = ((at + bytes).div_ceil(CHUNK_BYTES) as usize).min(self.chunks.len());
         self.used_chunks.fetch_max(last, Ordering::Relaxed);
@@ -85,6 +93,7 @@ impl DataFile {
             other => other,
         })?;
         self.chunks[chunk].store(true, Ordering::Release);
+        self.grown_bytes.fetch_add(CHUNK_BYTES, Ordering::Relaxed);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Making and removing pools. The superblock gets its name last: a pool without it was never finished, and holds nothing.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use rustix::fs::FallocateFlags;
 use super::access::access_of;
 use super::containers::Table;
 use super::opening::open_targets;
+use super::settled::{self, SETTLED_FILE};
 use super::superblock::{self, CONTAINERS_FILE, Lock, Superblock, target_dir};
 use super::target::file_error;
 use super::{Pool, PoolOptions, files};
@@ -21,8 +22,8 @@ pub(super) const RESERVE_FILE: &str = "reserve";
 /// Its size in bytes.
 const RESERVE_BYTES: u64 = 256 << 10;
 /// Files in the directory of a pool, and of a target.
-const OWN_FILES: [&str; 5] =
-    [CONTAINERS_FILE, "containers.partial", RESERVE_FILE, UNFINISHED_FILE, superblock::FILE];
+const OWN_FILES: [&str; 6] =
+    [CONTAINERS_FILE, "containers.partial", RESERVE_FILE, SETTLED_FILE, UNFINISHED_FILE, superblock::FILE];
 const TARGET_FILES: [&str; 6] = ["log", "data", "index", "index.partial", "loose", "loose.partial"];
 
 /// What there is in a directory.
@@ -88,7 +89,7 @@ impl Pool {
             return Err(others(other));
         }
         let access = access_of(dir, options.open.flush)?;
-        let mut lock = begin(dir)?;
+        let lock = begin(dir, &superblock)?;
         let made = (|| {
             for target in 0..superblock.targets {
                 let target = target_dir(dir, target);
@@ -100,8 +101,9 @@ impl Pool {
                 .map_err(|error| file_error("cannot keep space back for its tables", &path, error))?;
             let containers = Table::new(dir);
             containers.write_or_error()?;
+            settled::make(dir, 0)?;
             let opened = open_targets(dir, &superblock, &options.open, access, &containers, true)?;
-            finish(dir, &superblock, &mut lock.0)?;
+            finish(dir)?;
             Ok((opened, containers))
         })();
         match made {
@@ -119,6 +121,37 @@ impl Pool {
     #[must_use]
     pub fn exists(dir: &Path) -> bool {
         matches!(standing(dir), Standing::Made { .. })
+    }
+
+    /// Whether what is in `dir` is what is left of a pool of this UUID that was not finished: its superblock says so, or the directory
+    /// has nothing in it but an empty one. False where there is no directory.
+    #[must_use]
+    pub fn is_begun(dir: &Path, uuid: &str) -> bool {
+        let Ok(found) = entries(dir) else { return false };
+        let path = dir.join(UNFINISHED_FILE);
+        if found.is_empty() {
+            return true;
+        }
+        if dir.join(superblock::FILE).exists() || standing(dir) != Standing::Unfinished {
+            return false;
+        }
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        match Superblock::decode(&bytes, &path) {
+            Ok(superblock) => superblock.uuid_text() == uuid,
+            Err(_) => bytes.is_empty() && found.len() == 1,
+        }
+    }
+
+    /// Removes what [`Pool::is_begun`] found.
+    ///
+    /// # Errors
+    /// A process is making it, files that cannot be removed.
+    pub fn destroy_begun(dir: &Path) -> Result<(), Error> {
+        if entries(dir)?.is_empty() {
+            return files::remove_directory(dir)
+                .map_err(|error| file_error("cannot remove the directory", dir, error));
+        }
+        Self::destroy(dir)
     }
 
     /// Whether other users of the machine may read what is in `dir`: pools are made so that they may not, but modes can be changed.
@@ -209,8 +242,8 @@ fn is_target(path: &Path) -> bool {
     name.strip_prefix("target.").is_some_and(|number| number.parse::<u32>().is_ok()) && path.is_dir()
 }
 
-/// Takes the lock of a pool that is made, and clears away what is left of one before.
-fn begin(dir: &Path) -> Result<Lock, Error> {
+/// Takes the lock of a pool that is made, and clears away what is left of one before. What it is going to be is on disk before the rest of it.
+fn begin(dir: &Path, superblock: &Superblock) -> Result<Lock, Error> {
     let path = dir.join(UNFINISHED_FILE);
     let failed = |error| file_error("cannot make the superblock", &path, error);
     let opened = if path.exists() {
@@ -218,27 +251,25 @@ fn begin(dir: &Path) -> Result<Lock, Error> {
     } else {
         files::make(&path)
     };
-    let lock = superblock::lock(opened.map_err(failed)?, dir)?;
+    let mut lock = superblock::lock(opened.map_err(failed)?, dir)?;
     // Another process may have finished it meanwhile.
     refuse_standing(dir)?;
     for path in own_paths(dir).into_iter().filter(|own| *own != path) {
         remove(&path);
     }
     lock.0.set_len(0).map_err(failed)?;
+    lock.0.write_all(&superblock.encode()).map_err(failed)?;
+    files::sync(&lock.0, &path).map_err(failed)?;
     files::sync_directory(dir).map_err(failed)?;
     Ok(lock)
 }
 
-/// Writes the superblock, which makes the directory a pool.
-fn finish(dir: &Path, superblock: &Superblock, file: &mut File) -> Result<(), Error> {
+/// Gives the superblock its name, which makes the directory a pool.
+fn finish(dir: &Path) -> Result<(), Error> {
     let (partial, path) = (dir.join(UNFINISHED_FILE), dir.join(superblock::FILE));
-    let written = file
-        .write_all(&superblock.encode())
-        .and_then(|()| files::sync(file, &partial))
-        // All other names in it first.
-        .and_then(|()| files::sync_directory(dir))
-        .and_then(|()| files::rename(&partial, &path));
-    written.map_err(|error| file_error("cannot write the superblock", &path, error))
+    // All other names in it first.
+    let named = files::sync_directory(dir).and_then(|()| files::rename(&partial, &path));
+    named.map_err(|error| file_error("cannot write the superblock", &path, error))
 }
 
 /// Keeps space of the file system back for the table of containers, where it is not kept yet.

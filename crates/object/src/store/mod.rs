@@ -16,9 +16,11 @@ mod check;
 mod checksum;
 mod claiming;
 mod containers;
+mod copy;
 #[cfg(test)]
 mod cut;
 mod data;
+mod discarding;
 mod error;
 mod extents;
 mod files;
@@ -36,24 +38,28 @@ mod pool;
 mod record;
 mod repair;
 mod segment;
+mod settled;
 mod superblock;
 mod table;
 mod target;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod types;
 mod usage;
 
 pub use check::{CheckReport, Finding, FindingKind, RepairReport};
 pub use error::StoreError;
 pub use making::{Layout, Standing};
-pub(crate) use order::Order;
+pub(crate) use order::{Held, Order};
 pub use pool::{ContainerFacts, OpenOptions, Pool, PoolOptions};
+pub use superblock::PoolUuid;
 pub use target::{Lease, Reservation, Target};
+pub(crate) use transaction::{Change, change, punch_all, update_all};
 pub use types::{
     Ack, Aggregated, Anchor, ContainerId, ContainerProperties, ContainerUsage, Fetched, FoundExtent,
     Iterated, Largest, Place, PoolUsage, Punch, Read, SpaceInfo, Write,
 };
 
 /// Version of the format on disk. A store of another one is refused.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;

@@ -1,11 +1,14 @@
 //! One order for all copies and cells of a value.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::{Mutex, MutexGuard};
 use workload::random::mix64;
 
-use crate::model::ObjectId;
+use super::error::StoreError;
+use super::transaction::Transaction;
+use crate::model::{Epoch, ObjectId};
 
 /// Turns. Dkeys share them by their hash.
 const TURNS: usize = 256;
@@ -17,54 +20,94 @@ struct Turn {
     lock: Mutex<()>,
     /// Odd while somebody changes something.
     changes: AtomicU64,
+    /// The epoch behind the latest that there was when a change was begun that has not ended; 0: there is none. It stays where a change
+    /// could be neither made nor taken back.
+    begun: AtomicU64,
 }
 
 /// The shards of a dkey are changed by one at a time, so that none has another update last than the others, and no two compute the parity
 /// of one stripe. Readers of several shards see all of a change or nothing of it. Shared by all who change a pool.
 #[derive(Debug)]
-pub(crate) struct Order(Box<[Turn]>);
+pub(crate) struct Order {
+    turns: Box<[Turn]>,
+    /// Epochs of the pool.
+    epochs: Arc<AtomicU64>,
+}
 
 /// Somebody's turn.
 #[derive(Debug)]
 pub(crate) struct Held<'a> {
-    changes: &'a AtomicU64,
+    turn: &'a Turn,
+    epochs: &'a AtomicU64,
     _lock: MutexGuard<'a, ()>,
+}
+
+impl Held<'_> {
+    /// Begins a change of `parts` parts: until it ends, no part of it counts as whole.
+    ///
+    /// # Errors
+    /// [`StoreError::Broken`]: one before could be neither made nor taken back.
+    pub(super) fn begin(&self, parts: usize) -> Result<Transaction, StoreError> {
+        if !self.has_ended() {
+            return Err(StoreError::Broken);
+        }
+        // Seen before its epochs are: who counts finds it under way, or counts less than its number.
+        self.turn.begun.store(self.epochs.load(Ordering::SeqCst) + 1, Ordering::SeqCst);
+        Ok(Transaction::new(self.epochs.fetch_add(1, Ordering::SeqCst) + 1, parts))
+    }
+
+    /// Whether the last change was made, or taken back.
+    pub(super) fn has_ended(&self) -> bool {
+        self.turn.begun.load(Ordering::Relaxed) == 0
+    }
+
+    /// It is made, or taken back.
+    pub(super) fn end(&self) {
+        self.turn.begun.store(0, Ordering::SeqCst);
+    }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.changes.fetch_add(1, Ordering::Release);
+        self.turn.changes.fetch_add(1, Ordering::Release);
     }
 }
 
 impl Turn {
-    fn take(&self) -> Held<'_> {
+    fn take<'a>(&'a self, epochs: &'a AtomicU64) -> Held<'a> {
         let lock = self.lock.lock();
         self.changes.fetch_add(1, Ordering::AcqRel);
-        Held { changes: &self.changes, _lock: lock }
+        Held { turn: self, epochs, _lock: lock }
     }
 }
 
 impl Order {
-    pub(crate) fn new() -> Self {
-        Self((0..TURNS).map(|_| Turn::default()).collect())
+    pub(super) fn new(epochs: Arc<AtomicU64>) -> Self {
+        Self { turns: (0..TURNS).map(|_| Turn::default()).collect(), epochs }
     }
 
     fn turn(&self, object: ObjectId, dkey: &[u8]) -> &Turn {
         let hash = dkey.iter().fold(mix64(object.lo ^ object.hi), |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        &self.0[(mix64(hash) % TURNS as u64) as usize]
+        &self.turns[(mix64(hash) % TURNS as u64) as usize]
     }
 
     /// The turn to change a dkey.
     pub(crate) fn of(&self, object: ObjectId, dkey: &[u8]) -> Held<'_> {
-        self.turn(object, dkey).take()
+        self.turn(object, dkey).take(&self.epochs)
     }
 
     /// The turns of all dkeys: for what changes an object as a whole, and for a moment at which nothing is half changed.
     pub(crate) fn all(&self) -> Vec<Held<'_>> {
-        self.0.iter().map(Turn::take).collect()
+        self.turns.iter().map(|turn| turn.take(&self.epochs)).collect()
+    }
+
+    /// An epoch such that all changes with a number up to it have ended.
+    pub(super) fn ended(&self) -> Epoch {
+        let now = self.epochs.load(Ordering::SeqCst);
+        let begun = self.turns.iter().map(|turn| turn.begun.load(Ordering::SeqCst));
+        begun.filter(|begun| *begun != 0).map(|begun| begun - 1).min().map_or(now, |least| least.min(now))
     }
 
     /// Reads several shards of a dkey as they are together at one moment: again where they were changed meanwhile, and at last while nobody
@@ -92,8 +135,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_under_way_has_not_ended() {
+        let order = Order::new(Arc::default());
+        let object = ObjectId { lo: 1, hi: 2 };
+        let dkeys: [&[u8]; 2] = [b"one", b"other"];
+        let [one, other] = dkeys.map(|dkey| order.of(object, dkey));
+        let early = one.begin(2).expect("begun");
+        assert_eq!((order.ended(), early.parts()), (0, 2));
+        let late = other.begin(1).expect("begun");
+        assert!(order.ended() < early.number() && early.number() < late.number());
+        one.end();
+        assert!(order.ended() >= early.number() && order.ended() < late.number());
+        // Neither made nor taken back.
+        drop(other);
+        assert!(order.ended() < late.number());
+        assert_eq!(order.of(object, dkeys[1]).begin(1), Err(StoreError::Broken));
+        assert!(one.begin(1).is_ok(), "others go on");
+    }
+
+    #[test]
     fn readers_see_all_of_a_change_or_nothing() {
-        let order = Order::new();
+        let order = Order::new(Arc::default());
         let object = ObjectId { lo: 1, hi: 2 };
         let halves = [AtomicU64::new(0), AtomicU64::new(0)];
         std::thread::scope(|scope| {
@@ -112,6 +174,6 @@ mod tests {
             }
         });
         drop(order.all());
-        assert!(order.0.iter().all(|turn| turn.changes.load(Ordering::Relaxed).is_multiple_of(2)));
+        assert!(order.turns.iter().all(|turn| turn.changes.load(Ordering::Relaxed).is_multiple_of(2)));
     }
 }

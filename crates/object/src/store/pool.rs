@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use driver::{Error, ErrorKind};
 use parking_lot::Mutex;
-use workload::object::{Checksum, Durability, Flush};
+use workload::object::{Allocation, Checksum, Durability, Flush};
 
 use super::access::access_of;
 use super::batch::Committer;
@@ -15,9 +15,9 @@ use super::files;
 use super::keeper::Keeper;
 use super::making::{keep_back, remove_pool};
 use super::opening::{Opened, open_targets};
-use super::order::Order;
-use super::repair;
-use super::superblock::{self, Lock, Superblock, target_dir};
+use super::order::{Held, Order};
+use super::settled::Settled;
+use super::superblock::{self, Lock, PoolUuid, Superblock, target_dir};
 use super::target::{ContainerState, INDEX_FILE, value_bytes_max};
 use super::{ContainerId, ContainerProperties, SpaceInfo, StoreError, Target};
 use crate::backend::{ContainerInfo, PoolInfo};
@@ -31,6 +31,8 @@ pub struct OpenOptions {
     pub durability: Durability,
     /// How mapped memory is made durable.
     pub flush: Flush,
+    /// When it takes its space from the file system.
+    pub allocation: Allocation,
 }
 
 /// What a pool is made with.
@@ -46,6 +48,8 @@ pub struct PoolOptions {
     pub threshold_bytes: u64,
     /// How it is opened then.
     pub open: OpenOptions,
+    /// Its UUID; none: one is drawn.
+    pub uuid: Option<PoolUuid>,
 }
 
 impl Default for PoolOptions {
@@ -57,6 +61,7 @@ impl Default for PoolOptions {
             nvme_bytes: 0,
             threshold_bytes: 4096,
             open: OpenOptions::default(),
+            uuid: None,
         }
     }
 }
@@ -111,6 +116,7 @@ pub struct Pool {
     committer: Option<Committer>,
     keeper: Option<Keeper>,
     order: Arc<Order>,
+    settled: Arc<Settled>,
     /// Its lock keeps other processes out.
     lock: Lock,
 }
@@ -135,21 +141,7 @@ impl Pool {
         let access = access_of(dir, options.flush)?;
         let containers = Table::read(dir)?;
         let opened = open_targets(dir, &superblock, options, access, &containers, false)?;
-        let mut findings = Vec::new();
-        if opened.targets.iter().any(|target| target.is_recovered()) {
-            let ids: Vec<ContainerId> = containers.rows.iter().map(|row| row.id).collect();
-            let count = repair::take_back(&opened.targets, &ids).map_err(|error| {
-                let message = format!("cannot take back updates that were cut off: {error}");
-                Error::new(ErrorKind::Run, "pool", message).with("path", dir.display())
-            })?;
-            if count > 0 {
-                findings
-                    .push(format!("{count} updates of erasure-coded values were cut off, and taken back"));
-            }
-        }
-        let mut pool = Self::assemble(dir, superblock, opened, containers, lock, options)?;
-        pool.opening_findings.extend(findings);
-        Ok(pool)
+        Self::assemble(dir, superblock, opened, containers, lock, options)
     }
 
     /// Of targets that were opened.
@@ -161,8 +153,13 @@ impl Pool {
         lock: Lock,
         options: &OpenOptions,
     ) -> Result<Self, Error> {
-        let Opened { targets, epochs, bell } = opened;
-        let opening_findings = targets.iter().flat_map(|target| target.take_findings()).collect();
+        let Opened { targets, epochs, bell, order, settled, taken_back, findings } = opened;
+        let mut opening_findings = findings;
+        opening_findings.extend(targets.iter().flat_map(|target| target.take_findings()));
+        if taken_back > 0 {
+            opening_findings
+                .push(format!("{taken_back} updates of several targets were cut off, and taken back"));
+        }
         // What could not be kept back is kept back when there is space again.
         let _ = keep_back(dir);
         let commits = options.durability == Durability::Batch && has_threads(dir);
@@ -177,7 +174,8 @@ impl Pool {
             opening_findings,
             committer,
             keeper,
-            order: Arc::new(Order::new()),
+            order,
+            settled,
             lock,
         })
     }
@@ -221,6 +219,7 @@ impl Pool {
             nvme_bytes: space.nvme_bytes,
             nvme_free_bytes: space.nvme_free_bytes,
             index_bytes: space.index_bytes,
+            grown_bytes: space.grown_bytes,
             containers: self.containers.lock().rows.len() as u32,
             value_bytes_max: self.targets.first().map_or(0, |target| target.value_bytes_max()),
         }
@@ -237,6 +236,7 @@ impl Pool {
             nvme_free_bytes: all.nvme_free_bytes + one.nvme_free_bytes,
             index_bytes: all.index_bytes + one.index_bytes,
             keys: all.keys + one.keys,
+            grown_bytes: all.grown_bytes + one.grown_bytes,
         })
     }
 
@@ -451,6 +451,9 @@ impl Pool {
             committer.stop();
         }
         let mut table = self.containers.lock();
+        // Nothing is half changed then; what could be neither made nor taken back is found by those who read the logs.
+        let turns = self.order.all();
+        let is_whole = turns.iter().all(Held::has_ended);
         table.settle_ids();
         match table.write() {
             // Ids that were given to nobody are lost, and nothing else.
@@ -458,8 +461,11 @@ impl Pool {
             written => written.map_err(|error| table.failure(error))?,
         }
         for (number, target) in self.targets.iter().enumerate() {
-            target.close(&target_dir(&self.dir, number as u32).join(INDEX_FILE))?;
+            target.close(&target_dir(&self.dir, number as u32).join(INDEX_FILE), is_whole)?;
         }
+        drop(turns);
+        // All is durable, and nothing under way: the next failure has less to look through.
+        self.settled.advance(self.order.ended());
         drop(table);
         Ok(self.lock)
     }

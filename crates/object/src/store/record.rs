@@ -15,13 +15,15 @@
 //! | 56 | checksum of the data where it is one of at most 4 bytes |
 //! | 60 | commit word: CRC-32C of bytes 48 to 60 and of the extension, going on from the first CRC; 0 until the record is published |
 //!
-//! Behind it: dkey, akey, extension (place in the data file, or place and length of each piece; checksums), data (on a line of its own from
+//! Behind it: dkey, akey, extension (place in the data file, or place and length of each piece; of a part of a change of several targets, which
+//! change it is; checksums), data (on a line of its own from
 //! 1 KiB on).
 
 use workload::object::Checksum;
 
 use super::checksum;
 use super::data::Spread;
+use super::transaction::{TRANSACTION_BYTES, Transaction};
 use super::types::{ContainerId, Place};
 use crate::model::{Epoch, ObjectId};
 
@@ -74,6 +76,9 @@ pub(super) const FLAG_MOVED: u8 = 2;
 /// A punch of an akey that holds an array.
 pub(super) const FLAG_ARRAY: u8 = 4;
 
+/// A part of a change of several targets.
+pub(super) const FLAG_PART: u8 = 8;
+
 /// A header, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
@@ -115,6 +120,18 @@ impl Header {
         }
     }
 
+    /// The same as a part of a change of several targets, or not.
+    pub(super) fn as_part(mut self, is_part: bool) -> Self {
+        if is_part {
+            self.flags |= FLAG_PART;
+        }
+        self
+    }
+
+    fn is_part(&self) -> bool {
+        self.flags & FLAG_PART != 0
+    }
+
     pub(super) fn is_external(&self) -> bool {
         self.flags & FLAG_EXTERNAL != 0
     }
@@ -136,7 +153,8 @@ impl Header {
 
     /// Bytes of the extension.
     pub(super) fn extension_bytes(&self) -> usize {
-        match self.kind {
+        let part = if self.is_part() { TRANSACTION_BYTES } else { 0 };
+        part + match self.kind {
             Kind::Single | Kind::Extent => {
                 let place = match (self.is_external(), self.pieces) {
                     (false, _) => 0,
@@ -244,6 +262,28 @@ impl Header {
     /// The extension.
     pub(super) fn extension<'a>(&self, record: &'a [u8]) -> &'a [u8] {
         &record[self.keys_end()..self.keys_end() + self.extension_bytes()]
+    }
+
+    /// Where it says which change it is a part of: behind places and lengths, before checksums.
+    fn transaction_at(&self) -> usize {
+        let sums = if self.is_sum_inside() { 0 } else { self.sums_bytes() };
+        self.keys_end() + self.extension_bytes() - sums - TRANSACTION_BYTES
+    }
+
+    /// Writes which change it is a part of, where it is one.
+    pub(super) fn write_transaction(&self, record: &mut [u8], transaction: Transaction) {
+        if self.is_part() {
+            let at = self.transaction_at();
+            record[at..at + TRANSACTION_BYTES].copy_from_slice(&transaction.bytes());
+        }
+    }
+
+    /// Which change it is a part of.
+    pub(super) fn transaction(&self, record: &[u8]) -> Transaction {
+        if !self.is_part() {
+            return Transaction::NONE;
+        }
+        Transaction::of_bytes(record[self.transaction_at()..].first_chunk().copied().unwrap_or_default())
     }
 
     /// First number of the extension: place in the data file, length of a punched extent, last epoch of a discard.

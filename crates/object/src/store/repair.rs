@@ -1,20 +1,19 @@
-//! Takes back updates of erasure-coded single values that a kill cut off between two cells. They were never acknowledged, and too few of
-//! their cells are there to read them; but aggregation would drop cells of the value before from under them.
+//! Takes back changes of several targets that a failure cut off. They were never acknowledged; what was built on them was not either, and goes
+//! with them: acknowledging a change makes all earlier ones of its shards durable.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use workload::object::Redundancy;
 
 use super::error::StoreError;
-use super::target::Target;
-use super::types::{Anchor, ContainerId, Place, Read};
+use super::target::{Mark, Target};
+use super::transaction::Transaction;
+use super::types::{ContainerId, Place, Read};
 use crate::erasure::Tag;
 use crate::model::{Epoch, ObjectId};
 use crate::placement::Placement;
 
-/// Keys that are listed at a time.
-const KEYS: usize = 1024;
 /// Versions of a value that are looked at.
 const VERSIONS_MAX: usize = 64;
 
@@ -25,82 +24,152 @@ struct Cell {
     epoch: Epoch,
 }
 
-/// Takes back what was cut off, in all containers. To be called when the log was read after a kill, before anything is aggregated.
-/// How many updates there were.
-///
-/// # Errors
-/// [`StoreError`] of reads and writes. What is damaged is left as it is.
-pub(super) fn take_back(targets: &[Arc<Target>], containers: &[ContainerId]) -> Result<u64, StoreError> {
-    let mut count = 0;
-    for &container in containers {
-        let mut objects = BTreeMap::new();
-        for target in targets {
-            listed(|anchor| {
-                target.list_objects(container, None, anchor, KEYS, &mut |object| {
-                    objects.extend(coded(object, targets.len()).map(|placement| (object, placement)));
-                })
-            })?;
+/// Records that the logs have of a change.
+#[derive(Debug, Default)]
+struct Found {
+    /// Target and record; a record that was moved may be there twice.
+    marks: Vec<(usize, Mark)>,
+}
+
+impl Found {
+    fn targets(&self) -> BTreeSet<usize> {
+        self.marks.iter().map(|(target, _)| *target).collect()
+    }
+
+    fn transaction(&self) -> Transaction {
+        self.marks.first().map_or(Transaction::NONE, |(_, mark)| mark.transaction)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.targets().len() >= self.transaction().parts()
+    }
+
+    /// Whether what it was computed from is lost as a whole. `epochs` are those of all that the logs have.
+    fn is_orphan(&self, epochs: &HashSet<(usize, Epoch)>, settled: Epoch, damaged: &[bool]) -> bool {
+        let after = self.transaction().after();
+        // What is not later may have been aggregated.
+        if after <= settled {
+            return false;
         }
-        for (object, placement) in objects {
-            count += take_back_in(targets, container, object, placement)?;
+        let first_parity = self.marks.first().and_then(|(target, mark)| {
+            let Redundancy::ErasureCoded { data, .. } = mark.object.class()?.redundancy else { return None };
+            group_of(mark.object, *target, damaged.len())?.get(usize::from(data)).copied()
+        });
+        first_parity.is_some_and(|number| !damaged[number] && !epochs.contains(&(number, after)))
+    }
+
+    /// Whether parts of it may be missing because a log is damaged: that is no cut.
+    fn may_be_damaged(&self, damaged: &[bool]) -> bool {
+        let (Some((target, mark)), own) = (self.marks.first(), self.targets()) else { return false };
+        let of_group = group_of(mark.object, *target, damaged.len());
+        of_group.is_none_or(|group| group.iter().any(|number| damaged[*number] && !own.contains(number)))
+    }
+}
+
+/// The targets of the group of an object that a target belongs to.
+fn group_of(object: ObjectId, target: usize, targets: usize) -> Option<Vec<usize>> {
+    let placement = Placement::new(object.class()?, targets as u32).ok()?;
+    (0..placement.groups()).find_map(|group| {
+        let shards = 0..placement.group_size();
+        let numbers: Vec<_> = shards.map(|shard| placement.target(object, group, shard) as usize).collect();
+        numbers.contains(&target).then_some(numbers)
+    })
+}
+
+/// Places of changes that were cut off so far, to find what was built on it.
+#[derive(Default)]
+struct Lost {
+    dkeys: BTreeSet<(ContainerId, ObjectId, u64)>,
+    /// Objects as a whole, with the targets of the group.
+    objects: HashMap<(ContainerId, ObjectId), BTreeSet<usize>>,
+}
+
+impl Lost {
+    fn add(&mut self, found: &Found) {
+        for (target, mark) in &found.marks {
+            if mark.is_of_object {
+                self.objects.entry((mark.container, mark.object)).or_default().insert(*target);
+            } else {
+                self.dkeys.insert((mark.container, mark.object, mark.dkey));
+            }
         }
     }
-    Ok(count)
+
+    fn reaches(&self, found: &Found) -> bool {
+        let Some((_, mark)) = found.marks.first() else { return false };
+        let is_of_dkey = !mark.is_of_object && self.dkeys.contains(&(mark.container, mark.object, mark.dkey));
+        let of_object = self.objects.get(&(mark.container, mark.object));
+        is_of_dkey || of_object.is_some_and(|targets| !targets.is_disjoint(&found.targets()))
+    }
 }
 
-/// Where the cells of an object lie; none where it has none.
-fn coded(object: ObjectId, targets: usize) -> Option<Placement> {
-    let class = object.class()?;
-    let is_coded = matches!(class.redundancy, Redundancy::ErasureCoded { .. });
-    Placement::new(class, targets as u32).ok().filter(|_| is_coded)
+/// Takes back what was cut off, and finishes discards that were. To be called when all logs were read after a failure, before anything is
+/// aggregated; a target that cannot be opened is none. Changes up to `settled` are whole. How many changes there were.
+///
+/// # Errors
+/// [`StoreError`] of reads and writes.
+pub(super) fn take_back(targets: &[Option<Arc<Target>>], settled: Epoch) -> Result<u64, StoreError> {
+    let (mut all, mut epochs): (BTreeMap<Epoch, Found>, HashSet<_>) = Default::default();
+    let mut damaged = vec![true; targets.len()];
+    for (number, target) in targets.iter().enumerate() {
+        let Some(target) = target else { continue };
+        let marks = target.take_marks();
+        damaged[number] = marks.is_damaged;
+        for mark in marks.all {
+            epochs.insert((number, mark.epoch));
+            // Of those that are whole only later parts are told, and some are a change of their own.
+            if mark.transaction.is_some() && mark.transaction.number() > settled {
+                all.entry(mark.transaction.number()).or_default().marks.push((number, mark));
+            }
+        }
+    }
+    let (mut lost, mut cut, mut built_on) = (Lost::default(), Vec::new(), Vec::new());
+    for found in all.into_values() {
+        let is_cut = !found.is_whole() && !found.may_be_damaged(&damaged);
+        if !is_cut && !lost.reaches(&found) && !found.is_orphan(&epochs, settled, &damaged) {
+            continue;
+        }
+        lost.add(&found);
+        if is_cut { cut.push(found) } else { built_on.push(found) }
+    }
+    // What was built on others goes first: after another failure those are still there to tell.
+    withdraw(targets, &built_on)?;
+    withdraw(targets, &cut)?;
+    finish_discards(targets)?;
+    Ok((cut.len() + built_on.len()) as u64)
 }
 
-/// Lists to the end. What is not there, or damaged, has no more.
-fn listed(mut next: impl FnMut(&mut Anchor) -> Result<usize, StoreError>) -> Result<(), StoreError> {
-    let mut anchor = Anchor::START;
-    while !anchor.is_end() {
-        match next(&mut anchor) {
-            Ok(_) => {}
-            Err(StoreError::NotFound | StoreError::Damaged) => break,
-            Err(error) => return Err(error),
+fn withdraw(targets: &[Option<Arc<Target>>], gone: &[Found]) -> Result<(), StoreError> {
+    for (number, target) in targets.iter().enumerate() {
+        let own = gone.iter().flat_map(|found| &found.marks).filter(|(target, _)| *target == number);
+        let own: Vec<Mark> = own.map(|(_, mark)| *mark).collect();
+        if let (Some(target), false) = (target, own.is_empty()) {
+            target.withdraw(&own)?;
         }
     }
     Ok(())
 }
 
-fn take_back_in(
-    targets: &[Arc<Target>],
-    container: ContainerId,
-    object: ObjectId,
-    placement: Placement,
-) -> Result<u64, StoreError> {
-    let mut dkeys = BTreeSet::new();
-    for target in targets {
-        listed(|anchor| {
-            target.list_dkeys(container, object, None, anchor, KEYS, &mut |dkey| {
-                dkeys.insert(dkey.to_vec());
-            })
-        })?;
-    }
-    let mut count = 0;
-    for dkey in &dkeys {
-        let group = placement.group(dkey);
-        let shard = |shard| &targets[placement.target(object, group, shard) as usize];
-        let shards: Vec<_> = (0..placement.group_size()).map(shard).collect();
-        let place = Place { container, object, dkey, akey: &[] };
-        let mut akeys = BTreeSet::new();
-        for target in &shards {
-            listed(|anchor| {
-                target.list_akeys(&place, None, anchor, KEYS, &mut |akey| {
-                    akeys.insert(akey.to_vec());
-                })
-            })?;
-        }
-        for akey in &akeys {
-            count += take_back_one(&shards, &Place { akey, ..place }, placement.redundancy())?;
+/// A discard is noted on all targets before anything goes: one that some have noted is carried out on the others.
+fn finish_discards(targets: &[Option<Arc<Target>>]) -> Result<(), StoreError> {
+    let noted: Vec<_> = targets.iter().flatten().map(|target| target.discards()).collect();
+    // Those of one epoch took back a change of one target.
+    let of_all: BTreeSet<_> = noted
+        .iter()
+        .flat_map(|own| {
+            own.iter().flat_map(|(id, ranges)| ranges.iter().map(|range| (*id, range.clone().into_inner())))
+        })
+        .filter(|(_, (first, last))| first < last)
+        .collect();
+    for (target, own) in targets.iter().flatten().zip(&noted) {
+        for (container, (first, last)) in &of_all {
+            let has = own.get(container).is_some_and(|ranges| ranges.contains(&(*first..=*last)));
+            if !has {
+                target.finish_discard(*container, *first..=*last)?;
+            }
         }
     }
-    Ok(count)
+    Ok(())
 }
 
 /// Takes back what is newer than the latest update that can be read, or all where none ever was whole. How many updates there were.

@@ -77,6 +77,8 @@ impl Need {
 /// Begins a segment that is in use. Written after the rest of the header, and zeroed alone when the segment is freed: memory is torn by
 /// words of 8 bytes, so a header is there as a whole or not at all.
 const SEGMENT_MAGIC: [u8; 8] = *b"STRATSEG";
+/// No log comes so far; a sequence from here on is damage.
+const SEQUENCE_MAX: u32 = u32::MAX - (1 << 24);
 /// Its length in bytes.
 pub(super) const MAGIC_BYTES: usize = SEGMENT_MAGIC.len();
 
@@ -100,8 +102,9 @@ pub(super) fn segment_header(uuid: &[u8; 16], number: u32, sequence: u32) -> [u8
 /// What a segment's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentHead {
-    /// It holds nothing.
-    Free,
+    /// It holds nothing. The sequence of its last life, 0 where it had none: its records are still there, and must not come to life again
+    /// with those of a next life that has the same.
+    Free(u32),
     /// In use, with this sequence.
     Used(u32),
     /// Neither.
@@ -110,10 +113,12 @@ pub(super) enum SegmentHead {
 
 /// Reads a segment's header.
 pub(super) fn parse_segment_header(header: &[u8; LINE_BYTES], uuid: &[u8; 16], number: u32) -> SegmentHead {
-    if is_free(header) {
-        return SegmentHead::Free;
-    }
     let sequence = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
+    if is_free(header) {
+        // Number and sequence are one word, which is not torn; the checksum may be of another life.
+        let is_own = header[8..12] == number.to_le_bytes() && header[16..32] == *uuid;
+        return SegmentHead::Free(if is_own && sequence < SEQUENCE_MAX { sequence } else { 0 });
+    }
     if *header == segment_header(uuid, number, sequence) {
         SegmentHead::Used(sequence)
     } else {

@@ -67,7 +67,7 @@ impl Superblock {
         let segments = u32::try_from(scm_bytes / segment_bytes)
             .map_err(|_| Error::usage("pool", "the log is too large").with("scm_bytes", options.scm_bytes))?;
         Ok(Self {
-            uuid: random_uuid()?,
+            uuid: options.uuid.map_or_else(random_uuid, |uuid| Ok(uuid.0))?,
             targets: options.targets,
             segments,
             segment_bytes,
@@ -214,6 +214,26 @@ pub(super) fn lock(file: File, dir: &Path) -> Result<Lock, Error> {
 /// Directory of a target.
 pub(super) fn target_dir(dir: &Path, target: u32) -> PathBuf {
     dir.join(format!("target.{target}"))
+}
+
+/// The UUID of a pool that is going to be made: whoever makes it can write down before which one that will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUuid([u8; 16]);
+
+impl PoolUuid {
+    /// A new one (version 4).
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn draw() -> Result<Self, Error> {
+        random_uuid().map(Self)
+    }
+}
+
+impl std::fmt::Display for PoolUuid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&uuid_text(&self.0))
+    }
 }
 
 /// A random UUID (version 4).

@@ -163,6 +163,8 @@ pub struct SpaceInfo {
     pub index_bytes: u64,
     /// Keys (akeys) in the index.
     pub keys: u64,
+    /// Taken from the file system since space was last prepared for a phase ([`Pool::stock`](super::Pool::stock)), or since it was opened.
+    pub grown_bytes: u64,
 }
 
 /// What a container of a pool holds, in all targets together: of replicated and erasure-coded objects every copy and cell.

@@ -29,6 +29,7 @@ pub(crate) fn plan(operation: ObjectOp) -> ObjectPlan {
         list_max: 16,
         ids_per_call: 8,
         short_read_bytes: None,
+        snapshot: None,
         keeps_handles: true,
         content: ContentPlan {
             content: ContentChoice::Random,
@@ -48,6 +49,7 @@ pub(crate) fn plan(operation: ObjectOp) -> ObjectPlan {
 fn dataset() -> DatasetPlan {
     DatasetPlan {
         objects: 2,
+        object_names: Vec::new(),
         dkeys: 3,
         akeys: 2,
         records: 2,

@@ -10,6 +10,7 @@ mod ownership;
 mod plan;
 #[path = "../rados/rig.rs"]
 mod rig;
+mod snapshots;
 
 use std::ffi::{CString, c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -21,7 +22,7 @@ use object::{Backend, ConnectRequest, ObjectOperation, Secrets};
 use rig::{Rig, errno, operation};
 use workload::object::{ObjectClass, ObjectOp, ObjectPlan, ObjectType, PunchScope, ValueKind};
 
-/// What stands behind the library at first.
+/// State behind the library at first.
 const WORLD: &[(&str, c_int)] =
     &[("targets", 2), ("engines", 1), ("disabled", 0), ("redundancy", 0), ("dies_after", -1)];
 
@@ -66,7 +67,7 @@ impl Fake {
         }
     }
 
-    /// What stands behind the library, until the turn ends.
+    /// State behind the library, until the turn ends.
     fn set(&self, name: &str, value: c_int) {
         let name = CString::new(name).expect("a name");
         // SAFETY: as the source has it.
@@ -74,6 +75,17 @@ impl Fake {
             let set: libloading::Symbol<unsafe extern "C" fn(*const c_char, c_int)> =
                 self.library.get(b"fake_daos_set\0").expect("it is there");
             set(name.as_ptr(), value);
+        }
+    }
+
+    /// Makes a snapshot of a container.
+    fn snap(&self, label: &str, epoch: u64) {
+        let label = CString::new(label).expect("a label");
+        // SAFETY: as the source has it.
+        unsafe {
+            let snap: libloading::Symbol<unsafe extern "C" fn(*const c_char, u64)> =
+                self.library.get(b"fake_daos_snap\0").expect("it is there");
+            snap(label.as_ptr(), epoch);
         }
     }
 

@@ -353,3 +353,52 @@ fn a_value_that_one_shard_has_no_room_for_changes_nothing() {
     assert!(rig.has(&kept, 1), "the value before");
     assert_eq!(tally(&mut rig, "values_repaired"), 0.0);
 }
+
+/// What is discarded while it is written goes from all targets, or from none.
+#[test]
+fn a_discard_beside_updates_leaves_values_whole() {
+    for class_name in ["EC_4P1G1", "RP_3G1"] {
+        let dir = scratch();
+        let pool = pool_in(dir.path(), &small(5));
+        let engine = serve(Arc::clone(&pool), None);
+        let (target, mut plan) = (url(&engine, CONTAINER), plan(class_name, ValueKind::Single));
+        plan.sequence.push(ObjectOp::Discard);
+        let open = || Rig::open(&target, plan.clone()).expect("a driver");
+        let (mut writers, mut discarder) = ([open(), open()], open());
+        for _ in 0..6 {
+            let left = AtomicI64::new(writers.len() as i64);
+            std::thread::scope(|scope| {
+                for (mark, rig) in (0..).zip(&mut writers) {
+                    let (left, plan) = (&left, &plan);
+                    scope.spawn(move || {
+                        for number in 0..60 {
+                            let update = update(plan, mark * 100 + number, 9_000);
+                            assert_eq!(write(rig, &update, number), 9_000);
+                        }
+                        left.fetch_sub(1, Ordering::SeqCst);
+                    });
+                }
+                while left.load(Ordering::SeqCst) > 0 {
+                    let discard = operation(ObjectOp::Discard, object(&plan, 1), 0, 0);
+                    assert!(discarder.run(&discard) >= 0);
+                }
+            });
+            let placement = Placement::new(plan.class, 5).expect("fits");
+            let container = pool.find_container(CONTAINER).expect("made").id;
+            for number in (0..2).flat_map(|mark| (0..60).map(move |number| mark * 100 + number)) {
+                let update = update(&plan, number, 9_000);
+                let shards = (0..placement.group_size()).map(|shard| {
+                    let at = placement.target(update.object, placement.group(update.dkey.as_bytes()), shard);
+                    let (dkey, akey) = (update.dkey.as_bytes(), update.akey.as_bytes());
+                    let place = Place { container, object: update.object, dkey, akey };
+                    pool.target(at as usize).size_of(&place, None).is_ok()
+                });
+                let shards: Vec<bool> = shards.collect();
+                assert!(
+                    shards.iter().all(|is_there| *is_there == shards[0]),
+                    "{class_name}: {number} {shards:?}"
+                );
+            }
+        }
+    }
+}

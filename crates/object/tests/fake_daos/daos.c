@@ -7,6 +7,7 @@
  * targets (2), engines (1: copies and cells of an object lie on different ones), disabled (0) targets, redundancy (0) of all containers,
  * dies_after (never) so many calls that ask an engine: it answers no more, and libdaos tries again for ever; starts_with (0) the code of daos_init.
  * FAKE_DAOS_CONTAINER=LABEL is a container of somebody else, with a key in object 1 of every type where FAKE_DAOS_OBJECT is set.
+ * FAKE_DAOS_SNAPSHOT=EPOCH is a snapshot of it.
  * FAKE_DAOS_HANGS=FILE is made once the engines answer no more and `hangs` (1) calls of one event queue wait for them.
  * FAKE_DAOS_LEFT=FILE gets at the end what is in the pool: a line for each container, and one for each object in it. */
 #define _GNU_SOURCE
@@ -46,14 +47,18 @@ typedef struct value { struct value *next; uint64_t cont; oid_t oid; char dkey[6
     int kind; uint64_t record; uint8_t *bytes, *stored; uint64_t end; } value_t;
 typedef struct { int kind; uint64_t cont; oid_t oid; uint64_t cell, chunk; } object_t;
 typedef struct { char label[128]; int there; uint64_t next_id, uuid[2]; } cont_t;
+/* What a container held at an epoch lies in a container of its own, which has a number and no label. */
+typedef struct { uint64_t cont, epoch, shadow; } snap_t;
 typedef struct op op_t;
 typedef struct { op_t *first; int count; int live; } queue_t;
-struct op { op_t *next; event_t *ev; int (*run)(op_t *); handle_t h; oid_t oid; char key[64]; void *a, *b, *c, *d, *e; uint64_t n, m; unsigned mode; int asks; };
+struct op { op_t *next; event_t *ev; int (*run)(op_t *); handle_t h, th; oid_t oid; char key[64]; void *a, *b, *c, *d, *e; uint64_t n, m; unsigned mode; int asks; };
 
-enum { FREE, POOL, CONT, KV, ARRAY, OBJECT };
+enum { FREE, POOL, CONT, KV, ARRAY, OBJECT, SNAP };
 #define HANDLES 65536
 static object_t handles[HANDLES];
 static cont_t conts[64];
+static snap_t snaps[64];
+static int n_snaps;
 static queue_t queues[1024];
 static value_t *values[4096];
 static int inits, n_open;
@@ -96,6 +101,18 @@ static int drop(handle_t h, int kind) {
     handles[h.cookie].kind = FREE;
     n_open--;
     return 0;
+}
+/* Whether something can be read so: as it is, or as a snapshot shows it. */
+static int reads_at(handle_t th) { return th.cookie == 0 || get(th, SNAP); }
+/* An object, or a container, as of a transaction. */
+static object_t *as_of(object_t *o, handle_t th) {
+    static object_t past;
+    if (!o || !th.cookie) return o;
+    object_t *snap = get(th, SNAP);
+    MUST(snap && snap->cell == o->cont);
+    past = *o;
+    past.cont = snap->cont;
+    return &past;
 }
 static void check_event(event_t *ev) {
     MUST(ev->debug == 0x5aa5);
@@ -198,6 +215,24 @@ static int add_cont(const char *label) {
     }
     return -1007;
 }
+static void add_snap(int cont, uint64_t epoch) {
+    uint64_t shadow = 1000 + (uint64_t)n_snaps;
+    MUST(n_snaps < 64);
+    snaps[n_snaps++] = (snap_t){(uint64_t)cont, epoch, shadow};
+    for (int hash = 0; hash < 4096; hash++) for (value_t *v = values[hash]; v; v = v->next) if (v->cont == (uint64_t)cont) {
+        object_t past = {OBJECT, shadow, v->oid, 1, 1};
+        value_t *copy = find(&past, v->dkey, v->dkey_len, v->akey, v->akey_len, 1), *next = copy->next;
+        *copy = *v;
+        copy->cont = shadow;
+        copy->next = next;
+        copy->bytes = malloc(v->end + 1);
+        copy->stored = malloc(v->end + 1);
+        memcpy(copy->bytes, v->bytes, v->end);
+        memcpy(copy->stored, v->stored, v->end);
+    }
+}
+/* Makes a snapshot of a container. */
+void fake_daos_snap(const char *label, uint64_t epoch) { LOCKED; MUST(find_cont(label)); add_snap(find_cont(label), epoch); }
 /* What stands behind it, as the environment says. */
 static void settle(void) {
     static int is_settled;
@@ -217,6 +252,7 @@ static void settle(void) {
         object_t probe = {OBJECT, (uint64_t)cont, {1, (uint64_t)type << 56 | 1ull << 48 | 1ull << 32}, 1, 1};
         store(find(&probe, "others", 6, "others", 6, 1), 0, "others", 6);
     }
+    if (getenv("FAKE_DAOS_SNAPSHOT")) add_snap(cont, strtoull(getenv("FAKE_DAOS_SNAPSHOT"), NULL, 10));
 }
 /* Writes what is in the pool to the file that the environment names. */
 static void tell(void) {
@@ -295,11 +331,43 @@ int daos_cont_open2(handle_t poh, const char *label, unsigned flags, handle_t *c
 }
 static int run_cont_close(op_t *op) { return drop(op->h, CONT); }
 int daos_cont_close(handle_t coh, event_t *ev) { LOCKED; return go(__func__, (op_t){.ev = ev, .run = run_cont_close, .h = coh, .asks = 1}); }
+/* How many there are, and as many epochs as there is room for. */
+static int run_list_snap(op_t *op) {
+    object_t *c = get(op->h, CONT);
+    int room = *(int *)op->a, count = 0;
+    if (!c) return NO_HDL;
+    for (int at = 0; at < n_snaps; at++) if (snaps[at].cont == c->cont) {
+        if (count < room) ((uint64_t *)op->b)[count] = snaps[at].epoch;
+        count++;
+    }
+    *(int *)op->a = count;
+    ((anchor_t *)op->d)->type = 3;
+    return 0;
+}
+int daos_cont_list_snap(handle_t coh, int *nr, uint64_t *epochs, char **names, anchor_t *anchor, event_t *ev) { LOCKED;
+    MUST(nr && epochs && *nr > 0 && !names && anchor && anchor->type == 0);
+    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_list_snap, .h = coh, .a = nr, .b = epochs, .d = anchor});
+}
+/* No engine is asked, and any epoch is taken; what is read of one that is no snapshot is not defined. */
+int daos_tx_open_snap(handle_t coh, uint64_t epoch, handle_t *th, event_t *ev) { LOCKED;
+    object_t *c = get(coh, CONT);
+    MUST(!ev && th);
+    if (!c) return NO_HDL;
+    if (!epoch || epoch == UINT64_MAX) return INVAL;
+    for (int at = 0; at < n_snaps; at++) if (snaps[at].cont == c->cont && snaps[at].epoch == epoch) {
+        *th = make(SNAP, snaps[at].shadow, (oid_t){0, 0}, c->cont, 0);
+        return 0;
+    }
+    MUST(!"a snapshot that is not there");
+    return INVAL;
+}
+int daos_tx_close(handle_t th, event_t *ev) { LOCKED; MUST(!ev); return drop(th, SNAP); }
 static int run_cont_destroy(op_t *op) {
     int at = find_cont(op->a);
     if (!at) return NONEXIST;
     for (uint64_t h = 1; h < HANDLES; h++) if (handles[h].kind == CONT && handles[h].cont == (uint64_t)at) return -1012;
     conts[at].there = 0;
+    for (int snap = 0; snap < n_snaps; snap++) if (snaps[snap].cont == (uint64_t)at) snaps[snap].cont = 0;
     for (int hash = 0; hash < 4096; hash++)
         for (value_t *v = values[hash]; v; v = v->next) if (v->cont == (uint64_t)at) v->cont = 0;
     return 0;
@@ -347,7 +415,7 @@ static int run_open(op_t *op) {
     if (op->b) { /* an array, by its attributes */
         object_t probe = {ARRAY, c->cont, op->oid, 1, 1};
         if (op->oid.hi >> 56 != 11) return INVAL; /* others have no attributes to open them by */
-        value_t *v = find(&probe, "attributes", 10, "a", 1, 0);
+        value_t *v = find(as_of(&probe, op->th), "attributes", 10, "a", 1, 0);
         if (!v) return NONEXIST;
         memcpy(op->b, v->bytes, 8);
         memcpy(op->c, v->bytes + 8, 8);
@@ -398,7 +466,7 @@ int daos_obj_update(handle_t oh, handle_t th, uint64_t flags, iov_t *dkey, unsig
     return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_update, .h = oh, .a = dkey, .b = iod, .c = sgl});
 }
 static int run_fetch(op_t *op) {
-    object_t *o = get(op->h, OBJECT);
+    object_t *o = as_of(get(op->h, OBJECT), op->th);
     iov_t *dkey = op->a;
     iod_t *iod = op->b;
     sgl_t *sgl = op->c;
@@ -418,10 +486,10 @@ static int run_fetch(op_t *op) {
     return 0;
 }
 int daos_obj_fetch(handle_t oh, handle_t th, uint64_t flags, iov_t *dkey, unsigned nr, iod_t *iod, sgl_t *sgl, void *maps, event_t *ev) { LOCKED;
-    MUST(th.cookie == 0 && flags == 0 && nr == 1 && !maps);
+    MUST(reads_at(th) && flags == 0 && nr == 1 && !maps);
     check_iod(dkey, iod);
     check_sgl(sgl);
-    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_fetch, .h = oh, .a = dkey, .b = iod, .c = sgl});
+    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_fetch, .h = oh, .th = th, .a = dkey, .b = iod, .c = sgl});
 }
 static int run_punch(op_t *op) {
     object_t *o = get(op->h, OBJECT);
@@ -444,7 +512,7 @@ int daos_obj_punch_akeys(handle_t oh, handle_t th, uint64_t flags, iov_t *dkey, 
 }
 /* Lists dkeys, as far as descriptors and buffer have room; the anchor keeps how many were listed. */
 static int run_list(op_t *op) {
-    object_t *o = get(op->h, (int)op->mode);
+    object_t *o = as_of(get(op->h, (int)op->mode), op->th);
     uint32_t *nr = op->a, room = *nr;
     desc_t *kds = op->b;
     sgl_t *sgl = op->c;
@@ -466,9 +534,9 @@ static int run_list(op_t *op) {
     return 0;
 }
 static int list(const char *name, int kind, handle_t oh, handle_t th, uint32_t *nr, desc_t *kds, sgl_t *sgl, anchor_t *anchor, event_t *ev) {
-    MUST(th.cookie == 0 && *nr > 0 && kds);
+    MUST(reads_at(th) && *nr > 0 && kds);
     check_sgl(sgl);
-    return go(name, (op_t){.ev = ev, .asks = 1, .run = run_list, .h = oh, .a = nr, .b = kds, .c = sgl, .d = anchor, .mode = (unsigned)kind});
+    return go(name, (op_t){.ev = ev, .asks = 1, .run = run_list, .h = oh, .th = th, .a = nr, .b = kds, .c = sgl, .d = anchor, .mode = (unsigned)kind});
 }
 int daos_kv_list(handle_t oh, handle_t th, uint32_t *nr, desc_t *kds, sgl_t *sgl, anchor_t *anchor, event_t *ev) { LOCKED;
     return list(__func__, KV, oh, th, nr, kds, sgl, anchor, ev);
@@ -499,7 +567,7 @@ int daos_kv_put(handle_t oh, handle_t th, uint64_t flags, const char *key, uint6
     return go(__func__, op);
 }
 static int run_get(op_t *op) {
-    object_t *o = get(op->h, KV);
+    object_t *o = as_of(get(op->h, KV), op->th);
     uint64_t *size = op->c;
     if (!o) return NO_HDL;
     value_t *v = find(o, op->a, strlen(op->a), "v", 1, 0);
@@ -511,8 +579,9 @@ static int run_get(op_t *op) {
     return 0;
 }
 int daos_kv_get(handle_t oh, handle_t th, uint64_t flags, const char *key, uint64_t *size, void *buf, event_t *ev) { LOCKED;
-    MUST(th.cookie == 0 && flags == 0 && size);
+    MUST(reads_at(th) && flags == 0 && size);
     op_t op = keyed(ev, run_get, oh, key);
+    op.th = th;
     op.b = buf;
     op.c = size;
     return go(__func__, op);
@@ -544,8 +613,8 @@ int daos_array_create(handle_t coh, oid_t oid, handle_t th, uint64_t cell, uint6
     return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_create, .h = coh, .oid = oid, .n = cell, .m = chunk, .a = oh});
 }
 int daos_array_open(handle_t coh, oid_t oid, handle_t th, unsigned mode, uint64_t *cell, uint64_t *chunk, handle_t *oh, event_t *ev) { LOCKED;
-    MUST(th.cookie == 0 && mode == 4 && cell && chunk && oh);
-    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_open, .h = coh, .oid = oid, .n = 1, .a = oh, .b = cell, .c = chunk});
+    MUST(reads_at(th) && mode == 4 && cell && chunk && oh);
+    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_open, .h = coh, .th = th, .oid = oid, .n = 1, .a = oh, .b = cell, .c = chunk});
 }
 static int run_open_attr(op_t *op) {
     object_t *c = get(op->h, CONT);
@@ -580,7 +649,7 @@ int daos_array_write(handle_t oh, handle_t th, array_iod_t *iod, sgl_t *sgl, eve
     return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_array_write, .h = oh, .a = iod, .b = sgl});
 }
 static int run_array_read(op_t *op) {
-    object_t *o = get(op->h, ARRAY);
+    object_t *o = as_of(get(op->h, ARRAY), op->th);
     array_iod_t *iod = op->a;
     sgl_t *sgl = op->b;
     if (!o) return NO_HDL;
@@ -604,20 +673,20 @@ static int run_array_read(op_t *op) {
     return 0;
 }
 int daos_array_read(handle_t oh, handle_t th, array_iod_t *iod, sgl_t *sgl, event_t *ev) { LOCKED;
-    MUST(th.cookie == 0);
+    MUST(reads_at(th));
     check_array(iod, sgl);
-    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_array_read, .h = oh, .a = iod, .b = sgl});
+    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_array_read, .h = oh, .th = th, .a = iod, .b = sgl});
 }
 static int run_size(op_t *op) {
-    object_t *o = get(op->h, ARRAY);
+    object_t *o = as_of(get(op->h, ARRAY), op->th);
     if (!o) return NO_HDL;
     value_t *v = find(o, "data", 4, "a", 1, 0);
     *(uint64_t *)op->a = v ? end_of(v) / o->cell : 0;
     return 0;
 }
 int daos_array_get_size(handle_t oh, handle_t th, uint64_t *size, event_t *ev) { LOCKED;
-    MUST(th.cookie == 0 && size);
-    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_size, .h = oh, .a = size});
+    MUST(reads_at(th) && size);
+    return go(__func__, (op_t){.ev = ev, .asks = 1, .run = run_size, .h = oh, .th = th, .a = size});
 }
 static int run_destroy(op_t *op) {
     object_t *o = get(op->h, ARRAY);

@@ -1,5 +1,6 @@
 //! Doubts about whether an object store did what it was asked: durably, with data, from where it lies.
 
+use units::human::human_bytes;
 use units::percent;
 use workload::object::{Durability, ObjectPlan};
 
@@ -12,6 +13,11 @@ const MAJOR_FAULTS_PER_OPERATION_MAX: f64 = 0.01;
 const MAJOR_FAULTS_MIN: u64 = 100;
 /// Share of the asked bytes below which reads that may be short found next to nothing.
 const FOUND_SHARE_MIN: f64 = 0.01;
+/// Space that a store took while it ran, as a share of the bytes written, from which pages that were cleared and blocks that were allocated
+/// are part of what was measured.
+const GROWN_SHARE_MIN: f64 = 0.1;
+/// Such space that is worth a word: more than what is always kept ready.
+const GROWN_BYTES_MIN: u64 = 64 << 20;
 /// Share of its time that filling, checking and counting may take a worker.
 const TOOL_SHARE_MAX: f64 = 0.25;
 
@@ -42,6 +48,23 @@ pub(super) fn paging(evidence: &Evidence<'_>) -> Option<String> {
     (faults >= MAJOR_FAULTS_MIN && each > MAJOR_FAULTS_PER_OPERATION_MAX).then(|| {
         let what = if plan.any(|operation| operation.loads()) { "reads" } else { "operations" };
         format!("{} page faults read a disk: {what} waited for the store's mapping or index", count(faults))
+    })
+}
+
+/// A store in this process that takes its space while it is measured.
+pub(super) fn store_grew(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = plan_of(evidence).filter(|plan| plan.engine == "vos")?;
+    let grown_bytes = evidence.observations.store.as_ref()?.after?.grown_bytes;
+    let changing: Vec<_> = plan.operations().filter(|operation| operation.changes()).collect();
+    let changes = |name: &str| changing.iter().any(|operation| operation.name() == name);
+    let written_bytes: u64 =
+        evidence.summary.classes.iter().filter(|class| changes(&class.class)).map(|class| class.bytes).sum();
+    let share = grown_bytes as f64 / written_bytes.max(1) as f64;
+    (grown_bytes >= GROWN_BYTES_MIN && share > GROWN_SHARE_MIN).then(|| {
+        format!(
+            "the store took {} from the file system while it was measured: its pages were cleared, or its blocks allocated",
+            human_bytes(grown_bytes as f64)
+        )
     })
 }
 

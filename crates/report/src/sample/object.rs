@@ -46,6 +46,7 @@ pub fn object_plan(shape: &ObjectShape) -> ObjectPlan {
         sequence: vec![],
         dataset: DatasetPlan {
             objects: 1,
+            object_names: Vec::new(),
             dkeys: 1000,
             akeys: 1,
             records: 1,
@@ -72,6 +73,7 @@ pub fn object_plan(shape: &ObjectShape) -> ObjectPlan {
         list_max: 64,
         ids_per_call: 1,
         short_read_bytes: None,
+        snapshot: None,
         keeps_handles: true,
         content: media.content,
         verify: false,

@@ -17,6 +17,11 @@ const BEYOND_MIN: f64 = 20.0;
 /// Half the interval of the share beyond a percentile, relative to that share, above which there is no interval: what lies beyond is then
 /// worth fewer than about 16 independent operations, however many they are, and its error is guesswork.
 const SHARE_SPREAD_MAX: f64 = 0.5;
+/// Half the interval of a percentile is at least this of it. Where all latencies are alike the share beyond a percentile is known to
+/// microseconds of milliseconds, and the same run on the same machine differs by more: by where its threads and memory lie and what the clock
+/// of the processor does. Between runs of constant service times p50 has a standard deviation of 0.25 % (`bench/coverage.py`), of which one
+/// run sees nothing.
+const REPEATABILITY: f64 = 0.005;
 /// Most operations of a run: whole numbers are exact up to here. Only a damaged record has more.
 const COUNT_MAX: f64 = (1_u64 << 53) as f64;
 /// Half an interval, relative to its figure, above which it says nothing: the figure might as well be 0.
@@ -101,7 +106,8 @@ pub fn mean_latency(points: &[IntervalPoint], class: Option<usize>) -> Option<Fi
 /// How many operations of an interval lie below the percentile is a series like any other: the error of their share
 /// follows from batch means, which allows for slow spells that last over many intervals. The percentiles at both ends of
 /// the share's interval bound the percentile itself (Woodruff 1952), so that a skewed distribution has a lopsided
-/// interval. None with fewer than 8 intervals, or fewer than 20 operations beyond the percentile, or as many that are alike.
+/// interval, which is never narrower than what the same run repeats. None with fewer than 8 intervals, or fewer than 20 operations beyond
+/// the percentile, or as many that are alike.
 pub fn percentile_latency(points: &[IntervalPoint], class: Option<usize>, percent: f64) -> Option<Figure> {
     let counts =
         points.iter().flat_map(|point| classes(point, class)).map(|class| class.latency.count() as f64);
@@ -143,8 +149,8 @@ pub fn percentile_latency(points: &[IntervalPoint], class: Option<usize>, percen
     let (low, high) = (end(share - half)?, end(share + half)?);
     Some(Figure {
         value: value as f64,
-        low: low.low_ns.max(1).min(value) as f64,
-        high: high.high_ns.max(value) as f64 + 1.0,
+        low: (low.low_ns.max(1).min(value) as f64).min(value as f64 * (1.0 - REPEATABILITY)),
+        high: (high.high_ns.max(value) as f64 + 1.0).max(value as f64 * (1.0 + REPEATABILITY)),
         degrees,
     })
 }

@@ -111,6 +111,7 @@ pub(super) fn pool_options(matches: &ArgMatches) -> Result<PoolOptions, Error> {
         nvme_bytes: spec.nvme.map_or(default.nvme_bytes, |size| size.0),
         threshold_bytes: spec.threshold.map_or(default.threshold_bytes, |size| size.0),
         open: default.open,
+        uuid: None,
     })
 }
 

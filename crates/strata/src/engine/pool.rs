@@ -47,6 +47,7 @@ impl ServedPool {
         let open = OpenOptions {
             durability: spec.durability.unwrap_or_default(),
             flush: spec.flush.unwrap_or_default(),
+            ..OpenOptions::default()
         };
         let pool = if Pool::exists(&directory) {
             let pool = Pool::open(&directory, &open)?;
@@ -71,6 +72,7 @@ impl ServedPool {
                 nvme_bytes: spec.nvme.map_or(0, |size| size.0),
                 threshold_bytes: spec.threshold.map_or(THRESHOLD_BYTES, |size| size.0),
                 open,
+                uuid: None,
             };
             Pool::create(&directory, &options)?
         };

@@ -27,8 +27,8 @@ pub(crate) struct LocalRequest<'a> {
     pub(crate) poll: Poll,
     /// File with the secret that it demands.
     pub(crate) token_file: Option<&'a Path>,
-    /// The pool that it serves objects from: its directory, label and mapped memory in bytes.
-    pub(crate) pool: Option<(&'a Path, &'a str, u64)>,
+    /// The pool that it serves objects from, which is there: its directory and label.
+    pub(crate) pool: Option<(&'a Path, &'a str)>,
     /// Largest payload of its messages and of its bulk transfers, in bytes.
     pub(crate) payload_bytes_max: u64,
 }
@@ -63,8 +63,8 @@ impl LocalEngine {
         if let Some(path) = request.token_file {
             command.arg("--token-file").arg(path);
         }
-        if let Some((directory, label, scm_bytes)) = request.pool {
-            command.arg("--dir").arg(directory).args(["--pool", label, "--scm", &scm_bytes.to_string()]);
+        if let Some((directory, label)) = request.pool {
+            command.arg("--dir").arg(directory).args(["--pool", label]);
         }
         let stderr = log.try_clone().map_err(system("cannot share a file with the engine"))?;
         let mut child = command

@@ -82,7 +82,7 @@ pub(crate) fn one(spec: &Spec, phase: &ObjectPhase, store: &Arc<Store>, seed: u6
     Ok(Planned {
         store: Some(Arc::clone(store)),
         // A climb fills its steps itself: each may need more than the one before.
-        fills: !spec.object.no_fill && store.facts().engine != "null",
+        fills: !spec.object.no_fill && spec.object.snapshot.is_none() && store.facts().engine != "null",
         ..Planned::of(PhasePlan::Object(plan))
     })
 }

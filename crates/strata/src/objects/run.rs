@@ -174,6 +174,7 @@ fn space(store: &Store) -> Option<StoreSpace> {
         nvme_bytes: info.nvme_bytes,
         nvme_free_bytes: info.nvme_free_bytes,
         index_bytes: info.index_bytes,
+        grown_bytes: info.grown_bytes,
         containers: info.containers,
     })
 }

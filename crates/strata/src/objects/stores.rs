@@ -288,7 +288,7 @@ impl Stores {
         let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
         let climbs = if specs.iter().any(|spec| spec.saturate) { cores.saturating_mul(8) } else { 1 };
         let threads = plans.iter().map(|plan| plan.load.threads).max().unwrap_or(1).max(climbs);
-        let fills = specs.iter().any(|spec| !spec.object.no_fill)
+        let fills = specs.iter().any(|spec| !spec.object.no_fill && spec.object.snapshot.is_none())
             && plans.iter().any(|plan| plan.any(ObjectOp::needs_data));
         let request = ConnectRequest {
             target: target.to_owned(),

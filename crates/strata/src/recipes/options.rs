@@ -20,7 +20,7 @@ pub(crate) struct RecipesSpec {
 /// Options of a load that hold for all phases.
 const OF_LOADS: &[&str] = &["threads", "depth", "seed", "cores", "numa", "keep"];
 /// Options that recipes set themselves.
-const OF_RECIPES: &[&str] = &["class", "containers", "reopen"];
+const OF_RECIPES: &[&str] = &["class", "containers", "object-names", "reopen"];
 
 /// The options of loads that hold here too.
 pub(crate) fn of_loads() -> impl Iterator<Item = &'static OptionDef> {

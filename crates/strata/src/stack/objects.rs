@@ -1,14 +1,20 @@
 //! Rows of the object store: in this process, and the same store behind an engine that is started here.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
+use object::ConnectRequest;
+use object::backend::Journal as _;
+use object::store::{Pool, PoolOptions, PoolUuid};
 use report::record::StackRow;
-use units::{ByteSize, Span};
+use units::{ByteSize, Span, label_of};
+use workload::object::Made;
 use workload::options;
 use workload::spec::{Layer, Spec};
 
 use super::Row;
+use crate::manifest::Manifest;
 use crate::net::local::{LocalEngine, LocalRequest, split_cores};
 use crate::objects::{self, Stores};
 use crate::planning::Planned;
@@ -30,8 +36,37 @@ pub(super) struct Shelf {
     directories: [PathBuf; 2],
     /// Mapped memory of each, in bytes.
     scm_bytes: u64,
-    engine: Option<LocalEngine>,
+    served: Served,
     stores: Stores,
+}
+
+/// The engine, and the pool that it serves. Both go when this ends.
+#[derive(Default)]
+pub(super) struct Served {
+    engine: Option<LocalEngine>,
+    /// The pool, and the manifest that names it.
+    pool: Option<(PathBuf, Arc<Manifest>)>,
+}
+
+impl Served {
+    /// Ends the engine and removes what it stored.
+    ///
+    /// # Errors
+    /// Where something of it is left.
+    pub(super) fn remove(self) -> Result<(), Error> {
+        // Nobody may have the pool open when it is removed.
+        drop(self.engine);
+        let Some((directory, manifest)) = self.pool else { return Ok(()) };
+        if Pool::exists(&directory) {
+            Pool::destroy(&directory)?;
+        }
+        manifest.note(&request(&directory), &[])
+    }
+}
+
+/// What names a pool in the manifest.
+fn request(directory: &Path) -> ConnectRequest {
+    ConnectRequest { target: format!("vos:{}", label_of(directory.as_os_str())), ..ConnectRequest::default() }
 }
 
 impl Shelf {
@@ -45,7 +80,7 @@ impl Shelf {
         Self {
             directories: [named("-object"), named("-engine")],
             scm_bytes: size_bytes.max(256 << 20),
-            engine: None,
+            served: Served::default(),
             stores: Stores::default(),
         }
     }
@@ -81,20 +116,32 @@ impl Shelf {
         rows
     }
 
+    /// Makes the pool of the engine, which the manifest names before. The engine opens it.
+    fn make_pool(&mut self) -> Result<&Path, Error> {
+        let (directory, manifest) = (&self.directories[1], Arc::clone(self.stores.manifest()));
+        let uuid = PoolUuid::draw()?;
+        manifest.note(&request(directory), &[Made::Pool { id: Some(uuid.to_string()) }])?;
+        self.served.pool = Some((directory.clone(), manifest));
+        let options = PoolOptions { scm_bytes: self.scm_bytes, uuid: Some(uuid), ..PoolOptions::default() };
+        Pool::create(directory, &options)?.close()?;
+        Ok(directory)
+    }
+
     /// Starts the engine, on a processor of its own where there are two; the target of its container.
     fn start(&mut self) -> Result<String, Error> {
         let (cores, _) = split_cores(None, None);
+        let directory = self.make_pool()?.to_path_buf();
         let request = LocalRequest {
             provider: "tcp",
             targets: 1,
             cores,
-            pool: Some((&self.directories[1], POOL, self.scm_bytes)),
+            pool: Some((&directory, POOL)),
             payload_bytes_max: 1 << 20,
             ..LocalRequest::default()
         };
         let engine = LocalEngine::start(&request)?;
         let target = format!("{}/{POOL}", engine.uri().replacen("tcp://", "engine://", 1));
-        self.engine = Some(engine);
+        self.served.engine = Some(engine);
         Ok(target)
     }
 
@@ -142,15 +189,9 @@ impl Shelf {
         Ok(spec)
     }
 
-    /// Ends the engine and removes what it stored.
-    ///
-    /// # Errors
-    /// What is left.
-    pub(super) fn remove(mut self) -> Result<(), Error> {
-        // Nobody may have the pool open when it is removed.
-        drop(self.engine.take());
-        let pool = &self.directories[1];
-        if object::store::Pool::exists(pool) { object::store::Pool::destroy(pool) } else { Ok(()) }
+    /// The engine with its pool, to be removed when the stores were closed.
+    pub(super) fn served(self) -> Served {
+        self.served
     }
 }
 

@@ -10,13 +10,13 @@ use crate::engines::Engine;
 use crate::pool::target;
 use crate::support::{Mounted, NO_ROOT, Scratch, skipped};
 
-fn audit(scratch: &Scratch, words: &str, code: i32) -> Value {
+pub(crate) fn audit(scratch: &Scratch, words: &str, code: i32) -> Value {
     let ended = scratch.run(&format!("object audit {words} --json"));
     assert_eq!(ended.code, Some(code), "{words}: {} {}", ended.stdout, ended.stderr);
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
 }
 
-fn count(report: &Value, verdict: &str) -> u64 {
+pub(crate) fn count(report: &Value, verdict: &str) -> u64 {
     report["verdicts"][verdict].as_u64().unwrap_or(0)
 }
 
@@ -27,7 +27,7 @@ fn last_record(log: &Path, key: &[u8]) -> u64 {
     at as u64 / 64 * 64 - 64
 }
 
-fn flip(path: &Path, at: u64) {
+pub(crate) fn flip(path: &Path, at: u64) {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).unwrap();

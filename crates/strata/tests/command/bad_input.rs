@@ -131,6 +131,18 @@ fn targets() {
             "use zones of at least one block",
         ),
         ("media new --op write -b 64k -s 256k --verify -q 8", "use a larger --size or a smaller --depth"),
+        (
+            "media new --op write -s 1m --zones zbd",
+            "is not a zoned block device: give a size for emulated zones",
+        ),
+        ("media new --op write -s 1m --zones zbd,size=300k", "use multiples of that for --offset and --size"),
+        ("media new --op write -s 1m -b 512k --zones zbd,size=256k", "its capacity is 256KiB"),
+        ("media new --op write -s 1m -b 4k --zones zbd,size=256k --verify", "leave out one of them"),
+        ("media new --op write -s 1m -b 4k --zones zbd,size=256k -t 8", "8 threads cannot share 4 zones"),
+        (
+            "media new --op write -s 1m -b 4k --zones zbd,size=256k,max-open=2 -t 4",
+            "use --threads 2, or --share whole",
+        ),
         ("media data --op read --cores 65535", "processor 65535 is not there or not allowed"),
         ("media empty --op write -s 1m --cores 65535", "processor 65535 is not there or not allowed"),
         ("media new --op write -s 1m --numa 1023", "no NUMA node 1023"),

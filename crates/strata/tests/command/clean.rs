@@ -278,6 +278,38 @@ fn stores_of_this_machine_are_cleaned_up_too() {
     assert!(listed.contains("theirs") && listed.lines().count() <= 2, "{listed}");
 }
 
+#[test]
+fn a_pool_that_was_not_finished_goes_by_the_manifest_of_its_run() {
+    let scratch = Scratch::new();
+    for file in ["", "superblock.partial", "superblock"] {
+        let running = scratch.start("object vos:pool --scm 256m --op put --dkeys 10 --time 100s");
+        while !scratch.join("pool").join(file).exists() && !scratch.join("pool/superblock").exists() {
+            std::thread::yield_now();
+        }
+        running.signal(Signal::KILL);
+        running.end();
+        assert_eq!(manifests_of(&scratch).len(), 1, "{file:?}");
+        let shown = scratch.run("clean");
+        assert_eq!(shown.code, Some(0), "{file:?}: {shown:?}");
+        assert!(scratch.join("pool").exists(), "{file:?}: shown, and left");
+        assert_eq!(scratch.run("clean --yes").code, Some(0), "{file:?}");
+        assert!(scratch.names().is_empty() && manifests_of(&scratch).is_empty(), "{file:?}");
+    }
+    // What somebody else left unfinished in its place stays.
+    let running = scratch.start("object vos:pool --scm 64m --op put --dkeys 10 --time 100s");
+    running.await_file(&scratch.join("pool/superblock"));
+    running.signal(Signal::KILL);
+    running.end();
+    let pool = scratch.join("pool");
+    std::fs::remove_dir_all(&pool).unwrap();
+    assert_eq!(scratch.run("pool create vos:pool --scm 64m").code, Some(0));
+    std::fs::rename(pool.join("superblock"), pool.join("superblock.partial")).unwrap();
+    let ended = scratch.run("clean --yes");
+    assert!(ended.code == Some(1) && ended.stderr.contains("does not say that it is that one"), "{ended:?}");
+    assert!(ended.stderr.contains("strata pool destroy vos:"), "{}", ended.stderr);
+    assert_eq!(scratch.run("pool destroy vos:pool --destroy-data").code, Some(0));
+}
+
 /// Manifests of runs in a directory.
 fn manifests_of(scratch: &Scratch) -> Vec<String> {
     let state = state_of(scratch.path()).join("strata");

@@ -55,7 +55,7 @@ impl Bed {
         self.start(&format!("{words} --json record.json")).end()
     }
 
-    /// What is in the pool at the end.
+    /// Objects in the pool at the end.
     fn left(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.scratch.join("left")).unwrap();
         text.lines().map(str::to_owned).collect()
@@ -195,4 +195,23 @@ fn engines_that_die_in_a_run() {
     let used = summary["cpus_used"].as_f64().unwrap();
     let cores = std::thread::available_parallelism().unwrap().get() as f64;
     assert!(used <= cores, "{used} of {cores} processors");
+}
+
+#[test]
+fn a_snapshot_is_looked_for_before_it_is_read() {
+    let Some(mut bed) = Bed::of_others("") else { return };
+    bed.world.push(("FAKE_DAOS_SNAPSHOT", "2107132845183926273".to_owned()));
+    let list = |epoch: &str| {
+        bed.run(&format!("object daos://pool/theirs --op list --class S1 --count 3 --snapshot {epoch}"))
+    };
+    let ended = list("2107132845183926273");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let record = read_record(&bed.scratch.join("record.json"));
+    assert_eq!(record["phases"][0]["plan"]["snapshot"], 2_107_132_845_183_926_273_u64);
+    assert_eq!(list("0x1d3e0c58ac200001").code, Some(2));
+    let refused = list("17");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("its snapshots are 2107132845183926273"), "{}", refused.stderr);
+    let missing = bed.run("object daos://pool/none --op list --count 3 --snapshot 17");
+    assert!(missing.code == Some(2) && missing.stderr.contains("there is no container none"), "{missing:?}");
 }

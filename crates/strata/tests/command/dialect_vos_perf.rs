@@ -79,6 +79,24 @@ fn the_pages_of_the_store_come_before_the_phases() {
 }
 
 #[test]
+fn the_whole_of_the_store_is_allocated_when_it_is_made_and_nothing_is_summed_unless_asked_for() {
+    use std::os::unix::fs::MetadataExt as _;
+    for (more, checksum) in [(&[][..], "off"), (&["--checksum", "crc64"], "crc64")] {
+        let (scratch, place) = (Scratch::new(), place());
+        let head = ["-D", place.path().to_str().unwrap(), "-P", "64M", "-N", "32M", "-d", "10", "--keep"];
+        let ended = vos_perf(&scratch, &[&head, more].concat(), "U;p F;p V;p");
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        for (name, bytes) in [("log", 64u64 << 20), ("data", 32 << 20)] {
+            let file = place.path().join("vos_perf0.pmem/target.0").join(name);
+            let taken = file.metadata().unwrap().blocks() * 512;
+            assert!(taken >= bytes, "{name}: {taken}");
+        }
+        let options = &read_record(&scratch.join("record.json"))["phases"][0]["plan"]["options"];
+        assert_eq!((&options["checksum"], &options["allocation"]), (&checksum.into(), &"whole".into()));
+    }
+}
+
+#[test]
 fn every_test_runs_on_arrays() {
     let (scratch, place) = (Scratch::new(), place());
     let words = [

@@ -159,7 +159,7 @@ fn what_shapes_nothing_here_is_refused_in_fios_words() {
     for (words, part) in [
         ("--rw=read --zonesize=4k", "zonemode=strided"),
         ("--rw=read --zonemode=strided", "zonesize"),
-        ("--rw=read --zonemode=zbd --zonesize=4k", "zbd is refused"),
+        ("--rw=write --zonemode=zbd --zonesize=64k --verify=md5", "verify"),
         ("--rw=randread:4 --percentage_random=50", "percentage_random"),
     ] {
         let ended = scratch.run(&format!("as fio --name=x --filename=f --size=1m {words}"));

@@ -1,6 +1,7 @@
 //! The `strata` command as its users meet it: real files, loop devices, signals, records.
 
 mod acknowledged;
+mod acknowledged_clusters;
 mod bad_input;
 mod charts;
 mod clean;
@@ -21,6 +22,7 @@ mod fio_control;
 mod fio_engines;
 mod fio_iolog;
 mod fio_logs;
+mod fio_objects;
 mod fio_progress;
 mod fio_report;
 mod fio_shape;
@@ -50,9 +52,11 @@ mod safety;
 mod seeds_network;
 mod signals;
 mod slow_file;
+mod snapshots;
 mod stack;
 mod stages;
 mod support;
 mod tool_words;
 mod traps;
 mod verification;
+mod zones;

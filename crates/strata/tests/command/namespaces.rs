@@ -319,7 +319,7 @@ fn a_link_that_is_cut_fails_alone_and_may_be_mended() {
 
     // Cut for less than the timeout: everything comes, late.
     let load = load_cut_off(&hosts, &format!("{} --time 3s", GOES_ON.replace("1s", "10s")));
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_secs(1));
     hosts.mend(1);
     let (ended, record) = end(load);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

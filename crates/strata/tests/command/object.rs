@@ -146,6 +146,26 @@ fn durability_is_named() {
 }
 
 #[test]
+fn a_store_that_takes_its_space_while_it_runs_is_doubted() {
+    let load = "--op put --dkeys 400 --value-size 1m --live none";
+    for (more, grows) in [
+        ("--scm 512m --allocate needed", true),
+        ("--scm 512m", false),
+        ("--scm 512m --allocate whole --time 300ms", false),
+    ] {
+        // In memory: a drive that stalls would take longer, and prove no more.
+        let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let store = memory.path().join("store");
+        let record = Scratch::new().measured(&format!("object vos:{} {load} {more}", store.display()));
+        let phase = &record["phases"][0];
+        let grown_bytes = phase["observations"]["store"]["after"]["grown_bytes"].as_u64().unwrap();
+        let doubts = phase["doubts"].to_string();
+        assert_eq!(doubts.contains("store_grew"), grows, "{more}: {grown_bytes}: {doubts}");
+        assert_eq!(grown_bytes >= 400 << 20, grows, "{more}: {grown_bytes}");
+    }
+}
+
+#[test]
 fn the_null_driver_does_every_operation() {
     let scratch = Scratch::new();
     for operation in workload::object::OBJECT_OPERATIONS {

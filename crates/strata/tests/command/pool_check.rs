@@ -175,18 +175,37 @@ fn a_pool_whose_run_was_killed_is_clean() {
         running.await_row("put");
         running.signal(Signal::KILL);
         running.end();
-        // Copies and cells of the update that was cut off are brought in line, and that is all.
-        let repair = check(&scratch, "--repair", 0);
-        let kinds: Vec<&str> = repair["before"]["findings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|finding| finding["kind"].as_str().unwrap())
-            .collect();
-        assert!(
-            kinds.iter().all(|kind| ["copy", "stripe", "incomplete"].contains(kind)),
-            "{class}: {repair}"
-        );
-        check(&scratch, "", 0);
+        // An update that was cut off between two copies or cells is taken back when the pool is opened, to be looked at, too.
+        let report = check(&scratch, "", 0);
+        assert_eq!(report["findings"], serde_json::json!([]), "{class}: {report}");
+    }
+}
+
+/// Parts of stripes are written over while the engine is killed: parity fits the data, and all that was acknowledged is there.
+#[test]
+fn an_engine_that_is_killed_leaves_no_stripe_half_written() {
+    for class in ["EC_2P1G1", "RP_3G1"] {
+        let scratch = Scratch::new();
+        for round in 0..4 {
+            let engine = Engine::start(scratch.path(), "--dir tank --pool fields --scm 192m --targets 3");
+            let load = "--op write --records 64 --value-size 3000 --depth 8 --threads 2 --keep --time 60s";
+            let at = format!("{}/fields", target(&engine));
+            let words = format!(
+                "object {at} {load} --class {class} --destroy-data --acknowledged said.{round} --live-csv -"
+            );
+            let mut running = scratch.start(&words);
+            running.await_row("write");
+            let said = scratch.join(&format!("said.{round}"));
+            while std::fs::metadata(&said).map_or(0, |facts| facts.len()) < 60_000 {
+                std::thread::yield_now();
+            }
+            engine.signal(Signal::KILL);
+            let _ = engine.end();
+            running.end();
+            let report = check(&scratch, "", 0);
+            assert_eq!(report["findings"], serde_json::json!([]), "{class}: {report}");
+            let ended = scratch.run(&format!("object audit said.{round} vos:tank --json"));
+            assert_eq!(ended.code, Some(0), "{class}: {} {}", ended.stdout, ended.stderr);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `strata stack`: every layer of this machine, and nothing left behind.
 
-use crate::support::{Scratch, parse_record, total};
+use crate::support::{Scratch, names_in, parse_record, state_of, total};
 
 #[test]
 fn every_layer_is_measured() {
@@ -88,4 +88,49 @@ fn an_interrupt_leaves_the_rows_done() {
     let measured = rows.iter().filter(|row| row["phase"].is_u64()).count();
     assert_eq!((rows.len(), measured), (24, record["phases"].as_array().unwrap().len()));
     assert_eq!(scratch.run("report results/record.json").code, Some(0));
+}
+
+/// Manifests of runs that are under way, or were killed.
+fn manifests(scratch: &Scratch) -> Vec<String> {
+    let state = state_of(scratch.path()).join("strata");
+    let mut names = if state.exists() { names_in(&state) } else { Vec::new() };
+    names.retain(|name| name.ends_with(".json"));
+    names
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_nothing_that_clean_does_not_know() {
+    let has = |scratch: &Scratch, suffix: &str, file: &str| {
+        let of_engine = scratch.names().into_iter().find(|name| name.ends_with(suffix));
+        of_engine.is_some_and(|name| scratch.join(&name).join(file).exists())
+    };
+    // The moments in their order: the manifest, the engine's pool from its directory to its end, and a load.
+    let moments: [&dyn Fn(&Scratch) -> bool; 5] = [
+        &|scratch| !manifests(scratch).is_empty(),
+        &|scratch| has(scratch, "-engine", ""),
+        &|scratch| has(scratch, "-engine", "superblock.partial") || has(scratch, "-engine", "superblock"),
+        &|scratch| has(scratch, "-engine", "superblock"),
+        &|scratch| has(scratch, "-object", "superblock"),
+    ];
+    for (number, is_come) in moments.iter().enumerate() {
+        let scratch = Scratch::new();
+        let running = scratch.start("stack --quick --size 64m --dir . --seed 3");
+        while !is_come(&scratch) {
+            std::thread::yield_now();
+        }
+        running.signal(rustix::process::Signal::KILL);
+        running.end();
+        let left = scratch.names();
+        assert_eq!(manifests(&scratch).len(), 1, "moment {number}: nothing is made before: {left:?}");
+        loop {
+            let ended = scratch.run("clean --yes");
+            if ended.code == Some(0) {
+                break;
+            }
+            // The engine ends when it sees that nobody is there any more, and has its pool open until then.
+            assert!(ended.stderr.contains("the pool is open already"), "moment {number}: {ended:?} {left:?}");
+        }
+        assert_eq!(scratch.names(), [""; 0], "moment {number}");
+        assert_eq!(manifests(&scratch), [""; 0], "moment {number}");
+    }
 }

@@ -119,7 +119,8 @@ impl Store {
         Some(etag)
     }
 
-    pub(crate) fn delete(&self, bucket: &str, key: &str) {
+    /// Removes an object, past all requests.
+    pub fn delete(&self, bucket: &str, key: &str) {
         if let Some(objects) = self.bucket(bucket) {
             objects.write().unwrap_or_else(PoisonError::into_inner).remove(key);
         }

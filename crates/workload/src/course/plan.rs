@@ -139,7 +139,7 @@ impl FromStr for Zones {
             ParseError::new(
                 "zones",
                 text,
-                "SIZE/RANGE or SIZE/RANGE/SKIP such as 8m/64m/192m, SIZE and RANGE above 0",
+                "SIZE/RANGE or SIZE/RANGE/SKIP such as 8m/64m/192m, SIZE and RANGE above 0, or zbd for the zones of a zoned block device",
             )
         };
         let parts = text.split('/').map(|part| part.parse::<ByteSize>().map(ByteSize::bytes));

@@ -43,6 +43,13 @@ pub enum Made {
         /// By what the container is known again.
         id: String,
     },
+    /// RADOS: objects under names that a load gave them. Of these, the ones go that carry the mark of the run (`strata.run`).
+    NamedObjects {
+        /// Namespace of the pool; empty: none.
+        namespace: String,
+        /// Their names.
+        names: Vec<String>,
+    },
     /// Objects in a container that was there before, of a store that keeps no claims (DAOS): they held nothing then, and go by their ids.
     ObjectIds {
         /// Label of the container.
@@ -58,7 +65,7 @@ pub enum Made {
     },
     /// The directory of a pool in this machine.
     Pool {
-        /// Its UUID; none: it was about to be made.
+        /// Its UUID, which was drawn before it was made; none: of a release before, which was about to make it.
         id: Option<String>,
     },
 }
@@ -75,6 +82,12 @@ impl Made {
             }
             Self::Container { label, .. } => format!("container {label}"),
             Self::Stored { label, .. } => format!("objects in container {label}"),
+            Self::NamedObjects { names, .. } => match names.as_slice() {
+                [only] => format!("object {only}"),
+                all => {
+                    format!("{} objects, {} and others", all.len(), all.first().map_or("", String::as_str))
+                }
+            },
             Self::ObjectIds { label, first, last, .. } => {
                 format!("objects {first} to {last} in container {label}")
             }

@@ -14,4 +14,4 @@ pub use made::{Made, MadeInStore, without_password};
 pub use operation::{Interface, OBJECT_OPERATIONS, ObjectOp};
 pub use plan::{DatasetPlan, ObjectPlan, OpShare, PunchScope, Scope, ValueKind};
 pub use spec::{ObjectSpec, S3Key};
-pub use store::{Addressing, Checksum, Durability, Flush, ObjectOptions, Signing};
+pub use store::{Addressing, Allocation, Checksum, Durability, Flush, ObjectOptions, Signing};

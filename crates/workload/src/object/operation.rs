@@ -143,6 +143,22 @@ impl ObjectOp {
             )
     }
 
+    /// Whether it reads versions, and so can be asked what a snapshot shows.
+    #[must_use]
+    pub fn reads_versions(self) -> bool {
+        self.loads()
+            || matches!(
+                self,
+                Self::List
+                    | Self::Stat
+                    | Self::Size
+                    | Self::Open
+                    | Self::OpenWithAttr
+                    | Self::Query
+                    | Self::Iterate
+            )
+    }
+
     /// Whether it needs what was stored before.
     #[must_use]
     pub fn needs_data(self) -> bool {

@@ -55,6 +55,10 @@ pub struct OpShare {
 pub struct DatasetPlan {
     /// Objects (of each worker, where they are private).
     pub objects: u64,
+    /// Names of the objects, in the order of their numbers, where each is one object of the store's own under that name (RADOS); empty:
+    /// names follow from ids.
+    #[serde(default)]
+    pub object_names: Vec<String>,
     /// Dkeys of an object: keys of a key-value object, chunks of an array.
     pub dkeys: u64,
     /// Akeys of a dkey.
@@ -71,7 +75,7 @@ pub struct DatasetPlan {
     /// Dkeys are 64-bit numbers; else `dkey_prefix` and the number.
     pub integer_dkeys: bool,
     /// What names of dkeys begin with. Where it has braces, the number stands in them and not behind: `{D%M}` is the number divided by D,
-    /// modulo M, so that `r{12}/d{4%3}/f{%4}` makes paths.
+    /// modulo M, so that `r{12}/d{4%3}/f{%4}` makes paths. `{D%M*S}` is S times that, and `{-}` nothing: the name of one key.
     pub dkey_prefix: String,
     /// What names of akeys begin with.
     pub akey_prefix: String,
@@ -153,6 +157,9 @@ pub struct ObjectPlan {
     /// Reads ask for so many bytes, and take what there is; none: for what was written.
     #[serde(default)]
     pub short_read_bytes: Option<u64>,
+    /// Epoch of the snapshot that is read; none: the latest versions are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<u64>,
     /// Arrays and index objects are opened once a worker, not once an operation.
     pub keeps_handles: bool,
     /// Data content of values.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use units::{ByteSize, Span};
 
 use super::{
-    Addressing, Checksum, Durability, Flush, ObjectClass, ObjectOp, PunchScope, Scope, Signing, ValueKind,
+    Addressing, Allocation, Checksum, Durability, Flush, ObjectClass, ObjectOp, PunchScope, Scope, Signing,
+    ValueKind,
 };
 
 /// Keys of an S3 user. They stand in no output.
@@ -42,6 +43,8 @@ pub struct ObjectSpec {
     pub containers: Option<Scope>,
     pub object_scope: Option<Scope>,
     pub objects: Option<u64>,
+    /// `--object-names`: one each.
+    pub object_names: Vec<String>,
     pub dkeys: Option<u64>,
     pub akeys: Option<u64>,
     pub records: Option<u64>,
@@ -72,6 +75,8 @@ pub struct ObjectSpec {
     pub one_pass: bool,
     /// `--no-fill`: nothing is stored before a phase that reads.
     pub no_fill: bool,
+    /// `--snapshot`: epoch of the snapshot that is read.
+    pub snapshot: Option<u64>,
     pub zero_copy: Option<bool>,
     pub scm: Option<ByteSize>,
     pub nvme: Option<ByteSize>,
@@ -80,6 +85,7 @@ pub struct ObjectSpec {
     pub targets: Option<u32>,
     pub durability: Option<Durability>,
     pub flush: Option<Flush>,
+    pub allocation: Option<Allocation>,
     pub checksum: Option<Checksum>,
     pub retries: Option<u32>,
     pub timeout: Option<Span>,

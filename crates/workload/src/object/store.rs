@@ -29,6 +29,19 @@ pub enum Flush {
     Msync,
 }
 
+/// When a store in this process takes its space from the file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Allocation {
+    /// Before a phase, as much as it is known to write; what comes beyond that a little ahead, by a thread beside the workers.
+    #[default]
+    Ahead,
+    /// All of it, when the store is made or opened.
+    Whole,
+    /// By the update that needs it.
+    Needed,
+}
+
 /// Checksum of a container's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -92,6 +105,8 @@ pub struct ObjectOptions {
     pub durability: Durability,
     /// How mapped memory is made durable.
     pub flush: Flush,
+    /// When the store takes its space.
+    pub allocation: Allocation,
     /// Checksum of containers that are made.
     pub checksum: Checksum,
     /// No staging buffer between the worker's buffers and the store (or the network).

@@ -174,12 +174,16 @@ pub static OPTIONS: &[OptionDef] = &[
     option!(
         "zones",
         None,
-        "SIZE/RANGE[/SKIP]",
+        "SIZE/RANGE[/SKIP]|zbd[,...]",
         "the whole range",
         Workload,
-        "Move SIZE bytes in a zone of RANGE bytes, leave out SKIP, and go on with the next zone: 8m/64m/192m",
+        "Move SIZE bytes in a zone of RANGE bytes, leave out SKIP, and go on with the next zone: 8m/64m/192m. zbd: keep to the write pointers of a zoned block device: zbd,max-open=8",
         |spec, text| {
-            spec.zones = Some(text.parse()?);
+            (spec.zones, spec.zoned) = if crate::zoned::ZonedChoice::is_meant(text) {
+                (None, Some(text.parse()?))
+            } else {
+                (Some(text.parse()?), None)
+            };
             Ok(())
         }
     ),

@@ -3,12 +3,12 @@
 use units::{ParseError, parse_u64_in};
 
 use super::value::{
-    above_zero, count, label, ladder, nonzero_size, path, positive, prefix, quadruple, s3_endpoints, switch,
-    word,
+    above_zero, count, epoch, label, ladder, nonzero_size, path, positive, prefix, quadruple, s3_endpoints,
+    switch, word, words,
 };
 use super::{Group, OptionDef};
 use crate::object::{
-    Addressing, Checksum, Durability, Flush, PunchScope, Scope, Signing, ValueKind, parse_mix,
+    Addressing, Allocation, Checksum, Durability, Flush, PunchScope, Scope, Signing, ValueKind, parse_mix,
     parse_operations,
 };
 use crate::spec::choice;
@@ -109,14 +109,17 @@ macro_rules! own_switch {
 pub const DRIVER_OPTIONS: &[&str] = &[
     "container",
     "containers",
+    "object-names",
     "class",
     "reopen",
+    "snapshot",
     "scm",
     "nvme",
     "threshold",
     "store-targets",
     "durability",
     "flush",
+    "allocate",
     "checksum",
     "zero-copy",
     "retries",
@@ -171,6 +174,18 @@ pub static OBJECT: &[OptionDef] = &[
         }
     ),
     own!("objects", None, "N", "1", Workload, "Objects", objects, |text| positive("objects", text)),
+    option!(
+        "object-names",
+        None,
+        "NAME[,NAME...]",
+        "none: names follow from ids",
+        Workload,
+        "rados: each object is one of the pool's under this name, in no namespace where the target names none; update, fetch and punch of extents",
+        |spec, text| {
+            spec.object.object_names = words("object-names", text)?;
+            Ok(())
+        }
+    ),
     own!(
         "dkeys",
         None,
@@ -385,6 +400,16 @@ pub static OBJECT: &[OptionDef] = &[
         "Store nothing before a phase that reads: it is there already",
         no_fill
     ),
+    own!(
+        "snapshot",
+        None,
+        "EPOCH",
+        "none: the latest versions",
+        Workload,
+        "Read what this snapshot of the container shows; nothing is stored before (--no-fill), and nothing can be changed",
+        snapshot,
+        |text| epoch("snapshot", text)
+    ),
     as_media!(
         "pattern",
         None,
@@ -474,6 +499,16 @@ pub static OBJECT: &[OptionDef] = &[
         "vos: how mapped memory is made durable; with PMEM_NO_FLUSH=1 cpu fences alone",
         flush,
         |text| flush("flush", text)
+    ),
+    own!(
+        "allocate",
+        None,
+        "ahead|whole|needed",
+        "ahead: what a phase is known to write before it, the rest by a thread beside it",
+        Engine,
+        "vos: when the store takes its space; whole: all of it when it is made or opened; needed: by the update that needs it",
+        allocation,
+        |text| allocation("allocate", text)
     ),
     own!(
         "checksum",
@@ -674,6 +709,12 @@ pub(super) fn durability(name: &str, text: &str) -> Result<Durability, ParseErro
 
 pub(super) fn flush(name: &str, text: &str) -> Result<Flush, ParseError> {
     choice(name, text, &[("auto", Flush::Auto), ("cpu", Flush::Cpu), ("msync", Flush::Msync)])
+}
+
+fn allocation(name: &str, text: &str) -> Result<Allocation, ParseError> {
+    let choices =
+        [("ahead", Allocation::Ahead), ("whole", Allocation::Whole), ("needed", Allocation::Needed)];
+    choice(name, text, &choices)
 }
 
 fn checksum(name: &str, text: &str) -> Result<Checksum, ParseError> {

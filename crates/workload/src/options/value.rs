@@ -170,6 +170,21 @@ pub(super) fn positive(name: &str, text: &str) -> Result<u64, ParseError> {
     parse_u64_in(name, text, 1..=u64::MAX)
 }
 
+/// An epoch, as stores tell it: in decimal digits, or as 0x and hexadecimal ones (DAOS).
+pub(super) fn epoch(name: &str, text: &str) -> Result<u64, ParseError> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
+            u64::from_str_radix(digits, 16).ok()
+        }
+        Some(_) => None,
+        None => parse_u64_in(name, text, 1..=u64::MAX - 1).ok(),
+    };
+    number.filter(|number| (1..u64::MAX).contains(number)).ok_or_else(|| {
+        let accepted = "an epoch as the store tells it, such as 17 or 0x1a2b";
+        ParseError::new(format!("a value of {name}"), text, accepted)
+    })
+}
+
 /// Numbers of objects, dkeys, akeys and records: `O,D,A,R`.
 pub(super) fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], ParseError> {
     let numbers: Result<Vec<u64>, _> =

@@ -24,6 +24,10 @@ pub(super) fn course(
         zones: spec.zones,
         visit: spec.visit.unwrap_or_default(),
     };
+    // Zones of a device say where operations go.
+    if spec.zoned.is_some() {
+        return Ok(None);
+    }
     if plan == CoursePlan::default() && sizes.common().is_none() && !operation.is_mixed() {
         return refuse(format!(
             "--block-size by class goes with --op readwrite or randrw, not with {}: give one size",

@@ -10,6 +10,7 @@ mod parse;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod zoned;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -190,6 +191,9 @@ pub struct MediaPlan {
     /// How the range is gone over, where more is asked for than a pattern of blocks.
     #[serde(default)]
     pub course: Option<crate::course::CoursePlan>,
+    /// The zones that it keeps to, where it does.
+    #[serde(default)]
+    pub zoned: Option<crate::zoned::ZonedPlan>,
     /// Block sizes, as typed (`4KiB`, `4KiB:70,64KiB:30`, `read=4KiB,write=64KiB`).
     pub block_size: String,
     /// Largest block in bytes.

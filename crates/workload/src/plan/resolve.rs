@@ -6,6 +6,7 @@ use super::checks::{check_direct, check_engine, check_fitted, check_one_writer, 
 use super::course::course;
 use super::error::{Amount, PlanError, refuse};
 use super::load::{UNLIMITED_TIME_NS, load};
+use super::zoned::{Phase, zoned};
 use super::{
     ArrivalPlan, ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix,
 };
@@ -98,16 +99,16 @@ pub fn resolve(
     let pattern = pattern(spec, operation)?;
     let options = engine_options(spec, engine)?;
     check_engine(spec, operation, mix, engine)?;
-    let targets = target_ranges(spec, facts, &sizes)?;
+    let mut targets = target_ranges(spec, facts, &sizes)?;
+    let phase = Phase { spec, operation, mix, pattern: &pattern, sizes: &sizes, engine, options: &options };
+    let zoned = zoned(&phase, facts, &mut targets)?;
     let align_bytes = alignment(spec, &sizes, &pattern)?;
     if options.direct {
         check_direct(&targets, &sizes, align_bytes)?;
     }
-    let has_end = [TargetKind::File, TargetKind::BlockDevice, TargetKind::Name];
-    let sizeless = facts.iter().any(|target| !has_end.contains(&target.kind));
+    let sizeless = !facts.iter().all(has_end);
     let mut load = load(spec, spec.depth.unwrap_or(1), sizeless.then_some(UNLIMITED_TIME_NS), seed)?;
-    let is_stored =
-        facts.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
+    let is_stored = facts.iter().any(is_storage);
     // Storage may compress or compare whole records of many blocks: only data that is new everywhere is incompressible.
     let content = content(spec, if is_stored { Refill::Full } else { Refill::Once })?;
     let course = course(spec, operation, &sizes, &pattern, &targets)?;
@@ -131,6 +132,7 @@ pub fn resolve(
         mix,
         pattern,
         course,
+        zoned,
         block_size: sizes.to_string(),
         block_size_bytes_max: sizes.max(),
         align_bytes,
@@ -151,6 +153,14 @@ pub fn resolve(
         huge_pages: spec.huge_pages,
         load,
     })
+}
+
+fn has_end(target: &TargetFacts) -> bool {
+    is_storage(target) || target.kind == TargetKind::Name
+}
+
+fn is_storage(target: &TargetFacts) -> bool {
+    matches!(target.kind, TargetKind::File | TargetKind::BlockDevice)
 }
 
 fn replay_plan(replay: &Replay) -> ReplayPlan {

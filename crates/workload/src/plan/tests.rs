@@ -56,6 +56,7 @@ fn target(path: &str, kind: TargetKind, size_bytes: u64) -> TargetFacts {
         allocated_bytes: size_bytes,
         direct_alignment_bytes: 512,
         free_bytes: None,
+        zoned: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use units::ByteSize;
-use workload::object::{ObjectClass, ObjectOp, PunchScope, Scope, ValueKind};
+use workload::object::{Allocation, Checksum, ObjectClass, ObjectOp, PunchScope, Scope, ValueKind};
 use workload::spec::Layer;
 
 use super::*;
@@ -31,6 +31,12 @@ fn the_lines_of_the_guide_are_read_as_written() {
         assert!(object.one_pass && !spec.verify && !spec.keep && !spec.concurrent);
         assert_eq!((object.whole, object.first, object.object_scope), (None, None, None));
     }
+    assert_eq!(
+        (update.object.checksum, update.object.allocation),
+        (Some(Checksum::Off), Some(Allocation::Whole))
+    );
+    let summed = super::specs("vos_perf -f ./vos --checksum crc32 -R U").remove(0);
+    assert_eq!(summed.object.checksum, Some(Checksum::Crc32));
     let large = specs_of_size("1M");
     assert_eq!(large.object.value_size.as_deref(), Some("1048576"));
 }
@@ -242,6 +248,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         ("vos_perf -D /none -R U", "is no directory"),
         ("vos_perf -D /dev/shm -X x -R U", "is not a UUID"),
         ("vos_perf -D /dev/shm -w -R U", "asks on a terminal"),
+        ("vos_perf -D /dev/shm --checksum md5 -R U", "crc32"),
         ("vos_perf -D /dev/shm --text-of 2.6 -R U", "give 2.8 or 2.0"),
         ("vos_perf -D /dev/shm -C 1 -R U", "\"-C\" is not an option"),
         ("vos_perf -D /dev/shm --pool_ 1 -R U", "beginning of several options"),

@@ -15,6 +15,7 @@ use workload::spec::OnError;
 use super::distribution::{Depths, Latencies};
 use super::latency::Latency;
 use super::number::{epoch_ms, moment, per_second};
+use super::objects::directed;
 use crate::doubts::{Told, told};
 use crate::fio::model::{Job, Model, Unified};
 
@@ -43,6 +44,8 @@ pub(super) struct Way {
     pub(super) total: Latency,
     /// None where nothing was done.
     pub(super) spread: Option<RateSpread>,
+    /// Zones that were reset, of writes that keep to zones.
+    pub(super) zone_resets: Option<u64>,
 }
 
 impl Way {
@@ -148,14 +151,18 @@ impl Run<'_> {
 /// The runs of these jobs in the order of time: a read-back comes after what it reads.
 pub(super) fn runs<'a>(jobs: &[Job], record: &'a Record) -> Vec<Run<'a>> {
     let mut stages: BTreeMap<_, Vec<&PhaseRecord>> = BTreeMap::new();
-    for phase in record.phases.iter().filter(|phase| jobs.iter().any(|job| job.request == phase.request)) {
+    let is_own = |phase: &&PhaseRecord| {
+        let is_fill = phase.plan.object().is_some_and(|plan| plan.is_fill);
+        !is_fill && jobs.iter().any(|job| job.request == phase.request)
+    };
+    for phase in record.phases.iter().filter(is_own) {
         stages.entry((phase.stage, phase.is_read_back)).or_default().push(phase);
     }
     let run = |phases: Vec<&'a PhaseRecord>| {
-        let parts: Vec<_> = phases.iter().map(|phase| &phase.samples).collect();
+        let mut parts: Vec<_> = phases.iter().map(|phase| directed(phase)).collect();
         let samples = match parts.as_slice() {
-            [only] => Cow::Borrowed(*only),
-            several => Cow::Owned(merge(several)?),
+            [_] => parts.pop()?,
+            several => Cow::Owned(merge(&several.iter().map(AsRef::as_ref).collect::<Vec<_>>())?),
         };
         Some(Run { samples, phases })
     };
@@ -166,7 +173,8 @@ impl<'a> Entry<'a> {
     fn new(jobs: &'a [Job], process_id: u32, record: &'a Record) -> Self {
         let job = &jobs[0];
         let runs = runs(jobs, record);
-        let ways = CLASSES.map(|class| way(job, &runs, &[class]));
+        let mut ways = CLASSES.map(|class| way(job, &runs, &[class]));
+        ways[1].zone_resets = zone_resets(&runs);
         let mixed = (job.unified != Unified::None).then(|| way(job, &runs, &CLASSES));
         let phases = || runs.iter().flat_map(|run| &run.phases).copied();
         let first = phases().next().map_or(record.started_at.as_str(), |phase| &phase.started_at);
@@ -240,6 +248,15 @@ fn way(job: &Job, runs: &[Run<'_>], classes: &[&str]) -> Way {
     }
     way.spread = spread_of(job, runs, classes);
     way
+}
+
+/// Zones that were reset in phases that keep to zones; none where no phase does.
+fn zone_resets(runs: &[Run<'_>]) -> Option<u64> {
+    let mut phases = runs.iter().flat_map(|run| &run.phases);
+    let is_zoned = phases.any(|phase| phase.plan.media().is_some_and(|plan| plan.zoned.is_some()));
+    let resets =
+        || runs.iter().flat_map(|run| totals_of_all(run, &["reset"]).map(|totals| totals.operations));
+    is_zoned.then(|| resets().sum())
 }
 
 /// Calls that made data durable.

@@ -10,6 +10,7 @@ mod latency;
 mod logs;
 mod normal;
 mod number;
+mod objects;
 mod states;
 mod terse;
 #[cfg(test)]

@@ -124,13 +124,14 @@ fn way_lines(job: &Job, way: &Way, direction: usize, group: Option<&Group>) -> S
     let is_binary = job.kb_base == 1024;
     let rate = |is_binary| bandwidth(way.bytes_per_second(), is_binary, job.unit_base);
     let mut text = format!(
-        "  {}: IOPS={}, BW={} ({})({}/{}msec)\n",
+        "  {}: IOPS={}, BW={} ({})({}/{}msec){}\n",
         WAYS[direction],
         short(way.operations_per_second() as u64, 4, false, ""),
         rate(is_binary),
         rate(!is_binary),
         short(way.bytes, 4, is_binary, "B"),
-        milliseconds(way.elapsed_ns)
+        milliseconds(way.elapsed_ns),
+        way.zone_resets.map_or_else(String::new, |resets| format!("; {resets} zone resets"))
     );
     let kinds = [("slat", &way.submission), ("clat", &way.completion), (" lat", &way.total)];
     for (name, latency) in kinds {

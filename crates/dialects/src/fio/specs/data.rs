@@ -50,7 +50,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    fn content(&mut self, files: &Files) -> Result<(), Fault> {
+    pub(super) fn content(&mut self, files: &Files) -> Result<(), Fault> {
         let draft = self.draft;
         if draft.verify_only == Some(true) && !draft.verifies() {
             return Err(Fault::of("verify_only", "needs verify=crc32c or another sum"));

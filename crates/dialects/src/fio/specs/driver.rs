@@ -34,13 +34,14 @@ impl Site<'_> {
         Ok(depth)
     }
 
-    fn depth(&mut self) -> Result<u32, Fault> {
+    pub(super) fn depth(&mut self) -> Result<u32, Fault> {
         let asked = self.draft.iodepth.unwrap_or(1);
-        let waits = !["libaio", "io_uring", "null"].contains(&self.engine.ours);
+        let waits = !["libaio", "io_uring", "null", "rados"].contains(&self.engine.ours);
         if waits && asked > 1 {
             let typed = self.engine.typed.clone();
+            let instead = if self.engine.ours == "s3" { "numjobs" } else { "libaio or io_uring" };
             self.warn(format!(
-                "iodepth={asked} is 1 with ioengine={typed}, which waits for each operation, as in fio; for more in flight use libaio or io_uring"
+                "iodepth={asked} is 1 with ioengine={typed}, which waits for each operation, as in fio; for more in flight use {instead}"
             ));
         }
         let depth = if waits { 1 } else { asked };
@@ -70,7 +71,7 @@ impl Site<'_> {
         }
     }
 
-    fn batches(&mut self, depth: u32) -> Result<(), Fault> {
+    pub(super) fn batches(&mut self, depth: u32) -> Result<(), Fault> {
         let draft = self.draft;
         // 0, and more than the depth, are the depth, as in fio: all free slots.
         let batch = match draft.iodepth_batch.unwrap_or(1) {

@@ -1,21 +1,26 @@
 //! From the options of a job to a spec.
 
 mod amount;
+mod bucket;
 mod control;
 mod data;
 mod driver;
+mod object_options;
+mod objects;
 mod pace;
 mod replay;
 mod shape;
 mod state;
 mod targets;
 mod work;
+mod zoned;
 
 use workload::options;
 use workload::spec::{OnError, Operation, Spec};
 
 use crate::World;
 use crate::fio::draft::{Access, Draft, Engine, OnErrors};
+use crate::fio::engines::is_of_objects;
 use crate::fio::fault::{Fault, Place};
 use crate::fio::settle::Settled;
 use crate::fio::value::Triple;
@@ -100,6 +105,11 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
     site.spec.operations = vec![access.operation];
     site.spec.threads = Some(clones.count);
     site.spec.split_latency = true;
+    if is_of_objects(site.engine.ours) {
+        let depth = site.stored(access)?;
+        return Ok(site.built(access, depth));
+    }
+    object_options::refuse_options(draft)?;
     let depth = match replayed {
         Some(replay) => {
             let depth = site.driver()?;
@@ -112,11 +122,15 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
     site.place()?;
     site.control()?;
     site.rest();
-    let Site { engine, blocks, spec, warnings, .. } = site;
-    Ok(Built { spec, access, engine, depth, blocks, warnings })
+    Ok(site.built(access, depth))
 }
 
 impl Site<'_> {
+    fn built(self, access: Access, depth: u32) -> Built {
+        let Self { engine, blocks, spec, warnings, .. } = self;
+        Built { spec, access, engine, depth, blocks, warnings }
+    }
+
     /// What a job does that draws its operations; its depth.
     fn drawn(&mut self, access: Access) -> Result<u32, Fault> {
         self.shape(access)?;
@@ -200,6 +214,18 @@ impl Site<'_> {
 
     fn rest(&mut self) {
         let draft = self.draft;
+        self.common();
+        if draft.verifies() {
+            let is_fatal = draft.verify_fatal.unwrap_or(false);
+            self.spec.control.on_mismatch = Some(if is_fatal { OnError::Stop } else { OnError::Continue });
+        }
+        // A queue may be deeper than a verified file has blocks.
+        self.spec.serialize_overlap = draft.serialize_overlap.unwrap_or(false) || self.spec.verify;
+    }
+
+    /// Options that jobs of every engine have.
+    fn common(&mut self) {
+        let draft = self.draft;
         let continues = match draft.continue_on_error.unwrap_or(OnErrors::None) {
             OnErrors::None => false,
             OnErrors::All => true,
@@ -207,12 +233,6 @@ impl Site<'_> {
             OnErrors::Writes => !self.reads(),
         };
         self.spec.on_error = Some(if continues { OnError::Continue } else { OnError::Stop });
-        if draft.verifies() {
-            let is_fatal = draft.verify_fatal.unwrap_or(false);
-            self.spec.control.on_mismatch = Some(if is_fatal { OnError::Stop } else { OnError::Continue });
-        }
-        // A queue may be deeper than a verified file has blocks.
-        self.spec.serialize_overlap = draft.serialize_overlap.unwrap_or(false) || self.spec.verify;
         self.spec.keep = !draft.removes_files();
         let repeats = draft.randrepeat.unwrap_or(true);
         self.spec.seed = draft.randseed.or(repeats.then_some(SEED));

@@ -118,6 +118,9 @@ fn split_text(split: &[(u64, u8)]) -> String {
 impl Site<'_> {
     pub(super) fn shape(&mut self, access: Access) -> Result<(), Fault> {
         let (key, text) = (self.blocks.key, self.blocks.text.clone());
+        if self.draft.zonemode == Some(ZoneMode::Zbd) {
+            return self.zoned_shape(access);
+        }
         self.set(key, "block-size", &text)?;
         if self.operation.is_mixed() {
             let percent = self.draft.rwmixread.unwrap_or(50);
@@ -134,15 +137,21 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// `zonemode=strided`.
+    /// `zonemode=strided` and `zbd`.
     pub(super) fn zones(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
+        if draft.zonemode == Some(ZoneMode::Zbd) {
+            return self.zones_of_device();
+        }
         let size_bytes = draft.zonesize.unwrap_or(0);
         if draft.zonemode != Some(ZoneMode::Strided) {
             let given =
                 [("zonesize", draft.zonesize), ("zonerange", draft.zonerange), ("zoneskip", draft.zoneskip)];
             return match given.iter().find(|(_, bytes)| bytes.unwrap_or(0) > 0) {
-                Some((key, _)) => Err(Fault::of(key, "is for zonemode=strided: give it too, as fio demands")),
+                Some((key, _)) => Err(Fault::of(
+                    key,
+                    "is for zonemode=strided and zbd: give one of them too, as fio demands",
+                )),
                 None => Ok(()),
             };
         }
@@ -160,14 +169,14 @@ impl Site<'_> {
         let draft = self.draft;
         let is_shaped = access.run > 1
             || draft.percentage_random.is_some()
-            || draft.zonemode == Some(ZoneMode::Strided)
+            || matches!(draft.zonemode, Some(ZoneMode::Strided | ZoneMode::Zbd))
             || draft.file_service_type.is_some()
             || draft.time_based == Some(true)
             || draft.bs_unaligned == Some(true);
         self.blocks.min_bytes != self.blocks.max_bytes && !self.blocks.text.contains('=') && !is_shaped
     }
 
-    fn random_order(&mut self, access: Access) -> Result<(), Fault> {
+    pub(super) fn random_order(&mut self, access: Access) -> Result<(), Fault> {
         let by_class = self.blocks.text.contains('=');
         let align = of_direction("ba", self.draft.ba.as_ref(), self.operation)?;
         let distribution = self.draft.random_distribution.clone().filter(|text| !text.is_empty());

@@ -45,7 +45,7 @@ impl Site<'_> {
         Ok(files)
     }
 
-    fn files_of_job(&self) -> Result<Files, Fault> {
+    pub(super) fn files_of_job(&self) -> Result<Files, Fault> {
         if ["null", "cpu", "exec"].contains(&self.engine.ours) {
             return Ok(Files { each: vec!["null:".to_owned()], shared: true, is_null: true });
         }

@@ -62,7 +62,17 @@ fn the_examples_that_ran_are_those_that_can() {
 
 /// A machine where the devices and files that the examples must find are there and their variables are set.
 fn machine_of_examples() -> Machine {
-    let set = [("FIO_RW", "randread"), ("FIO_IODEPTH", "1"), ("FIO_BS", "4k"), ("FIO_DIR", "/tmp")];
+    let set = [
+        ("FIO_RW", "randread"),
+        ("FIO_IODEPTH", "1"),
+        ("FIO_BS", "4k"),
+        ("FIO_DIR", "/tmp"),
+        ("S3_ID", "id"),
+        ("S3_KEY", "secret"),
+        ("SSE_KEY", "secret of the client"),
+        ("STORAGE_CLASS", "STANDARD"),
+        ("SWIFT_id", "token"),
+    ];
     let devices = [
         "/dev/XXX",
         "/dev/nvme0n1",

@@ -163,6 +163,18 @@ fn zones_and_turns() {
     assert_eq!(zones("--zonesize=8k"), Some((8192, 8192, 0)));
     assert_eq!(zones("--zonesize=8k --zonerange=1m --zoneskip=2m"), Some((8192, 1 << 20, 2 << 20)));
     assert_eq!(spec("--zonemode=none").zones, None);
+    let zoned = |options: &str| spec(&format!("--zonemode=zbd {options}")).zoned.expect("zones of a device");
+    let plain = zoned("--rw=write");
+    assert_eq!((plain.rounds, plain.size, plain.open_max), (true, None, None));
+    let all = zoned(
+        "--rw=randwrite --zonesize=8m --zonecapacity=6m --max_open_zones=4 --job_max_open_zones=2 --ignore_zone_limits=1 --read_beyond_wp=1 --zone_reset_threshold=.5 --zone_reset_frequency=.01 --recover_zbd_write_error=1",
+    );
+    assert_eq!((all.size, all.capacity), (Some(ByteSize(8 << 20)), Some(ByteSize(6 << 20))));
+    assert_eq!((all.open_max, all.worker_open_max), (Some(4), Some(2)));
+    assert!(all.ignores_limits && all.reads_beyond);
+    assert_eq!((all.reset_threshold, all.reset_frequency), (Some(0.5), Some(0.01)));
+    assert_eq!(zoned("--rw=randwrite --zone_reset_threshold=.5").reset_threshold, None, "as in fio");
+    assert_eq!(spec("--rw=trim --bs=8m --zonemode=zbd").block_size, None, "a zone, whatever its size");
     let visit = |options: &str| specs(&format!("--name=x --filename=a:b --size=1m {options}"))[0].visit;
     assert_eq!(visit("--rw=read"), Some(Visit::RoundRobin(1)));
     assert_eq!(visit("--rw=read --file_service_type=roundrobin:4"), Some(Visit::RoundRobin(4)));

@@ -42,6 +42,7 @@ fn facts(path: &str) -> TargetFacts {
         allocated_bytes: 0,
         direct_alignment_bytes: 512,
         free_bytes: None,
+        zoned: None,
     }
 }
 

@@ -38,7 +38,7 @@ fn engines_are_refused_by_name() {
     for (engine, nearest) in [
         ("net", "strata net"),
         ("io_uring_cmd", "io_uring"),
-        ("rados", "rados://POOL"),
+        ("rbd", "rbd map"),
         ("external:./x.so", "not loaded"),
     ] {
         refused(&format!("--ioengine={engine}"), &["ioengine: engine ", engine, nearest]);
@@ -84,7 +84,14 @@ fn what_cannot_be_the_same_is_refused() {
     );
     refused("--rw=read --zonesize=8k", &["zonesize: ", "zonemode=strided"]);
     refused("--zonemode=strided", &["zonemode: ", "zonesize"]);
-    refused("--zonemode=zbd", &["zonemode: zbd is refused"]);
+    refused("--rw=write --zonemode=zbd --verify=md5", &["verify: ", "written anew"]);
+    refused("--rw=randread:4 --zonemode=zbd", &["rw: ", "write pointers"]);
+    refused(
+        "--rw=randread --zonemode=zbd --random_distribution=zipf:1.2",
+        &["random_distribution: ", "evenly"],
+    );
+    refused("--rw=write --zonemode=zbd --write_zone_remainder=1", &["write_zone_remainder: ", "finished"]);
+    refused("--rw=write --zonemode=zbd --zone_reset_threshold=2", &["zone_reset_threshold", "0 to 1"]);
     refused("--rw=randread:4 --percentage_random=50", &["percentage_random: "]);
     refused("--rw=randrw --bs=4k,8k --bs_is_seq_rand=1 --percentage_random=50", &["bs_is_seq_rand: "]);
     refused("--rwmixread=50.x", &["rwmixread: ", "0 to 100"]);

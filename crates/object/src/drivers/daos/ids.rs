@@ -13,7 +13,7 @@ use crate::daos::calls::Patience;
 use crate::daos::errors::{INVALID, failed};
 use crate::daos::session::Container;
 
-/// What of the upper half of an id is the user's.
+/// Bits of the upper half of an id that are the user's.
 const USER_BITS: u64 = 0xffff_ffff;
 /// Array values lie under akeys: an akey takes either these or a single value.
 const ARRAY_VALUES: u64 = 1 << 31;
@@ -58,7 +58,7 @@ fn kind(plan: &ObjectPlan) -> Result<u64, Error> {
 /// The upper half of the ids of a phase: type and class are the library's own, which also says whether the pool has room for the class.
 ///
 /// # Errors
-/// What the pool or the container does not allow.
+/// Refusal of what the pool or the container does not allow.
 pub(super) fn upper(container: &Container, plan: &ObjectPlan) -> Result<u64, Error> {
     let kind = kind(plan)?;
     let api = container.pool.api;

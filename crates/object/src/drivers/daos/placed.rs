@@ -35,7 +35,7 @@ impl Placed {
     }
 }
 
-/// What is known of the objects of a run in containers of others.
+/// Objects of a run in containers of others.
 #[derive(Debug, Default)]
 pub(super) struct Placement {
     placed: Mutex<Vec<Placed>>,

@@ -16,7 +16,7 @@ const SLEEP_US: i64 = 50_000;
 /// `-DER_KEY2BIG`: there is a key, larger than there is room for.
 const KEY_TOO_LARGE: c_int = -2012;
 
-/// What is done with each object.
+/// Action on each object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     /// Its first key is asked for.

@@ -55,6 +55,8 @@ pub(super) struct Worker {
     queue: Handle,
     /// Upper half of object ids.
     upper: u64,
+    /// As of when is read: a transaction of a snapshot, or none.
+    as_of: Handle,
     /// None after they were leaked because the library still has them.
     slots: Option<Box<[Slot]>>,
     open: HashMap<(ObjectId, Face), Handle>,
@@ -75,6 +77,7 @@ impl Worker {
         let (api, plan) = (container.pool.api, request.plan.clone());
         check(&plan)?;
         let upper = super::ids::upper(&container, &plan)?;
+        let as_of = plan.snapshot.map_or(Ok(TX_NONE), |epoch| open_snapshot(&container, epoch))?;
         let mut queue = Handle::default();
         // SAFETY: a place for the handle.
         let code = unsafe { (api.daos_eq_create)(&raw mut queue) };
@@ -97,6 +100,7 @@ impl Worker {
             arena: request.arena.clone(),
             queue,
             upper,
+            as_of,
             slots: Some(slots),
             open: HashMap::with_capacity(open_max),
             open_max,
@@ -208,6 +212,18 @@ impl Worker {
     }
 }
 
+/// A transaction that reads what a snapshot shows. No server is asked.
+fn open_snapshot(container: &Container, epoch: u64) -> Result<Handle, Error> {
+    let (open, mut handle) = (container.pool.api.daos_tx_open_snap, Handle::default());
+    // SAFETY: a place for the handle; without an event the call ends before it returns.
+    let code = unsafe { open(container.handle, epoch, &raw mut handle, std::ptr::null_mut()) };
+    if code == 0 {
+        Ok(handle)
+    } else {
+        Err(failed("the snapshot cannot be opened", code).with("epoch", epoch))
+    }
+}
+
 /// Refuses what libdaos cannot be asked.
 fn check(plan: &ObjectPlan) -> Result<(), Error> {
     let is_keyed =
@@ -296,6 +312,9 @@ impl Drop for Worker {
                 (self.api.daos_event_fini)(&raw mut slot.event);
             }
             (self.api.daos_eq_destroy)(self.queue, 0);
+            if self.plan.snapshot.is_some() {
+                (self.api.daos_tx_close)(self.as_of, std::ptr::null_mut());
+            }
         }
     }
 }

@@ -58,6 +58,14 @@ pub(super) struct Running {
     pub(super) stage: u8,
 }
 
+impl Running {
+    /// With no request made yet.
+    #[inline]
+    pub(super) fn new(operation: ObjectOperation) -> Self {
+        Self { operation, left: 0, missed: 0, requests: 0, errno: 0, failed_at: 0, sum: 0, stage: 0 }
+    }
+}
+
 /// The part of a value that a request moves.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Piece {
@@ -186,16 +194,7 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         offset_bytes: 0,
         value_bytes: 0,
     };
-    let idle = Running {
-        operation: nothing,
-        left: 0,
-        missed: 0,
-        requests: 0,
-        errno: 0,
-        failed_at: 0,
-        sum: 0,
-        stage: 0,
-    };
+    let idle = Running::new(nothing);
     let driver = EngineDriver {
         channel,
         values,

@@ -30,7 +30,7 @@ fn is_for_all_shards(operation: ObjectOp) -> bool {
 
 /// Whether an operation goes to every target.
 fn is_for_all_targets(operation: ObjectOp) -> bool {
-    matches!(operation, ObjectOp::Aggregate | ObjectOp::Discard | ObjectOp::Collect)
+    matches!(operation, ObjectOp::Aggregate | ObjectOp::Collect)
 }
 
 impl Geometry {

@@ -76,7 +76,7 @@ impl EngineDriver {
             selector: ask.selector,
             offset: ask.offset,
             length: ask.length,
-            epoch: 0,
+            epoch: self.plan.snapshot.unwrap_or(0),
             dkey: ask.dkey.as_bytes(),
             akey: ask.akey.as_bytes(),
             anchor: ask.anchor.as_ref().map_or(&[], |anchor| anchor.as_slice()),

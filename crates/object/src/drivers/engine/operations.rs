@@ -17,16 +17,7 @@ impl EngineDriver {
     #[inline]
     pub(super) fn begin(&mut self, operation: &ObjectOperation, now_ns: u64) {
         let slot = operation.slot;
-        self.running[slot as usize] = Running {
-            operation: *operation,
-            left: 0,
-            missed: 0,
-            requests: 0,
-            errno: 0,
-            failed_at: 0,
-            sum: 0,
-            stage: 0,
-        };
+        self.running[slot as usize] = Running::new(*operation);
         if let (Some(staging), true) = (&self.staging, operation.operation.stores()) {
             let length = (operation.value_bytes as usize).min(staging.slot_bytes());
             // SAFETY: the slot is the driver's from submit to completion, in both arenas.
@@ -70,7 +61,11 @@ impl EngineDriver {
                 self.ask(slot, &ask, now_ns);
             }
             ObjectOp::Aggregate => self.every_target(operation, opcode::AGGREGATE, now_ns),
-            ObjectOp::Discard => self.every_target(operation, opcode::DISCARD, now_ns),
+            // The engine chooses one epoch for all its targets.
+            ObjectOp::Discard => {
+                let ask = Ask { opcode: opcode::DISCARD, ..self.about(operation) };
+                self.ask(operation.slot, &ask, now_ns);
+            }
             ObjectOp::Collect => self.every_target(operation, opcode::COLLECT, now_ns),
         }
     }

@@ -73,7 +73,14 @@ impl Worker {
             Step::Sizing => (Name::of_chunk(object, flow.found), Request::Stat),
             Step::Removing => (self.removed_name(operation, number, flow.end), Request::Remove),
         };
-        self.send(part, self.pool.handle, name.as_ptr(), request)
+        let name = self.own_name(object).unwrap_or(name.as_ptr());
+        self.send(part, self.pool.handle, name, request)
+    }
+
+    /// The name that an object has of its own.
+    fn own_name(&self, object: ObjectId) -> Option<*const c_char> {
+        let number = object.lo.wrapping_sub(self.plan.dataset.first_id);
+        self.own_names.get(usize::try_from(number).ok()?).map(|name| name.as_ptr())
     }
 
     fn buffer(&self, operation: &ObjectOperation) -> *mut c_char {

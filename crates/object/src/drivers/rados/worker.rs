@@ -73,6 +73,8 @@ pub(super) struct Worker {
     pub(super) pool: Pool,
     /// Pool and container, to be opened again.
     pub(super) names: (CString, CString),
+    /// Names that objects have of their own, by number; none where names follow from ids.
+    pub(super) own_names: Box<[CString]>,
     pub(super) plan: Arc<ObjectPlan>,
     pub(super) arena: Arc<Arena>,
     /// Handed to the cluster when the worker goes.
@@ -113,6 +115,7 @@ impl Worker {
             parts: Some(Parts::new(pool.api, count)),
             pool,
             names,
+            own_names: super::named::as_library_takes(&plan)?,
             plan,
             arena: request.arena.clone(),
             sent: vec![sent; count as usize].into(),

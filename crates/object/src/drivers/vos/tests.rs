@@ -1,14 +1,15 @@
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use workload::object::ObjectClass;
+use workload::object::{ObjectClass, ObjectType};
 
 use super::volume::{At, Volume};
 use crate::erasure::{TAG_BYTES, cell_bytes};
 use crate::model::ObjectId;
 use crate::placement::Placement;
 use crate::store::{
-    Ack, ContainerProperties, OpenOptions, Pool, PoolOptions, Punch, Read, StoreError, Write,
+    Ack, ContainerProperties, OpenOptions, Place, Pool, PoolOptions, Punch, Read, StoreError, Write,
 };
 
 const SHARDS: usize = 6;
@@ -21,12 +22,23 @@ fn volume(dir: &Path) -> (Pool, Volume) {
 
 /// So many workers of one class.
 fn volumes(dir: &Path, class: &str, count: usize) -> (Pool, Vec<Volume>) {
+    volumes_of(dir, class, count, (32 << 20, 0))
+}
+
+/// The same over targets of other sizes: log, and data file.
+fn volumes_of(
+    dir: &Path,
+    class: &str,
+    count: usize,
+    (scm_bytes, nvme_bytes): (u64, u64),
+) -> (Pool, Vec<Volume>) {
     let options = PoolOptions {
         targets: SHARDS as u32,
-        scm_bytes: SHARDS as u64 * (32 << 20),
-        nvme_bytes: 0,
+        scm_bytes: SHARDS as u64 * scm_bytes,
+        nvme_bytes: SHARDS as u64 * nvme_bytes,
         threshold_bytes: 4096,
         open: OpenOptions::default(),
+        uuid: None,
     };
     let pool = Pool::create(&dir.join("pool"), &options).expect("a pool");
     let container = pool.create_container("c", &ContainerProperties::default()).expect("a container");
@@ -150,5 +162,81 @@ fn a_value_that_does_not_fit_is_refused() {
     for bytes in [101, 1000, 50_000] {
         volume.write(&at(1), Write::Single, &value(1, bytes)).expect("written");
         assert_eq!(volume.read(&at(1), Read::Single, &mut [0; 100]), Err(StoreError::BufferTooSmall));
+    }
+}
+
+fn id(class: &str, number: u64) -> ObjectId {
+    ObjectId::new(ObjectType::MultiHashed, class.parse().expect("a class"), number)
+}
+
+/// Writers that hold room on one target and wait for room on another never wait for each other in a circle, which the clock alone would end.
+#[test]
+fn a_full_store_says_so_without_waiting_for_a_clock() {
+    const REFUSED: u32 = 12;
+    for (class, sizes) in
+        [("EC_4P2G1", (1 << 20, 0)), ("EC_4P2G1", (1 << 20, 2 << 20)), ("RP_3G1", (1 << 20, 0))]
+    {
+        let dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
+        let (pool, mut volumes) = volumes_of(dir.path(), class, 8, sizes);
+        std::thread::scope(|scope| {
+            for (number, volume) in (0u64..).zip(&mut volumes) {
+                scope.spawn(move || {
+                    let own = value(number, 60_000);
+                    let (mut refused, mut record) = (0, 0u64);
+                    while refused < REFUSED {
+                        record += 1;
+                        // Some are written over; the first shard of each object is on another target.
+                        let key = if record.is_multiple_of(3) { record / 2 } else { record };
+                        let (dkey, object) =
+                            ((number << 32 | key).to_le_bytes(), id(class, key * 8 + number));
+                        let write = if key.is_multiple_of(2) {
+                            Write::Single
+                        } else {
+                            Write::Extent { offset_bytes: 500 }
+                        };
+                        match volume.write(&At { object, dkey: &dkey, akey: b"a" }, write, &own) {
+                            Ok(()) => {}
+                            Err(StoreError::ScmFull | StoreError::NvmeFull) => refused += 1,
+                            Err(error) => panic!("{class}: {error}"),
+                        }
+                    }
+                });
+            }
+        });
+        let gave_up = |target: &Arc<crate::store::Target>| target.gave_up.load(Ordering::Relaxed);
+        let gave_up: Vec<u64> = pool.targets().iter().map(gave_up).collect();
+        assert_eq!(gave_up, [0; SHARDS], "{class} {sizes:?}: waits that the clock ended");
+    }
+}
+
+/// Copies that found no room on one target are as they were on all.
+#[test]
+fn a_copy_that_one_target_has_no_room_for_changes_none() {
+    let dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let (pool, mut volumes) = volumes_of(dir.path(), "RP_3G1", 1, (1 << 20, 0));
+    let volume = &mut volumes[0];
+    let (place, old, new) = (at(1), value(1, 30_000), value(2, 30_000));
+    volume.write(&place, Write::Single, &old).expect("written");
+    // The copy that is written last has no room left.
+    let full = pool.target(volume.shard(&place, 0));
+    for bytes in [20_000, 500, 1] {
+        for number in 0u64.. {
+            let other = Place {
+                object: ObjectId { lo: 77, hi: 0 },
+                dkey: &number.to_le_bytes(),
+                ..volume.place(&place)
+            };
+            let other = Place { akey: &[bytes as u8], ..other };
+            if full.update(&other, Write::Single, &vec![1; bytes], Ack::AsConfigured).is_err() {
+                break;
+            }
+        }
+    }
+    assert_eq!(volume.write(&place, Write::Single, &new), Err(StoreError::ScmFull));
+    for shard in 0..3 {
+        let target = pool.target(volume.shard(&place, shard));
+        let mut into = vec![0; 30_000];
+        target.fetch(&volume.place(&place), Read::Single, None, &mut into).expect("there");
+        assert!(into == old, "copy {shard} has the new value");
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use workload::object::{ObjectPlan, Redundancy};
 
 use crate::coded::{Coded, Group, extent_of};
-use crate::model::{Key, ObjectId};
+use crate::model::{Epoch, Key, ObjectId};
 use crate::placement::Placement;
 use crate::store::{
     Ack, Aggregated, Anchor, ContainerId, Iterated, Largest, Order, Place, Punch, Read, StoreError, Target,
-    Write,
+    Write, punch_all, update_all,
 };
 
 /// Most findings that are kept.
@@ -30,6 +30,8 @@ pub(super) struct Volume {
     pub(super) placement: Placement,
     /// When changes are acknowledged.
     pub(super) ack: Ack,
+    /// The snapshot that is read; none: the latest versions are.
+    epoch: Option<Epoch>,
     coded: Option<Coded>,
     /// Where a value lies on several targets: their order.
     locks: Option<Arc<Order>>,
@@ -61,6 +63,7 @@ impl Volume {
             container,
             placement,
             ack: Ack::AsConfigured,
+            epoch: plan.snapshot,
             coded,
             locks: own,
             findings: Vec::with_capacity(FINDINGS_MAX),
@@ -106,8 +109,9 @@ impl Volume {
     ) -> Option<Result<T, StoreError>> {
         let place = self.place(at);
         let (coded, order) = (self.coded.as_mut()?, self.locks.as_deref()?);
-        let (targets, placement, ack) = (&self.targets[..], &self.placement, self.ack);
-        let result = act(coded, &Group { targets, order, placement, place, ack });
+        let (targets, placement) = (&self.targets[..], &self.placement);
+        let (ack, epoch) = (self.ack, self.epoch);
+        let result = act(coded, &Group { targets, order, placement, place, ack, epoch });
         if coded.take_flaw().is_some() && result.is_ok() {
             self.note_repair(at, "the value was put together from its other cells");
         }
@@ -131,15 +135,29 @@ impl Volume {
         if let Some(written) = self.change_cells(at, |coded, group| coded.write(group, write, data)) {
             return written;
         }
-        let locks = self.locks.clone();
-        let _turn = locks.as_ref().map(|locks| locks.of(at.object, at.dkey));
-        // The copy that is read comes last: what is seen before it is acknowledged is on all of them.
-        for shard in (0..self.placement.group_size() as usize).rev() {
-            let target = self.shard(at, shard);
+        let Some(locks) = self.locks.clone() else {
+            let target = self.shard(at, 0);
             self.targets[target].update(&self.place(at), write, data, self.ack)?;
             self.touch(target);
-        }
-        Ok(())
+            return Ok(());
+        };
+        let turn = locks.of(at.object, at.dkey);
+        self.copies(at, |volume, copies| {
+            update_all(&turn, volume.place(at), copies, (write, data), volume.ack)
+        })
+    }
+
+    /// Changes the copies of a dkey. That which is read comes last: what is seen before it is acknowledged is on all of them.
+    fn copies(
+        &mut self,
+        at: &At<'_>,
+        change: impl FnOnce(&Self, &[&Arc<Target>]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let numbers = (0..self.placement.group_size() as usize).rev().map(|shard| self.shard(at, shard));
+        let targets: Vec<&Arc<Target>> = numbers.map(|number| &self.targets[number]).collect();
+        let changed = change(self, &targets);
+        (0..self.placement.group_size() as usize).for_each(|shard| self.touch(self.shard(at, shard)));
+        changed
     }
 
     /// Reads a single value or an extent; returns where the last stored byte ends. A copy that is damaged is passed over.
@@ -151,8 +169,8 @@ impl Volume {
         let mut result = Err(StoreError::NotFound);
         for shard in 0..self.placement.group_size() as usize {
             let target = self.shard(at, shard);
-            result =
-                self.targets[target].fetch(&self.place(at), read, None, into).map(|found| found.end_bytes);
+            let found = self.targets[target].fetch(&self.place(at), read, self.epoch, into);
+            result = found.map(|found| found.end_bytes);
             if result != Err(StoreError::Damaged) {
                 if shard > 0 {
                     self.note_repair(at, "another copy was read");
@@ -169,7 +187,7 @@ impl Volume {
         if let Some(size) = self.with_cells(at, Coded::size_of) {
             return size;
         }
-        self.targets[self.shard(at, 0)].size_of(&self.place(at), None)
+        self.targets[self.shard(at, 0)].size_of(&self.place(at), self.epoch)
     }
 
     /// Removes something of a dkey from all shards that hold it.
@@ -181,32 +199,34 @@ impl Volume {
                 return punched;
             }
         }
-        let locks = self.locks.clone();
-        let _turn = locks.as_ref().map(|locks| locks.of(at.object, at.dkey));
-        let shards = (0..self.placement.group_size() as usize).rev();
-        let mut result = Err(StoreError::NotFound);
-        for shard in shards {
-            let target = self.shard(at, shard);
-            result =
-                any_found(result, self.targets[target].punch(&self.place(at), what, self.ack).map(drop))?;
+        let Some(locks) = self.locks.clone() else {
+            let target = self.shard(at, 0);
+            self.targets[target].punch(&self.place(at), what, self.ack)?;
             self.touch(target);
-        }
-        result
+            return Ok(());
+        };
+        let turn = locks.of(at.object, at.dkey);
+        self.copies(at, |volume, copies| punch_all(&turn, volume.place(at), copies, what, volume.ack))
     }
 
     /// Removes an object from all its targets.
     pub(super) fn punch_object(&mut self, object: ObjectId) -> Result<(), StoreError> {
         let at = At { object, dkey: &[], akey: &[] };
         let locks = self.locks.clone();
-        let _turns = locks.as_ref().map(|locks| locks.all());
+        let turns = locks.as_ref().map(|locks| locks.all());
+        let turn = turns.as_ref().and_then(|turns| turns.first());
         let mut result = Err(StoreError::NotFound);
         for group in 0..self.placement.groups() {
-            for shard in 0..self.placement.group_size() {
-                let target = self.placement.target(object, group, shard) as usize;
-                let punched = self.targets[target].punch(&self.place(&at), Punch::Object, self.ack);
-                result = any_found(result, punched.map(drop))?;
-                self.touch(target);
-            }
+            let shards = (0..self.placement.group_size()).rev();
+            let numbers: Vec<usize> =
+                shards.map(|shard| self.placement.target(object, group, shard) as usize).collect();
+            let targets: Vec<&Arc<Target>> = numbers.iter().map(|number| &self.targets[*number]).collect();
+            let punched = match turn {
+                Some(turn) => punch_all(turn, self.place(&at), &targets, Punch::Object, self.ack),
+                None => targets[0].punch(&self.place(&at), Punch::Object, self.ack).map(drop),
+            };
+            result = any_found(result, punched)?;
+            numbers.into_iter().for_each(|number| self.touch(number));
         }
         result
     }
@@ -218,7 +238,7 @@ impl Volume {
         for group in 0..self.placement.groups() {
             for shard in 0..data {
                 let target = self.placement.target(object, group, shard as u32) as usize;
-                let found = match self.targets[target].largest(self.container, object, akey) {
+                let found = match self.targets[target].largest(self.container, object, akey, self.epoch) {
                     Ok(found) => found,
                     Err(StoreError::NotFound) => continue,
                     Err(error) => return Err(error),
@@ -243,7 +263,7 @@ impl Volume {
         let mut result = Err(StoreError::NotFound);
         for group in 0..self.placement.groups() {
             let target = self.placement.target(object, group, 0) as usize;
-            let visited = self.targets[target].iterate(self.container, Some(object), None, true, true);
+            let visited = self.targets[target].iterate(self.container, Some(object), self.epoch, true, true);
             if let Ok(visited) = visited {
                 all.dkeys += visited.dkeys;
                 all.akeys += visited.akeys;
@@ -276,7 +296,7 @@ impl Volume {
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<usize, StoreError> {
         let target = self.placement.target(object, group, 0) as usize;
-        let listed = self.targets[target].list_dkeys(self.container, object, None, anchor, max, visit);
+        let listed = self.targets[target].list_dkeys(self.container, object, self.epoch, anchor, max, visit);
         if listed == Err(StoreError::Damaged) {
             self.collect_findings(target);
         }

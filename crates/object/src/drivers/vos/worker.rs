@@ -124,8 +124,9 @@ impl Worker {
             }
             ObjectOp::Aggregate => dropped(volume.on_all(|target| target.aggregate(container, None, false))),
             ObjectOp::Discard => {
-                let epoch = self.pool.read().as_ref().map_or(0, crate::store::Pool::epoch);
-                dropped(volume.on_all(|target| target.discard(container, 0..=epoch)))
+                let pool = self.pool.read();
+                let pool = pool.as_ref().ok_or(StoreError::NotFound)?;
+                dropped(pool.discard(container, 0, None))
             }
             ObjectOp::Collect => volume.on_all(crate::store::Target::collect).map(|done| done.segments_freed),
             ObjectOp::Update

@@ -20,14 +20,14 @@ pub use self::report::{CheckReport, Finding, FindingKind, RepairReport};
 use super::access::access_of;
 use super::containers::Table;
 use super::index::Hashes;
-use super::opening::setup_of;
+use super::opening::{LOST_MARK, setup_of};
 use super::record::LINE_BYTES;
 use super::superblock::{self, CONTAINERS_FILE, Lock, Superblock, target_dir};
 use super::target::{
     Census, INDEX_FILE, Purpose, Reference, Seen, Target, TargetSetup, is_whole, mark_is_damaged,
 };
-use super::{ContainerId, OpenOptions, Pool};
-use crate::model::ObjectId;
+use super::{ContainerId, OpenOptions, Pool, repair as retreat, settled};
+use crate::model::{Epoch, ObjectId};
 
 /// Dkey and akey.
 type KeyName = (Vec<u8>, Vec<u8>);
@@ -167,13 +167,21 @@ fn examine(dir: &Path, _lock: &Lock) -> Result<Examined, Error> {
     examined.next_container = table.next;
     examined.labels = table.rows.iter().map(|row| (row.id, row.label.clone())).collect();
     let access = access_of(dir, Flush::Auto)?;
+    let settled = settled::read(dir);
+    if settled.is_none() {
+        examined.push(Finding::new(FindingKind::File, LOST_MARK).mended("it is written anew"));
+    }
     let setup = TargetSetup {
         purpose: Purpose::Look,
-        ..setup_of(dir, &superblock, &OpenOptions::default(), access, &table)
+        ..setup_of(dir, &superblock, &OpenOptions::default(), access, &table, settled)
     };
-    examined.report.is_closed = true;
-    let targets: Vec<Option<Arc<Target>>> =
-        (0..superblock.targets).map(|number| examine_target(dir, number, &setup, &mut examined)).collect();
+    let opened = open_alike(dir, &setup, &mut examined);
+    let targets: Vec<Option<Arc<Target>>> = opened.iter().map(|opened| opened.target.clone()).collect();
+    examined.report.is_closed = !targets.iter().flatten().any(|target| target.is_recovered());
+    take_back(&targets, setup.settled, &mut examined);
+    for (number, opened) in (0..).zip(&opened) {
+        examine_target(number, opened, &setup, &mut examined);
+    }
     check_snapshots(&table, &mut examined);
     names::compare(&targets, &mut examined, None);
     if examined.unseen > 0 {
@@ -255,13 +263,50 @@ fn check_snapshots(table: &Table, examined: &mut Examined) {
     }
 }
 
-/// Opens a target to look at it, and examines it.
-fn examine_target(
-    dir: &Path,
-    number: u32,
-    first: &TargetSetup,
-    examined: &mut Examined,
-) -> Option<Arc<Target>> {
+/// A target that was opened to look at it.
+struct OpenTarget {
+    /// None where it cannot be.
+    target: Option<Arc<Target>>,
+    has_index: bool,
+}
+
+/// Opens all targets; where one was not closed, all of them from their logs, which tell together what is whole.
+fn open_alike(dir: &Path, first: &TargetSetup, examined: &mut Examined) -> Vec<OpenTarget> {
+    let numbers = 0..first.targets;
+    let mut opened: Vec<_> = numbers.map(|number| open_target(dir, number, first, examined)).collect();
+    let is_recovered =
+        |opened: &OpenTarget| opened.target.as_ref().is_some_and(|target| target.is_recovered());
+    if opened.iter().any(is_recovered) {
+        for (number, opened) in (0..).zip(&mut opened).filter(|(_, opened)| !is_recovered(opened)) {
+            let setup = TargetSetup {
+                number,
+                dir: target_dir(dir, number),
+                purpose: Purpose::LookAtLog,
+                ..first.clone()
+            };
+            opened.target = opened.target.take().and_then(|_| Target::open(&setup).ok());
+        }
+    }
+    opened
+}
+
+/// Takes back, in memory, what the next open takes back.
+fn take_back(targets: &[Option<Arc<Target>>], settled: Epoch, examined: &mut Examined) {
+    match retreat::take_back(targets, settled) {
+        Ok(0) => {}
+        Ok(count) => examined.report.notes.push(format!(
+            "{count} updates of several targets were cut off by a failure; the next open takes them back"
+        )),
+        Err(error) => {
+            let what = format!("updates that a failure cut off cannot be taken back: {error}");
+            let finding = Finding::new(FindingKind::File, what);
+            examined.push(finding.kept("the device or the file system has to be mended first"));
+        }
+    }
+}
+
+/// Opens a target to look at it.
+fn open_target(dir: &Path, number: u32, first: &TargetSetup, examined: &mut Examined) -> OpenTarget {
     let own = target_dir(dir, number);
     let index = own.join(INDEX_FILE);
     let has_index = index.exists();
@@ -275,16 +320,17 @@ fn examine_target(
         examined.push(finding.mended("it is written anew"));
     }
     let setup = TargetSetup { number, dir: own, ..first.clone() };
-    let target = match Target::open(&setup) {
-        Ok(target) => target,
-        Err(error) => {
-            let finding = Finding::new(FindingKind::File, format!("it cannot be opened: {error}")).on(number);
-            examined.push(finding.kept("restore the file"));
-            examined.holed.insert(number);
-            return None;
-        }
-    };
-    examined.report.is_closed &= !target.is_recovered();
+    let target = Target::open(&setup).inspect_err(|error| {
+        let finding = Finding::new(FindingKind::File, format!("it cannot be opened: {error}")).on(number);
+        examined.push(finding.kept("restore the file"));
+        examined.holed.insert(number);
+    });
+    OpenTarget { target: target.ok(), has_index }
+}
+
+/// Examines a target that was opened to look at it.
+fn examine_target(number: u32, opened: &OpenTarget, first: &TargetSetup, examined: &mut Examined) {
+    let Some(target) = &opened.target else { return };
     let census = target.census();
     let is_recovered = target.is_recovered();
     for &(segment, line, lines) in &census.gaps {
@@ -297,14 +343,14 @@ fn examine_target(
         examined.push(Finding::new(FindingKind::Log, what).on(number).kept(plan));
         examined.holed.insert(number);
     }
-    let subject =
-        records::Subject { number, target: &target, census: &census, uuid: setup.uuid, is_recovered };
+    let subject = records::Subject { number, target, census: &census, uuid: first.uuid, is_recovered };
     records::examine(&subject, examined);
-    if has_index && !is_recovered {
+    if opened.has_index && !is_recovered {
+        let pool = super::files::directory_of(&first.dir);
+        let setup = TargetSetup { number, dir: target_dir(pool, number), ..first.clone() };
         compare_with_log(&setup, &census, examined);
     }
     note_destroyed(&census, number, examined);
-    Some(target)
 }
 
 /// Space of containers that were destroyed and not collected: known, and no damage.

@@ -85,7 +85,7 @@ fn examine_segment(
     let head = subject.target.segment_head(number)?;
     let stands = parse_segment_header(&head, &subject.uuid, number);
     match stands {
-        SegmentHead::Free if own.is_empty() => return Ok(()),
+        SegmentHead::Free(_) if own.is_empty() => return Ok(()),
         SegmentHead::Damaged => space::report_head(subject, number, &head, facts, examined),
         SegmentHead::Used(sequence) if sequence != facts.sequence && !facts.is_free => {
             let what = format!(
@@ -95,7 +95,7 @@ fn examine_segment(
             let finding = Finding::new(FindingKind::Index, what).on(subject.number);
             examined.report.findings.push(finding.mended("the index goes, and the log is read instead"));
         }
-        SegmentHead::Free | SegmentHead::Used(_) => {}
+        SegmentHead::Free(_) | SegmentHead::Used(_) => {}
     }
     if own.is_empty() && matches!(stands, SegmentHead::Damaged) {
         return Ok(());

@@ -22,7 +22,7 @@ pub(super) fn report_head(
 ) {
     let finding = |what: String| Finding::new(FindingKind::Log, what).on(subject.number);
     // Where the log was read, what stands in the index was lost with the header.
-    let sequence = if subject.is_recovered || facts.is_free { None } else { Some(facts.sequence) };
+    let sequence = (!subject.is_recovered).then_some(facts.sequence);
     match whole_head(&subject.uuid, number, head, sequence, facts.is_free && !subject.is_recovered) {
         Some(whole) if is_free(&whole) => {
             let what = format!("the header of segment {number} of the log is damaged; the segment is free");
@@ -56,11 +56,12 @@ fn whole_head(
     sequence: Option<u32>,
     is_unused: bool,
 ) -> Option<[u8; LINE_BYTES]> {
-    if is_unused {
-        return Some([0; LINE_BYTES]);
-    }
     if let Some(sequence) = sequence {
-        return Some(segment_header(uuid, number, sequence));
+        let mut whole = segment_header(uuid, number, sequence);
+        if is_unused {
+            whole[..MAGIC_BYTES].fill(0);
+        }
+        return Some(whole);
     }
     // Its own sequence, or with a bit of it flipped back: the checksum at the end tells.
     let own = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);

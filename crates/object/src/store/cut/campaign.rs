@@ -5,8 +5,8 @@ use workload::object::Durability;
 use super::disk::Dice;
 use super::image::Image;
 use super::promises::Promises;
-use super::world::{KEYS, Keys, LABEL, SINGLES, Scenario, World};
-use crate::store::{Ack, ContainerProperties, Pool, Punch, StoreError};
+use super::world::{LABEL, SINGLES, Scenario, World, part_of};
+use crate::store::{Ack, ContainerProperties, Pool, StoreError};
 
 /// Of so many events one is a cut.
 const CUT_EVERY: u64 = 14;
@@ -122,7 +122,7 @@ impl Life {
             return None;
         }
         let mut promises = self.promises.clone();
-        for key in 0..KEYS {
+        for key in world.keys() {
             promises.settle(key, world.read(key, None));
         }
         promises.others = world.pool().containers().into_iter().map(|facts| facts.label).collect();
@@ -158,7 +158,7 @@ impl Life {
     }
 
     fn update(&mut self) {
-        let key = self.dice.below(u64::from(KEYS)) as u32;
+        let key = self.dice.below(u64::from(self.world.keys().end)) as u32;
         self.number += 1;
         let bytes = match self.dice.below(12) {
             0 => 20_000 + self.dice.below(20_000),
@@ -188,11 +188,10 @@ impl Life {
     }
 
     fn punch(&mut self) {
-        let key = self.dice.below(u64::from(SINGLES)) as u32;
+        let key = self.dice.below(u64::from(self.world.keys().end)) as u32;
+        let key = part_of(key).map_or(key, |part| part % SINGLES);
         self.promises.begin(key, None);
-        let keys = Keys::of(key);
-        let place = keys.place(self.world.container());
-        let punched = self.world.target_of(key).punch(&place, Punch::Akey, Ack::AsConfigured);
+        let punched = self.world.punch(key);
         trace(format_args!("punch key {key}: {punched:?}"));
         let is_immediate = self.is_immediate();
         match punched {

@@ -12,6 +12,7 @@ mod image;
 mod inode;
 mod medium;
 mod promises;
+mod spread;
 mod tests;
 mod world;
 

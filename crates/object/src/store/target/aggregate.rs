@@ -1,42 +1,33 @@
 //! Aggregation, discard and collection: which versions go.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
-use std::sync::atomic::Ordering;
-
-use workload::object::Checksum;
 
 use super::clean::Effort;
+use super::discard::Epochs;
 use super::fetch::Part;
-use super::room::Lack;
 use super::{Discard, State, Target};
 use crate::model::{Epoch, ObjectId};
 use crate::store::error::StoreError;
 use crate::store::extents::{Change, ExtentVersion};
 use crate::store::index::{Hashes, Spot, last_punch};
-use crate::store::log::Need;
-use crate::store::record::{Header, Kind};
 use crate::store::table::{Entry, Tag, Version};
-use crate::store::types::{Ack, Aggregated, Anchor, ContainerId, Place};
+use crate::store::types::{Aggregated, Anchor, ContainerId};
 
 /// Dkeys that are looked through before others have the lock.
 const BATCH: usize = 256;
 
 /// Which versions go.
 #[derive(Clone, Debug)]
-enum Policy {
+pub(super) enum Policy {
     /// Those that nobody can see any more.
     Unseen {
         upto: Epoch,
         snapshots: Vec<Epoch>,
         /// Dead records in the log are not earlier than this: a punch before it shadows nothing there.
         safe: Cell<Epoch>,
-        /// Places of cells that another shard still shows.
-        shown: BTreeSet<u64>,
     },
-    /// Those of a range of epochs.
-    Range(RangeInclusive<Epoch>),
+    /// Those of these epochs.
+    Epochs(Epochs),
     /// All: the container is gone.
     All,
 }
@@ -48,21 +39,16 @@ impl Policy {
             Self::Unseen { upto, snapshots, .. } => {
                 end > *upto || snapshots.iter().any(|snapshot| (epoch..end).contains(snapshot))
             }
-            Self::Range(range) => !range.contains(&epoch),
+            Self::Epochs(epochs) => !epochs.contains(epoch),
             Self::All => false,
         }
-    }
-
-    /// Whether a version stays although nothing on this target sees it.
-    fn is_shown_elsewhere(&self, version: &Version) -> bool {
-        matches!(self, Self::Unseen { shown, .. } if shown.contains(&version.location()))
     }
 
     /// Whether a punch may go, when nothing older is left of what it removed.
     fn can_forget(&self, punch: Epoch) -> bool {
         match self {
             Self::Unseen { upto, safe, .. } => punch <= *upto && punch < safe.get(),
-            Self::Range(range) => range.contains(&punch),
+            Self::Epochs(epochs) => epochs.contains(punch),
             Self::All => true,
         }
     }
@@ -70,7 +56,7 @@ impl Policy {
 
 /// What a sweep came to so far.
 #[derive(Debug, Default)]
-struct Swept {
+pub(super) struct Swept {
     done: Aggregated,
     /// Records of versions that are gone from the index, and may hold room in the data file.
     dropped: Vec<Part>,
@@ -110,7 +96,8 @@ impl Target {
         // What replaced a version is durable before the version goes: a failure would leave neither.
         let upto = upto.unwrap_or(Epoch::MAX).min(self.state.lock().epoch);
         self.harden()?;
-        let shown = self.current_elsewhere(container)?;
+        // Copies, cells and parity are one: nothing goes for what may be taken back on all targets.
+        let upto = self.settle_peers(container).map_or(upto, |settled| upto.min(settled));
         let policy = {
             let mut state = self.state.lock();
             state.admit_change(container)?;
@@ -123,48 +110,9 @@ impl Target {
                 state.log.drop_room(discard.version.location(), discard.version.lines());
             }
             let snapshots = state.containers.get(&container).map(|own| own.snapshots.clone());
-            Policy::Unseen { upto, snapshots: snapshots.unwrap_or_default(), safe: Cell::new(safe), shown }
+            Policy::Unseen { upto, snapshots: snapshots.unwrap_or_default(), safe: Cell::new(safe) }
         };
         self.sweep(container, &policy)
-    }
-
-    /// Drops all versions and punches of a container whose epochs lie in the range, as if they had never been.
-    ///
-    /// # Errors
-    /// As [`Target::aggregate`].
-    pub fn discard(
-        &self,
-        container: ContainerId,
-        epochs: RangeInclusive<Epoch>,
-    ) -> Result<Aggregated, StoreError> {
-        let _alone = self.aggregating.lock();
-        let place = Place { container, object: ObjectId::default(), dkey: &[], akey: &[] };
-        let blank = Header::new(Kind::Discard, &place, Checksum::Off, 0, *epochs.start());
-        let lack = Lack::Log { lines: blank.lines(), need: Need::Punch };
-        let appended = self.with_supply(lack, || {
-            let mut guard = self.state.lock();
-            let state = &mut *guard;
-            state.admit_change(container)?;
-            // Later epochs are not discarded: they are given after this.
-            let last = (*epochs.end()).min(self.epochs.load(Ordering::Relaxed));
-            let mut header = blank;
-            let location = self.take(state, header.lines(), Need::Punch)?;
-            let record = self.begin(&state.log, &header, &place, location);
-            let at = header.keys_end();
-            record[at..at + 8].copy_from_slice(&last.to_le_bytes());
-            let epoch = self.next_epoch(state);
-            self.complete(&mut state.log, &mut header, location, epoch, Ack::AsConfigured)?;
-            let version = Version::new(epoch, location, header.lines(), true);
-            state.discards.push(Discard { container, first: *epochs.start(), last, version });
-            Ok(state.log.appended)
-        })?;
-        self.settle(Ack::AsConfigured, appended)?;
-        self.sweep(container, &Policy::Range(epochs))
-    }
-
-    /// Applies a discard to what the log brought back.
-    pub(super) fn discard_again(&self, discard: &Discard) -> Result<(), StoreError> {
-        self.sweep(discard.container, &Policy::Range(discard.first..=discard.last)).map(|_| ())
     }
 
     /// Gives back the space of what is dead already: of containers destroyed, of versions dropped, of reservations abandoned.
@@ -189,7 +137,7 @@ impl Target {
     }
 
     /// Looks through all of a container.
-    fn sweep(&self, container: ContainerId, policy: &Policy) -> Result<Aggregated, StoreError> {
+    pub(super) fn sweep(&self, container: ContainerId, policy: &Policy) -> Result<Aggregated, StoreError> {
         let mut swept = Swept::default();
         let objects: Vec<ObjectId> = {
             let state = self.state.lock();
@@ -231,7 +179,7 @@ impl Target {
 
     /// Gives back what versions that were dropped held in the data file. Their records tell where that is: they are read while others have
     /// the lock, and are still there, because nothing is cleaned before the sweep has ended.
-    fn free_extents_of(&self, swept: &mut Swept) {
+    pub(super) fn free_extents_of(&self, swept: &mut Swept) {
         let Some(file) = &self.data else { return };
         let mut freed = Vec::with_capacity(swept.dropped.len());
         for part in swept.dropped.drain(..) {
@@ -248,7 +196,14 @@ impl Target {
         }
     }
 
-    fn sweep_dkey(&self, state: &mut State, object: u32, hashes: Hashes, policy: &Policy, swept: &mut Swept) {
+    pub(super) fn sweep_dkey(
+        &self,
+        state: &mut State,
+        object: u32,
+        hashes: Hashes,
+        policy: &Policy,
+        swept: &mut Swept,
+    ) {
         let Some(at) = state.index.dkey(object, &hashes) else { return };
         let entry = *state.index.objects.get(object).dkeys.get(at);
         let mut punches = state.index.objects.get(object).punches.clone();
@@ -276,7 +231,7 @@ impl Target {
         }
     }
 
-    fn sweep_object(&self, state: &mut State, object: u32, policy: &Policy, swept: &mut Swept) {
+    pub(super) fn sweep_object(&self, state: &mut State, object: u32, policy: &Policy, swept: &mut Swept) {
         let node = state.index.objects.get(object);
         if !node.punches.is_empty() {
             let oldest = node.dkeys.iter().filter_map(|dkey| state.index.oldest(dkey)).min();
@@ -287,7 +242,7 @@ impl Target {
         let node = state.index.objects.get_mut(object);
         if node.dkeys.len() == 0 && node.punches.is_empty() {
             state.index.remove_object(object);
-        } else if matches!(policy, Policy::Range(_)) {
+        } else if matches!(policy, Policy::Epochs(_)) {
             node.largest = None;
         }
     }
@@ -301,7 +256,7 @@ impl Target {
         policy: &Policy,
         swept: &mut Swept,
     ) -> Vec<Version> {
-        let is_range = matches!(policy, Policy::Range(_));
+        let is_range = matches!(policy, Policy::Epochs(_));
         let (gone, kept) = punches.into_iter().partition::<Vec<_>, _>(|punch| {
             let is_idle = is_range || oldest.is_none_or(|oldest| oldest > punch.epoch());
             is_idle && policy.can_forget(punch.epoch())
@@ -346,7 +301,7 @@ impl Target {
                 punches.iter().map(|punch| punch.epoch()).filter(|epoch| *epoch > version.epoch()).min();
             let end_of_this = end.min(punch.unwrap_or(Epoch::MAX));
             end = version.epoch();
-            if policy.is_seen(version.epoch(), end_of_this) || policy.is_shown_elsewhere(version) {
+            if policy.is_seen(version.epoch(), end_of_this) {
                 kept.push(*version);
             } else {
                 dropped.push(*version);
@@ -357,7 +312,7 @@ impl Target {
             // A punch that was overtaken still shadows what lies dead in the log, as does what overtook it: that is kept.
             self.drop_version(state, version, policy, swept);
         }
-        if !matches!(policy, Policy::Range(_)) {
+        if !matches!(policy, Policy::Epochs(_)) {
             // Only now: what was just dropped lies dead in the log, and a punch of it must outlast it there.
             while let Some(last) =
                 kept.last().copied().filter(|last| last.is_tombstone() && policy.can_forget(last.epoch()))
@@ -404,7 +359,7 @@ impl Target {
                     version.epoch > *upto || seen.binary_search(&version.epoch).is_ok()
                 }
                 (Policy::Unseen { .. }, _) => is_older_kept || !policy.can_forget(version.epoch),
-                (Policy::Range(range), _) => !range.contains(&version.epoch),
+                (Policy::Epochs(epochs), _) => !epochs.contains(version.epoch),
                 (Policy::All, _) => false,
             };
             is_older_kept |= is_kept;
@@ -441,7 +396,7 @@ impl Target {
             swept.dropped.push(state.part_in_memory(version, self.mapped.is_some()));
         }
         // A punch that comes back with the log is harmless, unless it was discarded.
-        if version.is_tombstone() && !matches!(policy, Policy::Range(_)) {
+        if version.is_tombstone() && !matches!(policy, Policy::Epochs(_)) {
             state.log.drop_room(version.location(), version.lines());
             return;
         }

@@ -190,7 +190,7 @@ impl Target {
     }
 
     /// Epoch of the latest change of an akey, value or punch; 0 where nothing of it is known.
-    pub(in crate::store) fn last_change(&self, place: &crate::store::Place<'_>) -> Epoch {
+    pub(crate) fn last_change(&self, place: &crate::store::Place<'_>) -> Epoch {
         let hashes = crate::store::index::hashes(place);
         let state = self.state.lock();
         let Some(object) = state.index.object(place.container, place.object) else { return 0 };

@@ -79,8 +79,8 @@ impl Reader {
 }
 
 impl Target {
-    /// Ends all changes and writes the index down.
-    pub(in crate::store) fn close(&self, path: &Path) -> Result<(), Error> {
+    /// Ends all changes and writes the index down; not where the next open has to read the log.
+    pub(in crate::store) fn close(&self, path: &Path, writes_index: bool) -> Result<(), Error> {
         let failed = |error: std::io::Error| file_error("cannot write the index", path, error);
         {
             let mut state = self.state.lock();
@@ -99,6 +99,9 @@ impl Target {
         let _alone = self.aggregating.lock();
         let written = self.write_all();
         written.map_err(|error| failed(std::io::Error::from_raw_os_error(error.errno())))?;
+        if !writes_index {
+            return Ok(());
+        }
         let state = self.state.lock();
         let partial = path.with_extension("partial");
         let written = files::make_empty(&partial).and_then(|file| {

@@ -204,7 +204,8 @@ impl Target {
             let block = Region::anonymous(BLOCK_BYTES)?;
             let bytes = block.bytes_mut(0, BLOCK_BYTES);
             self.medium.read(bytes, at)?;
-            bytes[..LINE_BYTES].fill(0);
+            // Its sequence stays: what it held would be whole again with a header of the same.
+            bytes[..MAGIC_BYTES].fill(0);
             self.medium.write(bytes, at)?;
             self.medium.sync(at, BLOCK_BYTES as u64)?;
         }

@@ -248,7 +248,7 @@ impl Target {
         })
     }
 
-    /// The largest integer dkey, and the end of the records of `akey` under it.
+    /// The largest integer dkey, and the end of the records of `akey` under it, as of `epoch` (none: the latest).
     ///
     /// # Errors
     /// [`StoreError::NotFound`] where the object has no dkey of 8 bytes.
@@ -257,12 +257,15 @@ impl Target {
         container: ContainerId,
         object: ObjectId,
         akey: &[u8],
+        epoch: Option<Epoch>,
     ) -> Result<Largest, StoreError> {
-        let now = Epoch::MAX;
+        let now = epoch.unwrap_or(Epoch::MAX);
         let mut state = self.state.lock();
         state.admit(container)?;
         let number = state.index.object(container, object).ok_or(StoreError::NotFound)?;
-        let (mut object, mut largest) = (number, state.index.objects.get(number).largest);
+        let known = state.index.objects.get(number).largest;
+        // What is remembered is of the latest version.
+        let (mut object, mut largest) = (number, known.filter(|_| now == Epoch::MAX));
         if largest.is_none() {
             let mut found = None;
             let mut visit = |dkey: &[u8]| {
@@ -280,13 +283,13 @@ impl Target {
                 .filter(is_visible)
                 .try_for_each(|entry| self.show_key(&state, entry, Which::Dkey, &mut unread, &mut visit));
             let id = node.id;
-            let (changes, epoch) = (self.changes.load(Ordering::Relaxed), state.epoch);
+            let (changes, at) = (self.changes.load(Ordering::Relaxed), state.epoch);
             drop(state);
             self.show_unread(unread, Which::Dkey, &mut visit).and(shown)?;
             state = self.state.lock();
             object = state.index.object(container, id).ok_or(StoreError::NotFound)?;
             // Else something was changed meanwhile, and it is looked for again next time.
-            if (changes, epoch) == (self.changes.load(Ordering::Relaxed), state.epoch) {
+            if now == Epoch::MAX && (changes, at) == (self.changes.load(Ordering::Relaxed), state.epoch) {
                 state.index.objects.get_mut(object).largest = Some(found);
             }
             largest = Some(found);

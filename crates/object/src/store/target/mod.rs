@@ -4,10 +4,12 @@ mod aggregate;
 mod census;
 mod checkpoint;
 mod clean;
+mod discard;
 mod fetch;
 mod lease;
 mod list;
 mod loose;
+mod marks;
 mod open;
 mod punch;
 mod reading;
@@ -15,25 +17,28 @@ mod recover;
 mod reserve;
 mod room;
 mod scan;
-mod stripes;
+mod settling;
 mod sync;
 mod update;
 mod usage;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
-use workload::object::{Checksum, Durability};
+use workload::object::{Allocation, Checksum, Durability};
 
 pub(super) use census::{Census, Reference, Seen, SegmentFacts, Sort};
 pub(super) use checkpoint::is_whole;
+pub(super) use discard::Epochs;
 pub use lease::Lease;
 pub(super) use loose::mark_is_damaged;
+pub(super) use marks::{Mark, Marks};
 pub(super) use open::{Access, INDEX_FILE, LOG_FILE, Purpose, TargetSetup, file_error};
 pub use reserve::Reservation;
 pub(super) use scan::{Committed, scan as scan_records};
+use settling::Peers;
 pub(super) use usage::Held;
 
 use super::data::{Allocator, DataFile};
@@ -83,10 +88,20 @@ pub struct Target {
     changes: AtomicU64,
     bell: Arc<Bell>,
     /// All targets of the pool, with this one.
-    peers: OnceLock<Vec<Weak<Target>>>,
+    peers: OnceLock<Arc<Peers>>,
     ahead_segments: usize,
+    allocation: Allocation,
+    /// Bytes that the log has taken from the file system since its space was last prepared for a phase.
+    grown_bytes: AtomicU64,
+    /// The keeper works beside those who write, and not in their place.
+    has_spare_processor: bool,
     findings: Mutex<Vec<String>>,
     is_broken: AtomicBool,
+    /// How often an update ended its wait for room by the clock.
+    #[cfg(test)]
+    pub(crate) gave_up: AtomicU64,
+    /// Parts of changes of several targets that the log brought back, and that may not be whole.
+    marks: Mutex<Marks>,
     /// It was opened by reading its log: the last process did not close it.
     is_recovered: bool,
 }
@@ -261,6 +276,8 @@ impl Target {
             nvme_free_bytes: state.extents.free_bytes(),
             index_bytes: state.index.memory_bytes() as u64,
             keys: state.index.keys,
+            grown_bytes: self.grown_bytes.load(Ordering::Relaxed)
+                + self.data.as_ref().map_or(0, |data| data.grown_bytes.load(Ordering::Relaxed)),
         }
     }
 
@@ -299,13 +316,6 @@ impl Target {
     #[cfg(test)]
     pub(super) fn can_be_locked_within(&self, patience: std::time::Duration) -> bool {
         self.state.try_lock_for(patience).is_some()
-    }
-
-    /// Makes the targets of a pool known to each other.
-    pub(super) fn introduce(targets: &[Arc<Self>]) {
-        for target in targets {
-            let _ = target.peers.set(targets.iter().map(Arc::downgrade).collect());
-        }
     }
 
     /// Keeps changes out while `work` runs: a snapshot is one moment of all targets.

@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 use driver::{Error, ErrorKind};
 use parking_lot::{Condvar, Mutex};
-use workload::object::Durability;
+use workload::object::{Allocation, Durability};
 
 use super::room::Lack;
 use super::{ContainerState, State, Target, loose, room};
+use crate::model::Epoch;
 use crate::store::data::{Allocator, DataFile};
 use crate::store::error::StoreError;
 use crate::store::files;
@@ -60,10 +61,13 @@ pub(in crate::store) struct TargetSetup {
     pub(in crate::store) nvme_bytes: u64,
     pub(in crate::store) threshold_bytes: u64,
     pub(in crate::store) durability: Durability,
+    pub(in crate::store) allocation: Allocation,
     pub(in crate::store) access: Access,
     pub(in crate::store) epochs: Arc<AtomicU64>,
     pub(in crate::store) containers: BTreeMap<ContainerId, ContainerState>,
     pub(in crate::store) is_new: bool,
+    /// Changes of several targets up to this epoch are whole, whatever the log still has of them.
+    pub(in crate::store) settled: Epoch,
     pub(in crate::store) purpose: Purpose,
     /// Calls the pool's keeper.
     pub(in crate::store) bell: Arc<Bell>,
@@ -180,7 +184,9 @@ impl Target {
             if !target.supply(least, 0).map_err(failed)? {
                 return Err(failed(StoreError::ScmFull));
             }
-            target.prepare_ahead();
+            if setup.allocation != Allocation::Needed {
+                target.prepare_ahead();
+            }
             target.mark(setup)?;
             files::sync_directory(&setup.dir)
                 .map_err(|error| file_error("cannot sync the directory", &setup.dir, error))?;
@@ -195,6 +201,15 @@ impl Target {
                 target.mark(setup)?;
             }
             target.epochs.fetch_max(target.state.lock().epoch, Ordering::Relaxed);
+        }
+        if setup.allocation == Allocation::Whole {
+            target.allocate_whole().map_err(|error| match error {
+                StoreError::ScmFull | StoreError::NvmeFull => {
+                    let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
+                    file_error("cannot allocate the whole of the store", &setup.dir, full)
+                }
+                error => failed(error),
+            })?;
         }
         Ok(Arc::new(target))
     }
@@ -248,9 +263,15 @@ impl Target {
             bell: setup.bell.clone(),
             peers: OnceLock::new(),
             ahead_segments: room::ahead_segments(setup, medium.mapped().is_some()),
+            allocation: setup.allocation,
+            grown_bytes: AtomicU64::new(0),
+            has_spare_processor: room::has_spare_processor(medium.mapped().is_some()),
             medium,
             findings: Mutex::new(Vec::new()),
             is_broken: AtomicBool::new(false),
+            #[cfg(test)]
+            gave_up: AtomicU64::new(0),
+            marks: Mutex::default(),
             is_recovered: false,
         }
     }

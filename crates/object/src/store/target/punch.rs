@@ -13,6 +13,7 @@ use crate::store::index::{self, Hashes};
 use crate::store::log::Need;
 use crate::store::record::{FLAG_ARRAY, Header, Kind};
 use crate::store::table::{Tag, Version};
+use crate::store::transaction::Transaction;
 use crate::store::types::{Ack, Place, Punch};
 
 /// What a punch becomes in the log: a dkey with one akey is punched by that akey.
@@ -24,27 +25,53 @@ struct Plan {
     bytes: u64,
 }
 
+/// The place that a punch is of.
+fn punched<'a>(place: &Place<'a>, what: Punch) -> Place<'a> {
+    let empty: &[u8] = &[];
+    match what {
+        Punch::Object => Place { dkey: empty, akey: empty, ..*place },
+        Punch::Dkey => Place { akey: empty, ..*place },
+        Punch::Record { .. } | Punch::Akey => *place,
+    }
+}
+
 impl Target {
     /// Removes what `what` says from now on; earlier epochs still show it until aggregation. Returns the epoch of the punch.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] where nothing is there; as [`Target::update`] else.
     pub fn punch(&self, place: &Place<'_>, what: Punch, ack: Ack) -> Result<Epoch, StoreError> {
-        let empty: &[u8] = &[];
-        let place = &match what {
-            Punch::Object => Place { dkey: empty, akey: empty, ..*place },
-            Punch::Dkey => Place { akey: empty, ..*place },
-            Punch::Record { .. } | Punch::Akey => *place,
-        };
+        self.punch_in(place, what, ack, Transaction::NONE)
+    }
+
+    /// Whether there is anything that a punch would remove.
+    pub(crate) fn has(&self, place: &Place<'_>, what: Punch) -> Result<bool, StoreError> {
+        let place = &punched(place, what);
+        let hashes = index::hashes(place);
+        match self.state.lock().plan_punch(place, &hashes, what) {
+            Err(StoreError::NotFound) => Ok(false),
+            plan => plan.map(|_| true),
+        }
+    }
+
+    /// As [`Target::punch`], as a part of a change of several targets.
+    pub(in crate::store) fn punch_in(
+        &self,
+        place: &Place<'_>,
+        what: Punch,
+        ack: Ack,
+        transaction: Transaction,
+    ) -> Result<Epoch, StoreError> {
+        let place = &punched(place, what);
         if let Punch::Record { offset_bytes, bytes } = what {
             super::update::check(place, offset_bytes, 0)?;
             offset_bytes.checked_add(bytes).ok_or(StoreError::InvalidKey)?;
         }
         let hashes = index::hashes(place);
         self.changes.fetch_add(1, Ordering::Relaxed);
-        let lines = Header::new(Kind::PunchExtent, place, Checksum::Off, 0, 0).lines();
+        let lines = Header::new(Kind::PunchExtent, place, Checksum::Off, 0, 0).as_part(true).lines();
         let lack = |error| (error == StoreError::ScmFull).then_some(Lack::Log { lines, need: Need::Punch });
-        self.with_room(0, lack, || self.punch_once(place, &hashes, what, ack))
+        self.with_room(0, lack, || self.punch_once(place, &hashes, what, ack, transaction))
     }
 
     fn punch_once(
@@ -53,17 +80,20 @@ impl Target {
         hashes: &Hashes,
         what: Punch,
         ack: Ack,
+        transaction: Transaction,
     ) -> Result<Epoch, StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.admit_change(place.container)?;
         let plan = state.plan_punch(place, hashes, what)?;
-        let mut header = Header::new(plan.kind, place, Checksum::Off, 0, plan.offset);
+        let header = Header::new(plan.kind, place, Checksum::Off, 0, plan.offset);
+        let mut header = header.as_part(transaction.is_some());
         if plan.is_array {
             header.flags |= FLAG_ARRAY;
         }
         let location = self.take(state, header.lines(), Need::Punch)?;
         let record = self.begin(&state.log, &header, place, location);
+        header.write_transaction(record, transaction);
         if plan.kind == Kind::PunchExtent {
             let at = header.keys_end();
             record[at..at + 8].copy_from_slice(&plan.bytes.to_le_bytes());

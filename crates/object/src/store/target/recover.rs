@@ -5,6 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use workload::object::Checksum;
 
+use super::marks::{Mark, is_spread};
 use super::open::TargetSetup;
 use super::reading::gather;
 use super::scan::{self, Committed, Found, Gap, Scanned};
@@ -21,6 +22,7 @@ use crate::store::memory::Region;
 use crate::store::record::{COMMIT_AT, FLAG_MOVED, Header, Kind, LAG_UNKNOWN, LINE_BYTES};
 use crate::store::segment::{SegmentHead, is_free, parse_segment_header};
 use crate::store::table::Version;
+use crate::store::transaction::Transaction;
 use crate::store::types::{ContainerId, Place};
 
 /// A record, as recovery needs it.
@@ -39,6 +41,8 @@ struct Item {
     is_torn: bool,
     /// Its commit word does not match: nor can its epoch be relied on.
     is_damaged: bool,
+    /// Which change of several targets it is a part of.
+    transaction: Transaction,
 }
 
 impl Item {
@@ -96,7 +100,7 @@ impl Target {
                     durable = durable.max(item.durable_epoch());
                     let is_simple =
                         item.header.kind == Kind::Single && !item.is_torn && !item.header.is_external();
-                    if is_simple { state.restore(&item) } else { later.push(item) }
+                    if is_simple { self.restore(&mut state, &item, setup) } else { later.push(item) }
                 }
                 reads.push(read);
             }
@@ -104,15 +108,8 @@ impl Target {
         })?;
         let durable = is_loose.then_some(durable);
         self.set_segments(&reads, setup, durable)?;
-        self.restore_rest(later, newest, durable)?;
-        let (discards, epoch) = {
-            let mut state = self.state.lock();
-            state.discards.sort_unstable_by_key(|discard| discard.version.epoch());
-            (state.discards.clone(), state.epoch)
-        };
-        for discard in discards {
-            self.discard_again(&discard)?;
-        }
+        self.restore_rest(later, (newest, durable), setup)?;
+        let epoch = self.discard_again()?;
         if is_loose {
             // What a process that was killed had written is read, and is not durable yet.
             if let Some(data) = &self.data {
@@ -122,6 +119,32 @@ impl Target {
         }
         self.durable_epoch.store(epoch, Ordering::Release);
         Ok(newest)
+    }
+
+    /// Puts a record into the index, and notes which change it is a part of.
+    fn restore(&self, state: &mut State, item: &Item, setup: &TargetSetup) {
+        state.restore(item);
+        let (header, transaction) = (&item.header, item.transaction);
+        let is_known = state.containers.contains_key(&header.container);
+        if item.is_damaged {
+            self.marks.lock().is_damaged = true;
+        } else if header.epoch > setup.settled && is_known && is_spread(header.object) {
+            self.marks.lock().all.push(Mark {
+                transaction,
+                epoch: header.epoch,
+                location: item.location,
+                container: header.container,
+                object: header.object,
+                dkey: item.hashes.dkey,
+                is_of_object: header.kind == Kind::PunchObject,
+            });
+        }
+    }
+
+    /// Makes durable what was rewritten.
+    pub(super) fn sync_log(&self) -> Result<(), StoreError> {
+        let segments = self.state.lock().log.segments.len() as u64;
+        self.medium.sync(0, segments * u64::from(self.segment_lines) * LINE_BYTES as u64)
     }
 
     fn read_segment(&self, number: u32, setup: &TargetSetup, is_loose: bool) -> Result<Read, StoreError> {
@@ -186,6 +209,7 @@ impl Target {
                 dkey: dkey.as_array::<8>().map(|bytes| u64::from_le_bytes(*bytes)),
                 is_torn,
                 is_damaged: found.state == Committed::Damaged,
+                transaction: header.transaction(record),
             });
         });
         Read { number, head, scanned, items }
@@ -206,8 +230,11 @@ impl Target {
             let number = read.number as usize;
             let (live_lines, dead_epoch_min) = (segments[number].live_lines, segments[number].dead_epoch_min);
             match read.head {
-                SegmentHead::Free => segments[number] = Segment::free(false),
+                SegmentHead::Free(sequence) => {
+                    segments[number] = Segment { sequence, ..Segment::free(false) };
+                }
                 SegmentHead::Damaged => {
+                    self.marks.lock().is_damaged = true;
                     self.note(format!("target {}: the header of segment {number} of the log is damaged: what it holds is lost", self.number));
                     segments[number].usage = Use::Sealed;
                     segments[number].used_lines = self.segment_lines;
@@ -229,6 +256,7 @@ impl Target {
                     for gap in &read.scanned.gaps {
                         if gap.is_damage(durable) {
                             state.gaps.push((read.number, gap.line, gap.lines));
+                            self.marks.lock().is_damaged = true;
                         }
                         self.handle_gap(read.number, sequence, gap, durable)?;
                     }
@@ -237,6 +265,8 @@ impl Target {
         }
         let appended = state.log.appended;
         state.log = self.new_log(setup, segments);
+        // Segments may have been begun whose headers did not reach the medium while records of them did; not twice one without a sync.
+        state.log.sequence += setup.segments;
         state.log.appended = appended;
         // The newest segment is written on, if it was not full.
         if let Some((_, number)) = newest
@@ -272,10 +302,12 @@ impl Target {
             header.write(line, &[], &[], sequence);
             let commit = header.seal(line);
             line[COMMIT_AT..].copy_from_slice(&commit.to_le_bytes());
-        })
+        })?;
+        self.medium
+            .sync(location * LINE_BYTES as u64 / BLOCK_BYTES as u64 * BLOCK_BYTES as u64, BLOCK_BYTES as u64)
     }
 
-    /// Changes one line of the log, on the medium.
+    /// Changes one line of the log, on the medium: durable with its next sync.
     fn rewrite_line(&self, location: u64, change: &dyn Fn(&mut [u8])) -> Result<(), StoreError> {
         let at = location * LINE_BYTES as u64;
         let block_at = at / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
@@ -283,16 +315,15 @@ impl Target {
         let bytes = block.bytes_mut(0, BLOCK_BYTES);
         self.medium.read(bytes, block_at)?;
         change(&mut bytes[(at - block_at) as usize..][..LINE_BYTES]);
-        self.medium.write(bytes, block_at)?;
-        self.medium.sync(block_at, BLOCK_BYTES as u64)
+        self.medium.write(bytes, block_at)
     }
 
     /// Puts the rest into the index: in the order of epochs, after what is torn has been cut.
     fn restore_rest(
         &self,
         mut later: Vec<Item>,
-        newest: Epoch,
-        durable: Option<Epoch>,
+        (newest, durable): (Epoch, Option<Epoch>),
+        setup: &TargetSetup,
     ) -> Result<(), StoreError> {
         let mut cut = Vec::new();
         for item in &mut later {
@@ -311,8 +342,9 @@ impl Target {
         }
         cut.sort_unstable();
         later.retain(|item| cut.binary_search(&item.location).is_err());
-        for location in cut {
-            self.cut_record(location)?;
+        if !cut.is_empty() {
+            cut.into_iter().try_for_each(|location| self.cut_record(location))?;
+            self.sync_log()?;
         }
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -325,7 +357,7 @@ impl Target {
         });
         later.reverse();
         for item in &later {
-            state.restore(item);
+            self.restore(state, item, setup);
         }
         Ok(())
     }
@@ -348,7 +380,7 @@ impl Target {
     }
 
     /// Takes the commit word away from a torn record: the next recovery must not take it for damage.
-    fn cut_record(&self, location: u64) -> Result<(), StoreError> {
+    pub(super) fn cut_record(&self, location: u64) -> Result<(), StoreError> {
         self.rewrite_line(location, &|line| line[COMMIT_AT..].fill(0))?;
         let state = self.state.lock();
         if let Some((region, at)) = state.log.in_memory(location) {

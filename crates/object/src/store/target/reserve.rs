@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use workload::object::Checksum;
 
 use super::room::Lack;
-use super::{Target, update};
+use super::{State, Target, update};
 use crate::model::{Epoch, ObjectId};
 use crate::store::checksum;
 use crate::store::data::{DataFile, Spread, extent_bytes};
@@ -18,6 +18,7 @@ use crate::store::log::Need;
 use crate::store::medium::BLOCK_BYTES;
 use crate::store::memory::Region;
 use crate::store::record::{FLAG_EXTERNAL, Header, LINE_BYTES};
+use crate::store::transaction::Transaction;
 use crate::store::types::{Ack, ContainerId, Place, Write};
 
 /// Where the room is.
@@ -25,8 +26,8 @@ use crate::store::types::{Ack, ContainerId, Place, Write};
 enum Room {
     /// A record of the log, from this line on.
     Log(u64),
-    /// In the data file.
-    Data(Spread),
+    /// In the data file. Parts of a change of several targets have the room of their record from the start: what is published finds its room.
+    Data { spread: Spread, record: Option<u64> },
 }
 
 /// Room that was taken: given back or published once.
@@ -46,12 +47,13 @@ impl Target {
         hashes: &Hashes,
         write: Write,
         bytes: usize,
+        is_part: bool,
     ) -> Result<Claim, StoreError> {
         let lack = |error| self.lack(error, place, bytes);
         // In pieces only where reclaiming makes no room in one.
         let mut is_scattered = false;
         self.with_room(0, lack, || {
-            let claim = self.claim_once(place, hashes, write, bytes, is_scattered);
+            let claim = self.claim_once(place, hashes, (write, bytes), is_part, is_scattered);
             is_scattered = true;
             claim
         })
@@ -61,8 +63,8 @@ impl Target {
         &self,
         place: &Place<'_>,
         hashes: &Hashes,
-        write: Write,
-        bytes: usize,
+        (write, bytes): (Write, usize),
+        is_part: bool,
         is_scattered: bool,
     ) -> Result<Claim, StoreError> {
         let mut guard = self.state.lock();
@@ -70,24 +72,44 @@ impl Target {
         let kind = state.admit_change(place.container)?;
         state.check_kind(place, hashes, write.kind())?;
         let kind = self.record_checksum(kind);
-        let mut header = Header::new(write.kind(), place, kind, bytes, write.offset());
+        let mut header = Header::new(write.kind(), place, kind, bytes, write.offset()).as_part(is_part);
         if self.is_external(bytes) {
             header.flags |= FLAG_EXTERNAL;
             let spread = self.take_extents(state, bytes as u64, is_scattered)?;
+            header.pieces = spread.count();
+            let record =
+                match (is_part && self.mapped.is_some()).then(|| self.claim_record(state, &header, place)) {
+                    Some(Err(error)) => {
+                        if let Some(file) = &self.data {
+                            state.extents.give_spread(&spread, bytes as u64, file);
+                        }
+                        return Err(error);
+                    }
+                    record => record.transpose()?,
+                };
             state.claims += 1;
             drop(guard);
-            header.pieces = spread.count();
-            self.ensure_extents(&spread, bytes as u64).inspect_err(|_| self.state.lock().claims -= 1)?;
-            return Ok(Claim { header, kind, room: Room::Data(spread), hashes: *hashes });
+            if let Err(error) = self.ensure_extents(&spread, bytes as u64) {
+                let mut state = self.state.lock();
+                state.claims -= 1;
+                record.into_iter().for_each(|location| state.give_record(location, &header));
+                return Err(error);
+            }
+            return Ok(Claim { header, kind, room: Room::Data { spread, record }, hashes: *hashes });
         }
+        let location = self.claim_record(state, &header, place)?;
+        state.claims += 1;
+        Ok(Claim { header, kind, room: Room::Log(location), hashes: *hashes })
+    }
+
+    /// Takes room for a record that is published later, and writes header and keys.
+    fn claim_record(&self, state: &mut State, header: &Header, place: &Place<'_>) -> Result<u64, StoreError> {
         let location = self.take(state, header.lines(), Need::Update)?;
         let segment = state.log.segment_of(location);
         state.log.segments[segment].reservations += 1;
-        state.claims += 1;
-        let record = self.begin(&state.log, &header, place, location);
-        let head = header.keys_end();
-        self.flusher.flush(&record[..head]);
-        Ok(Claim { header, kind, room: Room::Log(location), hashes: *hashes })
+        let record = self.begin(&state.log, header, place, location);
+        self.flusher.flush(&record[..header.keys_end()]);
+        Ok(location)
     }
 
     /// The room of a claim, where it is mapped and in one piece.
@@ -97,11 +119,11 @@ impl Target {
                 let at = *location as usize * LINE_BYTES + claim.header.data_at();
                 self.mapped.as_ref().map(|region| (region, at))
             }
-            Room::Data(Spread::One(at)) => {
+            Room::Data { spread: Spread::One(at), .. } => {
                 let region = self.data.as_ref().and_then(|data| data.medium.mapped());
                 region.map(|region| (region, *at as usize))
             }
-            Room::Data(Spread::Many(_)) => None,
+            Room::Data { spread: Spread::Many(_), .. } => None,
         }
     }
 
@@ -112,10 +134,12 @@ impl Target {
         mut claim: Claim,
         sums: &[u8],
         ack: Ack,
+        transaction: Transaction,
     ) -> Result<Epoch, StoreError> {
         let lines = claim.header.lines();
         let lack = |error| (error == StoreError::ScmFull).then_some(Lack::Log { lines, need: Need::Update });
-        let published = self.with_room(1, lack, || self.publish_once(place, &mut claim, sums, ack));
+        let published =
+            self.with_room(1, lack, || self.publish_once(place, &mut claim, sums, ack, transaction));
         let (epoch, appended) = published.inspect_err(|_| self.abandon(&claim))?;
         self.settle(ack, appended)?;
         Ok(epoch)
@@ -128,14 +152,15 @@ impl Target {
         claim: &mut Claim,
         sums: &[u8],
         ack: Ack,
+        transaction: Transaction,
     ) -> Result<(Epoch, u64), StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.admit_change(place.container)?;
         state.check_kind(place, &claim.hashes, claim.header.kind)?;
         let location = match &claim.room {
-            Room::Log(location) => *location,
-            Room::Data(_) => {
+            Room::Log(location) | Room::Data { record: Some(location), .. } => *location,
+            Room::Data { record: None, .. } => {
                 let location = self.take(state, claim.header.lines(), Need::Update)?;
                 self.begin(&state.log, &claim.header, place, location);
                 location
@@ -143,7 +168,8 @@ impl Target {
         };
         let record = state.log.record_mut(location, claim.header.lines());
         let extension_end = claim.header.keys_end() + claim.header.extension_bytes();
-        if let Room::Data(spread) = &claim.room {
+        claim.header.write_transaction(record, transaction);
+        if let Room::Data { spread, .. } = &claim.room {
             claim.header.write_spread(record, spread);
         }
         if claim.header.is_sum_inside() {
@@ -156,7 +182,7 @@ impl Target {
         let epoch = self.next_epoch(state);
         self.complete(&mut state.log, &mut claim.header, location, epoch, ack)?;
         state.publish(place, &claim.hashes, &claim.header, location);
-        if let Room::Log(location) = &claim.room {
+        if let Room::Log(location) | Room::Data { record: Some(location), .. } = &claim.room {
             let segment = state.log.segment_of(*location);
             state.log.segments[segment].reservations -= 1;
         }
@@ -170,12 +196,9 @@ impl Target {
         self.changes.fetch_add(1, Ordering::Relaxed);
         state.claims -= 1;
         match &claim.room {
-            Room::Log(location) => {
-                let segment = state.log.segment_of(*location);
-                state.log.segments[segment].reservations -= 1;
-                state.log.drop_room(*location, claim.header.lines());
-            }
-            Room::Data(spread) => {
+            Room::Log(location) => state.give_record(*location, &claim.header),
+            Room::Data { spread, record } => {
+                record.iter().for_each(|location| state.give_record(*location, &claim.header));
                 if let Some(file) = &self.data {
                     state.extents.give_spread(spread, u64::from(claim.header.bytes), file);
                 }
@@ -188,11 +211,11 @@ impl Target {
         &self,
         place: &Place<'_>,
         hashes: &Hashes,
-        write: Write,
-        data: &[u8],
+        (write, data): (Write, &[u8]),
         ack: Ack,
+        transaction: Transaction,
     ) -> Result<Epoch, StoreError> {
-        let claim = self.claim(place, hashes, write, data.len())?;
+        let claim = self.claim(place, hashes, write, data.len(), transaction.is_some())?;
         let mut few = [0; 512];
         let mut many = Vec::new();
         let sums = sums_room(&claim, &mut few, &mut many);
@@ -206,19 +229,19 @@ impl Target {
             self.abandon(&claim);
             return Err(error);
         }
-        self.publish_claim(place, claim, sums, ack)
+        self.publish_claim(place, claim, sums, ack, transaction)
     }
 
     fn data_flusher(&self, claim: &Claim) -> crate::store::flush::Flusher {
         match (&claim.room, &self.data) {
-            (Room::Data(_), Some(data)) => data.medium.flusher(),
+            (Room::Data { .. }, Some(data)) => data.medium.flusher(),
             _ => self.flusher,
         }
     }
 
     /// Writes data to the data file where it is not there yet; makes it durable where that is not left to a later sync.
     fn write_out(&self, claim: &Claim, data: &[u8]) -> Result<(), StoreError> {
-        let (Room::Data(spread), Some(file)) = (&claim.room, &self.data) else { return Ok(()) };
+        let (Room::Data { spread, .. }, Some(file)) = (&claim.room, &self.data) else { return Ok(()) };
         let mut rest = data;
         for (at, bytes) in spread.pieces(data.len() as u64) {
             let (piece, behind) = rest.split_at(bytes as usize);
@@ -260,11 +283,31 @@ impl Target {
         write: Write,
         bytes: usize,
     ) -> Result<Reservation, StoreError> {
+        self.reserve_in(place, write, bytes, false)
+    }
+
+    /// As [`Target::reserve`], for a part of a change of several targets.
+    pub(crate) fn reserve_part(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        write: Write,
+        bytes: usize,
+    ) -> Result<Reservation, StoreError> {
+        self.reserve_in(place, write, bytes, true)
+    }
+
+    fn reserve_in(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        write: Write,
+        bytes: usize,
+        is_part: bool,
+    ) -> Result<Reservation, StoreError> {
         update::check(place, write.offset(), bytes as u64)?;
         let hashes = index::hashes(place);
         let is_mapped = self.mapped.is_some();
         let (claim, memory, at) = if is_mapped {
-            let claim = self.claim(place, &hashes, write, bytes)?;
+            let claim = self.claim(place, &hashes, write, bytes, is_part)?;
             let in_place = self.claim_memory(&claim).map(|(region, at)| (region.clone(), at));
             let (region, at) = match in_place {
                 Some(in_place) => in_place,
@@ -296,6 +339,15 @@ impl Target {
             dkey_bytes: place.dkey.len(),
             write,
         })
+    }
+}
+
+impl State {
+    /// Gives the room of a record back that was not published.
+    fn give_record(&mut self, location: u64, header: &Header) {
+        let segment = self.log.segment_of(location);
+        self.log.segments[segment].reservations -= 1;
+        self.log.drop_room(location, header.lines());
     }
 }
 
@@ -342,27 +394,27 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Where its value goes.
-    pub(crate) fn place(&self) -> Place<'_> {
-        let (dkey, akey) = self.keys.split_at(self.dkey_bytes);
-        Place { container: self.container, object: self.object, dkey, akey }
-    }
-
-    /// What its value is.
-    pub(crate) fn write(&self) -> Write {
-        self.write
-    }
-
     /// Checksums the value and makes it the newest version. Durable as `ack` says.
     ///
     /// # Errors
     /// As [`Target::update`].
-    pub fn publish(mut self, ack: Ack) -> Result<Epoch, StoreError> {
+    pub fn publish(self, ack: Ack) -> Result<Epoch, StoreError> {
+        self.publish_in(ack, Transaction::NONE)
+    }
+
+    /// As [`Reservation::publish`], as a part of a change of several targets, for which it was taken.
+    pub(in crate::store) fn publish_in(
+        mut self,
+        ack: Ack,
+        transaction: Transaction,
+    ) -> Result<Epoch, StoreError> {
         let claim = self.claim.take();
         let (dkey, akey) = self.keys.split_at(self.dkey_bytes);
         let place = Place { container: self.container, object: self.object, dkey, akey };
         let data = self.memory.bytes(self.at, self.bytes);
-        let Some(claim) = claim else { return self.target.update(&place, self.write, data, ack) };
+        let Some(claim) = claim else {
+            return self.target.update_in(&place, self.write, data, ack, transaction);
+        };
         let mut few = [0; 512];
         let mut many = Vec::new();
         let sums = sums_room(&claim, &mut few, &mut many);
@@ -374,7 +426,7 @@ impl Reservation {
             self.target.abandon(&claim);
             return Err(error);
         }
-        self.target.publish_claim(&place, claim, sums, ack)
+        self.target.publish_claim(&place, claim, sums, ack, transaction)
     }
 }
 

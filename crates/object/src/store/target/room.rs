@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use workload::object::Allocation;
+
 use super::clean::Effort;
 use super::open::TargetSetup;
 use super::{State, Target};
@@ -18,8 +20,7 @@ use crate::store::types::{Aggregated, ContainerId};
 const AHEAD_BYTES: u64 = 256 << 20;
 /// Nothing is taken ahead where the file system has less than so many segments free: others may need it sooner.
 const FREE_SEGMENTS_MIN: u64 = 8;
-/// Passes over the log that an update makes, a pause between two, while others fill records or read versions: what they hold comes back
-/// when they are done, however long the scheduler or a device lets them wait. A peer that never ends must not hold others for ever.
+/// Passes over the log that an update makes, a pause between two, while others fill records or read versions: what they hold comes back when they are done, however long the scheduler or a device lets them wait. A peer that never ends must not hold others for ever.
 const PASSES_MAX: u32 = 500;
 /// The pause.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -90,6 +91,12 @@ pub(super) struct Reclaimed {
 pub(super) fn ahead_segments(setup: &TargetSetup, is_mapped: bool) -> usize {
     let bytes = if is_mapped { AHEAD_BYTES / u64::from(setup.targets) } else { 0 };
     ((bytes / setup.segment_bytes) as usize).clamp(1, setup.segments as usize / 2)
+}
+
+/// Whether a thread that prepares space has a processor of its own: where there is one alone, pages are made by the update that needs
+/// them, and no other phase is disturbed. Zeroing of files waits for the device, and needs none.
+pub(super) fn has_spare_processor(is_mapped: bool) -> bool {
+    !is_mapped || std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
 }
 
 impl Target {
@@ -240,6 +247,8 @@ impl Target {
             // Records that others fill, and versions that they read, keep their segments until they are done.
             let is_at_rest = before.is_at_rest() && before.is_before(&self.activity());
             let is_out = !is_made && (is_at_rest || pass >= PASSES_MAX);
+            #[cfg(test)]
+            self.gave_up.fetch_add(u64::from(is_out && !is_at_rest), Ordering::Relaxed);
             *last = Reclaimed { is_fruitless: is_out, is_final: is_out, is_scattered: false, at: before };
             drop(last);
             if is_made || is_out {
@@ -352,10 +361,19 @@ impl Target {
         (self.pins.len() / 8).clamp(1, LOW_WATER_MAX)
     }
 
-    /// Gives the space of about `bytes` more of log its pages, or its blocks, beside what is kept ahead at all times, and that of
-    /// `data_bytes` of the data file, and waits for it: the keeper then has nothing to do before as much was written. Logs that are not mapped have one segment ahead and no more. Where there
+    /// Gives the space of about `bytes` more of log its pages, or its blocks, beside what is kept ahead at all times, and that of `data_bytes` of the data file, and waits for it: the keeper then has nothing to do before as much was written. Logs that are not mapped have one segment ahead and no more. Where there
     /// is no space, the update that needs it finds out. `stop` ends it early.
     pub(in crate::store) fn stock(&self, bytes: u64, data_bytes: u64, stop: &AtomicBool) {
+        if self.allocation != Allocation::Needed {
+            self.prepare_for(bytes, data_bytes, stop);
+        }
+        self.grown_bytes.store(0, Ordering::Relaxed);
+        if let Some(file) = &self.data {
+            file.grown_bytes.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn prepare_for(&self, bytes: u64, data_bytes: u64, stop: &AtomicBool) {
         let segment_bytes = u64::from(self.segment_lines) * LINE_BYTES as u64;
         let more = if self.mapped.is_some() && bytes > 0 {
             // A record that does not fit the rest of a segment leaves it empty: up to a sixteenth.
@@ -373,10 +391,12 @@ impl Target {
 
     /// What the keeper does when a segment was begun.
     pub(in crate::store) fn keep(&self) {
-        self.prepare_ahead();
-        if let Some(file) = &self.data {
-            // Where there is no space, the update that needs it finds out.
-            let _ = file.ensure_ahead();
+        if self.allocation != Allocation::Needed && self.has_spare_processor {
+            self.prepare_ahead();
+            if let Some(file) = &self.data {
+                // Where there is no space, the update that needs it finds out.
+                let _ = file.ensure_ahead();
+            }
         }
         let low = Need::Update.reserve() + self.low_water();
         let (free, closed) = {
@@ -438,6 +458,18 @@ impl Target {
         }
     }
 
+    /// Takes all space of log and data file. Mapped: with its pages. Else blocks are still to be zeroed: the keeper does that, a segment ahead.
+    pub(super) fn allocate_whole(&self) -> Result<(), StoreError> {
+        let _alone = self.preparing.lock();
+        if self.mapped.is_some() {
+            while self.prepare_segment()? {}
+        } else {
+            let segments = self.pins.len() as u64;
+            self.medium.allocate(0, segments * u64::from(self.segment_lines) * LINE_BYTES as u64)?;
+        }
+        self.data.as_ref().map_or(Ok(()), |file| file.ensure_all())
+    }
+
     /// Gives the next free segment its space. `preparing` is held, the lock is not. False where all have theirs.
     fn prepare_segment(&self) -> Result<bool, StoreError> {
         let (number, (at, bytes)) = {
@@ -447,7 +479,9 @@ impl Target {
         };
         let prepared = prepare(&*self.medium, at, bytes);
         self.state.lock().log.end_prepare(number, prepared.is_ok());
-        prepared.map(|()| true)
+        prepared?;
+        self.grown_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(true)
     }
 
     /// Makes memory for a segment of a buffered log, where there is none. `preparing` is held, the lock is not.

@@ -93,6 +93,15 @@ impl Target {
         self.harden()
     }
 
+    /// Makes durable what others put off before, where a change of several targets that is acknowledged may have been made on top of it.
+    pub(crate) fn commit_earlier(&self) -> Result<(), StoreError> {
+        if self.durability != Durability::Sync || self.mapped.is_none() {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        if state.log.has_pending() { state.log.commit_pending() } else { Ok(()) }
+    }
+
     /// Mapped, and nothing orders what is stored: durable with a sync of it all.
     pub(super) fn is_loose(&self) -> bool {
         self.mapped.is_some() && self.durability == Durability::None

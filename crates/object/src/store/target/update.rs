@@ -10,8 +10,9 @@ use crate::store::error::StoreError;
 use crate::store::extents::{Change, ExtentVersion};
 use crate::store::index::{self, Hashes};
 use crate::store::log::Need;
-use crate::store::record::{Header, Kind};
+use crate::store::record::{FLAG_EXTERNAL, Header, Kind};
 use crate::store::table::{Tag, Version};
+use crate::store::transaction::Transaction;
 use crate::store::types::{Ack, Place, Write};
 
 /// Mapped logs: from this size on, data is copied outside the lock.
@@ -110,14 +111,26 @@ impl Target {
         data: &[u8],
         ack: Ack,
     ) -> Result<Epoch, StoreError> {
+        self.update_in(place, write, data, ack, Transaction::NONE)
+    }
+
+    /// As [`Target::update`], as a part of a change of several targets.
+    pub(in crate::store) fn update_in(
+        &self,
+        place: &Place<'_>,
+        write: Write,
+        data: &[u8],
+        ack: Ack,
+        transaction: Transaction,
+    ) -> Result<Epoch, StoreError> {
         check(place, write.offset(), data.len() as u64)?;
         let hashes = index::hashes(place);
         let is_external = self.is_external(data.len());
         if is_external || (self.mapped.is_some() && data.len() >= UNLOCKED_BYTES_MIN) {
-            return self.update_large(place, &hashes, write, data, ack);
+            return self.update_large(place, &hashes, (write, data), ack, transaction);
         }
         let lack = |error| self.lack(error, place, data.len());
-        self.with_room(0, lack, || self.update_small(place, &hashes, write, data, ack))
+        self.with_room(0, lack, || self.update_small(place, &hashes, (write, data), ack, transaction))
     }
 
     #[inline]
@@ -125,18 +138,20 @@ impl Target {
         &self,
         place: &Place<'_>,
         hashes: &Hashes,
-        write: Write,
-        data: &[u8],
+        (write, data): (Write, &[u8]),
         ack: Ack,
+        transaction: Transaction,
     ) -> Result<Epoch, StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let kind = state.admit_change(place.container)?;
         state.check_kind(place, hashes, write.kind())?;
         let kind = self.record_checksum(kind);
-        let mut header = Header::new(write.kind(), place, kind, data.len(), write.offset());
+        let header = Header::new(write.kind(), place, kind, data.len(), write.offset());
+        let mut header = header.as_part(transaction.is_some());
         let location = self.take(state, header.lines(), Need::Update)?;
         let record = self.begin(&state.log, &header, place, location);
+        header.write_transaction(record, transaction);
         self.fill(&mut header, record, kind, data);
         let epoch = self.next_epoch(state);
         self.complete(&mut state.log, &mut header, location, epoch, ack)?;
@@ -153,7 +168,10 @@ impl Target {
         match error {
             StoreError::ScmFull => {
                 // The widest checksums.
-                let header = Header::new(Kind::Extent, place, Checksum::Sha512, bytes, 0);
+                let mut header = Header::new(Kind::Extent, place, Checksum::Sha512, bytes, 0).as_part(true);
+                if self.is_external(bytes) {
+                    header.flags |= FLAG_EXTERNAL;
+                }
                 Some(Lack::Log { lines: header.lines(), need: Need::Update })
             }
             StoreError::NvmeFull => Some(Lack::Data { bytes: bytes as u64 }),

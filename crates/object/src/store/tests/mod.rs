@@ -4,6 +4,7 @@ mod basics;
 mod check;
 mod claims;
 mod damage;
+mod lives;
 mod model;
 pub(super) mod outside;
 mod repair;

@@ -156,7 +156,7 @@ fn work(fixture: &Fixture) {
             listed += found.expect("listed");
         }
         assert_eq!(listed, (0..60).filter(|number| number % 7 != round).count());
-        let largest = target.largest(fixture.container, object, b"a").expect("one");
+        let largest = target.largest(fixture.container, object, b"a", None).expect("one");
         assert_eq!(largest.dkey, if round == 3 { 58 } else { 59 });
     }
     target.aggregate(fixture.container, None, true).expect("aggregated");

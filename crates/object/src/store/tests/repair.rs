@@ -1,15 +1,16 @@
-//! Updates of erasure-coded values that were cut off between two cells.
+//! Changes of several targets that were cut off between two of them.
 
 use tempfile::TempDir;
 use workload::object::{Checksum, ObjectClass, ObjectType};
 
 use super::support::{Ground, MIB, content};
+use crate::coded::{Coded as Coder, Group};
 use crate::erasure::{TAG_BYTES, Tag};
 use crate::model::ObjectId;
 use crate::placement::Placement;
 use crate::store::{
-    Ack, ContainerId, ContainerProperties, OpenOptions, Place, Pool, PoolOptions, Punch, Read, StoreError,
-    Write,
+    Ack, ContainerId, ContainerProperties, Held, OpenOptions, Place, Pool, PoolOptions, Punch, Read,
+    StoreError, Write, update_all,
 };
 
 const SHARDS: usize = 5;
@@ -49,17 +50,31 @@ impl Coded {
         Place { container: self.container, object: self.object, dkey: dkey.as_bytes(), akey: b"a" }
     }
 
-    /// Writes cells of update `stamp` to the first shards.
-    fn write(&self, dkey: &str, stamp: u64, shards: usize) {
-        self.write_as(dkey, stamp, shards, Ack::AsConfigured);
+    /// Updates a value; fewer cells than all: it is cut off after them.
+    fn write(&self, dkey: &str, stamp: u64, cells: usize) {
+        let order = self.pool().order();
+        let turn = order.of(self.object, dkey.as_bytes());
+        self.write_in(&turn, dkey, stamp, cells, Ack::AsConfigured);
+        if cells == SHARDS {
+            turn.end();
+        }
     }
 
-    fn write_as(&self, dkey: &str, stamp: u64, shards: usize, ack: Ack) {
-        for shard in 0..shards {
+    /// The same, and the medium lost the other cells.
+    fn write_and_lose(&self, dkey: &str, stamp: u64, cells: usize) {
+        let turn = self.pool().order().of(self.object, dkey.as_bytes());
+        self.write_in(&turn, dkey, stamp, cells, Ack::AsConfigured);
+        turn.end();
+    }
+
+    fn write_in(&self, turn: &Held<'_>, dkey: &str, stamp: u64, cells: usize, ack: Ack) {
+        let transaction = turn.begin(SHARDS).expect("begun");
+        for shard in 0..cells {
             let mut cell = content(stamp * 8 + shard as u64, CELL_BYTES);
             cell.extend(Tag { value_bytes: 4 * CELL_BYTES as u64, stamp }.encode());
             let target = self.pool().target(self.number(shard));
-            target.update(&self.place(dkey), Write::Single, &cell, ack).expect("written");
+            let written = target.update_in(&self.place(dkey), Write::Single, &cell, ack, transaction);
+            written.expect("written");
         }
     }
 
@@ -111,18 +126,17 @@ impl Coded {
 }
 
 #[test]
-fn too_few_cells_are_taken_back_and_enough_of_them_stay() {
+fn what_was_cut_off_is_taken_back_however_much_of_it_there_is() {
     for cells in 0..=SHARDS {
         let mut coded = Coded::new();
         coded.write("kept", 1, SHARDS);
         coded.write("torn", 2, SHARDS);
         coded.write("torn", 3, cells);
         coded.reopen(false);
-        let expected =
-            if cells < 4 { [2; SHARDS] } else { std::array::from_fn(|at| 2 + u64::from(at < cells)) };
+        let expected = [if cells < SHARDS { 2 } else { 3 }; SHARDS];
         assert_eq!((coded.stamps("kept"), coded.stamps("torn")), ([1; SHARDS], expected), "{cells} cells");
-        let taken_back = "1 updates of erasure-coded values were cut off, and taken back";
-        let findings: &[&str] = if (1..4).contains(&cells) { &[taken_back] } else { &[] };
+        let taken_back = "1 updates of several targets were cut off, and taken back";
+        let findings: &[&str] = if (1..SHARDS).contains(&cells) { &[taken_back] } else { &[] };
         assert_eq!(coded.pool().findings(), findings, "{cells} cells");
         // What was taken back stays so, and is not missed when old versions go.
         coded.aggregate();
@@ -139,65 +153,75 @@ fn a_first_update_and_several_that_were_cut_off() {
     let mut coded = Coded::new();
     coded.write("first", 1, 2);
     coded.write("twice", 2, SHARDS);
-    coded.write("twice", 3, 2);
+    coded.write_and_lose("twice", 3, 2);
     coded.write("twice", 4, 3);
     coded.reopen(false);
     assert_eq!((coded.stamps("first"), coded.stamps("twice")), ([0; SHARDS], [2; SHARDS]));
-    assert_eq!(coded.pool().findings(), ["3 updates of erasure-coded values were cut off, and taken back"]);
+    assert_eq!(coded.pool().findings(), ["3 updates of several targets were cut off, and taken back"]);
+}
+
+/// Parity of a later update counts on the cells of the earlier one.
+#[test]
+fn what_was_built_on_it_goes_with_it() {
+    let mut coded = Coded::new();
+    for dkey in ["one", "other"] {
+        coded.write(dkey, 1, SHARDS);
+    }
+    coded.write_and_lose("one", 2, 3);
+    coded.write("one", 3, SHARDS);
+    coded.write("other", 4, SHARDS);
+    coded.reopen(false);
+    assert_eq!((coded.stamps("one"), coded.stamps("other")), ([1; SHARDS], [4; SHARDS]));
+    coded.reopen(false);
+    assert_eq!((coded.stamps("one"), coded.stamps("other")), ([1; SHARDS], [4; SHARDS]));
+    assert_eq!(coded.pool().findings(), [""; 0]);
 }
 
 #[test]
-fn what_was_closed_is_left_as_it_was() {
+fn what_could_be_neither_made_nor_taken_back_is_not_kept_by_a_close() {
     let mut coded = Coded::new();
     coded.write("torn", 1, SHARDS);
     coded.write("torn", 2, 3);
-    coded.reopen(true);
-    assert_eq!((coded.stamps("torn"), coded.pool().findings().len()), ([2, 2, 2, 1, 1], 0));
-    // Aggregation leaves the value before, and a kill takes the rest back.
+    // Nothing is built on it meanwhile.
+    let turn = coded.pool().order().of(coded.object, b"torn");
+    assert_eq!(turn.begin(SHARDS), Err(StoreError::Broken));
+    drop(turn);
     coded.aggregate();
-    coded.reopen(false);
+    coded.reopen(true);
     assert_eq!((coded.stamps("torn"), coded.pool().findings().len()), ([1; SHARDS], 1));
 }
 
 #[test]
-fn aggregation_leaves_what_an_update_that_was_cut_off_has_not_replaced() {
+fn aggregation_passes_no_epoch_at_which_a_value_is_not_whole() {
     for punches in [false, true] {
         for reached in 1..SHARDS {
             let mut coded = Coded::new();
-            coded.write("torn", 1, SHARDS);
-            coded.write("torn", 2, SHARDS);
-            // A client dies after some of the cells; the store goes on, and aggregates more than once.
+            for stamp in [1, 2] {
+                coded.write("torn", stamp, SHARDS);
+                coded.write("whole", stamp, SHARDS);
+            }
+            // It is cut off after some of the cells, and the store is aggregated more than once before it is killed.
             if punches {
+                let turn = coded.pool().order().of(coded.object, b"torn");
+                let transaction = turn.begin(SHARDS).expect("begun");
                 for shard in 0..reached {
                     let target = coded.pool().target(coded.number(shard));
-                    target.punch(&coded.place("torn"), Punch::Akey, Ack::AsConfigured).expect("punched");
+                    let place = coded.place("torn");
+                    target.punch_in(&place, Punch::Akey, Ack::AsConfigured, transaction).expect("punched");
                 }
             } else {
                 coded.write("torn", 3, reached);
             }
             coded.aggregate();
             coded.aggregate();
-            let epochs = coded.before("torn");
-            let behind: Vec<u64> = epochs.into_iter().take(reached).collect();
+            let behind: Vec<u64> = coded.before("torn").into_iter().take(reached).collect();
             assert_eq!(behind, vec![2; reached], "{reached} cells, punched: {punches}");
-            // What is replaced everywhere goes.
-            coded.write("torn", 4, SHARDS);
-            coded.aggregate();
-            assert_eq!((coded.stamps("torn"), coded.before("torn")), ([4; SHARDS], [0; SHARDS]));
+            // What was replaced everywhere before it is gone.
+            assert_eq!((coded.stamps("whole"), coded.before("whole")), ([2; SHARDS], [0; SHARDS]));
             coded.reopen(false);
-            assert_eq!(coded.stamps("torn"), [4; SHARDS]);
+            assert_eq!((coded.stamps("torn"), coded.stamps("whole")), ([2; SHARDS], [2; SHARDS]));
         }
     }
-}
-
-#[test]
-fn an_acknowledged_value_is_read_after_aggregation_and_a_kill() {
-    let mut coded = Coded::new();
-    coded.write("torn", 1, SHARDS);
-    coded.write("torn", 2, 2);
-    coded.aggregate();
-    coded.reopen(false);
-    assert_eq!(coded.stamps("torn"), [1; SHARDS], "the update that was cut off is taken back");
 }
 
 /// What is in the log of one target may be lost on another, as long as it waits for a commit there.
@@ -205,13 +229,132 @@ fn an_acknowledged_value_is_read_after_aggregation_and_a_kill() {
 fn aggregation_leaves_what_the_other_shards_may_go_back_to() {
     let mut coded = Coded::new();
     coded.write("key", 1, SHARDS);
-    coded.write_as("key", 2, SHARDS, Ack::Deferred);
+    let turn = coded.pool().order().of(coded.object, b"key");
+    coded.write_in(&turn, "key", 2, SHARDS, Ack::Deferred);
+    turn.end();
+    drop(turn);
     for shard in 0..2 {
         let target = coded.pool().target(coded.number(shard));
         target.aggregate(coded.container, None, true).expect("aggregated");
     }
     coded.reopen(false);
     let stamps = coded.stamps("key");
-    let most = [1, 2].map(|stamp| stamps.iter().filter(|&&own| own == stamp).count()).into_iter().max();
-    assert!(most >= Some(4), "neither value is whole: {stamps:?}");
+    assert!(stamps == [1; SHARDS] || stamps == [2; SHARDS], "neither value is whole: {stamps:?}");
+}
+
+/// A cell that is missing because a log is damaged is no reason to take back what was acknowledged.
+#[test]
+fn damage_is_no_cut() {
+    use std::os::unix::fs::FileExt as _;
+    let mut coded = Coded::new();
+    coded.write("key", 1, SHARDS);
+    coded.write("key", 2, SHARDS);
+    coded.write("after", 3, SHARDS);
+    drop(coded.pool.take());
+    let log = coded.dir.path().join("pool").join(format!("target.{}", coded.number(1))).join("log");
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(log).expect("a log");
+    let mut bytes = vec![0; file.metadata().expect("there").len() as usize];
+    file.read_exact_at(&mut bytes, 0).expect("read");
+    let cell = content(2 * 8 + 1, CELL_BYTES);
+    let at = bytes.windows(64).position(|window| window == &cell[..64]).expect("its cell");
+    // The header of the record, and with it all of it.
+    let record = at / 64 * 64;
+    let from =
+        (0..4).map(|lines| record - lines * 64).find(|at| bytes[at + 4] == 1 && bytes[*at..at + 4] != [0; 4]);
+    file.write_all_at(&[0xee; 64], from.expect("a header") as u64).expect("written");
+    let pool = Pool::open(&coded.dir.path().join("pool"), &OpenOptions::default()).expect("opens");
+    assert!(pool.findings().iter().all(|line| !line.contains("taken back")), "{:?}", pool.findings());
+    assert!(pool.findings().iter().any(|line| line.contains("damaged")), "{:?}", pool.findings());
+    coded.pool = Some(pool);
+    let mut expected = [2; SHARDS];
+    expected[1] = 1;
+    assert_eq!((coded.stamps("key"), coded.stamps("after")), (expected, [3; SHARDS]));
+}
+
+#[test]
+fn copies_that_a_kill_cut_off_are_the_same_again() {
+    let mut coded = Coded::new();
+    let class: ObjectClass = "RP_3G1".parse().expect("a class");
+    let object = ObjectId::new(ObjectType::MultiHashed, class, 2);
+    let placement = Placement::new(class, SHARDS as u32).expect("enough targets");
+    let numbers: Vec<usize> = (0..3).map(|shard| placement.target(object, 0, shard) as usize).collect();
+    let place = Place { container: coded.container, object, dkey: b"d", akey: b"a" };
+    let write = Write::Extent { offset_bytes: 0 };
+    for cells in 1..3 {
+        let pool = coded.pool();
+        let targets: Vec<_> = numbers.iter().map(|number| pool.target(*number)).collect();
+        let turn = pool.order().of(object, b"d");
+        update_all(&turn, place, &targets, (write, &content(1, 5000)), Ack::AsConfigured).expect("written");
+        let transaction = turn.begin(3).expect("begun");
+        for target in &targets[..cells] {
+            let part = (Write::Extent { offset_bytes: 1000 }, content(2, 2000));
+            target.update_in(&place, part.0, &part.1, Ack::AsConfigured, transaction).expect("written");
+        }
+        drop(turn);
+        let report = {
+            drop(coded.pool.take());
+            Pool::check(&coded.dir.path().join("pool")).expect("examined")
+        };
+        assert!(report.is_clean() && report.notes.iter().any(|note| note.contains("cut off")), "{report:#?}");
+        coded.pool =
+            Some(Pool::open(&coded.dir.path().join("pool"), &OpenOptions::default()).expect("opens"));
+        for number in &numbers {
+            let mut into = vec![0; 5000];
+            let read = Read::Extent { offset_bytes: 0 };
+            coded.pool().target(*number).fetch(&place, read, None, &mut into).expect("there");
+            assert!(into == content(1, 5000), "{cells} copies, target {number}");
+        }
+    }
+}
+
+/// One that some targets have noted is carried out on all.
+#[test]
+fn a_discard_that_was_cut_off_is_finished() {
+    let mut coded = Coded::new();
+    coded.write("key", 1, SHARDS);
+    let epoch = coded.pool().snapshot(coded.container).expect("a snapshot");
+    coded.pool().destroy_snapshot(coded.container, epoch).expect("destroyed");
+    coded.write("key", 2, SHARDS);
+    let last = coded.pool().epoch();
+    coded.write("later", 3, SHARDS);
+    for target in coded.pool().targets().iter().take(2) {
+        target.settle_up_to(coded.container, last).expect("settled");
+        target.discard(coded.container, epoch..=last).expect("noted");
+    }
+    coded.reopen(false);
+    for _ in 0..2 {
+        assert_eq!((coded.stamps("key"), coded.stamps("later")), ([1; SHARDS], [3; SHARDS]));
+        assert_eq!(coded.pool().findings(), [""; 0]);
+        coded.aggregate();
+        coded.reopen(false);
+    }
+}
+
+/// Parity that was computed from a part of a stripe which the medium lost altogether fits nothing.
+#[test]
+fn what_was_computed_from_something_lost_goes_too() {
+    let mut coded = Coded::new();
+    let place = Place { dkey: b"array", ..coded.place("") };
+    let pool = coded.pool();
+    let placement = coded.placement;
+    let group = Group::of(pool, &placement, place, Ack::AsConfigured, None);
+    let mut coder = Coder::new(4, 1, 0);
+    let write = |coder: &mut Coder, offset_bytes, seed| {
+        coder.write(&group, Write::Extent { offset_bytes }, &content(seed, 700)).expect("written");
+        pool.epoch()
+    };
+    write(&mut coder, 0, 1);
+    let before = pool.epoch();
+    let lost = before + 1..=write(&mut coder, 1200, 2);
+    write(&mut coder, 2400, 3);
+    write(&mut coder, 3300, 4);
+    // All of its records, as if they had never been.
+    for target in pool.targets() {
+        target.lose(coded.container, lost.clone());
+    }
+    coded.reopen(false);
+    assert_eq!(coded.pool().findings(), ["2 updates of several targets were cut off, and taken back"]);
+    coded.pool.take().expect("open").close().expect("closed");
+    let report = Pool::check(&coded.dir.path().join("pool")).expect("examined");
+    assert!(report.is_clean(), "{report:#?}");
 }

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use workload::object::{Checksum, Durability};
+use workload::object::{Allocation, Checksum, Durability};
 
 use super::support::{Fixture, GROUNDS, Ground, MIB, content};
-use crate::store::{Ack, Place, Pool, PoolOptions, Punch, Read, StoreError, Write};
+use crate::model::ObjectId;
+use crate::store::{Ack, ContainerProperties, Place, Pool, PoolOptions, Punch, Read, StoreError, Write};
 
 /// Bytes that the file system gave to a file.
 fn taken_bytes(fixture: &Fixture, name: &str) -> u64 {
@@ -392,5 +393,41 @@ fn a_fragmented_data_file_takes_large_values() {
         }
         fixture.target().aggregate(fixture.container, None, true).expect("aggregated");
         assert_eq!(fixture.target().space().nvme_free_bytes, 8 * MIB, "{ground:?}");
+    }
+}
+
+#[test]
+fn space_is_taken_when_it_is_told() {
+    for ground in [Ground::Memory, Ground::Disk] {
+        for allocation in [Allocation::Whole, Allocation::Needed] {
+            let scratch = ground.scratch();
+            let mut options = ground.options(64 * MIB, 32 * MIB);
+            options.open.allocation = allocation;
+            let dir = scratch.path().join("pool");
+            let pool = Pool::create(&dir, &options).expect("made");
+            pool.stock(32 * MIB, 16 * MIB, &AtomicBool::new(false));
+            let taken = |name: &str| {
+                std::fs::metadata(dir.join("target.0").join(name)).expect("a file").blocks() * 512
+            };
+            match allocation {
+                Allocation::Whole => {
+                    assert!(taken("log") >= 64 * MIB && taken("data") >= 32 * MIB, "{ground:?}");
+                }
+                _ => assert!(taken("log") < 32 * MIB && taken("data") == 0, "{ground:?}"),
+            }
+            let id = pool.create_container("strata", &ContainerProperties::default()).expect("a container");
+            for number in 0..200u64 {
+                let key = number.to_le_bytes();
+                let object = ObjectId { lo: 1, hi: 0 };
+                let place = Place { container: id, object, dkey: &key, akey: b"a" };
+                let value = content(number, if number % 2 == 0 { 5000 } else { 100_000 });
+                let target = pool.target(0);
+                target.update(&place, Write::Single, &value, Ack::Deferred).expect("written");
+                let mut buffer = vec![0; value.len()];
+                target.fetch(&place, Read::Single, None, &mut buffer).expect("read");
+                assert!(buffer == value, "{ground:?}: {number}");
+            }
+            pool.close().expect("closed");
+        }
     }
 }

@@ -26,13 +26,17 @@ impl Ground {
         let made = match self {
             Self::Memory => tempfile::tempdir_in("/dev/shm"),
             // Beside the build: on a disk, where the temporary directory may be tmpfs.
-            Self::Disk | Self::Msync => tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")),
+            Self::Disk | Self::Msync => {
+                let own = std::env::current_exe().expect("a path");
+                tempfile::tempdir_in(own.parent().expect("a directory"))
+            }
         };
         made.expect("a scratch directory")
     }
 
     pub(super) fn open(self, durability: Durability) -> OpenOptions {
-        OpenOptions { durability, flush: if self == Self::Msync { Flush::Msync } else { Flush::Auto } }
+        let flush = if self == Self::Msync { Flush::Msync } else { Flush::Auto };
+        OpenOptions { durability, flush, ..OpenOptions::default() }
     }
 
     pub(super) fn options(self, scm_bytes: u64, nvme_bytes: u64) -> PoolOptions {

@@ -50,6 +50,29 @@ fn paging() {
 }
 
 #[test]
+fn store_grew() {
+    let grown = |bytes: u64, operation: ObjectOp, class: &'static str| {
+        move |record: &mut Record| {
+            plan(record).mix = vec![OpShare { operation, percent: 100 }];
+            let phase = &mut record.phases[0];
+            phase.summary.classes.iter_mut().for_each(|own| {
+                own.class = class.to_owned();
+                own.bytes = 1 << 30;
+            });
+            phase.observations.store.as_mut().unwrap().after.as_mut().unwrap().grown_bytes = bytes;
+        }
+    };
+    let found = detail_of("store_grew", grown(256 << 20, ObjectOp::Put, "put")).unwrap();
+    assert!(found.contains("took 256 MiB from the file system while it was measured"), "{found}");
+    assert_eq!(
+        detail_of("store_grew", grown(100 << 20, ObjectOp::Put, "put")),
+        None,
+        "a tenth of what was written"
+    );
+    assert_eq!(detail_of("store_grew", grown(63 << 20, ObjectOp::Put, "put")), None);
+}
+
+#[test]
 fn found_nothing() {
     let short = |record: &mut Record| plan(record).short_read_bytes = Some(1 << 20);
     assert!(detail_of("found_nothing", short).unwrap().contains("reads found 0.39%"));

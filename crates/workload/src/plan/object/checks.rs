@@ -2,7 +2,7 @@
 
 use super::dataset::{Unit, unit, units};
 use super::{ObjectPhase, Request, check_pattern};
-use crate::object::{Interface, ObjectOp, ObjectPlan, ValueKind};
+use crate::object::{Interface, ObjectOp, ObjectPlan, PunchScope, ValueKind};
 use crate::options::DRIVER_OPTIONS;
 use crate::plan::error::{PlanError, refuse};
 use crate::spec::{LadderDimension, Share};
@@ -41,7 +41,7 @@ pub(super) fn check_operations(request: &mut Request<'_>) -> Result<(), PlanErro
         );
     }
     let store = request.interface.map(Interface::store).filter(|&store| !facts.has(store));
-    if let Some(store) = store.filter(|_| !request.spec.object.no_fill && request.any(ObjectOp::needs_data)) {
+    if let Some(store) = store.filter(|_| request.may_fill() && request.any(ObjectOp::needs_data)) {
         return refuse(format!(
             "{} has no {}, so it cannot store what is to be read: use --no-fill where it is there already",
             facts.engine,
@@ -51,20 +51,44 @@ pub(super) fn check_operations(request: &mut Request<'_>) -> Result<(), PlanErro
     Ok(())
 }
 
+/// Refuses a snapshot where there can be none, and operations that have no use for one.
+fn check_snapshot(request: &Request<'_>) -> Result<(), PlanError> {
+    let Some(epoch) = request.spec.object.snapshot else { return Ok(()) };
+    if !request.facts.honours("snapshot") {
+        return refuse(format!(
+            "--snapshot {epoch} is for stores that keep versions, and {} shows the latest alone: use vos:, engine:// or daos://",
+            request.facts.engine
+        ));
+    }
+    match request.all.iter().find(|operation| !operation.reads_versions()) {
+        Some(operation) if operation.changes() => refuse(format!(
+            "{} changes the store, and a snapshot cannot be changed: leave out --snapshot, or use operations that read, such as get, fetch, read, list, stat or size",
+            operation.name()
+        )),
+        Some(operation) => {
+            refuse(format!("{} reads no version of anything: leave out --snapshot", operation.name()))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Driver options that were given.
 fn given(request: &Request<'_>) -> Vec<&'static str> {
     let own = &request.spec.object;
     let said = |name: &str| match name {
         "container" => own.container.is_some(),
+        "object-names" => !own.object_names.is_empty(),
         "containers" => own.containers.is_some(),
         "class" => own.class.is_some(),
         "reopen" => own.reopen,
+        "snapshot" => own.snapshot.is_some(),
         "scm" => own.scm.is_some(),
         "nvme" => own.nvme.is_some(),
         "threshold" => own.threshold.is_some(),
         "store-targets" => own.targets.is_some(),
         "durability" => own.durability.is_some(),
         "flush" => own.flush.is_some(),
+        "allocate" => own.allocation.is_some(),
         "checksum" => own.checksum.is_some(),
         "zero-copy" => own.zero_copy.is_some(),
         "retries" => own.retries.is_some(),
@@ -88,6 +112,7 @@ fn given(request: &Request<'_>) -> Vec<&'static str> {
 /// Refuses options that mean nothing to the driver, or to the operations.
 pub(super) fn check_words(request: &Request<'_>) -> Result<(), PlanError> {
     let facts = request.facts;
+    check_snapshot(request)?;
     if let Some(option) = given(request).into_iter().find(|option| !facts.honours(option)) {
         let has = if facts.options.is_empty() {
             "none".to_owned()
@@ -176,7 +201,23 @@ fn misplaced(request: &Request<'_>) -> Vec<Wrong> {
     let (keys, is_array) = (request.interface == Some(Interface::KeyValue), request.is_array());
     let is_single = !is_array && own.value.unwrap_or_default() == ValueKind::Single;
     let is_part = own.first.is_some() || own.whole.is_some();
+    let is_named = !own.object_names.is_empty();
+    let other =
+        |operation: &ObjectOp| !matches!(operation, ObjectOp::Update | ObjectOp::Fetch | ObjectOp::Punch);
+    let is_part_of_one = own.punch.unwrap_or_default() == PunchScope::Record;
     vec![
+        (
+            is_named && (is_single || !is_part_of_one || request.all.iter().any(other)),
+            "--object-names is for extents of objects: use update, fetch and punch (--punch record) with --value array",
+        ),
+        (
+            is_named && [own.dkeys, own.akeys].iter().flatten().any(|&count| count > 1),
+            "--object-names: each object is one name, without dkeys and akeys: leave out --dkeys and --akeys",
+        ),
+        (
+            is_named && request.is_private(),
+            "--object-names are of all workers: leave out --containers private and --object-scope private",
+        ),
         (
             is_array && (own.dkeys.is_some() || own.akeys.is_some()),
             "--dkeys and --akeys are not for arrays, whose dkeys are their chunks: use --objects and --records",

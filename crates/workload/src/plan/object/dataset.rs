@@ -85,9 +85,10 @@ pub(super) fn dataset(request: &Request<'_>) -> Result<DatasetPlan, PlanError> {
     let own = &request.spec.object;
     let values = values(request)?;
     let is_array = request.is_array();
+    let is_named = !own.object_names.is_empty();
     let counts = [
-        own.objects.unwrap_or(1),
-        if is_array { 1 } else { own.dkeys.unwrap_or(DKEYS) },
+        own.objects.unwrap_or(own.object_names.len().max(1) as u64),
+        if is_array || is_named { 1 } else { own.dkeys.unwrap_or(DKEYS) },
         own.akeys.unwrap_or(1),
         values.records,
     ];
@@ -105,9 +106,11 @@ pub(super) fn dataset(request: &Request<'_>) -> Result<DatasetPlan, PlanError> {
         ));
     }
     check_extent(request, whole, &values)?;
+    check_names(&own.object_names, whole[0])?;
     let prefix = |text: &Option<String>, default: &str| text.clone().unwrap_or_else(|| default.to_owned());
     Ok(DatasetPlan {
         objects: counts[0],
+        object_names: own.object_names.clone(),
         dkeys: counts[1],
         akeys: counts[2],
         records: counts[3],
@@ -124,6 +127,25 @@ pub(super) fn dataset(request: &Request<'_>) -> Result<DatasetPlan, PlanError> {
         offset_bytes: values.offset_bytes,
         first_id: own.first_id.unwrap_or(FIRST_ID),
     })
+}
+
+/// Refuses names that are not one for each object.
+fn check_names(names: &[String], objects: u64) -> Result<(), PlanError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    if names.len() as u64 != objects {
+        return refuse(format!(
+            "--object-names has {} names for {objects} objects: give one for each",
+            names.len()
+        ));
+    }
+    let mut sorted: Vec<&String> = names.iter().collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => refuse(format!("--object-names has {} twice: give each object its own", pair[0])),
+        None => Ok(()),
+    }
 }
 
 /// Where a part ends.

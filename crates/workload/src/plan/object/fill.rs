@@ -70,7 +70,7 @@ fn with(plan: &ObjectPlan, operation: ObjectOp) -> ObjectPlan {
 /// Whether what a phase reads was not stored by the phases before it, which ran on the same store.
 #[must_use]
 pub fn needs_fill(plan: &ObjectPlan, before: &[ObjectPlan]) -> bool {
-    if !plan.any(ObjectOp::needs_data) {
+    if !plan.any(ObjectOp::needs_data) || plan.snapshot.is_some() {
         return false;
     }
     // What a mix or a sequence reads it may have stored itself, but only a sequence has done so surely.
@@ -96,7 +96,7 @@ fn is_there_after(earlier: &ObjectPlan, plan: &ObjectPlan) -> Option<bool> {
     let place = |plan: &ObjectPlan| {
         (
             (plan.target.clone(), plan.container.clone(), plan.containers, plan.object_scope),
-            (plan.object_type, plan.class, plan.dataset.first_id),
+            (plan.object_type, plan.class, plan.dataset.first_id, plan.dataset.object_names.clone()),
             (plan.dataset.dkey_prefix.clone(), plan.dataset.akey_prefix.clone(), plan.dataset.constant_akey),
         )
     };

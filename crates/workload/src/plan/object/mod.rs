@@ -152,6 +152,11 @@ impl Request<'_> {
         self.interface == Some(Interface::Array)
     }
 
+    /// Whether what the phase reads may be stored before it: not where that is said to be there, and not at a snapshot, which is older.
+    fn may_fill(&self) -> bool {
+        !self.spec.object.no_fill && self.spec.object.snapshot.is_none()
+    }
+
     /// Whether each worker has records of its own.
     fn is_private(&self) -> bool {
         let own = &self.spec.object;
@@ -207,6 +212,7 @@ pub fn resolve_object(
         list_max: own.list_max.unwrap_or(1000),
         ids_per_call: own.ids_per_call.unwrap_or(1),
         short_read_bytes: None,
+        snapshot: own.snapshot,
         keeps_handles: !own.reopen,
         content: content(spec, Refill::Stamp)?,
         verify: spec.verify || own.acknowledged.is_some(),
@@ -244,6 +250,8 @@ fn place(spec: &Spec) -> Result<(String, String), PlanError> {
             refuse(format!("--container {asked} is not the container of {target}: leave one of the two out"))
         }
         (Some(named), _) => Ok((target.clone(), named.to_owned())),
+        // What has names of its own lies in no container, unless it is told which.
+        (None, None) if !spec.object.object_names.is_empty() => Ok((target.clone(), String::new())),
         (None, asked) => Ok((target.clone(), asked.clone().unwrap_or_else(|| CONTAINER.to_owned()))),
     }
 }

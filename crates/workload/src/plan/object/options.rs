@@ -32,6 +32,7 @@ pub(super) fn options(request: &Request<'_>) -> Result<ObjectOptions, PlanError>
         targets: if facts.honours("store-targets") { targets(request)? } else { 0 },
         durability: own.durability.unwrap_or_default(),
         flush: own.flush.unwrap_or_default(),
+        allocation: own.allocation.unwrap_or_default(),
         checksum: match own.checksum {
             None if !facts.honours("checksum") => Checksum::Off,
             checksum => checksum.unwrap_or_default(),

@@ -19,6 +19,7 @@ const VOS_OPTIONS: &[&str] = &[
     "store-targets",
     "durability",
     "flush",
+    "allocate",
     "checksum",
     "zero-copy",
 ];
@@ -427,7 +428,7 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "op=put retries=1",
-            "--retries is not an option of vos: of the options of drivers it has --container, --containers, --class, --reopen, --scm, --nvme, --threshold, --store-targets, --durability, --flush, --checksum, --zero-copy",
+            "--retries is not an option of vos: of the options of drivers it has --container, --containers, --class, --reopen, --scm, --nvme, --threshold, --store-targets, --durability, --flush, --allocate, --checksum, --zero-copy",
         ),
         (
             "op=put depth=4",
@@ -626,6 +627,7 @@ fn every_option_of_drivers_is_refused_where_it_means_nothing() {
         "class" => "S1",
         "durability" => "none",
         "flush" => "cpu",
+        "allocate" => "whole",
         "checksum" => "crc16",
         "zero-copy" => "off",
         "containers" => "private",
@@ -637,11 +639,44 @@ fn every_option_of_drivers_is_refused_where_it_means_nothing() {
     };
     for name in DRIVER_OPTIONS {
         let message = refusal_on("vos:p", &format!("op=put {name}={}", value(name)), &none);
-        assert_eq!(
-            message,
-            format!("--{name} is not an option of vos: of the options of drivers it has none")
-        );
+        let generic = format!("--{name} is not an option of vos: of the options of drivers it has none");
+        let expected = match *name {
+            "snapshot" => {
+                "--snapshot 7 is for stores that keep versions, and vos shows the latest alone: use vos:, engine:// or daos://"
+            }
+            _ => &generic,
+        };
+        assert_eq!(message, expected);
     }
     let timeout = spec_on("vos:p", "op=put timeout=5s").object.timeout;
     assert_eq!(timeout, Some(Span(5_000_000_000)));
+}
+
+#[test]
+fn names_of_objects_are_one_for_each() {
+    let facts = ObjectFacts { options: &["object-names"], ..vos() };
+    let plan = |words: &str| plans_on("rados://p", words, &facts);
+    let base = "op=update,fetch value=array records=4 object-names=a,b";
+    let plans = plan(base).expect("good");
+    assert_eq!((plans[0].container.as_str(), plans[0].dataset.objects, plans[0].dataset.dkeys), ("", 2, 1));
+    assert_eq!(plans[1].dataset.object_names, ["a", "b"]);
+    assert!(!crate::plan::needs_fill(&plans[1], &plans[..1]));
+    let other = plan("op=fetch value=array records=4 object-names=a,c").expect("good");
+    assert!(crate::plan::needs_fill(&other[0], &plans[..1]), "other objects");
+    for (more, why) in [
+        ("objects=3", "2 names for 3 objects"),
+        ("dkeys=2", "without dkeys and akeys"),
+        ("akeys=2", "without dkeys and akeys"),
+        ("value=single", "--value array"),
+        ("object-names=a,a", "a twice"),
+        ("object-scope=private", "of all workers"),
+    ] {
+        let error = plan(&format!("{base} {more}")).expect_err(more).to_string();
+        assert!(error.contains(why), "{more}: {error}");
+    }
+    for words in ["op=put object-names=a", "op=punch punch=object value=array object-names=a"] {
+        assert!(plan(words).expect_err(words).to_string().contains("extents of objects"), "{words}");
+    }
+    let error = plans_on("vos:pool", base, &vos()).expect_err("no option of vos").to_string();
+    assert!(error.contains("--object-names is not an option of vos"), "{error}");
 }

@@ -17,14 +17,14 @@ use crate::model::{KEY_BYTES_MAX, Key};
 /// Room for one listed key, in bytes.
 const LISTED_BYTES: usize = 64;
 
-/// What an event of a slot is of.
+/// Call that an event of a slot belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The array that the operation works on is opened first.
     Opening,
     /// The operation.
     Working,
-    /// What it opened is closed.
+    /// The handle that it opened is closed.
     Closing,
 }
 
@@ -204,7 +204,7 @@ impl Worker {
     }
 
     fn key_value(&mut self, operation: &ObjectOperation) -> c_int {
-        let api = self.api;
+        let (api, as_of) = (self.api, self.as_of);
         let slot = self.slot(operation.slot);
         let (handle, key, event) = (slot.handle, slot.text.as_ptr().cast(), &raw mut slot.event);
         let (value, size) = (slot.value.buffer, &raw mut slot.size);
@@ -214,11 +214,11 @@ impl Worker {
                 ObjectOp::Put => {
                     (api.daos_kv_put)(handle, TX_NONE, 0, key, operation.value_bytes, value, event)
                 }
-                ObjectOp::Get => (api.daos_kv_get)(handle, TX_NONE, 0, key, size, value, event),
+                ObjectOp::Get => (api.daos_kv_get)(handle, as_of, 0, key, size, value, event),
                 // Without a buffer it tells the size.
                 ObjectOp::Stat => {
                     *size = 0;
-                    (api.daos_kv_get)(handle, TX_NONE, 0, key, size, std::ptr::null_mut(), event)
+                    (api.daos_kv_get)(handle, as_of, 0, key, size, std::ptr::null_mut(), event)
                 }
                 _ => (api.daos_kv_remove)(handle, TX_NONE, 0, key, event),
             }
@@ -226,7 +226,7 @@ impl Worker {
     }
 
     fn value(&mut self, operation: &ObjectOperation) -> c_int {
-        let (api, kind) = (self.api, self.plan.dataset.value);
+        let (api, kind, as_of) = (self.api, self.plan.dataset.value, self.as_of);
         let slot = self.slot(operation.slot);
         slot.describe(kind, operation);
         let (handle, dkey, iod) = (slot.handle, &raw mut slot.dkey_iov, &raw mut slot.iod);
@@ -237,7 +237,7 @@ impl Worker {
                 (api.daos_obj_update)(handle, TX_NONE, 0, dkey, 1, iod, sgl, event)
             } else {
                 let none = std::ptr::null_mut();
-                (api.daos_obj_fetch)(handle, TX_NONE, 0, dkey, 1, iod, sgl, none, event)
+                (api.daos_obj_fetch)(handle, as_of, 0, dkey, 1, iod, sgl, none, event)
             }
         }
     }
@@ -267,7 +267,7 @@ impl Worker {
     }
 
     fn list(&mut self, operation: &ObjectOperation) -> c_int {
-        let api = self.api;
+        let (api, as_of) = (self.api, self.as_of);
         let slot = self.slot(operation.slot);
         slot.list_to();
         let (handle, face, event) = (slot.handle, slot.face, &raw mut slot.event);
@@ -276,12 +276,12 @@ impl Worker {
         // SAFETY: the slot stays where it is until the event has come back.
         unsafe {
             let list = if face == Face::KeyValue { api.daos_kv_list } else { api.daos_obj_list_dkey };
-            list(handle, TX_NONE, count, descriptors, sgl, anchor, event)
+            list(handle, as_of, count, descriptors, sgl, anchor, event)
         }
     }
 
     fn array(&mut self, operation: &ObjectOperation) -> c_int {
-        let (api, cell) = (self.api, self.plan.cell_size_bytes.max(1));
+        let (api, cell, as_of) = (self.api, self.plan.cell_size_bytes.max(1), self.as_of);
         let (offset, bytes) = (operation.offset_bytes, operation.value_bytes);
         let slot = self.slot(operation.slot);
         slot.range = Range { index: offset / cell, count: bytes / cell };
@@ -291,12 +291,12 @@ impl Worker {
         // SAFETY: the slot and its buffer stay where they are until the event has come back.
         unsafe {
             match operation.operation {
-                ObjectOp::Size => (api.daos_array_get_size)(handle, TX_NONE, size, event),
+                ObjectOp::Size => (api.daos_array_get_size)(handle, as_of, size, event),
                 ObjectOp::Destroy => (api.daos_array_destroy)(handle, TX_NONE, event),
                 // Ranges are counted in cells.
                 _ if !offset.is_multiple_of(cell) || !bytes.is_multiple_of(cell) => INVALID,
                 ObjectOp::Write => (api.daos_array_write)(handle, TX_NONE, iod, sgl, event),
-                _ => (api.daos_array_read)(handle, TX_NONE, iod, sgl, event),
+                _ => (api.daos_array_read)(handle, as_of, iod, sgl, event),
             }
         }
     }
@@ -304,13 +304,12 @@ impl Worker {
     /// Opens an array by the attributes that are kept with it.
     fn open_array(&mut self, operation: &ObjectOperation) -> c_int {
         let (api, oid, container) = (self.api, self.oid(operation.object), self.container.handle);
+        let as_of = self.as_of;
         let slot = self.slot(operation.slot);
         let (opened, event) = (&raw mut slot.opened, &raw mut slot.event);
         let (cell, chunk) = (&raw mut slot.cell, &raw mut slot.chunk);
         // SAFETY: the slot stays where it is until the event has come back.
-        unsafe {
-            (api.daos_array_open)(container, oid, TX_NONE, OBJECT_READ_WRITE, cell, chunk, opened, event)
-        }
+        unsafe { (api.daos_array_open)(container, oid, as_of, OBJECT_READ_WRITE, cell, chunk, opened, event) }
     }
 
     /// The array of an operation was opened: the operation itself begins.

@@ -1,0 +1,335 @@
+//! Jobs whose blocks are objects: `ioengine=http`, which is S3, and `ioengine=rados`.
+
+use units::ByteSize;
+use workload::object::{ObjectOp, ObjectSpec, ValueKind};
+use workload::spec::{Layer, Operation, Share};
+
+use super::Site;
+use super::bucket::{Bucket, key};
+use super::targets::Files;
+use crate::fio::draft::{Access, Verify};
+use crate::fio::fault::{Fault, shown};
+use crate::fio::value::Amount;
+
+/// Blocks of a job on objects.
+struct Range {
+    block_bytes: u64,
+    /// First block, and how many, of one file.
+    first: u64,
+    blocks: u64,
+}
+
+impl Site<'_> {
+    /// Operations of such a job, and its depth.
+    pub(super) fn stored(&mut self, access: Access) -> Result<u32, Fault> {
+        self.check_options(access)?;
+        self.spec.layer = Layer::Object;
+        self.spec.operations.clear();
+        let depth = self.depth()?;
+        self.batches(depth)?;
+        let files = self.files_of_job()?;
+        self.check_service(files.each.len())?;
+        let range = self.blocks_of(&files)?;
+        self.ends(&range, files.each.len() as u64)?;
+        self.pace(depth)?;
+        self.spec.pattern = Some("sequential".to_owned());
+        if self.operation.is_random() {
+            self.random_order(access)?;
+        }
+        let clones = self.clones.count;
+        if clones > 1 {
+            self.spec.share = Some(Share::Whole);
+        }
+        if self.trims() && clones > 1 {
+            return Err(Fault::of(
+                "numjobs",
+                "clones that trim the same objects are refused: an object goes once; nearest: numjobs=1",
+            ));
+        }
+        let operations = if self.engine.ours == "s3" {
+            self.in_bucket(&files, &range)?
+        } else {
+            self.in_pool(&files, &range)?
+        };
+        self.operations(operations)?;
+        if self.draft.verifies() {
+            self.verified(&files, &range)?;
+        } else {
+            self.content(&files)?;
+        }
+        self.place()?;
+        self.common();
+        self.check_logs()?;
+        Ok(depth)
+    }
+
+    /// Objects take turns, as with fio's default.
+    fn check_service(&self, files: usize) -> Result<(), Fault> {
+        let word = self.draft.file_service_type.as_deref().unwrap_or("roundrobin");
+        if files > 1 && !matches!(word, "roundrobin" | "roundrobin:1") {
+            let message = format!("{} is refused with objects; nearest: roundrobin", shown(word));
+            return Err(Fault::of("file_service_type", message));
+        }
+        Ok(())
+    }
+
+    fn blocks_of(&self, files: &Files) -> Result<Range, Fault> {
+        let (draft, count) = (self.draft, files.each.len() as u64);
+        let block_bytes = self.blocks.max_bytes;
+        let bytes = |key: &str, amount: Option<Amount>| match amount {
+            None | Some(Amount::Percent(0)) => Ok(0),
+            Some(Amount::Bytes(bytes)) => Ok(bytes),
+            Some(Amount::Percent(_)) => {
+                Err(Fault::of(key, "objects have no size to take a percentage of: give bytes"))
+            }
+        };
+        let step = bytes("offset_increment", draft.offset_increment)?;
+        let step = step.checked_mul(self.clones.first.into());
+        let offset = step.and_then(|step| step.checked_add(bytes("offset", draft.offset).ok()?));
+        bytes("offset", draft.offset)?;
+        let offset = offset
+            .ok_or_else(|| Fault::of("offset_increment", "the offset of the last clone is too large"))?;
+        if !offset.is_multiple_of(block_bytes) {
+            let key = if draft.offset_increment.is_some() { "offset_increment" } else { "offset" };
+            return Err(Fault::of(
+                key,
+                format!(
+                    "{offset} is not a whole number of blocks of {block_bytes}, which are what objects are named by: use multiples of bs"
+                ),
+            ));
+        }
+        let (key, each) = match (draft.filesize, draft.size) {
+            (Some((low, high)), _) if low < high => {
+                return Err(Fault::of("filesize", "a range is refused with objects; nearest: one size"));
+            }
+            (Some((size, _)), _) => ("filesize", size.saturating_sub(offset)),
+            (None, Some(Amount::Bytes(bytes))) => ("size", bytes / count),
+            (None, _) => {
+                return Err(Fault::of("size", "objects have no size of their own: give size= in bytes"));
+            }
+        };
+        if each < block_bytes {
+            return Err(Fault::of(
+                key,
+                format!("gives each file {each} bytes, less than a block of {block_bytes}"),
+            ));
+        }
+        Ok(Range { block_bytes, first: offset / block_bytes, blocks: each / block_bytes })
+    }
+
+    /// Limits that end the job.
+    fn ends(&mut self, range: &Range, files: u64) -> Result<(), Fault> {
+        let draft = self.draft;
+        let too_much = |key: &str| Fault::of(key, "asks for more than can be counted");
+        let runtime = draft.runtime.filter(|&time| time > 0);
+        if let Some(time_ns) = runtime {
+            self.set("runtime", "time", &format!("{time_ns}ns"))?;
+        } else if draft.time_based == Some(true) {
+            self.warn("time_based without runtime does nothing, as in fio");
+        }
+        let warmup = match draft.ramp_time.filter(|&time| time > 0) {
+            Some(time_ns) => format!("{time_ns}ns"),
+            None => "none".to_owned(),
+        };
+        self.set("ramp_time", "warmup", &warmup)?;
+        self.spec.object.one_pass = runtime.is_none();
+        let pass = range.blocks.checked_mul(files).ok_or_else(|| too_much("size"))?;
+        let once = match draft.io_size {
+            None | Some(Amount::Bytes(0)) => pass,
+            Some(Amount::Bytes(bytes)) => bytes.div_ceil(range.block_bytes),
+            Some(Amount::Percent(percent)) => (u128::from(pass) * u128::from(percent) / 100).max(1) as u64,
+        };
+        let loops = draft.loops.unwrap_or(1);
+        let asked = draft.number_ios.filter(|&count| count > 0);
+        let is_endless = runtime.is_some() && draft.time_based == Some(true);
+        let by_size = (!is_endless).then(|| once.checked_mul(loops).ok_or_else(|| too_much("loops")));
+        let count = match (by_size.transpose()?, asked) {
+            (Some(count), Some(asked)) => Some(count.min(asked)),
+            (count, asked) => count.or(asked),
+        };
+        // A pass needs no number.
+        let count = count.filter(|&count| count != pass || runtime.is_some());
+        let of_all = |count: u64| count.checked_mul(self.clones.count.into());
+        self.spec.count =
+            count.map(|count| of_all(count).ok_or_else(|| too_much("number_ios"))).transpose()?;
+        Ok(())
+    }
+
+    /// The bucket, its server and the names in it; reads, writes and trims.
+    fn in_bucket(&mut self, files: &Files, range: &Range) -> Result<[ObjectOp; 3], Fault> {
+        let draft = self.draft;
+        let [name] = &files.each[..] else {
+            return Err(Fault::of(
+                "nrfiles",
+                "several files are refused with ioengine=http: each has names of its own in the bucket; nearest: a job for each",
+            ));
+        };
+        let bucket = Bucket::of(draft, name)?;
+        let ranged = draft.http_ranges == Some(true);
+        let block_bytes = range.block_bytes;
+        let (target, key_text, operations) = if ranged {
+            self.check_ranges(range)?;
+            let (head, tail) = bucket.object()?;
+            let read = if range.blocks > 1 { ObjectOp::Read } else { ObjectOp::Get };
+            (head, format!("{tail}{{-}}"), [read, ObjectOp::Put, ObjectOp::Remove])
+        } else {
+            let head = format!("s3://{}/{}_", bucket.bucket, bucket.object);
+            (
+                head,
+                format!("{{*{block_bytes}}}_{block_bytes}"),
+                [ObjectOp::Get, ObjectOp::Put, ObjectOp::Remove],
+            )
+        };
+        self.spec.targets = vec![target];
+        self.spec.object = ObjectSpec {
+            dkeys: Some(if ranged { 1 } else { range.blocks }),
+            first: (range.first > 0).then_some([0, range.first, 0, 0]),
+            dkey_prefix: Some(key_text),
+            value_size: Some((if ranged { range.blocks * block_bytes } else { block_bytes }).to_string()),
+            read_size: (ranged && range.blocks > 1).then_some(ByteSize(block_bytes)),
+            s3_endpoints: vec![bucket.endpoint],
+            s3_region: draft.http_s3_region.clone(),
+            s3_addressing: Some(bucket.addressing),
+            s3_key: key(draft, self.clones.world)?,
+            ..self.spec.object.clone()
+        };
+        Ok(operations)
+    }
+
+    /// fio puts each block as the whole object in this mode, and takes the whole away with each trim.
+    fn check_ranges(&self, range: &Range) -> Result<(), Fault> {
+        let size_bytes = range.blocks * range.block_bytes;
+        if range.first > 0 {
+            return Err(Fault::of("offset", "is refused with http_object_mode=range; nearest: offset=0"));
+        }
+        if (self.writes() || self.trims()) && range.blocks > 1 {
+            return Err(Fault::of(
+                "http_object_mode",
+                format!(
+                    "range is refused for a job that writes or trims blocks: each would replace or remove the whole object; nearest: bs={size_bytes}, or http_object_mode=block"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The pool and the names in it; reads, writes and trims.
+    fn in_pool(&mut self, files: &Files, range: &Range) -> Result<[ObjectOp; 3], Fault> {
+        let draft = self.draft;
+        let pool = draft
+            .pool
+            .clone()
+            .ok_or_else(|| Fault::of("pool", "engine rados needs it: the name of a pool"))?;
+        if pool.contains('/') {
+            return Err(Fault::of("pool", format!("{} is no name of a pool", shown(&pool))));
+        }
+        self.spec.targets = vec![format!("rados://{pool}")];
+        self.spec.object = ObjectSpec {
+            object_names: files.each.clone(),
+            records: Some(range.blocks),
+            first: (range.first > 0).then_some([0, 0, 0, range.first]),
+            value: Some(ValueKind::Array),
+            value_size: Some(range.block_bytes.to_string()),
+            rados_conf: draft.conf.clone(),
+            rados_user: draft.clientname.clone(),
+            ..self.spec.object.clone()
+        };
+        Ok([ObjectOp::Fetch, ObjectOp::Update, ObjectOp::Punch])
+    }
+
+    /// Operation.
+    fn operations(&mut self, [read, write, trim]: [ObjectOp; 3]) -> Result<(), Fault> {
+        let percent = self.draft.rwmixread.unwrap_or(50);
+        let one = match self.operation {
+            Operation::Read | Operation::RandRead => read,
+            Operation::Write | Operation::RandWrite => write,
+            Operation::Discard | Operation::RandDiscard => trim,
+            Operation::ReadWrite | Operation::RandRw if percent == 100 => read,
+            Operation::ReadWrite | Operation::RandRw if percent == 0 => write,
+            Operation::ReadWrite | Operation::RandRw => {
+                let mix = format!("{}={percent},{}={}", read.name(), write.name(), 100 - percent);
+                self.warn(
+                    "objects that the job reads and the run has not written are written before; fio takes what is not there for zeros",
+                );
+                self.spec.object.mix = Some(mix);
+                return Ok(());
+            }
+            other => return Err(Fault::of("rw", format!("{} is not done on objects", other.name()))),
+        };
+        // What is not there is neither read nor taken away.
+        self.spec.object.no_fill = one != write;
+        if one == read {
+            self.warn("an object that is not there fails the job; fio takes it for zeros");
+        }
+        self.spec.object.operations = vec![one];
+        Ok(())
+    }
+
+    /// Values say what they are, and are read back.
+    fn verified(&mut self, files: &Files, range: &Range) -> Result<(), Fault> {
+        let draft = self.draft;
+        if self.trims() {
+            return Err(Fault::of("verify", "a trim leaves nothing to check: leave it out"));
+        }
+        if draft.http_ranges == Some(true) && range.blocks > 1 {
+            return Err(Fault::of(
+                "verify",
+                "checks whole objects, and http_object_mode=range reads parts of them: leave it out",
+            ));
+        }
+        if draft.verify == Some(Verify::Pattern) {
+            return Err(Fault::of("verify", "pattern is refused with objects; nearest: crc32c"));
+        }
+        let clones = draft.numjobs.unwrap_or(1);
+        if clones > 1 && files.shared && self.writes() && draft.offset_increment.is_none() {
+            return Err(Fault::of(
+                "verify",
+                "clones that write the same objects overwrite each other's blocks: give each names of its own (directory without filename), or offset_increment",
+            ));
+        }
+        let reads_back = self.writes() && draft.do_verify != Some(false);
+        if !self.writes() && draft.do_verify == Some(false) {
+            return Ok(());
+        }
+        self.spec.verify = true;
+        self.warn(
+            "verified blocks are filled by strata: position, run, version and CRC-32C; blocks that fio wrote cannot be checked",
+        );
+        if self.operation.is_mixed() {
+            self.warn("verify: what the job reads is checked; nothing is read again at its end");
+            return Ok(());
+        }
+        if !reads_back {
+            return Ok(());
+        }
+        let is_part = self.spec.count.is_some() && self.operation.is_random();
+        if self.spec.time.is_some() || is_part {
+            return Err(Fault::of(
+                "verify",
+                "with objects, what is read back is all that the job writes: leave out runtime, loops and io_size, or give do_verify=0",
+            ));
+        }
+        let back = if self.engine.ours == "s3" { ObjectOp::Get } else { ObjectOp::Fetch };
+        self.spec.object.operations.push(back);
+        self.spec.object.no_fill = true;
+        Ok(())
+    }
+
+    /// Operations one by one are not kept of objects.
+    fn check_logs(&self) -> Result<(), Fault> {
+        let draft = self.draft;
+        let logs = [
+            ("write_bw_log", &draft.write_bw_log),
+            ("write_iops_log", &draft.write_iops_log),
+            ("write_lat_log", &draft.write_lat_log),
+        ];
+        let is_averaged = draft.log_avg_msec.unwrap_or(0) > 0;
+        match logs.iter().find(|(_, log)| log.is_some() && !is_averaged) {
+            Some((key, _)) => Err(Fault::of(
+                key,
+                "of single operations is refused with objects; nearest: log_avg_msec=1000, for averages",
+            )),
+            None => Ok(()),
+        }
+    }
+}
