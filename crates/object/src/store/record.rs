@@ -13,7 +13,7 @@
 //! | 40 | first byte of an extent |
 //! | 48 | epoch (48 bits) and how far behind it durable epochs were (16 bits) |
 //! | 56 | checksum of the data where it is one of at most 4 bytes |
-//! | 60 | commit word: CRC-32C of bytes 48 to 60 and of the extension, going on from the first CRC; 0 until the record is published |
+//! | 60 | commit word: CRC-32C of bytes 48 to 60 and of the extension, going on from the first CRC; 0 until the record is published; XOR [`WITHDRAWN`] once it was taken back |
 //!
 //! Behind it: dkey, akey, extension (place in the data file, or place and length of each piece; of a part of a change of several targets, which
 //! change it is; checksums), data (on a line of its own from
@@ -33,6 +33,8 @@ pub(super) const LINE_BYTES: usize = 64;
 pub(super) const HEADER_BYTES: usize = 64;
 /// Where the commit word stands.
 pub(super) const COMMIT_AT: usize = 60;
+/// Changes the commit word of a record that was taken back.
+const WITHDRAWN: u32 = 0x6b61_7462;
 /// Data from this size on begins on a line.
 const ALIGNED_BYTES_MIN: usize = 1024;
 /// Place and length of a piece in the data file.
@@ -250,6 +252,17 @@ impl Header {
         let Some(keys) = record.get(HEADER_BYTES..self.keys_end()) else { return false };
         let crc = checksum::crc32c(sequence, &record[4..48]);
         checksum::crc32c(crc, keys).to_le_bytes() == record[..4]
+    }
+
+    /// Takes back a record that was published: it counts no longer, and its epoch stays known.
+    pub(super) fn withdrawn(commit: u32) -> u32 {
+        commit ^ WITHDRAWN
+    }
+
+    /// Whether the commit word is that of a record that was taken back.
+    pub(super) fn is_withdrawn(&self, record: &[u8]) -> bool {
+        let (stored, _) = self.commitment(record);
+        stored == Self::withdrawn(commit_word(record, self.keys_end(), self.extension_bytes()))
     }
 
     /// The commit word, and whether it is the right one.

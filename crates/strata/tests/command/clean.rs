@@ -104,6 +104,7 @@ fn a_run_that_was_killed_is_cleaned_up_by_its_manifest() {
     assert!(ended.code == Some(0) && ended.stdout.contains("it is under way"), "{ended:?}");
     running.signal(Signal::KILL);
     assert_eq!(running.end().code, None);
+    bed.server.await_no_client();
     // Of the same name as the run's own, and put after it.
     bed.server.store().insert(BUCKET, "x/99999999", b"x".to_vec());
     let name = bed.manifests().remove(0);

@@ -13,6 +13,7 @@ mod store;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use hyper::server::conn::http1;
@@ -63,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) options: S3Options,
     pub(crate) store: Store,
     pub(crate) faults: Faults,
+    /// Connections that are served.
+    connections: AtomicUsize,
 }
 
 /// A server on loopback. It ends when it is dropped.
@@ -86,7 +89,12 @@ impl S3Server {
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", options.port)))?;
         let address = listener.local_addr()?;
         let (acceptor, certificate) = if options.is_tls { acceptor()? } else { (None, None) };
-        let shared = Arc::new(Shared { options, store: Store::default(), faults: Faults::default() });
+        let shared = Arc::new(Shared {
+            options,
+            store: Store::default(),
+            faults: Faults::default(),
+            connections: AtomicUsize::new(0),
+        });
         runtime.spawn(accept(listener, acceptor, shared.clone()));
         Ok(Self { address, certificate, shared, runtime: Some(runtime) })
     }
@@ -114,6 +122,13 @@ impl S3Server {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// Waits until every client is gone, and what it had sent is stored.
+    pub fn await_no_client(&self) {
+        while self.shared.connections.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 
     /// What it does wrong on purpose.
@@ -150,7 +165,12 @@ fn acceptor() -> io::Result<(Option<TlsAcceptor>, Option<String>)> {
 
 async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Arc<Shared>) {
     while let Ok((socket, _)) = listener.accept().await {
-        tokio::spawn(serve(socket, acceptor.clone(), shared.clone()));
+        let (acceptor, shared) = (acceptor.clone(), shared.clone());
+        shared.connections.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(async move {
+            serve(socket, acceptor, shared.clone()).await;
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+        });
     }
 }
 

@@ -121,7 +121,7 @@ impl Target {
         let mut failure = None;
         if is_live {
             let mut visit = |found: &Found, record: &[u8]| {
-                if failure.is_none() && found.state != Committed::No {
+                if failure.is_none() && matches!(found.state, Committed::Yes | Committed::Damaged) {
                     match self.move_record(found, record, base) {
                         Ok(lines) => moved += lines * LINE_BYTES as u64,
                         Err(error) => failure = Some(error),

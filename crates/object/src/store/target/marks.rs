@@ -92,7 +92,7 @@ impl Target {
             self.sweep_epochs(container, Epochs::of(ranges), &alone)?;
         }
         for mark in gone {
-            self.cut_record(mark.location)?;
+            self.withdraw_record(mark.location)?;
         }
         self.sync_log()
     }

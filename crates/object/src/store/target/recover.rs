@@ -1,5 +1,6 @@
 //! Building the index from the log, after a kill or a power failure.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 
@@ -60,6 +61,8 @@ struct Read {
     head: SegmentHead,
     scanned: Scanned,
     items: Vec<Item>,
+    /// Latest epoch of what was taken back.
+    withdrawn: Epoch,
 }
 
 impl Target {
@@ -91,6 +94,8 @@ impl Target {
             let mut state = self.state.lock();
             for read in receiver {
                 let mut read = read?;
+                newest = newest.max(read.withdrawn);
+                state.epoch = state.epoch.max(read.withdrawn);
                 for item in read.items.drain(..) {
                     if item.is_damaged {
                         later.push(item);
@@ -172,12 +177,15 @@ impl Target {
             .first_chunk::<LINE_BYTES>()
             .map_or(SegmentHead::Damaged, |header| parse_segment_header(header, &setup.uuid, number));
         let SegmentHead::Used(sequence) = head else {
-            return Read { number, head, scanned: Scanned::default(), items };
+            return Read { number, head, scanned: Scanned::default(), items, withdrawn: 0 };
         };
         let base = u64::from(number) * u64::from(self.segment_lines);
-        let mut last_epoch = 0;
+        let (mut last_epoch, mut withdrawn) = (0, 0);
         let scanned = scan::scan(segment, sequence, &mut |found: &Found, record| {
-            if found.state == Committed::No {
+            if found.state == Committed::Withdrawn {
+                withdrawn = withdrawn.max(found.header.epoch);
+            }
+            if matches!(found.state, Committed::No | Committed::Withdrawn) {
                 return;
             }
             let mut header = found.header;
@@ -212,7 +220,7 @@ impl Target {
                 transaction: header.transaction(record),
             });
         });
-        Read { number, head, scanned, items }
+        Read { number, head, scanned, items, withdrawn }
     }
 
     /// Sets up the segments. `durable`: see [`Gap::is_damage`].
@@ -381,10 +389,24 @@ impl Target {
 
     /// Takes the commit word away from a torn record: the next recovery must not take it for damage.
     pub(super) fn cut_record(&self, location: u64) -> Result<(), StoreError> {
-        self.rewrite_line(location, &|line| line[COMMIT_AT..].fill(0))?;
+        self.change_commit(location, &|_| 0)
+    }
+
+    /// Takes back a record that is published and durable. Its epoch stays: what lies behind it in the log is not as old.
+    pub(super) fn withdraw_record(&self, location: u64) -> Result<(), StoreError> {
+        self.change_commit(location, &Header::withdrawn)
+    }
+
+    fn change_commit(&self, location: u64, change: &dyn Fn(u32) -> u32) -> Result<(), StoreError> {
+        let word = Cell::new(0);
+        self.rewrite_line(location, &|line| {
+            let stored = line[COMMIT_AT..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+            word.set(change(stored));
+            line[COMMIT_AT..].copy_from_slice(&word.get().to_le_bytes());
+        })?;
         let state = self.state.lock();
         if let Some((region, at)) = state.log.in_memory(location) {
-            region.store_release(at + COMMIT_AT, 0);
+            region.store_release(at + COMMIT_AT, word.get());
         }
         Ok(())
     }

@@ -17,6 +17,8 @@ pub(in crate::store) struct Found {
 pub(in crate::store) enum Committed {
     /// Published.
     Yes,
+    /// Published, and taken back by a recovery: of it the epoch counts, as that of a record that was durable.
+    Withdrawn,
     /// Reserved, and never published.
     No,
     /// The commit word is a wrong one.
@@ -94,9 +96,10 @@ pub(in crate::store) fn scan(segment: &[u8], sequence: u32, visit: &mut dyn FnMu
             let state = match header.commitment(record) {
                 (_, true) => Committed::Yes,
                 (0, _) => Committed::No,
+                _ if header.is_withdrawn(record) => Committed::Withdrawn,
                 _ => Committed::Damaged,
             };
-            if state == Committed::Yes {
+            if matches!(state, Committed::Yes | Committed::Withdrawn) {
                 let own = Some(header.epoch).filter(|_| header.flags & FLAG_MOVED == 0);
                 epoch_before = epoch_before.max(own);
                 for gap in &mut scanned.gaps {
@@ -115,4 +118,53 @@ pub(in crate::store) fn scan(segment: &[u8], sequence: u32, visit: &mut dyn FnMu
     }
     scanned.is_sealed |= line == lines;
     scanned
+}
+
+#[cfg(test)]
+mod tests {
+    use workload::object::Checksum;
+
+    use super::*;
+    use crate::model::ObjectId;
+    use crate::store::record::COMMIT_AT;
+    use crate::store::types::{ContainerId, Place};
+
+    const SEQUENCE: u32 = 7;
+
+    /// Appends a record of one line; `change` is what became of its commit word.
+    fn append(segment: &mut Vec<u8>, epoch: Epoch, change: impl Fn(u32) -> u32) {
+        let place = Place { container: ContainerId(1), object: ObjectId::default(), dkey: b"d", akey: b"a" };
+        let mut header = Header::new(Kind::PunchAkey, &place, Checksum::Off, 0, 0);
+        header.epoch = epoch;
+        let at = segment.len();
+        segment.resize(at + header.lines() * LINE_BYTES, 0);
+        let record = &mut segment[at..];
+        header.write(record, place.dkey, place.akey, SEQUENCE);
+        let commit = change(header.seal(record));
+        record[COMMIT_AT..][..4].copy_from_slice(&commit.to_le_bytes());
+    }
+
+    fn scanned(last_before: impl Fn(u32) -> u32) -> Scanned {
+        let mut segment = vec![0; LINE_BYTES];
+        append(&mut segment, 5, |commit| commit);
+        append(&mut segment, 9, last_before);
+        segment.extend([0xa5; 3 * LINE_BYTES]);
+        append(&mut segment, 20, |commit| commit);
+        segment.resize(segment.len() + 8 * LINE_BYTES, 0);
+        scan(&segment, SEQUENCE, &mut |_, _| {})
+    }
+
+    #[test]
+    fn what_follows_a_record_that_was_taken_back_is_not_as_old() {
+        // The sync that made 9 durable reached no further: what was cut behind it never was.
+        let of =
+            |scanned: &Scanned| scanned.gaps.iter().map(|gap| (gap.lines, gap.is_damage(Some(9)))).collect();
+        let all: [Vec<(u32, bool)>; 3] =
+            [of(&scanned(|commit| commit)), of(&scanned(Header::withdrawn)), of(&scanned(|_| 0))];
+        // Of one that was never published nothing is known: the gap may be what was durable at 9.
+        assert_eq!(all, [vec![(3, false)], vec![(3, false)], vec![(3, true)]]);
+        // What was durable beyond is damage, whoever stands before it.
+        let gap = scanned(Header::withdrawn).gaps[0];
+        assert!(gap.is_damage(Some(10)) && gap.is_damage(None) && gap.is_published_behind);
+    }
 }
