@@ -1,12 +1,13 @@
 //! What one client leaves to the others of an engine: of connections, and of memory for buffers.
 //!
 //! A client is known by its address; its sessions prove the same secret as everybody's. Half of the memory is kept for what every session may hold
-//! ([`Shares::assured_bytes`]), so that one at work goes on whatever others hold. What sessions hold beyond that comes out of three eighths of the memory,
+//! (`Shares::assured_bytes`), so that one at work goes on whatever others hold. What sessions hold beyond that comes out of three eighths of the memory,
 //! of which one client gets half at most; an eighth is for buffers that wait to be used again.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::seat::{Budget, Grant};
@@ -30,9 +31,9 @@ struct Holdings {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    assured_bytes: u64,
-    bytes_max: u64,
-    idle_bytes_max: u64,
+    /// Memory that clients share.
+    memory_bytes: AtomicU64,
+    connections: u64,
     connections_max: u64,
     holdings: Mutex<Holdings>,
 }
@@ -42,12 +43,30 @@ impl Shares {
     pub(crate) fn new(memory_bytes: u64, connections_max: u32) -> Self {
         let connections = u64::from(connections_max.max(1));
         Self {
-            assured_bytes: memory_bytes / 2 / connections,
-            bytes_max: memory_bytes / 8 * 3,
-            idle_bytes_max: memory_bytes / 8,
+            memory_bytes: AtomicU64::new(memory_bytes),
+            connections,
             connections_max: connections - connections / 4,
             holdings: Mutex::default(),
         }
+    }
+
+    /// The engine itself keeps so much for good.
+    pub(crate) fn set_aside(&self, bytes: u64) {
+        let less = |memory: u64| Some(memory.saturating_sub(bytes));
+        // It always changes it.
+        let _ = self.memory_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    fn assured_bytes(&self) -> u64 {
+        self.memory_bytes() / 2 / self.connections
+    }
+
+    fn bytes_max(&self) -> u64 {
+        self.memory_bytes() / 8 * 3
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Holdings) -> R) -> R {
@@ -85,7 +104,7 @@ impl Shares {
             let total = all.bytes - before.min(all.bytes) + after;
             let own = all.clients.entry(client.to_canonical()).or_default();
             let bytes = own.bytes - before.min(own.bytes) + after;
-            if after > before && (total > self.bytes_max || bytes > self.bytes_max / 2) {
+            if after > before && (total > self.bytes_max() || bytes > self.bytes_max() / 2) {
                 return false;
             }
             (all.bytes, own.bytes) = (total, bytes);
@@ -96,7 +115,7 @@ impl Shares {
     /// Whether a buffer may be kept for later.
     pub(crate) fn keep(&self, bytes: u64) -> bool {
         self.with(|all| {
-            let fits = all.idle_bytes + bytes <= self.idle_bytes_max;
+            let fits = all.idle_bytes + bytes <= self.memory_bytes() / 8;
             all.idle_bytes += if fits { bytes } else { 0 };
             fits
         })
@@ -132,7 +151,7 @@ impl<'a> Purse<'a> {
             return true;
         };
         let after = held.saturating_add(bytes);
-        if after <= shares.assured_bytes || after <= counted.get() {
+        if after <= shares.assured_bytes() || after <= counted.get() {
             return true;
         }
         let may = shares.count(client, counted.get(), after);
@@ -155,7 +174,7 @@ impl<'a> Purse<'a> {
 /// Counts what a session holds now.
 pub(crate) fn recount(budget: &Budget, client: IpAddr, held_bytes: u64, counted: &Cell<u64>) {
     let Some(shares) = budget.shares() else { return };
-    let now = if held_bytes > shares.assured_bytes { held_bytes } else { 0 };
+    let now = if held_bytes > shares.assured_bytes() { held_bytes } else { 0 };
     // What it holds was counted when it was taken: this only ever gives back.
     if now < counted.get() && shares.count(client, counted.get(), now) {
         counted.set(now);

@@ -115,8 +115,7 @@ impl Door {
         let Pending { stream, peer, .. } = pending;
         let Hello { role, session, fabric_name, tag, .. } = hello;
         if let Some(endpoint) = self.endpoints.get(tag as usize) {
-            // Those on a fabric are counted by nobody.
-            if let Some(shares) = self.shares().filter(|_| role != Role::Fabric) {
+            if let Some(shares) = self.shares() {
                 shares.enter(peer.ip());
             }
             endpoint.sender.send(Accepted { role, stream, session, peer, fabric_name });

@@ -8,6 +8,7 @@ use driver::Error;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::seat::{Budget, Grant};
+use crate::share::Purse;
 
 use super::port::{Port, Region};
 
@@ -71,6 +72,11 @@ impl Buffer {
         Ok(Self { region, pages, _grant: None })
     }
 
+    /// Memory that it takes.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.pages.bytes() as u64
+    }
+
     /// Its bytes.
     ///
     /// # Safety
@@ -93,14 +99,17 @@ pub(crate) struct Pool {
 impl Pool {
     /// An empty pool that takes its memory out of the budget.
     pub(crate) fn new(budget: Arc<Budget>) -> Self {
-        Self { budget, free: (0..usize::BITS).map(|_| Vec::new()).collect() }
+        Self { budget, free: classes() }
     }
 
-    /// A buffer of at least that many bytes; none when the budget is used up or the provider registers no more.
-    pub(crate) fn take(&mut self, port: &mut Port, bytes: usize) -> Option<Buffer> {
+    /// A buffer of at least that many bytes; none when the session may hold no more, the budget is used up, or the provider registers no more.
+    pub(crate) fn take(&mut self, port: &mut Port, bytes: usize, purse: &Purse<'_>) -> Option<Buffer> {
         let size = bytes.max(4096).checked_next_power_of_two()?;
-        let class = size.trailing_zeros() as usize;
-        if let Some(buffer) = self.free[class].pop() {
+        if !purse.may_hold(size as u64) {
+            return None;
+        }
+        if let Some(buffer) = self.free[size.trailing_zeros() as usize].pop() {
+            self.unkeep(&buffer);
             return Some(buffer);
         }
         let grant = self.budget.take(size as u64).or_else(|| {
@@ -112,17 +121,34 @@ impl Pool {
         Some(buffer)
     }
 
-    /// Takes a buffer back.
-    pub(crate) fn give(&mut self, buffer: Buffer) {
-        self.free[buffer.pages.bytes().trailing_zeros() as usize].push(buffer);
+    /// Takes a buffer back: for the next request, where not too many wait for one already.
+    pub(crate) fn give(&mut self, port: &mut Port, buffer: Buffer) {
+        if self.budget.shares().is_none_or(|shares| shares.keep(buffer.held_bytes())) {
+            self.free[buffer.pages.bytes().trailing_zeros() as usize].push(buffer);
+        } else {
+            port.unregister(&buffer.region);
+        }
     }
 
     /// Gives all free memory back to the budget.
     pub(crate) fn shrink(&mut self, port: &mut Port) {
-        for buffer in self.free.iter_mut().flat_map(std::mem::take) {
+        for buffer in std::mem::take(&mut self.free).into_iter().flatten() {
+            self.unkeep(&buffer);
             port.unregister(&buffer.region);
         }
+        self.free = classes();
     }
+
+    fn unkeep(&self, buffer: &Buffer) {
+        if let Some(shares) = self.budget.shares() {
+            shares.unkeep(buffer.held_bytes());
+        }
+    }
+}
+
+/// A list for each size.
+fn classes() -> Vec<Vec<Buffer>> {
+    (0..usize::BITS).map(|_| Vec::new()).collect()
 }
 
 impl Buffer {

@@ -1,6 +1,7 @@
 //! Calls of the service, and the replies.
 #![allow(unsafe_code)]
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use crate::ofi::buffers::Buffer;
@@ -8,6 +9,7 @@ use crate::ofi::frame::{Frame, PREFIX_BYTES_MAX};
 use crate::service::{Answer, BulkReply, Call, Inline, Service};
 use crate::wire::{flag, opcode};
 
+use super::clients::Slot;
 use super::{Listener, Pending};
 
 /// What a call came to. Its payload for the message is in the listener.
@@ -152,15 +154,34 @@ impl Listener {
         if !waits && self.try_send(client, message) {
             return;
         }
-        match self.seat.budget.take(message.len() as u64) {
-            Some(grant) => self.pending.push_back(Pending {
+        let bytes = message.len() as u64;
+        let Some(entry) = self.clients.get(client) else { return };
+        match entry.purse(&self.seat.budget, 0).take(bytes) {
+            Some(grant) => {
+                entry.hold(bytes);
+                let message = message.to_vec();
+                self.pending.push_back(Pending { client, message, since: None, _grant: grant });
+            }
+            None => self.cut(
                 client,
-                message: message.to_vec(),
-                since: None,
-                _grant: grant,
-            }),
-            None => self.cut(client, "the engine's memory does not hold the replies that it does not take"),
+                "its share of the engine's memory does not hold the replies that it does not take",
+            ),
         }
+    }
+
+    /// A reply that was kept has been sent, or is not wanted any more.
+    fn unhold(&mut self, pending: &Pending) {
+        if let Some(client) = self.clients.get(pending.client) {
+            client.give_back(&self.seat.budget, pending.message.len() as u64);
+        }
+    }
+
+    /// Forgets the replies that wait for a client.
+    pub(super) fn drop_pending(&mut self, client: u32) {
+        let all = std::mem::take(&mut self.pending);
+        let (gone, kept): (VecDeque<_>, _) = all.into_iter().partition(|pending| pending.client == client);
+        self.pending = kept;
+        gone.iter().for_each(|pending| self.unhold(pending));
     }
 
     /// Sends what had to wait. A client that takes nothing holds up nobody else.
@@ -169,7 +190,9 @@ impl Listener {
         for pending in std::mem::take(&mut self.pending) {
             if full.contains(&pending.client) {
                 self.pending.push_back(pending);
-            } else if !self.try_send(pending.client, &pending.message) {
+            } else if self.try_send(pending.client, &pending.message) {
+                self.unhold(&pending);
+            } else {
                 full.push(pending.client);
                 self.pending.push_back(pending);
             }
@@ -188,6 +211,10 @@ impl Listener {
                 Err(errno) => self.refused(client, errno),
             };
         }
+        let (free, all) = (self.free_replies.len(), self.reply_clients.len());
+        if !self.clients.may_take(client, Slot::Reply, free, all) {
+            return false;
+        }
         let Some(reply) = self.free_replies.pop() else { return false };
         let offset = reply as usize * self.message_bytes;
         let context = self.receive_count as u32 + reply;
@@ -200,6 +227,7 @@ impl Listener {
             Ok(()) => {
                 self.reply_clients[reply as usize] = client;
                 self.reply_since[reply as usize] = None;
+                self.clients.take_slot(client, Slot::Reply);
                 if let Some(entry) = self.clients.get(client) {
                     entry.outstanding += 1;
                 }
@@ -225,6 +253,7 @@ impl Listener {
     pub(super) fn replied(&mut self, reply: u32, error: i32) {
         let Some(&client) = self.reply_clients.get(reply as usize) else { return };
         self.free_replies.push(reply);
+        self.clients.give_slot(client, Slot::Reply);
         if error != 0 && self.clients.is_alive(client) {
             let cause = std::io::Error::from_raw_os_error(error);
             self.lose(client, &format!("a reply did not reach it: {cause}"));

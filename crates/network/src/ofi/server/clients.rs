@@ -1,11 +1,46 @@
 //! The clients of an endpoint: who they are, and whether they live.
 
-use std::collections::HashMap;
-use std::net::{SocketAddr, TcpStream};
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
-use crate::ofi::frame::SESSION_BYTES;
+use crate::ofi::frame::{Frame, SESSION_BYTES};
 use crate::ofi::port::PeerAddress;
+use crate::seat::{Budget, Grant};
+use crate::share::{Purse, recount};
+
+/// A request with bulk that waits until earlier ones have ended.
+pub(super) struct Parked {
+    pub(super) frame: Frame,
+    /// Its payload.
+    pub(super) inline: Vec<u8>,
+    pub(super) _grant: Grant,
+}
+
+impl Parked {
+    /// Memory that it takes, with so much payload.
+    pub(super) fn bytes_of(inline: usize) -> u64 {
+        (size_of::<Self>() + inline) as u64
+    }
+}
+
+/// Things of an endpoint of which there is a number, and which one client leaves to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// An operation with bulk.
+    Operation,
+    /// A buffer that a reply leaves from.
+    Reply,
+}
+
+/// What the sessions of one address hold.
+struct Address {
+    ip: IpAddr,
+    sessions: usize,
+    slots: [usize; 2],
+}
 
 /// One client. It stays until its last operation has ended.
 pub(super) struct Client {
@@ -25,22 +60,81 @@ pub(super) struct Client {
     pub(super) outstanding: u32,
     /// Bulk of it that is on its way.
     pub(super) transferring_bytes: u64,
+    /// Requests that wait, in their order.
+    pub(super) parked: VecDeque<Parked>,
+    /// Memory of the endpoint that it holds.
+    held_bytes: u64,
+    /// What is counted for it of its client's share.
+    counted: Cell<u64>,
+    slots: [usize; 2],
+    /// Its address among those of all.
+    at: usize,
+}
+
+impl Client {
+    /// Of a connection that was accepted, which holds nothing.
+    pub(super) fn new(
+        stream: TcpStream,
+        peer: SocketAddr,
+        session: [u8; SESSION_BYTES],
+        address: PeerAddress,
+        is_own_process: bool,
+    ) -> Self {
+        Self {
+            stream,
+            is_gone: false,
+            is_own_process,
+            peer,
+            address,
+            session,
+            outstanding: 0,
+            transferring_bytes: 0,
+            parked: VecDeque::new(),
+            held_bytes: 0,
+            counted: Cell::new(0),
+            slots: [0; 2],
+            at: 0,
+        }
+    }
+
+    /// What it asks the endpoint's memory by, when it holds so much beside what is counted already.
+    pub(super) fn purse(&self, budget: &Arc<Budget>, more_bytes: u64) -> Purse<'_> {
+        Purse::new(budget, self.peer.ip(), self.held_bytes + more_bytes, &self.counted)
+    }
+
+    /// It holds so much more.
+    pub(super) fn hold(&mut self, bytes: u64) {
+        self.held_bytes += bytes;
+    }
+
+    /// It has given so much back.
+    pub(super) fn give_back(&mut self, budget: &Budget, bytes: u64) {
+        debug_assert!(self.held_bytes >= bytes);
+        self.held_bytes = self.held_bytes.saturating_sub(bytes);
+        if self.counted.get() > 0 {
+            recount(budget, self.peer.ip(), self.held_bytes, &self.counted);
+        }
+    }
 }
 
 /// All of them. An index stays valid while the client has operations in flight.
 #[derive(Default)]
 pub(super) struct Clients {
     entries: Vec<Option<Client>>,
+    /// Those that clients are at, or were.
+    addresses: Vec<Address>,
     by_session: HashMap<[u8; SESSION_BYTES], u32>,
     last: u32,
 }
 
 impl Clients {
     /// Takes one in; its index. None when its session is known already.
-    pub(super) fn add(&mut self, client: Client) -> Option<u32> {
+    pub(super) fn add(&mut self, mut client: Client) -> Option<u32> {
         if self.by_session.contains_key(&client.session) {
             return None;
         }
+        client.at = self.address_of(client.peer.ip().to_canonical());
+        self.addresses[client.at].sessions += 1;
         let index = self.entries.iter().position(Option::is_none).unwrap_or_else(|| {
             self.entries.push(None);
             self.entries.len() - 1
@@ -48,6 +142,47 @@ impl Clients {
         self.by_session.insert(client.session, index as u32);
         self.entries[index] = Some(client);
         Some(index as u32)
+    }
+
+    fn address_of(&mut self, ip: IpAddr) -> usize {
+        if let Some(at) = self.addresses.iter().position(|address| address.ip == ip) {
+            return at;
+        }
+        let fresh = Address { ip, sessions: 0, slots: [0; 2] };
+        match self.addresses.iter().position(|address| address.sessions == 0) {
+            Some(at) => {
+                self.addresses[at] = fresh;
+                at
+            }
+            None => {
+                self.addresses.push(fresh);
+                self.addresses.len() - 1
+            }
+        }
+    }
+
+    /// Whether a client may take another slot of which so many are free. An address holds no more of them than are free, so that some always are (the
+    /// dynamic threshold of Choudhury and Hahne, 1998, with a factor of 1); a session that has none gets one beyond that, up to three quarters of all.
+    pub(super) fn may_take(&self, index: u32, slot: Slot, free: usize, all: usize) -> bool {
+        let Some(Some(client)) = self.entries.get(index as usize) else { return false };
+        let own = self.addresses[client.at].slots[slot as usize];
+        free > 0 && (own < free || (client.slots[slot as usize] == 0 && own < all - all / 4))
+    }
+
+    /// A client has taken a slot.
+    pub(super) fn take_slot(&mut self, index: u32, slot: Slot) {
+        if let Some(Some(client)) = self.entries.get_mut(index as usize) {
+            client.slots[slot as usize] += 1;
+            self.addresses[client.at].slots[slot as usize] += 1;
+        }
+    }
+
+    /// It has given one back.
+    pub(super) fn give_slot(&mut self, index: u32, slot: Slot) {
+        if let Some(Some(client)) = self.entries.get_mut(index as usize) {
+            client.slots[slot as usize] -= 1;
+            self.addresses[client.at].slots[slot as usize] -= 1;
+        }
     }
 
     /// The living client that has this session.
@@ -89,11 +224,10 @@ impl Clients {
     /// Hands it out when it is gone and nothing of it is in flight: its address is to be removed before its connection is closed.
     pub(super) fn reap(&mut self, index: u32) -> Option<Client> {
         let entry = self.entries.get_mut(index as usize)?;
-        if entry.as_ref().is_some_and(|client| client.is_gone && client.outstanding == 0) {
-            entry.take()
-        } else {
-            None
-        }
+        let is_over = entry.as_ref().is_some_and(|client| client.is_gone && client.outstanding == 0);
+        let client = entry.take_if(|_| is_over)?;
+        self.addresses[client.at].sessions -= 1;
+        Some(client)
     }
 
     /// Whether there is any that lives.
@@ -112,6 +246,11 @@ impl Clients {
             let client = entry.as_ref().filter(|client| !client.is_gone)?;
             Some((index as u32, client.stream.as_raw_fd()))
         })
+    }
+
+    /// Who they are, those that live.
+    pub(super) fn peers(&self) -> impl Iterator<Item = SocketAddr> {
+        self.entries.iter().flatten().filter(|client| !client.is_gone).map(|client| client.peer)
     }
 
     /// Connections of those in this process.

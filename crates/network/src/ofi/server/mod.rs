@@ -7,6 +7,7 @@ mod waiting;
 
 use driver::Error;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -19,12 +20,12 @@ use super::frame::PREFIX_BYTES_MAX;
 use super::port::{EVENTS, Event, NO_CONTEXT, PeerAddress, Port};
 use super::provider::FabricSettings;
 use super::watch::{Life, farewell, life};
-use clients::{Client, Clients};
+use clients::{Client, Clients, Parked};
 use operations::Operation;
 use waiting::Waiting;
 
-/// RPCs with bulk in flight at most; further ones wait in their receive buffers.
-const OPERATIONS: usize = 1024;
+/// RPCs with bulk in flight at most; further ones wait with their clients.
+const OPERATIONS: usize = if cfg!(test) { 64 } else { 1024 };
 /// Memory for receives that an endpoint aims at, in bytes; half of that for replies.
 const RECEIVES_BYTES: usize = 32 << 20;
 /// Lines about the same kind of nuisance: the first, and then one in so many.
@@ -59,11 +60,9 @@ pub struct Listener {
     free_operations: Vec<u32>,
     /// Operations whose transfer the provider would not take yet.
     retries: VecDeque<u32>,
-    /// Messages that wait for a free operation: receive and length.
-    deferred: VecDeque<(u32, usize)>,
-    /// Operations that wait until earlier ones of their client have ended.
+    /// Clients with requests that wait until earlier ones have ended, each once; they take turns.
     waiting: VecDeque<u32>,
-    /// Whether any has ended since they were looked at.
+    /// Whether any request has ended since they were looked at.
     has_finished: bool,
     /// Receives that the provider would not take back yet.
     unposted: VecDeque<u32>,
@@ -98,6 +97,9 @@ impl Listener {
                 .with("bytes", bytes)
                 .remedy("allow it more memory, smaller messages, or fewer targets and helpers")
         })?;
+        if let Some(shares) = seat.budget.shares() {
+            shares.set_aside(bytes as u64);
+        }
         let receives = Buffer::new(&mut port, receive_count * message_bytes, false)?;
         let replies = Buffer::new(&mut port, reply_count * message_bytes, false)?;
         let mut listener = Self {
@@ -112,7 +114,6 @@ impl Listener {
             operations: Vec::new(),
             free_operations: Vec::new(),
             retries: VecDeque::new(),
-            deferred: VecDeque::new(),
             waiting: VecDeque::new(),
             has_finished: false,
             unposted: (0..receive_count as u32).collect(),
@@ -228,23 +229,17 @@ impl Listener {
             Err(errno) => {
                 self.seat.counters.closed_hostile.fetch_add(1, Ordering::Relaxed);
                 let cause = std::io::Error::from_raw_os_error(errno);
+                self.left(accepted.peer);
                 return self.log(&format!("{}: refused: its name on the fabric: {cause}", accepted.peer));
             }
         };
-        let client = Client {
-            stream: accepted.stream,
-            is_gone: false,
-            is_own_process: self.port.is_own_process(&accepted.fabric_name),
-            peer: accepted.peer,
-            address,
-            session: accepted.session,
-            outstanding: 0,
-            transferring_bytes: 0,
-        };
+        let is_own_process = self.port.is_own_process(&accepted.fabric_name);
+        let client = Client::new(accepted.stream, accepted.peer, accepted.session, address, is_own_process);
         if self.clients.add(client).is_some() {
             self.seat.counters.connections.fetch_add(1, Ordering::Relaxed);
         } else {
             self.remove(address);
+            self.left(accepted.peer);
             self.log(&format!("{}: refused: its session is in use", accepted.peer));
         }
     }
@@ -253,13 +248,28 @@ impl Listener {
     fn drop_client(&mut self, index: u32) {
         if self.clients.cut(index) {
             self.seat.counters.connections.fetch_sub(1, Ordering::Relaxed);
+            if let Some(peer) = self.clients.get(index).map(|client| client.peer) {
+                self.left(peer);
+            }
         }
-        self.pending.retain(|pending| pending.client != index);
+        self.drop_pending(index);
+        self.waiting.retain(|client| *client != index);
+        if let Some(client) = self.clients.get(index) {
+            let bytes = client.parked.drain(..).map(|parked| Parked::bytes_of(parked.inline.len())).sum();
+            client.give_back(&self.seat.budget, bytes);
+        }
         self.forget(index);
         if self.clients.is_empty() {
             // Those of other endpoints need it.
             self.requests.shrink(&mut self.port);
             self.answers.shrink(&mut self.port);
+        }
+    }
+
+    /// A client's connection counts no longer.
+    fn left(&self, peer: SocketAddr) {
+        if let Some(shares) = self.seat.budget.shares() {
+            shares.leave(peer.ip(), 1);
         }
     }
 
@@ -301,6 +311,7 @@ impl Listener {
     fn leave(mut self) {
         let living = self.clients.living().count() as u64;
         self.seat.counters.connections.fetch_sub(living, Ordering::Relaxed);
+        self.clients.peers().for_each(|peer| self.left(peer));
         let mut events = [Event { context: NO_CONTEXT, error: 0, length: 0 }; EVENTS];
         let (port, streams) = (&mut self.port, self.clients.of_own_process());
         let progress = || {

@@ -10,6 +10,7 @@ use crate::ofi::port::{Event, PeerAddress, Port, Remote};
 use crate::service::Service;
 use crate::wire::flag;
 
+use super::clients::{Parked, Slot};
 use super::{Listener, OPERATIONS};
 
 /// What an operation waits for.
@@ -30,8 +31,6 @@ pub(super) enum Stage {
 pub(super) struct Operation {
     pub(super) client: u32,
     pub(super) stage: Stage,
-    /// Whether it has its buffers.
-    is_admitted: bool,
     /// Whether the provider has its transfer.
     pub(super) is_posted: bool,
     pub(super) frame: Frame,
@@ -42,8 +41,10 @@ pub(super) struct Operation {
     pub(super) reply_bytes: u64,
     /// The message of the reply, while it waits for the bulk to arrive.
     pub(super) message: Vec<u8>,
-    /// The receive whose payload it still needs.
-    receive: Option<(u32, usize, usize)>,
+    /// Payload of the request beside the bulk.
+    inline: Vec<u8>,
+    /// Memory that is counted for its client.
+    held_bytes: u64,
     /// When it was first seen waiting.
     since: Option<Instant>,
 }
@@ -53,23 +54,26 @@ impl Operation {
         Self {
             client: 0,
             stage: Stage::Free,
-            is_admitted: false,
             is_posted: false,
             frame: Frame { header: crate::wire::Header::default(), memory: None, session: [0; 16] },
             request: None,
             reply: None,
             reply_bytes: 0,
             message: Vec::new(),
-            receive: None,
+            inline: Vec::new(),
+            held_bytes: 0,
             since: None,
         }
     }
-
-    /// Bulk of both directions.
-    fn bulk_bytes(&self) -> u64 {
-        self.frame.header.bulk_bytes + self.frame.header.reply_bulk_bytes
-    }
 }
+
+/// Bulk of both directions.
+fn bulk_bytes(frame: &Frame) -> u64 {
+    frame.header.bulk_bytes + frame.header.reply_bulk_bytes
+}
+
+/// Memory for payload that an operation keeps for the next one.
+const KEPT_BYTES_MAX: usize = 4096;
 
 /// Bulk of one client that is on its way at a time, in bytes; a single transfer may be larger. More in flight makes nothing faster: it
 /// only spreads over more memory than the caches hold.
@@ -139,7 +143,8 @@ impl Listener {
             self.answer_message(client, &frame, &message[at..], service);
             return self.release(receive);
         }
-        self.start(receive, length, at, client, frame, service);
+        self.start(client, &frame, &message[at..], service);
+        self.release(receive);
     }
 
     /// Whether a request makes sense; a client that sends others is cut off.
@@ -189,72 +194,127 @@ impl Listener {
         None
     }
 
-    /// Begins an RPC with bulk.
-    fn start(
-        &mut self,
-        receive: u32,
-        length: usize,
-        at: usize,
-        client: u32,
-        frame: Frame,
-        service: &mut dyn Service,
-    ) {
-        let Some(index) = self.free_operation() else { return self.deferred.push_back((receive, length)) };
-        let operation = &mut self.operations[index as usize];
-        operation.client = client;
-        operation.frame = frame;
-        operation.since = None;
-        operation.receive = (frame.header.inline_bytes > 0).then_some((receive, at, length));
-        operation.stage = Stage::Reading;
-        (operation.is_posted, operation.is_admitted) = (false, false);
-        if operation.receive.is_none() {
-            self.release(receive);
+    /// Begins an RPC with bulk, or puts it behind the earlier ones of its client. Its message is not needed after this.
+    fn start(&mut self, client: u32, frame: &Frame, inline: &[u8], service: &mut dyn Service) {
+        let is_first = self.clients.get(client).is_some_and(|client| client.parked.is_empty());
+        if is_first && self.may_begin(client, frame) && self.begin(client, frame, inline, service) {
+            return;
         }
+        let bytes = Parked::bytes_of(inline.len());
+        let Some(entry) = self.clients.get(client) else { return };
+        let Some(grant) = entry.purse(&self.seat.budget, 0).take(bytes) else {
+            return self.refuse_for_memory(client, frame);
+        };
+        entry.hold(bytes);
+        entry.parked.push_back(Parked { frame: *frame, inline: inline.to_vec(), _grant: grant });
+        if is_first {
+            self.waiting.push_back(client);
+        }
+    }
+
+    /// Begins what waited for others, one request of a client after one of each other.
+    fn unpark(&mut self, service: &mut dyn Service) {
+        let mut idle = 0;
+        while idle < self.waiting.len() {
+            let Some(client) = self.waiting.pop_front() else { return };
+            match self.unpark_one(client, service) {
+                // None is left.
+                None => {}
+                Some(has_begun) => {
+                    idle = if has_begun { 0 } else { idle + 1 };
+                    self.waiting.push_back(client);
+                }
+            }
+        }
+    }
+
+    /// Whether the first that waits for a client has begun; none where it has no more.
+    fn unpark_one(&mut self, client: u32, service: &mut dyn Service) -> Option<bool> {
+        let frame = self.clients.get(client)?.parked.front()?.frame;
+        if !self.may_begin(client, &frame) {
+            return Some(false);
+        }
+        let entry = self.clients.get(client)?;
+        let parked = entry.parked.pop_front()?;
+        entry.give_back(&self.seat.budget, Parked::bytes_of(parked.inline.len()));
+        let has_begun = self.begin(client, &frame, &parked.inline, service);
+        // The client may have been cut off meanwhile.
+        let entry = self.clients.get(client).filter(|entry| !entry.is_gone)?;
+        if !has_begun {
+            entry.hold(Parked::bytes_of(parked.inline.len()));
+            entry.parked.push_front(parked);
+        }
+        (!entry.parked.is_empty()).then_some(has_begun)
+    }
+
+    /// Whether a client has room for another transfer, and there is an operation for it.
+    fn may_begin(&mut self, client: u32, frame: &Frame) -> bool {
+        let free = OPERATIONS - self.operations.len() + self.free_operations.len();
+        let has_room = self.clients.get(client).is_some_and(|client| {
+            let bytes = client.transferring_bytes + bulk_bytes(frame);
+            client.transferring_bytes == 0 || bytes <= TRANSFERS_BYTES
+        });
+        has_room && self.clients.may_take(client, Slot::Operation, free, OPERATIONS)
+    }
+
+    /// The buffers of an RPC, counted for its client; false where it may hold no more now.
+    fn supply(&mut self, index: u32) -> bool {
+        let operation = &mut self.operations[index as usize];
+        let header = &operation.frame.header;
+        let (reads, writes) = (header.bulk_bytes as usize, header.reply_bulk_bytes as usize);
+        let (budget, port) = (&self.seat.budget, &mut self.port);
+        let Some(client) = self.clients.get(operation.client) else { return false };
+        let mut held = operation.inline.len() as u64;
+        if reads > 0 {
+            operation.request = self.requests.take(port, reads, &client.purse(budget, held));
+            held += operation.request.as_ref().map_or(0, Buffer::held_bytes);
+        }
+        if writes > 0 && (reads == 0 || operation.request.is_some()) {
+            operation.reply = self.answers.take(port, writes, &client.purse(budget, held));
+            held += operation.reply.as_ref().map_or(0, Buffer::held_bytes);
+        }
+        operation.held_bytes = held;
+        client.hold(held);
+        (reads == 0 || operation.request.is_some()) && (writes == 0 || operation.reply.is_some())
+    }
+
+    /// Begins an RPC. False when it has to wait until its client gives memory back.
+    fn begin(&mut self, client: u32, frame: &Frame, inline: &[u8], service: &mut dyn Service) -> bool {
+        let is_at_work = self.clients.get(client).is_some_and(|client| client.transferring_bytes > 0);
+        let Some(index) = self.free_operation() else { return false };
+        let operation = &mut self.operations[index as usize];
+        (operation.client, operation.frame, operation.stage) = (client, *frame, Stage::Reading);
+        (operation.since, operation.is_posted) = (None, false);
+        operation.inline.extend_from_slice(inline);
+        self.clients.take_slot(client, Slot::Operation);
         if let Some(client) = self.clients.get(client) {
             client.outstanding += 1;
+            client.transferring_bytes += bulk_bytes(frame);
         }
-        if self.waiting.is_empty() && self.has_room(index) {
-            self.begin(index, service);
+        if !self.supply(index) {
+            if !is_at_work {
+                self.refuse_for_memory(client, frame);
+            }
+            // Nothing was given back by it that others wait for.
+            let has_finished = self.has_finished;
+            self.finish(index);
+            self.has_finished = has_finished;
+            return !is_at_work;
+        }
+        if frame.header.bulk_bytes > 0 {
+            self.post(index, service)
         } else {
-            self.waiting.push_back(index);
+            self.call(index, service)
         }
+        true
     }
 
-    /// Whether the client of an operation has room for its transfers.
-    fn has_room(&mut self, index: u32) -> bool {
-        let operation = &self.operations[index as usize];
-        let bytes = operation.bulk_bytes();
-        self.clients.get(operation.client).is_none_or(|client| {
-            client.transferring_bytes == 0 || client.transferring_bytes + bytes <= TRANSFERS_BYTES
-        })
-    }
-
-    /// Gives an operation its buffers, and begins.
-    fn begin(&mut self, index: u32, service: &mut dyn Service) {
-        let operation = &mut self.operations[index as usize];
-        let (client, frame, bytes) = (operation.client, operation.frame, operation.bulk_bytes());
-        let (reads, writes) = (frame.header.bulk_bytes as usize, frame.header.reply_bulk_bytes as usize);
-        if !self.clients.is_alive(client) {
-            return self.finish(index);
-        }
-        let request = (reads > 0).then(|| self.requests.take(&mut self.port, reads));
-        let reply = (writes > 0).then(|| self.answers.take(&mut self.port, writes));
-        if matches!(request, Some(None)) || matches!(reply, Some(None)) {
-            request.flatten().into_iter().for_each(|buffer| self.requests.give(buffer));
-            reply.flatten().into_iter().for_each(|buffer| self.answers.give(buffer));
-            self.nuisance("a request was refused: the engine's memory for buffers is used up");
-            self.seat.counters.errors.fetch_add(1, Ordering::Relaxed);
-            self.reply(client, &frame, -libc::ENOMEM, 0, &[]);
-            return self.finish(index);
-        }
-        let operation = &mut self.operations[index as usize];
-        operation.request = request.flatten();
-        operation.reply = reply.flatten();
-        operation.is_admitted = true;
-        if let Some(client) = self.clients.get(client) {
-            client.transferring_bytes += bytes;
-        }
-        if reads > 0 { self.post(index, service) } else { self.call(index, service) }
+    fn refuse_for_memory(&mut self, client: u32, frame: &Frame) {
+        self.nuisance(
+            "a request was refused: its client's share of the engine's memory for buffers is used up",
+        );
+        self.seat.counters.errors.fetch_add(1, Ordering::Relaxed);
+        self.reply(client, frame, -libc::ENOMEM, 0, &[]);
     }
 
     fn free_operation(&mut self) -> Option<u32> {
@@ -335,21 +395,14 @@ impl Listener {
         let operation = &mut self.operations[index as usize];
         let (frame, client) = (operation.frame, operation.client);
         let (request, reply) = (operation.request.take(), operation.reply.take());
-        let receive = operation.receive.take();
+        let inline = std::mem::take(&mut operation.inline);
         let bulk_bytes = frame.header.bulk_bytes as usize;
         // SAFETY: the read has completed, and the write has not begun.
         let bulk: &[u8] = request.as_ref().map_or(&[], |buffer| unsafe { buffer.bytes_mut(0, bulk_bytes) });
-        let inline: &[u8] = receive.map_or(&[], |(receive, at, length)| {
-            let base = receive as usize * self.message_bytes;
-            // SAFETY: the receive is held until it is released below.
-            unsafe { std::slice::from_raw_parts(self.receives.region.base().add(base + at), length - at) }
-        });
-        let outcome = self.consult(&frame, inline, bulk, reply.as_ref(), service);
-        if let Some((receive, ..)) = receive {
-            self.release(receive);
-        }
+        let outcome = self.consult(&frame, &inline, bulk, reply.as_ref(), service);
+        self.operations[index as usize].inline = inline;
         if let Some(buffer) = request {
-            self.requests.give(buffer);
+            self.give_request(index, buffer);
         }
         let operation = &mut self.operations[index as usize];
         operation.reply = reply;
@@ -380,6 +433,16 @@ impl Listener {
         }
     }
 
+    /// The bulk of a request is not needed any more: its buffer serves the next one.
+    fn give_request(&mut self, index: u32, buffer: Buffer) {
+        let (operation, bytes) = (&mut self.operations[index as usize], buffer.held_bytes());
+        operation.held_bytes -= bytes;
+        if let Some(client) = self.clients.get(operation.client) {
+            client.give_back(&self.seat.budget, bytes);
+        }
+        self.requests.give(&mut self.port, buffer);
+    }
+
     /// The operation has ended, one way or the other; what it holds is given back.
     pub(super) fn finish(&mut self, index: u32) {
         let operation = &mut self.operations[index as usize];
@@ -388,17 +451,20 @@ impl Listener {
         }
         operation.stage = Stage::Free;
         let client = operation.client;
-        let bytes = if operation.is_admitted { operation.bulk_bytes() } else { 0 };
+        let bytes = bulk_bytes(&operation.frame);
         let (request, reply) = (operation.request.take(), operation.reply.take());
-        let receive = operation.receive.take();
-        request.into_iter().for_each(|buffer| self.requests.give(buffer));
-        reply.into_iter().for_each(|buffer| self.answers.give(buffer));
-        if let Some((receive, ..)) = receive {
-            self.release(receive);
+        for kept in [&mut operation.inline, &mut operation.message] {
+            kept.clear();
+            kept.shrink_to(KEPT_BYTES_MAX);
         }
+        let held_bytes = std::mem::take(&mut operation.held_bytes);
+        request.into_iter().for_each(|buffer| self.requests.give(&mut self.port, buffer));
+        reply.into_iter().for_each(|buffer| self.answers.give(&mut self.port, buffer));
+        self.clients.give_slot(client, Slot::Operation);
         self.free_operations.push(index);
         if let Some(client) = self.clients.get(client) {
             client.transferring_bytes -= bytes;
+            client.give_back(&self.seat.budget, held_bytes);
         }
         self.has_finished = true;
         self.ended(client);
@@ -416,7 +482,7 @@ impl Listener {
 
     /// Offers again what the provider would not take. Whether anything moved.
     pub(super) fn retry(&mut self, service: &mut dyn Service) -> bool {
-        if self.is_calm() && self.deferred.is_empty() && self.waiting.is_empty() {
+        if self.is_calm() && self.waiting.is_empty() {
             return false;
         }
         let before = self.backlog();
@@ -426,28 +492,15 @@ impl Listener {
             self.post(index, service);
         }
         self.repost();
-        while !self.deferred.is_empty()
-            && (!self.free_operations.is_empty() || self.operations.len() < OPERATIONS)
-        {
-            let Some((receive, length)) = self.deferred.pop_front() else { break };
-            self.message(receive, length, service);
-        }
         if std::mem::take(&mut self.has_finished) {
-            for _ in 0..self.waiting.len() {
-                let Some(index) = self.waiting.pop_front() else { break };
-                if self.has_room(index) {
-                    self.begin(index, service);
-                } else {
-                    self.waiting.push_back(index);
-                }
-            }
+            self.unpark(service);
         }
         before != self.backlog()
     }
 
     /// What waits, by reason.
-    fn backlog(&self) -> [usize; 5] {
-        [self.pending.len(), self.retries.len(), self.unposted.len(), self.deferred.len(), self.waiting.len()]
+    fn backlog(&self) -> [usize; 4] {
+        [self.pending.len(), self.retries.len(), self.unposted.len(), self.waiting.len()]
     }
 
     /// Cuts off clients whose memory does not answer. Their operations keep their buffers until the provider lets go of them.
@@ -456,7 +509,7 @@ impl Listener {
         let now = Instant::now();
         for index in 0..self.operations.len() {
             let operation = &mut self.operations[index];
-            if operation.stage == Stage::Free || !operation.is_admitted {
+            if operation.stage == Stage::Free {
                 continue;
             }
             let client = operation.client;

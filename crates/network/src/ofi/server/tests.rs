@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::io::Read;
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -40,6 +40,10 @@ struct Scene {
 
 impl Scene {
     fn new(provider: &str) -> Self {
+        Self::with(provider, Budget::new(Limits::default().memory_bytes_max))
+    }
+
+    fn with(provider: &str, budget: Arc<Budget>) -> Self {
         let settings = FabricSettings {
             provider: provider.into(),
             interface: Some("lo".into()),
@@ -51,7 +55,7 @@ impl Scene {
             tag: 3,
             poll: Poll::Adaptive,
             limits: Limits::default(),
-            budget: Budget::new(Limits::default().memory_bytes_max),
+            budget,
             counters: Arc::default(),
             stop: Arc::default(),
             log: Arc::new(|line| println!("{line}")),
@@ -61,22 +65,50 @@ impl Scene {
         let listener = Listener::open(seat, &settings).expect("opens");
         let thread = std::thread::spawn(move || listener.serve(&inbox, &mut Nothing));
         let name = name.get().expect("its name").clone();
-        let (port, address, buffer) = client_of(&settings, &name);
+        let (port, address, buffer) = client_of(&settings, &name, 4096);
         Self { port, address, buffer, stop, bell, counters, thread: Some(thread), settings, name }
     }
 
     /// Another client from now on.
     fn another(&mut self) {
-        (self.port, self.address, self.buffer) = client_of(&self.settings, &self.name);
+        drop(self.replace(4096));
+    }
+
+    /// Another client from now on, with so much memory. The one before it makes no progress any more.
+    fn replace(&mut self, bytes: usize) -> (Port, Buffer) {
+        let (port, address, buffer) = client_of(&self.settings, &self.name, bytes);
+        self.address = address;
+        (std::mem::replace(&mut self.port, port), std::mem::replace(&mut self.buffer, buffer))
+    }
+
+    /// A request with bulk of the client's own memory.
+    fn request(&self, bytes: u64, session: [u8; 16]) -> Vec<u8> {
+        let header = Header { opcode: opcode::PING, tag: 3, bulk_bytes: bytes, ..Header::default() };
+        let memory = self.buffer.region.remote(0, self.buffer.held_bytes());
+        message(header, Some([memory; 2]), session)
+    }
+
+    /// Sends a request with bulk, and waits until it is carried out.
+    fn is_served(&mut self, what: &str, bytes: u64, session: [u8; 16]) {
+        let before = self.counters.rpcs.load(Ordering::Relaxed);
+        let request = self.request(bytes, session);
+        self.send(&request);
+        self.until(what, |scene| scene.counters.rpcs.load(Ordering::Relaxed) > before);
     }
 
     /// Becomes a client; the connection shows what becomes of it.
     fn greet(&mut self, session: [u8; 16]) -> TcpStream {
+        self.greet_from(None, session)
+    }
+
+    /// As if it came from this address.
+    fn greet_from(&mut self, from: Option<IpAddr>, session: [u8; 16]) -> TcpStream {
         let door = TcpListener::bind("127.0.0.1:0").expect("listens");
         let ours = TcpStream::connect(door.local_addr().expect("address")).expect("connects");
         let (stream, peer) = door.accept().expect("accepts");
         stream.set_nonblocking(true).expect("sets");
         let fabric_name = self.port.name().expect("name");
+        let peer = from.map_or(peer, |ip| SocketAddr::new(ip, peer.port()));
         self.bell.send(Accepted { role: Role::Fabric, stream, session, peer, fabric_name });
         ours
     }
@@ -117,10 +149,10 @@ impl Drop for Scene {
     }
 }
 
-fn client_of(settings: &FabricSettings, name: &[u8]) -> (Port, PeerAddress, Buffer) {
+fn client_of(settings: &FabricSettings, name: &[u8], bytes: usize) -> (Port, PeerAddress, Buffer) {
     let mut port = Port::open(settings, 16, false).expect("opens");
     let address = port.insert(name).expect("a name");
-    let buffer = Buffer::new(&mut port, 4096, true).expect("memory");
+    let buffer = Buffer::new(&mut port, bytes, true).expect("memory");
     (port, address, buffer)
 }
 
@@ -201,5 +233,54 @@ fn names_and_sessions_that_cannot_be_are_refused() {
         drop(first);
         scene
             .until("the first is forgotten", |scene| scene.counters.connections.load(Ordering::Relaxed) == 0);
+    }
+}
+
+/// Sessions at one address that send requests for their memory and then make no progress, so that nothing of them ends.
+fn hogs(scene: &mut Scene, at: IpAddr, bytes: u64) -> Vec<(Port, Buffer, TcpStream)> {
+    let mut all = Vec::new();
+    for number in 10..22 {
+        scene.replace(1 << 20);
+        let session = [number; 16];
+        let stream = scene.greet_from(Some(at), session);
+        let clients = u64::from(number) - 9;
+        scene.until("it is a client", |scene| scene.counters.connections.load(Ordering::Relaxed) == clients);
+        let request = scene.request(bytes, session);
+        for _ in 0..12 {
+            scene.send(&request);
+        }
+        let (port, buffer) = scene.replace(4096);
+        all.push((port, buffer, stream));
+    }
+    all
+}
+
+#[test]
+fn clients_that_take_all_they_get_leave_the_others_theirs() {
+    let name = "clients_that_take_all_they_get_leave_the_others_theirs";
+    if let Err(error) = providers() {
+        return println!("skipped: {name}: {error}");
+    }
+    let [hostile, other] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
+    // More of operations than there are, and more of memory.
+    for bytes in [64, 1 << 20] {
+        // Messages take 48 MiB. Of 80 MiB each session is assured of 640 KiB, and an address gets 15 MiB beyond.
+        let mut scene = Scene::with("ofi+tcp", Budget::shared(128 << 20, 64));
+        let hogs = hogs(&mut scene, hostile, bytes);
+        let mut streams = Vec::new();
+        for (session, from, what, bulk_bytes) in [
+            ([1; 16], other, "another client", 4 << 20),
+            ([2; 16], hostile, "another session of the same address", 512 << 10),
+        ] {
+            scene.replace(bulk_bytes as usize);
+            streams.push(scene.greet_from(Some(from), session));
+            let clients = (hogs.len() + streams.len()) as u64;
+            scene.until("it is a client", |scene| {
+                scene.counters.connections.load(Ordering::Relaxed) == clients
+            });
+            for round in 0..20 {
+                scene.is_served(&format!("{what}, round {round}, beside {bytes} bytes"), bulk_bytes, session);
+            }
+        }
     }
 }
