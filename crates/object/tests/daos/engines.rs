@@ -52,6 +52,12 @@ fn classes_over_several_targets_are_kept_in() {
     for class in ["RP_2G1", "RP_2GX", "EC_2P1G1"] {
         assert_eq!(refusal(class), "");
     }
+    fake.set("nodes", 1);
+    let error = refusal("RP_2G1");
+    assert!(error.contains("engines=4") && error.contains("rd_lvl:1"), "{error}");
+    fake.set("nodes", 0);
+    let error = refusal("RP_2G8");
+    assert!(error.contains("targets=8") && !error.contains("rd_lvl"), "{error}");
     let error = refusal("S16");
     assert!(error.contains("targets=8"), "{error}");
     fake.set("redundancy", 1);

@@ -4,7 +4,7 @@
  * libdaos 2.x.
  *
  * What stands behind it is said by fake_daos_set, or by the environment variable FAKE_DAOS, as NAME=NUMBER with spaces between them:
- * targets (2), engines (1: copies and cells of an object lie on different ones), disabled (0) targets, redundancy (0) of all containers,
+ * targets (2), engines (1: copies and cells of an object lie on different ones), nodes (0: one for each engine; else copies and cells lie on different ones of so many), disabled (0) targets, redundancy (0) of all containers,
  * dies_after (never) so many calls that ask an engine: it answers no more, and libdaos tries again for ever; starts_with (0) the code of daos_init.
  * FAKE_DAOS_CONTAINER=LABEL is a container of somebody else, with a key in object 1 of every type where FAKE_DAOS_OBJECT is set.
  * FAKE_DAOS_SNAPSHOT=EPOCH is a snapshot of it.
@@ -62,7 +62,7 @@ static int n_snaps;
 static queue_t queues[1024];
 static value_t *values[4096];
 static int inits, n_open;
-static struct { int targets, engines, disabled, redundancy, dies_after, starts_with, hangs; } world = {2, 1, 0, 0, -1, 0, 1};
+static struct { int targets, engines, nodes, disabled, redundancy, dies_after, starts_with, hangs; } world = {2, 1, 0, 0, 0, -1, 0, 1};
 static int asked; /* calls that asked an engine */
 static char fail_name[64];
 static int fail_code, fail_after;
@@ -70,7 +70,7 @@ static int fail_code, fail_after;
 /* Lets the call `after` calls of `name` from now on fail with `code`. */
 void fake_daos_fail(const char *name, int code, int after) { LOCKED; snprintf(fail_name, sizeof fail_name, "%s", name); fail_code = code; fail_after = after; }
 void fake_daos_set(const char *name, int value) { LOCKED;
-    struct { const char *name; int *value; } all[] = {{"targets", &world.targets}, {"engines", &world.engines}, {"disabled", &world.disabled},
+    struct { const char *name; int *value; } all[] = {{"targets", &world.targets}, {"engines", &world.engines}, {"nodes", &world.nodes}, {"disabled", &world.disabled},
         {"redundancy", &world.redundancy}, {"dies_after", &world.dies_after}, {"starts_with", &world.starts_with}, {"hangs", &world.hangs}};
     for (unsigned at = 0; at < sizeof all / sizeof *all; at++) if (!strcmp(all[at].name, name)) { *all[at].value = value; asked = 0; return; }
     fprintf(stderr, "fake libdaos: there is no %s\n", name);
@@ -398,7 +398,7 @@ int daos_obj_generate_oid2(handle_t coh, oid_t *oid, int otype, uint32_t cid, ui
     uint64_t redundancy = cid >> 24, groups = cid & 0xffff;
     uint32_t more, size = group_of(redundancy, &more), targets = (uint32_t)(world.targets - world.disabled);
     if (groups == 0xffff) groups = targets / size ? targets / size : 1;
-    if (size > (uint32_t)world.engines || groups * size > targets) return INVAL;
+    if (size > (uint32_t)(world.nodes ? world.nodes : world.engines) || groups * size > targets) return INVAL;
     oid->hi = (oid->hi & 0xffffffff) | (uint64_t)otype << 56 | redundancy << 48 | groups << 32;
     return 0;
 }

@@ -302,9 +302,9 @@ impl Listener {
             return !is_at_work;
         }
         if frame.header.bulk_bytes > 0 {
-            self.post(index, service)
+            self.post(index, service);
         } else {
-            self.call(index, service)
+            self.call(index, service);
         }
         true
     }

@@ -103,9 +103,13 @@ fn no_class(container: &Container, plan: &ObjectPlan, code: c_int) -> Error {
             "copies and cells of {class} lie on {size} engines: use S1 or SX, or a pool over {size} engines"
         ));
     }
-    error
-        .with("targets", facts.targets - facts.disabled)
-        .remedy("a class takes as many targets as it has copies or cells: try SX")
+    let targets = facts.targets - facts.disabled;
+    if size > 1 && class.groups_over(targets).is_some() {
+        return error.with("engines", nodes).remedy(
+            "copies and cells lie on different nodes, where engines of one node count once: use a container with --properties=rd_lvl:1 (daos container create), or SX",
+        );
+    }
+    error.with("targets", targets).remedy("a class takes as many targets as it has copies or cells: try SX")
 }
 
 #[cfg(test)]
