@@ -103,7 +103,7 @@ impl Log {
         let mut free: Vec<u32> =
             (0..segments.len() as u32).filter(|number| of_use(&segments[*number as usize])).collect();
         free.reverse();
-        Self {
+        let mut log = Self {
             flusher: medium.flusher(),
             medium,
             mapped,
@@ -123,7 +123,12 @@ impl Log {
             data,
             is_loose,
             is_broken: false,
+        };
+        let needs_zeros = log.needs_zeros();
+        for segment in log.segments.iter_mut().filter(|segment| segment.usage == Use::Free) {
+            segment.is_stale = needs_zeros && segment.sequence > 0;
         }
+        log
     }
 
     /// Goes on writing a segment behind its last record.
@@ -207,21 +212,36 @@ impl Log {
         Ok(active as u64 * u64::from(self.segment_lines) + u64::from(line))
     }
 
-    /// Free segments that have their space.
-    pub(super) fn ready(&self) -> usize {
-        self.free.iter().filter(|number| self.segments[**number as usize].is_ready).count()
+    /// Whether a segment that was in use has to be zeroed first. In memory that CPU flushes make durable a line is torn by words: a header of this life
+    /// could stand beside a commit word of the last one, which is damage as it seems.
+    pub(super) fn needs_zeros(&self) -> bool {
+        self.mapped.is_some() && !self.is_loose && !self.medium.is_synced()
     }
 
-    /// The free segment that gets its space next, taken from the list meanwhile.
-    pub(super) fn begin_prepare(&mut self) -> Option<u32> {
-        let at = self.free.iter().rposition(|number| !self.segments[*number as usize].is_ready)?;
+    fn is_ready(&self, number: u32) -> bool {
+        let segment = &self.segments[number as usize];
+        segment.is_ready && !segment.is_stale
+    }
+
+    /// Free segments that have their space.
+    pub(super) fn ready(&self) -> usize {
+        self.free.iter().filter(|number| self.is_ready(**number)).count()
+    }
+
+    /// The free segment that is prepared next, taken from the list meanwhile.
+    pub(super) fn begin_prepare(&mut self) -> Option<Unprepared> {
+        let at = self.free.iter().rposition(|number| !self.is_ready(*number))?;
         self.preparing += 1;
-        Some(self.free.remove(at))
+        let number = self.free.remove(at);
+        let (segment, extent) = (&self.segments[number as usize], self.extent_of(number));
+        Some(Unprepared { number, extent, lacks_space: !segment.is_ready, is_stale: segment.is_stale })
     }
 
     /// Puts it back.
     pub(super) fn end_prepare(&mut self, number: u32, is_ready: bool) {
-        self.segments[number as usize].is_ready = is_ready;
+        let segment = &mut self.segments[number as usize];
+        segment.is_ready |= is_ready;
+        segment.is_stale &= !is_ready;
         self.preparing -= 1;
         self.free.push(number);
     }
@@ -257,8 +277,7 @@ impl Log {
             // Space is taken and memory made by who asked, when the lock is released.
             return Err(StoreError::ScmFull);
         }
-        let is_ready = |number: &u32| self.segments[*number as usize].is_ready;
-        let place = self.free.iter().rposition(is_ready).ok_or(StoreError::ScmFull)?;
+        let place = self.free.iter().rposition(|number| self.is_ready(*number)).ok_or(StoreError::ScmFull)?;
         let next = self.free[place] as usize;
         let (at, _) = self.extent_of(next as u32);
         if self.mapped.is_none() {
@@ -385,14 +404,40 @@ impl Log {
     }
 }
 
-/// Gives a segment its space: later writes to it cannot fail for want of it.
-pub(super) fn prepare(medium: &dyn Medium, at: u64, bytes: u64) -> Result<(), StoreError> {
-    medium.allocate(at, bytes)?;
-    if medium.mapped().is_none() { zero(medium, at, bytes) } else { Ok(()) }
+/// A free segment that is not ready to be written.
+#[derive(Debug)]
+pub(super) struct Unprepared {
+    pub(super) number: u32,
+    /// Where it lies, and its size in bytes.
+    pub(super) extent: (u64, u64),
+    pub(super) lacks_space: bool,
+    is_stale: bool,
+}
+
+impl Unprepared {
+    /// Gives it its space: later writes to it cannot fail for want of it. Takes away what its last life left.
+    pub(super) fn prepare(&self, medium: &dyn Medium) -> Result<(), StoreError> {
+        let (at, bytes) = self.extent;
+        if self.lacks_space {
+            medium.allocate(at, bytes)?;
+            if medium.mapped().is_none() {
+                zero(medium, at, bytes)?;
+            }
+        }
+        // The first line stays: it has the sequence of the last life.
+        let head = LINE_BYTES as u64;
+        if self.is_stale { write_zeros(medium, at + head, bytes - head) } else { Ok(()) }
+    }
 }
 
 /// Writes zeros over blocks, so that later writes change no metadata of the file system.
 pub(super) fn zero(medium: &dyn Medium, at: u64, bytes: u64) -> Result<(), StoreError> {
+    write_zeros(medium, at, bytes)?;
+    medium.sync(at, bytes)
+}
+
+/// The same without a sync.
+pub(super) fn write_zeros(medium: &dyn Medium, at: u64, bytes: u64) -> Result<(), StoreError> {
     let zeros = Region::anonymous(ZEROS_BYTES.min(bytes as usize))?;
     let mut done = 0;
     while done < bytes {
@@ -400,7 +445,7 @@ pub(super) fn zero(medium: &dyn Medium, at: u64, bytes: u64) -> Result<(), Store
         medium.write(zeros.bytes(0, length as usize), at + done)?;
         done += length;
     }
-    medium.sync(at, bytes)
+    Ok(())
 }
 
 /// Blocks around lines of a segment: first byte and length, within the segment.

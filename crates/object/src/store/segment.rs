@@ -37,6 +37,8 @@ pub(super) struct Segment {
     pub(super) buffer: Option<Arc<Region>>,
     /// The file system gave it its space: its blocks have been zeroed or written; mapped: its pages are present.
     pub(super) is_ready: bool,
+    /// What its last life left is to be zeroed before it is written again.
+    pub(super) is_stale: bool,
 }
 
 impl Segment {
@@ -51,6 +53,7 @@ impl Segment {
             synced_lines: 0,
             buffer: None,
             is_ready,
+            is_stale: false,
         }
     }
 }

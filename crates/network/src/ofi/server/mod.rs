@@ -3,6 +3,7 @@
 mod answer;
 mod clients;
 mod operations;
+mod parking;
 mod waiting;
 
 use driver::Error;

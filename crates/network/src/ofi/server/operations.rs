@@ -10,7 +10,7 @@ use crate::ofi::port::{Event, PeerAddress, Port, Remote};
 use crate::service::Service;
 use crate::wire::flag;
 
-use super::clients::{Parked, Slot};
+use super::clients::Slot;
 use super::{Listener, OPERATIONS};
 
 /// What an operation waits for.
@@ -68,16 +68,12 @@ impl Operation {
 }
 
 /// Bulk of both directions.
-fn bulk_bytes(frame: &Frame) -> u64 {
+pub(super) fn bulk_bytes(frame: &Frame) -> u64 {
     frame.header.bulk_bytes + frame.header.reply_bulk_bytes
 }
 
 /// Memory for payload that an operation keeps for the next one.
 const KEPT_BYTES_MAX: usize = 4096;
-
-/// Bulk of one client that is on its way at a time, in bytes; a single transfer may be larger. More in flight makes nothing faster: it
-/// only spreads over more memory than the caches hold.
-const TRANSFERS_BYTES: u64 = 4 << 20;
 
 /// Posts a receive; its buffer is in nobody's hands until the event comes.
 pub(super) fn post_receive(
@@ -194,69 +190,6 @@ impl Listener {
         None
     }
 
-    /// Begins an RPC with bulk, or puts it behind the earlier ones of its client. Its message is not needed after this.
-    fn start(&mut self, client: u32, frame: &Frame, inline: &[u8], service: &mut dyn Service) {
-        let is_first = self.clients.get(client).is_some_and(|client| client.parked.is_empty());
-        if is_first && self.may_begin(client, frame) && self.begin(client, frame, inline, service) {
-            return;
-        }
-        let bytes = Parked::bytes_of(inline.len());
-        let Some(entry) = self.clients.get(client) else { return };
-        let Some(grant) = entry.purse(&self.seat.budget, 0).take(bytes) else {
-            return self.refuse_for_memory(client, frame);
-        };
-        entry.hold(bytes);
-        entry.parked.push_back(Parked { frame: *frame, inline: inline.to_vec(), _grant: grant });
-        if is_first {
-            self.waiting.push_back(client);
-        }
-    }
-
-    /// Begins what waited for others, one request of a client after one of each other.
-    fn unpark(&mut self, service: &mut dyn Service) {
-        let mut idle = 0;
-        while idle < self.waiting.len() {
-            let Some(client) = self.waiting.pop_front() else { return };
-            match self.unpark_one(client, service) {
-                // None is left.
-                None => {}
-                Some(has_begun) => {
-                    idle = if has_begun { 0 } else { idle + 1 };
-                    self.waiting.push_back(client);
-                }
-            }
-        }
-    }
-
-    /// Whether the first that waits for a client has begun; none where it has no more.
-    fn unpark_one(&mut self, client: u32, service: &mut dyn Service) -> Option<bool> {
-        let frame = self.clients.get(client)?.parked.front()?.frame;
-        if !self.may_begin(client, &frame) {
-            return Some(false);
-        }
-        let entry = self.clients.get(client)?;
-        let parked = entry.parked.pop_front()?;
-        entry.give_back(&self.seat.budget, Parked::bytes_of(parked.inline.len()));
-        let has_begun = self.begin(client, &frame, &parked.inline, service);
-        // The client may have been cut off meanwhile.
-        let entry = self.clients.get(client).filter(|entry| !entry.is_gone)?;
-        if !has_begun {
-            entry.hold(Parked::bytes_of(parked.inline.len()));
-            entry.parked.push_front(parked);
-        }
-        (!entry.parked.is_empty()).then_some(has_begun)
-    }
-
-    /// Whether a client has room for another transfer, and there is an operation for it.
-    fn may_begin(&mut self, client: u32, frame: &Frame) -> bool {
-        let free = OPERATIONS - self.operations.len() + self.free_operations.len();
-        let has_room = self.clients.get(client).is_some_and(|client| {
-            let bytes = client.transferring_bytes + bulk_bytes(frame);
-            client.transferring_bytes == 0 || bytes <= TRANSFERS_BYTES
-        });
-        has_room && self.clients.may_take(client, Slot::Operation, free, OPERATIONS)
-    }
-
     /// The buffers of an RPC, counted for its client; false where it may hold no more now.
     fn supply(&mut self, index: u32) -> bool {
         let operation = &mut self.operations[index as usize];
@@ -279,7 +212,13 @@ impl Listener {
     }
 
     /// Begins an RPC. False when it has to wait until its client gives memory back.
-    fn begin(&mut self, client: u32, frame: &Frame, inline: &[u8], service: &mut dyn Service) -> bool {
+    pub(super) fn begin(
+        &mut self,
+        client: u32,
+        frame: &Frame,
+        inline: &[u8],
+        service: &mut dyn Service,
+    ) -> bool {
         let is_at_work = self.clients.get(client).is_some_and(|client| client.transferring_bytes > 0);
         let Some(index) = self.free_operation() else { return false };
         let operation = &mut self.operations[index as usize];
@@ -307,14 +246,6 @@ impl Listener {
             self.call(index, service);
         }
         true
-    }
-
-    fn refuse_for_memory(&mut self, client: u32, frame: &Frame) {
-        self.nuisance(
-            "a request was refused: its client's share of the engine's memory for buffers is used up",
-        );
-        self.seat.counters.errors.fetch_add(1, Ordering::Relaxed);
-        self.reply(client, frame, -libc::ENOMEM, 0, &[]);
     }
 
     fn free_operation(&mut self) -> Option<u32> {

@@ -210,9 +210,10 @@ impl Target {
             self.medium.sync(at, BLOCK_BYTES as u64)?;
         }
         let mut state = self.state.lock();
+        let is_stale = state.log.needs_zeros();
         let segment = &mut state.log.segments[number];
         segment.usage = Use::Draining;
-        segment.is_ready = true;
+        (segment.is_ready, segment.is_stale) = (true, is_stale);
         segment.dead_epoch_min = Epoch::MAX;
         segment.live_lines = 0;
         let buffer = segment.buffer.take();

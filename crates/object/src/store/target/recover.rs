@@ -17,7 +17,7 @@ use crate::store::data::Spread;
 use crate::store::error::StoreError;
 use crate::store::extents::{Change, ExtentVersion};
 use crate::store::index::{Hashes, akey_hash};
-use crate::store::log::{Segment, Use};
+use crate::store::log::{Segment, Use, write_zeros};
 use crate::store::medium::BLOCK_BYTES;
 use crate::store::memory::Region;
 use crate::store::record::{COMMIT_AT, FLAG_MOVED, Header, Kind, LAG_UNKNOWN, LINE_BYTES};
@@ -280,6 +280,12 @@ impl Target {
         if let Some((_, number)) = newest
             && state.log.segments[number].used_lines < self.segment_lines
         {
+            if state.log.needs_zeros() {
+                // So may the rest of it hold what never was, of this life.
+                let used = u64::from(state.log.segments[number].used_lines) * LINE_BYTES as u64;
+                let (at, bytes) = state.log.extent_of(number as u32);
+                write_zeros(&*self.medium, at + used, bytes - used)?;
+            }
             state.log.resume(number)?;
         }
         Ok(())

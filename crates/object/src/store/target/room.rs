@@ -11,7 +11,7 @@ use super::open::TargetSetup;
 use super::{State, Target};
 use crate::store::data::Spread;
 use crate::store::error::StoreError;
-use crate::store::log::{Need, prepare};
+use crate::store::log::Need;
 use crate::store::memory::Region;
 use crate::store::record::{LINE_BYTES, PIECE_BYTES};
 use crate::store::types::{Aggregated, ContainerId};
@@ -470,17 +470,15 @@ impl Target {
         self.data.as_ref().map_or(Ok(()), |file| file.ensure_all())
     }
 
-    /// Gives the next free segment its space. `preparing` is held, the lock is not. False where all have theirs.
+    /// Gives the next free segment its space, and takes away what an earlier life left in it. `preparing` is held, the lock is not. False where all have theirs.
     fn prepare_segment(&self) -> Result<bool, StoreError> {
-        let (number, (at, bytes)) = {
-            let mut state = self.state.lock();
-            let Some(number) = state.log.begin_prepare() else { return Ok(false) };
-            (number, state.log.extent_of(number))
-        };
-        let prepared = prepare(&*self.medium, at, bytes);
-        self.state.lock().log.end_prepare(number, prepared.is_ok());
+        let Some(segment) = self.state.lock().log.begin_prepare() else { return Ok(false) };
+        let prepared = segment.prepare(&*self.medium);
+        self.state.lock().log.end_prepare(segment.number, prepared.is_ok());
         prepared?;
-        self.grown_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if segment.lacks_space {
+            self.grown_bytes.fetch_add(segment.extent.1, Ordering::Relaxed);
+        }
         Ok(true)
     }
 

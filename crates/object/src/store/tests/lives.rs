@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use workload::object::Checksum;
 
-use super::support::{Fixture, GROUNDS, MIB, content};
+use super::support::{Fixture, GROUNDS, Ground, MIB, content};
+use crate::store::record::LINE_BYTES;
 use crate::store::{Ack, Punch, Read, StoreError, Write};
 
 const KEYS: u64 = 40;
@@ -76,4 +77,29 @@ fn what_a_freed_segment_held_does_not_come_back() {
             fixture.reopen(false);
         }
     }
+}
+
+/// A line is torn by words where CPU flushes make it durable: a commit word of an earlier life must not stand beside a header of this one.
+#[test]
+fn a_segment_that_is_written_again_holds_nothing_of_before() {
+    let mut fixture = Fixture::new(Ground::Memory, 4 * MIB, 0, Checksum::Crc32);
+    let mut again = 0;
+    for life in 0..12 {
+        (0..KEYS).for_each(|number| update(&fixture, number, 3000));
+        let census = fixture.target().census();
+        for (number, segment) in census.segments.iter().enumerate() {
+            if segment.is_free || segment.used_lines >= census.segment_lines {
+                continue;
+            }
+            again += u64::from(life > 0);
+            let content = fixture.target().segment_content(number as u32).expect("read");
+            let lines = census.segment_lines as usize;
+            let used = segment.used_lines as usize * LINE_BYTES;
+            let rest = content.bytes(used, lines * LINE_BYTES - used);
+            assert!(rest.iter().all(|byte| *byte == 0), "segment {number} in life {life}");
+        }
+        empty(&fixture);
+        fixture.reopen(life % 3 == 0);
+    }
+    assert!(again > 0);
 }
