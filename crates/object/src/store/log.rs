@@ -230,7 +230,14 @@ impl Log {
 
     /// The free segment that is prepared next, taken from the list meanwhile.
     pub(super) fn begin_prepare(&mut self) -> Option<Unprepared> {
-        let at = self.free.iter().rposition(|number| !self.is_ready(*number))?;
+        // Those that have their space first: a file system that is full gives no other.
+        let waits = |has_space: bool| {
+            let is_it = |number: &u32| {
+                self.segments[*number as usize].is_ready == has_space && !self.is_ready(*number)
+            };
+            self.free.iter().rposition(is_it)
+        };
+        let at = waits(true).or_else(|| waits(false))?;
         self.preparing += 1;
         let number = self.free.remove(at);
         let (segment, extent) = (&self.segments[number as usize], self.extent_of(number));

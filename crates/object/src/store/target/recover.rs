@@ -183,7 +183,9 @@ impl Target {
         let (mut last_epoch, mut withdrawn) = (0, 0);
         let scanned = scan::scan(segment, sequence, &mut |found: &Found, record| {
             if found.state == Committed::Withdrawn {
+                // It was published at its place, as others are.
                 withdrawn = withdrawn.max(found.header.epoch);
+                last_epoch = found.header.epoch;
             }
             if matches!(found.state, Committed::No | Committed::Withdrawn) {
                 return;
