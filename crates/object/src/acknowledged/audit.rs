@@ -30,11 +30,11 @@ const TRIED_BYTES_MAX: u64 = 4 << 30;
 pub enum Verdict {
     /// The newest version that was acknowledged, or one that was begun beside it.
     Current,
-    /// A version that was begun after it, whose acknowledgement is not in the file.
+    /// A version whose acknowledgement is not in the file: it may have been carried out last.
     Newer,
     /// Nothing is there.
     Lost,
-    /// A version that was acknowledged, or begun, before the newest acknowledged one was begun.
+    /// A version that was acknowledged before the newest acknowledged one was begun.
     Older,
     /// A value of another run.
     OtherRun,
@@ -323,29 +323,21 @@ fn judge_chunks(bytes: &[u8], value: &Value, run: u64, chunk_bytes: u64) -> Opti
     judged.max_by_key(|(verdict, _)| *verdict)
 }
 
-/// Whether a write is the newest that was acknowledged, or was at least begun before that was done.
+/// Whether a write is the newest that was acknowledged, or may have been carried out after it. One whose answer never came may have been at any
+/// time after its begin: it was in flight with the newest, or failed and was carried out all the same (Herlihy and Wing, 1990: a pending
+/// operation takes effect at any time, or never).
 fn judge_write(write: u64, known: &[Known]) -> (Verdict, String) {
-    let Some(newest) = known.iter().max_by_key(|known| known.begun_ns) else {
+    let own = known.iter().find(|known| known.write == write);
+    let (Some(own), Some(newest)) = (own, known.iter().max_by_key(|known| known.begun_ns)) else {
         return (Verdict::Newer, String::new());
     };
-    let older = |what: &str| {
-        (
-            Verdict::Older,
-            format!("write {write:016x} {what}, and write {:016x} was acknowledged after it", newest.write),
-        )
-    };
-    if let Some(own) = known.iter().find(|known| known.write == write) {
-        // Those in flight together may have taken either order.
-        return if own.acknowledged_ns < newest.begun_ns {
-            older("is there")
-        } else {
-            (Verdict::Current, String::new())
-        };
+    // Those in flight together may have taken either order.
+    if own.acknowledged_ns >= newest.begun_ns {
+        return (Verdict::Current, String::new());
     }
-    // Not acknowledged: writes of one series are numbered in the order in which they were begun.
-    let is_before = |known: &&Known| known.write & SERIES_MASK == write & SERIES_MASK && known.write > write;
-    let later = known.iter().filter(is_before).any(|known| known.begun_ns >= newest.begun_ns);
-    if later { older("is there, which was not acknowledged") } else { (Verdict::Newer, String::new()) }
+    let what =
+        format!("write {write:016x} is there, and write {:016x} was acknowledged after it", newest.write);
+    (Verdict::Older, what)
 }
 
 #[cfg(test)]
@@ -426,7 +418,7 @@ mod tests {
         assert_eq!(verdict(series | 3), Verdict::Current, "it was in flight with the newest");
         assert_eq!(verdict(series | 1), Verdict::Older);
         assert_eq!(verdict(series | 4), Verdict::Newer, "begun, and not acknowledged");
-        assert_eq!(verdict(9 << 40), Verdict::Older, "begun before the newest of its series");
+        assert_eq!(verdict(9 << 40), Verdict::Newer, "begun before the newest, and never answered");
         assert_eq!(verdict(11 << 40), Verdict::Newer, "of a worker of which nothing is known");
     }
 }
