@@ -219,35 +219,29 @@ impl Log {
     }
 
     fn is_ready(&self, number: u32) -> bool {
-        let segment = &self.segments[number as usize];
-        segment.is_ready && !segment.is_stale
+        self.segments[number as usize].is_ready()
     }
 
-    /// Free segments that have their space.
+    /// Free segments that can be begun.
     pub(super) fn ready(&self) -> usize {
         self.free.iter().filter(|number| self.is_ready(**number)).count()
     }
 
     /// The free segment that is prepared next, taken from the list meanwhile.
     pub(super) fn begin_prepare(&mut self) -> Option<Unprepared> {
+        let unready = self.free.iter().enumerate().filter(|(_, number)| !self.is_ready(**number));
         // Those that have their space first: a file system that is full gives no other.
-        let waits = |has_space: bool| {
-            let is_it = |number: &u32| {
-                self.segments[*number as usize].is_ready == has_space && !self.is_ready(*number)
-            };
-            self.free.iter().rposition(is_it)
-        };
-        let at = waits(true).or_else(|| waits(false))?;
+        let (at, _) = unready.max_by_key(|(_, number)| self.segments[**number as usize].has_space)?;
         self.preparing += 1;
         let number = self.free.remove(at);
         let (segment, extent) = (&self.segments[number as usize], self.extent_of(number));
-        Some(Unprepared { number, extent, lacks_space: !segment.is_ready, is_stale: segment.is_stale })
+        Some(Unprepared { number, extent, lacks_space: !segment.has_space, is_stale: segment.is_stale })
     }
 
     /// Puts it back.
     pub(super) fn end_prepare(&mut self, number: u32, is_ready: bool) {
         let segment = &mut self.segments[number as usize];
-        segment.is_ready |= is_ready;
+        segment.has_space |= is_ready;
         segment.is_stale &= !is_ready;
         self.preparing -= 1;
         self.free.push(number);

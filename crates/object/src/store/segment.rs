@@ -36,13 +36,18 @@ pub(super) struct Segment {
     /// Its content, while it is written or waits to be.
     pub(super) buffer: Option<Arc<Region>>,
     /// The file system gave it its space: its blocks have been zeroed or written; mapped: its pages are present.
-    pub(super) is_ready: bool,
-    /// What its last life left is to be zeroed before it is written again.
+    pub(super) has_space: bool,
+    /// It holds records of its last life, which are to be zeroed before it is written again.
     pub(super) is_stale: bool,
 }
 
 impl Segment {
-    pub(super) fn free(is_ready: bool) -> Self {
+    /// Whether it can be begun when it is free.
+    pub(super) fn is_ready(&self) -> bool {
+        self.has_space && !self.is_stale
+    }
+
+    pub(super) fn free(has_space: bool) -> Self {
         Self {
             usage: Use::Free,
             sequence: 0,
@@ -52,7 +57,7 @@ impl Segment {
             reservations: 0,
             synced_lines: 0,
             buffer: None,
-            is_ready,
+            has_space,
             is_stale: false,
         }
     }

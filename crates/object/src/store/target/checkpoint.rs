@@ -200,7 +200,7 @@ impl State {
                 u64::from(segment.usage != Use::Free) << 32 | u64::from(segment.sequence),
                 u64::from(segment.live_lines) << 32 | u64::from(segment.used_lines),
                 segment.dead_epoch_min,
-                u64::from(segment.is_ready),
+                u64::from(segment.has_space),
             ])?;
         }
         out.put(&[self.discards.len() as u64])?;
@@ -266,14 +266,14 @@ impl State {
         }
         let mut all = Vec::with_capacity(segments as usize);
         for _ in 0..segments {
-            let [usage, lines, dead_epoch_min, is_ready] = from.words()?;
+            let [usage, lines, dead_epoch_min, has_space] = from.words()?;
             all.push(Segment {
                 usage: if usage >> 32 == 0 { Use::Free } else { Use::Sealed },
                 sequence: usage as u32,
                 live_lines: (lines >> 32) as u32,
                 used_lines: lines as u32,
                 dead_epoch_min,
-                ..Segment::free(is_ready != 0 && target.mapped.is_none())
+                ..Segment::free(has_space != 0 && target.mapped.is_none())
             });
         }
         self.log = target.new_log(setup, all);

@@ -60,7 +60,7 @@ impl Target {
                 let state = self.state.lock();
                 // Those that the file system has no space for do not help.
                 let is_free = |segment: &&Segment| {
-                    segment.usage == Use::Draining || (segment.usage == Use::Free && segment.is_ready)
+                    segment.usage == Use::Draining || (segment.usage == Use::Free && segment.has_space)
                 };
                 let live = state.log.segments[segment].live_lines;
                 (live, state.log.segments.iter().filter(is_free).count())
@@ -213,7 +213,7 @@ impl Target {
         let is_stale = state.log.needs_zeros();
         let segment = &mut state.log.segments[number];
         segment.usage = Use::Draining;
-        (segment.is_ready, segment.is_stale) = (true, is_stale);
+        (segment.has_space, segment.is_stale) = (true, is_stale);
         segment.dead_epoch_min = Epoch::MAX;
         segment.live_lines = 0;
         let buffer = segment.buffer.take();

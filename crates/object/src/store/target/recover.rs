@@ -182,10 +182,9 @@ impl Target {
         let base = u64::from(number) * u64::from(self.segment_lines);
         let (mut last_epoch, mut withdrawn) = (0, 0);
         let scanned = scan::scan(segment, sequence, &mut |found: &Found, record| {
+            last_epoch = found.own_epoch().unwrap_or(last_epoch);
             if found.state == Committed::Withdrawn {
-                // It was published at its place, as others are.
                 withdrawn = withdrawn.max(found.header.epoch);
-                last_epoch = found.header.epoch;
             }
             if matches!(found.state, Committed::No | Committed::Withdrawn) {
                 return;
@@ -194,9 +193,6 @@ impl Target {
             if found.state == Committed::Damaged && last_epoch > 0 {
                 // Its own may be what is damaged; the log is in the order of epochs, but for what was moved.
                 header.epoch = last_epoch + 1;
-            }
-            if found.state == Committed::Yes && header.flags & FLAG_MOVED == 0 {
-                last_epoch = header.epoch;
             }
             let (dkey, akey) = (header.dkey(record), header.akey(record));
             let data = &record[header.data_at()..][..header.inline_bytes()];

@@ -12,6 +12,15 @@ pub(in crate::store) struct Found {
     pub(in crate::store) state: Committed,
 }
 
+impl Found {
+    /// Its epoch, where it was published at this place first: those of such records grow along the log.
+    pub(in crate::store) fn own_epoch(&self) -> Option<Epoch> {
+        let is_own = matches!(self.state, Committed::Yes | Committed::Withdrawn)
+            && self.header.flags & FLAG_MOVED == 0;
+        is_own.then_some(self.header.epoch)
+    }
+}
+
 /// How far a record got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Committed {
@@ -99,15 +108,16 @@ pub(in crate::store) fn scan(segment: &[u8], sequence: u32, visit: &mut dyn FnMu
                 _ if header.is_withdrawn(record) => Committed::Withdrawn,
                 _ => Committed::Damaged,
             };
+            let found = Found { line: line as u32, header, state };
             if matches!(state, Committed::Yes | Committed::Withdrawn) {
-                let own = Some(header.epoch).filter(|_| header.flags & FLAG_MOVED == 0);
+                let own = found.own_epoch();
                 epoch_before = epoch_before.max(own);
                 for gap in &mut scanned.gaps {
                     gap.is_published_behind = true;
                     gap.epoch_behind = gap.epoch_behind.into_iter().chain(own).min();
                 }
             }
-            visit(&Found { line: line as u32, header, state }, record);
+            visit(&found, record);
         }
         if header.kind == Kind::Seal {
             scanned.gaps.iter_mut().for_each(|gap| gap.is_published_behind = true);
@@ -142,6 +152,16 @@ mod tests {
         header.write(record, place.dkey, place.akey, SEQUENCE);
         let commit = change(header.seal(record));
         record[COMMIT_AT..][..4].copy_from_slice(&commit.to_le_bytes());
+    }
+
+    #[test]
+    fn what_was_moved_or_never_published_has_no_epoch_of_its_place() {
+        let place = Place { container: ContainerId(1), object: ObjectId::default(), dkey: b"d", akey: b"a" };
+        let header = Header { epoch: 9, ..Header::new(Kind::PunchAkey, &place, Checksum::Off, 0, 0) };
+        let own = |state, flags| Found { line: 1, header: Header { flags, ..header }, state }.own_epoch();
+        let states = [Committed::Yes, Committed::Withdrawn, Committed::No, Committed::Damaged];
+        assert_eq!(states.map(|state| own(state, 0)), [Some(9), Some(9), None, None]);
+        assert_eq!(states.map(|state| own(state, FLAG_MOVED)), [None; 4]);
     }
 
     fn scanned(last_before: impl Fn(u32) -> u32) -> Scanned {
