@@ -1,5 +1,6 @@
 //! What the service thread of an endpoint is given besides its connections.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -52,10 +53,45 @@ impl Budget {
         Some(Grant { budget: Arc::clone(self), bytes })
     }
 
+    /// Takes `bytes` of it that the engine itself keeps for good: clients share the rest.
+    pub(crate) fn set_aside(self: &Arc<Self>, bytes: u64) -> Option<Grant> {
+        let grant = self.take(bytes)?;
+        if let Some(shares) = &self.shares {
+            shares.set_aside(bytes);
+        }
+        Some(grant)
+    }
+
+    /// Connections of a client are closed.
+    pub(crate) fn leave(&self, client: IpAddr, connections: u64) {
+        if let Some(shares) = &self.shares {
+            shares.leave(client, connections);
+        }
+    }
+
+    /// Whether a buffer of so many bytes may be kept for later.
+    pub(crate) fn keep(&self, bytes: u64) -> bool {
+        self.shares.as_ref().is_none_or(|shares| shares.keep(bytes))
+    }
+
+    /// One that was kept is used again, or gone.
+    pub(crate) fn unkeep(&self, bytes: u64) {
+        if let Some(shares) = &self.shares {
+            shares.unkeep(bytes);
+        }
+    }
+
     /// Bytes in use.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Grant {
+    /// How much it is.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 

@@ -1,7 +1,7 @@
 //! What one client leaves to the others of an engine: of connections, and of memory for buffers.
 //!
 //! A client is known by its address; its sessions prove the same secret as everybody's. Half of the memory is kept for what every session may hold
-//! (`Shares::assured_bytes`), so that one at work goes on whatever others hold. What sessions hold beyond that comes out of three eighths of the memory,
+//! ([`Shares::assured_bytes`]), so that one at work goes on whatever others hold. What sessions hold beyond that comes out of three eighths of the memory,
 //! of which one client gets half at most; an eighth is for buffers that wait to be used again.
 
 use std::cell::Cell;

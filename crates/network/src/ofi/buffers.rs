@@ -99,7 +99,7 @@ pub(crate) struct Pool {
 impl Pool {
     /// An empty pool that takes its memory out of the budget.
     pub(crate) fn new(budget: Arc<Budget>) -> Self {
-        Self { budget, free: classes() }
+        Self { budget, free: (0..usize::BITS).map(|_| Vec::new()).collect() }
     }
 
     /// A buffer of at least that many bytes; none when the session may hold no more, the budget is used up, or the provider registers no more.
@@ -109,7 +109,7 @@ impl Pool {
             return None;
         }
         if let Some(buffer) = self.free[size.trailing_zeros() as usize].pop() {
-            self.unkeep(&buffer);
+            self.budget.unkeep(buffer.held_bytes());
             return Some(buffer);
         }
         let grant = self.budget.take(size as u64).or_else(|| {
@@ -123,7 +123,7 @@ impl Pool {
 
     /// Takes a buffer back: for the next request, where not too many wait for one already.
     pub(crate) fn give(&mut self, port: &mut Port, buffer: Buffer) {
-        if self.budget.shares().is_none_or(|shares| shares.keep(buffer.held_bytes())) {
+        if self.budget.keep(buffer.held_bytes()) {
             self.free[buffer.pages.bytes().trailing_zeros() as usize].push(buffer);
         } else {
             port.unregister(&buffer.region);
@@ -132,23 +132,11 @@ impl Pool {
 
     /// Gives all free memory back to the budget.
     pub(crate) fn shrink(&mut self, port: &mut Port) {
-        for buffer in std::mem::take(&mut self.free).into_iter().flatten() {
-            self.unkeep(&buffer);
+        for buffer in self.free.iter_mut().flat_map(std::mem::take) {
+            self.budget.unkeep(buffer.held_bytes());
             port.unregister(&buffer.region);
         }
-        self.free = classes();
     }
-
-    fn unkeep(&self, buffer: &Buffer) {
-        if let Some(shares) = self.budget.shares() {
-            shares.unkeep(buffer.held_bytes());
-        }
-    }
-}
-
-/// A list for each size.
-fn classes() -> Vec<Vec<Buffer>> {
-    (0..usize::BITS).map(|_| Vec::new()).collect()
 }
 
 impl Buffer {

@@ -20,6 +20,7 @@ pub(crate) use transfer::{EVENTS, Event, NO_CONTEXT};
 const NAME_BYTES_MAX: usize = 256;
 /// A peer's entry in the address vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Default))]
 pub(crate) struct PeerAddress(FiAddr);
 
 /// Registered memory, or memory that needs no registration.

@@ -112,9 +112,7 @@ impl Endpoint {
 
     /// Connections of a client are closed.
     pub(super) fn leave(&self, peer: SocketAddr, connections: u64) {
-        if let Some(shares) = self.seat.budget.shares() {
-            shares.leave(peer.ip(), connections);
-        }
+        self.seat.budget.leave(peer.ip(), connections);
     }
 
     pub(super) fn budget(&self) -> &Arc<Budget> {

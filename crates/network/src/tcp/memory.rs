@@ -61,7 +61,7 @@ impl Pool {
             None => self.free.pop(),
         };
         let mut buffer = kept.unwrap_or_default();
-        unkeep(purse.budget(), &buffer);
+        purse.budget().unkeep(buffer.bytes.len() as u64);
         // What others have left may be more than this one may hold.
         if !purse.may_hold(buffer.bytes.len() as u64) {
             buffer = Buffer::default();
@@ -76,20 +76,14 @@ impl Pool {
     }
 
     pub(super) fn put_back(&mut self, buffer: Buffer, budget: &Budget) {
-        if budget.shares().is_none_or(|shares| shares.keep(buffer.bytes.len() as u64)) {
+        if budget.keep(buffer.bytes.len() as u64) {
             self.free.push(buffer);
         }
     }
 
     /// Gives all of them back to the budget.
     pub(super) fn clear(&mut self, budget: &Budget) {
-        self.free.drain(..).for_each(|buffer| unkeep(budget, &buffer));
-    }
-}
-
-fn unkeep(budget: &Budget, buffer: &Buffer) {
-    if let Some(shares) = budget.shares() {
-        shares.unkeep(buffer.bytes.len() as u64);
+        self.free.drain(..).for_each(|buffer| budget.unkeep(buffer.bytes.len() as u64));
     }
 }
 

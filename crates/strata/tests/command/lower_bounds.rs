@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use testkit::{Arrival, SlowFile};
 
+use crate::engines::await_gone;
 use crate::support::{Ended, Running, Scratch, assert_partial, skipped};
 
 /// The read that hangs: so many came before it.
@@ -45,19 +46,6 @@ fn interrupt(running: &Running, case: &Case) {
     running.signal(Signal::INT);
 }
 
-/// Waits until a run has said all that it has to say, and ends but for what hangs in the kernel; this comes back then.
-fn release(running: &Running, case: &Case) {
-    let stat = format!("/proc/{}/stat", running.id());
-    let has_left = || {
-        let text = fs::read_to_string(&stat).unwrap_or_default();
-        text.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
-    };
-    while !has_left() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    case.file.release();
-}
-
 #[test]
 fn every_output_says_which_latencies_are_lower_bounds() {
     let scratch = Scratch::new();
@@ -87,8 +75,10 @@ fn every_output_says_which_latencies_are_lower_bounds() {
     for (_, running, case) in &runs {
         interrupt(running, case);
     }
+    // They have said all that they have to say; what hangs comes back then.
     for (_, running, case) in &runs {
-        release(running, case);
+        await_gone(running.id());
+        case.file.release();
     }
     let ended: Vec<(&str, Ended)> =
         runs.into_iter().map(|(name, running, _)| (name, running.end())).collect();

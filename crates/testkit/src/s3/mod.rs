@@ -13,7 +13,6 @@ mod store;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use hyper::server::conn::http1;
@@ -21,6 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 pub use faults::{Fault, Faults};
@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) faults: Faults,
     /// Connections that are served.
-    connections: AtomicUsize,
+    connections: watch::Sender<usize>,
 }
 
 /// A server on loopback. It ends when it is dropped.
@@ -93,7 +93,7 @@ impl S3Server {
             options,
             store: Store::default(),
             faults: Faults::default(),
-            connections: AtomicUsize::new(0),
+            connections: watch::Sender::new(0),
         });
         runtime.spawn(accept(listener, acceptor, shared.clone()));
         Ok(Self { address, certificate, shared, runtime: Some(runtime) })
@@ -126,8 +126,10 @@ impl S3Server {
 
     /// Waits until every client is gone, and what it had sent is stored.
     pub fn await_no_client(&self) {
-        while self.shared.connections.load(Ordering::SeqCst) > 0 {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        let mut connections = self.shared.connections.subscribe();
+        if let Some(runtime) = &self.runtime {
+            // Who counts lives as long as this.
+            let _ = runtime.block_on(connections.wait_for(|count| *count == 0));
         }
     }
 
@@ -166,10 +168,10 @@ fn acceptor() -> io::Result<(Option<TlsAcceptor>, Option<String>)> {
 async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Arc<Shared>) {
     while let Ok((socket, _)) = listener.accept().await {
         let (acceptor, shared) = (acceptor.clone(), shared.clone());
-        shared.connections.fetch_add(1, Ordering::SeqCst);
+        shared.connections.send_modify(|count| *count += 1);
         tokio::spawn(async move {
             serve(socket, acceptor, shared.clone()).await;
-            shared.connections.fetch_sub(1, Ordering::SeqCst);
+            shared.connections.send_modify(|count| *count -= 1);
         });
     }
 }

@@ -156,11 +156,10 @@ impl Listener {
         }
         let bytes = message.len() as u64;
         let Some(entry) = self.clients.get(client) else { return };
-        match entry.purse(&self.seat.budget, 0).take(bytes) {
+        match entry.take(&self.seat.budget, bytes) {
             Some(grant) => {
-                entry.hold(bytes);
                 let message = message.to_vec();
-                self.pending.push_back(Pending { client, message, since: None, _grant: grant });
+                self.pending.push_back(Pending { client, message, since: None, grant });
             }
             None => self.cut(
                 client,
@@ -172,7 +171,7 @@ impl Listener {
     /// A reply that was kept has been sent, or is not wanted any more.
     fn unhold(&mut self, pending: &Pending) {
         if let Some(client) = self.clients.get(pending.client) {
-            client.give_back(&self.seat.budget, pending.message.len() as u64);
+            client.give_back(&self.seat.budget, pending.grant.bytes());
         }
     }
 

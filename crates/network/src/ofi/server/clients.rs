@@ -16,14 +16,8 @@ pub(super) struct Parked {
     pub(super) frame: Frame,
     /// Its payload.
     pub(super) inline: Vec<u8>,
-    pub(super) _grant: Grant,
-}
-
-impl Parked {
-    /// Memory that it takes, with so much payload.
-    pub(super) fn bytes_of(inline: usize) -> u64 {
-        (size_of::<Self>() + inline) as u64
-    }
+    /// Of its memory.
+    pub(super) grant: Grant,
 }
 
 /// Things of an endpoint of which there is a number, and which one client leaves to others.
@@ -35,7 +29,7 @@ pub(super) enum Slot {
     Reply,
 }
 
-/// What the sessions of one address hold.
+/// An address of clients, with the slots that its sessions hold together.
 struct Address {
     ip: IpAddr,
     sessions: usize,
@@ -64,7 +58,7 @@ pub(super) struct Client {
     pub(super) parked: VecDeque<Parked>,
     /// Memory of the endpoint that it holds.
     held_bytes: u64,
-    /// What is counted for it of its client's share.
+    /// Bytes that are counted for it of its client's share.
     counted: Cell<u64>,
     slots: [usize; 2],
     /// Its address among those of all.
@@ -97,7 +91,7 @@ impl Client {
         }
     }
 
-    /// What it asks the endpoint's memory by, when it holds so much beside what is counted already.
+    /// Its purse, when it holds so much beside what is counted already.
     pub(super) fn purse(&self, budget: &Arc<Budget>, more_bytes: u64) -> Purse<'_> {
         Purse::new(budget, self.peer.ip(), self.held_bytes + more_bytes, &self.counted)
     }
@@ -105,6 +99,18 @@ impl Client {
     /// It holds so much more.
     pub(super) fn hold(&mut self, bytes: u64) {
         self.held_bytes += bytes;
+    }
+
+    /// Memory for something that waits.
+    pub(super) fn take(&mut self, budget: &Arc<Budget>, bytes: u64) -> Option<Grant> {
+        let grant = self.purse(budget, 0).take(bytes)?;
+        self.hold(bytes);
+        Some(grant)
+    }
+
+    /// Nothing of it is left: all counts as given back.
+    pub(super) fn close(&mut self, budget: &Budget) {
+        self.give_back(budget, self.held_bytes);
     }
 
     /// It has given so much back.
@@ -256,5 +262,69 @@ impl Clients {
     /// Connections of those in this process.
     pub(super) fn of_own_process(&self) -> impl Iterator<Item = &TcpStream> {
         self.entries.iter().flatten().filter(|client| client.is_own_process).map(|client| &client.stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    const ALL: usize = 16;
+
+    fn client(listener: &TcpListener, session: u8, last: u8) -> Client {
+        let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
+        let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), 1);
+        Client::new(stream, peer, [session; SESSION_BYTES], PeerAddress::default(), false)
+    }
+
+    /// Takes slots while it may; how many.
+    fn fill(clients: &mut Clients, index: u32, free: &mut usize) -> usize {
+        let before = *free;
+        while clients.may_take(index, Slot::Operation, *free, ALL) {
+            clients.take_slot(index, Slot::Operation);
+            *free -= 1;
+        }
+        before - *free
+    }
+
+    #[test]
+    fn an_address_holds_no_more_slots_than_are_free_and_a_session_one_beyond() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+        let (mut clients, mut free) = (Clients::default(), ALL);
+        let add = |clients: &mut Clients, session, last| {
+            clients.add(client(&listener, session, last)).expect("taken in")
+        };
+        let first = add(&mut clients, 1, 1);
+        assert_eq!(fill(&mut clients, first, &mut free), 8);
+        let other = add(&mut clients, 2, 2);
+        assert_eq!(fill(&mut clients, other, &mut free), 4);
+        // Others at the first address get one each, until it holds three quarters.
+        let neighbours: Vec<usize> = (3..10)
+            .map(|session| {
+                let own = add(&mut clients, session, 1);
+                fill(&mut clients, own, &mut free)
+            })
+            .collect();
+        assert_eq!(neighbours, [1, 1, 1, 1, 0, 0, 0]);
+        clients.give_slot(first, Slot::Operation);
+        assert!(clients.may_take(other, Slot::Reply, 1, ALL), "other slots are counted apart");
+    }
+
+    #[test]
+    fn a_client_that_is_forgotten_holds_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+        // Each session is assured of 64 KiB; an address gets 192 KiB beyond.
+        let budget = Budget::shared(1 << 20, 8);
+        for session in 0..20 {
+            let mut clients = Clients::default();
+            let index = clients.add(client(&listener, session, 1)).expect("taken in");
+            let own = clients.get(index).expect("there");
+            let grant = own.take(&budget, 150 << 10).expect("its share is free again");
+            assert!(clients.cut(index));
+            clients.reap(index).expect("nothing is in flight").close(&budget);
+            drop(grant);
+        }
     }
 }

@@ -8,7 +8,6 @@ mod waiting;
 
 use driver::Error;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -21,7 +20,7 @@ use super::frame::PREFIX_BYTES_MAX;
 use super::port::{EVENTS, Event, NO_CONTEXT, PeerAddress, Port};
 use super::provider::FabricSettings;
 use super::watch::{Life, farewell, life};
-use clients::{Client, Clients, Parked};
+use clients::{Client, Clients};
 use operations::Operation;
 use waiting::Waiting;
 
@@ -38,7 +37,7 @@ struct Pending {
     message: Vec<u8>,
     /// When it was first seen waiting.
     since: Option<Instant>,
-    _grant: crate::seat::Grant,
+    grant: crate::seat::Grant,
 }
 
 /// The endpoint of one tag on a fabric. It is opened first, so that a provider that is missing is told at once; [`Listener::serve`] does the work.
@@ -92,15 +91,12 @@ impl Listener {
         let mut port = Port::open(settings, receive_count + reply_count + OPERATIONS, waits)?;
         let receive_count = receive_count.min(port.facts().receives_max);
         let bytes = (receive_count + reply_count) * message_bytes;
-        let grant = seat.budget.take(bytes as u64).ok_or_else(|| {
+        let grant = seat.budget.set_aside(bytes as u64).ok_or_else(|| {
             Error::usage("engine", "the engine's memory does not suffice for the buffers of an endpoint")
                 .with("tag", seat.tag)
                 .with("bytes", bytes)
                 .remedy("allow it more memory, smaller messages, or fewer targets and helpers")
         })?;
-        if let Some(shares) = seat.budget.shares() {
-            shares.set_aside(bytes as u64);
-        }
         let receives = Buffer::new(&mut port, receive_count * message_bytes, false)?;
         let replies = Buffer::new(&mut port, reply_count * message_bytes, false)?;
         let mut listener = Self {
@@ -230,7 +226,7 @@ impl Listener {
             Err(errno) => {
                 self.seat.counters.closed_hostile.fetch_add(1, Ordering::Relaxed);
                 let cause = std::io::Error::from_raw_os_error(errno);
-                self.left(accepted.peer);
+                self.seat.budget.leave(accepted.peer.ip(), 1);
                 return self.log(&format!("{}: refused: its name on the fabric: {cause}", accepted.peer));
             }
         };
@@ -240,7 +236,7 @@ impl Listener {
             self.seat.counters.connections.fetch_add(1, Ordering::Relaxed);
         } else {
             self.remove(address);
-            self.left(accepted.peer);
+            self.seat.budget.leave(accepted.peer.ip(), 1);
             self.log(&format!("{}: refused: its session is in use", accepted.peer));
         }
     }
@@ -250,13 +246,13 @@ impl Listener {
         if self.clients.cut(index) {
             self.seat.counters.connections.fetch_sub(1, Ordering::Relaxed);
             if let Some(peer) = self.clients.get(index).map(|client| client.peer) {
-                self.left(peer);
+                self.seat.budget.leave(peer.ip(), 1);
             }
         }
         self.drop_pending(index);
         self.waiting.retain(|client| *client != index);
         if let Some(client) = self.clients.get(index) {
-            let bytes = client.parked.drain(..).map(|parked| Parked::bytes_of(parked.inline.len())).sum();
+            let bytes = client.parked.drain(..).map(|parked| parked.grant.bytes()).sum();
             client.give_back(&self.seat.budget, bytes);
         }
         self.forget(index);
@@ -264,13 +260,6 @@ impl Listener {
             // Those of other endpoints need it.
             self.requests.shrink(&mut self.port);
             self.answers.shrink(&mut self.port);
-        }
-    }
-
-    /// A client's connection counts no longer.
-    fn left(&self, peer: SocketAddr) {
-        if let Some(shares) = self.seat.budget.shares() {
-            shares.leave(peer.ip(), 1);
         }
     }
 
@@ -285,7 +274,8 @@ impl Listener {
 
     /// Removes a client whose last operation has ended.
     fn forget(&mut self, index: u32) {
-        if let Some(client) = self.clients.reap(index) {
+        if let Some(mut client) = self.clients.reap(index) {
+            client.close(&self.seat.budget);
             self.remove(client.address);
         }
     }
@@ -312,7 +302,7 @@ impl Listener {
     fn leave(mut self) {
         let living = self.clients.living().count() as u64;
         self.seat.counters.connections.fetch_sub(living, Ordering::Relaxed);
-        self.clients.peers().for_each(|peer| self.left(peer));
+        self.clients.peers().for_each(|peer| self.seat.budget.leave(peer.ip(), 1));
         let mut events = [Event { context: NO_CONTEXT, error: 0, length: 0 }; EVENTS];
         let (port, streams) = (&mut self.port, self.clients.of_own_process());
         let progress = || {

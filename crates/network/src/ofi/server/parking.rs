@@ -20,13 +20,11 @@ impl Listener {
         if is_first && self.may_begin(client, frame) && self.begin(client, frame, inline, service) {
             return;
         }
-        let bytes = Parked::bytes_of(inline.len());
         let Some(entry) = self.clients.get(client) else { return };
-        let Some(grant) = entry.purse(&self.seat.budget, 0).take(bytes) else {
+        let Some(grant) = entry.take(&self.seat.budget, (size_of::<Parked>() + inline.len()) as u64) else {
             return self.refuse_for_memory(client, frame);
         };
-        entry.hold(bytes);
-        entry.parked.push_back(Parked { frame: *frame, inline: inline.to_vec(), _grant: grant });
+        entry.parked.push_back(Parked { frame: *frame, inline: inline.to_vec(), grant });
         if is_first {
             self.waiting.push_back(client);
         }
@@ -56,12 +54,12 @@ impl Listener {
         }
         let entry = self.clients.get(client)?;
         let parked = entry.parked.pop_front()?;
-        entry.give_back(&self.seat.budget, Parked::bytes_of(parked.inline.len()));
+        entry.give_back(&self.seat.budget, parked.grant.bytes());
         let has_begun = self.begin(client, &frame, &parked.inline, service);
         // The client may have been cut off meanwhile.
         let entry = self.clients.get(client).filter(|entry| !entry.is_gone)?;
         if !has_begun {
-            entry.hold(Parked::bytes_of(parked.inline.len()));
+            entry.hold(parked.grant.bytes());
             entry.parked.push_front(parked);
         }
         (!entry.parked.is_empty()).then_some(has_begun)
