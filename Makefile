@@ -39,14 +39,7 @@ clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 unit-tests:
-	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-	    set -ex; \
-	    $(CARGO) nextest run --workspace --locked --no-fail-fast; \
-	    $(CARGO) test --workspace --locked --doc; \
-	else \
-	    set -ex; \
-	    $(CARGO) test --workspace --locked --no-fail-fast; \
-	fi
+	CARGO=$(CARGO) scripts/unit-tests.sh
 
 docs-check:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked

@@ -79,7 +79,11 @@ fn find(named: &[String]) -> Result<Vec<Run>, Error> {
         let mut runs = Vec::new();
         for path in manifest::all() {
             let name = path.display().to_string();
-            let listing = manifest::read(&name)?;
+            let listing = match manifest::read(&name) {
+                // A run that ended meanwhile has removed it.
+                Err(_) if !path.exists() => continue,
+                read => read?,
+            };
             if listing.process.as_ref().is_some_and(|process| process.is_alive()) {
                 print(&format!("run {}: it is under way, and is left alone\n", listing.run_id))?;
             } else {

@@ -40,9 +40,10 @@ impl Bed {
     fn putting(&self, endpoint: &str, more: &str) -> Running {
         let load =
             "--op put --dkeys 100000 --value-size 100 --depth 4 --time 100s --live-csv - --json record.json";
+        let before = self.keys();
         let mut running = self.scratch.start(&self.words(endpoint, &format!("{load} {more}")));
         running.await_row("put");
-        while self.keys() == 0 {
+        while self.keys() <= before {
             std::thread::yield_now();
         }
         running
@@ -123,6 +124,21 @@ fn a_run_that_was_killed_is_cleaned_up_by_its_manifest() {
     assert!(bed.manifests().is_empty());
     let ended = bed.clean("--yes");
     assert!(ended.code == Some(0) && ended.stdout.contains("nothing is left"), "{ended:?}");
+}
+
+/// A run that ends while `clean` looks removes its manifest between being found and being read, as a link that leads nowhere has none.
+#[test]
+fn a_manifest_that_goes_meanwhile_is_passed_over() {
+    let scratch = Scratch::new();
+    let state = state_of(scratch.path()).join("strata");
+    std::fs::create_dir_all(&state).unwrap();
+    std::os::unix::fs::symlink("gone", state.join("0123456789abcdef.json")).unwrap();
+    let ended = scratch.run("clean --yes");
+    assert!(ended.code == Some(0) && ended.stdout.contains("nothing is left"), "{ended:?}");
+    // One that is there and says nothing is told.
+    std::fs::write(state.join("fedcba9876543210.json"), "").unwrap();
+    let ended = scratch.run("clean --yes");
+    assert!(ended.code == Some(2) && ended.stderr.contains("fedcba9876543210"), "{ended:?}");
 }
 
 #[test]

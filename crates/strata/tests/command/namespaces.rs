@@ -318,7 +318,8 @@ fn a_link_that_is_cut_fails_alone_and_may_be_mended() {
     hosts.mend(1);
 
     // Cut for less than the timeout: everything comes, late.
-    let load = load_cut_off(&hosts, &format!("{} --time 3s", GOES_ON.replace("1s", "10s")));
+    // Nothing is taken for warm-up: what waits may have begun at any time.
+    let load = load_cut_off(&hosts, &format!("{} --warmup none --time 3s", GOES_ON.replace("1s", "10s")));
     std::thread::sleep(Duration::from_secs(1));
     hosts.mend(1);
     let (ended, record) = end(load);
@@ -326,7 +327,7 @@ fn a_link_that_is_cut_fails_alone_and_may_be_mended() {
     let done = by_endpoint(&record["phases"][0]);
     assert!(done.values().all(|done| done.errors == 0 && done.operations > 0), "{done:?}");
     let max_ns = super::support::total(&record, 0, "latency")["max_ns"].as_u64();
-    assert!(max_ns.is_none_or(|max_ns| max_ns > 100_000_000), "{max_ns:?}");
+    assert!(max_ns.is_some_and(|max_ns| max_ns > 900_000_000), "{max_ns:?}");
 }
 
 #[test]

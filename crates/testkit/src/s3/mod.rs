@@ -126,6 +126,11 @@ impl S3Server {
 
     /// Waits until every client is gone, and what it had sent is stored.
     pub fn await_no_client(&self) {
+        // Connections that wait to be accepted are clients too. They are accepted in turn: when this one is ended, all before it count.
+        if let Ok(mut last) = std::net::TcpStream::connect(self.address) {
+            let _ = last.shutdown(std::net::Shutdown::Write);
+            let _ = std::io::copy(&mut last, &mut std::io::sink());
+        }
         let mut connections = self.shared.connections.subscribe();
         if let Some(runtime) = &self.runtime {
             // Who counts lives as long as this.
