@@ -8,6 +8,7 @@ mod capability;
 mod clock;
 mod contract;
 mod error;
+pub mod foreign;
 
 pub use arena::{Arena, PageSize};
 pub use capability::{Capabilities, Opened, Registration, find};

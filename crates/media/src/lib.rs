@@ -1,4 +1,5 @@
-//! The media layer: files, block devices, character devices and memory, through the system calls that reach them.
+//! The media layer: files, block devices, character devices and memory, through the system calls that reach them, and images of block devices
+//! through their library.
 
 mod by_path;
 pub mod cache;
@@ -12,6 +13,7 @@ pub mod names;
 mod one_by_one;
 mod operation;
 pub mod probe;
+pub mod rbd;
 mod region;
 mod request;
 pub mod safety;

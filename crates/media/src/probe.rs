@@ -10,6 +10,8 @@ use rustix::fs::{Access, AtFlags, Mode, OFlags, SeekFrom, StatxFlags};
 use units::path_of;
 use workload::target::{TargetFacts, TargetKind};
 
+use crate::rbd::{self, Image, Use};
+
 /// Smallest sector that any block device has, in bytes.
 const SECTOR_BYTES: u64 = 512;
 
@@ -18,10 +20,15 @@ const SECTOR_BYTES: u64 = 512;
 ///
 /// # Errors
 /// Usage errors: missing, a directory, a pipe or socket, a directory that cannot take the file. System errors
-/// of the calls.
+/// of the calls. What keeps an image from being reached.
 pub fn probe(path: &str, create_ok: bool) -> Result<TargetFacts, Error> {
     if let Some(kind) = without_place(path)? {
         return Ok(facts(path, kind, true, 0, 0, 1));
+    }
+    if rbd::is_image(path) {
+        let size = Image::open(&path.parse()?, Use::Looked)?.size_bytes()?;
+        // What of it has objects is asked where it matters: that takes a walk over all of them.
+        return Ok(facts(path, TargetKind::Image, true, size, size, 1));
     }
     match std::fs::metadata(path_of(path)) {
         Ok(metadata) => probe_existing(path, &metadata),
@@ -36,10 +43,10 @@ fn without_place(path: &str) -> Result<Option<TargetKind>, Error> {
         "null:" => Ok(Some(TargetKind::Null)),
         "mem:" => Ok(Some(TargetKind::Memory)),
         "" => Err(Error::usage("probe", "the target's path is empty")
-            .remedy("give a file, a device, null: or mem:")),
+            .remedy("give a file, a device, rbd:POOL/IMAGE, null: or mem:")),
         _ if path.contains("://") => Err(Error::usage("probe", "not a target of the media layer")
             .with("path", path)
-            .remedy("give a file, a device, null: or mem:")),
+            .remedy("give a file, a device, rbd:POOL/IMAGE, null: or mem:")),
         _ => Ok(None),
     }
 }

@@ -6,6 +6,8 @@ use driver::Arena;
 use workload::engine::EngineOptions;
 use workload::target::TargetPlan;
 
+use crate::rbd::Images;
+
 /// Everything a driver of this layer needs to open its targets for one worker.
 #[derive(Clone, Debug)]
 pub struct OpenRequest {
@@ -17,6 +19,8 @@ pub struct OpenRequest {
     pub depth: u32,
     /// Options of the driver.
     pub options: EngineOptions,
+    /// Images that the workers of the phase share.
+    pub images: Arc<Images>,
     /// Buffers, one a slot, at least `depth` of them.
     pub arena: Arc<Arena>,
 }

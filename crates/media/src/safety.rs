@@ -15,8 +15,11 @@ use units::path_of;
 use workload::target::{TargetFacts, TargetKind};
 
 pub use crate::probe::is_own;
+use signatures::recognise_by;
 pub use signatures::{Contents, recognise};
 use zeros::Zeros;
+
+use crate::rbd::{Image, Use};
 
 /// What lets a refused target be written.
 const REMEDY: &str = "--destroy-data overwrites it";
@@ -35,7 +38,7 @@ const MEMORY_MINORS: &[u32] = &[1, 2, 4];
 /// device over it) or with a partition table, a file system or another known signature; a file with content
 /// that strata did not write and that is more than zeros; a character device that does more than swallow. Refused in any case: the device
 /// that the system runs from, active swap, a device in use in a way that cannot be seen from here, `/dev/mem`
-/// and its like.
+/// and its like. An image of Ceph is as a block device, in use where others have it open for writing.
 ///
 /// # Errors
 /// [`ErrorKind::Unsafe`] with the reason; a system error where the target cannot be examined.
@@ -46,6 +49,7 @@ pub fn check_writable(facts: &TargetFacts, destroy_data: bool) -> Result<(), Err
         TargetKind::File => check_file(facts, destroy_data),
         TargetKind::CharacterDevice => check_character_device(&facts.path, destroy_data),
         TargetKind::BlockDevice => check_block_device(&facts.path, destroy_data),
+        TargetKind::Image => check_image(facts, destroy_data),
     }
 }
 
@@ -131,6 +135,21 @@ fn check_block_device(path: &str, destroy_data: bool) -> Result<(), Error> {
         }
     };
     reason.map_or(Ok(()), |reason| Err(refusal(path, reason).remedy(REMEDY)))
+}
+
+fn check_image(facts: &TargetFacts, destroy_data: bool) -> Result<(), Error> {
+    if destroy_data {
+        return Ok(());
+    }
+    let image = Image::open(&facts.path.parse()?, Use::Looked)?;
+    let reason = match image.watchers()?.as_slice() {
+        [] => {
+            let read = |buffer: &mut [u8], offset| image.read(offset, buffer);
+            recognise_by(facts.size_bytes, read)?.map(|contents| contents.to_string())
+        }
+        watchers => Some(format!("is open for writing elsewhere ({})", watchers.join(", "))),
+    };
+    reason.map_or(Ok(()), |reason| Err(refusal(&facts.path, reason).remedy(REMEDY)))
 }
 
 /// Whether the kernel has claimed the device: mounted in another namespace, a member of a RAID, swap. It then

@@ -9,7 +9,6 @@ mod containers;
 mod daos;
 mod drivers;
 pub mod erasure;
-pub(crate) mod foreign;
 pub mod model;
 mod operation;
 pub mod payload;

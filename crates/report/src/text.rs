@@ -162,10 +162,10 @@ fn target_words(target: &TargetPlan, place: Option<&TargetEnvironment>) -> Strin
         TargetKind::Memory => return format!("{path} {size} of each worker's own memory"),
         TargetKind::Name => return format!("{path}, a name"),
         TargetKind::CharacterDevice => return format!("{path}, a character device"),
-        TargetKind::File | TargetKind::BlockDevice if target.offset_bytes > 0 => {
+        TargetKind::File | TargetKind::BlockDevice | TargetKind::Image if target.offset_bytes > 0 => {
             format!("{size} from {} on", human_bytes(target.offset_bytes as f64))
         }
-        TargetKind::File | TargetKind::BlockDevice => size,
+        TargetKind::File | TargetKind::BlockDevice | TargetKind::Image => size,
     };
     let Some(place) = place else { return format!("{path}: {range}") };
     let filesystem = place.filesystem.as_ref().map(|filesystem| clean(&filesystem.kind));

@@ -55,7 +55,7 @@ pub(crate) fn count(value: u64) -> String {
 
 /// Whether a target is storage: neither memory nor a sink of the kernel.
 pub(crate) fn is_storage(kind: TargetKind) -> bool {
-    matches!(kind, TargetKind::File | TargetKind::BlockDevice)
+    matches!(kind, TargetKind::File | TargetKind::BlockDevice | TargetKind::Image)
 }
 
 /// What the operations are: `4KiB random reads`, `4KiB random, 70% reads, 30% writes`; `RPCs, 1MiB bulk out, nothing back`;

@@ -37,7 +37,7 @@ pub(crate) fn command() -> Command {
                         .value_name("TARGET")
                         .num_args(1..)
                         .required(true)
-                        .help("A file, a block or character device, null: or mem:; several make one range"),
+                        .help("A file, a block or character device, an image of Ceph (rbd:POOL/IMAGE), null: or mem:; several make one range"),
                 )
             .args(arguments_of(options::of(Layer::Media)))
             .args(arguments(OUTPUT)),

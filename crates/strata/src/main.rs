@@ -25,6 +25,7 @@ mod session;
 mod signals;
 mod stack;
 mod status;
+mod target_engine;
 mod target_watch;
 mod tool_cost;
 mod watch;

@@ -25,7 +25,7 @@ pub(crate) fn job(
     zones: Option<Arc<ZoneSet>>,
     interrupt: Arc<AtomicBool>,
 ) -> Job<MediaOperation, MediaSource> {
-    let shared = Arc::new(plan.clone());
+    let (shared, images) = (Arc::new(plan.clone()), Arc::default());
     let written = check.as_ref().filter(|_| is_read_back).map(|check| check.ledger.written_blocks());
     let open = move |worker: u32| {
         let plan = Arc::clone(&shared);
@@ -43,6 +43,7 @@ pub(crate) fn job(
             writes: plan.writes(),
             depth: plan.load.depth,
             options: plan.options.clone(),
+            images: Arc::clone(&images),
             arena: Arc::clone(&arena),
         };
         let opened = (driver::find(DRIVERS, &plan.engine)?.open)(&request)?;

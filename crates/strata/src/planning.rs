@@ -15,6 +15,7 @@ use workload::target::{TargetFacts, TargetKind, TargetPlan};
 use crate::net::run::Access;
 use crate::net::{Reaches, resolve as network};
 use crate::objects::{self, Store, Stores};
+use crate::target_engine::{check_target_engine, is_without_path};
 
 /// A phase that is ready to run.
 #[derive(Clone, Debug)]
@@ -428,7 +429,8 @@ fn back_size(written: &MediaPlan) -> String {
 /// Plans one phase: the first stage of the first request, for the caller to place.
 pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result<Planned, Error> {
     if spec.targets.is_empty() {
-        return Err(Error::usage("plan", "no target").remedy("give a file, a block device, null: or mem:"));
+        return Err(Error::usage("plan", "no target")
+            .remedy("give a file, a block device, rbd:POOL/IMAGE, null: or mem:"));
     }
     let can_create = spec.size.is_some() || spec.sizes.is_some() || spec.control.ends_when_full;
     let needs = spec.engine.as_deref().and_then(media::names::needs);
@@ -467,30 +469,4 @@ pub(crate) fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result
         media::zoned::check_consent(&plan, spec.destroy_data)?;
     }
     Ok(Planned { destroy_data: spec.destroy_data, ..Planned::of(PhasePlan::Media(plan)) })
-}
-
-fn is_without_path(target: &TargetFacts) -> bool {
-    use workload::target::TargetKind::{Memory, Null};
-    matches!(target.kind, Null | Memory)
-}
-
-/// `null:` goes with any engine that can pass operations through without a target; `mem:` with its own alone.
-fn check_target_engine(facts: &[TargetFacts], engine: &EngineFacts) -> Result<(), Error> {
-    let wrong = |message: String| Err(Error::usage("plan", message));
-    match facts[0].kind {
-        TargetKind::Memory if engine.name != "mem" => {
-            wrong(format!("mem: is measured by engine mem, not by {}: leave out --engine", engine.name))
-        }
-        TargetKind::Null if !["null", "cpu", "exec"].contains(&engine.name) => wrong(format!(
-            "null: is measured by engine null, not by {}: leave out --engine, or give /dev/null",
-            engine.name
-        )),
-        TargetKind::File | TargetKind::BlockDevice | TargetKind::CharacterDevice if engine.name == "mem" => {
-            wrong("engine mem measures memory: give the target mem:".to_owned())
-        }
-        kind if ["cpu", "exec"].contains(&engine.name) && kind != TargetKind::Null => {
-            wrong(format!("engine {} has no target: give null:", engine.name))
-        }
-        _ => Ok(()),
-    }
 }

@@ -111,8 +111,11 @@ impl Looked {
     fn extents(&mut self, target: &TargetPlan) -> Option<Extents> {
         once(&mut self.extents, target, |target| {
             let range = target.offset_bytes..target.offset_bytes + target.size_bytes;
-            let is_file = target.kind == TargetKind::File;
-            is_file.then(|| extents::extents(&target.place(), range).ok()).flatten()
+            match target.kind {
+                TargetKind::File => extents::extents(&target.place(), range).ok(),
+                TargetKind::Image => media::rbd::extents(target).ok(),
+                _ => None,
+            }
         })
     }
 }
@@ -134,7 +137,8 @@ fn once<T: Copy>(
 fn over_range(plan: &MediaPlan, mut share: impl FnMut(&TargetPlan) -> Option<f64>) -> Option<f64> {
     let mut weighted = 0.0;
     let mut bytes = 0;
-    for target in plan.targets.iter().filter(is_stored) {
+    let has_range = |target: &&TargetPlan| is_stored(target) || target.kind == TargetKind::Image;
+    for target in plan.targets.iter().filter(has_range) {
         weighted += share(target)? * target.size_bytes as f64;
         bytes += target.size_bytes;
     }

@@ -28,6 +28,11 @@ impl World for ThisMachine {
     }
 
     fn look(&self, path: &str) -> PathFacts {
+        if media::rbd::is_image(path) {
+            let found = media::probe::probe(path, false);
+            return found
+                .map_or(PathFacts::Other, |facts| PathFacts::BlockDevice { size_bytes: facts.size_bytes });
+        }
         let metadata = match fs::metadata(path_of(path)) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return PathFacts::Missing,

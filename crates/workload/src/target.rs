@@ -22,6 +22,8 @@ pub enum TargetKind {
     Null,
     /// `mem:`: the worker's own memory.
     Memory,
+    /// `rbd:POOL/IMAGE`: an image of Ceph's block device, through its library.
+    Image,
     /// The name of a file or directory that an engine makes, looks at or removes.
     Name,
 }

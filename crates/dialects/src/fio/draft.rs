@@ -245,6 +245,7 @@ draft! {
     rate_iops_min: Triple<u64>,
     rate_min: Triple<u64>,
     rate_process: Spacing,
+    rbdname: String,
     read_beyond_wp: bool,
     refill_buffers: bool,
     read_iolog: String,

@@ -32,6 +32,7 @@ pub(crate) const ENGINES: &[(&str, &str, Option<&str>)] = &[
     ("filedelete", "filedelete", Some(OF_FILES)),
     ("http", "s3", None),
     ("rados", "rados", None),
+    ("rbd", "rbd", None),
 ];
 
 /// Whether an engine is a driver of objects, not of files.
@@ -68,10 +69,6 @@ pub(crate) const OTHER_ENGINES: &[(&str, &str)] = &[
     ("librpma_apm_client", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_gpspm_server", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_gpspm_client", "it measures a network; nearest: strata net with libfabric"),
-    (
-        "rbd",
-        "images are reached through the kernel here, not by librbd; nearest: rbd map POOL/IMAGE, and io_uring with direct=1 on /dev/rbd0 (or rbd-nbd map, which is librbd, and /dev/nbd0)",
-    ),
     (
         "dfs",
         "a DAOS file system is no block device; nearest: strata object daos://POOL, or psync through dfuse",

@@ -376,7 +376,7 @@ table! {
     { "arguments" [] Value does arguments text, "exec: `--program-arguments`" }
     { "grace_time" [] Value does grace_time number, "exec: `--program-grace`" }
     { "std_redirect" [] Bool does std_redirect flag, "exec: `--program-output` with the job's name" }
-    { "pool" [] Value does pool text, "rados: the pool of `rados://POOL`" }
+    { "pool" [] Value does pool text, "rados and rbd: the pool of `rados://POOL`, `rbd:POOL/IMAGE`" }
     { "cont" [] Value of "dfs" } { "chunk_size" [] Value of "dfs" }
     { "object_class" [] Value of "dfs" } { "svcl" [] Value of "dfs" }
     { "donorname" [] Value of "e4defrag" } { "inplace" [] Value of "e4defrag" }
@@ -418,12 +418,14 @@ table! {
     { "pingpong" [] Flag of "net" } { "interface" [] Value of "net" } { "ttl" [] Value of "net" }
     { "window_size" [] Value of "net" } { "mss" [] Value of "net" }
     { "clustername" [] Value no ["ceph"], "the cluster is the one that its configuration names", "conf=FILE with its mon_host" }
-    { "clientname" [] Value does clientname text, "rados: `--rados-user`" }
-    { "conf" [] Value does conf text, "rados: `--rados-conf`; else CEPH_CONF, and then /etc/ceph/ceph.conf" }
+    { "clientname" [] Value does clientname text, "rados: `--rados-user`; rbd: `rbd:POOL/IMAGE:id=USER`" }
+    { "conf" [] Value does conf text, "rados: `--rados-conf`; rbd: `rbd:POOL/IMAGE:conf=FILE`; else CEPH_CONF, and then /etc/ceph/ceph.conf" }
     { "busy_poll" [] Bool no ["0"], "completions wake the worker", "0" }
     { "touch_objects" [] Bool free flag, "objects that a job writes are made before it begins; a job that reads makes none" }
-    { "rbdname" [] Value of "rbd" } { "rbd_encryption_format" [] Value of "rbd" }
-    { "rbd_encryption_passphrase" [] Value of "rbd" } { "bindname" [] Value of "rdma" } { "verb" [] Value of "rdma" }
+    { "rbdname" [] Value does rbdname text, "rbd: the image of `rbd:POOL/IMAGE`" }
+    { "rbd_encryption_format" [] Value no [], "images are opened without librbd's encryption", "rbd-nbd map with --encryption-format, and io_uring on its device" }
+    { "rbd_encryption_passphrase" [] Value no [], "images are opened without librbd's encryption", "rbd-nbd map with --encryption-passphrase-file, and io_uring on its device" }
+    { "bindname" [] Value of "rdma" } { "verb" [] Value of "rdma" }
     { "serverip" [] Value of "librpma" } { "direct_write_to_pmem" [] Bool of "librpma" }
     { "busy_wait_polling" [] Bool of "librpma" }
     { "sg_write_mode" [] Value of "sg" } { "stream_id" [] Value of "sg" }

@@ -21,6 +21,7 @@ mod mmap;
 mod null;
 mod psync;
 mod pvsync2;
+mod rbd;
 
 /// All drivers of this layer. Help, `strata list`, the docs and the conformance suite follow from this table.
 pub static DRIVERS: &[Registration<MediaOperation, OpenRequest>] = &[
@@ -31,6 +32,7 @@ pub static DRIVERS: &[Registration<MediaOperation, OpenRequest>] = &[
     libaio::REGISTRATION,
     io_uring::REGISTRATION,
     mmap::REGISTRATION,
+    rbd::REGISTRATION,
     falloc::REGISTRATION,
     ftruncate::REGISTRATION,
     filestat::REGISTRATION,

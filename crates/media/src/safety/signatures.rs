@@ -133,12 +133,20 @@ const ZFS_MAGICS: [[u8; 8]; 2] = [0x00ba_b10c_u64.to_le_bytes(), 0x00ba_b10c_u64
 /// The system's, when the device cannot be read.
 pub fn recognise(device: &File) -> io::Result<Option<Contents>> {
     let size = rustix::fs::seek(device, SeekFrom::End(0))?;
-    let mut head = vec![0; size.min(HEAD_BYTES) as usize];
-    device.read_exact_at(&mut head, 0)?;
-    let mut tail = vec![0; size.min(TAIL_BYTES) as usize];
-    let tail_start = size - tail.len() as u64;
-    device.read_exact_at(&mut tail, tail_start)?;
-    Ok(recognise_bytes(&head, &tail, size))
+    recognise_by(size, |buffer, offset| device.read_exact_at(buffer, offset))
+}
+
+/// The same of whatever `read` reads: buffer, offset in bytes.
+pub(super) fn recognise_by<E>(
+    size_bytes: u64,
+    read: impl Fn(&mut [u8], u64) -> Result<(), E>,
+) -> Result<Option<Contents>, E> {
+    let mut head = vec![0; size_bytes.min(HEAD_BYTES) as usize];
+    read(&mut head, 0)?;
+    let mut tail = vec![0; size_bytes.min(TAIL_BYTES) as usize];
+    let tail_start = size_bytes - tail.len() as u64;
+    read(&mut tail, tail_start)?;
+    Ok(recognise_bytes(&head, &tail, size_bytes))
 }
 
 /// `head` is the start of the device, `tail` its end, `size` its size in bytes.

@@ -1,6 +1,7 @@
 //! One suite for every driver of the media layer, gated by what the driver says it can do.
 
 mod devices;
+mod images;
 mod options;
 mod support;
 
@@ -9,7 +10,8 @@ use std::path::Path;
 use driver::{Completions, Operation, Wait};
 use media::{DRIVERS, MediaClass, MediaOperation};
 use support::{
-    BLOCK, Entry, Rig, Scratch, carries, on_files, operation, pattern, plan, plan_for, skip, storing,
+    BLOCK, Entry, Rig, Scratch, carries, of_this_machine, on_files, operation, pattern, plan, plan_for, skip,
+    storing,
 };
 use workload::engine::{EngineOptions, SyncCall};
 use workload::target::TargetKind;
@@ -172,7 +174,7 @@ fn a_target_opened_for_reading_is_not_written() {
 
 #[test]
 fn no_more_than_the_depth_is_in_flight() {
-    for entry in DRIVERS {
+    for entry in of_this_machine() {
         let scratch = Scratch::with(&pattern(1, 32 * BLOCK_BYTES));
         let mut rig = Rig::on(entry, &scratch.file, 32 * u64::from(BLOCK));
         let batch: Vec<_> = (0..2 * rig.depth)
@@ -197,7 +199,7 @@ fn no_more_than_the_depth_is_in_flight() {
 
 #[test]
 fn an_empty_batch_is_accepted() {
-    for entry in DRIVERS {
+    for entry in of_this_machine() {
         let scratch = Scratch::with(&[0; BLOCK_BYTES]);
         let mut rig = Rig::on(entry, &scratch.file, u64::from(BLOCK));
         assert_eq!(rig.driver.submit(&[], &mut rig.done).expect("submit").accepted, 0);
@@ -207,7 +209,7 @@ fn an_empty_batch_is_accepted() {
 
 #[test]
 fn every_operation_completes_exactly_once() {
-    for entry in DRIVERS.iter().filter(|entry| carries(entry, "read") && carries(entry, "write")) {
+    for entry in of_this_machine().filter(|entry| carries(entry, "read") && carries(entry, "write")) {
         completes_each_once(entry, EngineOptions::default());
         // A kernel thread takes entries at its own pace, so that a ring can be full.
         if entry.capabilities.options.contains(&"sqpoll") {
@@ -252,7 +254,7 @@ fn completes_each_once(entry: &Entry, options: EngineOptions) {
 
 #[test]
 fn reap_brings_no_more_than_there_is_room_for() {
-    for entry in DRIVERS.iter().filter(|entry| entry.capabilities.asynchronous) {
+    for entry in of_this_machine().filter(|entry| entry.capabilities.asynchronous) {
         let scratch = Scratch::with(&pattern(1, 8 * BLOCK_BYTES));
         let mut rig = Rig::on(entry, &scratch.file, 8 * u64::from(BLOCK));
         let batch: Vec<_> = (0..rig.depth)
@@ -283,7 +285,7 @@ fn reap_brings_no_more_than_there_is_room_for() {
 
 #[test]
 fn with_nothing_in_flight_reap_returns_at_once() {
-    for entry in DRIVERS {
+    for entry in of_this_machine() {
         let scratch = Scratch::with(&[0; BLOCK_BYTES]);
         let mut rig = Rig::on(entry, &scratch.file, u64::from(BLOCK));
         let hour = Wait::Timeout { count: 1, timeout_ns: 3_600_000_000_000 };
@@ -332,7 +334,7 @@ fn a_discarded_range_of_a_file_reads_zero() {
 
 #[test]
 fn classes_that_a_driver_lacks_are_refused() {
-    for entry in DRIVERS {
+    for entry in of_this_machine() {
         let scratch = Scratch::with(&pattern(1, BLOCK_BYTES));
         let mut rig = Rig::on(entry, &scratch.file, u64::from(BLOCK));
         for class in [MediaClass::Discard, MediaClass::Sync, MediaClass::Nop] {

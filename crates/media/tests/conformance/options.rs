@@ -121,6 +121,7 @@ fn depth_is_refused_beyond_what_a_driver_takes() {
                 writes: false,
                 depth,
                 options: EngineOptions::default(),
+                images: Arc::default(),
                 arena: Arc::clone(&arena),
             };
             let error = (entry.open)(&request).err().expect("a refusal");

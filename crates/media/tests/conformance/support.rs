@@ -22,6 +22,14 @@ pub(crate) fn on_files() -> impl Iterator<Item = &'static Entry> {
     storing().filter(|entry| !entry.capabilities.targetless)
 }
 
+/// Drivers that need a cluster: `images.rs` tests them.
+const ON_CLUSTERS: [&str; 1] = ["rbd"];
+
+/// All others.
+pub(crate) fn of_this_machine() -> impl Iterator<Item = &'static Entry> {
+    DRIVERS.iter().filter(|entry| !ON_CLUSTERS.contains(&entry.name))
+}
+
 /// Whether a driver carries a class out.
 pub(crate) fn carries(entry: &Entry, class: &str) -> bool {
     entry.capabilities.classes.contains(&class)
@@ -60,7 +68,7 @@ const WITHOUT_DATA: [&str; 11] = [
 
 /// Drivers that keep what is written.
 pub(crate) fn storing() -> impl Iterator<Item = &'static Entry> {
-    DRIVERS.iter().filter(|entry| !WITHOUT_DATA.contains(&entry.name))
+    of_this_machine().filter(|entry| !WITHOUT_DATA.contains(&entry.name))
 }
 
 /// The plan of the target that a targetless driver takes, or of the file.
@@ -131,7 +139,8 @@ impl Rig {
         let depth = entry.capabilities.depth_max.min(8);
         // Twice the depth, so that a batch can be larger than the depth.
         let arena = Arc::new(Arena::new(2 * depth, BLOCK as usize, PageSize::Base).expect("memory"));
-        let request = OpenRequest { targets, writes, depth, options, arena: Arc::clone(&arena) };
+        let images = Arc::default();
+        let request = OpenRequest { targets, writes, depth, options, images, arena: Arc::clone(&arena) };
         let opened = (entry.open)(&request)?;
         let done = Completions::with_depth(2 * depth);
         Ok(Self { driver: opened.driver, arena, done, depth, notes: opened.notes })

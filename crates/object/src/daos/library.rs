@@ -4,12 +4,11 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-use driver::Error;
+use driver::{Error, foreign};
 
 use super::abi::{
     Anchor, ArrayIod, ContainerInfo, Event, Handle, Iod, Iov, KeyDescriptor, Oid, PoolFacts, Sgl,
 };
-use crate::foreign;
 
 foreign::functions! {
     /// What is used of libdaos. A null event makes a call wait.
@@ -91,7 +90,7 @@ pub(crate) fn api() -> Result<&'static Api, Error> {
     if let Some(api) = API.get() {
         return Ok(api);
     }
-    let library = foreign::open(NAME, "STRATA_LIBDAOS", "daos-client")?;
-    let api = Api::of(library).map_err(|cause| foreign::lacks(NAME, &cause))?;
+    let library = foreign::open("object", NAME, "STRATA_LIBDAOS", "daos-client")?;
+    let api = Api::of(library).map_err(|cause| foreign::lacks("object", NAME, &cause))?;
     Ok(API.get_or_init(|| api))
 }

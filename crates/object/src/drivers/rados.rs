@@ -15,7 +15,7 @@ use workload::object::{Made, ObjectOp, ObjectPlan, Scope};
 use crate::backend::Removing;
 use crate::claims::{Asked, Ending, Ids};
 use crate::containers::Containers;
-use crate::rados::cluster::{Access, Cluster, List, Pool, refused};
+use crate::rados::cluster::{Cluster, List, Pool, refused};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, PoolInfo, Registration};
 
 /// The table line.
@@ -68,12 +68,7 @@ struct Rados {
 
 fn connect(request: &ConnectRequest) -> Result<Arc<dyn Backend>, Error> {
     let (pool, container) = parse(&request.target)?;
-    let options = &request.options;
-    let cluster = Cluster::connect(&Access {
-        conf: options.rados_conf.as_deref(),
-        user: options.rados_user.as_deref(),
-        timeout_ns: options.timeout_ns,
-    })?;
+    let cluster = Cluster::connect(&request.options)?;
     let cluster = Arc::new(cluster);
     // A pool that is not there is told here, not by the first operation.
     Pool::open(&cluster, &pool, "")?;

@@ -1,18 +1,19 @@
 //! A connection to a cluster, and pools of it.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::Arc;
 
-use driver::{Arena, Error, ErrorKind};
+use ceph::{Access, Handle};
+pub(crate) use ceph::{refused, text};
+use driver::{Arena, Error};
 use parking_lot::Mutex;
+use workload::object::ObjectOptions;
 
 use super::layout::{MARKER, Name};
-use super::library::{Api, CMPXATTR_EQ, CREATE_EXCLUSIVE, ClusterStat, Handle, api};
+use super::library::{Api, CMPXATTR_EQ, CREATE_EXCLUSIVE, api};
 use super::parts::Parts;
 
-/// Waits where the options say nothing, in seconds.
-const TIMEOUT_S: u64 = 60;
 /// Requests of [`Pool::clear`] in flight.
 const CLEARING: usize = 128;
 /// Attribute of a container's mark: the run that made it.
@@ -21,47 +22,21 @@ pub(super) const MAKER: &CStr = c"strata.run";
 const CLAIMS: &CStr = c"strata.claims";
 /// Longest text of claims: attributes of an object are 64 KiB at most (`osd_max_attr_size` of file systems beneath).
 const CLAIMS_BYTES_MAX: usize = 64 << 10;
-/// User where none is named.
-const USER: &str = "client.admin";
-
-/// How a cluster is reached.
-pub(crate) struct Access<'a> {
-    /// Configuration file; none: where Ceph's own clients look.
-    pub(crate) conf: Option<&'a str>,
-    /// User; none: `client.admin`.
-    pub(crate) user: Option<&'a str>,
-    /// Longest wait for one request, in nanoseconds; 0: not said.
-    pub(crate) timeout_ns: u64,
-}
-
-/// A connection. Ended when it is dropped.
+/// A connection.
 pub(crate) struct Cluster {
     api: &'static Api,
-    handle: Handle,
-    timeout_s: u64,
+    // Dropped first: the library's threads end with it.
+    connection: ceph::Cluster,
     /// What callbacks of the library may still look at.
     retired: Mutex<Vec<(Parts, Arc<Arena>)>>,
 }
 
-// SAFETY: a rados_t may be used by several threads at once.
-unsafe impl Send for Cluster {}
-// SAFETY: as for Send.
-unsafe impl Sync for Cluster {}
+impl std::ops::Deref for Cluster {
+    type Target = ceph::Cluster;
 
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        // SAFETY: a handle of ours; pools hold the cluster, so none is left. The library's threads end here.
-        unsafe { (self.api.rados_shutdown)(self.handle) };
+    fn deref(&self) -> &ceph::Cluster {
+        &self.connection
     }
-}
-
-pub(crate) fn text(words: &str) -> Result<CString, Error> {
-    CString::new(words).map_err(|_| Error::usage("rados", format!("{words:?} has a NUL in it")))
-}
-
-/// An error of a call that returned `-errno`.
-pub(crate) fn refused(message: impl Into<String>, code: c_int) -> Error {
-    Error::system("rados", message, std::io::Error::from_raw_os_error(-code))
 }
 
 impl Cluster {
@@ -69,134 +44,15 @@ impl Cluster {
     ///
     /// # Errors
     /// What was not found, or who did not answer.
-    pub(crate) fn connect(access: &Access) -> Result<Self, Error> {
-        let api = api()?;
-        let user = access.user.unwrap_or(USER);
-        let user = if user.contains('.') { user.to_owned() } else { format!("client.{user}") };
-        let mut handle = std::ptr::null_mut();
-        let name = text(&user)?;
-        // SAFETY: two strings and a place for the handle.
-        let code = unsafe { (api.rados_create2)(&raw mut handle, c"ceph".as_ptr(), name.as_ptr(), 0) };
-        if code < 0 {
-            return Err(refused("librados did not make a client", code).with("user", user));
-        }
-        let timeout_s = match access.timeout_ns {
-            0 => TIMEOUT_S,
-            timeout_ns => timeout_ns.div_ceil(1_000_000_000),
-        };
-        let cluster = Self { api, handle, timeout_s, retired: Mutex::default() };
-        cluster.read_configuration(access.conf)?;
-        cluster.configure()?;
-        // SAFETY: the handle is configured and not connected yet.
-        let code = unsafe { (api.rados_connect)(handle) };
-        if code < 0 {
-            return Err(cluster.not_connected(code, &user, access.conf));
-        }
-        Ok(cluster)
-    }
-
-    fn read_configuration(&self, conf: Option<&str>) -> Result<(), Error> {
-        let path = conf.map(text).transpose()?;
-        let address = path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
-        // SAFETY: null, or a string.
-        let code = unsafe { (self.api.rados_conf_read_file)(self.handle, address) };
-        if code == 0 {
-            return Ok(());
-        }
-        let error = refused("the configuration of the Ceph cluster cannot be read", code);
-        Err(match conf {
-            Some(path) => error.with("file", path),
-            None => {
-                error.with("file", "/etc/ceph/ceph.conf").remedy("name it: --rados-conf FILE, or CEPH_CONF")
-            }
-        })
-    }
-
-    /// What a measuring client needs: waits that end, no limit besides the depth of its workers, no log of its own.
-    fn configure(&self) -> Result<(), Error> {
-        let seconds = self.timeout_s.to_string();
-        let waits = ["client_mount_timeout", "rados_mon_op_timeout", "rados_osd_op_timeout"];
-        let limits = ["objecter_inflight_ops", "objecter_inflight_op_bytes"];
-        let logs = ["log_to_stderr", "err_to_stderr"];
-        let debug = ["debug_rados", "debug_objecter", "debug_ms", "debug_monc", "debug_auth"];
-        let settings = (waits.iter().map(|name| (*name, seconds.as_str())))
-            .chain(limits.iter().map(|name| (*name, "0")))
-            .chain(logs.iter().map(|name| (*name, "false")))
-            .chain(debug.iter().map(|name| (*name, "0/0")));
-        for (name, value) in settings {
-            let (option, value) = (text(name)?, text(value)?);
-            // SAFETY: two strings.
-            let code = unsafe { (self.api.rados_conf_set)(self.handle, option.as_ptr(), value.as_ptr()) };
-            if code < 0 {
-                return Err(refused("librados does not take a setting", code).with("option", name));
-            }
-        }
-        Ok(())
-    }
-
-    fn not_connected(&self, code: c_int, user: &str, conf: Option<&str>) -> Error {
-        let error = refused("cannot connect to the Ceph cluster", code)
-            .with("user", user)
-            .with("file", conf.unwrap_or("/etc/ceph/ceph.conf"));
-        let error = match self.setting(c"mon_host") {
-            Some(monitors) if !monitors.is_empty() => error.with("mon_host", monitors),
-            _ => error,
-        };
-        match -code {
-            libc::ETIMEDOUT => error.remedy(format!("no monitor answered in {} s", self.timeout_s)),
-            libc::ENOENT => error.remedy("the file must name mon_host and a keyring that has this user"),
-            libc::EACCES | libc::EPERM => {
-                error.remedy("the keyring has no key of this user, or another than the monitors know")
-            }
-            _ => error,
-        }
-    }
-
-    /// A setting, as the library has it.
-    pub(crate) fn setting(&self, name: &CStr) -> Option<String> {
-        let mut buffer = [0_u8; 512];
-        let (place, room) = (buffer.as_mut_ptr().cast::<c_char>(), buffer.len());
-        // SAFETY: a place of that size; the library ends what it writes with a NUL.
-        let code = unsafe { (self.api.rados_conf_get)(self.handle, name.as_ptr(), place, room) };
-        let value = CStr::from_bytes_until_nul(&buffer).ok().filter(|_| code == 0)?;
-        Some(value.to_string_lossy().into_owned())
-    }
-
-    /// Longest wait for one request, in seconds.
-    pub(crate) fn timeout_s(&self) -> u64 {
-        self.timeout_s
-    }
-
-    /// Version of the library.
-    pub(crate) fn version(&self) -> (i32, i32, i32) {
-        self.api.version()
-    }
-
-    /// Id of the cluster.
-    pub(crate) fn fsid(&self) -> String {
-        let mut buffer = [0_u8; 64];
-        let (place, room) = (buffer.as_mut_ptr().cast::<c_char>(), buffer.len());
-        // SAFETY: a place of that size.
-        unsafe { (self.api.rados_cluster_fsid)(self.handle, place, room) };
-        CStr::from_bytes_until_nul(&buffer).map(|id| id.to_string_lossy().into_owned()).unwrap_or_default()
-    }
-
-    /// Space of the cluster.
-    pub(crate) fn space(&self) -> Result<ClusterStat, Error> {
-        let mut stat = ClusterStat::default();
-        // SAFETY: a place for the structure.
-        let code = unsafe { (self.api.rados_cluster_stat)(self.handle, &raw mut stat) };
-        if code < 0 { Err(refused("the cluster does not tell its space", code)) } else { Ok(stat) }
-    }
-
-    fn pools(&self) -> Vec<String> {
-        let mut names = vec![0_u8; 64 << 10];
-        // SAFETY: a place of that size; the library writes names, each with a NUL, and a NUL behind the last.
-        let length =
-            unsafe { (self.api.rados_pool_list)(self.handle, names.as_mut_ptr().cast(), names.len()) };
-        names.truncate(length.max(0) as usize);
-        let names = names.split(|byte| *byte == 0).take_while(|name| !name.is_empty());
-        names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    pub(crate) fn connect(options: &ObjectOptions) -> Result<Self, Error> {
+        let connection = ceph::Cluster::connect(&Access {
+            conf: options.rados_conf.as_deref(),
+            conf_remedy: "name it: --rados-conf FILE, or CEPH_CONF",
+            user: options.rados_user.as_deref(),
+            timeout_ns: options.timeout_ns,
+            settings: &[],
+        })?;
+        Ok(Self { api: api()?, connection, retired: Mutex::default() })
     }
 
     /// Keeps what callbacks may still look at until the library's threads have ended.
@@ -231,15 +87,7 @@ impl Pool {
         let (name, space) = (text(pool)?, text(namespace)?);
         open_handle(cluster, &name, &space)
             .map(|handle| Self { api: cluster.api, handle, cluster: cluster.clone() })
-            .map_err(|code| {
-                if code != -libc::ENOENT {
-                    return refused("the pool cannot be opened", code).with("pool", pool);
-                }
-                Error::new(ErrorKind::Run, "rados", format!("there is no pool {pool}")).remedy(format!(
-                    "pools are {}; make one: ceph osd pool create {pool}",
-                    cluster.pools().join(", ")
-                ))
-            })
+            .map_err(|code| cluster.pool_refused(pool, code))
     }
 
     /// Whether the namespace is marked as a container.
@@ -385,7 +233,7 @@ pub(crate) fn open_handle(cluster: &Cluster, pool: &CStr, namespace: &CStr) -> R
     let mut handle = std::ptr::null_mut();
     // SAFETY: strings and a place for the handle; full pools refuse writes instead of making them wait.
     unsafe {
-        let code = (api.rados_ioctx_create)(cluster.handle, pool.as_ptr(), &raw mut handle);
+        let code = (api.rados_ioctx_create)(cluster.handle(), pool.as_ptr(), &raw mut handle);
         if code < 0 {
             return Err(code);
         }

@@ -1,15 +1,12 @@
-//! librados, loaded at run time: what is used of `rados/librados.h` (16.2; later ones keep it).
+//! librados, loaded at run time: what objects use of `rados/librados.h` (16.2; later ones keep it).
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::sync::OnceLock;
 
-use driver::Error;
+use ceph::Handle;
+use driver::{Error, foreign};
 
-use crate::foreign;
-
-/// `rados_t`, `rados_ioctx_t`, `rados_completion_t`, ...: pointers that only the library looks behind.
-pub(crate) type Handle = *mut c_void;
 /// `rados_callback_t`.
 pub(crate) type Callback = unsafe extern "C" fn(Handle, *mut c_void);
 
@@ -20,29 +17,9 @@ pub(crate) const CMPXATTR_EQ: c_uchar = 1;
 /// `LIBRADOS_CMPXATTR_OP_GT`: the value given is larger than the stored one.
 pub(crate) const CMPXATTR_GT: c_uchar = 3;
 
-/// `struct rados_cluster_stat_t`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ClusterStat {
-    pub(crate) kb: u64,
-    pub(crate) kb_used: u64,
-    pub(crate) kb_avail: u64,
-    pub(crate) num_objects: u64,
-}
-
 foreign::functions! {
     /// What is used of librados.
     Api {
-        rados_version: fn(*mut c_int, *mut c_int, *mut c_int);
-        rados_create2: fn(*mut Handle, *const c_char, *const c_char, u64) -> c_int;
-        rados_conf_read_file: fn(Handle, *const c_char) -> c_int;
-        rados_conf_set: fn(Handle, *const c_char, *const c_char) -> c_int;
-        rados_conf_get: fn(Handle, *const c_char, *mut c_char, usize) -> c_int;
-        rados_connect: fn(Handle) -> c_int;
-        rados_shutdown: fn(Handle);
-        rados_cluster_stat: fn(Handle, *mut ClusterStat) -> c_int;
-        rados_cluster_fsid: fn(Handle, *mut c_char, usize) -> c_int;
-        rados_pool_list: fn(Handle, *mut c_char, usize) -> c_int;
         rados_ioctx_create: fn(Handle, *const c_char, *mut Handle) -> c_int;
         rados_ioctx_set_namespace: fn(Handle, *const c_char);
         rados_ioctx_destroy: fn(Handle);
@@ -94,12 +71,9 @@ foreign::functions! {
     }
 }
 
-/// Name of the library.
-const NAME: &str = "librados.so.2";
-
 static API: OnceLock<Api> = OnceLock::new();
 
-/// The library; loaded by the first who asks. `STRATA_LIBRADOS` names another file to load.
+/// The library; loaded by the first who asks.
 ///
 /// # Errors
 /// When it cannot be loaded: one line that names the package.
@@ -107,17 +81,6 @@ pub(crate) fn api() -> Result<&'static Api, Error> {
     if let Some(api) = API.get() {
         return Ok(api);
     }
-    let library = foreign::open(NAME, "STRATA_LIBRADOS", "librados2")?;
-    let api = Api::of(library).map_err(|cause| foreign::lacks(NAME, &cause))?;
+    let api = Api::of(ceph::library::open()?).map_err(|cause| ceph::library::lacks(&cause))?;
     Ok(API.get_or_init(|| api))
-}
-
-impl Api {
-    /// Version of the library: major, minor, extra.
-    pub(crate) fn version(&self) -> (i32, i32, i32) {
-        let mut version = (0, 0, 0);
-        // SAFETY: three places to write to.
-        unsafe { (self.rados_version)(&raw mut version.0, &raw mut version.1, &raw mut version.2) };
-        version
-    }
 }

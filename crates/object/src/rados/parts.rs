@@ -3,23 +3,14 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::thread::futex;
+use ceph::{Handle, Queue};
 
-use super::library::{Api, Handle};
+use super::library::Api;
 
-/// No part.
-const NONE: u32 = u32::MAX;
 /// Bytes that a part has for attributes.
 pub(crate) const SCRATCH_BYTES: usize = 16;
-
-/// What has completed: a stack that callbacks push to and the worker takes whole. No lock, no allocation; the worker sleeps on its head.
-struct Queue {
-    head: AtomicU32,
-    is_waiting: AtomicBool,
-}
 
 /// What the library fills while a request is in flight.
 pub(crate) struct Landing {
@@ -35,14 +26,6 @@ pub(crate) struct Landing {
     pub(crate) scratch: [u8; SCRATCH_BYTES],
 }
 
-/// One request.
-struct Part {
-    index: u32,
-    next: AtomicU32,
-    result: AtomicI32,
-    landing: UnsafeCell<Landing>,
-}
-
 /// All requests of one worker. Boxed and never moved while requests are in flight: the library holds addresses into it.
 pub(crate) struct Parts {
     api: &'static Api,
@@ -53,7 +36,8 @@ pub(crate) struct Parts {
 
 /// What a callback gets.
 struct Place {
-    part: Part,
+    landed: ceph::Landing,
+    landing: UnsafeCell<Landing>,
     api: &'static Api,
     queue: *const Queue,
 }
@@ -64,20 +48,16 @@ unsafe impl Send for Parts {}
 
 impl Parts {
     pub(crate) fn new(api: &'static Api, count: u32) -> Self {
-        let queue = Box::new(Queue { head: AtomicU32::new(NONE), is_waiting: AtomicBool::new(false) });
+        let queue = Box::<Queue>::default();
         let place = |index| Place {
-            part: Part {
-                index,
-                next: AtomicU32::new(NONE),
-                result: AtomicI32::new(0),
-                landing: UnsafeCell::new(Landing {
-                    size: 0,
-                    time: 0,
-                    entries: std::ptr::null_mut(),
-                    code: 0,
-                    scratch: [0; SCRATCH_BYTES],
-                }),
-            },
+            landed: ceph::Landing::new(index),
+            landing: UnsafeCell::new(Landing {
+                size: 0,
+                time: 0,
+                entries: std::ptr::null_mut(),
+                code: 0,
+                scratch: [0; SCRATCH_BYTES],
+            }),
             api,
             queue: &raw const *queue,
         };
@@ -118,60 +98,30 @@ impl Parts {
     /// Address of what the library fills.
     #[inline]
     pub(crate) fn landing(&self, part: u32) -> *mut Landing {
-        self.entries[part as usize].part.landing.get()
+        self.entries[part as usize].landing.get()
     }
 
     /// Result of a part that has completed.
     #[inline]
     pub(crate) fn result(&self, part: u32) -> i32 {
-        self.entries[part as usize].part.result.load(Ordering::Relaxed)
+        self.entries[part as usize].landed.result() as i32
     }
 
     /// First of the parts that have completed since the last call, latest first; the rest by [`Parts::next`].
     #[inline]
     pub(crate) fn completed(&self) -> Option<u32> {
-        if self.queue.head.load(Ordering::Relaxed) == NONE {
-            return None;
-        }
-        Some(self.queue.head.swap(NONE, Ordering::Acquire)).filter(|head| *head != NONE)
+        self.queue.take()
     }
 
     /// The one behind a completed part. To be asked for before that part is used again.
     #[inline]
     pub(crate) fn next(&self, part: u32) -> Option<u32> {
-        Some(self.entries[part as usize].part.next.load(Ordering::Relaxed)).filter(|next| *next != NONE)
+        self.entries[part as usize].landed.next()
     }
 
     /// Sleeps until something has completed, for `timeout` at most, or until a signal.
     pub(crate) fn wait(&self, timeout: Duration) {
-        let queue = &*self.queue;
-        let timeout = rustix::fs::Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        };
-        queue.is_waiting.store(true, Ordering::SeqCst);
-        // The kernel looks at the head again: a push between here and there is not slept over.
-        let _ = futex::wait(&queue.head, futex::Flags::PRIVATE, NONE, Some(&timeout));
-        queue.is_waiting.store(false, Ordering::Relaxed);
-    }
-}
-
-impl Queue {
-    fn push(&self, part: &Part) {
-        let mut head = self.head.load(Ordering::Relaxed);
-        loop {
-            part.next.store(head, Ordering::Relaxed);
-            match self.head.compare_exchange_weak(head, part.index, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => break,
-                Err(now) => head = now,
-            }
-        }
-    }
-
-    fn wake(&self) {
-        if self.is_waiting.swap(false, Ordering::SeqCst) {
-            let _ = futex::wake(&self.head, futex::Flags::PRIVATE, 1);
-        }
+        self.queue.wait(timeout);
     }
 }
 
@@ -182,10 +132,10 @@ unsafe extern "C" fn completed(completion: Handle, place: *mut c_void) {
     // SAFETY: parts are kept until the library's threads have ended (see `Cluster::retire`), so the queue outlives this call.
     let queue = unsafe { &*place.queue };
     // SAFETY: the completion is valid until its release; the library holds one of its own during the callback.
-    unsafe {
-        place.part.result.store((place.api.rados_aio_get_return_value)(completion), Ordering::Relaxed);
+    let result = unsafe {
+        let result = (place.api.rados_aio_get_return_value)(completion);
         (place.api.rados_aio_release)(completion);
-    }
-    queue.push(&place.part);
-    queue.wake();
+        result
+    };
+    queue.push(&place.landed, i64::from(result));
 }

@@ -312,7 +312,7 @@ fn a_job_without_stats_is_left_out_and_engines_of_others_are_refused_with_a_reas
     let names: Vec<_> =
         json(&ended)["jobs"].as_array().unwrap().iter().map(|job| job["jobname"].clone()).collect();
     assert_eq!(names, ["b"]);
-    for (engine, nearest) in [("net", "strata net"), ("rbd", "rbd map")] {
+    for (engine, nearest) in [("net", "strata net"), ("nbd", "nbd-client")] {
         let ended = scratch.run(&format!("as fio --name=x --size=4m --ioengine={engine}"));
         assert_eq!(ended.code, Some(2), "{engine}");
         assert!(ended.stderr.contains(nearest), "{engine}: {}", ended.stderr);

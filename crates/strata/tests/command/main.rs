@@ -31,6 +31,7 @@ mod fio_verify;
 mod full_output;
 mod hostile;
 mod hosts;
+mod images;
 mod latency_truth;
 mod loads;
 mod lower_bounds;

@@ -43,7 +43,7 @@ pub struct EngineFacts {
     pub options: &'static [&'static str],
 }
 
-/// The driver for a spec that names none: `null` and `mem` for their targets, psync at depth 1, io_uring above.
+/// The driver for a spec that names none: `null`, `mem` and `rbd` for their targets, psync at depth 1, io_uring above.
 #[must_use]
 pub fn default_engine(spec: &Spec, facts: &[TargetFacts], io_uring_allowed: bool) -> &'static str {
     let climbs_depth = spec.saturate
@@ -53,6 +53,7 @@ pub fn default_engine(spec: &Spec, facts: &[TargetFacts], io_uring_allowed: bool
     match facts.first().map(|target| target.kind) {
         Some(TargetKind::Null) => "null",
         Some(TargetKind::Memory) => "mem",
+        Some(TargetKind::Image) => "rbd",
         _ if spec.depth.unwrap_or(1) == 1 && !climbs_depth && spec.operations != [Operation::Nop] => "psync",
         _ if io_uring_allowed => "io_uring",
         _ => "libaio",
@@ -91,7 +92,7 @@ pub fn resolve(
     seed: u64,
 ) -> Result<MediaPlan, PlanError> {
     if facts.is_empty() {
-        return refuse("no target: give a file, a block device, null: or mem:".to_owned());
+        return refuse("no target: give a file, a block device, rbd:POOL/IMAGE, null: or mem:".to_owned());
     }
     check_pairs(spec)?;
     let sizes = block_sizes(spec, operation)?;
@@ -160,7 +161,7 @@ fn has_end(target: &TargetFacts) -> bool {
 }
 
 fn is_storage(target: &TargetFacts) -> bool {
-    matches!(target.kind, TargetKind::File | TargetKind::BlockDevice)
+    matches!(target.kind, TargetKind::File | TargetKind::BlockDevice | TargetKind::Image)
 }
 
 fn replay_plan(replay: &Replay) -> ReplayPlan {
@@ -312,10 +313,11 @@ fn target_range(
             Some(size) => size,
             None => return refuse(format!("{} does not exist yet: give --size to create it", target.path)),
         },
-        TargetKind::BlockDevice | TargetKind::File => {
+        TargetKind::BlockDevice | TargetKind::Image | TargetKind::File => {
             let left = target.size_bytes.saturating_sub(offset_bytes);
             // A file is made longer where a size is given.
-            if left == 0 && (target.kind == TargetKind::BlockDevice || asked.is_none()) {
+            let is_fixed = target.kind != TargetKind::File;
+            if left == 0 && (is_fixed || asked.is_none()) {
                 return refuse(format!(
                     "--offset {} is past the end of {} ({})",
                     Amount(offset_bytes),
@@ -323,7 +325,7 @@ fn target_range(
                     Amount(target.size_bytes)
                 ));
             }
-            if target.kind == TargetKind::BlockDevice && asked.is_some_and(|size| size > left) {
+            if is_fixed && asked.is_some_and(|size| size > left) {
                 return refuse(format!(
                     "--size {} is more than {} has from the offset on: use {} or less",
                     Amount(asked.unwrap_or(0)),

@@ -234,7 +234,7 @@ fn targets_have_the_ranges_they_can_have() {
     assert_eq!(huge, "offset plus size is more than 8EiB: use less");
     assert_eq!(
         refusal_on("op=read", &[], &IO_URING),
-        "no target: give a file, a block device, null: or mem:"
+        "no target: give a file, a block device, rbd:POOL/IMAGE, null: or mem:"
     );
     let both = plan_on("op=read", &[file(GIB), device()], &IO_URING).expect("two targets");
     assert_eq!((both.targets.len(), both.range_bytes()), (2, 2 * GIB));

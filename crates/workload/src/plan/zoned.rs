@@ -143,7 +143,7 @@ fn zones_of(
     facts: &TargetFacts,
     target: &mut TargetPlan,
 ) -> Result<ZonedTarget, PlanError> {
-    if matches!(target.kind, TargetKind::Memory | TargetKind::Name) {
+    if matches!(target.kind, TargetKind::Memory | TargetKind::Name | TargetKind::Image) {
         return refuse(format!("{} has no zones: leave out --zones", target.path));
     }
     if phase.changes() && !phase.engine.classes.contains(&"reset") {

@@ -19,9 +19,9 @@ impl Site<'_> {
         }
         let depth = self.depth()?;
         self.batches(depth)?;
-        // These move nothing that could be direct.
+        // These move nothing that could be direct; whether librbd has a cache its configuration says.
         if self.draft.direct.unwrap_or(false)
-            && !["null", "falloc", "ftruncate", "cpu", "exec"].contains(&engine.ours)
+            && !["null", "falloc", "ftruncate", "cpu", "exec", "rbd"].contains(&engine.ours)
             && !is_of_files(engine.ours)
         {
             self.spec.direct = Some(true);
@@ -36,7 +36,7 @@ impl Site<'_> {
 
     pub(super) fn depth(&mut self) -> Result<u32, Fault> {
         let asked = self.draft.iodepth.unwrap_or(1);
-        let waits = !["libaio", "io_uring", "null", "rados"].contains(&self.engine.ours);
+        let waits = !["libaio", "io_uring", "null", "rados", "rbd"].contains(&self.engine.ours);
         if waits && asked > 1 {
             let typed = self.engine.typed.clone();
             let instead = if self.engine.ours == "s3" { "numjobs" } else { "libaio or io_uring" };
@@ -58,7 +58,7 @@ impl Site<'_> {
             return;
         }
         let depth = draft.iodepth.unwrap_or(1);
-        let waits = !["libaio", "io_uring", "null"].contains(&self.engine.ours);
+        let waits = !["libaio", "io_uring", "null", "rbd"].contains(&self.engine.ours);
         if waits && depth > 1 && self.clones.world.engines().contains(&"io_uring") {
             let typed = self.engine.typed.clone();
             self.engine = Engine { typed: typed.clone(), ours: "io_uring", difference: None };

@@ -109,7 +109,7 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
         let depth = site.stored(access)?;
         return Ok(site.built(access, depth));
     }
-    object_options::refuse_options(draft)?;
+    object_options::refuse_options(draft, site.engine.ours)?;
     let depth = match replayed {
         Some(replay) => {
             let depth = site.driver()?;

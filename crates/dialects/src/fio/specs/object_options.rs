@@ -21,6 +21,8 @@ const OF_HTTP: &[&str] = &[
     "http_object_mode",
 ];
 const OF_RADOS: &[&str] = &["pool", "clustername", "clientname", "conf", "busy_poll", "touch_objects"];
+/// Of these what the engine rbd has too, and its own.
+const OF_RBD: &[&str] = &["pool", "clustername", "clientname", "conf", "busy_poll", "rbdname"];
 
 /// Options of jobs that mean for objects what they mean for files.
 const OF_ALL: &[&str] = &[
@@ -161,12 +163,14 @@ fn asks(draft: &Draft, name: &str) -> bool {
     }
 }
 
-/// Refuses options of object engines in a job of another one.
+/// Refuses options of object engines, and of images, in a job of another engine.
 ///
 /// # Errors
 /// Such an option.
-pub(super) fn refuse_options(draft: &Draft) -> Result<(), Fault> {
+pub(super) fn refuse_options(draft: &Draft, ours: &str) -> Result<(), Fault> {
     let of = |name: &str| match name {
+        name if ours == "rbd" && OF_RBD.contains(&name) => None,
+        "rbdname" => Some("rbd"),
         name if OF_HTTP.contains(&name) => Some("http"),
         name if OF_RADOS.contains(&name) => Some("rados"),
         _ => None,
@@ -196,7 +200,7 @@ impl Site<'_> {
         let lists = [own, OF_ALL, OF_OPENED_FILES];
         let is_refused = |name: &str| {
             let is_read = find(name).is_some_and(|option| matches!(option.fate, Fate::Honoured { .. }));
-            let is_of_other = OF_HTTP.contains(&name) || OF_RADOS.contains(&name);
+            let is_of_other = [OF_HTTP, OF_RADOS, OF_RBD].iter().any(|list| list.contains(&name));
             (is_read || is_of_other) && !lists.iter().any(|list| list.contains(&name)) && asks(draft, name)
         };
         if let Some((name, _)) = draft.places.iter().find(|(name, _)| is_refused(name)) {

@@ -49,6 +49,9 @@ impl Site<'_> {
         if ["null", "cpu", "exec"].contains(&self.engine.ours) {
             return Ok(Files { each: vec!["null:".to_owned()], shared: true, is_null: true });
         }
+        if self.engine.ours == "rbd" {
+            return Ok(Files { each: vec![self.image()?], shared: true, is_null: false });
+        }
         let count = self.draft.nrfiles.unwrap_or(1) as usize;
         if count > FILES_MAX {
             return Err(Fault::of("nrfiles", format!("a job has at most {FILES_MAX} files")));
@@ -85,6 +88,37 @@ impl Site<'_> {
         }
         let shared = !format.contains("$jobnum") && self.directories().len() < 2;
         Ok(Files { each: self.generated(self.clones.first, count), shared, is_null: false })
+    }
+
+    /// The image of a job with ioengine=rbd.
+    fn image(&self) -> Result<String, Fault> {
+        let draft = self.draft;
+        let named = |key: &str, value: &Option<String>| match value {
+            Some(name) if !name.is_empty() && !name.contains([':', '/', '@']) => Ok(name.clone()),
+            Some(name) => Err(Fault::of(
+                key,
+                format!("{} is refused: it has a sign in it that parts names of images", shown(name)),
+            )),
+            None => Err(Fault::of(key, "engine rbd needs it")),
+        };
+        let (pool, image) = (named("pool", &draft.pool)?, named("rbdname", &draft.rbdname)?);
+        if let Some(count) = draft.nrfiles.filter(|&count| count > 1) {
+            return Err(Fault::of(
+                "nrfiles",
+                format!("is {count}, but a job of engine rbd has one image: a job for each"),
+            ));
+        }
+        let mut name = format!("rbd:{pool}/{image}");
+        for (key, word, value) in [("clientname", "id", &draft.clientname), ("conf", "conf", &draft.conf)] {
+            match value {
+                Some(value) if value.contains(':') => {
+                    return Err(Fault::of(key, format!("{} is refused: it has a colon in it", shown(value))));
+                }
+                Some(value) if !value.is_empty() => name += &format!(":{word}={value}"),
+                _ => {}
+            }
+        }
+        Ok(name)
     }
 
     /// The files that fio makes names for.

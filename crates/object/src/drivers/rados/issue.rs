@@ -3,6 +3,7 @@
 
 use std::ffi::{c_char, c_int};
 
+use ceph::Handle;
 use workload::object::{ObjectOp, PunchScope, ValueKind};
 
 use super::worker::{Flow, Sent, Step, Worker};
@@ -10,7 +11,7 @@ use crate::ObjectOperation;
 use crate::model::{Key, ObjectId};
 use crate::rados::cluster::open_handle;
 use crate::rados::layout::{MARKER, Name, Piece, piece};
-use crate::rados::library::{CMPXATTR_GT, CREATE_EXCLUSIVE, Handle};
+use crate::rados::library::{CMPXATTR_GT, CREATE_EXCLUSIVE};
 use crate::rados::parts::SCRATCH_BYTES;
 
 /// Extended attribute of an array's attributes: its largest chunk, as 16 hexadecimal digits.

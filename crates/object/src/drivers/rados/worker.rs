@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use ceph::Handle;
 use driver::{Arena, Completions, Driver, Error, Submitted, Wait};
 use workload::object::{ObjectOp, ObjectPlan};
 
 use crate::model::ObjectId;
 use crate::rados::cluster::{List, Pool};
 use crate::rados::layout::pieces;
-use crate::rados::library::Handle;
 use crate::rados::parts::Parts;
 use crate::{ObjectOperation, OpenRequest};
 

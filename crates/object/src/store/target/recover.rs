@@ -42,6 +42,8 @@ struct Item {
     is_torn: bool,
     /// Its commit word does not match: nor can its epoch be relied on.
     is_damaged: bool,
+    /// No epoch is known before it in its segment: the one it has is the last that it can be of.
+    is_dated_behind: bool,
     /// Which change of several targets it is a part of.
     transaction: Transaction,
 }
@@ -181,23 +183,32 @@ impl Target {
         };
         let base = u64::from(number) * u64::from(self.segment_lines);
         let (mut last_epoch, mut withdrawn) = (0, 0);
+        // Of those at the head of a segment only what stands behind them tells the time.
+        let mut undated = Vec::new();
         let scanned = scan::scan(segment, sequence, &mut |found: &Found, record| {
-            last_epoch = found.own_epoch().unwrap_or(last_epoch);
+            if let Some(own) = found.own_epoch() {
+                last_epoch = own;
+                undated.drain(..).for_each(|at: usize| items[at].header.epoch = own.saturating_sub(1));
+            }
             if found.state == Committed::Withdrawn {
                 withdrawn = withdrawn.max(found.header.epoch);
             }
             if matches!(found.state, Committed::No | Committed::Withdrawn) {
                 return;
             }
-            let mut header = found.header;
-            if found.state == Committed::Damaged && last_epoch > 0 {
+            let (mut header, is_damaged) = (found.header, found.state == Committed::Damaged);
+            let is_dated_behind = is_damaged && is_loose && last_epoch == 0;
+            if is_dated_behind {
+                header.epoch = Epoch::MAX;
+                undated.push(items.len());
+            } else if is_damaged && last_epoch > 0 {
                 // Its own may be what is damaged; the log is in the order of epochs, but for what was moved.
                 header.epoch = last_epoch + 1;
             }
             let (dkey, akey) = (header.dkey(record), header.akey(record));
             let data = &record[header.data_at()..][..header.inline_bytes()];
             let is_torn = is_loose
-                && (found.state == Committed::Damaged
+                && (is_damaged
                     || (!header.is_external()
                         && header.kind.has_data()
                         && !checksum::verifies(header.checksum, data, header.sums(record))));
@@ -214,7 +225,8 @@ impl Target {
                 spread: header.is_external().then(|| header.spread(record)),
                 dkey: dkey.as_array::<8>().map(|bytes| u64::from_le_bytes(*bytes)),
                 is_torn,
-                is_damaged: found.state == Committed::Damaged,
+                is_damaged,
+                is_dated_behind,
                 transaction: header.transaction(record),
             });
         });
@@ -344,7 +356,9 @@ impl Target {
                 item.header.epoch = item.header.epoch.min(newest);
             }
             let is_moved = item.header.flags & FLAG_MOVED != 0;
-            let is_fresh = durable.is_some_and(|durable| item.header.epoch > durable || is_moved);
+            // As for gaps: what stands before something that is durable was, too.
+            let epoch = item.header.epoch.saturating_add(item.is_dated_behind.into());
+            let is_fresh = durable.is_some_and(|durable| epoch > durable || is_moved);
             if is_fresh && item.header.is_external() {
                 item.is_torn |= !self.is_external_intact(item)?;
             }

@@ -170,3 +170,55 @@ fn torn_tails_are_cut() {
         drop(fixture.pool.take());
     }
 }
+
+/// Fills segments until one is begun, and tears the first record of it, whose epoch does not arrive. `behind`: so many updates follow it
+/// first. What is found of it, and what is said, with each opening.
+fn torn_head(behind: u64) -> Vec<(Result<u64, StoreError>, usize)> {
+    let mut fixture = Fixture::new(Ground::Disk, 4 * MIB, 0, Checksum::Crc32);
+    let target = fixture.target().clone();
+    let used = || target.census().segments.iter().filter(|segment| !segment.is_free).count();
+    let key = |number: u64| format!("head-of-segment-{number:08}").into_bytes();
+    let update = |number: u64| {
+        let key = key(number);
+        let place = fixture.place(3, &key, b"a");
+        target.update(&place, Write::Single, &content(number, 3000), Ack::Deferred).expect("updated");
+    };
+    let mut head = 0;
+    update(head);
+    let before = used();
+    while used() == before {
+        target.commit().expect("committed");
+        head += 1;
+        update(head);
+    }
+    target.commit().expect("committed");
+    for number in 0..behind {
+        update(head + 1 + number);
+        target.commit().expect("committed");
+    }
+    drop(target);
+    drop(fixture.pool.take());
+    let log = fixture.path().join("target.0").join("log");
+    let bytes = std::fs::read(&log).expect("read");
+    let at = bytes.windows(24).position(|window| window == key(head)).expect("there") - 64 + 48;
+    let file = std::fs::OpenOptions::new().write(true).open(&log).expect("opened");
+    file.write_all_at(&[0; 8], at as u64).expect("written");
+    let open = |_| {
+        let pool = Pool::open(&fixture.path(), &Ground::Disk.open(Default::default())).expect("opens");
+        let key = key(head);
+        let place = fixture.place(3, &key, b"a");
+        let mut buffer = vec![0; 4000];
+        let found = pool.target(0).fetch(&place, Read::Single, None, &mut buffer).map(|found| found.bytes);
+        (found, pool.findings().len())
+    };
+    (0..2).map(open).collect()
+}
+
+/// Without an epoch before it in its segment, only what stands behind it tells whether it was durable.
+#[test]
+fn a_record_that_was_torn_at_the_head_of_a_segment_is_no_damage() {
+    assert_eq!(torn_head(0), [(Err(StoreError::NotFound), 0); 2], "nothing tells that it was ever durable");
+    for (found, _) in torn_head(3) {
+        assert_eq!(found, Err(StoreError::Damaged), "what follows it was");
+    }
+}

@@ -1,0 +1,241 @@
+//! `rbd`: images of Ceph's block device through librbd, every operation asynchronous.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::{Duration, Instant};
+
+use ceph::{Handle, Landing, Queue};
+use driver::{Arena, Capabilities, Completions, Driver, Error, Opened, Registration, Submitted, Wait};
+
+use crate::descriptor::{self, Bounds, INVALID, UNSUPPORTED};
+use crate::rbd::{Api, Image, Use};
+use crate::{MediaClass, MediaOperation, OpenRequest};
+
+const NAME: &str = "rbd";
+
+const CAPABILITIES: Capabilities = Capabilities {
+    classes: &["read", "write", "discard", "sync"],
+    asynchronous: true,
+    depth_max: 4096,
+    targetless: false,
+    direct: true,
+    options: &[],
+};
+
+/// Longest sleep until the worker looks again.
+const SLEEP: Duration = Duration::from_millis(100);
+/// Longest wait for what is in flight when a driver goes; what is later keeps its memory. Requests end by themselves after the connection's
+/// timeout.
+const DRAIN: Duration = Duration::from_secs(65);
+
+/// The table line.
+pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Registration {
+    name: NAME,
+    summary: "images of Ceph's block device through librbd: targets rbd:POOL/IMAGE; asynchronous",
+    capabilities: CAPABILITIES,
+    open,
+};
+
+fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
+    descriptor::check(request, NAME, &CAPABILITIES)?;
+    let purpose = Use::Measured { writes: request.writes, direct: request.options.direct };
+    let images: Vec<Arc<Image>> = request
+        .targets
+        .iter()
+        .map(|target| request.images.get(&target.path, purpose))
+        .collect::<Result<_, _>>()?;
+    let mut notes = vec![format!("librbd {}", images[0].version())];
+    notes.extend(images[0].cache());
+    let shared = Arc::new(Shared::new(images[0].api, request.arena.slots()));
+    let sizes = images.iter().map(|image| image.size_bytes()).collect::<Result<_, _>>()?;
+    let discard_bytes_min = images[0].discard_bytes_min();
+    let driver = Rbd {
+        bounds: Bounds::new(request),
+        images,
+        shared,
+        depth: request.depth as usize,
+        in_flight: 0,
+        credits: vec![0; request.arena.slots() as usize],
+        sizes,
+        discard_bytes_min,
+        discards_skipped: 0,
+        landed: None,
+        arena: Arc::clone(&request.arena),
+    };
+    Ok(Opened { driver: Box::new(driver), notes })
+}
+
+/// What a callback gets.
+struct Place {
+    landing: Landing,
+    shared: AtomicPtr<Shared>,
+}
+
+/// What callbacks look at: it stays where it is as long as anything is in flight.
+struct Shared {
+    api: &'static Api,
+    queue: Queue,
+    places: Box<[Place]>,
+}
+
+impl Shared {
+    fn new(api: &'static Api, slots: u32) -> Self {
+        let place = |slot| Place { landing: Landing::new(slot), shared: AtomicPtr::default() };
+        Self { api, queue: Queue::default(), places: (0..slots).map(place).collect() }
+    }
+}
+
+struct Rbd {
+    images: Vec<Arc<Image>>,
+    bounds: Bounds,
+    shared: Arc<Shared>,
+    depth: usize,
+    in_flight: usize,
+    /// What a result of 0 means for the operation of a slot: the library says no more of a write that was carried out.
+    credits: Vec<u32>,
+    /// Sizes of the images, in bytes: the library cuts off what is written beyond, and says nothing.
+    sizes: Vec<u64>,
+    /// Discards shorter than this are skipped by the library, in bytes; and how many were.
+    discard_bytes_min: u64,
+    discards_skipped: u64,
+    /// The first of those that have landed and were not handed over yet.
+    landed: Option<u32>,
+    arena: Arc<Arena>,
+}
+
+/// Called by a thread of the library when an operation has completed.
+unsafe extern "C" fn completed(completion: Handle, place: *mut c_void) {
+    // SAFETY: the address of a place of ours, which stays until its operation has landed.
+    let place = unsafe { &*place.cast_const().cast::<Place>() };
+    // SAFETY: as above; it was set before the operation was handed over.
+    let shared = unsafe { &*place.shared.load(Ordering::Acquire) };
+    // SAFETY: the completion is valid until its release; the library holds one of its own during the callback.
+    let result = unsafe {
+        let result = (shared.api.rbd_aio_get_return_value)(completion);
+        (shared.api.rbd_aio_release)(completion);
+        result
+    };
+    shared.queue.push(&place.landing, result as i64);
+}
+
+impl Rbd {
+    /// Hands an operation over. The library's answer, negative where it took none.
+    fn begin(&mut self, operation: &MediaOperation) -> i64 {
+        if !self.bounds.allow(operation) {
+            return INVALID;
+        }
+        let end = operation.offset.checked_add(operation.length.into());
+        if end.is_none_or(|end| end > self.sizes[usize::from(operation.target)]) {
+            return INVALID;
+        }
+        if operation.class == MediaClass::Discard && u64::from(operation.length) < self.discard_bytes_min {
+            self.discards_skipped += 1;
+        }
+        let is_write = operation.class == MediaClass::Write;
+        self.credits[operation.slot as usize] = if is_write { operation.length } else { 0 };
+        let (image, api) = (&self.images[usize::from(operation.target)], self.shared.api);
+        let place = &self.shared.places[operation.slot as usize];
+        place.shared.store(Arc::as_ptr(&self.shared).cast_mut(), Ordering::Release);
+        let mut completion = std::ptr::null_mut();
+        let address = std::ptr::from_ref(place).cast_mut().cast();
+        // SAFETY: the place is kept until the operation has landed (see `Drop`).
+        let code = unsafe { (api.rbd_aio_create_completion)(address, Some(completed), &raw mut completion) };
+        if code < 0 {
+            return code.into();
+        }
+        let (buffer, length) = (self.arena.slot_ptr(operation.slot), operation.length as usize);
+        // SAFETY: an open image; the slot's buffer is the driver's until the operation has landed, and as long (`Bounds`).
+        let code = unsafe {
+            match operation.class {
+                MediaClass::Read => {
+                    (api.rbd_aio_read)(image.handle(), operation.offset, length, buffer.cast(), completion)
+                }
+                MediaClass::Write => {
+                    (api.rbd_aio_write)(image.handle(), operation.offset, length, buffer.cast(), completion)
+                }
+                MediaClass::Discard => (api.rbd_aio_discard)(
+                    image.handle(),
+                    operation.offset,
+                    u64::from(operation.length),
+                    completion,
+                ),
+                MediaClass::Sync => (api.rbd_aio_flush)(image.handle(), completion),
+                _ => UNSUPPORTED as c_int,
+            }
+        };
+        if code < 0 {
+            // SAFETY: nothing was handed over, so nobody calls back.
+            unsafe { (api.rbd_aio_release)(completion) };
+        }
+        code.into()
+    }
+
+    /// Takes what has landed, as far as there is room; the rest stays landed.
+    #[inline]
+    fn collect(&mut self, done: &mut Completions) {
+        while done.room() > 0 {
+            let Some(slot) = self.landed.or_else(|| self.shared.queue.take()) else { return };
+            let landing = &self.shared.places[slot as usize].landing;
+            self.landed = landing.next();
+            let result = landing.result();
+            done.push(slot, if result == 0 { self.credits[slot as usize].into() } else { result });
+            self.in_flight -= 1;
+        }
+    }
+}
+
+impl Driver<MediaOperation> for Rbd {
+    fn submit(&mut self, batch: &[MediaOperation], done: &mut Completions) -> Result<Submitted, Error> {
+        let offered = &batch[..batch.len().min(self.depth - self.in_flight)];
+        for operation in offered {
+            match self.begin(operation) {
+                refused if refused < 0 => done.push(operation.slot, refused),
+                _ => self.in_flight += 1,
+            }
+        }
+        Ok(Submitted { accepted: offered.len() })
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        let (count, deadline) = wait.deadline();
+        let enough = done.len() + count.min(self.in_flight);
+        loop {
+            self.collect(done);
+            if done.len() >= enough || done.room() == 0 || self.in_flight == 0 {
+                return Ok(());
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(());
+            }
+            self.shared.queue.wait(left.map_or(SLEEP, |left| left.min(SLEEP)));
+        }
+    }
+
+    fn findings(&mut self) -> Vec<String> {
+        let Self { discards_skipped, discard_bytes_min, .. } = self;
+        let line = format!(
+            "librbd said that {discards_skipped} discards are done and did nothing: they are shorter than rbd_discard_granularity_bytes \
+             ({discard_bytes_min} bytes, with rbd_skip_partial_discard)"
+        );
+        if *discards_skipped > 0 { vec![line] } else { Vec::new() }
+    }
+}
+
+impl Drop for Rbd {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + DRAIN;
+        let mut done = Completions::with_depth(self.shared.places.len() as u32);
+        while self.in_flight > 0 && Instant::now() < deadline {
+            self.shared.queue.wait(SLEEP);
+            done.clear();
+            self.collect(&mut done);
+        }
+        if self.in_flight > 0 {
+            // A callback may still come: what it looks at, and the buffers, stay.
+            std::mem::forget((Arc::clone(&self.shared), Arc::clone(&self.arena), self.images.clone()));
+        }
+    }
+}
