@@ -18,7 +18,7 @@ use host::{Environment, TargetEnvironment};
 use statistics::{PhaseSamples, SteadyReason, Summary};
 use workload::plan::PhasePlan;
 use workload::spec::Warmup;
-use workload::target::TargetPlan;
+use workload::target::{TargetKind, TargetPlan};
 
 use crate::record::{ArrivalOutcome, Doubt, Observations, PhaseRecord, Record, ToolCost};
 use crate::words::is_storage;
@@ -87,7 +87,8 @@ impl<'a> Evidence<'a> {
     }
 
     fn through_page_cache(&self) -> bool {
-        self.on_drives() && !self.is_dax() && self.plan.media().is_some_and(|plan| !plan.options.direct)
+        let is_past_it = self.targets().all(|target| target.kind == TargetKind::Image);
+        !is_past_it && self.on_drives() && !self.is_dax() && self.plan.media().is_some_and(|plan| !plan.options.direct)
     }
 
     /// Whether every file is mapped past the page cache.

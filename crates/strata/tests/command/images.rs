@@ -90,6 +90,8 @@ fn an_image_is_written_by_threads_verified_and_read_by_others() {
     // Beside the writes a sync of each thread.
     assert_eq!((operations(&phases[0]), operations(&phases[1])), (256 + 2, 256));
     assert_eq!(phases[1]["summary"]["total"]["errors"], 0);
+    let raised = doubts(&record);
+    assert!(!raised.iter().any(|kind| kind == "buffered_writes"), "no page cache is on the way: {raised:?}");
     let notes = record["phases"][0]["notes"].to_string();
     assert!(notes.contains("librbd") && notes.contains("cache"), "{notes}");
     let written = bed.bytes();
