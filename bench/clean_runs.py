@@ -4,7 +4,8 @@
     make build && bench/clean_runs.py [--dir DIR] [--time 10s] [--except KIND]... [--case NAME]...
 
 Each run is as a careful user would make it: data on the drive, long enough, no cache where none is meant. Every doubt that one
-raises is printed with its detail; the script ends with 1 then. On a machine that others use too, `--except other_load --except
+raises is printed with its detail; the script ends with 1 then. `--condition` reads and writes the drive for as long before each run on it: a
+drive with a cache, or with a credit that its host lets it overdraw (as cloud drives have), is measured past it. On a machine that others use too, `--except other_load --except
 other_io` leaves these kinds out; the last line says so. Runs that this machine or this user cannot provide are skipped by name.
 """
 
@@ -41,7 +42,7 @@ RUNS = [
     ("mixed", "own", "--op randrw --direct -b 16k --time {time}"),
     ("loop device", "loop", "--op randread --direct -b 16k --time {time}"),
     ("overlay", "overlay", "--op randread --direct -b 16k --time {time}"),
-    ("verified read", "own", "--op randwrite --direct -b 64k --size 256m --verify"),
+    ("verified read", "own", "--op randwrite --direct -b 64k --size 2g --verify"),
 ]
 
 
@@ -90,6 +91,13 @@ def measure(binary, target, words, scratch):
     return [doubt for phase in phases for doubt in phase["doubts"]]
 
 
+def condition(options, path, scratch):
+    """Uses up what the drive does faster for a while only."""
+    for operation, target in (("read", path), ("write", os.path.join(scratch, "conditioned"))):
+        words = f"--op {operation} --direct -b 1m -q 8 -e io_uring -s {options.size_mib}m --time {options.condition}"
+        subprocess.run([options.binary, "media", target, *words.split()], capture_output=True, stdin=subprocess.DEVNULL)
+
+
 def target_of(kind, scratch, path):
     if kind == "file":
         return plain(path)
@@ -108,6 +116,7 @@ def main():
     parser.add_argument("--binary", default=os.path.join(ROOT, "target", "release", "strata"))
     parser.add_argument("--time", default="10s", help="length of a run (10s)")
     parser.add_argument("--size-mib", type=int, default=4096, help="size of the file (4096)")
+    parser.add_argument("--condition", metavar="DURATION", help="keep the drive busy for so long before each run on it, reading and then writing")
     parser.add_argument("--except", dest="excepted", action="append", default=[], metavar="KIND", help="leave out this kind of doubt")
     parser.add_argument("--case", action="append", default=[], help="only this run; may be given several times")
     options = parser.parse_args()
@@ -124,6 +133,8 @@ def main():
             words = words.format(time=options.time)
             if kind == "own" and "--size" not in words:
                 words += f" --size {options.size_mib}m"
+            if options.condition and kind not in ("null:", "mem:"):
+                condition(options, path, scratch)
             try:
                 with target_of(kind, scratch, path) as target:
                     doubts = measure(options.binary, target, words, scratch)

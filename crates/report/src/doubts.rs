@@ -88,7 +88,10 @@ impl<'a> Evidence<'a> {
 
     fn through_page_cache(&self) -> bool {
         let is_past_it = self.targets().all(|target| target.kind == TargetKind::Image);
-        !is_past_it && self.on_drives() && !self.is_dax() && self.plan.media().is_some_and(|plan| !plan.options.direct)
+        !is_past_it
+            && self.on_drives()
+            && !self.is_dax()
+            && self.plan.media().is_some_and(|plan| !plan.options.direct)
     }
 
     /// Whether every file is mapped past the page cache.
