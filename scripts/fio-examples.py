@@ -39,7 +39,7 @@ REPLACED = """Run for real by `scripts/fio-examples.py`, in a directory of their
 - `size`, `filesize` and `io_size` above 16 MiB by 16 MiB; `runtime` and `timeout` above 2 s by 2 s; `ramp_time` and
   `startdelay` above 1 s by 1 s; `loops` above 2 by 2; `zonesize` above 1 MiB by 1 MiB;
 - `http_host`, `https`, and `filename` of jobs with `ioengine=http`, by a bucket of a server on this machine; `pool` and `conf` by
-  a pool of a Ceph cluster of one node; keys by theirs, and `STORAGE_CLASS` by `STANDARD`."""
+  a pool of a Ceph cluster of one node, which has an image `fio_test`; keys by theirs, and `STORAGE_CLASS` by `STANDARD`."""
 
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "ms": 0.001, "us": 0.000001}
@@ -206,7 +206,7 @@ def main() -> int:
     parser.add_argument("--examples", type=pathlib.Path, default=pathlib.Path("/usr/share/doc/fio/examples"))
     parser.add_argument("--scratch", type=pathlib.Path, default=None, help="on a real disk; default: the system's")
     parser.add_argument("--bucket", help="http://HOST:PORT/BUCKET for jobs with ioengine=http")
-    parser.add_argument("--ceph", help="CONF:POOL for jobs with ioengine=rados")
+    parser.add_argument("--ceph", help="CONF:POOL for jobs with ioengine=rados or rbd; the pool has an image fio_test")
     parser.add_argument("--page", type=pathlib.Path, help="page whose marked part is replaced by the rows")
     parser.add_argument("names", nargs="*", help="only these files")
     options = parser.parse_args()
@@ -214,6 +214,8 @@ def main() -> int:
         PLACES["http_host"], PLACES["bucket"] = options.bucket.removeprefix("http://").split("/")
     if options.ceph:
         PLACES["conf"], PLACES["pool"] = options.ceph.rsplit(":", 1)
+        # For jobs that name no configuration.
+        os.environ["CEPH_CONF"] = PLACES["conf"]
     files = [file for file in sorted(options.examples.glob("*.fio")) if not options.names or file.name in options.names]
     if not files:
         print(f"no job files in {options.examples}", file=sys.stderr)

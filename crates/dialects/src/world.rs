@@ -62,6 +62,14 @@ pub trait World {
     /// What is at a path.
     fn look(&self, path: &str) -> PathFacts;
 
+    /// Size of an image of Ceph (`rbd:POOL/IMAGE`), in bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be reached, in words.
+    fn image_bytes(&self, _target: &str) -> Result<u64, String> {
+        Err("images of Ceph are not reached from here".to_owned())
+    }
+
     /// Processors that this process may use, by number.
     fn processors(&self) -> Vec<u32>;
 

@@ -29,9 +29,8 @@ impl World for ThisMachine {
 
     fn look(&self, path: &str) -> PathFacts {
         if media::rbd::is_image(path) {
-            let found = media::probe::probe(path, false);
-            return found
-                .map_or(PathFacts::Other, |facts| PathFacts::BlockDevice { size_bytes: facts.size_bytes });
+            let found = self.image_bytes(path);
+            return found.map_or(PathFacts::Other, |size_bytes| PathFacts::BlockDevice { size_bytes });
         }
         let metadata = match fs::metadata(path_of(path)) {
             Ok(metadata) => metadata,
@@ -51,6 +50,11 @@ impl World for ThisMachine {
         } else {
             PathFacts::Other
         }
+    }
+
+    fn image_bytes(&self, target: &str) -> Result<u64, String> {
+        let found = media::probe::probe(target, false);
+        found.map(|facts| facts.size_bytes).map_err(|error| error.to_string())
     }
 
     fn processors(&self) -> Vec<u32> {

@@ -40,7 +40,14 @@ impl World for Machine {
     }
 
     fn look(&self, path: &str) -> PathFacts {
+        if let Some(size_bytes) = path.strip_prefix("rbd:").and_then(|_| self.image_bytes(path).ok()) {
+            return PathFacts::BlockDevice { size_bytes };
+        }
         self.paths.get(path).copied().unwrap_or(PathFacts::Missing)
+    }
+
+    fn image_bytes(&self, target: &str) -> Result<u64, String> {
+        if target.contains("/absent") { Err("rbd: there is no such image".to_owned()) } else { Ok(1 << 30) }
     }
 
     fn processors(&self) -> Vec<u32> {

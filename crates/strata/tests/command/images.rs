@@ -205,6 +205,7 @@ fn jobs_of_fio_on_images_run_and_real_fio_reads_them() {
     for (words, said) in [
         ("--pool= --rw=read", "pool"),
         ("--nrfiles=2 --rw=read", "nrfiles"),
+        ("--rbdname=absent --rw=read", "there is no such image"),
         ("--busy_poll=1 --rw=read", "busy_poll"),
     ] {
         let ended = bed.scratch.run(&format!("as fio {} --conf={conf}", job(words)));

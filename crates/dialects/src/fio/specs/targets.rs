@@ -118,6 +118,7 @@ impl Site<'_> {
                 _ => {}
             }
         }
+        self.clones.world.image_bytes(&name).map_err(|why| Fault::of("rbdname", why))?;
         Ok(name)
     }
 

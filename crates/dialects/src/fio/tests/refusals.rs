@@ -163,3 +163,21 @@ fn a_bare_option_in_a_job_file_is_1_where_it_can_be() {
     let made = job("[x]\nsize=1m\ndirect\nrw=write\n");
     assert_eq!(made[0].direct, Some(true));
 }
+
+#[test]
+fn images_are_named_whole_and_must_be_reached() {
+    let engine = "--ioengine=rbd --rw=read";
+    for (more, words) in [
+        ("--rbdname=i", &["pool: ", "needs it"][..]),
+        ("--pool=p", &["rbdname: ", "needs it"]),
+        ("--pool=p --rbdname=a/b", &["rbdname: ", "parts names"]),
+        ("--pool=p --rbdname=i --nrfiles=2", &["nrfiles: ", "a job for each"]),
+        ("--pool=p --rbdname=i --conf=a:b", &["conf: ", "colon"]),
+        ("--pool=p --rbdname=absent", &["rbdname: ", "no such image"]),
+        ("--pool=p --rbdname=i --clustername=other", &["clustername: "]),
+    ] {
+        refused(&format!("{engine} {more}"), words);
+    }
+    refused("--rbdname=i --size=1m", &["rbdname: ", "ioengine=rbd"]);
+    refused("--ioengine=rados --pool=p --rbdname=i --size=1m", &["rbdname: "]);
+}
