@@ -233,6 +233,9 @@ impl Drop for Rbd {
             done.clear();
             self.collect(&mut done);
         }
+        for image in &self.images {
+            image.retire(Arc::<Shared>::clone(&self.shared));
+        }
         if self.in_flight > 0 {
             // A callback may still come: what it looks at, and the buffers, stay.
             std::mem::forget((Arc::clone(&self.shared), Arc::clone(&self.arena), self.images.clone()));

@@ -1,6 +1,7 @@
 //! Open images.
 #![allow(unsafe_code)]
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -35,6 +36,8 @@ pub(crate) struct Image {
     name: ImageName,
     // Outlives the image.
     context: Context,
+    // Dropped last: a callback may still be on its way out when its operation has landed.
+    retired: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
 // SAFETY: an rbd_image_t may be used by several threads at once.
@@ -105,7 +108,12 @@ impl Image {
         if code < 0 {
             return Err(not_opened(name, code));
         }
-        Ok(Self { api, handle, name: name.clone(), context })
+        Ok(Self { api, handle, name: name.clone(), context, retired: Mutex::default() })
+    }
+
+    /// Keeps what callbacks of the library may still look at until its threads have ended.
+    pub(crate) fn retire(&self, what: Arc<dyn Any + Send + Sync>) {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
     /// The library's handle (`rbd_image_t`), as long as this lives.
