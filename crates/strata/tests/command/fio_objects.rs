@@ -258,7 +258,7 @@ fn what_cannot_be_done_on_objects_is_refused_by_name() {
             "--ioengine=psync --filename=f --size=16k --http_host=h",
             "http_host: is refused: it is an option of engine http",
         ),
-        ("--ioengine=rbd --size=16k", "nearest: rbd map POOL/IMAGE"),
+        ("--ioengine=rbd --size=16k", "pool: engine rbd needs it"),
     ] {
         let ended = scratch.run(&format!("as fio --name=x {words}"));
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);
