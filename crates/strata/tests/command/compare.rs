@@ -34,7 +34,15 @@ fn refused(ended: &Ended, cause: &str) {
 #[test]
 fn a_record_does_not_differ_from_itself() {
     let scratch = Scratch::new();
-    scratch.measured("media null: --op randread,randwrite --time 200ms --seed 5");
+    // On a machine that is too busy for an interval of the median it is begun again, and runs longer.
+    let has_interval = |record: &Value| {
+        let class = &record["phases"][0]["summary"]["classes"][0];
+        assert_eq!(class["class"], "read");
+        !class["latency"]["p50_interval_ns"].is_null()
+    };
+    let words = |time_ms: u64| format!("media null: --op randread,randwrite --time {time_ms}ms --seed 5");
+    let is_measured = (0..6).any(|again| has_interval(&scratch.measured(&words(200 << again))));
+    assert!(is_measured, "no interval of the median in 6 s");
     let ended = scratch.run("compare record.json record.json --fail-if slower:0% --json comparison.json");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let claims = ["B is faster", "B is slower"].map(|claim| ended.stdout.contains(claim));
@@ -47,9 +55,8 @@ fn a_record_does_not_differ_from_itself() {
     assert_eq!(names, ["randread", "randwrite"]);
     // On a busy machine the rate of so short a run may vary too much for an interval; its percentiles have one.
     assert_eq!(figure(&comparison, "rate")["a"], figure(&comparison, "rate")["b"]);
-    assert_eq!(figure(&comparison, "p50")["a"], figure(&comparison, "p50")["b"]);
-    let verdict = figure(&comparison, "p50")["verdict"].clone();
-    assert!(verdict == "no_difference" || verdict == "too_little", "{verdict}");
+    assert_eq!(figure(&comparison, "p50")["difference"]["percent"], 0.0);
+    assert_eq!(figure(&comparison, "p50")["verdict"], "no_difference");
     assert_eq!(figure(&comparison, "cpu")["verdict"], "too_little");
     // Doubts go along: this build is a slow one.
     assert!(ended.stdout.contains("debug_build") == cfg!(debug_assertions), "{}", ended.stdout);
