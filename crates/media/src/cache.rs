@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use driver::{Error, ErrorKind};
 use rustix::fs::{Advice, fadvise};
 use workload::spec::CachePolicy;
-use workload::target::{TargetKind, TargetPlan};
+use workload::target::TargetPlan;
 
 /// Bytes read at once to warm the cache.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -17,7 +17,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// # Errors
 /// When a target cannot be opened, written back or read, and when `stop` is set in the middle of it.
 pub fn prepare(targets: &[TargetPlan], policy: CachePolicy, stop: &AtomicBool) -> Result<(), Error> {
-    let cached = |target: &&TargetPlan| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice);
+    let cached = |target: &&TargetPlan| target.kind.is_local_storage();
     for target in targets.iter().filter(cached) {
         let failed = |error: std::io::Error| {
             Error::system("cache", "cannot prepare the page cache", error).with("path", &target.path)
@@ -69,7 +69,7 @@ mod tests {
         std::fs::write(&path, vec![1; 2 * CHUNK_BYTES]).unwrap();
         let targets = [TargetPlan {
             path: path.to_string_lossy().into_owned(),
-            kind: TargetKind::File,
+            kind: workload::target::TargetKind::File,
             offset_bytes: 0,
             size_bytes: 2 * CHUNK_BYTES as u64,
             direct_alignment_bytes: 0,

@@ -278,7 +278,7 @@ pub(crate) fn probe_buffer(target: &TargetPlan) -> Result<Arena, Error> {
 
 /// Whether reading the target for a try does no harm: a read from a character device may take something away.
 pub(crate) fn may_probe(kind: TargetKind) -> bool {
-    matches!(kind, TargetKind::File | TargetKind::BlockDevice)
+    kind.is_local_storage()
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ use workload::spec::Warmup;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::record::{ArrivalOutcome, Doubt, Observations, PhaseRecord, Record, ToolCost};
-use crate::words::is_storage;
 
 /// All that doubts are told from.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +67,7 @@ impl<'a> Evidence<'a> {
     }
 
     fn targets(&self) -> impl Iterator<Item = &'a TargetPlan> {
-        self.plan.targets().iter().filter(|target| is_storage(target.kind))
+        self.plan.targets().iter().filter(|target| target.kind.is_storage())
     }
 
     /// What is known of the place of a target.

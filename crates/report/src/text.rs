@@ -16,7 +16,7 @@ use workload::target::{TargetKind, TargetPlan};
 
 use crate::page::{Page, Style};
 use crate::record::{PhaseRecord, Record, Status, ToolCost};
-use crate::words::{clean, counted, is_storage};
+use crate::words::{clean, counted};
 use crate::{recipes, stack};
 
 pub use phase::summary_line;
@@ -135,7 +135,7 @@ fn common_targets(record: &Record) -> Vec<TargetPlan> {
     let mut found: Vec<TargetPlan> = vec![];
     if record.stack.is_some() {
         for target in record.phases.iter().flat_map(|phase| phase.plan.targets()) {
-            if is_storage(target.kind) && found.iter().all(|known| known.path != target.path) {
+            if target.kind.is_storage() && found.iter().all(|known| known.path != target.path) {
                 found.push(target.clone());
             }
         }

@@ -7,7 +7,6 @@ use units::{human_ns, human_rate, percent};
 use workload::engine::SyncMode;
 use workload::plan::{MediaPlan, Pattern, PhasePlan};
 use workload::spec::{Operation, Spacing};
-use workload::target::TargetKind;
 
 use crate::record::PhaseRecord;
 use crate::{network, object};
@@ -51,11 +50,6 @@ pub(crate) fn processors(count: f64) -> String {
 /// A large count: digits up to five, rounded above.
 pub(crate) fn count(value: u64) -> String {
     if value < 100_000 { value.to_string() } else { human_rate(value as f64) }
-}
-
-/// Whether a target is storage: neither memory nor a sink of the kernel.
-pub(crate) fn is_storage(kind: TargetKind) -> bool {
-    matches!(kind, TargetKind::File | TargetKind::BlockDevice | TargetKind::Image)
 }
 
 /// What the operations are: `4KiB random reads`, `4KiB random, 70% reads, 30% writes`; `RPCs, 1MiB bulk out, nothing back`;

@@ -16,10 +16,6 @@ use crate::phase::activity;
 /// `FUSE_SUPER_MAGIC` of linux/magic.h.
 const FUSE: u64 = 0x6573_5546;
 
-fn is_stored(target: &&TargetPlan) -> bool {
-    matches!(target.kind, TargetKind::File | TargetKind::BlockDevice)
-}
-
 /// Devices with what they did so far.
 type Counted = Vec<(DeviceNumber, Traffic)>;
 
@@ -137,8 +133,7 @@ fn once<T: Copy>(
 fn over_range(plan: &MediaPlan, mut share: impl FnMut(&TargetPlan) -> Option<f64>) -> Option<f64> {
     let mut weighted = 0.0;
     let mut bytes = 0;
-    let has_range = |target: &&TargetPlan| is_stored(target) || target.kind == TargetKind::Image;
-    for target in plan.targets.iter().filter(has_range) {
+    for target in plan.targets.iter().filter(|target| target.kind.is_storage()) {
         weighted += share(target)? * target.size_bytes as f64;
         bytes += target.size_bytes;
     }
@@ -181,7 +176,7 @@ fn machine_traffic() -> Option<MachineTraffic> {
 fn devices(plan: &MediaPlan) -> Option<(Counted, Option<Counted>)> {
     let (mut devices, mut bottoms): (Counted, Counted) = (Vec::new(), Vec::new());
     let mut all_count = true;
-    for target in plan.targets.iter().filter(is_stored) {
+    for target in plan.targets.iter().filter(|target| target.kind.is_local_storage()) {
         let numbers = block::numbers_of(&target.place());
         if numbers.is_empty() {
             return None;

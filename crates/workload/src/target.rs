@@ -28,6 +28,20 @@ pub enum TargetKind {
     Name,
 }
 
+impl TargetKind {
+    /// Whether it is a file or a block device of this machine.
+    #[must_use]
+    pub fn is_local_storage(self) -> bool {
+        matches!(self, Self::File | Self::BlockDevice)
+    }
+
+    /// Whether it is storage, local or not: neither memory nor a sink of the kernel.
+    #[must_use]
+    pub fn is_storage(self) -> bool {
+        self.is_local_storage() || self == Self::Image
+    }
+}
+
 /// A file or directory that a run made, or is about to make, as its manifest names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeFile {

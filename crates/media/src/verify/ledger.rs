@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use driver::Error;
 use workload::plan::MediaPlan;
-use workload::target::{TargetKind, TargetPlan};
+use workload::target::TargetPlan;
 
 use super::target_id;
 
@@ -222,7 +222,7 @@ fn is_same_range(one: &TargetPlan, other: &TargetPlan) -> bool {
 pub fn overlap<'a>(some: &'a [TargetPlan], others: &[TargetPlan]) -> Option<&'a str> {
     let end = |target: &TargetPlan| target.offset_bytes.saturating_add(target.size_bytes);
     let share = |one: &TargetPlan, other: &TargetPlan| {
-        matches!(one.kind, TargetKind::File | TargetKind::BlockDevice | TargetKind::Image)
+        one.kind.is_storage()
             && one.offset_bytes < end(other)
             && other.offset_bytes < end(one)
             && target_id(&one.path) == target_id(&other.path)

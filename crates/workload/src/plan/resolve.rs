@@ -109,7 +109,7 @@ pub fn resolve(
     }
     let sizeless = !facts.iter().all(has_end);
     let mut load = load(spec, spec.depth.unwrap_or(1), sizeless.then_some(UNLIMITED_TIME_NS), seed)?;
-    let is_stored = facts.iter().any(is_storage);
+    let is_stored = facts.iter().any(|target| target.kind.is_storage());
     // Storage may compress or compare whole records of many blocks: only data that is new everywhere is incompressible.
     let content = content(spec, if is_stored { Refill::Full } else { Refill::Once })?;
     let course = course(spec, operation, &sizes, &pattern, &targets)?;
@@ -157,11 +157,7 @@ pub fn resolve(
 }
 
 fn has_end(target: &TargetFacts) -> bool {
-    is_storage(target) || target.kind == TargetKind::Name
-}
-
-fn is_storage(target: &TargetFacts) -> bool {
-    matches!(target.kind, TargetKind::File | TargetKind::BlockDevice | TargetKind::Image)
+    target.kind.is_storage() || target.kind == TargetKind::Name
 }
 
 fn replay_plan(replay: &Replay) -> ReplayPlan {
@@ -379,8 +375,7 @@ fn alignment(spec: &Spec, sizes: &ClassSizes, pattern: &Pattern) -> Result<u64, 
 /// All free slots; one by one on a drive without the page cache before it, which would run dry while a batch is put together.
 /// Measured: bench/RESULTS.md, batch.
 pub(super) fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) -> u32 {
-    let on_drive =
-        targets.iter().any(|target| matches!(target.kind, TargetKind::File | TargetKind::BlockDevice));
+    let on_drive = targets.iter().any(|target| target.kind.is_local_storage());
     if direct && on_drive { 1 } else { depth }
 }
 
