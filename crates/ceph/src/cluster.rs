@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
 
-use crate::library::{Api, ClusterStat, api};
+use crate::library::{Api, ClusterStat};
 use crate::{Handle, refused, text};
 
 /// Waits where nothing is said, in seconds.
@@ -53,9 +53,9 @@ impl Cluster {
     /// Connects. Every wait of this connection ends after the timeout, in whole seconds.
     ///
     /// # Errors
-    /// What was not found, or who did not answer.
+    /// A file, user or monitor that was not found or did not answer.
     pub fn connect(access: &Access<'_>) -> Result<Self, Error> {
-        let api = api()?;
+        let api = Api::get()?;
         let user = access.user.unwrap_or(USER);
         let user = if user.contains('.') { user.to_owned() } else { format!("client.{user}") };
         let mut handle = std::ptr::null_mut();
@@ -95,7 +95,7 @@ impl Cluster {
         })
     }
 
-    /// What a measuring client needs: waits that end, no limit besides the depth of its workers, no log of its own.
+    /// Settings of a measuring client: waits that end, no limit besides the depth of its workers, no log of its own.
     fn configure(&self, more: &[(&str, &str)]) -> Result<(), Error> {
         let seconds = self.timeout_s.to_string();
         let waits = ["client_mount_timeout", "rados_mon_op_timeout", "rados_osd_op_timeout"];
@@ -193,10 +193,24 @@ impl Cluster {
         names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     }
 
-    /// The library's handle (`rados_t`), as long as this lives.
-    #[must_use]
-    pub fn handle(&self) -> Handle {
-        self.handle
+    /// Opens a pool, and a namespace of it where one is named: a handle (`rados_ioctx_t`) that the caller destroys. Full pools refuse writes
+    /// instead of making them wait.
+    ///
+    /// # Errors
+    /// The library's answer, a negated errno.
+    pub fn open_context(&self, pool: &CStr, namespace: &CStr) -> Result<Handle, c_int> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: a string and a place for the handle.
+        let code = unsafe { (self.api.rados_ioctx_create)(self.handle, pool.as_ptr(), &raw mut handle) };
+        if code < 0 {
+            return Err(code);
+        }
+        // SAFETY: a handle just made, and a string.
+        unsafe {
+            (self.api.rados_ioctx_set_namespace)(handle, namespace.as_ptr());
+            (self.api.rados_set_pool_full_try)(handle);
+        }
+        Ok(handle)
     }
 
     /// Why a pool could not be opened, by the library's answer.
@@ -231,23 +245,13 @@ impl Drop for Context {
 }
 
 impl Context {
-    /// Opens a pool, and a namespace of it where one is named. Full pools refuse writes instead of making them wait.
+    /// As [`Cluster::open_context`].
     ///
     /// # Errors
     /// When there is no such pool: with the pools that there are.
     pub fn open(cluster: &Arc<Cluster>, pool: &str, namespace: &str) -> Result<Self, Error> {
-        let (name, space, api) = (text(pool)?, text(namespace)?, cluster.api);
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: strings and a place for the handle.
-        let code = unsafe { (api.rados_ioctx_create)(cluster.handle, name.as_ptr(), &raw mut handle) };
-        if code < 0 {
-            return Err(cluster.pool_refused(pool, code));
-        }
-        // SAFETY: a handle just made, and a string.
-        unsafe {
-            (api.rados_ioctx_set_namespace)(handle, space.as_ptr());
-            (api.rados_set_pool_full_try)(handle);
-        }
+        let opened = cluster.open_context(&text(pool)?, &text(namespace)?);
+        let handle = opened.map_err(|code| cluster.pool_refused(pool, code))?;
         Ok(Self { handle, cluster: Arc::clone(cluster) })
     }
 

@@ -2,9 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int};
-use std::sync::OnceLock;
 
-use driver::{Error, foreign};
+use driver::foreign;
 
 use crate::Handle;
 
@@ -22,9 +21,17 @@ pub struct ClusterStat {
     pub num_objects: u64,
 }
 
+/// The library.
+pub const LIBRARY: foreign::ClientLibrary = foreign::ClientLibrary {
+    layer: "rados",
+    name: "librados.so.2",
+    variable: "STRATA_LIBRADOS",
+    package: "librados2",
+};
+
 foreign::functions! {
-    /// What a connection uses of librados.
-    Api {
+    /// Functions of librados that a connection uses.
+    Api of LIBRARY {
         rados_version: fn(*mut c_int, *mut c_int, *mut c_int);
         rados_create2: fn(*mut Handle, *const c_char, *const c_char, u64) -> c_int;
         rados_conf_read_file: fn(Handle, *const c_char) -> c_int;
@@ -40,35 +47,4 @@ foreign::functions! {
         rados_set_pool_full_try: fn(Handle);
         rados_ioctx_destroy: fn(Handle);
     }
-}
-
-/// Name of the library.
-const NAME: &str = "librados.so.2";
-
-static API: OnceLock<Api> = OnceLock::new();
-
-/// The library; loaded by the first who asks.
-///
-/// # Errors
-/// When it cannot be loaded: one line that names the package.
-pub(crate) fn api() -> Result<&'static Api, Error> {
-    if let Some(api) = API.get() {
-        return Ok(api);
-    }
-    let api = Api::of(open()?).map_err(|cause| foreign::lacks("rados", NAME, &cause))?;
-    Ok(API.get_or_init(|| api))
-}
-
-/// Opens librados, for who uses more of it. `STRATA_LIBRADOS` names another file to load.
-///
-/// # Errors
-/// When it cannot be loaded: one line that names the package.
-pub fn open() -> Result<foreign::Library, Error> {
-    foreign::open("rados", NAME, "STRATA_LIBRADOS", "librados2")
-}
-
-/// A function that the librados found lacks.
-#[must_use]
-pub fn lacks(cause: &foreign::LoadError) -> Error {
-    foreign::lacks("rados", NAME, cause)
 }

@@ -38,7 +38,7 @@ impl Landing {
     }
 }
 
-/// What has completed: a stack that callbacks push to and the worker takes whole. No lock, no allocation; the worker sleeps on its head.
+/// Completed requests: a stack that callbacks push to and the worker takes whole. No lock, no allocation; the worker sleeps on its head.
 #[derive(Debug)]
 pub struct Queue {
     head: AtomicU32,

@@ -10,37 +10,49 @@ use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW};
 
 use crate::{Error, ErrorKind};
 
-/// Opens a library of `layer` by its name, or the file that an environment variable names instead.
-///
-/// # Errors
-/// When there is none: one line that names the package that brings it.
-pub fn open(
-    layer: &'static str,
-    name: &'static str,
-    variable: &str,
-    package: &str,
-) -> Result<Library, Error> {
-    let other = std::env::var_os(variable).filter(|value| !value.is_empty());
-    let file = PathBuf::from(other.clone().unwrap_or_else(|| OsString::from(name)));
-    // SAFETY: loading runs the library's constructors, which set up its own tables.
-    unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) }.map_err(|cause| {
-        let message = format!("{name} is missing: install {package}");
-        let error = Error::new(ErrorKind::Unsupported, layer, message).with("cause", cause);
-        if other.is_some() { error.with("file", file.display()) } else { error }
-    })
+/// A library: where it is looked for, and what is said where it is not there.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientLibrary {
+    /// What its errors begin with.
+    pub layer: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Environment variable that names another file to load.
+    pub variable: &'static str,
+    /// Package that brings it.
+    pub package: &'static str,
 }
 
-/// A function that a library lacks.
-#[must_use]
-pub fn lacks(layer: &'static str, name: &'static str, cause: &LoadError) -> Error {
-    let message = format!("{name} is of another version than this driver knows");
-    Error::new(ErrorKind::Unsupported, layer, message).with("cause", cause)
+impl ClientLibrary {
+    /// Loads it.
+    ///
+    /// # Errors
+    /// When there is none: one line that names the package.
+    pub fn open(&self) -> Result<Library, Error> {
+        let Self { layer, name, variable, package } = *self;
+        let other = std::env::var_os(variable).filter(|value| !value.is_empty());
+        let file = PathBuf::from(other.clone().unwrap_or_else(|| OsString::from(name)));
+        // SAFETY: loading runs the library's constructors, which set up its own tables.
+        unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) }.map_err(|cause| {
+            let message = format!("{name} is missing: install {package}");
+            let error = Error::new(ErrorKind::Unsupported, layer, message).with("cause", cause);
+            if other.is_some() { error.with("file", file.display()) } else { error }
+        })
+    }
+
+    /// A function that it lacks.
+    #[must_use]
+    pub fn lacks(&self, cause: &LoadError) -> Error {
+        let message = format!("{} is of another version than this driver knows", self.name);
+        Error::new(ErrorKind::Unsupported, self.layer, message).with("cause", cause)
+    }
 }
 
-/// Declares what is used of a library: a structure of its functions, and how it is filled. The types are those of the library's header.
+/// Declares the functions in use of a library, a [`ClientLibrary`]: a structure of them, which the first who asks fills. The types are those of the
+/// library's header.
 #[macro_export]
 macro_rules! foreign_functions {
-    ($(#[$doc:meta])* $api:ident { $($name:ident: fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)* }) => {
+    ($(#[$doc:meta])* $api:ident of $library:path { $($name:ident: fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)* }) => {
         $(#[$doc])*
         pub(crate) struct $api {
             $(pub(crate) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
@@ -55,6 +67,19 @@ macro_rules! foreign_functions {
         }
 
         impl $api {
+            /// The library; loaded by the first who asks.
+            ///
+            /// # Errors
+            /// When it cannot be loaded: one line that names the package.
+            pub(crate) fn get() -> Result<&'static Self, $crate::Error> {
+                static API: std::sync::OnceLock<$api> = std::sync::OnceLock::new();
+                if let Some(api) = API.get() {
+                    return Ok(api);
+                }
+                let api = Self::of($library.open()?).map_err(|cause| $library.lacks(&cause))?;
+                Ok(API.get_or_init(|| api))
+            }
+
             fn of(library: $crate::foreign::Library) -> Result<Self, $crate::foreign::LoadError> {
                 // SAFETY: the types are those of the library's header.
                 unsafe {
@@ -75,8 +100,13 @@ mod tests {
 
     #[test]
     fn a_missing_library_names_its_package() {
-        let error = open("object", "libstrata-absent.so.9", "STRATA_LIB_ABSENT", "strata-absent")
-            .expect_err("missing");
+        let library = ClientLibrary {
+            layer: "object",
+            name: "libstrata-absent.so.9",
+            variable: "STRATA_LIB_ABSENT",
+            package: "strata-absent",
+        };
+        let error = library.open().expect_err("missing");
         let text = error.to_string();
         assert!(
             text.starts_with("object: libstrata-absent.so.9 is missing: install strata-absent (cause="),

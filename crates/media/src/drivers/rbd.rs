@@ -2,8 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use ceph::{Handle, Landing, Queue};
@@ -48,7 +47,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
         .collect::<Result<_, _>>()?;
     let mut notes = vec![format!("librbd {}", images[0].version())];
     notes.extend(images[0].cache());
-    let shared = Arc::new(Shared::new(images[0].api, request.arena.slots()));
+    let shared = Shared::new(images[0].api, request.arena.slots());
     let sizes = images.iter().map(|image| image.size_bytes()).collect::<Result<_, _>>()?;
     let discard_bytes_min = images[0].discard_bytes_min();
     let driver = Rbd {
@@ -67,13 +66,14 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     Ok(Opened { driver: Box::new(driver), notes })
 }
 
-/// What a callback gets.
+/// Argument of a callback.
 struct Place {
     landing: Landing,
-    shared: AtomicPtr<Shared>,
+    /// The state that it is a part of.
+    shared: Weak<Shared>,
 }
 
-/// What callbacks look at: it stays where it is as long as anything is in flight.
+/// State that callbacks use: kept until the image is closed ([`Image::retire`]).
 struct Shared {
     api: &'static Api,
     queue: Queue,
@@ -81,9 +81,11 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(api: &'static Api, slots: u32) -> Self {
-        let place = |slot| Place { landing: Landing::new(slot), shared: AtomicPtr::default() };
-        Self { api, queue: Queue::default(), places: (0..slots).map(place).collect() }
+    fn new(api: &'static Api, slots: u32) -> Arc<Self> {
+        Arc::new_cyclic(|shared| {
+            let place = |slot| Place { landing: Landing::new(slot), shared: Weak::clone(shared) };
+            Self { api, queue: Queue::default(), places: (0..slots).map(place).collect() }
+        })
     }
 }
 
@@ -93,7 +95,7 @@ struct Rbd {
     shared: Arc<Shared>,
     depth: usize,
     in_flight: usize,
-    /// What a result of 0 means for the operation of a slot: the library says no more of a write that was carried out.
+    /// Bytes that a result of 0 stands for in a slot: the library says no more of a write that was carried out.
     credits: Vec<u32>,
     /// Sizes of the images, in bytes: the library cuts off what is written beyond, and says nothing.
     sizes: Vec<u64>,
@@ -107,10 +109,10 @@ struct Rbd {
 
 /// Called by a thread of the library when an operation has completed.
 unsafe extern "C" fn completed(completion: Handle, place: *mut c_void) {
-    // SAFETY: the address of a place of ours, which stays until its operation has landed.
+    // SAFETY: the address of a place of ours, which stays until the image is closed.
     let place = unsafe { &*place.cast_const().cast::<Place>() };
-    // SAFETY: as above; it was set before the operation was handed over.
-    let shared = unsafe { &*place.shared.load(Ordering::Acquire) };
+    // SAFETY: the place is a part of it, so it is there as long.
+    let shared = unsafe { &*place.shared.as_ptr() };
     // SAFETY: the completion is valid until its release; the library holds one of its own during the callback.
     let result = unsafe {
         let result = (shared.api.rbd_aio_get_return_value)(completion);
@@ -137,10 +139,9 @@ impl Rbd {
         self.credits[operation.slot as usize] = if is_write { operation.length } else { 0 };
         let (image, api) = (&self.images[usize::from(operation.target)], self.shared.api);
         let place = &self.shared.places[operation.slot as usize];
-        place.shared.store(Arc::as_ptr(&self.shared).cast_mut(), Ordering::Release);
         let mut completion = std::ptr::null_mut();
         let address = std::ptr::from_ref(place).cast_mut().cast();
-        // SAFETY: the place is kept until the operation has landed (see `Drop`).
+        // SAFETY: the place is kept until the image is closed (see `Drop`).
         let code = unsafe { (api.rbd_aio_create_completion)(address, Some(completed), &raw mut completion) };
         if code < 0 {
             return code.into();
@@ -216,11 +217,13 @@ impl Driver<MediaOperation> for Rbd {
 
     fn findings(&mut self) -> Vec<String> {
         let Self { discards_skipped, discard_bytes_min, .. } = self;
-        let line = format!(
+        if *discards_skipped == 0 {
+            return Vec::new();
+        }
+        vec![format!(
             "librbd said that {discards_skipped} discards are done and did nothing: they are shorter than rbd_discard_granularity_bytes \
              ({discard_bytes_min} bytes, with rbd_skip_partial_discard)"
-        );
-        if *discards_skipped > 0 { vec![line] } else { Vec::new() }
+        )]
     }
 }
 

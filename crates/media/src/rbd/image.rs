@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use ceph::{Access, Cluster, Context, Handle};
 use driver::{Error, ErrorKind};
 
-use super::{Api, ImageName, api};
+use super::{Api, ImageName};
 
 /// Watchers of an image that are asked for.
 const WATCHERS_MAX: usize = 16;
 
-/// What an image is opened for.
+/// Purpose that an image is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Use {
     /// To see what it is: by nobody noticed, past librbd's cache.
@@ -80,9 +80,9 @@ impl Image {
     /// Opens an image on a connection of its own.
     ///
     /// # Errors
-    /// What is missing: library, cluster, pool, image or snapshot; bad usage where a snapshot is to be written.
+    /// A library, cluster, pool, image or snapshot that is missing; bad usage where a snapshot is to be written.
     pub(crate) fn open(name: &ImageName, purpose: Use) -> Result<Self, Error> {
-        let api = api()?;
+        let api = Api::get()?;
         let is_cached = matches!(purpose, Use::Measured { direct: false, .. });
         let writes = matches!(purpose, Use::Measured { writes: true, .. });
         if writes && name.snapshot.is_some() {

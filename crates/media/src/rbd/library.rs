@@ -2,10 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::OnceLock;
 
 use ceph::Handle;
-use driver::{Error, foreign};
+use driver::foreign;
 
 /// `rbd_callback_t`.
 pub(crate) type Callback = unsafe extern "C" fn(Handle, *mut c_void);
@@ -21,9 +20,17 @@ pub(crate) struct Watcher {
     pub(crate) cookie: u64,
 }
 
+/// The library.
+const LIBRARY: foreign::ClientLibrary = foreign::ClientLibrary {
+    layer: "rbd",
+    name: "librbd.so.1",
+    variable: "STRATA_LIBRBD",
+    package: "librbd1",
+};
+
 foreign::functions! {
-    /// What is used of librbd.
-    Api {
+    /// Functions of librbd in use.
+    Api of LIBRARY {
         rbd_version: fn(*mut c_int, *mut c_int, *mut c_int);
         rbd_open: fn(Handle, *const c_char, *mut Handle, *const c_char) -> c_int;
         rbd_open_read_only: fn(Handle, *const c_char, *mut Handle, *const c_char) -> c_int;
@@ -43,22 +50,4 @@ foreign::functions! {
         rbd_aio_discard: fn(Handle, u64, u64, Handle) -> c_int;
         rbd_aio_flush: fn(Handle, Handle) -> c_int;
     }
-}
-
-/// Name of the library.
-const NAME: &str = "librbd.so.1";
-
-static API: OnceLock<Api> = OnceLock::new();
-
-/// The library; loaded by the first who asks. `STRATA_LIBRBD` names another file to load.
-///
-/// # Errors
-/// When it cannot be loaded: one line that names the package.
-pub(crate) fn api() -> Result<&'static Api, Error> {
-    if let Some(api) = API.get() {
-        return Ok(api);
-    }
-    let library = foreign::open("rbd", NAME, "STRATA_LIBRBD", "librbd1")?;
-    let api = Api::of(library).map_err(|cause| foreign::lacks("rbd", NAME, &cause))?;
-    Ok(API.get_or_init(|| api))
 }

@@ -6,14 +6,14 @@ mod name;
 
 pub use image::Images;
 pub(crate) use image::{Image, Use};
-pub(crate) use library::{Api, api};
+pub(crate) use library::Api;
 pub(crate) use name::ImageName;
 
 use driver::Error;
 use host::extents::Extents;
 use workload::target::TargetPlan;
 
-/// What begins the name of an image.
+/// Prefix of the names of images.
 const PREFIX: &str = "rbd:";
 
 /// Whether a target is named as an image.
@@ -22,7 +22,7 @@ pub fn is_image(target: &str) -> bool {
     target.starts_with(PREFIX)
 }
 
-/// What of a range has objects in the cluster: reads of the rest reach no disk.
+/// Parts of a range that have objects in the cluster: reads of the rest reach no disk.
 ///
 /// # Errors
 /// When the image cannot be asked.

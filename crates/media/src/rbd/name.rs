@@ -21,7 +21,7 @@ pub(crate) struct ImageName {
     pub(crate) conf: Option<String>,
 }
 
-/// What is accepted.
+/// Form that is accepted.
 const ACCEPTED: &str = "accepted is rbd:POOL[/NAMESPACE]/IMAGE[@SNAPSHOT][:id=USER][:conf=FILE]";
 
 impl FromStr for ImageName {

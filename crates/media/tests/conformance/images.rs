@@ -1,4 +1,4 @@
-//! What the suite asks of drivers on files, asked of the driver of images, on a Ceph cluster of one node.
+//! Conformance of the driver of images, on a Ceph cluster of one node.
 
 use std::path::Path;
 use std::process::Command;

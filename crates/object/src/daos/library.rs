@@ -2,17 +2,24 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::OnceLock;
 
-use driver::{Error, foreign};
+use driver::foreign;
 
 use super::abi::{
     Anchor, ArrayIod, ContainerInfo, Event, Handle, Iod, Iov, KeyDescriptor, Oid, PoolFacts, Sgl,
 };
 
+/// The library.
+const LIBRARY: foreign::ClientLibrary = foreign::ClientLibrary {
+    layer: "object",
+    name: "libdaos.so.2",
+    variable: "STRATA_LIBDAOS",
+    package: "daos-client",
+};
+
 foreign::functions! {
     /// What is used of libdaos. A null event makes a call wait.
-    Api {
+    Api of LIBRARY {
         daos_init: fn() -> c_int;
         daos_fini: fn() -> c_int;
         daos_pool_connect2: fn(
@@ -75,22 +82,4 @@ foreign::functions! {
         daos_event_init: fn(*mut Event, Handle, *mut Event) -> c_int;
         daos_event_fini: fn(*mut Event) -> c_int;
     }
-}
-
-/// Name of the library.
-const NAME: &str = "libdaos.so.2";
-
-static API: OnceLock<Api> = OnceLock::new();
-
-/// The library; loaded by the first who asks. `STRATA_LIBDAOS` names another file to load.
-///
-/// # Errors
-/// When it cannot be loaded: one line that names the package.
-pub(crate) fn api() -> Result<&'static Api, Error> {
-    if let Some(api) = API.get() {
-        return Ok(api);
-    }
-    let library = foreign::open("object", NAME, "STRATA_LIBDAOS", "daos-client")?;
-    let api = Api::of(library).map_err(|cause| foreign::lacks("object", NAME, &cause))?;
-    Ok(API.get_or_init(|| api))
 }

@@ -10,7 +10,7 @@ use driver::Error;
 use super::abi::{Anchor, CONTAINER_READ_WRITE, ContainerInfo, Handle, POOL_READ_WRITE, PoolFacts};
 use super::calls::{Calls, Patience};
 use super::errors::{INVALID, NO_PERMISSION, NONEXISTENT, failed};
-use super::library::{Api, api};
+use super::library::Api;
 
 /// Snapshots that are asked for at first.
 const SNAPSHOTS: usize = 256;
@@ -49,7 +49,7 @@ impl Pool {
         system: Option<&str>,
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
-        let api = api()?;
+        let api = Api::get()?;
         let names = (text(pool)?, system.map(text).transpose()?);
         // SAFETY: no arguments; counted by the library.
         let code = unsafe { (api.daos_init)() };

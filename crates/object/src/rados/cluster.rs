@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use workload::object::ObjectOptions;
 
 use super::layout::{MARKER, Name};
-use super::library::{Api, CMPXATTR_EQ, CREATE_EXCLUSIVE, api};
+use super::library::{Api, CMPXATTR_EQ, CREATE_EXCLUSIVE};
 use super::parts::Parts;
 
 /// Requests of [`Pool::clear`] in flight.
@@ -52,7 +52,7 @@ impl Cluster {
             timeout_ns: options.timeout_ns,
             settings: &[],
         })?;
-        Ok(Self { api: api()?, connection, retired: Mutex::default() })
+        Ok(Self { api: Api::get()?, connection, retired: Mutex::default() })
     }
 
     /// Keeps what callbacks may still look at until the library's threads have ended.
@@ -85,7 +85,8 @@ impl Pool {
     /// When there is no such pool: with the pools that there are.
     pub(crate) fn open(cluster: &Arc<Cluster>, pool: &str, namespace: &str) -> Result<Self, Error> {
         let (name, space) = (text(pool)?, text(namespace)?);
-        open_handle(cluster, &name, &space)
+        cluster
+            .open_context(&name, &space)
             .map(|handle| Self { api: cluster.api, handle, cluster: cluster.clone() })
             .map_err(|code| cluster.pool_refused(pool, code))
     }
@@ -225,22 +226,6 @@ impl Pool {
         };
         if code < 0 && code != -libc::ENOENT { Err(code) } else { Ok(()) }
     }
-}
-
-/// Opens a namespace, without words.
-pub(crate) fn open_handle(cluster: &Cluster, pool: &CStr, namespace: &CStr) -> Result<Handle, c_int> {
-    let api = cluster.api;
-    let mut handle = std::ptr::null_mut();
-    // SAFETY: strings and a place for the handle; full pools refuse writes instead of making them wait.
-    unsafe {
-        let code = (api.rados_ioctx_create)(cluster.handle(), pool.as_ptr(), &raw mut handle);
-        if code < 0 {
-            return Err(code);
-        }
-        (api.rados_ioctx_set_namespace)(handle, namespace.as_ptr());
-        (api.rados_set_pool_full_try)(handle);
-    }
-    Ok(handle)
 }
 
 /// A listing of a namespace's objects, in the order of placement groups.

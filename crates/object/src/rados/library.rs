@@ -2,10 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
-use std::sync::OnceLock;
 
 use ceph::Handle;
-use driver::{Error, foreign};
+use driver::foreign;
 
 /// `rados_callback_t`.
 pub(crate) type Callback = unsafe extern "C" fn(Handle, *mut c_void);
@@ -19,11 +18,8 @@ pub(crate) const CMPXATTR_GT: c_uchar = 3;
 
 foreign::functions! {
     /// What is used of librados.
-    Api {
-        rados_ioctx_create: fn(Handle, *const c_char, *mut Handle) -> c_int;
-        rados_ioctx_set_namespace: fn(Handle, *const c_char);
+    Api of ceph::library::LIBRARY {
         rados_ioctx_destroy: fn(Handle);
-        rados_set_pool_full_try: fn(Handle);
         rados_stat: fn(Handle, *const c_char, *mut u64, *mut libc::time_t) -> c_int;
         rados_getxattr: fn(Handle, *const c_char, *const c_char, *mut c_char, usize) -> c_int;
         rados_nobjects_list_open: fn(Handle, *mut Handle) -> c_int;
@@ -69,18 +65,4 @@ foreign::functions! {
         ) -> c_int;
         rados_omap_get_end: fn(Handle);
     }
-}
-
-static API: OnceLock<Api> = OnceLock::new();
-
-/// The library; loaded by the first who asks.
-///
-/// # Errors
-/// When it cannot be loaded: one line that names the package.
-pub(crate) fn api() -> Result<&'static Api, Error> {
-    if let Some(api) = API.get() {
-        return Ok(api);
-    }
-    let api = Api::of(ceph::library::open()?).map_err(|cause| ceph::library::lacks(&cause))?;
-    Ok(API.get_or_init(|| api))
 }

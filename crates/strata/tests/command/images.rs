@@ -27,7 +27,7 @@ impl Bed {
         Some(Self { scratch: Scratch::new(), node, image: format!("strata/{test}-{}", std::process::id()) })
     }
 
-    /// What the cluster's own tool says.
+    /// Runs the cluster's own tool; its output.
     fn rbd(&self, words: &str) -> String {
         let mut rbd = Command::new("rbd");
         rbd.arg("--conf").arg(&self.node.conf).args(words.split(' ')).current_dir(self.scratch.path());

@@ -9,7 +9,6 @@ use workload::object::{ObjectOp, PunchScope, ValueKind};
 use super::worker::{Flow, Sent, Step, Worker};
 use crate::ObjectOperation;
 use crate::model::{Key, ObjectId};
-use crate::rados::cluster::open_handle;
 use crate::rados::layout::{MARKER, Name, Piece, piece};
 use crate::rados::library::{CMPXATTR_GT, CREATE_EXCLUSIVE};
 use crate::rados::parts::SCRATCH_BYTES;
@@ -204,7 +203,7 @@ impl Worker {
 
     /// Opens the container and asks for its mark.
     fn open_again(&mut self, part: u32) -> Result<(), c_int> {
-        let handle = open_handle(&self.pool.cluster, &self.names.0, &self.names.1)?;
+        let handle = self.pool.cluster.open_context(&self.names.0, &self.names.1)?;
         let sent = self.send(part, handle, MARKER.as_ptr(), Request::Stat);
         self.sent[part as usize].namespace = handle;
         if let Err(code) = sent {
