@@ -160,7 +160,7 @@ fn in_place(error: Error, dialect: &Dialect) -> Error {
 
 /// What the words ask for, with strata's own options in it; its warnings are told, unless what is `shown` carries them.
 fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> Result<Request, Error> {
-    let mut request = (dialect.parse)(words, &ThisMachine)?;
+    let mut request = (dialect.parse)(words, &ThisMachine::default())?;
     let secret = |known: &mut Option<PathBuf>| {
         if known.is_none() {
             known.clone_from(&own.token_file);

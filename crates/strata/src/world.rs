@@ -1,5 +1,7 @@
 //! What dialects may ask about this machine.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -10,7 +12,11 @@ use units::path_of;
 use crate::commands::INPUT_BYTES_MAX;
 
 /// This machine.
-pub(crate) struct ThisMachine;
+#[derive(Default)]
+pub(crate) struct ThisMachine {
+    /// Sizes of images that were asked for, in bytes: each takes a connection to its cluster.
+    images: RefCell<HashMap<String, Result<u64, String>>>,
+}
 
 impl World for ThisMachine {
     fn read(&self, path: &str) -> io::Result<String> {
@@ -53,8 +59,11 @@ impl World for ThisMachine {
     }
 
     fn image_bytes(&self, target: &str) -> Result<u64, String> {
-        let found = media::probe::probe(target, false);
-        found.map(|facts| facts.size_bytes).map_err(|error| error.to_string())
+        let look = || {
+            let found = media::probe::probe(target, false);
+            found.map(|facts| facts.size_bytes).map_err(|error| error.to_string())
+        };
+        self.images.borrow_mut().entry(target.to_owned()).or_insert_with(look).clone()
     }
 
     fn processors(&self) -> Vec<u32> {
