@@ -13,7 +13,7 @@ BIN_DIR = $(DESTDIR)$(PREFIX)/bin
 SHARE_DIR = $(DESTDIR)$(PREFIX)/share
 
 .NOTPARALLEL:
-.PHONY: help build run test setup-tests fmt-check clippy unit-tests deny docs-check bench fuzz install uninstall clean
+.PHONY: help build run test setup-tests fmt-check clippy unit-tests deny docs-check bench fuzz miri install uninstall clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -54,6 +54,16 @@ deny:
 
 advisories: ## Known holes in dependencies; fetches the advisory database over the network
 	$(CARGO) deny check advisories
+
+# Parts with unsafe code that need no kernel: buffers, the store's memory, index and copies, and what workers share with the collector.
+MIRI = MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=3 $(CARGO) +nightly miri test --locked --lib
+
+miri: ## Unsafe code under Miri (rustup toolchain install nightly -c miri -c rust-src)
+	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || \
+	    { echo 'make miri: Miri is missing: rustup toolchain install nightly -c miri -c rust-src' >&2; exit 1; }
+	$(MIRI) -p driver -- arena:: findings:: polled::
+	$(MIRI) -p vos -- table:: copy:: memory::tests::records
+	$(MIRI) -p runner -- marks::
 
 bench: build ## Micro-benchmarks, then the comparison with fio (ARGS="--case null")
 	$(CARGO) bench --workspace --locked

@@ -51,7 +51,7 @@ def options():
     parser.add_argument("--lives", type=int, default=6, help="kills of a pool before it is checked and removed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", action="append", choices=KINDS)
-    parser.add_argument("--cuts", help="a test binary of the object crate (target/*/deps/object-*), which makes power cuts meanwhile")
+    parser.add_argument("--cuts", help="a test binary of the store (target/*/deps/vos-*), which makes power cuts meanwhile")
     return parser.parse_args()
 
 
@@ -135,7 +135,7 @@ class Life:
 
 def cuts_of(own, minutes):
     """A campaign of power cuts beside the kills: cuts of each part of it."""
-    line = [own.cuts, "--exact", "store::cut::tests::what_was_acknowledged_survives_every_cut", "--nocapture"]
+    line = [own.cuts, "--exact", "cut::tests::what_was_acknowledged_survives_every_cut", "--nocapture"]
     script = 'seed=$1; shift; while :; do seed=$((seed+1)); STRATA_CUTS=2000 STRATA_CUT_SEED=$seed "$@" || exit 1; done'
     return subprocess.Popen(["timeout", f"{int(minutes * 60)}", "bash", "-c", script, "cuts", str(own.seed), *line],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

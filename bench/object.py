@@ -40,7 +40,7 @@ class Bench:
     def example(self, name):
         path = os.path.join(self.examples, name)
         if not os.path.exists(path):
-            raise Failure(f"{path} is missing: cargo build --release --manifest-path crates/object/Cargo.toml --example {name}")
+            raise Failure(f"{path} is missing: cargo build --release --examples -p vos -p object@0.1.0")
         return path
 
     def strata(self, directory, *words, core=CORE):

@@ -15,7 +15,7 @@ LINGER_S=${CEPH_NODE_LINGER_S:-20}
 LIFE_S=${CEPH_NODE_LIFE_S:-3600}
 MEMORY_BYTES=${CEPH_NODE_MEMORY_BYTES:-805306368}
 # Longest time that a step may take.
-STEP_S=60
+STEP_S=${CEPH_NODE_STEP_S:-120}
 PACKAGES=(ceph-mon ceph-osd ceph-common radosgw)
 ACCESS_KEY=stratatest
 SECRET_KEY=strata-test-secret-of-one-node
@@ -31,12 +31,19 @@ PATH=$PATH:/usr/sbin:/sbin
 # Runs a client of the cluster; nothing waits for ever.
 client() { timeout "$STEP_S" "$@" --conf "$dir/ceph.conf" </dev/null; }
 
-# Waits until a command succeeds.
+# Ends the start: what did not come up, in one line with the last error of that daemon's log; the log itself goes with the directory.
+fail_with_log() {
+    local name=$1 said=$2
+    fail "$said: $(grep -E ' -1 |[Ee]rror[: ]' "$dir/log/$name" | tail -n 3 | cut -c 1-300 | paste -sd '|')"
+}
+
+# Waits until a command succeeds, as long as its daemon lives.
 wait_for() {
-    local what=$1 deadline=$((SECONDS + STEP_S))
-    shift
+    local name=$1 what=$2 deadline=$((SECONDS + STEP_S))
+    shift 2
     until "$@" >/dev/null 2>&1; do
-        [ $SECONDS -lt $deadline ] || fail "$what did not come up in $STEP_S s; see $dir/log"
+        kill -0 "$(cat "$dir/pid/$name")" 2>/dev/null || fail_with_log "$name" "$what ended by itself"
+        [ $SECONDS -lt $deadline ] || fail_with_log "$name" "$what did not come up in $STEP_S s"
         sleep 0.1
     done
 }
@@ -93,7 +100,8 @@ ms_bind_ipv6 = false
 
 [mon]
 mon_data = $dir/mon
-mon_data_avail_crit = 1
+# The data are small: the monitor must not end because other files fill the disk.
+mon_data_avail_crit = -1
 mon_data_avail_warn = 2
 
 [osd]
@@ -133,24 +141,24 @@ start_node() {
     ceph-authtool "$dir/keyring" --gen-key -n client.rgw --cap mon 'allow rw' --cap osd 'allow rwx' >/dev/null
     monmaptool --create --fsid "$fsid" --addv a "[v2:127.0.0.1:$monitor/0]" "$dir/monmap" >/dev/null 2>>"$dir/log/mon"
     ceph-mon --mkfs -i a --conf "$dir/ceph.conf" --monmap "$dir/monmap" --keyring "$dir/keyring" >>"$dir/log/mon" 2>&1 ||
-        fail "the monitor's store could not be made; see $dir/log/mon"
+        fail_with_log mon "the monitor's store could not be made"
     daemon mon ceph-mon -i a
-    wait_for "the monitor" listens "$monitor"
+    wait_for mon "the monitor" listens "$monitor"
     local uuid
     uuid=$(cat /proc/sys/kernel/random/uuid)
-    client ceph osd new "$uuid" >/dev/null 2>>"$dir/log/setup" || fail "the monitor did not take an OSD; see $dir/log"
+    client ceph osd new "$uuid" >/dev/null 2>>"$dir/log/setup" || fail_with_log setup "the monitor did not take an OSD"
     ceph-osd -i 0 --mkfs --osd-uuid "$uuid" --conf "$dir/ceph.conf" >>"$dir/log/osd" 2>&1 ||
-        fail "the OSD's store could not be made; see $dir/log/osd"
+        fail_with_log osd "the OSD's store could not be made"
     daemon osd ceph-osd -i 0
     { client ceph osd pool create strata 8 && client ceph osd pool create other 4; } >/dev/null 2>>"$dir/log/setup" ||
-        fail "the pools could not be made; see $dir/log/setup"
+        fail_with_log setup "the pools could not be made"
     # An object that can be written: placement groups are active.
-    wait_for "the OSD" client rados -p strata create probe
+    wait_for osd "the OSD" client rados -p strata create probe
     client rados -p strata rm probe
     client radosgw-admin user create --uid strata --display-name strata --access-key "$ACCESS_KEY" \
-        --secret-key "$SECRET_KEY" >/dev/null 2>>"$dir/log/setup" || fail "the S3 user could not be made; see $dir/log/setup"
+        --secret-key "$SECRET_KEY" >/dev/null 2>>"$dir/log/setup" || fail_with_log setup "the S3 user could not be made"
     daemon rgw radosgw -n client.rgw
-    wait_for "the gateway" listens "$gateway"
+    wait_for rgw "the gateway" listens "$gateway"
     printf 'ENDPOINT=http://127.0.0.1:%s\nACCESS_KEY=%s\nSECRET_KEY=%s\n' "$gateway" "$ACCESS_KEY" "$SECRET_KEY" >"$dir/s3.env"
     setsid bash "${BASH_SOURCE[0]}" supervise "$dir" </dev/null >/dev/null 2>&1 9>&- &
     echo $! >"$dir/pid/supervisor"

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use network::group::{parse, print};
+use rpc::group::{parse, print};
 
 fuzz_target!(|text: &str| {
     match parse(text) {

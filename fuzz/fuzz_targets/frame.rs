@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use network::wire::{
+use rpc::wire::{
     BULK_HEADER_BYTES, BULK_MAGIC, BulkHeader, HEADER_BYTES, Header, MAGIC, SIZE_BYTES_MAX, flag,
 };
 

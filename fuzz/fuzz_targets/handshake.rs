@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use network::handshake::{
+use rpc::handshake::{
     HELLO_BYTES_MAX, MAGIC, PROOF_BYTES, hello_bytes, parse_hello, parse_proof, parse_reply, reply_bytes,
 };
 

@@ -10,7 +10,7 @@ use std::ffi::{CString, c_void};
 use driver::Error;
 
 pub use cluster::{Access, Cluster, Context};
-pub use queue::{Landing, Queue};
+pub use queue::{CompletionEntry, Queue};
 
 /// `rados_t`, `rados_ioctx_t`, `rbd_image_t`, a completion, ...: pointers that only the libraries look behind.
 pub type Handle = *mut c_void;

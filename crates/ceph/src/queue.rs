@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use rustix::thread::futex;
 
-/// No landing.
+/// No entry.
 const NONE: u32 = u32::MAX;
 
 /// Where a request lands when it has completed. What is behind it in the queue is its own.
 #[derive(Debug)]
-pub struct Landing {
+pub struct CompletionEntry {
     index: u32,
     next: AtomicU32,
     result: AtomicI64,
 }
 
-impl Landing {
-    /// The landing of this number.
+impl CompletionEntry {
+    /// The entry of this number.
     #[must_use]
     pub fn new(index: u32) -> Self {
         Self { index, next: AtomicU32::new(NONE), result: AtomicI64::new(0) }
@@ -30,7 +30,7 @@ impl Landing {
         self.result.load(Ordering::Relaxed)
     }
 
-    /// Number of the landing behind it in what [`Queue::take`] took. To be asked for before this one is used again.
+    /// Number of the entry behind it in what [`Queue::take_within`] took. To be asked for before this one is used again.
     #[inline]
     #[must_use]
     pub fn next(&self) -> Option<u32> {
@@ -53,12 +53,12 @@ impl Default for Queue {
 
 impl Queue {
     /// Callback: a request has completed with `result`.
-    pub fn push(&self, landing: &Landing, result: i64) {
-        landing.result.store(result, Ordering::Relaxed);
+    pub fn push(&self, entry: &CompletionEntry, result: i64) {
+        entry.result.store(result, Ordering::Relaxed);
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
-            landing.next.store(head, Ordering::Relaxed);
-            match self.head.compare_exchange_weak(head, landing.index, Ordering::SeqCst, Ordering::Relaxed) {
+            entry.next.store(head, Ordering::Relaxed);
+            match self.head.compare_exchange_weak(head, entry.index, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => head = now,
             }
@@ -68,17 +68,20 @@ impl Queue {
         }
     }
 
-    /// Number of the first of those that have completed since the last call, latest first; the rest by [`Landing::next`].
+    /// Number of the first of those that have completed since the last call, latest first; the rest by [`CompletionEntry::next`]. Where
+    /// nothing has, it sleeps first until something has, for `longest` at most, or until a signal.
     #[inline]
-    pub fn take(&self) -> Option<u32> {
+    pub fn take_within(&self, longest: Duration) -> Option<u32> {
         if self.head.load(Ordering::Relaxed) == NONE {
-            return None;
+            if longest.is_zero() {
+                return None;
+            }
+            self.wait(longest);
         }
         Some(self.head.swap(NONE, Ordering::Acquire)).filter(|head| *head != NONE)
     }
 
-    /// Sleeps until something has completed, for `timeout` at most, or until a signal.
-    pub fn wait(&self, timeout: Duration) {
+    fn wait(&self, timeout: Duration) {
         let timeout = rustix::fs::Timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: i64::from(timeout.subsec_nanos()),
@@ -97,23 +100,20 @@ mod tests {
     #[test]
     fn what_other_threads_push_arrives_once() {
         const COUNT: u32 = 1000;
-        let (queue, landings) = (Queue::default(), (0..COUNT).map(Landing::new).collect::<Vec<_>>());
+        let (queue, entries) = (Queue::default(), (0..COUNT).map(CompletionEntry::new).collect::<Vec<_>>());
         let mut seen = vec![0; COUNT as usize];
         std::thread::scope(|scope| {
-            for part in landings.chunks(COUNT as usize / 4) {
+            for part in entries.chunks(COUNT as usize / 4) {
                 let queue = &queue;
                 scope.spawn(move || part.iter().for_each(|one| queue.push(one, i64::from(one.index) - 7)));
             }
             let mut left = COUNT;
             while left > 0 {
-                let mut landed = queue.take();
-                if landed.is_none() {
-                    queue.wait(Duration::from_secs(10));
-                }
+                let mut landed = queue.take_within(Duration::from_secs(10));
                 while let Some(at) = landed {
-                    let landing = &landings[at as usize];
-                    landed = landing.next();
-                    assert_eq!(landing.result(), i64::from(at) - 7);
+                    let entry = &entries[at as usize];
+                    landed = entry.next();
+                    assert_eq!(entry.result(), i64::from(at) - 7);
                     seen[at as usize] += 1;
                     left -= 1;
                 }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_wait_ends_with_its_time() {
         let begin = std::time::Instant::now();
-        Queue::default().wait(Duration::from_millis(2));
+        assert_eq!(Queue::default().take_within(Duration::from_millis(2)), None);
         assert!(begin.elapsed() >= Duration::from_millis(2));
     }
 }

@@ -1,4 +1,4 @@
-//! What a dialect is, and what it hands over.
+//! Contract of a dialect: its functions, and the requests that it hands over.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::world::World;
 pub struct Dialect {
     /// The tool's name, as typed.
     pub name: &'static str,
-    /// What of it is spoken, in one line.
+    /// Supported part of the tool, in one line.
     pub summary: &'static str,
     /// Reads the words after the name. What the tool would do silently wrong is refused, or comes back as a warning.
     ///
@@ -25,7 +25,7 @@ pub struct Dialect {
     pub refused: fn(&[String], &Error) -> Vec<Piece>,
 }
 
-/// What the words ask for.
+/// Request of a command line.
 pub enum Request {
     /// Only output: help, a version, a chart.
     Show(Vec<Piece>),
@@ -37,18 +37,18 @@ pub enum Request {
     Tell(Tell),
 }
 
-/// What server processes are told.
+/// Message to server processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tell {
     /// Their control addresses.
     pub hosts: Vec<String>,
-    /// What they are told.
+    /// Order in the message.
     pub what: Told,
     /// The file with the shared secret, where they demand one.
     pub token_file: Option<PathBuf>,
 }
 
-/// What a server process can be told.
+/// Order to a server process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// To end what it runs.
@@ -66,15 +66,15 @@ pub struct Run {
     pub specs: Vec<Spec>,
     /// Shows the record.
     pub render: Box<dyn Render>,
-    /// What is done otherwise than the tool would; one line each, printed to standard error before the run.
+    /// Deviations from the tool; one line each, printed to standard error before the run.
     pub warnings: Vec<String>,
     /// Words of the command line that stand in no output and no record: keys.
     pub secrets: Vec<String>,
-    /// What is shown while it runs, where the user has not asked for a view of strata's own.
+    /// Progress display of the run, where the user has not asked for a view of strata's own.
     pub progress: Progress,
 }
 
-/// What is shown while a run is under way, on standard error.
+/// Progress display while a run is under way, on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
     /// A line on a terminal; nothing elsewhere, where a script listens.
@@ -90,7 +90,7 @@ pub enum Progress {
 
 /// Where a piece of output goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -108,8 +108,8 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Where it goes.
-    pub place: Place,
-    /// What it is.
+    pub place: Destination,
+    /// Bytes of the piece.
     pub content: Vec<u8>,
 }
 
@@ -117,13 +117,13 @@ impl Piece {
     /// Text on standard output.
     #[must_use]
     pub fn stdout(text: impl Into<String>) -> Self {
-        Self { place: Place::Stdout, content: text.into().into_bytes() }
+        Self { place: Destination::Stdout, content: text.into().into_bytes() }
     }
 
     /// Text into a file.
     #[must_use]
     pub fn file(path: impl Into<PathBuf>, append: bool, text: impl Into<String>) -> Self {
-        Self { place: Place::File { path: path.into(), append }, content: text.into().into_bytes() }
+        Self { place: Destination::File { path: path.into(), append }, content: text.into().into_bytes() }
     }
 }
 
@@ -169,7 +169,7 @@ pub trait Render {
         Vec::new()
     }
 
-    /// What the user is asked, on a terminal, before the phases of a request run: they run when he answers `y`.
+    /// Question to the user, on a terminal, before the phases of a request run: they run when he answers `y`.
     fn question(&self, request: usize) -> Option<String> {
         let _ = request;
         None

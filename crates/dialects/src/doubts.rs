@@ -113,7 +113,7 @@ const DIALECTS: &[(&str, Remedies)] = &[
     ("daos_perf", DAOS_PERF),
 ];
 
-/// What is told where latencies are lower bounds.
+/// Kind of the doubt that latencies are lower bounds.
 pub(crate) const LOWER_BOUNDS: &str = "lower_bounds";
 /// Percentiles of which `statistics` says whether they are lower bounds.
 const PERCENTS_JUDGED: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
@@ -123,9 +123,9 @@ const PERCENTS_JUDGED: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 pub(crate) struct Told<'a> {
     /// Name of the kind, as in the record.
     pub(crate) kind: &'a str,
-    /// What was seen.
+    /// Observation behind the doubt.
     pub(crate) detail: Cow<'a, str>,
-    /// What to do about it, in the tool's words.
+    /// Remedy, in the tool's words.
     pub(crate) remedy: Cow<'a, str>,
 }
 

@@ -13,7 +13,7 @@ pub mod spdk;
 mod words;
 mod world;
 
-pub use contract::{Dialect, Pace, Piece, Place, Progress, Render, Request, Run, Tell, Told};
+pub use contract::{Destination, Dialect, Pace, Piece, Progress, Render, Request, Run, Tell, Told};
 pub use world::{NvmeNamespace, PathFacts, World};
 
 /// Every dialect, in the order of help. A link with one of these names to the binary speaks it.

@@ -1,8 +1,8 @@
-//! What strata refuses, in the options of the tool that is spoken: its users cannot type strata's own.
+//! Refusals of strata, in the options of the tool that is spoken: its users cannot type strata's own.
 
 mod tools;
 
-/// What a phrase of strata's becomes. Longer phrases stand before their parts.
+/// Pairs of a phrase of strata's and its replacement. Longer phrases stand before their parts.
 type Phrases = &'static [(&'static str, &'static str)];
 
 const FIO_PHRASES: Phrases = &[
@@ -35,7 +35,7 @@ const FIO_PHRASES: Phrases = &[
     ("see `strata list` for the engine that has it", "see --enghelp for the engine that has it"),
 ];
 
-/// What an option of strata's becomes.
+/// Options of strata's, and fio's in place of them.
 const FIO_OPTIONS: Phrases = &[
     ("align", "ba"),
     ("arrivals", "rate_process"),

@@ -8,7 +8,7 @@ pub(crate) mod tests;
 
 use driver::Error;
 
-/// What becomes of an option.
+/// Treatment of an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fate {
     /// It does what it does in the tool; the text says how.
@@ -26,9 +26,9 @@ pub(crate) struct Flag {
     pub(crate) long: &'static str,
     /// Short letter.
     pub(crate) short: Option<char>,
-    /// What stands for its value in the docs; empty for a switch.
+    /// Placeholder of its value in the docs; empty for a switch.
     pub(crate) value: &'static str,
-    /// What becomes of it.
+    /// Its treatment.
     pub(crate) fate: Fate,
     /// Its value may be left out; where it is given, it is attached (`-AR`, `--array=R`).
     pub(crate) is_optional: bool,
@@ -76,7 +76,7 @@ impl Flag {
         Self { bare: Some(long), ..self }
     }
 
-    /// What follows its name in help and docs.
+    /// Text after its name in help and docs.
     fn value_text(&self) -> String {
         match (self.value, self.is_optional) {
             ("", _) => String::new(),
@@ -124,7 +124,7 @@ pub(crate) struct Words {
     pub(crate) turned_off: Vec<&'static str>,
     /// Words that are no options.
     pub(crate) paths: Vec<String>,
-    /// What was read otherwise than written.
+    /// Words that were read otherwise than written.
     pub(crate) warnings: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
-//! What a dialect may ask about the machine while it reads a command line.
+//! Facts of the machine that a dialect may ask for while it reads a command line.
 
 use std::io;
 
-/// What is at a path.
+/// Facts of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathFacts {
     /// Nothing.
@@ -59,7 +59,7 @@ pub trait World {
     /// An environment variable.
     fn variable(&self, name: &str) -> Option<String>;
 
-    /// What is at a path.
+    /// Facts of a path.
     fn look(&self, path: &str) -> PathFacts;
 
     /// Size of an image of Ceph (`rbd:POOL/IMAGE`), in bytes.

@@ -51,13 +51,15 @@ impl Arena {
             .ok_or_else(|| {
                 Error::usage("buffers", "queue depth times block size does not fit into memory")
             })?;
+        // Miri has no pages to populate.
+        let populate = if cfg!(miri) { MapFlags::empty() } else { MapFlags::POPULATE };
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let address = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
                 mapped_bytes,
                 ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::POPULATE | extra,
+                MapFlags::PRIVATE | populate | extra,
             )
         }
         .map_err(|errno| {

@@ -1,8 +1,8 @@
-//! What a driver can do, and how it is listed.
+//! Capabilities of a driver, and how they are listed.
 
 use crate::{Driver, Error};
 
-/// What a driver can do. Help, `strata list`, the docs page and the conformance suite follow from it.
+/// Capabilities of a driver. Help, `strata list`, the docs page and the conformance suite follow from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
     /// Classes of the layer that it carries out, by name.
@@ -19,11 +19,19 @@ pub struct Capabilities {
     pub options: &'static [&'static str],
 }
 
+impl Capabilities {
+    /// Capabilities of a driver without options that takes several operations at once and needs no path.
+    #[must_use]
+    pub const fn plain(classes: &'static [&'static str], depth_max: u32) -> Self {
+        Self { classes, asynchronous: true, depth_max, targetless: true, direct: false, options: &[] }
+    }
+}
+
 /// A driver that was opened for one worker.
 pub struct Opened<Op> {
     /// The driver.
     pub driver: Box<dyn Driver<Op>>,
-    /// What was asked for and had to be done otherwise (a fall-back), or what was granted and is worth knowing: for the record.
+    /// Notes on requests that had to be done otherwise (a fall-back), or were granted and are worth knowing: for the record.
     pub notes: Vec<String>,
 }
 
@@ -33,7 +41,7 @@ pub struct Registration<Op, Request> {
     pub name: &'static str,
     /// One line for `strata list` and the docs.
     pub summary: &'static str,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
     /// Opens it for one worker, on that worker's thread.
     pub open: fn(&Request) -> Result<Opened<Op>, Error>,

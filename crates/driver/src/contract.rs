@@ -57,7 +57,7 @@ pub trait Operation: Copy + Send + 'static {
     }
 }
 
-/// What [`Driver::submit`] took of a batch.
+/// Part of a batch that [`Driver::submit`] took.
 ///
 /// Operations come in three outcomes: *completed* (already in `done` when submit returns), *queued* (taken; will appear
 /// in `done` of a later reap) and *busy* (the tail of the batch that was not taken; offer it again after a reap).
@@ -270,12 +270,12 @@ pub trait Driver<Op>: Send {
         None
     }
 
-    /// What it counted besides completions, since it was opened. Asked for once, after the worker's last operation.
+    /// Values that it counted besides completions, since it was opened. Asked for once, after the worker's last operation.
     fn tallies(&mut self) -> Vec<Tally> {
         Vec::new()
     }
 
-    /// What it found wrong, beyond what an errno says: a line each, such as the object and keys of damaged data, or what a server
+    /// Faults that it found, beyond what an errno says: a line each, such as the object and keys of damaged data, or what a server
     /// answered; few. Asked for once, after the worker's last operation.
     fn findings(&mut self) -> Vec<String> {
         Vec::new()
@@ -287,7 +287,7 @@ pub trait Driver<Op>: Send {
 pub struct Tally {
     /// The part ([`Operation::part`]).
     pub part: usize,
-    /// What it is, unit last: `tcp_retransmits`, `tcp_round_trip_ns`, `tcp_congestion_window_bytes`.
+    /// Name of the value, unit last: `tcp_retransmits`, `tcp_round_trip_ns`, `tcp_congestion_window_bytes`.
     pub name: &'static str,
     /// The value.
     pub value: f64,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What sort of failure it was; decides the exit code.
+/// Kind of failure; decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The command line or job file asks for something that cannot be: exit code 2, nothing was touched.

@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind};
 /// A library: where it is looked for, and what is said where it is not there.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLibrary {
-    /// What its errors begin with.
+    /// Beginning of its errors.
     pub layer: &'static str,
     /// Its name.
     pub name: &'static str,

@@ -8,7 +8,10 @@ mod capability;
 mod clock;
 mod contract;
 mod error;
+mod findings;
 pub mod foreign;
+pub mod polled;
+mod secret;
 
 pub use arena::{Arena, PageSize};
 pub use capability::{Capabilities, Opened, Registration, find};
@@ -18,3 +21,5 @@ pub use contract::{
     Wait,
 };
 pub use error::{Error, ErrorKind};
+pub use findings::{FINDINGS_MAX, Findings};
+pub use secret::Secret;

@@ -23,7 +23,7 @@ impl HostAddress {
     ///
     /// # Errors
     ///
-    /// What is no name, IPv4 or bracketed IPv6 address, and ports that are not 1 to 65535.
+    /// A text that is no name, IPv4 or bracketed IPv6 address, and a port that is not 1 to 65535.
     pub fn parse(text: &str, port_default: u16) -> Result<Self, Error> {
         let text = text.trim();
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {

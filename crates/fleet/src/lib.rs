@@ -5,6 +5,7 @@
 //!
 //! ```no_run
 //! # use std::{sync::{Arc, atomic::AtomicBool}, time::Duration};
+//! # use driver::Secret;
 //! # use fleet::*;
 //! # fn agent(agent: Arc<dyn Agent>, secret: Option<Secret>) -> Result<(), driver::Error> {
 //! let log = Arc::new(|line: &str| eprintln!("{line}"));
@@ -23,7 +24,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Beyond loopback a shared [`Secret`] is needed and TLS is on. A call is worth something only on a connection on which
+//! Beyond loopback a shared [`Secret`](driver::Secret) is needed and TLS is on. A call is worth something only on a connection on which
 //! both sides have proven that they know the secret; `stream.rs` tells why nobody can stand in between. Every wait has
 //! an end, every message a largest size, and a peer that has died is found within 8 s.
 
@@ -32,7 +33,7 @@ mod client;
 mod clock;
 mod limits;
 mod messages;
-mod secret;
+mod proof;
 mod server;
 mod stream;
 #[cfg(test)]
@@ -49,5 +50,4 @@ pub use client::{
 pub use clock::ClockEstimate;
 pub use limits::{PLAN_BYTES_MAX, PROTOCOL_VERSION, RESULT_BYTES_MAX};
 pub use messages::{Description, OutcomeMessage, PlanMessage, ProgressReport, Refusal, RefusalKind, Role};
-pub use secret::{SECRET_BYTES_MIN, Secret};
 pub use server::{Agent, ControlRequest, ControlServer, LogSink, Prepared, StartGate};

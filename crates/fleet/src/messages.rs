@@ -1,4 +1,4 @@
-//! What travels, as the rest of strata sees it: JSON types and their messages.
+//! Messages of the channel, as the rest of strata sees them: JSON types and their messages.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::limits::{
 };
 use crate::wire;
 
-/// What kind of process an agent is.
+/// Kind of process that an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -21,10 +21,10 @@ pub enum Role {
     Service,
 }
 
-/// What an agent says of itself.
+/// Description of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// What kind of process it is.
+    /// Kind of process that it is.
     pub role: Role,
     /// Version of its strata.
     pub strata_version: String,
@@ -98,7 +98,7 @@ impl Description {
     }
 }
 
-/// What an agent is to run.
+/// Plan that an agent is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanMessage {
     /// Name of the job, for those who find the agent busy.
@@ -197,7 +197,7 @@ impl PlanMessage {
 pub enum ProgressReport {
     /// Something is made ready.
     Preparing {
-        /// What.
+        /// Name of the preparation.
         what: String,
         /// How far, 0 to 1.
         done_fraction: f64,
@@ -206,12 +206,12 @@ pub enum ProgressReport {
     Running(Snapshot),
 }
 
-/// What a job has measured. Without `failure` it went as planned.
+/// Outcome of a job. Without `failure` it went as planned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeMessage {
     /// One entry a phase.
     pub samples: Vec<PhaseSamples>,
-    /// What the user should know.
+    /// Notes for the user.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Why it ended before it was done; `samples` are what it had until then.
@@ -220,7 +220,7 @@ pub struct OutcomeMessage {
     /// How an open loop went, as the layer writes it.
     #[serde(default)]
     pub arrivals: serde_json::Value,
-    /// What else the layer measured, as the layer writes it.
+    /// Other measurements of the layer, as the layer writes them.
     #[serde(default)]
     pub details: serde_json::Value,
 }

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-use crate::secret::fingerprint;
+use crate::proof::fingerprint;
 
 /// Label of exported keying material, by RFC 9266.
 const EXPORTER_LABEL: &[u8] = b"EXPORTER-Channel-Binding";
@@ -34,7 +34,7 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// What a server needs for TLS: its acceptor, and the fingerprint of its certificate.
+/// TLS identity of a server: its acceptor, and the fingerprint of its certificate.
 #[derive(Clone)]
 pub(crate) struct Identity {
     acceptor: TlsAcceptor,

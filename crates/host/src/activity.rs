@@ -32,8 +32,7 @@ impl CpuTimes {
         parse_stat(&source::text("/proc/stat")?, rustix::param::clock_ticks_per_second())
     }
 
-    /// What went by since `earlier`. The kernel lets idle and iowait run backwards a little: such steps count
-    /// as 0.
+    /// Times since `earlier`. The kernel lets idle and iowait run backwards a little: such steps count as 0.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -134,7 +133,7 @@ impl Usage {
         }
     }
 
-    /// What went by since `earlier`.
+    /// Usage since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

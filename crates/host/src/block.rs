@@ -243,7 +243,7 @@ fn filesystem_of(file: &Path) -> Option<String> {
     mount.or_else(|| mounts::mount_of(&mounts, &file)).map(|mount| mount.filesystem.clone())
 }
 
-/// What a drive of SCSI or SATA says of its own cache.
+/// Cache type that a drive of SCSI or SATA reports.
 fn drive_write_cache(disk: &Path) -> Option<String> {
     let disks = disk.join("device/scsi_disk");
     source::names(&disks).iter().find_map(|name| source::text(disks.join(name).join("cache_type")))

@@ -18,7 +18,7 @@ const OLD_LIMITS: &[(&str, IoLimitKind)] = &[
     ("blkio.throttle.write_iops_device", IoLimitKind::Writes),
 ];
 
-/// What a control group limits on a device, each in a second.
+/// Quantity that a control group limits on a device, each in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IoLimitKind {
@@ -61,7 +61,7 @@ pub struct IoLimit {
     pub group: PathBuf,
     /// The device.
     pub device: DeviceNumber,
-    /// What is limited.
+    /// Limited quantity.
     pub kind: IoLimitKind,
     /// The limit, each second.
     pub limit_per_second: u64,
@@ -101,7 +101,7 @@ pub struct ControlGroups {
     memory: Vec<PathBuf>,
 }
 
-/// What the groups allow: the tightest on the way to the root.
+/// Limits of the groups: the tightest on the way to the root.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Cores' worth of processor time.
@@ -144,7 +144,7 @@ impl ControlGroups {
         found
     }
 
-    /// What they allow.
+    /// Limits of these groups.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let cores = self.cpu.iter().filter_map(|directory| {

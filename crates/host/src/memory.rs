@@ -10,7 +10,7 @@ use crate::source;
 pub struct MemoryFacts {
     /// Memory that the kernel manages, in bytes.
     pub total_bytes: Option<u64>,
-    /// What a new program could take without swapping, in bytes.
+    /// Memory that a new program could take without swapping, in bytes.
     pub available_bytes: Option<u64>,
     /// Page cache and buffers, in bytes.
     pub cached_bytes: Option<u64>,

@@ -24,7 +24,7 @@ pub struct Mount {
     pub options: String,
     /// Type of the file system.
     pub filesystem: String,
-    /// What is mounted: a device path for file systems on one device.
+    /// Source of the mount: a device path for file systems on one device.
     pub source: PathBuf,
 }
 

@@ -26,7 +26,7 @@ pub const SYS_CLASS: &str = "/sys/class";
 /// Bridges over VLANs over bonds and more than that: deeper stacks are not followed.
 const LAYERS_MAX: usize = 8;
 
-/// What an interface is.
+/// Kind of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InterfaceKind {
@@ -63,7 +63,7 @@ pub struct Interface {
     pub name: String,
     /// The kernel's number for it.
     pub index: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: InterfaceKind,
     /// Whether it can carry something.
     pub state: LinkState,
@@ -140,7 +140,7 @@ pub fn interfaces_in(sys_class: &Path, links: &[Link]) -> Vec<Interface> {
     found
 }
 
-/// What a stacked interface has from those below it.
+/// Copies facts of the interfaces below a stacked interface to it.
 fn inherit(interface: &mut Interface, all: &[Interface]) {
     let lower: Vec<&Interface> = all.iter().filter(|other| interface.lower.contains(&other.name)).collect();
     let Some(first) = lower.first() else { return };

@@ -49,9 +49,9 @@ fn unescaped(path: &str) -> PathBuf {
     PathBuf::from(plain)
 }
 
-/// What an absolute path without symbolic links is below every overlay that it lies on, and the mount that this lies on:
-/// the path itself where it lies on none. `None` where the directories of an overlay are not to be seen from here, as in
-/// most containers, or are not those of this overlay.
+/// Path below every overlay that an absolute path without symbolic links lies on, and the mount that it lies on: the path itself where it
+/// lies on no overlay. `None` where the directories of an overlay are not to be seen from here, as in most containers, or are not those of
+/// this overlay.
 #[must_use]
 pub fn real_place<'a>(mounts: &'a [Mount], path: &Path) -> Option<(PathBuf, &'a Mount)> {
     let mut place = path.to_owned();

@@ -10,7 +10,7 @@ use rustix::fs::{Access, AtFlags, StatxAttributes, StatxFlags};
 
 /// Number of the system call cachestat (Linux 6.5), the same on all architectures.
 const CACHESTAT: libc::c_long = 451;
-/// What one mincore call covers, in bytes.
+/// Range that one mincore call covers, in bytes.
 const WINDOW_BYTES: u64 = 1 << 30;
 
 /// `OVERLAYFS_SUPER_MAGIC` and `FUSE_SUPER_MAGIC` of linux/magic.h.

@@ -38,7 +38,7 @@ pub struct Processor {
     pub hypervisor: Option<String>,
 }
 
-/// What `/proc/cpuinfo` tells.
+/// Facts of the processors from `/proc/cpuinfo`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CpuInfo {
     /// Model name of the first processor.

@@ -17,7 +17,7 @@ pub struct FilesystemFacts {
     pub kind: String,
     /// Where it is mounted.
     pub mount_point: PathBuf,
-    /// What is mounted there.
+    /// Source of the mount there.
     pub source: PathBuf,
     /// Options of the mount and of the file system.
     pub options: String,

@@ -1,4 +1,4 @@
-//! What block devices have done, from their statistics in sysfs (Documentation/block/stat.rst).
+//! Counters of block devices, from their statistics in sysfs (Documentation/block/stat.rst).
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const SECTOR_BYTES: u64 = 512;
 /// Times of the statistics are in milliseconds.
 const TICK_NS: u64 = 1_000_000;
 
-/// What a device did since the machine started, or between two readings; for all users of it.
+/// Counters of a device since the machine started, or between two readings; for all users of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Reads that completed.
@@ -42,7 +42,7 @@ impl Traffic {
         parse_stat(&source::text(format!("/sys/dev/block/{device}/stat"))?)
     }
 
-    /// What was done since an earlier reading.
+    /// Difference from an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -66,7 +66,7 @@ pub fn device_of(path: &Path) -> Option<DeviceNumber> {
     block::numbers_of(path).first().copied()
 }
 
-/// What all drives of this machine did since it started: disks that are made of no others here and are no memory.
+/// Counters of all drives of this machine since it started: disks that are made of no others here and are no memory.
 #[must_use]
 pub fn of_all_drives() -> Option<Traffic> {
     let drives = source::names("/sys/block").into_iter().filter(|name| {

@@ -31,8 +31,8 @@ pub trait View {
     /// Gives the terminal back as it was. Events after this are ignored. To be called before the report is printed.
     fn finish(&mut self);
 
-    /// What made the view give up a part of its output, such as a full disk under the CSV rows. The run itself is not
-    /// disturbed by it.
+    /// Error that made the view give up a part of its output, such as a full disk under the CSV rows. The run itself is not disturbed by
+    /// it.
     fn failure(&self) -> Option<&LiveError> {
         None
     }

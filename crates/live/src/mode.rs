@@ -1,4 +1,4 @@
-//! What the user asked to see.
+//! Live mode that the user asked for.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -32,7 +32,7 @@ impl LiveError {
         Self { message: format!("{what}: {cause}"), cause: Some(cause.kind()) }
     }
 
-    /// What the system said, where it was the system that refused.
+    /// Error kind of the system, where it was the system that refused.
     #[must_use]
     pub fn cause(&self) -> Option<io::ErrorKind> {
         self.cause
@@ -47,7 +47,7 @@ impl fmt::Display for LiveError {
 
 impl std::error::Error for LiveError {}
 
-/// What draws, given where standard error and the rows lead.
+/// Kind of drawing, given where standard error and the rows lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drawing {
     Nothing,
@@ -56,7 +56,7 @@ enum Drawing {
     Full,
 }
 
-/// What is known of the surroundings.
+/// Facts of the surroundings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Surroundings {
     /// Standard error is a terminal that can be drawn on.

@@ -77,7 +77,7 @@ impl RowsView {
     }
 }
 
-/// What is known of one class of a mix: its rates; the rest stays empty.
+/// Row of one class of a mix: its rates; the rest stays empty.
 fn class_row(snapshot: &Snapshot, index: usize) -> [String; COLUMNS] {
     let figure = |values: &[f64]| values.get(index).map_or_else(String::new, |value| rounded(*value));
     let mut row: [String; COLUMNS] = Default::default();
@@ -111,7 +111,7 @@ fn whole_row(snapshot: &Snapshot, class: &str) -> [String; COLUMNS] {
     ]
 }
 
-/// What one of several hosts did, all classes together.
+/// Row of one of several hosts, all classes together.
 fn host_row(snapshot: &Snapshot, host: &HostSnapshot) -> [String; COLUMNS] {
     [
         snapshot.phase.clone(),

@@ -1,4 +1,4 @@
-//! What standard error is: a terminal, how large, ours to draw on.
+//! Facts of standard error: whether it is a terminal, how large, ours to draw on.
 
 use std::io::stderr;
 

@@ -114,7 +114,7 @@ impl HandClock {
         self.0.set(ms * 1_000_000);
     }
 
-    /// What a view reads.
+    /// Clock that a view reads.
     pub(crate) fn clock(&self) -> Clock {
         let now_ns = Rc::clone(&self.0);
         Box::new(move || now_ns.get())
@@ -126,7 +126,7 @@ impl HandClock {
 pub(crate) struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl Sink {
-    /// What was written since the last call.
+    /// Text written since the last call.
     pub(crate) fn take(&self) -> String {
         String::from_utf8(std::mem::take(&mut self.0.lock().unwrap())).unwrap()
     }

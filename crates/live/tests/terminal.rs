@@ -1,4 +1,4 @@
-//! What a real terminal sees: the demonstration runs on a pseudoterminal that it controls.
+//! Tests of the output on a real terminal: the demonstration runs on a pseudoterminal that it controls.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -25,13 +25,13 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Records of one side.
 #[derive(Clone, Debug)]
 pub struct Operand {
-    /// What the user called it: a path or a command line.
+    /// Name that the user gave the operand: a path or a command line.
     pub label: String,
     /// Where each record came from, and the record; repeats in the order in which they ran.
     pub records: Vec<(String, Record)>,
 }
 
-/// What the intervals rest on.
+/// Source of the variation that the intervals are computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -43,7 +43,7 @@ pub enum Method {
     Pairs,
 }
 
-/// What is compared.
+/// Figure that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FigureName {
@@ -109,7 +109,7 @@ pub struct RecordName {
 /// One side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
-    /// What the user called it.
+    /// Name that the user gave the side.
     pub label: String,
     /// Its records, in the order in which they ran.
     pub records: Vec<RecordName>,
@@ -150,7 +150,7 @@ pub struct FigureComparison {
     pub b: Option<f64>,
     /// B against A with its 95 % interval; none with too little data.
     pub difference: Option<Difference>,
-    /// What the data say.
+    /// Verdict that the data support.
     pub verdict: Verdict,
     /// Why there is no interval, where there is none.
     pub missing: Option<String>,
@@ -165,7 +165,7 @@ pub struct ClassComparison {
     pub figures: Vec<FigureComparison>,
 }
 
-/// What decides about a phase: the rate of a closed loop, p99 of an open one; of single runs the mean latency too.
+/// Figure that decides about a phase: the rate of a closed loop, p99 of an open one; of single runs the mean latency too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Headline {
     /// Which.
@@ -186,7 +186,7 @@ pub struct PhaseComparison {
     pub name: String,
     /// How many phases of this name came before it.
     pub occurrence: usize,
-    /// What was planned otherwise in B.
+    /// Fields of the plan that differ in B.
     pub differs: Vec<Differing>,
     /// Doubts of its records.
     pub doubts: Vec<DoubtCount>,
@@ -214,13 +214,13 @@ pub struct Comparison {
     pub schema_version: u32,
     /// Version of strata that compared.
     pub strata_version: String,
-    /// What is compared with.
+    /// Baseline of the comparison.
     pub a: Side,
-    /// What is compared.
+    /// Side that is compared with the baseline.
     pub b: Side,
-    /// What the intervals rest on.
+    /// Source of the variation that the intervals are computed from.
     pub method: Method,
-    /// What is worth knowing about the comparison as a whole.
+    /// Remarks worth knowing about the comparison as a whole.
     pub notes: Vec<String>,
     /// In which facts about machine and software the sides differ.
     pub differs: Vec<Differing>,
@@ -228,7 +228,7 @@ pub struct Comparison {
     pub phases: Vec<PhaseComparison>,
     /// Phases that only one side has.
     pub unmatched: Vec<Unmatched>,
-    /// What `--fail-if` found.
+    /// Outcomes of the limits of `--fail-if`.
     pub limits: Vec<LimitOutcome>,
 }
 
@@ -386,7 +386,7 @@ fn side(operand: &Operand) -> Side {
     Side { label: operand.label.clone(), records: operand.records.iter().map(name).collect() }
 }
 
-/// What weakens the comparison as a whole.
+/// Remarks that weaken the comparison as a whole.
 fn notes_on(a: &Operand, b: &Operand, method: Method) -> Vec<String> {
     let mut notes = Vec::new();
     let shared =
@@ -455,7 +455,7 @@ fn doubts(side: &str, runs: &Runs<'_>) -> Vec<DoubtCount> {
     found
 }
 
-/// What a phase is called where another of its name came before it: `load (2)`.
+/// Label of a phase, with a number where another of its name came before it: `load (2)`.
 fn labelled(name: &str, occurrence: usize) -> String {
     let name = clean(name);
     if occurrence == 0 { name.into_owned() } else { format!("{name} ({})", occurrence + 1) }

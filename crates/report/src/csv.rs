@@ -5,14 +5,12 @@ mod tests;
 
 use csv::{Terminator, WriterBuilder};
 use statistics::{ClassSummary, LatencySummary, PartSummary, by_origin};
-use workload::network::Payload;
-use workload::object::ObjectPlan;
-use workload::plan::{MediaPlan, NetworkPlan, PhasePlan};
+use workload::plan::NetworkPlan;
 
 use crate::record::{PhaseRecord, Record};
 use crate::words::is_steady;
 
-/// What a row is made from.
+/// Parts of the record that a row is made from.
 struct Row<'a> {
     record: &'a Record,
     phase: &'a PhaseRecord,
@@ -38,32 +36,17 @@ fn number(figure: Option<f64>) -> String {
 /// A column: its header and its text.
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
-fn targets(plan: &PhasePlan) -> impl Iterator<Item = &str> {
-    let endpoints = plan.network().into_iter().flat_map(|plan| &plan.endpoints);
-    let paths = plan.targets().iter().map(|target| target.path.as_str());
-    let stores = plan.object().into_iter().map(|plan| plan.target.as_str());
-    paths.chain(endpoints.map(|endpoint| endpoint.label.as_str())).chain(stores)
-}
-
-/// A field that only plans of media have; empty for others.
-fn media_field(row: &Row<'_>, field: fn(&MediaPlan) -> String) -> String {
-    row.phase.plan.media().map_or_else(String::new, field)
-}
-
-/// A field that only plans of the network have; empty for others.
-fn network_field(row: &Row<'_>, field: fn(&NetworkPlan) -> String) -> String {
-    row.phase.plan.network().map_or_else(String::new, field)
-}
-
-/// A field that only plans of objects have; empty for others.
-fn object_field(row: &Row<'_>, field: fn(&ObjectPlan) -> String) -> String {
-    row.phase.plan.object().map_or_else(String::new, field)
-}
-
 /// Bytes a second of one direction.
-fn moved(row: &Row<'_>, payload: fn(&NetworkPlan) -> Payload) -> String {
-    let plan = row.phase.plan.network();
-    number(plan.map(|plan| row.class.operations_per_second * payload(plan).size_bytes as f64))
+fn moved(row: &Row<'_>, direction: fn((u64, u64)) -> u64) -> String {
+    let bytes = row.phase.plan.direction_bytes().map(direction);
+    number(bytes.map(|bytes| row.class.operations_per_second * bytes as f64))
+}
+
+/// A column of the plans of some layers: empty where a plan has none of that name.
+macro_rules! own {
+    ($name:literal) => {
+        ($name, |row| row.phase.plan.field($name))
+    };
 }
 
 /// The columns in order. New ones are added at the end, so that readers by position keep working.
@@ -73,12 +56,9 @@ const COLUMNS: &[Column] = &[
     ("engine", |row| row.phase.plan.engine().clone()),
     ("operation", |row| row.phase.plan.operation_name().to_owned()),
     ("class", |row| row.class.class.clone()),
-    ("targets", |row| joined(targets(&row.phase.plan))),
-    ("direct", |row| media_field(row, |plan| plan.options.direct.to_string())),
-    ("pattern", |row| {
-        media_field(row, |plan| plan.pattern.to_string())
-            + &object_field(row, |plan| plan.pattern.to_string())
-    }),
+    ("targets", |row| joined(row.phase.plan.target_names().into_iter())),
+    own!("direct"),
+    own!("pattern"),
     ("block_size", |row| row.phase.plan.operation_size()),
     ("block_size_bytes_max", |row| row.phase.plan.operation_bytes_max().to_string()),
     ("threads", |row| row.phase.plan.load().threads.to_string()),
@@ -114,24 +94,22 @@ const COLUMNS: &[Column] = &[
     ("seed", |row| row.record.seed.to_string()),
     ("run_id", |row| row.record.run_id.clone()),
     ("started_at", |row| row.phase.started_at.clone()),
-    ("provider", |row| network_field(row, |plan| plan.provider.clone())),
-    ("poll", |row| network_field(row, |plan| format!("{:?}", plan.poll).to_lowercase())),
-    ("endpoints", |row| network_field(row, |plan| plan.endpoints.len().to_string())),
-    ("masters", |row| network_field(row, |plan| plan.masters.len().to_string())),
-    ("connections", |row| network_field(row, |plan| plan.connections.to_string())),
-    ("interface", |row| {
-        network_field(row, |plan| plan.interface.as_ref().map_or_else(String::new, |one| one.name.clone()))
-    }),
-    ("request_bytes", |row| network_field(row, |plan| plan.request.size_bytes.to_string())),
-    ("reply_bytes", |row| network_field(row, |plan| plan.reply.size_bytes.to_string())),
-    ("sent_bytes_per_second", |row| moved(row, |plan| plan.request)),
-    ("received_bytes_per_second", |row| moved(row, |plan| plan.reply)),
-    ("object_class", |row| object_field(row, |plan| plan.class.to_string())),
-    ("objects", |row| object_field(row, |plan| plan.dataset.objects.to_string())),
-    ("dkeys", |row| object_field(row, |plan| plan.dataset.dkeys.to_string())),
-    ("akeys", |row| object_field(row, |plan| plan.dataset.akeys.to_string())),
-    ("records", |row| object_field(row, |plan| plan.dataset.records.to_string())),
-    ("durability", |row| object_field(row, |plan| format!("{:?}", plan.options.durability).to_lowercase())),
+    own!("provider"),
+    own!("poll"),
+    own!("endpoints"),
+    own!("masters"),
+    own!("connections"),
+    own!("interface"),
+    own!("request_bytes"),
+    own!("reply_bytes"),
+    ("sent_bytes_per_second", |row| moved(row, |(out, _)| out)),
+    ("received_bytes_per_second", |row| moved(row, |(_, back)| back)),
+    own!("object_class"),
+    own!("objects"),
+    own!("dkeys"),
+    own!("akeys"),
+    own!("records"),
+    own!("durability"),
     ("durable_by", |row| {
         row.phase.observations.store.as_ref().map_or_else(String::new, |store| store.durable_by.clone())
     }),

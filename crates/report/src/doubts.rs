@@ -25,19 +25,19 @@ use crate::record::{ArrivalOutcome, Doubt, Observations, PhaseRecord, Record, To
 /// All that doubts are told from.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    /// What was planned.
+    /// Plan of the phase.
     pub plan: &'a PhasePlan,
-    /// What was measured.
+    /// Samples that were measured.
     pub samples: &'a PhaseSamples,
     /// The figures computed from it.
     pub summary: &'a Summary,
-    /// What was seen around the phase.
+    /// Observations around the phase.
     pub observations: &'a Observations,
     /// The machine.
     pub environment: &'a Environment,
     /// The open loop as it went.
     pub arrivals: Option<&'a ArrivalOutcome>,
-    /// What strata cost; without it the clock is not doubted.
+    /// Cost of strata itself; without it the clock is not doubted.
     pub tool_cost: Option<&'a ToolCost>,
     /// Whether strata was built with debug assertions.
     pub debug_build: bool,
@@ -70,7 +70,7 @@ impl<'a> Evidence<'a> {
         self.plan.targets().iter().filter(|target| target.kind.is_storage())
     }
 
-    /// What is known of the place of a target.
+    /// Facts about the place of a target, where known.
     fn place_of(&self, target: &TargetPlan) -> Option<&'a TargetEnvironment> {
         self.environment.targets.iter().find(|place| place.path.as_os_str() == target.path.as_str())
     }
@@ -128,7 +128,7 @@ pub fn unsteady(evidence: &Evidence<'_>) -> Option<SteadyReason> {
 /// One reason to doubt: its name, how it is told, and what to do about it.
 struct Kind {
     name: &'static str,
-    /// What was seen, in one sentence with figures; none when there is nothing to doubt.
+    /// Description of the evidence, in one sentence with figures; none when there is nothing to doubt.
     look: fn(&Evidence<'_>) -> Option<String>,
     remedy: &'static str,
 }
@@ -341,7 +341,7 @@ pub fn remedies() -> impl Iterator<Item = (&'static str, &'static str)> {
 #[must_use]
 pub fn find(evidence: &Evidence<'_>) -> Vec<Doubt> {
     // No figure of it is what was asked for.
-    if evidence.plan.object().is_some_and(|plan| plan.is_fill) {
+    if evidence.plan.is_fill() {
         return Vec::new();
     }
     let doubt = |kind: &Kind| {

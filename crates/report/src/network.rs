@@ -4,61 +4,14 @@ pub(crate) mod matrix;
 
 use std::collections::BTreeMap;
 
-use units::{ByteSize, human_bits_per_second, human_bytes_per_second, percent};
-use workload::network::{
-    EndpointOrder, EndpointPlan, InterfacePlan, NetworkPlan, Payload, PayloadKind, Traffic,
-};
+use units::{human_bits_per_second, human_bytes_per_second, percent};
+use workload::network::{EndpointPlan, InterfacePlan, NetworkPlan, Traffic};
 
 use crate::record::PhaseRecord;
 use crate::words::{clean, counted};
 
 /// Addresses that are named; of more, the rest is counted.
 const ADDRESSES_SHOWN: usize = 3;
-
-/// `empty RPCs`, `RPCs, 1MiB bulk out, nothing back`.
-pub(crate) fn operations(plan: &NetworkPlan) -> String {
-    let words = |payload: Payload| match payload.kind {
-        PayloadKind::Empty => "nothing".to_owned(),
-        PayloadKind::Iov => format!("{} inline", ByteSize(payload.size_bytes)),
-        PayloadKind::Bulk => format!("{} bulk", ByteSize(payload.size_bytes)),
-    };
-    if plan.rpc_bytes() == 0 {
-        return "empty RPCs".to_owned();
-    }
-    format!("RPCs, {} out, {} back", words(plan.request), words(plan.reply))
-}
-
-/// How RPCs are carried out: driver and options.
-pub(crate) fn manner(plan: &NetworkPlan) -> Vec<String> {
-    let poll = match plan.poll {
-        workload::network::Poll::Spin => "poll spin",
-        workload::network::Poll::Adaptive => "poll adaptive",
-        workload::network::Poll::Block => "poll block",
-    };
-    let mut words = vec![clean(&plan.provider).into_owned(), poll.to_owned()];
-    if plan.connections > 1 {
-        words.push(format!("{} connections a pair", plan.connections));
-    }
-    match plan.order {
-        EndpointOrder::RoundRobin => {}
-        EndpointOrder::Random => words.push("endpoints at random".to_owned()),
-        EndpointOrder::Pinned => words.push("slots pinned to endpoints".to_owned()),
-    }
-    if plan.verify {
-        words.push("verified".to_owned());
-    }
-    words
-}
-
-/// Workers and RPCs in flight: `1 thread x 16 in flight`, of each master where masters drive.
-pub(crate) fn concurrency(plan: &NetworkPlan) -> String {
-    let threads = counted(plan.load.threads.into(), "thread");
-    let masters = match plan.masters.len() {
-        0 => String::new(),
-        count => format!("{} x ", counted(count as u64, "master")),
-    };
-    format!("{masters}{threads} x {} in flight", plan.load.depth)
-}
 
 /// Who drives and which way, where it is not this process: `4 masters (0:0, 1:0, 2:0, ...), full matrix`.
 pub(crate) fn masters(plan: &NetworkPlan) -> Option<String> {

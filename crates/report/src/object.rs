@@ -2,66 +2,12 @@
 
 use units::ByteSize;
 use units::human::{human_bytes, human_ns};
-use workload::object::{Checksum, Durability, ObjectPlan, Scope, ValueKind};
-use workload::plan::Pattern;
+use workload::object::{Checksum, ObjectPlan, Scope, ValueKind};
 
 use crate::record::{StoreActivity, StoreSpace};
 use crate::words::{clean, count, counted};
 
-/// `4KiB put`, `4KiB 70% get, 30% put`, `open then read, 1MiB`.
-pub(crate) fn operations(plan: &ObjectPlan) -> String {
-    let what = if plan.sequence.is_empty() {
-        match plan.mix.as_slice() {
-            [only] => only.operation.name().to_owned(),
-            several => {
-                let shares =
-                    several.iter().map(|share| format!("{}% {}", share.percent, share.operation.name()));
-                shares.collect::<Vec<_>>().join(", ")
-            }
-        }
-    } else {
-        plan.sequence.iter().map(|operation| operation.name()).collect::<Vec<_>>().join(" then ")
-    };
-    let size = if plan.any(|operation| operation.stores() || operation.loads()) {
-        format!("{} ", clean(&plan.dataset.value_size))
-    } else {
-        String::new()
-    };
-    let order = match &plan.pattern {
-        Pattern::Sequential => String::new(),
-        pattern => format!(", {pattern}"),
-    };
-    format!("{size}{what}{order}")
-}
-
-/// How operations are carried out: driver, class and options.
-pub(crate) fn manner(plan: &ObjectPlan) -> Vec<String> {
-    let flags = [
-        (plan.object_scope == Scope::Private, "objects of each worker's own"),
-        (plan.containers == Scope::Private, "a container a worker"),
-        (plan.options.zero_copy, "zero copy"),
-        (plan.short_read_bytes.is_some(), "short reads"),
-        (!plan.keeps_handles, "handles opened for each operation"),
-        (plan.verify, "verified"),
-        (plan.is_fill, "to fill"),
-    ];
-    let mut words = vec![clean(&plan.engine).into_owned(), format!("class {}", plan.class)];
-    words.extend(plan.snapshot.map(|epoch| format!("at snapshot {epoch}")));
-    words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
-    match plan.options.durability {
-        Durability::Sync => {}
-        Durability::Batch => words.push("durability batch".to_owned()),
-        Durability::None => words.push("durability none".to_owned()),
-    }
-    words
-}
-
-/// `1 thread x 16 in flight`.
-pub(crate) fn concurrency(plan: &ObjectPlan) -> String {
-    format!("{} x {} in flight", counted(plan.load.threads.into(), "thread"), plan.load.depth)
-}
-
-/// What it works on: `2 objects x 256 dkeys x 16 akeys x 16 records: 131k single values of 64B`.
+/// Data set that a phase works on: `2 objects x 256 dkeys x 16 akeys x 16 records: 131k single values of 64B`.
 pub(crate) fn data(plan: &ObjectPlan) -> String {
     let set = &plan.dataset;
     let counts = [(set.objects, "object"), (set.dkeys, "dkey"), (set.akeys, "akey"), (set.records, "record")];
@@ -97,7 +43,7 @@ pub(crate) fn place(plan: &ObjectPlan) -> String {
     format!("{}{container}", clean(&plan.target))
 }
 
-/// What the store says of itself: `1 target, durable by msync; SCM 34.1 MiB of 2 GiB used (+34 MiB); index 4.1 MiB of memory`.
+/// Facts that the store reports: `1 target, durable by msync; SCM 34.1 MiB of 2 GiB used (+34 MiB); index 4.1 MiB of memory`.
 pub(crate) fn store(seen: &StoreActivity) -> String {
     let mut words = vec![counted(seen.targets.into(), "target")];
     if !seen.durable_by.is_empty() {

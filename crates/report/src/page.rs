@@ -10,14 +10,14 @@ const RULE_WIDTH_MAX: usize = 120;
 /// Width of the labels on the left of wrapped text.
 const LABEL_WIDTH: usize = 10;
 
-/// What a piece of text means; its colour follows.
+/// Meaning of a piece of text; its colour follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
     #[default]
     Plain,
-    /// What the eye should find first.
+    /// Text that the eye should find first.
     Strong,
-    /// What can be skipped.
+    /// Text that can be skipped.
     Faint,
     Doubt,
     Failure,

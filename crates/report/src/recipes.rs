@@ -15,7 +15,7 @@ pub const MATTERS_FACTOR: f64 = 1.25;
 /// Doubts that say nothing here: phases are short on purpose, and what their repeats say counts.
 const SHORT_PHASE_DOUBTS: &[&str] = &["too_short", "not_steady", "loopback"];
 
-/// What pairs of rates, without and with a recipe, come to; none for fewer than two pairs, or where one of them is 0.
+/// Factor between pairs of rates, without and with a recipe; none for fewer than two pairs, or where one of them is 0.
 #[must_use]
 pub fn factor_of(without: &[f64], with: &[f64]) -> Option<RecipeFactor> {
     let found = Difference::of_pairs(without, with, 0.0)?;
@@ -30,8 +30,8 @@ pub fn factor_of(without: &[f64], with: &[f64]) -> Option<RecipeFactor> {
     })
 }
 
-/// What a factor says: it matters where it is [`MATTERS_FACTOR`] or more and its interval leaves 1 out; it does not where it is less and
-/// the interval leaves 1 or that factor out.
+/// Finding that a factor leads to: it matters where it is [`MATTERS_FACTOR`] or more and its interval leaves 1 out; it does not where it
+/// is less and the interval leaves 1 or that factor out.
 #[must_use]
 pub fn finding_of(found: &RecipeFactor) -> RecipeFinding {
     let is_large = found.factor.max(1.0 / found.factor) >= MATTERS_FACTOR;
@@ -95,7 +95,7 @@ fn grave(record: &Record) -> Vec<PhaseRecord> {
     record.phases.iter().filter(|phase| !phase.doubts.is_empty()).map(keep).collect()
 }
 
-/// What each recipe is, what it comes to and, where it matters, what to do.
+/// Writes the findings: the question of each recipe, its result and, where it matters, the advice.
 fn findings(page: &mut Page, found: &RecipesRecord) {
     let with = |finding: RecipeFinding| found.recipes.iter().filter(move |recipe| recipe.finding == finding);
     for recipe in with(RecipeFinding::Matters) {

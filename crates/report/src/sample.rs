@@ -27,7 +27,7 @@ use crate::record::*;
 const INTERVAL_NS: u64 = 100_000_000;
 pub const INTERVALS: u64 = 40;
 
-/// What a phase of the tests is to show.
+/// Properties of a phase that the tests make up.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub engine: &'static str,
@@ -73,7 +73,7 @@ fn mix(operation: Operation) -> MixPlan {
 }
 
 pub fn plan(shape: &Shape) -> PhasePlan {
-    PhasePlan::Media(media_plan(shape))
+    PhasePlan::new(media_plan(shape))
 }
 
 fn media_plan(shape: &Shape) -> MediaPlan {

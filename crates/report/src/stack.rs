@@ -22,10 +22,10 @@ pub const HOLDS_BACK_FACTOR: f64 = 1.25;
 /// A layer counts as faster than the one below it from this factor on.
 pub const FASTER_FACTOR: f64 = 1.1;
 
-/// What a layer is to the verdict.
+/// Role of a layer in the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// What strata itself costs: no layer at all.
+    /// Cost of strata itself: no layer at all.
     Floor,
     /// It is as fast as it is: where nothing above loses much, it is the limit.
     Hardware,
@@ -66,13 +66,13 @@ pub struct Verdict {
     pub confidence: Confidence,
     /// The verdict in words.
     pub sentence: String,
-    /// What to try, the most promising first.
+    /// Remedies to try, the most promising first.
     pub try_lines: Vec<String>,
     /// One sentence a load.
     pub loads: Vec<String>,
-    /// What the network means for the storage, one sentence a load; empty where it was not measured.
+    /// Consequences of the network for the storage, one sentence a load; empty where it was not measured.
     pub network: Vec<String>,
-    /// What the object store gives in process and over the network, one sentence a load; empty where it was not measured.
+    /// Rates of the object store in process and over the network, one sentence a load; empty where it was not measured.
     pub object: Vec<String>,
 }
 
@@ -193,7 +193,7 @@ fn nothing_lost(steps: &[&Step]) -> String {
     "no layer is known to give less than the one below it".to_owned()
 }
 
-/// What holds the stack back at one load, and which layers are faster than what lies below them.
+/// Sentence on the layer that holds the stack back at one load, and on the layers that are faster than the one below.
 fn load_sentence(load: &str, steps: &[&Step]) -> String {
     let here: Vec<&Step> = steps.iter().copied().filter(|step| step.load == load).collect();
     let mut parts: Vec<String> =

@@ -74,7 +74,7 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
 
 /// Whether a phase only stored what others need.
 fn is_fill(phase: &PhaseRecord) -> bool {
-    phase.plan.object().is_some_and(|plan| plan.is_fill) && phase.failure.is_none()
+    phase.plan.is_fill() && phase.failure.is_none()
 }
 
 /// The phases that did.

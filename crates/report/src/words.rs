@@ -1,36 +1,12 @@
 //! Words and figures that several views share.
 
-use std::borrow::Cow;
-
 use statistics::LatencySummary;
-use units::{human_ns, human_rate, percent};
-use workload::engine::SyncMode;
-use workload::plan::{MediaPlan, Pattern, PhasePlan};
-use workload::spec::{Operation, Spacing};
+use units::{human_ns, percent};
+use workload::plan::PhasePlan;
 
 use crate::record::PhaseRecord;
-use crate::{network, object};
 
-/// The text with control characters spelled out: a path or an error text must not steer the terminal.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let spell = |letter: char| {
-        if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
-    };
-    Cow::Owned(text.chars().map(spell).collect())
-}
-
-/// `1 thread`, `4 threads`.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
-/// A rate with its unit: `412k/s`.
-pub(crate) fn rate(per_second: f64) -> String {
-    format!("{}/s", human_rate(per_second))
-}
+pub(crate) use units::{clean, count, counted, rate};
 
 /// Three significant digits: `3.20`, `17.1`, `1200`.
 pub(crate) fn factor(value: f64) -> String {
@@ -47,72 +23,11 @@ pub(crate) fn processors(count: f64) -> String {
     format!("{count:.2} {}", if count == 1.0 { "processor" } else { "processors" })
 }
 
-/// A large count: digits up to five, rounded above.
-pub(crate) fn count(value: u64) -> String {
-    if value < 100_000 { value.to_string() } else { human_rate(value as f64) }
-}
-
-/// What the operations are: `4KiB random reads`, `4KiB random, 70% reads, 30% writes`; `RPCs, 1MiB bulk out, nothing back`;
-/// `4KiB put`.
-pub(crate) fn operations(plan: &PhasePlan) -> String {
-    match plan {
-        PhasePlan::Media(plan) => media_operations(plan),
-        PhasePlan::Network(plan) => network::operations(plan),
-        PhasePlan::Object(plan) => object::operations(plan),
-    }
-}
-
-fn media_operations(plan: &MediaPlan) -> String {
-    let order = match &plan.pattern {
-        _ if plan.operation == Operation::Nop => return "no-ops".to_owned(),
-        Pattern::Sequential => "sequential",
-        Pattern::Backward => "backward",
-        Pattern::Strided { .. } => "strided",
-        _ => "random",
-    };
-    let mix = [
-        (plan.mix.read_percent, "reads"),
-        (plan.mix.write_percent, "writes"),
-        (plan.mix.discard_percent, "discards"),
-    ];
-    let used: Vec<_> = mix.iter().filter(|(percent, _)| *percent > 0).collect();
-    let what = match used.as_slice() {
-        [(_, class)] => format!(" {class}"),
-        several => several.iter().map(|(percent, class)| format!(", {percent}% {class}")).collect(),
-    };
-    let course = plan.course.as_ref().map(ToString::to_string).filter(|words| !words.is_empty());
-    let course = course.map_or_else(String::new, |words| format!(", {words}"));
-    let zones = plan.zoned.as_ref().map_or_else(String::new, |zones| format!(", {zones}"));
-    // A zone is discarded as a whole.
-    let size = match &plan.zoned {
-        Some(_) if plan.mix.discard_percent == 100 => "zone",
-        _ => &clean(&plan.block_size),
-    };
-    format!("{size} {order}{what}{course}{zones}")
-}
-
-/// `4 threads x depth 32`; of RPCs and objects `4 threads x 16 in flight`.
-pub(crate) fn concurrency(plan: &PhasePlan) -> String {
-    match plan {
-        PhasePlan::Media(plan) => {
-            format!("{} x depth {}", counted(plan.load.threads.into(), "thread"), plan.load.depth)
-        }
-        PhasePlan::Network(plan) => network::concurrency(plan),
-        PhasePlan::Object(plan) => object::concurrency(plan),
-    }
-}
-
-/// `depth 32`; of RPCs and objects `16 in flight`.
-pub(crate) fn depth(plan: &PhasePlan) -> String {
-    let depth = plan.load().depth;
-    if plan.media().is_none() { format!("{depth} in flight") } else { format!("depth {depth}") }
-}
-
 /// Everything about the load that is not its operations: `4 threads x depth 32, io_uring, direct`.
 pub(crate) fn load(plan: &PhasePlan) -> String {
     let load = plan.load();
-    let mut words = vec![concurrency(plan)];
-    words.extend(manner(plan));
+    let mut words = vec![plan.concurrency()];
+    words.extend(plan.manner());
     if let Some(time_ns) = load.limit.time_ns {
         words.push(human_ns(time_ns as f64));
     }
@@ -123,49 +38,6 @@ pub(crate) fn load(plan: &PhasePlan) -> String {
         words.push(units::human::human_bytes(bytes as f64));
     }
     words.join(", ")
-}
-
-/// How operations are carried out: engine and options.
-pub(crate) fn manner(plan: &PhasePlan) -> Vec<String> {
-    let mut words = match plan {
-        PhasePlan::Media(plan) => media_manner(plan),
-        PhasePlan::Network(plan) => network::manner(plan),
-        PhasePlan::Object(plan) => object::manner(plan),
-    };
-    if let Some(arrivals) = &plan.load().arrivals {
-        let kind = match arrivals.kind {
-            Spacing::Constant => "constant",
-            Spacing::Poisson => "Poisson",
-        };
-        words.push(format!("open loop {} {kind}", rate(arrivals.rate_per_second)));
-    }
-    words
-}
-
-fn media_manner(plan: &MediaPlan) -> Vec<String> {
-    let options = &plan.options;
-    let flags = [
-        (options.direct, "direct"),
-        (options.sync == SyncMode::Dsync, "O_DSYNC"),
-        (options.sync == SyncMode::Sync, "O_SYNC"),
-        (options.sqpoll, "sqpoll"),
-        (options.iopoll, "iopoll"),
-        (options.hipri, "hipri"),
-        (options.nowait, "nowait"),
-        (options.rwf_dsync, "RWF_DSYNC"),
-        (options.dontcache, "dontcache"),
-        (options.map_sync, "MAP_SYNC"),
-        (plan.huge_pages, "huge pages"),
-        (plan.verify_interval_bytes.is_some(), "verified"),
-        (plan.end_fsync, "fsync at the end"),
-    ];
-    let mut words = vec![clean(&plan.engine).into_owned()];
-    words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
-    words.extend(plan.fsync_every.map(|every| format!("fsync every {every}")));
-    if !matches!(plan.pattern, Pattern::Sequential | Pattern::Backward | Pattern::Permutation) {
-        words.push(plan.pattern.to_string());
-    }
-    words
 }
 
 /// Half the confidence interval of the phase's rate over the rate: `±0.80%`; `-` when there is none, and `>100%` when it includes 0,

@@ -1,4 +1,4 @@
-//! What a worker gives back at its end.
+//! Account of a worker that it gives back at its end.
 
 use driver::{Clock, Error, Operation, Source};
 use host::activity::Usage;
@@ -22,7 +22,7 @@ pub(crate) enum Cut {
     Stopped,
 }
 
-/// What a worker gives back besides its intervals. Times count from the opening of the window.
+/// Results that a worker gives back besides its intervals. Times count from the opening of the window.
 pub(crate) struct WorkerEnd {
     started_ns: u64,
     first_completion_ns: Option<u64>,
@@ -51,7 +51,7 @@ pub(crate) struct WorkerEnd {
     depth_found: Option<u32>,
     parts: Vec<PartTotals>,
     tallies: Vec<TallySample>,
-    /// What its driver found wrong, a line each.
+    /// Faults that its driver found, a line each.
     pub(crate) findings: Vec<String>,
 }
 

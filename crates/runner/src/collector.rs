@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use driver::Operation;
 use host::activity::Usage;
 use statistics::{ClassPoint, ClassTotals, Histogram, Series, Snapshot, SparseHistogram, WorkerSnapshot};
 
@@ -45,9 +44,9 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new<Op: Operation, S>(job: &Job<Op, S>) -> Self {
+    pub(crate) fn new<C>(job: &Job<C>) -> Self {
         let class_names: Vec<String> =
-            job.classes.iter().map(|class| Op::CLASSES[*class].to_owned()).collect();
+            job.classes.iter().map(|class| job.open.classes[*class].to_owned()).collect();
         let count = class_names.len();
         let worker = || WorkerTotals {
             classes: (0..count).map(|_| (0, 0, 0, Histogram::new())).collect(),
@@ -193,17 +192,17 @@ impl Collector {
         self.coordinator_at_open = Usage::of_thread();
     }
 
-    /// What the process and the calling thread, which coordinates, used since the window opened.
+    /// Usage of the process and of the calling thread, which coordinates, since the window opened.
     pub(crate) fn usages(&self) -> (Usage, Usage) {
         (self.usage(), self.coordinator_usage())
     }
 
-    /// What the process used since the window opened.
+    /// Usage of the process since the window opened.
     pub(crate) fn usage(&self) -> Usage {
         Usage::of_process().since(&self.usage_at_open)
     }
 
-    /// What the calling thread used since then.
+    /// Usage of the calling thread since then.
     fn coordinator_usage(&self) -> Usage {
         Usage::of_thread().since(&self.coordinator_at_open)
     }
@@ -269,7 +268,7 @@ impl Collector {
         (self.class_names, totals, self.series)
     }
 
-    /// What [`Collector::finish`] would give if the phase ended now.
+    /// Result that [`Collector::finish`] would give if the phase ended now.
     pub(crate) fn so_far(&self, elapsed_ns: u64) -> (Vec<String>, Vec<Vec<ClassTotals>>, Series) {
         let mut series = self.series.clone();
         series.finish(elapsed_ns);

@@ -1,4 +1,4 @@
-//! What becomes of operations that are over.
+//! Handling of completed operations.
 
 use driver::{Clock, Completions, Operation, Source};
 
@@ -127,7 +127,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         }
     }
 
-    /// What is asked for by some loads only.
+    /// Checks and records completions in the ways that only some loads ask for.
     #[inline(never)]
     fn watch(&mut self, now: u64, is_counted: bool) {
         self.is_waiting = false;

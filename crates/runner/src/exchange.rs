@@ -29,7 +29,7 @@ pub(crate) struct InFlightSpan {
     pub(crate) operations: u64,
 }
 
-/// What one class did in one interval of one worker.
+/// Counters of one class in one interval of one worker.
 pub(crate) struct ClassTally {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,

@@ -34,7 +34,7 @@ impl Flows {
     }
 }
 
-/// What all weighted workers of a group share.
+/// Counters that all weighted workers of a group share.
 #[derive(Default)]
 struct Flow {
     done: AtomicU64,

@@ -17,9 +17,9 @@ const SHOWN_NS: u64 = 3_000_000_000;
 pub(crate) struct Hang {
     /// Operations that were collected, and since when it is so many.
     done: Option<(u64, u64)>,
-    /// What the process and the coordinating thread had used when that many had come: a window that ends there has no more.
+    /// Usage of the process and of the coordinating thread when that many had come: a window that ends there has no more.
     pub(crate) used: (Usage, Usage),
-    /// What was in flight at the latest look: how many, and when the youngest began.
+    /// Operations in flight at the latest look: how many, and when the youngest began.
     in_flight: (u64, u64),
     looked_ns: u64,
     /// Since when nothing has completed.

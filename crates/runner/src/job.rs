@@ -1,19 +1,25 @@
-//! What the runner is given, and what it gives back.
+//! Input and output of the runner: jobs and their outcomes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 
-use driver::{Driver, Error};
+use driver::{Clock, Driver, Error, HostClock, Operation, Source};
 use statistics::{PhaseSamples, SteadyEnding};
 use workload::plan::LoadPlan;
 
-/// What one worker works with; made on the worker's own thread.
-pub struct Station<Op, S> {
+use crate::placement::Placement;
+use crate::stage::Stage;
+use crate::thread::{WorkerMessage, work};
+use crate::worker::Recording;
+
+/// Driver and source of one worker; made on the worker's own thread.
+pub struct WorkerSetup<Op, S> {
     /// Carries operations out.
     pub driver: Box<dyn Driver<Op>>,
     /// Decides on them.
     pub source: S,
-    /// What the driver has to say for the record.
+    /// Notes of the driver for the record.
     pub notes: Vec<String>,
     /// Parts of the target that are told apart: place k holds the number in the plan of what [`driver::Operation::part`] and
     /// [`driver::Tally::part`] call k. Empty: they are not told apart, and nothing is recorded by part.
@@ -23,11 +29,34 @@ pub struct Station<Op, S> {
 /// How long operations in flight may take to come back after the end of a phase, where nothing else is known.
 pub const GRACE_NS: u64 = 30_000_000_000;
 
-/// Opens the station of the worker with this number.
-pub(crate) type Opener<Op, S> = Arc<dyn Fn(u32) -> Result<Station<Op, S>, Error> + Send + Sync>;
+/// Runs worker `number` of a phase on the calling thread: its driver, its source and the loop over them.
+type Work<C> = dyn Fn(&Stage<C>, (usize, u32), &Placement, Recording, &Sender<WorkerMessage>) + Send + Sync;
+
+/// Drivers and sources of a job's workers. The types of operation and source are erased here, once for each worker, so that phases of
+/// several layers run at the same time; the loop below is compiled for them.
+pub struct Opener<C = HostClock> {
+    /// Names of the classes of the operations.
+    pub(crate) classes: &'static [&'static str],
+    pub(crate) work: Box<Work<C>>,
+}
+
+impl<C: Clock> Opener<C> {
+    /// `open` makes driver and source of the worker with this number, on the worker's own thread.
+    #[must_use]
+    pub fn new<Op: Operation, S: Source<Op>>(
+        open: impl Fn(u32) -> Result<WorkerSetup<Op, S>, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            classes: Op::CLASSES,
+            work: Box::new(move |stage, number, place, recording, sender| {
+                work(&open, stage, number, place, recording, sender);
+            }),
+        }
+    }
+}
 
 /// One phase to run.
-pub struct Job<Op, S> {
+pub struct Job<C = HostClock> {
     /// Name of the phase, for live views.
     pub name: String,
     /// How the load is put on.
@@ -44,9 +73,32 @@ pub struct Job<Op, S> {
     /// where the driver itself waits longer for one.
     pub grace_ns: u64,
     /// Opens a worker's driver and source.
-    pub open: Opener<Op, S>,
+    pub open: Opener<C>,
     /// Set from outside (Ctrl-C): workers end after what is in flight.
     pub interrupt: Arc<AtomicBool>,
+}
+
+impl<C> Job<C> {
+    /// A phase without final operations and without a known end of its own, whose operations in flight have [`GRACE_NS`].
+    #[must_use]
+    pub fn new(
+        name: &str,
+        load: &LoadPlan,
+        classes: Vec<usize>,
+        open: Opener<C>,
+        interrupt: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            load: load.clone(),
+            classes,
+            expected_operations: None,
+            finishes: false,
+            grace_ns: GRACE_NS,
+            open,
+            interrupt,
+        }
+    }
 }
 
 /// Arrivals of an open loop.
@@ -65,16 +117,16 @@ impl std::ops::AddAssign for ArrivalTally {
     }
 }
 
-/// What came of a phase.
+/// Outcome of a phase.
 #[derive(Debug)]
 pub struct Outcome {
     /// All that was measured, up to where it went wrong if it did.
     pub samples: PhaseSamples,
-    /// What the drivers had to say and what they found wrong, each once, and whether the phase ended with another one.
+    /// Notes of the drivers and the faults that they found, each once, and whether the phase ended with another one.
     pub notes: Vec<String>,
     /// The open loop's arrivals.
     pub arrivals: Option<ArrivalTally>,
-    /// What came of waiting for a steady state, where the load ends with one.
+    /// Outcome of waiting for a steady state, where the load ends with one.
     pub steady_ending: Option<SteadyEnding>,
     /// Why the phase failed or ended early; `stopped: phase NAME failed` where another one did that ran at the same time.
     pub failure: Option<String>,

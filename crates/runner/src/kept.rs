@@ -1,4 +1,4 @@
-//! What is watched of each operation by itself: only where asked for.
+//! Records of single operations: only where asked for.
 
 use driver::{Clock, Operation, Source};
 use statistics::OperationSample;
@@ -9,7 +9,7 @@ use crate::worker::Worker;
 /// The error of an operation that took longer than it may: ETIMEDOUT.
 const TOO_LATE: i64 = -110;
 
-/// What one worker keeps. Everything is allocated, and touched, before the window opens.
+/// Operations that one worker keeps. Everything is allocated, and touched, before the window opens.
 pub(crate) struct Kept {
     operations: Vec<OperationSample>,
     room: usize,

@@ -32,6 +32,6 @@ mod view;
 mod waiting;
 mod worker;
 
-pub use job::{ArrivalTally, GRACE_NS, Job, Outcome, Station};
+pub use job::{ArrivalTally, GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 pub use placement::check_placement;
 pub use together::{Reports, run_coordinated, run_phase, run_reporting, run_together};

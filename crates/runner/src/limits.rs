@@ -77,12 +77,12 @@ pub(crate) fn ramp_ns(load: &LoadPlan) -> u64 {
 pub(crate) struct Withheld {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,
-    /// What has completed within the window meanwhile.
+    /// Operations that have completed within the window meanwhile.
     pub(crate) operations_done: u64,
     pub(crate) bytes_done: u64,
 }
 
-/// What an operation counts against limits: operations and bytes.
+/// Share of an operation that limits count: operations and bytes.
 fn limited<Op: Operation>(operation: &Op) -> (u64, u64) {
     if operation.is_limited() { (1, operation.bytes()) } else { (0, 0) }
 }
@@ -96,7 +96,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         }
     }
 
-    /// What is in flight at the opening completes within the window: it is part of the limits, as is what has been counted.
+    /// Imposes withheld limits, less the operations counted so far and those in flight, which complete within the window.
     #[cold]
     fn impose_withheld_limits(&mut self) {
         let Some(withheld) = self.withheld.take() else { return };

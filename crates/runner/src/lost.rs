@@ -5,11 +5,11 @@ use statistics::{ClassTotals, Histogram, SparseHistogram, WorkerSamples};
 use crate::collector::Collector;
 use crate::job::ArrivalTally;
 use crate::limits::ramp_ns;
-use crate::stage::Floor;
+use crate::stage::PhaseState;
 use crate::thread::arrivals_of;
 use crate::unserved::Unserved;
 
-/// What is known of a worker that was given up.
+/// State of a worker that was given up, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lost {
     /// Up to when it was at work within the window, from its opening, in nanoseconds.
@@ -24,15 +24,15 @@ pub(crate) struct Lost {
 impl Lost {
     /// Adds what worker `number` had in flight `now`, and what never left, to what was collected of a phase that opened at `open_ns` and
     /// was to end at `end_ns`: by its time, by an interruption, or because nothing completed any more.
-    pub(crate) fn account<Op, S>(
-        floor: &Floor<Op, S>,
+    pub(crate) fn account<C>(
+        phase_state: &PhaseState<C>,
         collector: &mut Collector,
         number: usize,
         (open_ns, end_ns, now): (u64, u64, u64),
     ) -> Self {
-        let load = &floor.job.load;
-        let marks = &floor.marks[number];
-        let until_ns = if floor.job.finishes { now } else { now.min(end_ns.max(open_ns)) };
+        let load = &phase_state.job.load;
+        let marks = &phase_state.marks[number];
+        let until_ns = if phase_state.job.finishes { now } else { now.min(end_ns.max(open_ns)) };
         let mut lost = Self {
             finished_ns: until_ns.saturating_sub(open_ns),
             drain_ns: now.saturating_sub(until_ns),
@@ -40,7 +40,7 @@ impl Lost {
         };
         for hanging in marks.in_flight() {
             let start_ns = hanging.start_ns;
-            let place = floor.job.classes.iter().position(|class| *class == hanging.class);
+            let place = phase_state.job.classes.iter().position(|class| *class == hanging.class);
             let Some(place) = place.filter(|_| start_ns >= open_ns && start_ns < until_ns) else { continue };
             let mut waits = Histogram::new();
             waits.record(now - start_ns);

@@ -1,4 +1,4 @@
-//! What a worker has in flight, told so that the coordinator can read it while the worker's thread hangs in a system call.
+//! Operations that a worker has in flight, told so that the coordinator can read them while the worker's thread hangs in a system call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -87,7 +87,7 @@ impl Marks {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// What is in flight.
+    /// Operations in flight.
     pub(crate) fn in_flight(&self) -> Vec<InFlight> {
         let marks = self.lines.iter().flat_map(|line| &line.0).map(|mark| mark.load(Ordering::Relaxed));
         let told = marks.filter(|mark| mark & TIME_MASK > 0);

@@ -1,10 +1,10 @@
-//! What is held against limits while a phase runs: a rate that is too low, a state that is steady.
+//! Limits that a phase is held against while it runs: a rate that is too low, a state that is steady.
 
 use statistics::{Plateau, SteadyEnding};
 use units::human_rate;
 use workload::control::{Control, SteadyEnd, SteadyFigure};
 
-/// What comes of a look.
+/// Verdict of a look.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
     GoesOn,
@@ -46,7 +46,7 @@ impl Bins {
         (now_ns.saturating_sub(self.length_ns / 4) / self.length_ns) as usize
     }
 
-    /// What an interval had, a second.
+    /// Rates of an interval, a second.
     fn rates(&self, at: usize) -> (f64, f64) {
         let done = self.bins.get(at).copied().unwrap_or_default();
         let seconds = self.length_ns as f64 / 1e9;
@@ -158,7 +158,7 @@ impl Oversight {
         if attained { Verdict::Ends } else { Verdict::GoesOn }
     }
 
-    /// What came of waiting for a steady state, where it was waited for.
+    /// Outcome of waiting for a steady state, where it was waited for.
     pub(crate) fn into_ending(self) -> Option<SteadyEnding> {
         self.steady.map(|_| self.ending)
     }

@@ -1,4 +1,4 @@
-//! What a worker does with each part of its target: only where the station names parts.
+//! Figures of a worker for each part of its target: only where the driver names parts.
 
 use driver::{Clock, Driver, Fault, Operation, Source};
 use statistics::{CauseCount, Histogram, PartTotals, SparseHistogram, TallySample};
@@ -9,7 +9,7 @@ use crate::worker::Worker;
 /// Causes told apart for each part; beyond that they are counted as `other`.
 const CAUSES_MAX: usize = 16;
 
-/// What was done with one part.
+/// Counters of one part.
 struct PartTally {
     operations: u64,
     bytes: u64,
@@ -64,7 +64,7 @@ impl Parts {
         self.tallies[operation.part()].failed(fault.cause);
     }
 
-    /// What was done with the parts that were turned to.
+    /// Totals of the parts that were turned to.
     pub(crate) fn into_totals(self) -> Vec<PartTotals> {
         let all = self.numbers.into_iter().zip(self.tallies);
         let touched = all.filter(|(_, tally)| tally.operations + tally.errors > 0);
@@ -80,7 +80,7 @@ impl Parts {
     }
 }
 
-/// What the driver counted besides completions; parts by their numbers in the plan.
+/// Counters of the driver besides completions; parts by their numbers in the plan.
 pub(crate) fn tallies<Op>(driver: &mut dyn Driver<Op>, parts: Option<&Parts>) -> Vec<TallySample> {
     let number = |part: usize| parts.and_then(|parts| parts.numbers.get(part).copied()).unwrap_or(part);
     let tallies = driver.tallies().into_iter();

@@ -1,6 +1,6 @@
 //! One phase as the coordinating thread follows it, from the opening to its outcome.
 
-use driver::{Clock, Operation};
+use driver::{Clock, FINDINGS_MAX};
 use host::activity::Usage;
 use statistics::{Histogram, PhaseSamples, Snapshot, Waiting, WorkerSamples};
 
@@ -11,17 +11,15 @@ use crate::job::{ArrivalTally, Outcome};
 use crate::lost::Lost;
 use crate::oversight::{Oversight, Verdict};
 use crate::placement::Placement;
-use crate::stage::{Floor, Stage};
+use crate::stage::{PhaseState, Stage};
 use crate::thread::Message;
 
 type End = Result<Box<WorkerEnd>, String>;
 
 /// How long what is in flight is waited for once the run was interrupted.
 const INTERRUPTED_GRACE_NS: u64 = 3_000_000_000;
-/// Findings of drivers that a phase keeps; of more, the rest is counted.
-const FINDINGS_MAX: usize = 16;
 
-/// What is known of a phase while it runs.
+/// State of a phase while it runs.
 pub(crate) struct Phase {
     places: Vec<Placement>,
     pub(crate) collector: Collector,
@@ -35,11 +33,11 @@ pub(crate) struct Phase {
     failure: Option<String>,
     /// When the workers that have not ended were given up.
     given_up_ns: Option<u64>,
-    /// What the process and the coordinating thread had used when the window ended: waiting for what is in flight then is in no figure.
+    /// Usage of the process and of the coordinating thread when the window ended: waiting for what is in flight then is in no figure.
     used: Option<(Usage, Usage)>,
     /// Since when its workers were to end early.
     cut_since: Option<u64>,
-    /// What it waits for after its end, or because something hangs.
+    /// Operations it waits for after its end, or because something hangs.
     waiting: Option<Waiting>,
     /// Whether something hangs that no time ends.
     hang: Hang,
@@ -50,9 +48,9 @@ pub(crate) struct Phase {
 }
 
 impl Phase {
-    pub(crate) fn new<Op: Operation, S>(floor: &Floor<Op, S>, places: Vec<Placement>) -> Self {
+    pub(crate) fn new<C>(phase_state: &PhaseState<C>, places: Vec<Placement>) -> Self {
         Self {
-            collector: Collector::new(&floor.job),
+            collector: Collector::new(&phase_state.job),
             notes: Vec::new(),
             ends: places.iter().map(|_| None).collect(),
             places,
@@ -66,7 +64,7 @@ impl Phase {
             waiting: None,
             hang: Hang::default(),
             hung_since: None,
-            ends_others: floor.job.load.end_others,
+            ends_others: phase_state.job.load.end_others,
         }
     }
 
@@ -80,11 +78,11 @@ impl Phase {
     }
 
     /// All phases may begin at `start_ns`; it is `now`.
-    pub(crate) fn begin<Op, S>(&mut self, floor: &Floor<Op, S>, start_ns: u64, now: u64) {
-        self.open_ns = floor.open_ns(start_ns);
+    pub(crate) fn begin<C>(&mut self, phase_state: &PhaseState<C>, start_ns: u64, now: u64) {
+        self.open_ns = phase_state.open_ns(start_ns);
         self.is_open = self.open_ns <= now;
         // How long the final operations of a phase take is part of what it measures.
-        let time_ns = floor.job.load.limit.time_ns.filter(|_| !floor.job.finishes);
+        let time_ns = phase_state.job.load.limit.time_ns.filter(|_| !phase_state.job.finishes);
         self.over_since = time_ns.map(|time_ns| self.open_ns.saturating_add(time_ns));
         self.collector.open_window();
     }
@@ -106,7 +104,7 @@ impl Phase {
     }
 
     /// Looks after the phase at `now`; true when it is given up or failed now.
-    pub(crate) fn attend<Op, S>(&mut self, floor: &Floor<Op, S>, now: u64) -> bool {
+    pub(crate) fn attend<C>(&mut self, phase_state: &PhaseState<C>, now: u64) -> bool {
         if !self.is_open && now >= self.open_ns {
             self.is_open = true;
             self.collector.open_window();
@@ -114,7 +112,7 @@ impl Phase {
         if self.is_over() {
             return false;
         }
-        let shared = &floor.shared;
+        let shared = &phase_state.shared;
         let mut has_failed = false;
         if let Some(oversight) =
             self.collector.oversight.as_mut().filter(|_| now >= self.open_ns && !shared.is_ending())
@@ -128,7 +126,7 @@ impl Phase {
                 }
             }
         }
-        let must_end = if floor.job.finishes { shared.is_stopped() } else { shared.is_ending() };
+        let must_end = if phase_state.job.finishes { shared.is_stopped() } else { shared.is_ending() };
         if must_end && self.over_since.is_none_or(|since| since > now) {
             self.over_since = Some(now);
         }
@@ -136,31 +134,31 @@ impl Phase {
             self.cut_since.get_or_insert(now);
         }
         let Some(over_since) = self.over_since.filter(|since| now > *since) else {
-            return self.attend_hang(floor, now) || has_failed;
+            return self.attend_hang(phase_state, now) || has_failed;
         };
         // What comes after the window of such a phase is measured too.
-        if self.is_open && !floor.job.finishes {
+        if self.is_open && !phase_state.job.finishes {
             self.used.get_or_insert_with(|| self.collector.usages());
         }
-        let (since, grace_ns) = self.grace(floor, over_since);
+        let (since, grace_ns) = self.grace(phase_state, over_since);
         let is_given_up = now > since.saturating_add(grace_ns);
         if is_given_up {
             self.given_up_ns = Some(now);
             shared.leave();
         }
-        let operations = floor.marks.iter().map(|marks| marks.in_flight().len() as u64).sum();
+        let operations = phase_state.marks.iter().map(|marks| marks.in_flight().len() as u64).sum();
         self.waiting = (!is_given_up).then(|| Waiting { operations, waited_ns: now - since, grace_ns });
         is_given_up || has_failed
     }
 
     /// Looks whether anything completes in a phase that no time ends; true when it is given up now. The final operations of a phase
     /// may take as long as they do.
-    fn attend_hang<Op, S>(&mut self, floor: &Floor<Op, S>, now: u64) -> bool {
-        if self.over_since.is_some() || floor.job.finishes || now < self.open_ns {
+    fn attend_hang<C>(&mut self, phase_state: &PhaseState<C>, now: u64) -> bool {
+        if self.over_since.is_some() || phase_state.job.finishes || now < self.open_ns {
             return false;
         }
-        let grace_ns = floor.job.grace_ns;
-        let hang = self.hang.look(&self.collector, &floor.marks, now);
+        let grace_ns = phase_state.job.grace_ns;
+        let hang = self.hang.look(&self.collector, &phase_state.marks, now);
         self.waiting =
             hang.map(|(operations, since)| Waiting { operations, waited_ns: now - since, grace_ns });
         self.hung_since = hang.map(|(_, since)| since).filter(|since| now > since.saturating_add(grace_ns));
@@ -168,16 +166,16 @@ impl Phase {
             self.given_up_ns = Some(now);
             self.used = Some(self.hang.used);
             self.waiting = None;
-            floor.shared.leave();
+            phase_state.shared.leave();
         }
         self.hung_since.is_some()
     }
 
     /// Since when what is in flight is waited for, and how long: one who interrupts the run does not wait for what hangs.
-    fn grace<Op, S>(&self, floor: &Floor<Op, S>, over_since: u64) -> (u64, u64) {
+    fn grace<C>(&self, phase_state: &PhaseState<C>, over_since: u64) -> (u64, u64) {
         match self.cut_since {
-            Some(cut_since) => (cut_since, floor.job.grace_ns.min(INTERRUPTED_GRACE_NS)),
-            None => (over_since, floor.job.grace_ns),
+            Some(cut_since) => (cut_since, phase_state.job.grace_ns.min(INTERRUPTED_GRACE_NS)),
+            None => (over_since, phase_state.job.grace_ns),
         }
     }
 
@@ -188,7 +186,7 @@ impl Phase {
         snapshot
     }
 
-    /// What was measured until `now`, as far as it was collected: totals, latencies and the series.
+    /// Samples measured until `now`, as far as they were collected: totals, latencies and the series.
     pub(crate) fn so_far(&self, window_ns: Option<u64>, now: u64) -> PhaseSamples {
         let elapsed_ns = now.saturating_sub(self.open_ns).max(1);
         let elapsed_ns = window_ns.map_or(elapsed_ns, |window_ns| elapsed_ns.min(window_ns));
@@ -215,12 +213,8 @@ impl Phase {
     }
 
     /// Puts the workers' accounts and what was collected together.
-    pub(crate) fn conclude<Op: Operation, S, C: Clock>(
-        self,
-        stage: &Stage<Op, S, C>,
-        floor: &Floor<Op, S>,
-    ) -> Outcome {
-        let (load, interrupted) = (&floor.job.load, floor.shared.is_interrupted());
+    pub(crate) fn conclude<C: Clock>(self, stage: &Stage<C>, phase_state: &PhaseState<C>) -> Outcome {
+        let (load, interrupted) = (&phase_state.job.load, phase_state.shared.is_interrupted());
         let Self {
             places,
             mut collector,
@@ -238,7 +232,7 @@ impl Phase {
         } = self;
         let over_since = hung_since.or(cut_since).or(over_since);
         let (process, coordinator) = used_of(is_open, used, &collector);
-        let mut losses = take_ends(floor, &mut collector, &ends, (open_ns, over_since, given_up_ns));
+        let mut losses = take_ends(phase_state, &mut collector, &ends, (open_ns, over_since, given_up_ns));
         let waited_ns = over_since.zip(given_up_ns).map_or(0, |(since, now)| now - since);
         let ends: Vec<End> = (ends.into_iter().enumerate())
             .map(|(worker, end)| end.unwrap_or_else(|| Err(lost(worker, waited_ns, hung_since.is_some()))))
@@ -253,7 +247,7 @@ impl Phase {
         notes.extend(ended_by.map(|name| format!("ended when phase {name} was done")));
         notes.extend(findings(&ends));
         let lost_ns = losses.iter().map(|lost| lost.finished_ns).max().unwrap_or(0);
-        let elapsed_ns = elapsed_ns(floor, &ends, failure.is_none()).max(lost_ns);
+        let elapsed_ns = elapsed_ns(phase_state, &ends, failure.is_none()).max(lost_ns);
         let elapsed_ns = elapsed_ns.max(1).min(stage.clock.now_ns().saturating_sub(open_ns).max(1));
         let steady_ending = collector.oversight.take().and_then(Oversight::into_ending);
         let (classes, totals, series) = collector.finish(elapsed_ns);
@@ -262,7 +256,7 @@ impl Phase {
             ends.iter().flatten().for_each(|end| *arrivals += end.arrivals);
             losses.iter().for_each(|lost| *arrivals += lost.arrivals);
         }
-        let usage = if stage.floors.len() == 1 { process } else { usage_of(&ends) };
+        let usage = if stage.phase_states.len() == 1 { process } else { usage_of(&ends) };
         let workers = ends.into_iter().zip(totals).enumerate().map(|(worker, (end, classes))| {
             let core = places[worker].core();
             match end {
@@ -287,15 +281,15 @@ impl Phase {
     }
 }
 
-/// What the process and this thread used in the window; nothing where it never opened.
+/// Usage of the process and of this thread in the window; nothing where it never opened.
 fn used_of(is_open: bool, until_end: Option<(Usage, Usage)>, collector: &Collector) -> (Usage, Usage) {
     if is_open { until_end.unwrap_or_else(|| collector.usages()) } else { Default::default() }
 }
 
 /// Adds what the workers still had to what was collected of a phase that opened and was to end then. For those that had not ended when
 /// they were given up, if they were: what was seen of their operations from outside.
-fn take_ends<Op: Operation, S>(
-    floor: &Floor<Op, S>,
+fn take_ends<C>(
+    phase_state: &PhaseState<C>,
     collector: &mut Collector,
     ends: &[Option<End>],
     (open_ns, over_since, given_up_ns): (u64, Option<u64>, Option<u64>),
@@ -309,7 +303,7 @@ fn take_ends<Op: Operation, S>(
                 collector.add_unserved(worker, &end.unserved);
             }
             (None, Some(now)) => {
-                losses[worker] = Lost::account(floor, collector, worker, (open_ns, end_ns, now));
+                losses[worker] = Lost::account(phase_state, collector, worker, (open_ns, end_ns, now));
             }
             _ => {}
         }
@@ -317,7 +311,7 @@ fn take_ends<Op: Operation, S>(
     losses
 }
 
-/// What the drivers found wrong, each thing once.
+/// Faults that the drivers found, each once.
 fn findings(ends: &[End]) -> Vec<String> {
     let mut findings: Vec<String> = Vec::new();
     for finding in ends.iter().flatten().flat_map(|end| &end.findings) {
@@ -353,20 +347,20 @@ fn failure(ends: &[End]) -> Option<String> {
 
 /// Length of the phase: to its last completion; as planned where somebody worked until it closed, even when the last completion
 /// fell short of that.
-fn elapsed_ns<Op, S>(floor: &Floor<Op, S>, ends: &[End], is_whole: bool) -> u64 {
+fn elapsed_ns<C>(phase_state: &PhaseState<C>, ends: &[End], is_whole: bool) -> u64 {
     let ends = || ends.iter().flatten();
     let finished_ns = ends().map(|end| end.finished_ns).max().unwrap_or(0);
     if !is_whole {
         return finished_ns;
     }
-    match floor.job.load.limit.time_ns.filter(|_| ends().any(|end| end.reached_close)) {
-        Some(time_ns) if floor.job.finishes => finished_ns.max(time_ns),
+    match phase_state.job.load.limit.time_ns.filter(|_| ends().any(|end| end.reached_close)) {
+        Some(time_ns) if phase_state.job.finishes => finished_ns.max(time_ns),
         Some(time_ns) => time_ns,
         None => finished_ns,
     }
 }
 
-/// What the workers' threads used: where several phases ran, that of the process cannot be told apart.
+/// Usage of the workers' threads: where several phases ran, that of the process cannot be told apart.
 fn usage_of(ends: &[End]) -> Usage {
     ends.iter().flatten().fold(Usage::default(), |mut sum, end| {
         sum.user_ns += end.usage.user_ns;

@@ -1,4 +1,4 @@
-//! What the workers of a phase watch while they run.
+//! Flags that the workers of a phase watch while they run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ const STOPS: u8 = 2;
 /// Nobody waits any more for what is in flight.
 const IS_LEFT: u8 = 3;
 
-/// What all workers of a phase share.
+/// State that all workers of a phase share.
 pub(crate) struct Shared {
     /// Set from outside: end after what is in flight.
     interrupt: Arc<AtomicBool>,

@@ -10,7 +10,7 @@ const PLACES: usize = u32::BITS as usize;
 /// In place of a time: the operation was complete when the driver had taken it.
 const COMPLETED_AT_ONCE: u64 = 0;
 
-/// What one class did.
+/// Times of one class, split into submission and completion.
 struct ClassSplit {
     submission: Histogram,
     completion: Histogram,

@@ -1,4 +1,4 @@
-//! What the threads of a call share: the phases that run at the same time, and the start that all wait for.
+//! State that the threads of a call share: the phases that run at the same time, and the start that all wait for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -13,7 +13,7 @@ use crate::limits::ramp_ns;
 use crate::marks::Marks;
 use crate::shared::Shared;
 use crate::split::SplitTally;
-use crate::worker::Books;
+use crate::worker::Recording;
 
 /// The start that workers wait for: set once, to the absolute start time or to "do not start".
 #[derive(Default)]
@@ -40,34 +40,34 @@ impl Gate {
     }
 }
 
-/// What the workers of one phase share.
-pub(crate) struct Floor<Op, S> {
-    pub(crate) job: Job<Op, S>,
+/// State that the workers of one phase share.
+pub(crate) struct PhaseState<C> {
+    pub(crate) job: Job<C>,
     pub(crate) shared: Shared,
     pub(crate) exchanges: Vec<Exchange>,
-    /// What each worker has in flight.
+    /// Operations that each worker has in flight.
     pub(crate) marks: Vec<Marks>,
     /// Workers that have not ended.
     at_work: AtomicU32,
 }
 
-impl<Op, S> Floor<Op, S> {
-    /// The floor of a job, and what each of its workers records in.
-    pub(crate) fn new(job: Job<Op, S>) -> (Self, Vec<Books>) {
+impl<C> PhaseState<C> {
+    /// State of the phase of a job, and what each of its workers records in.
+    pub(crate) fn new(job: Job<C>) -> (Self, Vec<Recording>) {
         let (classes, load) = (job.classes.len(), &job.load);
         let split = || load.split_latency.then(|| Box::new(SplitTally::new(classes, load.depth)));
-        let (exchanges, books) = (0..load.threads)
+        let (exchanges, recording) = (0..load.threads)
             .map(|_| {
                 let (exchange, interval) = Exchange::new(classes);
                 let lateness = load.arrivals.is_some().then(|| Box::new(Histogram::new()));
                 let kept = Kept::new(&load.control);
-                (exchange, Books { interval, split: split(), parts: None, kept, lateness })
+                (exchange, Recording { interval, split: split(), parts: None, kept, lateness })
             })
             .unzip();
         let shared = Shared::new(Arc::clone(&job.interrupt), load.interval_ns);
         let marks = (0..load.threads).map(|_| Marks::new(load.depth)).collect();
         let at_work = AtomicU32::new(load.threads);
-        (Self { job, shared, exchanges, marks, at_work }, books)
+        (Self { job, shared, exchanges, marks, at_work }, recording)
     }
 
     /// When its load begins, where all phases could begin at `start_ns`.
@@ -82,9 +82,9 @@ impl<Op, S> Floor<Op, S> {
 }
 
 /// All phases of a call.
-pub(crate) struct Stage<Op, S, C> {
+pub(crate) struct Stage<C> {
     pub(crate) clock: C,
-    pub(crate) floors: Vec<Floor<Op, S>>,
+    pub(crate) phase_states: Vec<PhaseState<C>>,
     pub(crate) gate: Gate,
     /// The phase that failed first.
     failed: OnceLock<usize>,
@@ -94,40 +94,40 @@ pub(crate) struct Stage<Op, S, C> {
     ended_by: OnceLock<usize>,
 }
 
-impl<Op, S, C> Stage<Op, S, C> {
-    pub(crate) fn new(clock: C, floors: Vec<Floor<Op, S>>) -> Self {
+impl<C> Stage<C> {
+    pub(crate) fn new(clock: C, phase_states: Vec<PhaseState<C>>) -> Self {
         let (failed, ended_by) = (OnceLock::new(), OnceLock::new());
-        let controls = floors.iter().map(|floor| &floor.job.load.control);
+        let controls = phase_states.iter().map(|phase_state| &phase_state.job.load.control);
         let flows = Flows::of(
             controls.filter(|control| control.flow.is_some()).map(|control| control.flow_group.unwrap_or(0)),
         );
-        Self { clock, floors, gate: Gate::default(), failed, flows, ended_by }
+        Self { clock, phase_states, gate: Gate::default(), failed, flows, ended_by }
     }
 
     /// `phase` failed: all end after what is in flight.
     pub(crate) fn fail(&self, phase: usize) {
         // Only the first is to blame.
         let _ = self.failed.set(phase);
-        self.floors.iter().for_each(|floor| floor.shared.stop());
+        self.phase_states.iter().for_each(|phase_state| phase_state.shared.stop());
     }
 
     /// A worker of `phase` has ended; the last one may end the other phases.
     pub(crate) fn leave(&self, phase: usize) {
-        let floor = &self.floors[phase];
-        if floor.at_work.fetch_sub(1, Ordering::AcqRel) == 1 && floor.job.load.end_others {
+        let phase_state = &self.phase_states[phase];
+        if phase_state.at_work.fetch_sub(1, Ordering::AcqRel) == 1 && phase_state.job.load.end_others {
             // Only the first is named.
             let _ = self.ended_by.set(phase);
-            self.floors.iter().for_each(|floor| floor.shared.end());
+            self.phase_states.iter().for_each(|phase_state| phase_state.shared.end());
         }
     }
 
     /// Name of the phase that failed first.
     pub(crate) fn failed(&self) -> Option<&str> {
-        self.failed.get().map(|phase| self.floors[*phase].job.name.as_str())
+        self.failed.get().map(|phase| self.phase_states[*phase].job.name.as_str())
     }
 
     /// Name of the phase that the others ended with.
     pub(crate) fn ended_by(&self) -> Option<&str> {
-        self.ended_by.get().map(|phase| self.floors[*phase].job.name.as_str())
+        self.ended_by.get().map(|phase| self.phase_states[*phase].job.name.as_str())
     }
 }

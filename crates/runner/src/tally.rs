@@ -1,4 +1,4 @@
-//! What a worker counts besides the intervals.
+//! Counters of a worker besides the intervals.
 
 use driver::{Fault, Operation};
 use statistics::ErrorCount;

@@ -1,4 +1,4 @@
-//! A worker's thread: from its station to its account.
+//! A worker's thread: from its driver and source to its account.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -14,18 +14,18 @@ use workload::plan::{ArrivalPlan, LoadPlan};
 
 use crate::account::WorkerEnd;
 use crate::flow::Seat;
-use crate::job::Station;
+use crate::job::WorkerSetup;
 use crate::limits::{Window, ramp_ns};
 use crate::parts::Parts;
 use crate::pauses::Pauses;
 use crate::placement::Placement;
 use crate::stage::Stage;
 use crate::waiting::wait;
-use crate::worker::{Books, Worker};
+use crate::worker::{Recording, Worker};
 
-/// What a worker's thread tells the coordinator.
+/// Message of a worker's thread to the coordinator.
 pub(crate) enum Message {
-    /// The station is open; what its driver had to say.
+    /// The driver is open; what it had to say.
     Ready(Vec<String>),
     Refused(Error),
     Ended(Box<WorkerEnd>),
@@ -33,15 +33,16 @@ pub(crate) enum Message {
 }
 
 /// A message with where it comes from: the index of the phase and the number of the worker.
-pub(crate) type Letter = (usize, u32, Message);
+pub(crate) type WorkerMessage = (usize, u32, Message);
 
-/// Runs worker `number` of phase `phase` on the calling thread.
+/// Runs worker `number` of phase `phase` on the calling thread, with the driver and the source that `open` gives.
 pub(crate) fn work<Op, S, C>(
-    stage: &Stage<Op, S, C>,
+    open: &dyn Fn(u32) -> Result<WorkerSetup<Op, S>, Error>,
+    stage: &Stage<C>,
     (phase, number): (usize, u32),
     place: &Placement,
-    books: Books,
-    sender: &Sender<Letter>,
+    recording: Recording,
+    sender: &Sender<WorkerMessage>,
 ) where
     Op: Operation,
     S: Source<Op>,
@@ -55,23 +56,20 @@ pub(crate) fn work<Op, S, C>(
         }
     };
     let result = catch_unwind(AssertUnwindSafe(|| {
-        let job = &stage.floors[phase].job;
-        let station = match place
-            .apply()
-            .and_then(|()| prioritise(&job.load.control))
-            .and_then(|()| (job.open)(number))
-        {
-            Ok(station) => station,
-            Err(error) => return Some(Message::Refused(error)),
-        };
-        let Station { mut driver, source, notes, parts } = station;
-        let books = Books { parts: Parts::new(parts), ..books };
+        let job = &stage.phase_states[phase].job;
+        let setup =
+            match place.apply().and_then(|()| prioritise(&job.load.control)).and_then(|()| open(number)) {
+                Ok(setup) => setup,
+                Err(error) => return Some(Message::Refused(error)),
+            };
+        let WorkerSetup { mut driver, source, notes, parts } = setup;
+        let recording = Recording { parts: Parts::new(parts), ..recording };
         // Before anybody begins: one that begins first would be far ahead of those that are not there yet.
         let seat = if job.load.start_delay_ns == 0 { stage.flows.join(&job.load) } else { None };
         // The receiver lives as long as the phases; when it is gone nobody waits for this worker.
         sender.send((phase, number, Message::Ready(notes))).ok()?;
         let start_ns = stage.gate.wait()?;
-        let end = measure(stage, (phase, number), driver.as_mut(), source, books, (start_ns, seat));
+        let end = measure(stage, (phase, number), driver.as_mut(), source, recording, (start_ns, seat));
         // The others learn of it while the driver lives: with virtual time, at this very moment.
         if end.failure.is_some() {
             stage.fail(phase);
@@ -125,29 +123,29 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 
 /// Waits for the phase's begin and runs the loop.
 fn measure<Op: Operation, S: Source<Op>, C: Clock>(
-    stage: &Stage<Op, S, C>,
+    stage: &Stage<C>,
     (phase, number): (usize, u32),
     driver: &mut dyn driver::Driver<Op>,
     source: S,
-    books: Books,
+    recording: Recording,
     (start_ns, seat): (u64, Option<Seat<'_>>),
 ) -> WorkerEnd {
-    let floor = &stage.floors[phase];
-    let load = &floor.job.load;
-    let begin_ns = floor.begin_ns(start_ns);
+    let phase_state = &stage.phase_states[phase];
+    let load = &phase_state.job.load;
+    let begin_ns = phase_state.begin_ns(start_ns);
     let begins = stage.clock.now_ns() >= begin_ns || {
-        wait(&stage.clock, begin_ns, || floor.shared.is_ending());
-        !floor.shared.is_ending()
+        wait(&stage.clock, begin_ns, || phase_state.shared.is_ending());
+        !phase_state.shared.is_ending()
     };
     let mut worker = Worker::new(
         driver,
         source,
         stage.clock.clone(),
-        &floor.job,
-        Window::new(load, number, floor.open_ns(start_ns), floor.job.finishes),
-        &floor.shared,
-        (&floor.exchanges[number as usize], &floor.marks[number as usize]),
-        books,
+        &phase_state.job,
+        Window::new(load, number, phase_state.open_ns(start_ns), phase_state.job.finishes),
+        &phase_state.shared,
+        (&phase_state.exchanges[number as usize], &phase_state.marks[number as usize]),
+        recording,
     );
     let seat = seat.or_else(|| stage.flows.join(load));
     let result = if begins { run(&mut worker, load, number, seat) } else { Ok(()) };
@@ -195,8 +193,8 @@ mod tests {
     use testkit::{InstantDriver, TestOp, TestSource, closed_load};
 
     use super::*;
-    use crate::job::Job;
-    use crate::stage::Floor;
+    use crate::job::{Job, Opener};
+    use crate::stage::PhaseState;
 
     /// Breaks when it is closed, after its work was done.
     struct BadEnd;
@@ -222,26 +220,19 @@ mod tests {
         let mut load = closed_load(2, 1);
         load.limit.operations = Some(20);
         load.end_others = true;
-        let job = Job {
-            name: "test".to_owned(),
-            load: load.clone(),
-            classes: vec![0, 1],
-            expected_operations: None,
-            finishes: false,
-            grace_ns: crate::GRACE_NS,
-            open: Arc::new(|_| {
-                let source = TestSource::reads(512);
-                Ok(Station { driver: Box::new(BadEnd), source, notes: Vec::new(), parts: Vec::new() })
-            }),
-            interrupt: Arc::new(AtomicBool::new(false)),
-        };
-        let (floor, mut books) = Floor::new(job);
-        let stage = Stage::new(HostClock::get(), vec![floor]);
+        let open = Opener::new(|_| {
+            let source = TestSource::reads(512);
+            Ok(WorkerSetup { driver: Box::new(BadEnd), source, notes: Vec::new(), parts: Vec::new() })
+        });
+        let job = Job::new("test", &load, vec![0, 1], open, Arc::new(AtomicBool::new(false)));
+        let (phase_state, mut recording) = PhaseState::new(job);
+        let stage = Stage::new(HostClock::get(), vec![phase_state]);
         stage.gate.open(Some(0));
         let (sender, receiver) = channel();
         let place = Placement::plan(&load).unwrap().remove(0);
         std::thread::scope(|scope| {
-            scope.spawn(|| work(&stage, (0, 0), &place, books.remove(0), &sender));
+            let opener = &stage.phase_states[0].job.open;
+            scope.spawn(|| (opener.work)(&stage, (0, 0), &place, recording.remove(0), &sender));
         });
         assert!(receiver.iter().take(2).any(|(_, _, message)| matches!(message, Message::Panicked(_))));
         assert_eq!(stage.ended_by(), None, "the other worker has not left");

@@ -4,41 +4,35 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use driver::{Clock, Error, ErrorKind, Operation, Source};
+use driver::{Clock, Error, ErrorKind};
 use statistics::{PhaseSamples, Snapshot};
 use workload::plan::LoadPlan;
 
 use crate::job::{Job, Outcome};
 use crate::phase::Phase;
 use crate::placement::Placement;
-use crate::stage::{Floor, Stage};
-use crate::thread::{Letter, Message, work};
+use crate::stage::{PhaseState, Stage};
+use crate::thread::{Message, WorkerMessage};
 use crate::view::View;
-use crate::worker::Books;
+use crate::worker::Recording;
 
 /// How often the coordinator looks after its workers.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Runs one phase: opens a station for each worker on its own thread, lets all begin at once, collects what they measure and gives
+/// Runs one phase: opens a driver for each worker on its own thread, lets all begin at once, collects what they measure and gives
 /// it back. `observe` is called on this thread about ten times a second.
 ///
 /// # Errors
-/// When a station could not be opened: nothing was measured then. What fails later is in the outcome.
-pub fn run_phase<Op, S, C>(
-    job: Job<Op, S>,
-    clock: C,
-    observe: &mut dyn FnMut(&Snapshot),
-) -> Result<Outcome, Error>
+/// When a driver could not be opened: nothing was measured then. What fails later is in the outcome.
+pub fn run_phase<C>(job: Job<C>, clock: C, observe: &mut dyn FnMut(&Snapshot)) -> Result<Outcome, Error>
 where
-    Op: Operation,
-    S: Source<Op> + 'static,
     C: Clock + 'static,
 {
     let mut outcomes = run_together(vec![job], clock, observe)?;
     outcomes.pop().ok_or_else(|| Error::new(ErrorKind::Run, "phase", "there is no outcome"))
 }
 
-/// Runs several phases at the same time: all stations of all jobs are opened, then all may begin at once. The window of a job opens
+/// Runs several phases at the same time: all drivers of all jobs are opened, then all may begin at once. The window of a job opens
 /// after its `start_delay_ns` and its own fixed warm-up from there. The outcomes are in the order of the jobs.
 ///
 /// - A phase that fails (a worker, or an operation where the first failure ends it) stops the others after what is in flight. What
@@ -49,15 +43,13 @@ where
 /// - `observe` is called on this thread about ten times a second, with all phases as one.
 ///
 /// # Errors
-/// When a load cannot be put on, or a station of any job could not be opened: nobody begins then. What fails later is in the outcomes.
-pub fn run_together<Op, S, C>(
-    jobs: Vec<Job<Op, S>>,
+/// When a load cannot be put on, or a driver of any job could not be opened: nobody begins then. What fails later is in the outcomes.
+pub fn run_together<C>(
+    jobs: Vec<Job<C>>,
     clock: C,
     observe: &mut dyn FnMut(&Snapshot),
 ) -> Result<Vec<Outcome>, Error>
 where
-    Op: Operation,
-    S: Source<Op> + 'static,
     C: Clock + 'static,
 {
     run_coordinated(jobs, clock, &mut || Ok(None), observe)
@@ -87,49 +79,43 @@ impl Reports for NoReports {
 ///
 /// # Errors
 /// As [`run_together`].
-pub fn run_reporting<Op, S, C>(
-    jobs: Vec<Job<Op, S>>,
+pub fn run_reporting<C>(
+    jobs: Vec<Job<C>>,
     clock: C,
     observe: &mut dyn FnMut(&Snapshot),
     reports: &mut dyn Reports,
 ) -> Result<Vec<Outcome>, Error>
 where
-    Op: Operation,
-    S: Source<Op> + 'static,
     C: Clock + 'static,
 {
     run_all(jobs, clock, &mut || Ok(None), observe, reports)
 }
 
-/// As [`run_together`], with others: `ready` is called on this thread once all stations are open and nobody has begun. It comes back
+/// As [`run_together`], with others: `ready` is called on this thread once all drivers are open and nobody has begun. It comes back
 /// when all may begin: at once, or so many nanoseconds later where it says so, so that several machines begin at the same time.
 ///
 /// # Errors
 /// As [`run_together`], and that of `ready`: nobody begins then.
-pub fn run_coordinated<Op, S, C>(
-    jobs: Vec<Job<Op, S>>,
+pub fn run_coordinated<C>(
+    jobs: Vec<Job<C>>,
     clock: C,
     ready: &mut dyn FnMut() -> Result<Option<u64>, Error>,
     observe: &mut dyn FnMut(&Snapshot),
 ) -> Result<Vec<Outcome>, Error>
 where
-    Op: Operation,
-    S: Source<Op> + 'static,
     C: Clock + 'static,
 {
     run_all(jobs, clock, ready, observe, &mut NoReports)
 }
 
-fn run_all<Op, S, C>(
-    jobs: Vec<Job<Op, S>>,
+fn run_all<C>(
+    jobs: Vec<Job<C>>,
     clock: C,
     ready: &mut dyn FnMut() -> Result<Option<u64>, Error>,
     observe: &mut dyn FnMut(&Snapshot),
     reports: &mut dyn Reports,
 ) -> Result<Vec<Outcome>, Error>
 where
-    Op: Operation,
-    S: Source<Op> + 'static,
     C: Clock + 'static,
 {
     let mut places = Vec::with_capacity(jobs.len());
@@ -137,13 +123,14 @@ where
         check_pauses(&job.load)?;
         places.push(Placement::plan(&job.load)?);
     }
-    let (floors, books): (Vec<_>, Vec<_>) = jobs.into_iter().map(Floor::new).unzip();
-    let phases = floors.iter().zip(&places).map(|(floor, places)| Phase::new(floor, places.clone()));
+    let (phase_states, recording): (Vec<_>, Vec<_>) = jobs.into_iter().map(PhaseState::new).unzip();
+    let phases =
+        phase_states.iter().zip(&places).map(|(phase_state, places)| Phase::new(phase_state, places.clone()));
     let mut phases: Vec<Phase> = phases.collect();
-    let stage = Arc::new(Stage::new(clock, floors));
+    let stage = Arc::new(Stage::new(clock, phase_states));
     let (sender, receiver) = channel();
-    for (phase, (places, books)) in places.into_iter().zip(books).enumerate() {
-        if let Err(error) = spawn(&stage, phase, places, books, &sender) {
+    for (phase, (places, recording)) in places.into_iter().zip(recording).enumerate() {
+        if let Err(error) = spawn(&stage, phase, places, recording, &sender) {
             stage.gate.open(None);
             return Err(error);
         }
@@ -159,13 +146,13 @@ where
     };
     let now = stage.clock.now_ns();
     let start_ns = now.saturating_add(delay_ns);
-    for (phase, floor) in phases.iter_mut().zip(&stage.floors) {
-        phase.begin(floor, start_ns, now);
+    for (phase, phase_state) in phases.iter_mut().zip(&stage.phase_states) {
+        phase.begin(phase_state, start_ns, now);
     }
     stage.gate.open(Some(start_ns));
     watch(&stage, &receiver, &mut phases, observe, reports);
-    let concluded = phases.into_iter().zip(&stage.floors);
-    Ok(concluded.map(|(phase, floor)| phase.conclude(&stage, floor)).collect())
+    let concluded = phases.into_iter().zip(&stage.phase_states);
+    Ok(concluded.map(|(phase, phase_state)| phase.conclude(&stage, phase_state)).collect())
 }
 
 /// Refuses pauses that the loop cannot make.
@@ -180,23 +167,24 @@ fn check_pauses(load: &LoadPlan) -> Result<(), Error> {
 }
 
 /// Starts the threads of one phase.
-fn spawn<Op, S, C>(
-    stage: &Arc<Stage<Op, S, C>>,
+fn spawn<C>(
+    stage: &Arc<Stage<C>>,
     phase: usize,
     places: Vec<Placement>,
-    books: Vec<Books>,
-    sender: &Sender<Letter>,
+    recording: Vec<Recording>,
+    sender: &Sender<WorkerMessage>,
 ) -> Result<(), Error>
 where
-    Op: Operation,
-    S: Source<Op> + 'static,
     C: Clock + 'static,
 {
-    for ((number, place), books) in (0u32..).zip(places).zip(books) {
+    for ((number, place), recording) in (0u32..).zip(places).zip(recording) {
         let (stage, sender) = (Arc::clone(stage), sender.clone());
         std::thread::Builder::new()
             .name(format!("worker-{number}"))
-            .spawn(move || work(&stage, (phase, number), &place, books, &sender))
+            .spawn(move || {
+                let opener = &stage.phase_states[phase].job.open;
+                (opener.work)(&stage, (phase, number), &place, recording, &sender);
+            })
             .map_err(|error| {
                 Error::system("threads", "cannot start a worker", error).with("worker", number)
             })?;
@@ -204,19 +192,19 @@ where
     Ok(())
 }
 
-/// Waits until every worker has opened its station; the first refusal.
-fn await_ready<Op, S, C>(
-    stage: &Stage<Op, S, C>,
-    receiver: &Receiver<Letter>,
+/// Waits until every worker has opened its driver; the first refusal.
+fn await_ready<C>(
+    stage: &Stage<C>,
+    receiver: &Receiver<WorkerMessage>,
     phases: &mut [Phase],
 ) -> Option<Error> {
     let mut refusal = None;
-    let mut left: u32 = stage.floors.iter().map(|floor| floor.job.load.threads).sum();
+    let mut left: u32 = stage.phase_states.iter().map(|phase_state| phase_state.job.load.threads).sum();
     while left > 0 {
         let letter = match receiver.recv_timeout(TICK) {
             // A driver that opens for ever must not outlast the user.
             Err(RecvTimeoutError::Timeout)
-                if stage.floors.iter().any(|floor| floor.shared.is_interrupted()) =>
+                if stage.phase_states.iter().any(|phase_state| phase_state.shared.is_interrupted()) =>
             {
                 let workers =
                     if left == 1 { "1 worker opens its driver" } else { "workers open their drivers" };
@@ -242,9 +230,9 @@ fn await_ready<Op, S, C>(
 }
 
 /// Collects until every worker of every phase has ended or was given up.
-fn watch<Op: Operation, S, C: Clock>(
-    stage: &Stage<Op, S, C>,
-    receiver: &Receiver<Letter>,
+fn watch<C: Clock>(
+    stage: &Stage<C>,
+    receiver: &Receiver<WorkerMessage>,
     phases: &mut [Phase],
     observe: &mut dyn FnMut(&Snapshot),
     reports: &mut dyn Reports,
@@ -259,8 +247,8 @@ fn watch<Op: Operation, S, C: Clock>(
         }
         poll(stage, phases);
         let now = stage.clock.now_ns();
-        for (number, (phase, floor)) in phases.iter_mut().zip(&stage.floors).enumerate() {
-            if phase.attend(floor, now) {
+        for (number, (phase, phase_state)) in phases.iter_mut().zip(&stage.phase_states).enumerate() {
+            if phase.attend(phase_state, now) {
                 stage.fail(number);
             }
         }
@@ -268,15 +256,18 @@ fn watch<Op: Operation, S, C: Clock>(
             observe(&snapshot);
         }
         if reports.is_due() {
-            let all = phases.iter().zip(&stage.floors);
-            reports.show(all.map(|(phase, floor)| phase.so_far(floor.job.load.limit.time_ns, now)).collect());
+            let all = phases.iter().zip(&stage.phase_states);
+            reports.show(
+                all.map(|(phase, phase_state)| phase.so_far(phase_state.job.load.limit.time_ns, now))
+                    .collect(),
+            );
         }
     }
     poll(stage, phases);
 }
 
-fn poll<Op: Operation, S, C>(stage: &Stage<Op, S, C>, phases: &mut [Phase]) {
-    for (phase, floor) in phases.iter_mut().zip(&stage.floors) {
-        phase.collector.poll(&floor.exchanges, &floor.shared);
+fn poll<C>(stage: &Stage<C>, phases: &mut [Phase]) {
+    for (phase, phase_state) in phases.iter_mut().zip(&stage.phase_states) {
+        phase.collector.poll(&phase_state.exchanges, &phase_state.shared);
     }
 }

@@ -1,4 +1,4 @@
-//! What live views are shown: one phase, or all that run at the same time as one.
+//! Snapshots for live views: one phase, or all that run at the same time as one.
 
 use host::activity::Usage;
 use statistics::{Histogram, Snapshot, SparseHistogram, Waiting};

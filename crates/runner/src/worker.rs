@@ -28,11 +28,11 @@ const BUSY_NS_MAX: u64 = 1_000_000_000;
 /// Time until a busy driver with nothing in flight is asked again, at most.
 const BUSY_POLL_NS: u64 = 100_000;
 
-/// What a worker records in, allocated before the window opens.
-pub(crate) struct Books {
+/// Buffers that a worker records in, allocated before the window opens.
+pub(crate) struct Recording {
     pub(crate) interval: Box<Interval>,
     pub(crate) split: Option<Box<SplitTally>>,
-    /// Where the station names parts.
+    /// Where the driver names parts.
     pub(crate) parts: Option<Box<Parts>>,
     /// Where operations are watched one by one.
     pub(crate) kept: Option<Box<Kept>>,
@@ -114,7 +114,7 @@ pub(crate) struct Worker<'a, Op, S, C> {
     pub(crate) finals_from_ns: Option<u64>,
 }
 
-impl Books {
+impl Recording {
     /// Whether what is recorded here is seen of each operation.
     fn watch(&self) -> bool {
         self.split.is_some() || self.kept.is_some() || self.parts.is_some()
@@ -152,16 +152,16 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
         driver: &'a mut dyn Driver<Op>,
         source: S,
         clock: C,
-        job: &Job<Op, S>,
+        job: &Job<C>,
         mut window: Window,
         shared: &'a Shared,
         (exchange, marks): (&'a Exchange, &'a Marks),
-        books: Books,
+        recording: Recording,
     ) -> Self {
         let load = &job.load;
         let next_interval_ns = window.open_ns.saturating_add(shared.interval_ns.load(Ordering::Relaxed));
         let withheld = withhold(&mut window, load);
-        let is_watched = books.watch() || source.checks() || withheld.is_some();
+        let is_watched = recording.watch() || source.checks() || withheld.is_some();
         Self {
             driver,
             source,
@@ -183,7 +183,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             done: Completions::with_depth(load.depth).limited_to(load.batch_max),
             in_flight: 0,
             busy_since_ns: None,
-            current: books.interval,
+            current: recording.interval,
             next_interval_ns,
             times: Times::new(&window, next_interval_ns),
             is_exhausted: false,
@@ -200,12 +200,12 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             usage_before: Usage::of_thread(),
             arrivals: ArrivalTally::default(),
             unserved: Unserved::default(),
-            lateness: books.lateness,
+            lateness: recording.lateness,
             ready_ns: 0,
             call_ns: (0, 0),
-            split: books.split,
-            parts: books.parts,
-            kept: books.kept,
+            split: recording.split,
+            parts: recording.parts,
+            kept: recording.kept,
             is_watched,
             ignored_errors: ignored_errors::<Op>(&load.control),
             ends_when_full: load.control.ends_when_full,

@@ -1,4 +1,4 @@
-//! What waits in an open loop: operations that were due and are not done.
+//! Backlog of an open loop: operations that were due and are not done.
 
 /// Fewest intervals from which growth is told: three in each third.
 const INTERVALS_MIN: usize = 9;
@@ -17,7 +17,7 @@ pub struct BacklogPoint {
 }
 
 impl BacklogPoint {
-    /// What waits or is in flight; below 0 where operations of a warm-up that is not counted were done since.
+    /// Operations that wait or are in flight; below 0 where operations of a warm-up that is not counted were done since.
     fn waiting(&self) -> f64 {
         self.due_operations as f64 - self.done_operations as f64
     }

@@ -85,7 +85,7 @@ pub enum Direction {
     LowerIsFaster,
 }
 
-/// What the data say about B against A.
+/// Verdict of the data about B against A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -178,7 +178,7 @@ impl Difference {
         Self::new(centre, low - resolution, high + resolution, degrees)
     }
 
-    /// What it says.
+    /// Verdict of this difference: decided by whether its interval holds 0.
     pub fn verdict(&self, direction: Direction) -> Verdict {
         self.verdict_if(direction, self.percent_low > 0.0 || self.percent_high < 0.0)
     }

@@ -25,8 +25,8 @@ impl Hanging {
     }
 }
 
-/// What hangs, where its number grows over the window (nanoseconds from the start of the phase, as `points`) of which `in_flight` is the
-/// mean number of operations in flight; none where it does not.
+/// Operations that hang, where their number grows over the window (nanoseconds from the start of the phase, as `points`) of which
+/// `in_flight` is the mean number of operations in flight; none where it does not.
 ///
 /// An operation hangs here where it had not ended by the end of the window though it began in its first two thirds. Where operations of
 /// both thirds hang, two at least, and they are more than 5 % of what is in flight, every next part of the window adds to them: the rate

@@ -12,7 +12,7 @@ pub const LAG_MAX: f64 = 0.2;
 /// Names shown of phases that run at the same time.
 const NAMES_MAX: usize = 3;
 
-/// What a host does in a run.
+/// Role of a host in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostRole {
@@ -46,9 +46,9 @@ impl fmt::Display for HostRole {
 /// One host, or one process of it, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostSnapshot {
-    /// What people call it: `node01:1611`, or `2:0`.
+    /// Label of the host: `node01:1611`, or `2:0`.
     pub label: String,
-    /// What it does.
+    /// Its role.
     pub role: HostRole,
     /// Share done, 0 to 1; none when it cannot be told, as with servers.
     pub done_fraction: Option<f64>,
@@ -75,10 +75,10 @@ pub struct HostSnapshot {
     pub failure: Option<String>,
 }
 
-/// What is known of a host that drives.
+/// Report on a host that drives load.
 #[derive(Clone, Copy, Debug)]
 pub struct MasterReport<'a> {
-    /// What people call it.
+    /// Label of the host.
     pub label: &'a str,
     /// [`HostRole::Client`] or [`HostRole::Master`].
     pub role: HostRole,

@@ -1,4 +1,4 @@
-//! What stands out in a matrix of times, such as latencies by sender and receiver: a row, a column or a single cell.
+//! Outliers in a matrix of times, such as latencies by sender and receiver: a row, a column or a single cell.
 
 /// Iterations of the median polish: it converges within a few, and what little moves afterwards decides nothing.
 const POLISH_ROUNDS: usize = 10;
@@ -47,7 +47,7 @@ pub struct Slow {
     pub factor: f64,
 }
 
-/// What was found in a matrix.
+/// Outliers of a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MatrixFinding {
     /// Too few cells to tell one from another.

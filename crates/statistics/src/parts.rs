@@ -48,7 +48,7 @@ pub struct OriginSummary {
     pub elapsed_ns: u64,
     /// All that it did; rates over `elapsed_ns`.
     pub figures: ShareSummary,
-    /// What it did by part, in the order of parts; rates over the length of the phase. Empty where parts were not told apart.
+    /// Figures by part, in the order of parts; rates over the length of the phase. Empty where parts were not told apart.
     pub parts: Vec<PartSummary>,
 }
 
@@ -155,7 +155,7 @@ pub fn by_origin(samples: &PhaseSamples) -> Vec<OriginSummary> {
     origins.into_iter().map(summary).collect()
 }
 
-/// What drivers counted under `name`, of one part or of all: sum, and mean of the values. None where nobody did.
+/// Values that drivers counted under `name`, of one part or of all: sum, and mean. None where no driver counted any.
 #[must_use]
 pub fn tally(samples: &PhaseSamples, name: &str, part: Option<usize>) -> Option<(f64, f64)> {
     let is_meant = |tally: &&TallySample| tally.name == name && part.is_none_or(|part| tally.part == part);

@@ -35,12 +35,12 @@ impl Plateau {
     }
 }
 
-/// What came of waiting for a steady state that ends a phase.
+/// Outcome of waiting for a steady state that ends a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyEnding {
     /// Whether it was reached.
     pub attained: bool,
-    /// What was held against the limit, over the last time that was judged; in percent of the mean where the limit is.
+    /// Value compared with the limit, over the last time that was judged; in percent of the mean where the limit is.
     pub criterion: f64,
     /// Largest distance of an interval from the mean of what was judged.
     pub deviation_max: f64,

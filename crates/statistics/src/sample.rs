@@ -1,4 +1,4 @@
-//! What a runner hands over: plain counts and times, nothing computed.
+//! Samples that a runner hands over: plain counts and times, nothing computed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct ClassTotals {
 pub struct ErrorCount {
     /// Class of the operations that failed.
     pub class: String,
-    /// What went wrong, in words.
+    /// Cause of the failure, in words.
     pub cause: String,
     /// Error number of the operating system, where there is one.
     pub errno: Option<i32>,
@@ -64,13 +64,13 @@ pub struct DepthCounts {
 /// A cause of failures and how often it was met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseCount {
-    /// What went wrong, in words.
+    /// Cause of the failure, in words.
     pub cause: String,
     /// How often.
     pub count: u64,
 }
 
-/// What one worker did with one part of its target, such as an endpoint, within the measured window.
+/// Totals of one worker for one part of its target, such as an endpoint, within the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartTotals {
     /// Number of the part: its place in the plan's list.
@@ -92,13 +92,13 @@ pub struct PartTotals {
 pub struct TallySample {
     /// Number of the part: its place in the plan's list.
     pub part: usize,
-    /// What it is, unit last: `tcp_retransmits`, `tcp_round_trip_ns`, ...
+    /// Name of the value, unit last: `tcp_retransmits`, `tcp_round_trip_ns`, ...
     pub name: String,
     /// The value.
     pub value: f64,
 }
 
-/// What one worker did in a phase. Times count from the start of the phase.
+/// Samples of one worker in a phase. Times count from the start of the phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerSamples {
     /// Number of the worker, from 0.
@@ -125,10 +125,10 @@ pub struct WorkerSamples {
     /// Depths and batches, where they were counted.
     #[serde(default)]
     pub depths: Option<DepthCounts>,
-    /// What it did by part of the target, where parts are told apart; only those it turned to.
+    /// Totals by part of the target, where parts are told apart; only those parts that it turned to.
     #[serde(default)]
     pub parts: Vec<PartTotals>,
-    /// What its driver counted besides.
+    /// Values that its driver counted besides.
     #[serde(default)]
     pub tallies: Vec<TallySample>,
     /// Its operations one by one, in the order in which they completed, where they were kept.

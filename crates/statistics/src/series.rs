@@ -1,11 +1,11 @@
-//! What happened in each interval of a phase, in memory that does not grow with the length of the run.
+//! Series of figures by interval of a phase, in memory that does not grow with the length of the run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::SparseHistogram;
 
-/// What one class of operations did within one interval.
+/// Figures of one class of operations within one interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassPoint {
     /// Operations completed.

@@ -1,4 +1,4 @@
-//! What a running phase looks like at one moment: what live views render.
+//! State of a running phase at one moment: live views render it.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct WorkerSnapshot {
     pub running: bool,
 }
 
-/// What a phase waits for after the end of its window.
+/// Operations that a phase waits for after the end of its window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     /// Operations in flight.
@@ -35,7 +35,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// What several phases, or hosts, wait for.
+    /// Joins the waiting of several phases, or hosts.
     #[must_use]
     pub fn join(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
@@ -81,7 +81,7 @@ pub struct Snapshot {
     pub errors: u64,
     /// Processors that this process kept busy in the latest interval; the sum over the hosts that drive where there are several.
     pub cpus_used: f64,
-    /// What it waits for, once its window is over.
+    /// Operations that it waits for, once its window is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
     /// One entry a worker.
@@ -91,7 +91,7 @@ pub struct Snapshot {
     pub hosts: Vec<HostSnapshot>,
 }
 
-/// What a run tells a live view.
+/// Events of a run, for a live view.
 pub enum Event<'a> {
     /// Files are laid out, caches warmed: what and how far (0 to 1).
     Preparing(&'a str, f64),

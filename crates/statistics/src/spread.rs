@@ -26,7 +26,7 @@ pub struct RateSpread {
     pub bytes: Spread,
 }
 
-/// What was done in one piece.
+/// Figures of one piece.
 #[derive(Clone, Copy, Default)]
 struct Piece {
     length_ns: u64,

@@ -377,7 +377,7 @@ fn around(part: &[f64]) -> Vec<f64> {
     part.iter().map(|rate| rate - mean).collect()
 }
 
-/// What is left of two levels when the one that a second split explains better is split again.
+/// Residuals of two levels when the level that a second split explains better is split again.
 fn around_three(first: &[f64], second: &[f64], shortest: usize) -> Vec<f64> {
     let (in_first, in_second) = (best_split(first, shortest), best_split(second, shortest));
     let (whole, (split, place)) =

@@ -13,7 +13,7 @@ use crate::sample::{PhaseSamples, WorkerSamples};
 use crate::series::{ClassPoint, IntervalPoint};
 use crate::steady::{Steady, SteadyReason, find_steady};
 
-/// What to do with the start of a phase, where caches fill and queues build up.
+/// Treatment of the start of a phase, where caches fill and queues build up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WarmUp {
@@ -204,7 +204,7 @@ pub struct Summary {
     pub total: ClassSummary,
     /// Whether and where the rate is steady; looked at while all workers ran.
     pub steady: Steady,
-    /// What was done when the rate dropped ([`Steady::drop`]); none where it did not.
+    /// Figures up to the drop of the rate ([`Steady::drop`]); none where it did not drop.
     #[serde(default)]
     pub dropped: Option<Finish>,
     /// Start of the window that rates and latencies come from, nanoseconds: what comes before is warm-up.

@@ -79,7 +79,7 @@ fn csv(records: &[Record], table: fn(&Record) -> String) -> String {
     all
 }
 
-/// What the records are called: their files' names without directory and extension where that tells them apart.
+/// Names of the records: those of their files without directory and extension where that tells them apart.
 fn names(words: &[&String]) -> Vec<String> {
     let short = |word: &str| match word {
         "-" => "standard input".to_owned(),

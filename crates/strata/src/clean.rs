@@ -1,6 +1,6 @@
 //! `strata clean`: removes what a run made and left: one that was killed, or one that kept it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -47,7 +47,7 @@ struct Run {
 /// Shows what runs have left, and removes it where that is asked for.
 ///
 /// # Errors
-/// What is no run, a run that is under way, and what could not be removed.
+/// A name that stands for no run, a run that is under way, and objects that could not be removed.
 pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     let named: Vec<String> = matches.get_many::<String>("runs").into_iter().flatten().cloned().collect();
     let runs = find(&named)?;
@@ -173,7 +173,7 @@ fn clean(
         if !removes {
             return print(&format!("  {}: pool that was not finished\n", store.target));
         }
-        object::store::Pool::destroy_begun(&directory)?;
+        vos::Pool::destroy_begun(&directory)?;
         journal.note(&request, &[])?;
         return print(&format!("  {}: removed 1\n", store.target));
     }
@@ -211,14 +211,12 @@ fn request(
     journal: &Arc<Manifest>,
     matches: &ArgMatches,
 ) -> Result<ConnectRequest, Error> {
-    let file = |name: &str| matches.get_one::<String>(name).map(Path::new);
-    let driver = driver_of(&store.target)?.name;
-    let token = secret::Secrets::read_optional(file("token-file"))?.map(|secrets| secrets.token);
-    let s3_key = if driver == "s3" { secret::s3_key(file("s3-key-file"))? } else { None };
+    let (s3_key, secret) = secret::of_store(driver_of(&store.target)?.name, matches)?;
     Ok(ConnectRequest {
         target: store.target.clone(),
         options: store.options.clone(),
-        secrets: object::Secrets { s3_key, token },
+        s3_key,
+        secret,
         journal: Arc::clone(journal) as Arc<dyn object::backend::Journal>,
         ..ConnectRequest::default()
     })
@@ -228,7 +226,7 @@ fn request(
 fn unfinished(store: &MadeInStore) -> Option<PathBuf> {
     let directory = path_of(crate::objects::stores::directory_of(&store.target)?).into_owned();
     let is_own = |made: &Made| match made {
-        Made::Pool { id: Some(id) } => object::store::Pool::is_begun(&directory, id),
+        Made::Pool { id: Some(id) } => vos::Pool::is_begun(&directory, id),
         _ => false,
     };
     store.made.iter().any(is_own).then_some(directory)
@@ -239,7 +237,7 @@ fn is_gone(store: &MadeInStore) -> Result<bool, Error> {
     let Some(directory) = crate::objects::stores::directory_of(&store.target).map(path_of) else {
         return Ok(false);
     };
-    if object::store::Pool::exists(&directory) {
+    if vos::Pool::exists(&directory) {
         return Ok(false);
     }
     let was_making = store.made.iter().any(|made| matches!(made, Made::Pool { .. }));

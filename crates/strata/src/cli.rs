@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
 use workload::network::EngineSpec;
-use workload::options::{self, COMMON, ENGINE, NETWORK, OBJECT, OptionDef};
+use workload::options::{self, ENGINE, OptionDef};
 use workload::spec::{Layer, Spec};
 
 use crate::admin;
@@ -31,19 +31,7 @@ pub(crate) fn command() -> Command {
             )
             .args(arguments(OUTPUT)),
         )
-        .subcommand(
-            Command::new("media").about("Measure files, block devices, character devices, or memory").arg(
-                    Arg::new("targets")
-                        .value_name("TARGET")
-                        .num_args(1..)
-                        .required(true)
-                        .help("A file, a block or character device, an image of Ceph (rbd:POOL/IMAGE), null: or mem:; several make one range"),
-                )
-            .args(arguments_of(options::of(Layer::Media)))
-            .args(arguments(OUTPUT)),
-        )
-        .subcommand(net())
-        .subcommand(objects())
+        .subcommands(Layer::all().into_iter().map(measure))
         .subcommand(admin::pool())
         .subcommand(admin::container())
         .subcommand(crate::clean::command())
@@ -86,39 +74,34 @@ fn place(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-fn net() -> Command {
-    Command::new("net")
-        .about("Measure RPCs to engines, or between them; without a target, to an engine that is started here")
-        .arg(Arg::new("targets").value_name("TARGET").num_args(0..).help(
-            "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
-             group is named by --group or --endpoint",
-        ))
-        .args(arguments_of(options::of(Layer::Network)))
-        .args(arguments(OUTPUT))
-        .subcommand(scan())
-}
-
-fn objects() -> Command {
-    Command::new("object")
-        .about("Measure an object store; without a target, an embedded one of this run in memory")
-        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(object_targets()))
-        .args(arguments_of(options::of(Layer::Object)))
-        .args(arguments(OUTPUT))
-        .subcommand(
-            Command::new("recipes")
-                .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
-                .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(object_targets()))
-                .args(arguments(recipes::OWN))
-                .args(arguments_of(recipes::of_loads()))
-                .args(arguments(OUTPUT)),
+/// The command that measures a layer, with what else there is of it.
+fn measure(layer: Layer) -> Command {
+    let (fewest, most) = layer.target_count;
+    let command = Command::new(layer.command)
+        .about(layer.about)
+        .arg(
+            Arg::new("targets")
+                .value_name("TARGET")
+                .num_args(fewest..=most)
+                .required(fewest > 0)
+                .help(layer.targets),
         )
-        .subcommand(crate::objects::audit::command(object_targets()))
+        .args(arguments_of(options::of(layer)))
+        .args(arguments(OUTPUT));
+    match layer.name {
+        "network" => command.subcommand(scan()),
+        "object" => command.subcommands([object_recipes(), crate::objects::audit::command(layer.targets)]),
+        _ => command,
+    }
 }
 
-/// The forms of targets, from the table of drivers.
-fn object_targets() -> String {
-    let forms: Vec<_> = object::DRIVERS.iter().map(|driver| driver.target).collect();
-    forms.join(", ")
+fn object_recipes() -> Command {
+    Command::new("recipes")
+        .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
+        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(Layer::OBJECT.targets))
+        .args(arguments(recipes::OWN))
+        .args(arguments_of(recipes::of_loads()))
+        .args(arguments(OUTPUT))
 }
 
 fn scan() -> Command {
@@ -244,55 +227,39 @@ fn fill<T: 'static>(
     Ok(())
 }
 
-/// The spec of a load.
-pub(crate) fn load_spec(matches: &ArgMatches) -> Result<Spec, Error> {
-    let mut spec = Spec::default();
-    fill(options::of(Layer::Media), matches, &mut spec)?;
+/// The spec of a load on a layer.
+pub(crate) fn load_spec(layer: Layer, matches: &ArgMatches) -> Result<Spec, Error> {
+    let mut spec = Spec { layer, ..Spec::default() };
+    fill(options::of(layer), matches, &mut spec)?;
     spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
     Ok(spec)
 }
 
-/// The spec of a load on the network.
-pub(crate) fn network_spec(matches: &ArgMatches) -> Result<Spec, Error> {
-    let mut spec = Spec { layer: Layer::Network, ..Spec::default() };
-    fill(options::of(Layer::Network), matches, &mut spec)?;
-    spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
-    Ok(spec)
-}
-
-/// The spec of a load on an object store.
-pub(crate) fn object_spec(matches: &ArgMatches) -> Result<Spec, Error> {
-    let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
-    fill(options::of(Layer::Object), matches, &mut spec)?;
-    spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
-    Ok(spec)
-}
-
-/// What the recipes are measured with, and on which store.
+/// Options of the recipes' load, and of the store that they are measured on.
 pub(crate) fn recipes_spec(matches: &ArgMatches) -> Result<(RecipesSpec, Spec), Error> {
     let mut own = RecipesSpec::default();
     fill(recipes::OWN, matches, &mut own)?;
-    let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
+    let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
     fill(recipes::of_loads(), matches, &mut spec)?;
     spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
     Ok((own, spec))
 }
 
-/// What a server process shall be.
+/// Options of a server process.
 pub(crate) fn engine_spec(matches: &ArgMatches) -> Result<EngineSpec, Error> {
     let mut spec = EngineSpec::default();
     fill(ENGINE, matches, &mut spec)?;
     Ok(spec)
 }
 
-/// What comes out of a run.
+/// Options of the output of a run.
 pub(crate) fn output_spec(matches: &ArgMatches) -> Result<OutputSpec, Error> {
     let mut spec = OutputSpec::default();
     fill(OUTPUT, matches, &mut spec)?;
     Ok(spec)
 }
 
-/// What `strata stack` runs over.
+/// Options of `strata stack`: its directory, device and load.
 pub(crate) fn stack_spec(matches: &ArgMatches) -> Result<StackSpec, Error> {
     let mut spec = StackSpec::default();
     fill(STACK, matches, &mut spec)?;
@@ -306,33 +273,23 @@ pub(crate) fn dialect_spec(matches: &ArgMatches) -> Result<DialectSpec, Error> {
     Ok(spec)
 }
 
-/// What `strata compare` compares with.
+/// Options of `strata compare`.
 pub(crate) fn compare_spec(matches: &ArgMatches) -> Result<CompareSpec, Error> {
     let mut spec = CompareSpec::default();
     fill(COMPARE, matches, &mut spec)?;
     Ok(spec)
 }
 
-/// The layer that a command measures.
-fn layer_of(words: &[String]) -> Option<Layer> {
-    match words.get(1).map(String::as_str) {
-        Some("media") => Some(Layer::Media),
-        Some("net") => Some(Layer::Network),
-        Some("object") => Some(Layer::Object),
-        _ => None,
-    }
-}
-
 /// Whether a layer beside this one has the option.
 fn is_of_others(layer: Layer, name: &str) -> bool {
-    Layer::ALL.iter().any(|other| *other != layer && options::find_in(*other, name).is_some())
+    Layer::all().into_iter().any(|other| other != layer && options::find_in(other, name).is_some())
 }
 
 /// A mistake that clap found in the words of a command, in one line.
 pub(crate) fn usage_error(words: &[String], error: &clap::Error) -> Error {
     // An option of another layer: what there is in its place.
     if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
-        && let Some(layer) = layer_of(words)
+        && let Some(layer) = words.get(1).and_then(|word| Layer::of_command(word))
         && error.kind() == clap::error::ErrorKind::UnknownArgument
         && let Some(name) = flag.strip_prefix("--")
         && is_of_others(layer, name)
@@ -351,32 +308,30 @@ pub(crate) fn usage_error(words: &[String], error: &clap::Error) -> Error {
     Error::usage("usage", line).remedy(tip.unwrap_or_else(|| "see strata --help".to_owned()))
 }
 
+/// Titles of the tables of options of loads.
+const LOADS: [(&str, Layer); 3] = [
+    ("Options of a load (`strata media`, `strata run`)", Layer::MEDIA),
+    ("Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)", Layer::NETWORK),
+    (
+        "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)",
+        Layer::OBJECT,
+    ),
+];
+
 /// The tables of options as Markdown, for docs/options.md.
 pub(crate) fn markdown() -> String {
     let mut text = String::from(
         "# Options\n\nMade by `strata options` from the tables that the command line is made of. A job file takes the options of a load \
          as keys, with `_` for `-`.\n",
     );
-    table_as_markdown(
-        "Options of a load (`strata media`, `strata run`)",
-        options::of(Layer::Media),
-        &mut text,
-    );
-    table_as_markdown(
-        "Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)",
-        NETWORK,
-        &mut text,
-    );
-    let common: Vec<String> = COMMON.iter().map(|name| format!("`--{name}`")).collect();
-    text += &format!("\nAs for media: {}.\n", common.join(", "));
-    table_as_markdown(
-        "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)",
-        OBJECT,
-        &mut text,
-    );
-    let common: Vec<String> =
-        options::common(Layer::Object).iter().map(|name| format!("`--{name}`")).collect();
-    text += &format!("\nAs for media: {}.\n", common.join(", "));
+    for (title, layer) in LOADS {
+        let own = layer.options.iter().copied().flatten();
+        table_as_markdown(title, own, &mut text);
+        if !layer.common.is_empty() {
+            let common: Vec<String> = layer.common.iter().map(|name| format!("`--{name}`")).collect();
+            text += &format!("\nAs for media: {}.\n", common.join(", "));
+        }
+    }
     table_as_markdown("Options of `strata object recipes`", recipes::OWN, &mut text);
     let shared: Vec<String> = recipes::of_loads().map(|option| format!("`--{}`", option.name)).collect();
     text += &format!("\nAs for a load on an object store: {}.\n", shared.join(", "));

@@ -1,11 +1,11 @@
 //! The subcommands.
 
 use std::collections::HashSet;
-use std::process::ExitCode;
 
 use clap::ArgMatches;
 use dialects::Render;
 use driver::{Capabilities, Error, Registration};
+use layer::DriverEntry;
 use report::record::Record;
 use workload::spec::{Layer, Spec};
 
@@ -21,20 +21,20 @@ use crate::{
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs the command that the words ask for.
-pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
+pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
     if let Some(dialect) = dialect::of_link(words) {
-        return dialect::run_link(words, dialect).map(ExitCode::from);
+        return dialect::run_link(words, dialect);
     }
     let matches = match cli::command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) if !error.use_stderr() => {
             print(&error.to_string())?;
-            return Ok(ExitCode::SUCCESS);
+            return Ok(0);
         }
         // Called with nothing at all: the help is what is wanted.
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             tell(error.to_string().trim_end());
-            return Ok(ExitCode::from(2));
+            return Ok(2);
         }
         Err(error) => return Err(cli::usage_error(words, &error)),
     };
@@ -42,21 +42,6 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
         Some(("stack", matches)) => {
             stack::run(words, &cli::stack_spec(matches)?, &cli::output_spec(matches)?)?
         }
-        Some(("media", matches)) => {
-            measure(words, &[cli::load_spec(matches)?], &cli::output_spec(matches)?, None)?
-        }
-        Some(("net", matches)) => match matches.subcommand() {
-            Some((_, matches)) => net::scan(matches)?,
-            None => measure(words, &[cli::network_spec(matches)?], &cli::output_spec(matches)?, None)?,
-        },
-        Some(("object", matches)) => match matches.subcommand() {
-            Some(("audit", matches)) => objects::audit::run(matches)?,
-            Some((_, matches)) => {
-                let (own, spec) = cli::recipes_spec(matches)?;
-                recipes::run(words, &own, &spec, &cli::output_spec(matches)?)?
-            }
-            None => measure(words, &[cli::object_spec(matches)?], &cli::output_spec(matches)?, None)?,
-        },
         Some(("pool", matches)) => admin::run_pool(matches)?,
         Some(("container", matches)) => admin::run_container(matches)?,
         Some(("clean", matches)) => clean::run(matches)?,
@@ -70,9 +55,21 @@ pub(crate) fn dispatch(words: &[String]) -> Result<ExitCode, Error> {
         Some(("options", _)) => show(&cli::markdown())?,
         Some(("man", _)) => man()?,
         Some(("completions", matches)) => completions(matches)?,
-        _ => 2,
+        Some((command, matches)) => match (Layer::of_command(command), matches.subcommand()) {
+            (Some(layer), None) => {
+                measure(words, &[cli::load_spec(layer, matches)?], &cli::output_spec(matches)?, None)?
+            }
+            (Some(_), Some(("scan", matches))) => net::scan(matches)?,
+            (Some(_), Some(("audit", matches))) => objects::audit::run(matches)?,
+            (Some(_), Some(("recipes", matches))) => {
+                let (own, spec) = cli::recipes_spec(matches)?;
+                recipes::run(words, &own, &spec, &cli::output_spec(matches)?)?
+            }
+            _ => 2,
+        },
+        None => 2,
     };
-    Ok(ExitCode::from(code))
+    Ok(code)
 }
 
 fn show(text: &str) -> Result<u8, Error> {
@@ -107,10 +104,10 @@ pub(crate) fn measure(
 pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
     let (mut targets, mut known) = (Vec::new(), HashSet::new());
     for spec in specs {
-        let paths = spec.targets.iter().filter_map(|target| match spec.layer {
-            Layer::Media => Some(target.as_str()),
-            Layer::Network => None,
-            Layer::Object => objects::stores::directory_of(target),
+        let paths = spec.targets.iter().filter_map(|target| match spec.layer.name {
+            "media" => Some(target.as_str()),
+            "object" => objects::stores::directory_of(target),
+            _ => None,
         });
         for path in paths {
             if known.insert(path) {
@@ -159,12 +156,15 @@ fn list() -> Result<u8, Error> {
     list_objects(&mut text);
     let providers = match net::providers() {
         Ok(found) => {
-            let names = network::ofi::typed_names(found.iter().map(|facts| facts.name.as_str()));
+            let names = rpc::ofi::typed_names(found.iter().map(|facts| facts.name.as_str()));
             format!("providers: {}", names.join(" "))
         }
         Err(why) => why,
     };
     text += &format!("{:26}{providers}\n", "");
+    for layer in layer::all() {
+        layer.drivers().iter().for_each(|driver| list_driver(layer.definition().name, driver, &mut text));
+    }
     text += "\ndialect         what is spoken of it (strata as NAME ..., or a link of that name)\n";
     for dialect in dialects::DIALECTS {
         text += &format!("{:<14}  {}\n", dialect.name, dialect.summary);
@@ -175,20 +175,20 @@ fn list() -> Result<u8, Error> {
 /// The drivers of one layer.
 fn list_layer<Op, Request>(layer: &str, drivers: &[Registration<Op, Request>], text: &mut String) {
     for registration in drivers {
-        let Capabilities { classes, asynchronous, depth_max, direct, options, .. } =
-            registration.capabilities;
-        let depth = if asynchronous { format!("1-{depth_max}") } else { "1".to_owned() };
-        let direct = if direct { "yes" } else { "-" };
-        *text += &format!(
-            "{layer:<8}{:<9}  {depth:<7} {direct:<6}  {:<32}  {}\n",
-            registration.name,
-            classes.join(" "),
-            registration.summary
-        );
-        if !options.is_empty() {
-            let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
-            *text += &format!("{:26}options: {}\n", "", flags.join(" "));
-        }
+        list_driver(layer, &(registration.name, registration.capabilities, registration.summary), text);
+    }
+}
+
+/// A driver in one line, and its options in another.
+fn list_driver(layer: &str, (name, capabilities, summary): &DriverEntry, text: &mut String) {
+    let Capabilities { classes, asynchronous, depth_max, direct, options, .. } = capabilities;
+    let depth = if *asynchronous { format!("1-{depth_max}") } else { "1".to_owned() };
+    let direct = if *direct { "yes" } else { "-" };
+    let classes = classes.join(" ");
+    *text += &format!("{layer:<8}{name:<9}  {depth:<7} {direct:<6}  {classes:<32}  {summary}\n");
+    if !options.is_empty() {
+        let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
+        *text += &format!("{:26}options: {}\n", "", flags.join(" "));
     }
 }
 

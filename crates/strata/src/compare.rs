@@ -12,7 +12,7 @@ use report::record::{Record, Status};
 use units::{label_of, path_of};
 use workload::options::{Group, OptionDef, path, switch};
 use workload::random::derive_seed;
-use workload::spec::Spec;
+use workload::spec::{Layer, Spec};
 
 use crate::commands::{job_specs, read_record, targets_of};
 use crate::options::{OUTPUT, OutputSpec};
@@ -26,7 +26,7 @@ const REPEATS_MAX: u64 = 1000;
 const JSON_NAME: &str = "comparison.json";
 const TEXT_NAME: &str = "comparison.txt";
 
-/// What is compared, and how.
+/// Options of a comparison: repeats, limits, seed and places of the results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CompareSpec {
     repeat: Option<u64>,
@@ -295,7 +295,8 @@ fn load(label: &str) -> Result<Load, Error> {
         words.insert(0, "strata".to_owned());
     }
     let not_run = || refuse(format!("\"{}\" is nothing that can be run", label.escape_debug()));
-    if !matches!(words.get(1).map(String::as_str), Some("media" | "net" | "run" | "as")) {
+    let command = words.get(1).map_or("", String::as_str);
+    if !matches!(command, "run" | "as") && Layer::of_command(command).is_none() {
         return Err(not_run());
     }
     let matches = cli::command().try_get_matches_from(&words).map_err(|error| match error.use_stderr() {
@@ -306,12 +307,14 @@ fn load(label: &str) -> Result<Load, Error> {
         refuse_output(own)?;
     }
     let specs = match matches.subcommand() {
-        Some(("media", matches)) => vec![cli::load_spec(matches)?],
-        Some(("net", matches)) if matches.subcommand().is_none() => vec![cli::network_spec(matches)?],
         Some(("run", matches)) => job_specs(matches)?,
         Some(("as", matches)) => {
             dialect::specs(matches).map_err(|error| error.with("side", label))?.ok_or_else(not_run)?
         }
+        Some((command, matches)) if matches.subcommand().is_none() => match Layer::of_command(command) {
+            Some(layer) => vec![cli::load_spec(layer, matches)?],
+            None => return Err(not_run()),
+        },
         _ => return Err(not_run()),
     };
     Ok(Load { label: label.to_owned(), words, specs })

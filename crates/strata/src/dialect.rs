@@ -9,7 +9,7 @@ use driver::{Error, ErrorKind};
 use live::LiveMode;
 use units::ParseError;
 use workload::options::{Group, OptionDef, switch};
-use workload::spec::{Layer, Spec};
+use workload::spec::Spec;
 
 use crate::cli;
 use crate::commands::measure;
@@ -158,7 +158,7 @@ fn in_place(error: Error, dialect: &Dialect) -> Error {
     error.reworded(|text| dialects::in_words_of(dialect.name, text))
 }
 
-/// What the words ask for, with strata's own options in it; its warnings are told, unless what is `shown` carries them.
+/// Request that the words ask for, with strata's own options in it; its warnings are told, unless what is `shown` carries them.
 fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> Result<Request, Error> {
     let mut request = (dialect.parse)(words, &ThisMachine::default())?;
     let secret = |known: &mut Option<PathBuf>| {
@@ -175,10 +175,10 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> R
             for spec in &mut run.specs {
                 spec.destroy_data |= own.destroy_data;
                 spec.seed = own.seed.or(spec.seed);
-                match spec.layer {
-                    Layer::Media => {}
-                    Layer::Network => secret(&mut spec.network.token_file),
-                    Layer::Object => secret(&mut spec.object.token_file),
+                match spec.layer.name {
+                    "network" => secret(&mut spec.network.token_file),
+                    "object" => secret(&mut spec.object.token_file),
+                    _ => {}
                 }
             }
         }

@@ -23,7 +23,7 @@ pub(crate) struct Listing {
     /// The process, where it can be told apart from all others.
     #[serde(default)]
     pub(crate) process: Option<ProcessName>,
-    /// What it made in object stores.
+    /// Objects, containers, pools and buckets that it made in stores.
     #[serde(default)]
     pub(crate) made: Vec<MadeInStore>,
     /// Files and directories that it made.
@@ -97,7 +97,7 @@ impl Manifest {
         });
     }
 
-    /// What is made and not removed.
+    /// Objects, containers, pools and buckets that are made and not removed.
     pub(crate) fn made(&self) -> Vec<MadeInStore> {
         self.state().listing.as_ref().map(|listing| listing.made.clone()).unwrap_or_default()
     }

@@ -23,7 +23,7 @@ pub(crate) fn outcome(plan: &PhasePlan, outcome: &Outcome, summary: &Summary) ->
     })
 }
 
-/// What waits, while operations are due: the arrivals are drawn once more, as the workers drew them.
+/// Backlog of operations that are due and wait: the arrivals are drawn once more, as the workers drew them.
 fn backlog(plan: &PhasePlan, outcome: &Outcome, summary: &Summary, tally: &ArrivalTally) -> Option<Backlog> {
     let (load, samples) = (plan.load(), &outcome.samples);
     let asked = load.arrivals?;

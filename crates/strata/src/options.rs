@@ -6,7 +6,7 @@ use live::{CsvTarget, LiveMode};
 use units::{ByteSize, ParseError};
 use workload::options::{Group, OptionDef, path, switch};
 
-/// What comes out of a run, and where to.
+/// Options of the output of a run: files, forms and places.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutputSpec {
     pub(crate) json: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct OutputSpec {
     pub(crate) live_csv: Option<CsvTarget>,
 }
 
-/// What `strata stack` runs over.
+/// Options of `strata stack`: its directory, device and load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StackSpec {
     pub(crate) dir: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dialects::{Piece, Place, Render};
+use dialects::{Destination, Piece, Render};
 use driver::Error;
 use live::{CsvTarget, LiveMode};
 use report::record::Record;
@@ -31,7 +31,7 @@ pub(crate) struct Output {
     csv_to_stdout: bool,
     /// Shows the run as another tool would, in place of the report.
     render: Option<Box<dyn Render>>,
-    /// What it shows is kept for the end: the full screen would swallow it.
+    /// Output of the renderer is kept for the end: the full screen would swallow it.
     holds: bool,
     held: Vec<Piece>,
     /// The first piece that did not reach its place while the run was under way.
@@ -132,8 +132,9 @@ impl Output {
 
     /// Puts pieces where they belong, those for a terminal once the full screen is gone.
     fn show(&mut self, pieces: Vec<Piece>) -> Result<(), Error> {
-        let (now, later): (Vec<Piece>, Vec<Piece>) =
-            pieces.into_iter().partition(|piece| !self.holds || matches!(piece.place, Place::File { .. }));
+        let (now, later): (Vec<Piece>, Vec<Piece>) = pieces
+            .into_iter()
+            .partition(|piece| !self.holds || matches!(piece.place, Destination::File { .. }));
         self.held.extend(later);
         emit(&now)
     }
@@ -239,9 +240,9 @@ pub(crate) fn page() -> (usize, bool) {
 pub(crate) fn emit(pieces: &[Piece]) -> Result<(), Error> {
     for piece in pieces {
         match &piece.place {
-            Place::Stdout => print_bytes(&piece.content)?,
-            Place::Stderr => drop(io::stderr().write_all(&piece.content)),
-            Place::File { path, append } => {
+            Destination::Stdout => print_bytes(&piece.content)?,
+            Destination::Stderr => drop(io::stderr().write_all(&piece.content)),
+            Destination::File { path, append } => {
                 let path = &*named(path);
                 let written = if *append {
                     let file = fs::OpenOptions::new().append(true).create(true).open(path);

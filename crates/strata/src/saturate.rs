@@ -3,12 +3,11 @@
 use driver::Error;
 use report::record::{LadderRecord, PhaseRecord};
 use statistics::{KneeOptions, LadderPoint, find_knee, refine_knee};
-use workload::plan::PhasePlan;
 use workload::spec::{LadderDimension, Spec};
 
+use crate::objects;
 use crate::planning::{Planned, Programme};
 use crate::session::Session;
-use crate::{net, objects};
 
 /// Growth of the rate below which a step is taken for none: below it lies the noise of a short phase.
 const GROWTH_MIN: f64 = 1.05;
@@ -68,11 +67,8 @@ fn points(session: &Session, phases: &[usize]) -> Vec<LadderPoint> {
 fn point(phase: &PhaseRecord) -> LadderPoint {
     let total = &phase.summary.total;
     let latency = total.latency.as_ref();
-    let masters = phase.plan.network().map_or(1, |plan| plan.masters.len().max(1));
     LadderPoint {
-        concurrency: masters as f64
-            * f64::from(phase.plan.load().threads)
-            * f64::from(phase.plan.load().depth),
+        concurrency: phase.plan.in_flight(),
         operations_per_second: total.operations_per_second,
         latency_ns_mean: latency.map_or(0.0, |latency| latency.mean_ns),
         latency_ns_p50: latency.map_or(0, |latency| latency.p50_ns),
@@ -80,7 +76,7 @@ fn point(phase: &PhaseRecord) -> LadderPoint {
     }
 }
 
-/// What a climb raises.
+/// Dimension that a climb raises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Raised {
     Depth,
@@ -89,12 +85,7 @@ enum Raised {
 
 /// Climbs depth until the rate no longer grows, then threads.
 fn saturate(session: &mut Session, first: &Planned, spec: &Spec) -> Result<(), Error> {
-    let capabilities = match &first.plan {
-        PhasePlan::Media(plan) => driver::find(media::DRIVERS, &plan.engine)?.capabilities,
-        PhasePlan::Network(plan) => net::driver_of(&plan.engine)?.capabilities,
-        PhasePlan::Object(plan) => object::backend::driver_of(&plan.target)?.capabilities,
-    };
-    let depth_max = if capabilities.asynchronous { capabilities.depth_max.min(DEPTH_MAX) } else { 1 };
+    let depth_max = first.depth_max.min(DEPTH_MAX);
     let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
     let mut step = first.clone();
     if step.plan.load().limit.time_ns.is_none() {

@@ -1,50 +1,37 @@
-//! The file with the shared secret.
+//! Files with secrets: the shared one, and the keys of S3.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use driver::{Error, ErrorKind};
-use network::security::{TOKEN_BYTES_MIN, Token};
+use clap::ArgMatches;
+use driver::{Error, ErrorKind, Secret};
+use workload::object::S3Key;
 
 /// Longest secret, in bytes.
-const TOKEN_BYTES_MAX: u64 = 4096;
+const BYTES_MAX: u64 = 4096;
 
-/// The shared secret, as each side of strata keeps it.
-#[derive(Clone, Debug)]
-pub(crate) struct Secrets {
-    /// For connections of data.
-    pub(crate) token: Token,
-    /// For connections of control.
-    pub(crate) control: fleet::Secret,
+/// The shared secret of a file, for connections of data and of control; none where no file was given. Line ends after the secret are not
+/// part of it.
+///
+/// # Errors
+/// When it cannot be read, when others than its owner can read it, or when the secret is too short.
+pub(crate) fn shared(path: Option<&Path>) -> Result<Option<Secret>, Error> {
+    path.map(read).transpose()
 }
 
-impl Secrets {
-    /// Reads the file, once. Line ends after the secret are not part of it.
-    ///
-    /// # Errors
-    /// When it cannot be read, when others than its owner can read it, or when the secret is too short.
-    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = read_guarded(path, "shared token")?;
-        let wrong = |message: String| Error::usage("token", message).with("path", path.display());
-        let length = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
-        let secret = &bytes[..length];
-        let token = Token::new(secret).ok_or_else(|| {
-            wrong(format!("the shared token has {length} bytes")).remedy(format!(
-                "use at least {TOKEN_BYTES_MIN} random bytes: head -c 32 /dev/urandom | base64"
+fn read(path: &Path) -> Result<Secret, Error> {
+    let bytes = read_guarded(path, "shared token")?;
+    let length = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    Secret::new(&bytes[..length]).ok_or_else(|| {
+        Error::usage("token", format!("the shared token has {length} bytes"))
+            .with("path", path.display())
+            .remedy(format!(
+                "use at least {} random bytes: head -c 32 /dev/urandom | base64",
+                Secret::BYTES_MIN
             ))
-        })?;
-        Ok(Self { token, control: fleet::Secret::new(secret)? })
-    }
-
-    /// The secret of a file that may not have been given.
-    ///
-    /// # Errors
-    /// As for [`Secrets::read`].
-    pub(crate) fn read_optional(path: Option<&Path>) -> Result<Option<Self>, Error> {
-        path.map(Self::read).transpose()
-    }
+    })
 }
 
 /// The content of a file that nobody but its owner may read; `what` is in it.
@@ -70,9 +57,9 @@ fn read_guarded(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
             .remedy(format!("chmod 600 {}", path.display())));
     }
     let mut bytes = Vec::new();
-    file.take(TOKEN_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > TOKEN_BYTES_MAX {
-        let message = format!("the file with the {what} has more than {TOKEN_BYTES_MAX} bytes");
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        let message = format!("the file with the {what} has more than {BYTES_MAX} bytes");
         return Err(Error::usage("token", message).with("path", path.display()));
     }
     Ok(bytes)
@@ -83,19 +70,31 @@ fn read_guarded(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 /// A file that cannot be read, that others can read, or that holds no two words.
-pub(crate) fn s3_key(path: Option<&Path>) -> Result<Option<(String, String)>, Error> {
+pub(crate) fn s3_key(path: Option<&Path>) -> Result<Option<S3Key>, Error> {
     let Some(path) = path else {
         let word = |name: &str| std::env::var(name).ok().filter(|word| !word.is_empty());
-        return Ok(word("AWS_ACCESS_KEY_ID").zip(word("AWS_SECRET_ACCESS_KEY")));
+        let pair = word("AWS_ACCESS_KEY_ID").zip(word("AWS_SECRET_ACCESS_KEY"));
+        return Ok(pair.map(|(access, secret)| S3Key { access, secret }));
     };
     let text = String::from_utf8(read_guarded(path, "S3 key")?).unwrap_or_default();
     let mut words = text.split_whitespace().map(str::to_owned);
     match (words.next(), words.next(), words.next()) {
-        (Some(access), Some(secret), None) => Ok(Some((access, secret))),
+        (Some(access), Some(secret), None) => Ok(Some(S3Key { access, secret })),
         _ => Err(Error::usage("token", "the file with the S3 key does not hold two words")
             .with("path", path.display())
             .remedy("write the access key and the secret key on two lines")),
     }
+}
+
+/// The keys of S3 and the shared secret of the files that a command line names: `--s3-key-file`, `--token-file`.
+///
+/// # Errors
+/// As for [`shared`] and [`s3_key`].
+pub(crate) fn of_store(driver: &str, matches: &ArgMatches) -> Result<(Option<S3Key>, Option<Secret>), Error> {
+    let file = |name: &str| matches.get_one::<String>(name).map(Path::new);
+    let secret = shared(file("token-file"))?;
+    let s3_key = if driver == "s3" { s3_key(file("s3-key-file"))? } else { None };
+    Ok((s3_key, secret))
 }
 
 #[cfg(test)]
@@ -104,19 +103,19 @@ mod tests {
 
     use super::*;
 
-    fn read(content: &[u8], mode: u32) -> Result<Secrets, Error> {
+    fn read(content: &[u8], mode: u32) -> Result<Secret, Error> {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("token");
         std::fs::write(&path, content).expect("written");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("its owner");
-        Secrets::read(&path)
+        super::read(&path)
     }
 
     #[test]
     fn a_secret_is_read_without_its_line_end() {
         let one = read(b"sixteen bytes...\n", 0o600).expect("a secret");
-        let other = Token::new(b"sixteen bytes...").expect("long enough");
-        assert!(one.token.accepts(&[b"x"], &other.prove(&[b"x"])));
+        let other = Secret::new(b"sixteen bytes...").expect("long enough");
+        assert!(one.accepts(&[b"x"], &other.prove(&[b"x"])));
     }
 
     #[test]

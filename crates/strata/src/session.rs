@@ -1,5 +1,7 @@
 //! A run: its record, its files, its stages one after the other.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,31 +9,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dialects::{Pace, Render};
-use driver::{Error, ErrorKind, HostClock};
+use driver::{Error, ErrorKind};
 use host::Environment;
+use layer::{Parts, Seen, StageContext};
 use live::{CsvTarget, Tempo, View};
-use media::layout::{self, Manifest, Progress};
-use media::names;
-use media::zoned::ZoneTables;
-use media::{MediaOperation, MediaSource};
+use media::layout::{self, Manifest};
+use media::{MediaPhase, MediaRun};
 use report::doubts::{self, Evidence};
 use report::record::{Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
-use runner::{Job, Outcome};
+use runner::Outcome;
 use statistics::{Event, Snapshot, SteadyReason, WarmUp, summarise};
 use units::path_of;
-use workload::network::NetworkPlan;
-use workload::plan::{MediaPlan, PhasePlan};
+use workload::object::ObjectPlan;
 use workload::random::SplitMix64;
 use workload::spec::Warmup;
 
-use crate::around::{self, Schedulers};
-use crate::ledgers::{Check, Ledgers};
 use crate::net;
 use crate::objects::{self, Stores};
 use crate::open_loop;
 use crate::options::OutputSpec;
 use crate::output::{self, Output};
-use crate::phase::{self, Watch};
 use crate::planning::Planned;
 use crate::signals::{self, Attention};
 use crate::status::{Due, StageReports};
@@ -43,10 +40,7 @@ pub(crate) fn draw_seed() -> u64 {
     SplitMix64::new(now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 48)).next_u64()
 }
 
-/// What came of a phase, and what was seen around it.
-type Seen = (Outcome, Observations);
-
-/// What goes when the stores of a run are closed.
+/// Cleanup that is done when the stores of a run are closed.
 type Ending = Box<dyn FnOnce() -> Result<(), Error>>;
 
 /// A run under way.
@@ -57,10 +51,10 @@ pub(crate) struct Session {
     view: Box<dyn View>,
     interrupt: Arc<AtomicBool>,
     attention: Attention,
-    manifest: Manifest,
+    /// Number of the run, which verified blocks and values carry.
+    run: u64,
+    media: MediaRun,
     keep: bool,
-    ledgers: Ledgers,
-    zones: ZoneTables,
     /// The object stores of the run.
     stores: Stores,
     /// Done when they are closed.
@@ -130,10 +124,9 @@ impl Session {
             view,
             interrupt,
             attention,
-            manifest,
+            run,
+            media: MediaRun::new(run, manifest),
             keep,
-            ledgers: Ledgers::new(run),
-            zones: ZoneTables::default(),
             stores: Stores::default(),
             ending: None,
             phase_count: 0,
@@ -147,10 +140,10 @@ impl Session {
     /// When signals cannot be handled.
     pub(crate) fn adopt(&mut self, stores: Stores) -> Result<(), Error> {
         self.attention.interrupts(&stores.interrupt())?;
-        stores.manifest().begin(self.ledgers.run(), &self.record.started_at, self.keep);
+        stores.manifest().begin(self.run, &self.record.started_at, self.keep);
         self.attention.knows(stores.manifest());
         let journal: Arc<dyn layout::Journal> = Arc::<crate::manifest::Manifest>::clone(stores.manifest());
-        self.manifest.keep_in(journal);
+        self.media.manifest.keep_in(journal);
         self.stores = stores;
         Ok(())
     }
@@ -191,13 +184,8 @@ impl Session {
             self.output.ask(planned.request, &self.interrupt)?;
         }
         let before = self.record.phases.len();
-        let (begun, seen) = match stage.first().map(|planned| &planned.plan) {
-            Some(PhasePlan::Network(_)) => self.run_network(stage)?,
-            Some(PhasePlan::Object(_)) => self.run_objects(stage)?,
-            _ => self.run_media(stage)?,
-        };
-        // Stages count by what ran: a climb has more of them than were planned.
-        let number = self.record.phases.last().map_or(0, |phase| phase.stage + 1);
+        let (begun, seen) = self.measure(stage)?;
+        let number = next_stage(&self.record);
         for (planned, (outcome, observations)) in stage.iter().zip(seen) {
             self.view.event(&Event::Finished(planned.plan.name(), &outcome.samples));
             let phase = phase_record(planned, number, begun, outcome, observations);
@@ -218,121 +206,23 @@ impl Session {
         Ok(new.collect())
     }
 
-    /// Runs the phases of a stage on media; when it began, and what came of each.
-    fn run_media(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
-        let plans: Vec<&MediaPlan> = stage.iter().filter_map(|planned| planned.plan.media()).collect();
-        let checks = self.ledgers.begin_stage(&plans)?;
-        for ((planned, plan), check) in stage.iter().zip(&plans).zip(&checks) {
-            self.lay_out(plan, planned.destroy_data, check.as_ref())?;
-        }
-        for (number, plan) in plans.iter().enumerate() {
-            // Once, however many phases share it.
-            let is_like = |other: &&MediaPlan| (other.cache, &other.targets) == (plan.cache, &plan.targets);
-            if !plans[..number].iter().any(is_like) {
-                media::cache::prepare(&plan.targets, plan.cache, &self.interrupt)?;
-            }
-        }
-        let zones = self.zones.begin_stage(&plans)?;
-        let parts = stage.iter().zip(&plans).zip(checks).zip(zones);
-        let jobs = parts.map(|(((planned, plan), check), zones)| {
-            phase::job(plan, check, planned.is_read_back, zones, Arc::clone(&self.interrupt))
-        });
-        let jobs = jobs.collect();
-        let schedulers = Schedulers::set(&plans)?;
-        around::run(&plans, true)?;
-        let begun = SystemTime::now();
-        let watch = Watch::begin(&plans);
-        let outcomes = self.run_reporting(jobs, stage, begun);
-        for (plan, needs) in plans.iter().filter_map(|plan| Some((plan, names::needs(&plan.engine)?))) {
-            names::adopt(&mut self.manifest, &plan.targets, needs);
-        }
-        let outcomes = outcomes?;
-        drop(schedulers);
-        let observations = watch.end(&outcomes);
-        let mut seen: Vec<Seen> = outcomes.into_iter().zip(observations).collect();
-        if let (Err(error), Some((outcome, _))) = (around::run(&plans, false), seen.first_mut()) {
-            outcome.failure.get_or_insert(error.to_string());
-        }
-        Ok((begun, seen))
-    }
-
-    fn run_reporting(
-        &mut self,
-        jobs: Vec<Job<MediaOperation, MediaSource>>,
-        stage: &[Planned],
-        begun: SystemTime,
-    ) -> Result<Vec<Outcome>, Error> {
-        let Self { record, output, due, view, phase_count, .. } = self;
-        let number = record.phases.last().map_or(0, |phase| phase.stage + 1);
-        let mut viewer = viewer(view, (record.phases.len() + 1, *phase_count));
-        let mut status = StageReports { due, output, record, stage, number, begun };
-        runner::run_reporting(jobs, HostClock::get(), &mut viewer, &mut status)
-    }
-
-    /// Runs the phases of a stage on the network; when it began, and what came of each.
-    fn run_network(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
-        let ready = |planned: &'_ Planned| Some((planned.plan.network()?.clone(), planned.access.clone()?));
-        let phases: Vec<_> = stage.iter().filter_map(ready).collect();
-        let phases: Vec<_> = phases.iter().map(|(plan, access)| (plan, access)).collect();
-        let interrupt = Arc::clone(&self.interrupt);
-        net::run::run(&phases, &interrupt, &mut self.viewer())
-    }
-
-    /// Runs the phases of a stage on object stores; when it began, and what came of each.
-    fn run_objects(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
-        let (run, verifies_own) = (self.ledgers.run(), |planned: &Planned| planned.fills);
-        let is_whole = |phase: &&PhaseRecord| phase.failure.is_none() && phase.summary.total.errors == 0;
-        let earlier: Vec<_> =
-            self.record.phases.iter().filter(is_whole).filter_map(|phase| phase.plan.object()).collect();
-        let ready = |planned: &Planned| {
-            let plan = planned.plan.object()?;
-            Some(objects::run::Ready {
-                replaced: object::replaced_series(&earlier, plan, run),
-                plan: plan.clone(),
-                store: Arc::clone(planned.store.as_ref()?),
-                run,
-                accepts_foreign: !verifies_own(planned),
-            })
-        };
-        let ready: Vec<_> = stage.iter().filter_map(ready).collect();
-        let interrupt = Arc::clone(&self.interrupt);
-        objects::run::run(&ready, &interrupt, &mut self.viewer())
-    }
-
-    /// Shows the snapshots of a stage, with its number in the run.
-    fn viewer(&mut self) -> impl FnMut(&Snapshot) + '_ {
-        viewer(&mut self.view, (self.record.phases.len() + 1, self.phase_count))
-    }
-
-    /// Makes the files of a phase ([`workload::spec::Layout`]).
-    fn lay_out(&mut self, plan: &MediaPlan, destroy_data: bool, check: Option<&Check>) -> Result<(), Error> {
-        if let Some(needs) = names::needs(&plan.engine) {
-            return names::prepare(&mut self.manifest, &plan.targets, needs);
-        }
-        let fill = media::content::layout_fill(plan, self.ledgers.run_of(plan))?;
-        let name = format!("laying out {}", plan.targets.first().map_or("", |target| target.path.as_str()));
-        let view = std::cell::RefCell::new(&mut self.view);
-        let progress = |progress: Progress| {
-            let share = progress.written_bytes as f64 / progress.total_bytes.max(1) as f64;
-            view.borrow_mut().event(&Event::Preparing(&name, share));
-        };
-        let request = layout::Request {
-            needs_data: plan.reads() || plan.operation.is_random(),
-            layout: plan.layout,
-            refill: false,
-            destroy_data,
-            writes: plan.writes(),
-            direct: true,
-            grain_bytes: plan.block_size_bytes_max.max(plan.verify_interval_bytes.unwrap_or(1)),
-            fill: &*fill,
-            stop: &self.interrupt,
+    /// Runs the phases of a stage; when they began, and what came of each.
+    fn measure(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
+        let Self { record, output, due, view, phase_count, media, interrupt, .. } = self;
+        let number = (record.phases.len() + 1, *phase_count);
+        let shown = RefCell::new(&mut *view);
+        let progress = |name: &str, share: f64| shown.borrow_mut().event(&Event::Preparing(name, share));
+        let context = StageContext {
+            interrupt: Arc::clone(interrupt),
             progress: &progress,
+            tell: |line| output::tell(line),
         };
-        let written = layout::prepare(&mut self.manifest, &plan.targets, &request)?;
-        if let Some(check) = check.filter(|_| written >= plan.range_bytes()) {
-            self.ledgers.laid_out(&check.ledger);
-        }
-        Ok(())
+        let parts = parts(stage, record, (self.run, media), &context)?;
+        let mut observe = viewer(view, number);
+        let stage_number = next_stage(record);
+        let begun = SystemTime::now();
+        let mut reports = StageReports { due, output, record, stage, number: stage_number, begun };
+        layer::run(parts, &mut observe, &mut reports)
     }
 
     /// Ends the run and prints its report. `result` is what stopped it.
@@ -382,7 +272,7 @@ impl Session {
         self.view.finish();
         self.record.tool_cost = tool_cost::measure().ok();
         let ended = self.end_stores();
-        let cleaned = if self.keep { Ok(()) } else { self.manifest.remove_all() };
+        let cleaned = if self.keep { Ok(()) } else { self.media.manifest.remove_all() };
         let cleaned = ended.and(cleaned);
         if let (Err(left), true) = (&cleaned, result.is_err() || failure_of(&self.record.phases).is_some()) {
             // The run has failed of something else, and what it left must be told all the same.
@@ -405,6 +295,71 @@ impl Session {
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
         self.output.save(&self.record)
     }
+}
+
+/// The number of the stage that comes next. Stages count by what ran: a climb has more of them than were planned.
+fn next_stage(record: &Record) -> usize {
+    record.phases.last().map_or(0, |phase| phase.stage + 1)
+}
+
+/// The phases of a stage by layer, with their numbers in the stage, ready to run. `record` has the phases before them.
+fn parts<'a>(
+    stage: &'a [Planned],
+    record: &Record,
+    (run, media): (u64, &'a mut MediaRun),
+    context: &StageContext<'_>,
+) -> Result<Parts<'a>, Error> {
+    let mut parts: Parts<'a> = Vec::new();
+    let mut on_media: (Vec<usize>, Vec<MediaPhase<'a>>) = Default::default();
+    let mut on_network: (Vec<usize>, Vec<net::run::Ready<'a>>) = Default::default();
+    let mut on_others: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut on_objects: (Vec<usize>, Vec<objects::run::Ready>) = Default::default();
+    for (number, planned) in stage.iter().enumerate() {
+        if let Some(plan) = planned.plan.media() {
+            let Planned { destroy_data, is_read_back, .. } = *planned;
+            on_media.0.push(number);
+            on_media.1.push(MediaPhase { plan, destroy_data, is_read_back });
+        } else if let Some((plan, access)) = planned.plan.network().zip(planned.access.as_ref()) {
+            on_network.0.push(number);
+            on_network.1.push((plan, access));
+        } else if let Some((plan, store)) = planned.plan.object().zip(planned.store.as_ref()) {
+            on_objects.0.push(number);
+            on_objects.1.push(objects::run::Ready {
+                replaced: object::replaced_series(&whole_phases(record), plan, run),
+                plan: plan.clone(),
+                store: Arc::clone(store),
+                run,
+                accepts_foreign: !planned.fills,
+            });
+        } else {
+            on_others.entry(planned.plan.layer()).or_default().push(number);
+        }
+    }
+    if !on_media.0.is_empty() {
+        parts.push((on_media.0, media.begin_stage(&on_media.1, context)?));
+    }
+    if !on_network.0.is_empty() {
+        let part = net::run::NetworkPart::new(on_network.1, &context.interrupt)?;
+        parts.push((on_network.0, Box::new(part)));
+    }
+    if !on_objects.0.is_empty() {
+        let part = objects::run::ObjectPart::new(on_objects.1, &context.interrupt)?;
+        parts.push((on_objects.0, Box::new(part)));
+    }
+    for (name, numbers) in on_others {
+        let layer = layer::find(name).ok_or_else(|| {
+            Error::new(ErrorKind::Run, "stage", "a phase was planned without its target").with("layer", name)
+        })?;
+        let plans = numbers.iter().map(|number| &stage[*number].plan).collect();
+        parts.push((numbers, layer.part(plans, context)?));
+    }
+    Ok(parts)
+}
+
+/// Plans of the phases on object stores that did all that was asked of them.
+fn whole_phases(record: &Record) -> Vec<&ObjectPlan> {
+    let is_whole = |phase: &&PhaseRecord| phase.failure.is_none() && phase.summary.total.errors == 0;
+    record.phases.iter().filter(is_whole).filter_map(|phase| phase.plan.object()).collect()
 }
 
 /// Shows snapshots as those of a phase with this number, of so many.
@@ -448,7 +403,7 @@ pub(crate) fn phase_record(
     }
 }
 
-/// What went wrong in a run: where a worker failed, before a phase that was stopped for it or interrupted, before failures of
+/// Failure of a run: that of a failed worker, before a phase that was stopped for it or interrupted, before failures of
 /// operations that were only counted.
 fn failure_of(phases: &[PhaseRecord]) -> Option<String> {
     let has_failed =
@@ -461,27 +416,29 @@ fn failure_of(phases: &[PhaseRecord]) -> Option<String> {
 /// Endpoints named in one line.
 const ENDPOINTS_NAMED_MAX: usize = 4;
 
-/// What failed in a phase that went on to its end (`--on-error continue`).
+/// Failures of operations in a phase that went on to its end (`--on-error continue`).
 fn counted_failures(phase: &PhaseRecord) -> Option<String> {
     let errors =
         || phase.samples.workers.iter().flat_map(|worker| &worker.errors).filter(|error| !error.is_ignored);
     let count: u64 = errors().map(|error| error.count).sum();
     let first = errors().min_by_key(|error| error.first_at_ns)?;
-    let (name, class, cause) = (&phase.plan.name(), &first.class, &first.cause);
-    let by_endpoint = phase.plan.network().and_then(|plan| failed_endpoints(plan, phase));
-    Some(match by_endpoint {
-        Some(endpoints) => format!("{count} RPCs failed in phase {name}: {endpoints}"),
-        None => format!("{count} operations failed in phase {name}: {class} failed: {cause}"),
+    let (name, class, cause) = (phase.plan.name(), &first.class, &first.cause);
+    let operations = phase.plan.terms().operations;
+    Some(match failed_parts(phase) {
+        Some(parts) => format!("{count} {operations} failed in phase {name}: {parts}"),
+        None => format!("{count} {operations} failed in phase {name}: {class} failed: {cause}"),
     })
 }
 
-/// `endpoint 1:2: 12 (Connection reset by peer (os error 104))` for the endpoints that failed, the worst first.
-fn failed_endpoints(plan: &NetworkPlan, phase: &PhaseRecord) -> Option<String> {
+/// `endpoint 1:2: 12 (Connection reset by peer (os error 104))` for the endpoints that failed, the worst first; none where the target has
+/// no parts that are told apart.
+fn failed_parts(phase: &PhaseRecord) -> Option<String> {
+    phase.plan.part_label(0)?;
     let mut failed = statistics::by_part(&phase.samples);
     failed.retain(|part| part.figures.errors > 0);
     failed.sort_by_key(|part| std::cmp::Reverse(part.figures.errors));
     let named = failed.iter().take(ENDPOINTS_NAMED_MAX).map(|part| {
-        let label = plan.endpoints.get(part.part).map_or("?", |endpoint| endpoint.label.as_str());
+        let label = phase.plan.part_label(part.part).unwrap_or("?");
         let causes = part.figures.causes.iter().max_by_key(|cause| cause.count);
         let cause = causes.map_or("unknown", |cause| cause.cause.as_str());
         format!("endpoint {label}: {} ({cause})", part.figures.errors)

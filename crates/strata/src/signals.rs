@@ -18,7 +18,7 @@ const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// Exit code of a process that a second signal has ended: the run failed.
 const FAILED: i32 = 1;
 
-/// What listens to signals, as long as a run lasts.
+/// Listener for signals, as long as a run lasts.
 pub(crate) struct Attention {
     handle: Handle,
     manifest: Arc<Mutex<Option<Arc<Manifest>>>>,
@@ -72,7 +72,7 @@ impl Attention {
         Ok(())
     }
 
-    /// What is left when a second signal comes stands there.
+    /// Takes the manifest that lists the files and objects left when a second signal comes.
     pub(crate) fn knows(&self, manifest: &Arc<Manifest>) {
         *self.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(manifest));
     }

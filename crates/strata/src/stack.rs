@@ -17,7 +17,7 @@ use crate::options::{OutputSpec, StackSpec};
 use crate::planning::{self, Planned};
 use crate::saturate::ends_run;
 use crate::session::{self, Session};
-use objects::Shelf;
+use objects::StackStores;
 
 /// One load that every layer gets.
 struct Load {
@@ -58,7 +58,7 @@ const LOADS: &[Load] = &[
 
 /// Where a layer's operations go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Medium {
     Null,
     Memory,
     Storage,
@@ -67,7 +67,7 @@ enum Place {
 /// One layer.
 struct Layer {
     name: &'static str,
-    place: Place,
+    place: Medium,
     options: &'static [(&'static str, &'static str)],
     /// Whether reads leave the range in a cache, so that a second pass would measure memory.
     is_cached: bool,
@@ -75,15 +75,15 @@ struct Layer {
 
 /// The layers, lowest first.
 const LAYERS: &[Layer] = &[
-    Layer { name: "null", place: Place::Null, options: &[], is_cached: false },
+    Layer { name: "null", place: Medium::Null, options: &[], is_cached: false },
     Layer {
         name: "memory",
-        place: Place::Memory,
+        place: Medium::Memory,
         options: &[("depth", "1"), ("size", "256m")],
         is_cached: false,
     },
-    Layer { name: "media", place: Place::Storage, options: &[("direct", "true")], is_cached: false },
-    Layer { name: "file", place: Place::Storage, options: &[("cache", "drop")], is_cached: true },
+    Layer { name: "media", place: Medium::Storage, options: &[("direct", "true")], is_cached: false },
+    Layer { name: "file", place: Medium::Storage, options: &[("cache", "drop")], is_cached: true },
 ];
 
 /// Loads of the network: the name that each stands under, beside the same load of storage where there is one, its message sizes and what
@@ -109,17 +109,17 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     let mut targets = vec![label_of(scratch.as_os_str())];
     targets.extend(spec.device.clone());
     let mut session = Session::begin(words, output, &targets, seed, false, None)?;
-    let mut shelf = Shelf::beside(&scratch, size(spec).0);
+    let mut stores = StackStores::beside(&scratch, size(spec).0);
     // The manifest stands before the stores are planned: the engine has a pool then.
-    let adopted = session.adopt(shelf.stores());
+    let adopted = session.adopt(stores.stores());
     if adopted.is_ok() {
-        rows.extend(shelf.rows(spec.quick, seed));
-        session.holds(shelf.stores());
+        rows.extend(stores.rows(spec.quick, seed));
+        session.holds(stores.stores());
     }
     number(&mut rows);
     session.phase_count = rows.iter().filter(|(_, planned)| planned.is_ok()).count();
     session.record.stack = Some(StackRecord { rows: rows.iter().map(|(row, _)| row.clone()).collect() });
-    let served = shelf.served();
+    let served = stores.served();
     session.ends_with(Box::new(|| served.remove()));
     let result = adopted.and_then(|()| run_rows(&mut session, &rows));
     drop(rows);
@@ -204,7 +204,7 @@ fn plan_rows(spec: &StackSpec, scratch: &Path, seed: u64) -> Result<Vec<Row>, Er
     for (number, load) in LOADS.iter().enumerate() {
         for layer in LAYERS {
             // The floor is the same for every load.
-            if layer.place == Place::Null && number > 0 {
+            if layer.place == Medium::Null && number > 0 {
                 continue;
             }
             let planned = plan_row(spec, layer, load, scratch, seed);
@@ -272,7 +272,7 @@ fn network_row(
     seed: u64,
 ) -> Result<Planned, Error> {
     let time_ns = if stack.quick { 300_000_000 } else { 3_000_000_000 };
-    let mut row = Spec { layer: spec::Layer::Network, time: Some(Span(time_ns)), ..Spec::default() };
+    let mut row = Spec { layer: spec::Layer::NETWORK, time: Some(Span(time_ns)), ..Spec::default() };
     let name = format!("network: {load}");
     for (key, value) in [("message-sizes", sizes), ("depth", depth), ("name", name.as_str())] {
         options::apply(&mut row, key, value).map_err(|error| Error::usage("stack", error.to_string()))?;
@@ -296,7 +296,7 @@ fn plan_row(
 ) -> Result<Planned, Error> {
     let measured_ns = if spec.quick { 600_000_000 } else { 6_000_000_000 };
     // Memory and the floor are steady at once; the time is better spent on the drive.
-    let time_ns = if layer.place == Place::Storage { measured_ns } else { measured_ns / 4 };
+    let time_ns = if layer.place == Medium::Storage { measured_ns } else { measured_ns / 4 };
     let size = size(spec).to_string();
     let mut row = Spec {
         operations: vec![load.operation],
@@ -304,7 +304,7 @@ fn plan_row(
         time: Some(Span(time_ns)),
         ..Spec::default()
     };
-    let is_storage = layer.place == Place::Storage;
+    let is_storage = layer.place == Medium::Storage;
     let fsync = (is_storage && !load.fsync.is_empty()).then_some(("fsync", load.fsync));
     let reads_once = layer.is_cached && load.fsync.is_empty();
     let one_pass = reads_once.then_some(("bytes", size.as_str()));
@@ -318,10 +318,10 @@ fn plan_row(
     }
     row.name = Some(format!("{}: {}", layer.name, load.name));
     row.targets = vec![match (layer.place, &spec.device) {
-        (Place::Null, _) => "null:".to_owned(),
-        (Place::Memory, _) => "mem:".to_owned(),
-        (Place::Storage, Some(device)) if layer.name == "media" => device.clone(),
-        (Place::Storage, _) => label_of(scratch.as_os_str()),
+        (Medium::Null, _) => "null:".to_owned(),
+        (Medium::Memory, _) => "mem:".to_owned(),
+        (Medium::Storage, Some(device)) if layer.name == "media" => device.clone(),
+        (Medium::Storage, _) => label_of(scratch.as_os_str()),
     }];
     planning::plan_phase(&row, load.operation, seed)
 }

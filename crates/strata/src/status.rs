@@ -45,7 +45,7 @@ impl Due {
     }
 }
 
-/// What the runner reports to while a stage runs.
+/// Sink of the runner's reports while a stage runs.
 pub(crate) struct StageReports<'a> {
     pub(crate) due: &'a mut Due,
     pub(crate) output: &'a mut Output,

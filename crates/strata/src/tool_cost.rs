@@ -1,4 +1,4 @@
-//! What strata itself costs: the `null` driver through the whole loop, in the process that measured.
+//! Cost of strata itself: the `null` driver through the whole loop, in the process that measured.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,6 @@ use statistics::{WarmUp, summarise};
 use workload::options;
 use workload::spec::{Operation, Spec};
 
-use crate::phase;
 use crate::planning;
 
 /// Readings of the clock that its cost is averaged over.
@@ -27,7 +26,7 @@ pub(crate) fn measure() -> Result<ToolCost, Error> {
     let Some(plan) = planned.plan.media() else {
         return Err(Error::usage("tool cost", "null: is measured as media"));
     };
-    let job = phase::job(plan, None, false, None, Arc::new(AtomicBool::new(false)));
+    let job = media::job(plan, None, false, None, Arc::new(AtomicBool::new(false)));
     let outcome = runner::run_phase(job, HostClock::get(), &mut |_| {})?;
     let summary = summarise(&outcome.samples, WarmUp::None);
     let clock = HostClock::get();

@@ -1,4 +1,4 @@
-//! What dialects may ask about this machine.
+//! Facts about this machine that dialects may ask for.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

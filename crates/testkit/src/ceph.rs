@@ -26,8 +26,10 @@ const MISSING: i32 = 3;
 /// # Panics
 /// When it is installed and does not come up.
 pub fn ceph_node(tmp: &str) -> Option<&'static CephNode> {
-    static NODE: OnceLock<Option<CephNode>> = OnceLock::new();
-    NODE.get_or_init(|| CephNode::start(&Path::new(tmp).join("ceph-node"))).as_ref()
+    // A failed start is kept: tests that follow say the same at once instead of waiting for it again.
+    static NODE: OnceLock<Result<Option<CephNode>, String>> = OnceLock::new();
+    let node = NODE.get_or_init(|| CephNode::try_start(&Path::new(tmp).join("ceph-node")));
+    node.as_ref().unwrap_or_else(|said| panic!("{said}")).as_ref()
 }
 
 fn script(command: &str, directory: &Path) -> Output {
@@ -44,24 +46,32 @@ impl CephNode {
     /// When it is installed and does not come up.
     #[must_use]
     pub fn start(directory: &Path) -> Option<Self> {
+        Self::try_start(directory).unwrap_or_else(|said| panic!("{said}"))
+    }
+
+    fn try_start(directory: &Path) -> Result<Option<Self>, String> {
         let output = script("start", directory);
         if output.status.code() == Some(MISSING) {
             println!("skipped: ceph: its packages are not installed (scripts/setup-tests.sh)");
-            return None;
+            return Ok(None);
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "the Ceph node did not come up: {said}");
+        if !output.status.success() {
+            return Err(format!(
+                "the Ceph node did not come up: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ));
+        }
         let keys = std::fs::read_to_string(directory.join("s3.env")).expect("the script writes it");
         let key = |name: &str| {
             let line = keys.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
             line.unwrap_or_else(|| panic!("{name} is not in {keys}")).to_owned()
         };
-        Some(Self {
+        Ok(Some(Self {
             conf: directory.join("ceph.conf"),
             s3_endpoint: key("ENDPOINT"),
             s3_access_key: key("ACCESS_KEY"),
             s3_secret_key: key("SECRET_KEY"),
-        })
+        }))
     }
 
     /// Ends it now, for all who use it.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What becomes of a request.
+/// Treatment of a request by the proxy.
 #[derive(Clone, Debug)]
 pub enum Meddling {
     /// It goes to the server, and its answer comes back.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use driver::{Completions, Driver, Error, ErrorKind, Operation, Submitted, Wait};
 
-/// What goes wrong with an operation.
+/// Faults of an operation.
 pub enum Fault {
     /// It is carried out and then reported as failed with this errno (positive).
     Errno(i32),

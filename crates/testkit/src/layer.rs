@@ -1,4 +1,4 @@
-//! What every layer's conformance suite asks of its table of drivers.
+//! Checks of every layer's conformance suite on its table of drivers.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,10 +1,11 @@
-//! What tests of the measuring loop need: a clock that only moves when everybody waits, a driver with declared service times over
-//! it, a driver that fails on purpose, and a small operation with its source.
+//! Helpers for tests of the measuring loop: a clock that only moves when everybody waits, a driver with declared service times over it, a
+//! driver that fails on purpose, and a small operation with its source.
 //!
 //! With a [`VirtualClock`] a phase takes no real time and gives the same figures each time it runs.
 
 mod ceph;
 mod clock;
+mod content;
 pub mod fault_proxy;
 mod faulty;
 mod layer;
@@ -19,6 +20,7 @@ mod slow_file;
 
 pub use ceph::{CephNode, ceph_node};
 pub use clock::{Seat, VirtualClock};
+pub use content::content;
 pub use faulty::{Fault, FaultyDriver};
 pub use layer::assert_every_driver_file_is_registered;
 pub use load::{closed_load, open_load};

@@ -10,7 +10,7 @@ use driver::{Clock, Completions, Driver, Error, Operation, Submitted, Wait};
 use crate::clock::{Seat, VirtualClock};
 use crate::service::{Generator, Service};
 
-/// What a look without waiting costs when it finds nothing, in nanoseconds: it lets time go on for those who poll.
+/// Cost of a reap without waiting that finds nothing, in nanoseconds: it lets time go on for those who poll.
 const POLL_NS: u64 = 100;
 
 struct Model {

@@ -8,11 +8,11 @@ const GIVEN_CHARACTERS_MAX: usize = 60;
 /// Prints as one line: `"1zz" is not a size: use a number with ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// What was expected, with its article: `a size`.
+    /// Kind of value expected, with its article: `a size`.
     pub what: String,
-    /// What was given, as it came.
+    /// Text given, as it came.
     pub given: String,
-    /// What would be accepted; reads on after "use".
+    /// Values that would be accepted; reads on after "use".
     pub accepted: String,
 }
 

@@ -15,6 +15,7 @@ mod percent;
 mod rate;
 mod schema;
 mod span;
+mod text;
 
 pub use byte_size::ByteSize;
 pub use error::ParseError;
@@ -25,3 +26,4 @@ pub use nearest::nearest;
 pub use percent::Percent;
 pub use rate::Rate;
 pub use span::Span;
+pub use text::{clean, count, counted, rate};

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{ByteSize, ParseError, Percent, Rate, Span};
 
-/// What a reader needs beyond text.
+/// Conversion from numbers, which a reader needs beyond text.
 trait FromNumber: FromStr<Err = ParseError> {
     const EXPECTING: &'static str;
     fn from_whole(value: u64) -> Result<Self, ParseError>;

@@ -49,7 +49,7 @@ pub struct Control {
     /// Where the workers' memory comes from.
     #[serde(default)]
     pub memory: Option<MemoryPolicy>,
-    /// What happens after a block with wrong data; as after a failed operation where it is none.
+    /// Action after a block with wrong data; as after a failed operation where it is none.
     pub on_mismatch: Option<OnError>,
 }
 
@@ -75,7 +75,7 @@ pub struct LatencyTarget {
     pub goes_on: bool,
 }
 
-/// What is held against a limit.
+/// Figure that is compared with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SteadyFigure {
@@ -126,9 +126,9 @@ impl SteadyFigure {
 /// A steady state that ends a phase, judged over the last `span_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyEnd {
-    /// What is judged.
+    /// Figure that is judged.
     pub figure: SteadyFigure,
-    /// What it must not exceed.
+    /// Limit of the figure.
     pub limit: f64,
     /// Whether the limit is in percent of the mean.
     pub is_percent: bool,
@@ -269,7 +269,7 @@ pub struct PriorityShare {
 /// Reads `read:20@realtime:0,write/64k:5@idle`: class, size where only one is meant, share in percent, priority.
 ///
 /// # Errors
-/// What is none of these.
+/// A text that is none of these.
 pub fn parse_priority_shares(text: &str) -> Result<Vec<PriorityShare>, ParseError> {
     let share = |part: &str| {
         let refuse = || {
@@ -313,7 +313,7 @@ const MORE_ERRORS: [(&str, i32); 6] = [
 /// The number of an error by its name or number.
 ///
 /// # Errors
-/// What is neither.
+/// A text that is neither.
 pub fn errno(text: &str) -> Result<i32, ParseError> {
     let named = ERRORS.iter().position(|name| *name == text).map(|at| at as i32 + 1);
     let more = || MORE_ERRORS.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
@@ -344,7 +344,7 @@ pub fn parse_ignored_errors(text: &str) -> Result<Vec<IgnoredError>, ParseError>
 /// Reads `500us` or `500us:99.9:5s`: latency, share in percent (100), length of a window (5 s).
 ///
 /// # Errors
-/// What is none of these.
+/// A text that is none of these.
 pub fn parse_latency_target(text: &str) -> Result<LatencyTarget, ParseError> {
     let refuse =
         || ParseError::new("a latency target", text, "LATENCY[:PERCENT[:WINDOW]], such as 500us:99.9:5s");
@@ -362,7 +362,7 @@ pub fn parse_latency_target(text: &str) -> Result<LatencyTarget, ParseError> {
 /// Reads `iops:10%:30s` or `bw_slope:1%:30s:10s:1s`: figure, limit, time that is judged, time left out before, interval.
 ///
 /// # Errors
-/// What is none of these.
+/// A text that is none of these.
 pub fn parse_steady(text: &str) -> Result<SteadyEnd, ParseError> {
     let refuse = || {
         ParseError::new(
@@ -405,7 +405,7 @@ pub fn parse_rate_min(text: &str) -> Result<f64, ParseError> {
 /// Reads a niceness to add.
 ///
 /// # Errors
-/// What is not from -20 to 19.
+/// A number that is not from -20 to 19.
 pub fn parse_nice(text: &str) -> Result<i32, ParseError> {
     let (sign, number) = text.strip_prefix('-').map_or((1, text), |number| (-1, number));
     let number = number.parse::<u8>().ok().map(|number| i32::from(number) * sign);

@@ -40,7 +40,7 @@ pub enum SyncCall {
     Fsync,
 }
 
-/// What the memory engine does with a buffer.
+/// Operation of the memory engine on a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryOperation {
@@ -53,7 +53,7 @@ pub enum MemoryOperation {
     Read,
 }
 
-/// What the kernel is told of the order of access (posix_fadvise(2)).
+/// Advice to the kernel on the order of access (posix_fadvise(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Advice {
@@ -108,7 +108,7 @@ pub struct EngineOptions {
     /// io_uring: every so manieth operation goes to a thread of the kernel.
     #[serde(default)]
     pub force_async: Option<u32>,
-    /// What the kernel is told of the order of access.
+    /// Advice to the kernel on the order of access.
     #[serde(default)]
     pub advice: Advice,
     /// exec: what is run.

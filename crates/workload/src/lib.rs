@@ -1,5 +1,5 @@
-//! What the user asked for (`Spec`), resolved to what will be done (`Plan`): operations, sizes, patterns, mixes, load model,
-//! data content, phases. Pure: no clocks, no sockets, no files.
+//! Specs of the user (`Spec`), resolved to plans of the work (`Plan`): operations, sizes, patterns, mixes, load model, data content,
+//! phases. Pure: no clocks, no sockets, no files.
 
 pub mod access;
 pub mod arrival;
@@ -10,6 +10,7 @@ pub mod control;
 pub mod course;
 pub mod engine;
 pub mod job;
+pub mod layers;
 pub mod mix;
 pub mod network;
 pub mod object;

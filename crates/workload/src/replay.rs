@@ -11,7 +11,7 @@ const LENGTH_BYTES_MAX: u64 = 1 << 31;
 /// Waits below this are not kept, as fio does not, in nanoseconds.
 const WAIT_NS_MIN: u64 = 100_000;
 
-/// What a step does.
+/// Class of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayClass {
     /// Reads.
@@ -35,7 +35,7 @@ pub struct ReplayStep {
     pub length_bytes: u32,
     /// Number of its target among the log's files.
     pub target: u16,
-    /// What it does.
+    /// Class of the operation.
     pub class: ReplayClass,
 }
 

@@ -1,12 +1,13 @@
-//! What the user asked for, as typed.
+//! Options of the user, as typed.
 
 use units::{ByteSize, ParseError, Rate, Span};
 
 pub use crate::arrival::Spacing;
 pub use crate::content::Refill;
 use crate::engine::{Feature, MemoryOperation, SyncCall, SyncMode};
+pub use crate::layers::Layer;
 
-/// What a phase does to its targets.
+/// Operation of a phase on its targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -105,7 +106,7 @@ pub enum Share {
     Whole,
 }
 
-/// What happens after a failed operation.
+/// Action after a failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
@@ -115,44 +116,7 @@ pub enum OnError {
     Continue,
 }
 
-/// Which layer a phase measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Layer {
-    /// Files, devices, memory.
-    #[default]
-    Media,
-    /// RPCs.
-    Network,
-    /// Objects.
-    Object,
-}
-
-impl Layer {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Media, Self::Network, Self::Object];
-
-    /// Its name, as job files have it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Media => "media",
-            Self::Network => "network",
-            Self::Object => "object",
-        }
-    }
-
-    /// The command of strata that measures it.
-    #[must_use]
-    pub fn command(self) -> &'static str {
-        match self {
-            Self::Media => "media",
-            Self::Network => "net",
-            Self::Object => "object",
-        }
-    }
-}
-
-/// What is climbed in a ladder.
+/// Dimension climbed by a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LadderDimension {
@@ -169,7 +133,7 @@ pub enum LadderDimension {
 /// A ladder: one phase a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ladder {
-    /// What is climbed.
+    /// Climbed dimension.
     pub dimension: LadderDimension,
     /// Its values, as bytes, counts or operations a second.
     pub values: Vec<u64>,
@@ -219,7 +183,7 @@ pub enum CoresPolicy {
     Shared,
 }
 
-/// What the user asked for. `None` means: not said. One table ([`crate::options::OPTIONS`]) fills it from the command line and from
+/// Options of the user. `None` means: not said. One table ([`crate::options::OPTIONS`]) fills it from the command line and from
 /// job files; [`crate::plan::resolve`] turns it into a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
@@ -233,6 +197,8 @@ pub struct Spec {
     pub network: crate::network::NetworkSpec,
     /// Options of the object layer.
     pub object: crate::object::ObjectSpec,
+    /// Options of layers that were added.
+    pub own: crate::layers::OwnSpecs,
     pub name: Option<String>,
     pub targets: Vec<String>,
     pub operations: Vec<Operation>,
@@ -318,7 +284,7 @@ pub struct Spec {
     pub dontcache: bool,
     pub map_sync: bool,
     pub memory_operation: Option<MemoryOperation>,
-    /// What controls the load while it runs.
+    /// Control of the load while it runs.
     pub control: crate::control::Control,
     pub operation_priorities: Vec<crate::control::PriorityShare>,
     pub force_async: Option<u32>,

@@ -1,4 +1,4 @@
-//! What a target is, as far as a plan must know.
+//! Facts of a target that a plan needs.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::zoned::ZonedFacts;
 
-/// What lies at a target's path.
+/// Kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetKind {
@@ -67,7 +67,7 @@ pub struct FileIdentity {
 pub struct TargetFacts {
     /// Path or URL as the user gave it.
     pub path: String,
-    /// What lies there (for a file to be created: `file`).
+    /// Kind of the target (for a file to be created: `file`).
     pub kind: TargetKind,
     /// Whether it exists.
     pub exists: bool,
@@ -96,7 +96,7 @@ impl TargetFacts {
 pub struct TargetPlan {
     /// Path or URL.
     pub path: String,
-    /// What lies there.
+    /// Kind of the target.
     pub kind: TargetKind,
     /// Where the range begins, in bytes.
     pub offset_bytes: u64,

@@ -90,7 +90,7 @@ const OF_ENGINES: &[Case] = &[
 ];
 
 fn network() -> Spec {
-    Spec { layer: Layer::Network, ..Spec::default() }
+    Spec { layer: Layer::NETWORK, ..Spec::default() }
 }
 
 fn given(key: &str, text: &str) -> Spec {
@@ -106,7 +106,7 @@ fn is_one_line(key: &str, message: &str) {
 
 #[test]
 fn names_and_letters_are_unique_and_plain() {
-    let options: Vec<_> = of(Layer::Network).collect();
+    let options: Vec<_> = of(Layer::NETWORK).collect();
     let names: HashSet<_> = options.iter().map(|option| option.name).collect();
     assert_eq!(names.len(), options.len());
     assert_eq!(options.len(), NETWORK.len() + COMMON.len());
@@ -122,20 +122,20 @@ fn names_and_letters_are_unique_and_plain() {
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{name}");
         assert!(!help.is_empty() && !help.contains('\n'), "{name}");
     }
-    assert_eq!(of(Layer::Media).count(), OPTIONS.len() + CONTROL.len() + PROGRAM.len());
+    assert_eq!(of(Layer::MEDIA).count(), OPTIONS.len() + CONTROL.len() + PROGRAM.len());
 }
 
 #[test]
 fn every_option_of_media_holds_here_or_says_what_to_use() {
     for option in OPTIONS {
-        if find_in(Layer::Network, option.name).is_none() {
-            let message = unknown(Layer::Network, option.name).to_string();
+        if find_in(Layer::NETWORK, option.name).is_none() {
+            let message = unknown(Layer::NETWORK, option.name).to_string();
             is_one_line(option.name, &message);
             assert!(message.contains("is not an option of the network layer"), "{message}");
         }
     }
     for option in NETWORK.iter().filter(|option| OPTIONS.iter().all(|media| media.name != option.name)) {
-        let message = unknown(Layer::Media, option.name).to_string();
+        let message = unknown(Layer::MEDIA, option.name).to_string();
         let network_alone = message.ends_with("use it for the network layer alone");
         assert!(
             network_alone || message.ends_with("use it for the network and object layers alone"),
@@ -143,7 +143,7 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
         );
     }
     assert_eq!(
-        unknown(Layer::Network, "inflght").to_string(),
+        unknown(Layer::NETWORK, "inflght").to_string(),
         "\"inflght\" is not an option: use inflight (the nearest there is)"
     );
 }
@@ -213,7 +213,7 @@ fn choices_take_each_of_their_words() {
 
 #[test]
 fn a_job_file_has_the_same_keys() {
-    for option in of(Layer::Network) {
+    for option in of(Layer::NETWORK) {
         let key = option.name.replace('-', "_");
         let text = OWN.iter().find(|case| case.0 == option.name).map_or("true", |case| case.1[0]);
         if COMMON.contains(&option.name) && !option.is_switch() {

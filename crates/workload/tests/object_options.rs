@@ -107,7 +107,7 @@ const OWN: &[Case] = &[
 ];
 
 fn object() -> Spec {
-    Spec { layer: Layer::Object, ..Spec::default() }
+    Spec { layer: Layer::OBJECT, ..Spec::default() }
 }
 
 fn given(key: &str, text: &str) -> Spec {
@@ -128,7 +128,7 @@ fn refusal(key: &str, text: &str) -> String {
 
 #[test]
 fn names_and_letters_are_unique_and_plain() {
-    let options: Vec<_> = of(Layer::Object).collect();
+    let options: Vec<_> = of(Layer::OBJECT).collect();
     assert_eq!(
         options.len(),
         OBJECT.len() + OBJECT_COMMON.len(),
@@ -150,11 +150,11 @@ fn names_and_letters_are_unique_and_plain() {
 
 #[test]
 fn every_option_of_media_holds_here_or_says_what_to_use() {
-    for option in OPTIONS.iter().filter(|option| find_in(Layer::Object, option.name).is_none()) {
-        let message = unknown(Layer::Object, option.name).to_string();
+    for option in OPTIONS.iter().filter(|option| find_in(Layer::OBJECT, option.name).is_none()) {
+        let message = unknown(Layer::OBJECT, option.name).to_string();
         assert!(message.contains("is not an option of the object layer: use "), "{message}");
     }
-    let here = |name: &str| unknown(Layer::Object, name).to_string();
+    let here = |name: &str| unknown(Layer::OBJECT, name).to_string();
     assert_eq!(here("block-size"), "\"block-size\" is not an option of the object layer: use --value-size");
     assert_eq!(
         here("inflight"),
@@ -164,13 +164,13 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
     assert!(here("quite-another").ends_with("use an option of `strata object --help`"));
     let elsewhere = |layer, name: &str| unknown(layer, name).to_string();
     assert!(
-        elsewhere(Layer::Media, "akeys").ends_with("of the media layer: use it for the object layer alone")
+        elsewhere(Layer::MEDIA, "akeys").ends_with("of the media layer: use it for the object layer alone")
     );
     assert!(
-        elsewhere(Layer::Network, "akeys")
+        elsewhere(Layer::NETWORK, "akeys")
             .ends_with("of the network layer: use it for the object layer alone")
     );
-    assert!(elsewhere(Layer::Media, "zero-copy").ends_with("use it for the network and object layers alone"));
+    assert!(elsewhere(Layer::MEDIA, "zero-copy").ends_with("use it for the network and object layers alone"));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn slips_are_answered_with_the_nearest() {
 
 #[test]
 fn a_job_file_has_the_same_keys() {
-    for option in of(Layer::Object) {
+    for option in of(Layer::OBJECT) {
         let key = option.name.replace('-', "_");
         let text = OWN.iter().find(|case| case.0 == option.name).map_or("true", |case| case.1[0]);
         if OBJECT_COMMON.contains(&option.name) && !option.is_switch() {
@@ -253,7 +253,7 @@ fn phases_of_all_layers_take_their_own_options() {
          layer = 'network'\ntargets = ['loopback:']\n[[phase]]\nlayer = 'object'\ntargets = ['vos:p']\nmix = 'get=70,put=30'\nladder = 'value-size=4k,8k'\n",
     )
     .expect("a job");
-    let layers: Vec<_> = specs.iter().map(|spec| spec.layer.name()).collect();
+    let layers: Vec<_> = specs.iter().map(|spec| spec.layer.name).collect();
     assert_eq!(layers, ["media", "network", "object"]);
     assert!(specs.iter().all(|spec| spec.threads == Some(2)));
     let timeout = Some(Span(5_000_000_000));

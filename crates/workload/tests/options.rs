@@ -211,7 +211,7 @@ fn cases() -> impl Iterator<Item = &'static Case> {
 }
 
 fn options() -> impl Iterator<Item = &'static OptionDef> {
-    of(Layer::Media)
+    of(Layer::MEDIA)
 }
 
 fn given(key: &str, text: &str) -> Spec {

@@ -9,7 +9,7 @@ const COMMANDS_MAX: usize = 1000;
 /// Most times that a test is done.
 const ITERATIONS_MAX: u64 = 1_000_000;
 
-/// What a command does.
+/// Test of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     /// `U`
@@ -97,7 +97,7 @@ impl Test {
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
-    /// What it does.
+    /// Its test.
     pub(crate) test: Test,
     /// `p`: its result is printed.
     pub(crate) prints: bool,

@@ -64,7 +64,7 @@ fn parse(
 /// Reads the value of `-R` alone, for tests of the grammar.
 ///
 /// # Errors
-/// What is no list of tests.
+/// A text that is no list of tests.
 pub fn parse_commands(text: &str, is_daos: bool) -> Result<usize, units::ParseError> {
     commands::parse(text, is_daos).map(|commands| commands.len())
 }

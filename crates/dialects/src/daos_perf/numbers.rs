@@ -5,7 +5,7 @@ use units::ParseError;
 /// Reads a number from `min` to `max`.
 ///
 /// # Errors
-/// What is no such number. A leading zero is refused: the tools read octal numbers there.
+/// A text that is no such number. A leading zero is refused: the tools read octal numbers there.
 pub(crate) fn parse(what: &str, text: &str, min: u64, max: u64) -> Result<u64, ParseError> {
     let refuse = || {
         let range = match max {

@@ -7,9 +7,9 @@ use statistics::{Histogram, WorkerSamples};
 use workload::object::{Groups, ObjectClass, Redundancy};
 
 use super::commands::{Command, Test};
-use super::settings::{Place, Settings, TextOf};
+use super::settings::{Settings, TextOf, Workload};
 use crate::doubts::told;
-use crate::{Piece, Place as Output, Render};
+use crate::{Destination as Output, Piece, Render};
 
 const BYTES_PER_MB: f64 = 1_048_576.0;
 
@@ -72,7 +72,7 @@ fn uuid(record: &Record) -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// What daos_perf calls a class.
+/// Name of a class in daos_perf.
 fn class_text(class: ObjectClass, is_echo: bool) -> String {
     if is_echo {
         return "ECHO TINY (network only, non-replica)".to_owned();
@@ -103,9 +103,9 @@ impl Model {
         let yes_no = |is_set: bool| if is_set { "yes" } else { "no" };
         let is_old = own.text_of == TextOf::V2_0;
         let (test, size) = match &own.place {
-            Place::Vos { .. } if is_old => ("VOS (storage only)".to_owned(), "stride size"),
-            Place::Vos { .. } => ("VOS storage".to_owned(), "value size "),
-            Place::Shared { is_echo, .. } => (class_text(own.class, *is_echo), "stride size"),
+            Workload::Vos { .. } if is_old => ("VOS (storage only)".to_owned(), "stride size"),
+            Workload::Vos { .. } => ("VOS storage".to_owned(), "value size "),
+            Workload::Shared { is_echo, .. } => (class_text(own.class, *is_echo), "stride size"),
         };
         let mut text = if is_old { String::new() } else { LOADED.to_owned() };
         for (what, uuid) in [("pool", &own.pool), ("cont", &own.container)] {
@@ -138,8 +138,8 @@ impl Model {
     fn pool(&self, record: &Record) -> String {
         match (&self.settings.pool, &self.settings.place) {
             (Some(pool), _) => pool.clone(),
-            (None, Place::Vos { .. }) => uuid(record),
-            (None, Place::Shared { url, .. }) => url.clone(),
+            (None, Workload::Vos { .. }) => uuid(record),
+            (None, Workload::Shared { url, .. }) => url.clone(),
         }
     }
 
@@ -148,7 +148,7 @@ impl Model {
         Some((number, self.settings.commands.get(number)?))
     }
 
-    /// What stands before a test's results.
+    /// Text before a test's results.
     fn opening(&self, number: usize) -> String {
         let Some(command) = self.settings.commands.get(number) else { return String::new() };
         let name = command.test.name();
@@ -165,7 +165,7 @@ impl Model {
         text
     }
 
-    /// What a test came to count: operations, or the entries that were walked.
+    /// Count of a test: operations, or the entries that were walked.
     fn done(&self, command: &Command, result: &Result) -> u64 {
         let [objects, dkeys, akeys, records] = self.settings.counts;
         let passes = command.iterations * u64::from(self.settings.processes);

@@ -1,4 +1,4 @@
-//! What the options say, read and checked.
+//! Settings from the options, read and checked.
 
 use driver::Error;
 use units::ParseError;
@@ -21,9 +21,9 @@ const DIRECTORY: &str = "/mnt/daos";
 /// The variable that names the target of daos_perf.
 const TARGET_VARIABLE: &str = "DAOS_PERF_TARGET";
 
-/// What the tests work on.
+/// Target of the tests.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum Workload {
     /// vos_perf: a store of each process, in this process.
     Vos {
         /// Path before the number of the process.
@@ -53,7 +53,7 @@ pub(crate) enum TextOf {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) tool: &'static str,
-    pub(crate) place: Place,
+    pub(crate) place: Workload,
     pub(crate) scm_bytes: u64,
     pub(crate) nvme_bytes: u64,
     /// Objects of a process, dkeys of an object, akeys of a dkey, records of an akey.
@@ -121,7 +121,7 @@ fn class(table: &Table, text: &str) -> Result<ObjectClass, Error> {
 }
 
 fn checksum(table: &Table, words: &Words) -> Result<Checksum, Error> {
-    let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
+    let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
     let Some(text) = words.value("checksum") else { return Ok(Checksum::Off) };
     workload::options::apply(&mut spec, "checksum", text).map_err(|error| usage(table, &error))?;
     Ok(spec.object.checksum.unwrap_or(Checksum::Off))
@@ -198,13 +198,13 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What is done otherwise than the words say.
+    /// Warnings where something is done otherwise than the words say.
     pub(crate) fn warnings(&self, words: &Words) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.commands.iter().any(|command| command.is_verbose) {
             warnings.push("v: single operations are not printed; those that fail are named".to_owned());
         }
-        if matches!(self.place, Place::Shared { .. }) || self.pool.is_some() {
+        if matches!(self.place, Workload::Shared { .. }) || self.pool.is_some() {
             for option in ["pool_scm", "pool_nvme"].iter().filter(|option| words.has(option)) {
                 warnings.push(format!("--{option} changes nothing: the pool is there already"));
             }
@@ -223,22 +223,22 @@ impl Settings {
     /// Path of a process's store.
     pub(crate) fn store(&self, process: u32) -> Option<String> {
         match &self.place {
-            Place::Vos { before, after } => Some(format!("{before}{process}{after}")),
-            Place::Shared { .. } => None,
+            Workload::Vos { before, after } => Some(format!("{before}{process}{after}")),
+            Workload::Shared { .. } => None,
         }
     }
 
     /// The class that is asked for: that of `-c`, and on DAOS itself the tool's own. Elsewhere the store chooses.
     pub(crate) fn class_asked(&self) -> Option<ObjectClass> {
-        let is_daos = matches!(&self.place, Place::Shared { url, .. } if url.starts_with("daos:"));
+        let is_daos = matches!(&self.place, Workload::Shared { url, .. } if url.starts_with("daos:"));
         (is_daos || self.class_is_given).then_some(self.class)
     }
 
     /// Whether the target's URL names the container.
     pub(crate) fn has_container_in_url(&self) -> bool {
         match &self.place {
-            Place::Vos { .. } => false,
-            Place::Shared { url, .. } => {
+            Workload::Vos { .. } => false,
+            Workload::Shared { url, .. } => {
                 let parts =
                     url.split("://").nth(1).unwrap_or_default().split('/').filter(|part| !part.is_empty());
                 // engine://HOST:PORT/POOL/CONT, daos://POOL/CONT
@@ -249,7 +249,7 @@ impl Settings {
 
     /// Whether nothing is stored.
     pub(crate) fn is_echo(&self) -> bool {
-        matches!(self.place, Place::Shared { is_echo: true, .. })
+        matches!(self.place, Workload::Shared { is_echo: true, .. })
     }
 
     /// Bytes of a value of this command.
@@ -261,7 +261,7 @@ impl Settings {
         if self.asks && !world.is_interactive() {
             return table.refuse("-w/--wait asks on a terminal, and there is none", "leave it out");
         }
-        if let Place::Vos { before, .. } = &self.place {
+        if let Workload::Vos { before, .. } = &self.place {
             self.check_stores(table, world, before)?;
         }
         for (at, command) in self.commands.iter().enumerate() {
@@ -356,7 +356,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What a test needs of the options.
+    /// Checks the options that a test needs.
     fn check_test(&self, table: &Table, command: &Command) -> Result<(), Error> {
         let is_moved = matches!(command.test, Test::Update | Test::Fetch);
         if self.is_echo() && !is_moved {
@@ -378,7 +378,7 @@ impl Settings {
         }
     }
 
-    /// What a test needs of those before it.
+    /// Checks the tests that a test needs before it.
     fn check_data(&self, table: &Table, command: &Command, before: &[Command]) -> Result<(), Error> {
         let is_read = matches!(command.test, Test::Fetch | Test::Verify);
         if !is_read || self.is_echo() {
@@ -386,7 +386,7 @@ impl Settings {
         }
         let code = command.test.code();
         let updates = || before.iter().filter(|other| other.test == Test::Update);
-        if self.pool.is_none() && updates().next().is_none() && matches!(self.place, Place::Vos { .. }) {
+        if self.pool.is_none() && updates().next().is_none() && matches!(self.place, Workload::Vos { .. }) {
             return table.refuse(
                 format!("{code} reads what nothing has written"),
                 "put U before it, or name a store that is there with -u",
@@ -426,7 +426,7 @@ fn credits(table: &Table, words: &Words) -> Result<i64, Error> {
     }
 }
 
-fn vos(table: &Table, words: &Words) -> Result<Place, Error> {
+fn vos(table: &Table, words: &Words) -> Result<Workload, Error> {
     let (directory, file) = (words.value("dir"), words.value("file"));
     let (before, after) = match (directory, file) {
         (Some(_), Some(_)) => {
@@ -441,10 +441,10 @@ fn vos(table: &Table, words: &Words) -> Result<Place, Error> {
     if before.is_empty() || directory == Some("") || before.ends_with('/') {
         return table.refuse("the path of the store is empty", "give -D DIR or -f FILE");
     }
-    Ok(Place::Vos { before, after })
+    Ok(Workload::Vos { before, after })
 }
 
-fn shared(table: &Table, words: &Words, world: &dyn World) -> Result<Place, Error> {
+fn shared(table: &Table, words: &Words, world: &dyn World) -> Result<Workload, Error> {
     let is_echo = match words.value("type").map(str::to_ascii_lowercase).as_deref() {
         None | Some("daos") => false,
         Some("echo") => true,
@@ -485,5 +485,5 @@ fn shared(table: &Table, words: &Words, world: &dyn World) -> Result<Place, Erro
             "give --target engine://HOST:PORT, or -T daos",
         );
     }
-    Ok(Place::Shared { url, is_echo })
+    Ok(Workload::Shared { url, is_echo })
 }

@@ -6,17 +6,17 @@ use workload::object::{Allocation, ObjectOp, ObjectSpec, PunchScope, Scope, Valu
 use workload::spec::{Layer, OnError, Refill, Spec, Warmup};
 
 use super::commands::{Command, Test};
-use super::settings::{Place, Settings};
+use super::settings::{Settings, Workload};
 
 /// Payloads from this size on travel apart from the message, as DAOS sends them.
 const BULK_BYTES_MIN: u64 = 4096;
 /// Smallest memory of a store that can be asked for, in bytes.
 const SCM_BYTES_MIN: u64 = 1 << 20;
-/// What names of dkeys and akeys begin with.
+/// Prefixes of the names of dkeys and akeys.
 const DKEYS: &str = "blade-";
 const AKEYS: &str = "akey--";
 
-/// What a test works on: counts of objects, dkeys, akeys and records, and the first dkey.
+/// Extent of a test: counts of objects, dkeys, akeys and records, and the first dkey.
 struct Extent {
     counts: [u64; 4],
     first_dkey: u64,
@@ -37,7 +37,7 @@ pub(crate) fn build(settings: &Settings) -> Programme {
     let dkeys = extents.iter().map(|extent| extent.first_dkey + extent.counts[1]).max().unwrap_or(1);
     let whole = [settings.counts[0], dkeys.max(settings.counts[1]), settings.counts[2], settings.counts[3]];
     for (number, (command, extent)) in settings.commands.iter().zip(&extents).enumerate() {
-        let stores: u32 = if matches!(settings.place, Place::Vos { .. }) { settings.processes } else { 1 };
+        let stores: u32 = if matches!(settings.place, Workload::Vos { .. }) { settings.processes } else { 1 };
         for process in 0..stores {
             let spec = if settings.is_echo() {
                 echo(settings, command, extent)
@@ -51,7 +51,7 @@ pub(crate) fn build(settings: &Settings) -> Programme {
     programme
 }
 
-/// What each test works on. With `k` the numbers of dkeys go on from those of the test before, and from pass to pass.
+/// Extents of the tests. With `k` the numbers of dkeys go on from those of the test before, and from pass to pass.
 fn extents(settings: &Settings) -> Vec<Extent> {
     let mut next = 0;
     let extent = |command: &Command| {
@@ -95,7 +95,7 @@ fn count(extent: &Extent, workers: u32) -> Option<u64> {
     (extent.passes > 1).then(|| each * extent.passes * u64::from(workers))
 }
 
-/// What all specs have in common.
+/// Fields that all specs have in common.
 fn base(settings: &Settings, command: &Command) -> Spec {
     Spec {
         name: Some(command.test.name().to_owned()),
@@ -109,15 +109,15 @@ fn base(settings: &Settings, command: &Command) -> Spec {
 
 fn spec(settings: &Settings, command: &Command, extent: &Extent, whole: [u64; 4], process: u32) -> Spec {
     let (target, workers) = match &settings.place {
-        Place::Shared { url, .. } => (url.clone(), settings.processes),
-        Place::Vos { .. } => (format!("vos:{}", settings.store(process).unwrap_or_default()), 1),
+        Workload::Shared { url, .. } => (url.clone(), settings.processes),
+        Workload::Vos { .. } => (format!("vos:{}", settings.store(process).unwrap_or_default()), 1),
     };
     let verified = settings.commands.iter().any(|command| command.test == Test::Verify)
         || settings.keep
         || settings.pool.is_some();
     let verify = command.test == Test::Verify || (verified && command.test == Test::Update);
     Spec {
-        layer: Layer::Object,
+        layer: Layer::OBJECT,
         targets: vec![target],
         threads: Some(workers),
         count: count(extent, workers),
@@ -139,7 +139,7 @@ fn object(
     workers: u32,
 ) -> ObjectSpec {
     let [objects, dkeys, akeys, records] = extent.counts;
-    let is_vos = matches!(settings.place, Place::Vos { .. });
+    let is_vos = matches!(settings.place, Workload::Vos { .. });
     let is_made = is_vos && settings.pool.is_none();
     let operation = operation(command);
     // What works on a container has no objects, keys or values.
@@ -199,13 +199,13 @@ fn echo(settings: &Settings, command: &Command, extent: &Extent) -> Spec {
         _ => (Payload::EMPTY, value),
     };
     let url = match &settings.place {
-        Place::Shared { url, .. } => url.as_str(),
-        Place::Vos { .. } => "",
+        Workload::Shared { url, .. } => url.as_str(),
+        Workload::Vos { .. } => "",
     };
     let host = url.trim_start_matches("engine://").split('/').next().unwrap_or_default();
     let records: u64 = extent.counts.iter().product();
     Spec {
-        layer: Layer::Network,
+        layer: Layer::NETWORK,
         targets: vec![format!("tcp://{host}")],
         threads: Some(settings.processes),
         count: Some(records * extent.passes * u64::from(settings.processes)),

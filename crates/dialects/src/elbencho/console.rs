@@ -70,7 +70,7 @@ pub(crate) fn rows(operation: &str, figures: &Figures, show: &Output) -> String 
     text
 }
 
-/// What failed, and where asked for the use of processors and the time of each thread.
+/// Adds rows of failed operations, and where asked for the use of processors and the time of each thread.
 fn costs(text: &mut String, figures: &Figures, show: &Output) {
     let failed = figures.main.errors + figures.mixed_reads.errors;
     if failed > 0 {
@@ -203,7 +203,7 @@ fn percentiles(latency: &Histogram, nines: u32) -> String {
     fixed.into_iter().chain(more).map(part).collect::<Vec<_>>().join(" ")
 }
 
-/// What casts doubt on the phases, the gravest first, but for what `told` already has.
+/// Doubts about the phases, the gravest first, but for those that `told` already has.
 pub(crate) fn doubts(phases: &[&PhaseRecord], told: &mut Vec<String>) -> String {
     // Where all operations failed there is no figure to doubt.
     let has_figures = |phase: &&PhaseRecord| {

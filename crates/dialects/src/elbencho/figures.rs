@@ -5,7 +5,7 @@ use statistics::Histogram;
 use workload::object::{ObjectOp, ObjectPlan};
 use workload::plan::{MediaPlan, NetworkPlan};
 
-/// What was done of one kind until a time.
+/// Totals of one kind of operations until a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Done {
     pub(crate) operations: u64,
@@ -63,7 +63,7 @@ impl Side {
 pub(crate) struct Figures {
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
-    /// What the phase is named for: the writes, where there are both.
+    /// Figures of the operations that the phase is named for: the writes, where there are both.
     pub(crate) main: Side,
     /// The reads of a mix.
     pub(crate) mixed_reads: Side,

@@ -151,7 +151,7 @@ impl NetSettings {
             _ => indexes(words, "cores")?,
         };
         Ok(Spec {
-            layer: Layer::Network,
+            layer: Layer::NETWORK,
             name: Some("NET".to_owned()),
             threads: Some(self.threads),
             depth: Some(self.depth),

@@ -1,4 +1,4 @@
-//! What the paths mean: ranges in brackets, kinds, sizes.
+//! Paths of the command line: ranges in brackets, kinds, sizes.
 
 use driver::Error;
 
@@ -10,7 +10,7 @@ use crate::{PathFacts, World};
 /// Most paths of a phase: a target's number has 16 bits.
 const PATHS_MAX: usize = 65_535;
 
-/// What all paths are.
+/// Kind of all paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
@@ -152,7 +152,7 @@ fn size_of(facts: PathFacts) -> Option<u64> {
     }
 }
 
-/// What `-w` may do to the files that are there.
+/// Checks that `-w` may write to a file that is there.
 fn check_existing(settings: &Settings, path: &str, facts: PathFacts, size_bytes: u64) -> Result<(), Error> {
     let PathFacts::File { size_bytes: own } = facts else { return Ok(()) };
     if settings.delete {

@@ -9,9 +9,9 @@ use super::figures::{Figures, date_text_seconds};
 use super::files::{self, Configuration, Entry};
 use super::settings::Output;
 use super::specs::Step;
-use crate::{Piece, Place, Render};
+use crate::{Destination, Piece, Render};
 
-/// What ends a phase's rows.
+/// Line that ends a phase's rows.
 const SEPARATOR: &str = "---\n";
 
 /// All that showing the results needs.
@@ -36,7 +36,7 @@ pub(crate) struct Model {
 type Belongs = (Option<usize>, bool);
 
 fn stderr(text: String) -> Piece {
-    Piece { place: Place::Stderr, content: text.into_bytes() }
+    Piece { place: Destination::Stderr, content: text.into_bytes() }
 }
 
 impl Model {
@@ -117,7 +117,7 @@ impl Model {
         pieces
     }
 
-    /// What was read back for verification, in the table alone.
+    /// Rows of data read back for verification, in the table alone.
     fn read_back(&self, record: &Record, phases: &[&PhaseRecord]) -> Vec<Piece> {
         let figures = Figures::of(record, phases, false);
         let rows = figures.map(|figures| console::rows("VERIFY", &figures, &Output::default()));
@@ -125,7 +125,7 @@ impl Model {
     }
 }
 
-/// What went wrong in phases, as far as the failure of the run, which strata tells, does not say it.
+/// Failures of phases, as far as the failure of the run, which strata tells, does not name them.
 fn failures(record: &Record) -> String {
     let is_told = |text: &str| record.failure.as_deref().is_some_and(|failure| failure.contains(text));
     let of_phases = record.phases.iter().filter_map(|phase| Some((phase, phase.failure.as_deref()?)));

@@ -83,7 +83,7 @@ pub(crate) struct Settings {
     time: Option<Span>,
     delay: Option<Span>,
     limits: [Option<u64>; 2],
-    /// What all phases have in common.
+    /// Fields that all phases have in common.
     base: Spec,
 }
 
@@ -314,7 +314,7 @@ fn phases(words: &Words) -> Vec<(&'static str, ObjectOp)> {
     given.map(|(_, name, operation)| (name, operation)).collect()
 }
 
-/// What all phases have in common: the bucket, its servers and keys.
+/// Fields that all phases have in common: the bucket, its servers and keys.
 fn base(words: &Words, world: &dyn World) -> Result<Spec, Error> {
     let cores = match words.value("cores") {
         Some("all") => Some(world.processors()),
@@ -325,7 +325,7 @@ fn base(words: &Words, world: &dyn World) -> Result<Spec, Error> {
     let region = words.value("s3region").map(str::to_owned);
     let region = region.or_else(|| variable(world, &["AWS_REGION", "AWS_DEFAULT_REGION"]));
     Ok(Spec {
-        layer: Layer::Object,
+        layer: Layer::OBJECT,
         targets: vec![bucket(words)?],
         warmup: Some(Warmup::None),
         on_error: Some(if words.has("s3ignoreerrors") { OnError::Continue } else { OnError::Stop }),

@@ -16,7 +16,7 @@ const DATA_PORT_OFFSET: u64 = 1000;
 /// Hosts of a list at most.
 const HOSTS_MAX: usize = 65_536;
 
-/// What services are told, by option.
+/// Orders to services, by option.
 const TOLD: &[(&str, Told)] =
     &[("quit", Told::Quit), ("interrupt", Told::Interrupt), ("svcping", Told::Ping)];
 

@@ -1,4 +1,4 @@
-//! What the options say, read and checked.
+//! Settings from the options, read and checked.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub(crate) enum Mix {
     Threads(u32),
 }
 
-/// What is shown, and where.
+/// Options of the output: the results that are shown, and where.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     pub(crate) latency: bool,

@@ -26,7 +26,7 @@ pub(crate) struct Programme {
     pub(crate) step_of: Vec<usize>,
 }
 
-/// What a spec does with its part of the paths.
+/// Access of a spec to its part of the paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,

@@ -13,7 +13,7 @@ const LEAVE_OUT: &str = "leave it out";
 pub(crate) const OF_S3: &[&str] = &["mkdirs", "deldirs", "dirs", "files", "stat"];
 /// Why directories are refused.
 pub(crate) const NO_DIRECTORIES: &str = "many files in directories are not measured in this version";
-/// What to give instead.
+/// Remedies of refused options.
 pub(crate) const NAME_FILES: &str = "give large files by name, such as DIR/file[1-4], or block devices";
 const GIVE_FILES: &str = "give files, block devices or buckets";
 const NO_GPU: &str = "memory of GPUs is not measured in this version";

@@ -33,7 +33,7 @@ fn names(options: &Options, table: &Table, first: &Graph) -> Result<Vec<String>,
     Ok(table.rows_of(first)?.iter().map(joined).collect())
 }
 
-/// What the reader of the chart would take for something else.
+/// Warnings about a chart that its reader could misunderstand.
 fn warnings(table: &Table, graphs: &[(Graph, Side)], lengths: &[usize]) -> Vec<String> {
     let mut warnings = Vec::new();
     let operations = table.operations().unwrap_or_default();

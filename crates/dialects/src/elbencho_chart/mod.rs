@@ -9,7 +9,7 @@ mod tests;
 
 use driver::Error;
 
-use crate::{PathFacts, Piece, Place, Request, World};
+use crate::{Destination, PathFacts, Piece, Request, World};
 
 use options::{Options, Parsed};
 use table::Table;
@@ -48,13 +48,13 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
             pieces.push(Piece { content: drawing.image, ..Piece::file(&path, false, "") });
             pieces.push(Piece::stdout(format!("Chart: {path}\n")));
         }
-        None => pieces.push(Piece { place: Place::Stdout, content: drawing.image }),
+        None => pieces.push(Piece { place: Destination::Stdout, content: drawing.image }),
     }
     Ok(Request::Show(pieces))
 }
 
 fn stderr(text: &str) -> Piece {
-    Piece { place: Place::Stderr, ..Piece::stdout(text) }
+    Piece { place: Destination::Stderr, ..Piece::stdout(text) }
 }
 
 /// Where the chart goes; none for standard output.

@@ -40,7 +40,7 @@ Usage: elbencho-chart [OPTIONS] CSVFILE      (- is standard input)
 Refused: --excel (write an image), --terminaltype (nothing is shown by gnuplot), --imgfile with .pdf.
 ";
 
-/// What the words ask for.
+/// Options of the command line.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) csv: String,
@@ -96,7 +96,7 @@ impl Default for Options {
     }
 }
 
-/// What a command line is.
+/// Result of parsing a command line.
 pub(super) enum Parsed {
     /// Help is asked for.
     Help,

@@ -78,7 +78,7 @@ impl Table {
         })
     }
 
-    /// What `COLUMN[:OPERATION]` means: a column's name may itself hold a colon.
+    /// Graph of `COLUMN[:OPERATION]`: a column's name may itself hold a colon.
     pub(super) fn graph(&self, word: &str) -> Result<Graph, Error> {
         let (column, operation) = match word.rsplit_once(':') {
             Some((column, operation)) if self.find(word).is_err() => (column, Some(operation)),

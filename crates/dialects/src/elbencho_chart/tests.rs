@@ -96,12 +96,12 @@ fn text(piece: &Piece) -> &str {
 /// The chart of a run that writes one.
 fn svg(machine: &Machine, words: &[&str]) -> String {
     let pieces = run(machine, words).unwrap();
-    let chart = pieces.iter().find(|piece| matches!(piece.place, Place::File { .. })).unwrap();
+    let chart = pieces.iter().find(|piece| matches!(piece.place, Destination::File { .. })).unwrap();
     Document::parse(text(chart)).unwrap();
     text(chart).to_owned()
 }
 
-/// What a pointing reader sees at the points: names and values.
+/// Hints at the points of a chart, shown under the pointer: names and values.
 fn hints(svg: &str) -> Vec<String> {
     let document = Document::parse(svg).unwrap();
     let titles = document.descendants().filter(|node| node.has_tag_name("title"));
@@ -128,8 +128,8 @@ fn the_lines_of_the_slides_run_as_written() {
     let words = ["-x", "block size", "-y", "MiB/s [last]", "-Y", "IOPS [last]", "results.csv"];
     let pieces = run(&machine, &words).unwrap();
     assert_eq!(pieces.len(), 2, "no warning: {pieces:?}");
-    assert_eq!(pieces[0].place, Place::File { path: "results.svg".into(), append: false });
-    assert_eq!((&pieces[1].place, text(&pieces[1])), (&Place::Stdout, "Chart: results.svg\n"));
+    assert_eq!(pieces[0].place, Destination::File { path: "results.svg".into(), append: false });
+    assert_eq!((&pieces[1].place, text(&pieces[1])), (&Destination::Stdout, "Chart: results.svg\n"));
     let lines = svg(&machine, &words);
     let shown = ["MiB/s [last]: 508", "MiB/s [last]: 1406", "MiB/s [last]: 2500"];
     let right = ["IOPS [last]: 130000", "IOPS [last]: 90000", "IOPS [last]: 2500"];
@@ -178,7 +178,7 @@ fn an_operation_picks_its_lines() {
     }
     // Without one the lines of both run into each other, which is said.
     let pieces = run(&MACHINE, &["-x", "block size", "-y", "MiB/s [last]", "results.csv"]).unwrap();
-    assert_eq!(pieces[0].place, Place::Stderr);
+    assert_eq!(pieces[0].place, Destination::Stderr);
     assert!(text(&pieces[0]).contains("several operations (READ, WRITE)"), "{}", text(&pieces[0]));
 }
 
@@ -262,10 +262,10 @@ fn a_file_of_others_is_not_overwritten() {
     let ours = Machine { csv: CSV, there: Some("<svg/><!-- elbencho-chart by strata -->") };
     assert!(svg(&ours, &words).contains(draw::SIGNATURE));
     let named = run(&other, &[&["--imgfile", "chart.png"][..], &words_of_reads].concat()).unwrap();
-    assert_eq!(named[0].place, Place::File { path: "chart.png".into(), append: false });
+    assert_eq!(named[0].place, Destination::File { path: "chart.png".into(), append: false });
     assert_eq!(&named[0].content[..8], b"\x89PNG\r\n\x1a\n");
     let piped = run(&ours, &["-x", "block size", "-y", "threads:READ", "-"]).unwrap();
-    assert_eq!((piped.len(), &piped[0].place), (1, &Place::Stdout), "{piped:?}");
+    assert_eq!((piped.len(), &piped[0].place), (1, &Destination::Stdout), "{piped:?}");
 }
 
 #[test]
@@ -323,7 +323,7 @@ proptest! {
             }
         }
         if let Ok(pieces) = run(&machine, &["-x", "operation", "-y", "a", "-Y", "b", "results.csv"]) {
-            let chart = pieces.iter().find(|piece| matches!(piece.place, Place::File { .. })).unwrap();
+            let chart = pieces.iter().find(|piece| matches!(piece.place, Destination::File { .. })).unwrap();
             let svg = std::str::from_utf8(&chart.content).unwrap();
             prop_assert!(Document::parse(svg).is_ok(), "{}", svg);
         }

@@ -9,7 +9,7 @@ pub(super) type ReadNumber<'a> = &'a dyn Fn(&str) -> Result<u64, String>;
 /// The value of an expression of `+ - * / % ^`, parentheses and numbers with units. Whole numbers; a division drops the rest.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the fault in the expression.
 pub(super) fn evaluate(text: &str, number: ReadNumber<'_>) -> Result<u64, String> {
     let mut reader = Reader { rest: text.trim_start(), number, nesting: 0 };
     let value = reader.sum()?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::fio::command_options::{Flag, What, find, names};
-use crate::fio::fault::{Fault, Place, shown};
+use crate::fio::fault::{Fault, Origin, shown};
 use crate::fio::jobfile::{Entry, Section};
 use crate::fio::model::{Format, Output, Topic};
 use crate::fio::options::{OPTIONS, Takes};
@@ -12,7 +12,7 @@ use crate::fio::value::Value;
 use crate::{Pace, Progress};
 use units::nearest;
 
-/// What is shown instead of a run.
+/// Action that the command line asks for: a run, or output instead of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Run,
@@ -30,7 +30,7 @@ pub(crate) enum Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) wanted: Wanted,
-    /// What stands before the first `--name`, and the jobs of the line.
+    /// Options before the first `--name`, and the jobs of the line.
     pub(crate) sections: Vec<Section>,
     /// Job files, in order.
     pub(crate) files: Vec<String>,
@@ -111,7 +111,7 @@ fn section(name: &str) -> Section {
     Section { name: name.into(), entries: Vec::new(), waits: false }
 }
 
-/// What follows the dashes: one or two of them; a dash alone is standard input.
+/// Text after the dashes: one or two of them; a dash alone is standard input.
 fn option_text(word: &str) -> Option<&str> {
     word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|text| !text.is_empty())
 }
@@ -163,7 +163,7 @@ impl Line {
         }
         let Some(last) = self.sections.last_mut() else { return Ok(()) };
         let job: Option<Rc<str>> = (!last.is_global()).then(|| last.name.clone());
-        last.entries.push(Entry { key: key.to_owned(), value, place: Place::Line { job } });
+        last.entries.push(Entry { key: key.to_owned(), value, place: Origin::Line { job } });
         Ok(())
     }
 

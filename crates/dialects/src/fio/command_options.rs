@@ -2,7 +2,7 @@
 
 use crate::fio::options::Takes;
 
-/// What an option does to the run.
+/// Effect of an option on the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flag {
     Help,
@@ -29,10 +29,10 @@ pub(crate) enum Flag {
     InflateLog,
 }
 
-/// What becomes of an option.
+/// Treatment of an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    /// What it does, in words too.
+    /// Its effect, in words too.
     Does(Flag, &'static str),
     /// Why it changes nothing.
     Accepted(&'static str),

@@ -3,7 +3,7 @@
 use workload::replay::ReplayClass;
 use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
 
-use crate::fio::fault::Place;
+use crate::fio::fault::Origin;
 use crate::fio::model::{LogValue, Unified};
 use crate::fio::value::{Amount, Triple};
 
@@ -31,7 +31,7 @@ pub(crate) struct Engine {
     /// As typed.
     pub(crate) typed: String,
     pub(crate) ours: &'static str,
-    /// What of it is different here.
+    /// Difference from fio's, where there is one.
     pub(crate) difference: Option<&'static str>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum Verify {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternPart {
     Bytes(Vec<u8>),
-    /// What is in this file.
+    /// Contents of this file.
     File(String),
     /// The offset of the block.
     Offset,
@@ -94,12 +94,12 @@ pub(crate) enum HttpMode {
 
 macro_rules! draft {
     ($($field:ident: $type:ty,)*) => {
-        /// What was said of a job; none where nothing was. Fields are named as fio's options.
+        /// Options given for a job; none where not given. Fields are named as fio's options.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub(crate) struct Draft {
             $(pub(crate) $field: Option<$type>,)*
             /// Where each option was given last.
-            pub(crate) places: Vec<(&'static str, Place)>,
+            pub(crate) places: Vec<(&'static str, Origin)>,
             /// How values were read, for the user.
             pub(crate) notes: Vec<String>,
         }
@@ -326,12 +326,12 @@ impl Draft {
     }
 
     /// Where an option was given, for what is found wrong with it later.
-    pub(crate) fn place(&self, name: &str) -> Option<&Place> {
+    pub(crate) fn place(&self, name: &str) -> Option<&Origin> {
         self.places.iter().find(|(known, _)| *known == name).map(|(_, place)| place)
     }
 
     /// Notes where an option was given; the last place counts.
-    pub(crate) fn given(&mut self, name: &'static str, place: &Place) {
+    pub(crate) fn given(&mut self, name: &'static str, place: &Origin) {
         self.places.retain(|(known, _)| *known != name);
         self.places.push((name, place.clone()));
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a command line or a job file, and where.
+//! Faults of a command line or a job file, and their origins.
 
 use std::fmt;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use driver::Error;
 
 /// Where an option was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Origin {
     /// On the command line, for a job or for all.
     Line {
         /// Job that it belongs to; none before the first `--name`.
@@ -25,7 +25,7 @@ pub(crate) enum Place {
     Job(Rc<str>),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line { job: None } => out.write_str("command line"),
@@ -54,7 +54,7 @@ pub(crate) fn shown(text: &str) -> String {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Origin>,
     /// Option that it is about.
     pub(crate) key: Option<String>,
     pub(crate) message: String,
@@ -70,7 +70,7 @@ impl Fault {
         Self { place: None, key: Some(key.to_owned()), message: message.into() }
     }
 
-    pub(crate) fn at(mut self, place: &Place) -> Self {
+    pub(crate) fn at(mut self, place: &Origin) -> Self {
         self.place.get_or_insert_with(|| place.clone());
         self
     }

@@ -25,7 +25,7 @@ pub(super) fn usage() -> String {
     text
 }
 
-/// What becomes of an option, as words of a table: its fate and why.
+/// Treatment of an option, as words of a table: its fate and why.
 fn fate(option: &FioOption) -> (&'static str, String) {
     match &option.fate {
         Fate::Honoured { becomes, .. } => ("honoured", (*becomes).to_owned()),

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::World;
-use crate::fio::fault::{Fault, Place, shown};
+use crate::fio::fault::{Fault, Origin, shown};
 
 /// Files that may include each other, one within the other.
 const INCLUDES_MAX: usize = 16;
@@ -16,7 +16,7 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     /// None where it stands alone.
     pub(crate) value: Option<String>,
-    pub(crate) place: Place,
+    pub(crate) place: Origin,
 }
 
 /// A `[section]` of a file, or what follows a `--name`.
@@ -59,7 +59,7 @@ impl Reader<'_> {
         let path: Rc<str> = path.into();
         for (index, line) in text.lines().enumerate() {
             let section = self.sections.last().map(|section| section.name.clone());
-            let place = Place::File { path: path.clone(), line: index + 1, section };
+            let place = Origin::File { path: path.clone(), line: index + 1, section };
             self.lines += 1;
             if self.lines > LINES_MAX {
                 return Err(Fault::new(format!("more than {LINES_MAX} lines")).at(&place));
@@ -72,7 +72,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn line(&mut self, line: &str, place: &Place, nesting: usize) -> Result<(), Fault> {
+    fn line(&mut self, line: &str, place: &Origin, nesting: usize) -> Result<(), Fault> {
         if let Some(rest) = line.strip_prefix('[') {
             if nesting > 0 {
                 return Err(Fault::new("an included file has options only, no sections"));
@@ -104,13 +104,13 @@ impl Reader<'_> {
     }
 
     /// A file as named, or beside the file that includes it.
-    fn include(&mut self, file: &str, place: &Place, nesting: usize) -> Result<(), Fault> {
+    fn include(&mut self, file: &str, place: &Origin, nesting: usize) -> Result<(), Fault> {
         if nesting >= INCLUDES_MAX {
             return Err(Fault::of("include", format!("more than {INCLUDES_MAX} files within each other")));
         }
         let beside = match place {
-            Place::File { path, .. } => path.rsplit_once('/').map(|(folder, _)| format!("{folder}/{file}")),
-            Place::Line { .. } | Place::Job(_) => None,
+            Origin::File { path, .. } => path.rsplit_once('/').map(|(folder, _)| format!("{folder}/{file}")),
+            Origin::Line { .. } | Origin::Job(_) => None,
         };
         let (path, text) = match (self.world.read(file), beside) {
             (Ok(text), _) => (file.to_owned(), text),

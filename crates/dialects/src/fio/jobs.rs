@@ -8,7 +8,7 @@ use workload::spec::{Operation, Spec};
 use crate::World;
 use crate::fio::draft::Draft;
 use crate::fio::engines::is_of_objects;
-use crate::fio::fault::{Fault, Place};
+use crate::fio::fault::{Fault, Origin};
 use crate::fio::model::{Direction, Job, Log, LogKind};
 use crate::fio::settle::Settled;
 use crate::fio::specs::{Built, Clones, build};
@@ -21,7 +21,7 @@ const FILES_MAX: usize = 1_000_000;
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// What the jobs of a run come to.
+/// Result of assembling the jobs of a run.
 #[derive(Default)]
 pub(super) struct Assembled {
     pub(super) specs: Vec<Spec>,
@@ -41,7 +41,7 @@ pub(super) struct Assembled {
 /// Makes the specs of all jobs.
 ///
 /// # Errors
-/// What a job asks for that cannot be, or jobs that do not go together.
+/// A request of a job that cannot be met, or jobs that do not go together.
 pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled, Fault> {
     let mut all = Assembled::default();
     let (mut stage, mut group, mut in_group) = (0, 0, 0usize);
@@ -161,7 +161,7 @@ impl Assembled {
         self.warnings = folded.into_iter().map(line).collect();
     }
 
-    /// What runs at the same time is of one kind, and what reads back runs alone.
+    /// Checks that jobs which run at the same time are of one kind, and that a job which reads back runs alone.
     fn check_layers(&self, jobs: &[Settled]) -> Result<(), Fault> {
         let mut of_stage: Vec<(usize, usize)> = Vec::new();
         for (at, (section, spec)) in self.sections.iter().zip(&self.specs).enumerate() {
@@ -246,7 +246,7 @@ fn waits_for(jobs: &[Settled], index: usize, stages: &[(usize, usize)], stage: u
 
 fn located(fault: Fault, job: &Settled) -> Fault {
     let place = fault.key.as_deref().and_then(|key| job.draft.place(key)).cloned();
-    fault.at(&place.unwrap_or_else(|| Place::Job(job.section.clone())))
+    fault.at(&place.unwrap_or_else(|| Origin::Job(job.section.clone())))
 }
 
 /// Some things hold for a run, not for a job.

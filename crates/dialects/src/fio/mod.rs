@@ -29,7 +29,7 @@ use fault::Fault;
 use jobfile::Section;
 use model::Model;
 
-/// What scripts that ask for fio's version get: the version whose options and output are spoken.
+/// Version that scripts which ask for fio's get: the version whose options and output are spoken.
 pub(crate) const VERSION: &str = "fio-3.42";
 
 /// Reads the words after the name.
@@ -40,7 +40,7 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     request(words, world).map_err(Error::from)
 }
 
-/// What a program that asked for JSON on standard output reads instead of results when the words are refused.
+/// Output that a program which asked for JSON on standard output reads instead of results when the words are refused.
 #[must_use]
 pub fn refused(words: &[String], error: &Error) -> Vec<Piece> {
     let value = |name: &str| {
@@ -79,7 +79,7 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
             };
             let packed = world.read_bytes(path).map_err(fault)?;
             return Ok(Request::Show(vec![Piece {
-                place: crate::Place::Stdout,
+                place: crate::Destination::Stdout,
                 content: show::unpacked(&packed).map_err(fault)?,
             }]));
         }

@@ -1,4 +1,4 @@
-//! What reading a fio command line leaves for showing its results.
+//! Settings from a fio command line that are needed to show its results.
 
 use std::path::PathBuf;
 
@@ -36,14 +36,14 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
 }
 
-/// What `--debug` tells of.
+/// Topic of `--debug`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Topic {
     /// Options as they were read.
     Parse,
     /// Jobs as they run.
     Job,
-    /// What random numbers begin with.
+    /// Seeds of random numbers.
     Random,
     /// Each operation, when all are done.
     Io,
@@ -78,7 +78,7 @@ pub(crate) struct Log {
     pub(crate) prefix: String,
 }
 
-/// What a log holds.
+/// Kind of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogKind {
     Bandwidth,
@@ -101,7 +101,7 @@ pub(crate) enum Unified {
     Both,
 }
 
-/// What a line of an averaged log holds of its interval.
+/// Value of an interval in a line of an averaged log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LogValue {
     #[default]
@@ -186,6 +186,6 @@ pub(crate) struct Model {
     pub(crate) output: Output,
     pub(crate) host_name: String,
     pub(crate) process_id: u32,
-    /// What is done otherwise than fio would: in the JSON too.
+    /// Deviations from fio: in the JSON too.
     pub(crate) warnings: Vec<String>,
 }

@@ -14,7 +14,7 @@ pub(crate) enum Takes {
     Value,
 }
 
-/// What becomes of an option.
+/// Treatment of an option.
 pub(crate) enum Fate {
     /// It means here what it means to fio.
     Honoured { read: fn(&mut Draft, &Value<'_>) -> Result<(), String>, becomes: &'static str },

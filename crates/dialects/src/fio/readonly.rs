@@ -15,7 +15,7 @@ pub(super) fn hold(all: &mut Assembled, world: &dyn World) -> Result<(), Fault> 
         return refused(format!("job {} has rw={}: only reads are allowed", shown(&job.name), job.rw));
     }
     // A job that reads objects makes none.
-    for spec in all.specs.iter_mut().filter(|spec| spec.layer == Layer::Media) {
+    for spec in all.specs.iter_mut().filter(|spec| spec.layer == Layer::MEDIA) {
         for path in &spec.targets {
             let (name, path) = (shown(spec.name.as_deref().unwrap_or("")), path.as_str());
             match world.look(path) {

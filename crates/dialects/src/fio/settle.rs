@@ -119,7 +119,7 @@ fn apply_one(draft: &mut Draft, entry: &Entry, world: &dyn World) -> Result<(), 
     Ok(())
 }
 
-/// What is said of an option that fio does not have.
+/// Message for an option that fio does not have.
 pub(crate) fn unknown(key: &str) -> String {
     let known = OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
     match nearest(key, known) {

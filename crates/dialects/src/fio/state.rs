@@ -38,7 +38,7 @@ pub(crate) fn saved(name: &str, index: usize, depth: u32, writes: u64) -> Vec<u8
 /// How many of the first writes of a clone are done, of a file that strata or fio has left.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the fault in the file.
 pub(crate) fn loaded(file: &[u8]) -> Result<u64, String> {
     let word = |at: usize| {
         let bytes = file.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());

@@ -1,4 +1,4 @@
-//! What stands after an option: numbers with units, times, lists by direction.
+//! Values of options: numbers with units, times, lists by direction.
 
 use std::cell::RefCell;
 
@@ -21,7 +21,7 @@ pub(crate) struct Value<'a> {
     pub(crate) text: &'a str,
     /// 1000 or 1024: `kb_base`.
     pub(crate) kb_base: u64,
-    /// What the user should know of how it was read.
+    /// Notes for the user on how it was read.
     pub(crate) notes: RefCell<Vec<String>>,
 }
 

@@ -269,7 +269,7 @@ impl Value<'_> {
         self.choice(&[("complete", false), ("issue", true)])
     }
 
-    /// What the kernel is told of the order of access.
+    /// Advice to the kernel on the order of access.
     pub(crate) fn advice(&self) -> Read<Advise> {
         self.choice(&[
             ("0", Advise::Nothing),
@@ -318,7 +318,7 @@ impl Value<'_> {
         Ok(classes.iter().zip(&parts).map(errors).collect::<Read<Vec<_>>>()?.concat().join(","))
     }
 
-    /// What lines of averaged logs hold.
+    /// Value in lines of averaged logs.
     pub(crate) fn log_value(&self) -> Read<LogValue> {
         self.choice(&[
             ("avg", LogValue::Mean),

@@ -2,7 +2,7 @@
 
 use super::Phrases;
 
-/// What a tool says for strata's phrases, and for its options.
+/// Words of a tool for strata's phrases, and for its options.
 pub(super) type Words = (Phrases, Phrases);
 
 /// The words of a dialect; none where it has no table here.

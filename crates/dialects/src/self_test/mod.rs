@@ -122,7 +122,7 @@ impl Settings {
     /// One phase a size.
     fn specs(&self) -> Vec<Spec> {
         let spec = |sizes: &(Payload, Payload)| Spec {
-            layer: Layer::Network,
+            layer: Layer::NETWORK,
             name: Some(format!("({} {})", sizes.0, sizes.1)),
             count: Some(self.repetitions),
             warmup: Some(Warmup::None),
@@ -169,7 +169,7 @@ impl Settings {
     }
 }
 
-/// What an option that may be repeated lists, in order.
+/// Endpoints that an option which may be repeated lists, in order.
 fn all_endpoints(words: &Words, long: &str) -> Result<Vec<RankTag>, Error> {
     let mut all = Vec::new();
     for text in words.values(long) {

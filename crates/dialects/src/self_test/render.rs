@@ -10,7 +10,7 @@ use workload::network::{Payload, PayloadKind, RankTag};
 
 use super::table::TOOL;
 use crate::doubts::told;
-use crate::{Piece, Place, Render};
+use crate::{Destination, Piece, Render};
 
 const BYTES_PER_MB: f64 = 1_048_576.0;
 
@@ -61,7 +61,7 @@ pub(crate) struct Model {
     pub(crate) json: bool,
 }
 
-/// What one master saw of one endpoint, or of all.
+/// Results of one endpoint, or of all, as one master saw them.
 #[derive(Default)]
 struct Seen {
     /// RPCs completed in the window.
@@ -71,7 +71,7 @@ struct Seen {
     causes: BTreeMap<String, u64>,
 }
 
-/// What one master did.
+/// Samples of one master.
 struct Master<'a> {
     label: String,
     workers: Vec<&'a WorkerSamples>,
@@ -119,7 +119,7 @@ fn error_text(cause: &str) -> String {
 }
 
 impl Master<'_> {
-    /// What it saw of one endpoint; of all together without one.
+    /// Results of one endpoint, as it saw them; of all together without one.
     fn seen(&self, part: Option<usize>) -> Seen {
         let mut seen = Seen::default();
         let parts = self.workers.iter().flat_map(|worker| &worker.parts);
@@ -270,7 +270,7 @@ impl Model {
             "reply_bytes": reply.size_bytes, "masters": masters.collect::<Vec<_>>() }))
     }
 
-    /// What casts doubt on the phases; once where it is said of several.
+    /// Doubts about the phases; each once where it is about several.
     fn doubts(record: &Record) -> String {
         let mut all = told(TOOL, &record.phases);
         all.sort_by_key(|doubt| report::doubts::kinds().position(|kind| kind == doubt.kind));
@@ -310,7 +310,7 @@ impl Render for Model {
         }
         let doubts = Self::doubts(record);
         if !doubts.is_empty() {
-            pieces.push(Piece { place: Place::Stderr, content: doubts.into_bytes() });
+            pieces.push(Piece { place: Destination::Stderr, content: doubts.into_bytes() });
         }
         pieces
     }

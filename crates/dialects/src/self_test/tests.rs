@@ -51,7 +51,7 @@ fn the_lines_of_the_guide_are_read_as_written() {
         let run = run_words(&[&head[..], &[given], &tail].concat());
         assert_eq!(sizes(&run), expected);
         let spec = &run.specs[0];
-        assert_eq!((spec.layer, spec.count), (Layer::Network, Some(100_000)));
+        assert_eq!((spec.layer, spec.count), (Layer::NETWORK, Some(100_000)));
         assert_eq!((spec.network.inflight, spec.on_error), (Some(16), Some(OnError::Continue)));
         assert_eq!(spec.network.group.as_deref(), Some("daos_server"));
         assert_eq!(spec.network.endpoints, [RankTag { rank: 0, tag: 2 }]);

@@ -134,7 +134,7 @@ enum Amount {
     Percent(u64),
 }
 
-/// What is the same for all devices.
+/// Load that is the same for all devices.
 struct Load {
     operation: Operation,
     block_size_bytes: u64,

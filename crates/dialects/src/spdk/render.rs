@@ -9,7 +9,7 @@ use statistics::Histogram;
 
 use super::table::TOOL;
 use crate::doubts::told;
-use crate::{Piece, Place, Render};
+use crate::{Destination, Piece, Render};
 
 /// Percentiles of `-L`, in percent.
 const PERCENTILES: &[f64] =
@@ -17,7 +17,7 @@ const PERCENTILES: &[f64] =
 
 const BYTES_PER_MIB: f64 = 1_048_576.0;
 
-/// What `-L` asks for.
+/// Latency tracking that `-L` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tracking {
     None,
@@ -43,7 +43,7 @@ pub(crate) struct Model {
     pub(crate) tracking: Tracking,
 }
 
-/// What one core did on one device.
+/// Results of one core on one device.
 struct Row<'a> {
     name: &'a str,
     core: u32,
@@ -134,7 +134,7 @@ impl Model {
         text
     }
 
-    /// What casts doubt on the figures, the gravest first. What is said of all devices is said once, without a name.
+    /// Doubts about the figures, the gravest first. Those about all devices are told once, without a name.
     fn doubts(&self, record: &Record) -> String {
         // Where all operations failed there is no figure to doubt.
         let has_figures = |phase: &&PhaseRecord| {
@@ -309,7 +309,7 @@ impl Render for Model {
             pieces.push(Piece::stdout(text));
         }
         if !errors.is_empty() {
-            pieces.push(Piece { place: Place::Stderr, content: errors.into_bytes() });
+            pieces.push(Piece { place: Destination::Stderr, content: errors.into_bytes() });
         }
         pieces
     }

@@ -64,7 +64,7 @@ impl Target {
     }
 }
 
-/// What `-r` says.
+/// Fields of `-r`.
 #[derive(Default)]
 struct Transport {
     kind: Option<String>,
@@ -188,7 +188,7 @@ fn check_path(path: &str, world: &dyn World) -> Result<(), Error> {
 /// The targets, in the order given; all drives where none is given.
 ///
 /// # Errors
-/// What cannot be measured, and drives that are not there.
+/// A target that cannot be measured, or a drive that is not there.
 pub(crate) fn find(words: &Words, world: &dyn World) -> Result<Vec<Target>, Error> {
     let drives = Drives::find(words, world)?;
     let mut targets = Vec::new();

@@ -9,7 +9,7 @@ use workload::engine::SyncMode;
 use workload::spec::{OnError, Operation, Share, Spec, Warmup};
 
 use super::*;
-use crate::Place;
+use crate::Destination;
 use crate::words::machine::{Machine, text_of, words};
 
 fn machine() -> Machine {
@@ -220,7 +220,7 @@ fn rendered(line: &str, record: &Record) -> (String, String) {
     let mut pieces = render.begin(record);
     pieces.extend(render.stage(record, 0));
     pieces.extend(render.end(record));
-    (text_of(&pieces, &Place::Stdout), text_of(&pieces, &Place::Stderr))
+    (text_of(&pieces, &Destination::Stdout), text_of(&pieces, &Destination::Stderr))
 }
 
 #[test]

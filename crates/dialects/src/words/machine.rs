@@ -5,7 +5,7 @@ use std::io;
 
 use crate::{NvmeNamespace, PathFacts, World};
 
-/// What the tests put on it.
+/// Facts of the machine that the tests set.
 #[derive(Clone, Default)]
 pub(crate) struct Machine {
     pub(crate) paths: BTreeMap<String, PathFacts>,
@@ -105,7 +105,7 @@ pub(crate) fn words(line: &str) -> Vec<String> {
 }
 
 /// All that a piece holds, as text.
-pub(crate) fn text_of(pieces: &[crate::Piece], place: &crate::Place) -> String {
+pub(crate) fn text_of(pieces: &[crate::Piece], place: &crate::Destination) -> String {
     let here = pieces.iter().filter(|piece| piece.place == *place);
     here.map(|piece| String::from_utf8_lossy(&piece.content).into_owned()).collect()
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use driver::{Error, ErrorKind};
+use driver::{Error, ErrorKind, Secret};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -21,7 +21,7 @@ use crate::limits::{
     KEEPALIVE_TIMEOUT, PLAN_BYTES_MAX, PROTOCOL_VERSION, RESULT_BYTES_MAX, STREAM_WINDOW_BYTES,
 };
 use crate::messages::line;
-use crate::secret::{Challenge, NONCE_BYTES, Secret, random_bytes};
+use crate::proof::{Challenge, NONCE_BYTES, random_bytes};
 use crate::server::is_loopback;
 use crate::stream::{Stream, connect_tls};
 use crate::wire;

@@ -12,7 +12,7 @@ use crate::wire;
 use crate::wire::from_agent::Message as Said;
 use crate::wire::from_coordinator::Message as Told;
 
-/// What the coordinator wants of a host.
+/// Commands of the coordinator to a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Command {
     /// To start then.
@@ -31,7 +31,7 @@ pub enum HostEnd {
     Failed(String),
 }
 
-/// What a host says.
+/// Events that a host reports.
 #[derive(Debug)]
 pub(crate) enum HostEvent {
     Ready(Vec<String>),

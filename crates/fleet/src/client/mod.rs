@@ -7,7 +7,7 @@ mod run;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use driver::Error;
+use driver::{Error, Secret};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
@@ -17,7 +17,6 @@ pub use run::{HostOutcome, HostProgress, HostStage, OnRefusal, RunPolicy};
 use crate::address::HostAddress;
 use crate::clock::ClockEstimate;
 use crate::messages::{Description, PlanMessage, line};
-use crate::secret::Secret;
 use crate::wire;
 use connect::{Link, Terms, call};
 use host::Sink;
@@ -103,7 +102,7 @@ impl Fleet {
         self.hosts.get(host)?.link.as_ref().ok().map(|link| link.clock)
     }
 
-    /// What each host is.
+    /// Descriptions of the hosts.
     ///
     /// # Errors
     ///

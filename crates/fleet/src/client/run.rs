@@ -22,7 +22,7 @@ const SHOW_INTERVAL: Duration = Duration::from_millis(100);
 const LEAD: Duration = Duration::from_millis(10);
 const LEAD_BY_HOST: Duration = Duration::from_micros(100);
 
-/// What to do when some hosts cannot begin.
+/// Action when some hosts cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnRefusal {
     /// The others begin without them.
@@ -34,7 +34,7 @@ pub enum OnRefusal {
 /// How patient a run is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPolicy {
-    /// What to do when some hosts cannot begin.
+    /// Action when some hosts cannot begin.
     pub on_refusal: OnRefusal,
     /// How long hosts may take to be ready.
     pub ready_timeout: Duration,
@@ -80,7 +80,7 @@ pub struct HostProgress {
     pub stage: HostStage,
     /// The latest that it told.
     pub report: Option<ProgressReport>,
-    /// What went wrong, if anything: one line.
+    /// Failure of the host, if any: one line.
     pub failure: Option<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct HostOutcome {
     pub address: HostAddress,
     /// Its clock against that of this process; none when it was not reached.
     pub clock: Option<ClockEstimate>,
-    /// What it said when it was ready, and what of it could not be read.
+    /// Notes that it gave when it was ready, and its messages that could not be read.
     pub notes: Vec<String>,
     /// How long after the common start it began, nanoseconds by the clock of this process, as well as
     /// [`ClockEstimate::uncertainty_ns`] allows; negative when before. None when it did not begin.
@@ -105,7 +105,7 @@ pub struct HostOutcome {
 }
 
 impl HostEnd {
-    /// What went wrong, if anything: one line.
+    /// Failure that ended the host's part, if any: one line.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         match self {
@@ -117,7 +117,7 @@ impl HostEnd {
 }
 
 impl HostOutcome {
-    /// What went wrong, if anything: one line.
+    /// Failure of the host, if any: one line.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.end.failure()

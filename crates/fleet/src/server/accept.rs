@@ -16,7 +16,7 @@ use tokio::time::{Sleep, sleep, timeout};
 use tonic::transport::server::Connected;
 
 use crate::limits::{CONNECTIONS_MAX, HANDSHAKE_TIMEOUT};
-use crate::secret::{Challenge, SessionCheck};
+use crate::proof::{Challenge, SessionCheck};
 use crate::server::log::Log;
 use crate::stream::{Identity, Stream};
 
@@ -33,7 +33,7 @@ pub(crate) enum Standing {
     Refused,
 }
 
-/// What is known of a connection.
+/// State of a connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
@@ -97,7 +97,7 @@ impl AsyncWrite for Accepted {
 
 /// How a server takes connections.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct AcceptOptions {
     /// TLS; none where the server has no secret.
     pub(crate) identity: Option<Identity>,
     /// Whether even callers on this machine need TLS.
@@ -105,7 +105,7 @@ pub(crate) struct Door {
     pub(crate) log: Log,
 }
 
-impl Door {
+impl AcceptOptions {
     /// Takes connections until nobody wants them any more.
     pub(crate) async fn serve(self, listener: TcpListener, ready: mpsc::Sender<io::Result<Accepted>>) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -126,13 +126,13 @@ impl Door {
                 self.log.say(&format!("control: {peer} refused: {CONNECTIONS_MAX} connections are open"));
                 continue;
             };
-            let (door, ready) = (self.clone(), ready.clone());
+            let (options, ready) = (self.clone(), ready.clone());
             tokio::spawn(async move {
-                match timeout(HANDSHAKE_TIMEOUT, door.admit(tcp, peer, permit)).await {
+                match timeout(HANDSHAKE_TIMEOUT, options.admit(tcp, peer, permit)).await {
                     Ok(Ok(accepted)) => drop(ready.send(Ok(accepted)).await),
-                    Ok(Err(error)) => door.log.say(&format!("control: {peer} closed: {error}")),
+                    Ok(Err(error)) => options.log.say(&format!("control: {peer} closed: {error}")),
                     Err(_) => {
-                        door.log.say(&format!("control: {peer} closed: silent for {HANDSHAKE_TIMEOUT:?}"));
+                        options.log.say(&format!("control: {peer} closed: silent for {HANDSHAKE_TIMEOUT:?}"));
                     }
                 }
             });

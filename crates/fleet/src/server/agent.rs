@@ -1,4 +1,4 @@
-//! What a process must do to be an agent.
+//! Interface of a process that is an agent.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,10 +8,9 @@ use driver::{Error, ErrorKind};
 use crate::messages::{Description, OutcomeMessage, PlanMessage, ProgressReport};
 use crate::server::gate::StartGate;
 
-/// What a process does that others may tell what to run. Its methods are called on ordinary threads, never on those of
-/// the channel.
+/// Work of a process that others may tell what to run. Its methods are called on ordinary threads, never on those of the channel.
 pub trait Agent: Send + Sync {
-    /// What this process is.
+    /// Description of this process.
     fn describe(&self) -> Description;
 
     /// Checks a plan and makes ready what can be made ready beforehand. `stop` is raised when nobody waits any more.

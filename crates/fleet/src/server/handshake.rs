@@ -1,13 +1,14 @@
-//! What strangers may call.
+//! Calls open to strangers.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use driver::Secret;
 use tonic::{Request, Response, Status};
 
 use crate::limits::{PROTOCOL_VERSION, WRONG_PROOF_DELAY};
 use crate::messages::line;
-use crate::secret::{Challenge, NONCE_BYTES, Secret, SessionCheck, random_bytes};
+use crate::proof::{Challenge, NONCE_BYTES, SessionCheck, random_bytes};
 use crate::server::accept::{Connection, Standing};
 use crate::server::log::Log;
 use crate::wire;
@@ -17,13 +18,13 @@ use crate::wire::handshake_server::Handshake;
 pub(crate) const STRATA_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Lets callers in.
-pub(crate) struct Porter {
+pub(crate) struct HandshakeService {
     pub(crate) secret: Option<Secret>,
     pub(crate) log: Log,
 }
 
 #[tonic::async_trait]
-impl Handshake for Porter {
+impl Handshake for HandshakeService {
     async fn hello(
         &self,
         request: Request<wire::HelloRequest>,
@@ -74,7 +75,7 @@ impl Handshake for Porter {
     }
 }
 
-impl Porter {
+impl HandshakeService {
     /// Uses up the challenge of the connection: a proof is looked at once.
     fn judge(&self, connection: &Connection, proof: &[u8]) -> Result<wire::ProveReply, Status> {
         let mut standing = connection.standing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,7 +15,7 @@ use crate::messages::{OutcomeMessage, PlanMessage, ProgressReport, Refusal, Refu
 use crate::server::agent::Agent;
 use crate::server::gate::StartGate;
 
-/// What a job's thread tells the channel.
+/// Events that a job's thread sends to the channel.
 #[derive(Debug)]
 pub(crate) enum JobEvent {
     Ready(Vec<String>),
@@ -114,7 +114,7 @@ impl Drop for Lease {
     }
 }
 
-/// What the thread of a job needs.
+/// Arguments of a job's thread.
 pub(crate) struct Job {
     pub(crate) agent: Arc<dyn Agent>,
     pub(crate) plan: PlanMessage,

@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::Error;
+use driver::{Error, Secret};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
@@ -27,18 +27,17 @@ use crate::limits::{
     CONNECTION_WINDOW_BYTES, ENVELOPE_BYTES, HANDSHAKE_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT,
     PLAN_BYTES_MAX, RESULT_BYTES_MAX, STOP_TIMEOUT, STREAM_WINDOW_BYTES, STREAMS_MAX,
 };
-use crate::secret::Secret;
 use crate::stream::Identity;
 use crate::wire::control_server::ControlServer as ControlCalls;
 use crate::wire::handshake_server::HandshakeServer as HandshakeCalls;
 pub(crate) use accept::is_loopback;
-use accept::{Accepted, Door};
-use handshake::{Porter, demand_session};
+use accept::{AcceptOptions, Accepted};
+use handshake::{HandshakeService, demand_session};
 use job::Slot;
 use log::Log;
-use service::Steward;
+use service::ControlService;
 
-/// What a control server needs.
+/// Arguments of a control server.
 pub struct ControlRequest {
     /// Where to listen: `host:port`, with a name, an IPv4 address or a bracketed IPv6 address; port 0 takes any.
     pub listen: String,
@@ -46,7 +45,7 @@ pub struct ControlRequest {
     pub secret: Option<Secret>,
     /// Whether callers on this machine need TLS as well; others always do.
     pub tls: bool,
-    /// What this process does.
+    /// Agent that this process is.
     pub agent: Arc<dyn Agent>,
     /// Takes lines about callers: refused, gone, interrupting.
     pub log: LogSink,
@@ -87,17 +86,17 @@ impl ControlServer {
         let (accepted_sender, accepted) = mpsc::channel(1);
         let (shutdown, shutdown_receiver) = oneshot::channel::<()>();
         let (finished_sender, finished) = std::sync::mpsc::channel();
-        let door = Door { identity, tls_required: request.tls, log: log.clone() };
-        let porter = Porter { secret: request.secret, log: log.clone() };
-        let steward = Steward { agent: request.agent, slot: Arc::clone(&slot), log: log.clone() };
+        let options = AcceptOptions { identity, tls_required: request.tls, log: log.clone() };
+        let handshake = HandshakeService { secret: request.secret, log: log.clone() };
+        let control = ControlService { agent: request.agent, slot: Arc::clone(&slot), log: log.clone() };
         let listener = {
             let _context = runtime.enter();
             tokio::net::TcpListener::from_std(listener)
                 .map_err(|error| Error::system("control", "cannot wait on the listener", error))?
         };
-        runtime.spawn(door.serve(listener, accepted_sender));
+        runtime.spawn(options.serve(listener, accepted_sender));
         runtime.spawn(async move {
-            if let Err(error) = serve(porter, steward, accepted, shutdown_receiver).await {
+            if let Err(error) = serve(handshake, control, accepted, shutdown_receiver).await {
                 log.say(&format!("control: the server ended: {error}"));
             }
             // Nobody may be waiting for the end.
@@ -161,15 +160,15 @@ fn listen(request: &ControlRequest) -> Result<TcpListener, Error> {
 }
 
 async fn serve(
-    porter: Porter,
-    steward: Steward,
+    handshake: HandshakeService,
+    control: ControlService,
     accepted: mpsc::Receiver<std::io::Result<Accepted>>,
     shutdown: oneshot::Receiver<()>,
 ) -> Result<(), tonic::transport::Error> {
-    let handshake = HandshakeCalls::new(porter)
+    let handshake = HandshakeCalls::new(handshake)
         .max_decoding_message_size(HANDSHAKE_BYTES_MAX)
         .max_encoding_message_size(HANDSHAKE_BYTES_MAX);
-    let control = ControlCalls::new(steward)
+    let control = ControlCalls::new(control)
         .max_decoding_message_size(PLAN_BYTES_MAX + ENVELOPE_BYTES)
         .max_encoding_message_size(RESULT_BYTES_MAX + ENVELOPE_BYTES);
     Server::builder()

@@ -1,4 +1,4 @@
-//! What callers may do that have proven themselves.
+//! Calls open to callers that have proven themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,14 +25,14 @@ const QUEUE: usize = 8;
 
 /// Answers calls for an agent.
 #[derive(Clone)]
-pub(crate) struct Steward {
+pub(crate) struct ControlService {
     pub(crate) agent: Arc<dyn Agent>,
     pub(crate) slot: Arc<Slot>,
     pub(crate) log: Log,
 }
 
 #[tonic::async_trait]
-impl Control for Steward {
+impl Control for ControlService {
     type RunStream = ReceiverStream<Result<wire::FromAgent, Status>>;
 
     async fn describe(
@@ -55,8 +55,8 @@ impl Control for Steward {
     ) -> Result<Response<Self::RunStream>, Status> {
         let peer = connection(&request)?.peer;
         let (outbound, stream) = mpsc::channel(QUEUE);
-        let steward = self.clone();
-        tokio::spawn(async move { steward.attend(peer, request.into_inner(), outbound).await });
+        let control = self.clone();
+        tokio::spawn(async move { control.attend(peer, request.into_inner(), outbound).await });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -105,7 +105,7 @@ impl Drop for StopOnDrop {
 
 type Outbound = mpsc::Sender<Result<wire::FromAgent, Status>>;
 
-impl Steward {
+impl ControlService {
     /// One job from plan to result.
     async fn attend(
         self,

@@ -11,7 +11,7 @@ use statistics::{PhaseSamples, Series, Snapshot, WorkerSamples};
 use super::{PATIENCE, SCHEMA};
 use crate::{Agent, Description, OutcomeMessage, PlanMessage, Prepared, ProgressReport, Role, StartGate};
 
-/// What a job does.
+/// Task of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Task {
     /// Works until so many jobs have begun.
@@ -27,7 +27,7 @@ pub(super) enum Task {
     Panic,
 }
 
-/// What jobs did, in the order in which they did it.
+/// Record of the jobs' actions, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Diary(Mutex<Vec<&'static str>>);
 

@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::{Diary, Simulated, Task};
+use driver::Secret;
 
 use crate::{
     ConnectRequest, ControlRequest, ControlServer, Fleet, HostOutcome, HostProgress, OnRefusal, PlanMessage,
-    RunPolicy, Secret,
+    RunPolicy,
 };
 
 /// No wait of a test takes longer.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use driver::Secret;
 use tokio::runtime::Runtime;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataValue;
@@ -14,11 +15,11 @@ use super::proxy::Proxy;
 use super::{SCHEMA, Stand, connect, failure, run, secret};
 use crate::client::connect::{Calls, Session, Terms, channel, open};
 use crate::limits::{PLAN_BYTES_MAX, PROTOCOL_VERSION};
-use crate::secret::{Challenge, random_bytes};
+use crate::proof::{Challenge, random_bytes};
 use crate::stream::Identity;
 use crate::wire::control_client::ControlClient;
 use crate::wire::handshake_client::HandshakeClient;
-use crate::{ControlRequest, ControlServer, OnRefusal, Secret, wire};
+use crate::{ControlRequest, ControlServer, OnRefusal, wire};
 
 const TOKEN: &str = "the token of all";
 
@@ -70,7 +71,7 @@ impl Raw {
         self.runtime.block_on(self.calls(session).ping(wire::PingRequest {})).map(drop)
     }
 
-    /// What the agent answers to a plan.
+    /// Answer of the agent to a plan.
     fn plan(&self, session: &str, plan: wire::Plan) -> Result<wire::from_agent::Message, Status> {
         let (tell, told) = tokio::sync::mpsc::channel(1);
         let message = Some(wire::from_coordinator::Message::Plan(plan));

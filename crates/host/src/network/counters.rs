@@ -1,4 +1,4 @@
-//! What interfaces have carried (proc_pid_net(5), `dev`).
+//! Counters of interfaces (proc_pid_net(5), `dev`).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::source;
 /// Fields after the name in a line of `dev`.
 const FIELDS: usize = 16;
 
-/// What an interface carried since it was made, or between two readings; for all users of it.
+/// Counters of an interface since it was made, or between two readings; for all users of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceCounters {
     /// Received, in bytes.
@@ -32,7 +32,7 @@ pub struct InterfaceCounters {
 }
 
 impl InterfaceCounters {
-    /// What was carried since an earlier reading.
+    /// Difference from an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

@@ -55,8 +55,8 @@ impl std::fmt::Display for InterfaceAddress {
     }
 }
 
-/// What the kernel tells of an interface without sysfs. Cheap to read: a change of any of it means that facts kept from
-/// before no longer hold.
+/// Facts of an interface that the kernel tells without sysfs. Cheap to read: a change of any of them means that facts kept from before no
+/// longer hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Link {
     /// Its name.

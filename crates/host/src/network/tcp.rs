@@ -1,4 +1,4 @@
-//! What the machine's TCP has done (RFC 4022; Documentation/networking/snmp_counter.rst).
+//! Counters of the machine's TCP (RFC 4022; Documentation/networking/snmp_counter.rst).
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl TcpCounters {
         Some(parse_tcp(&basic, &extended))
     }
 
-    /// What was done since an earlier reading.
+    /// Difference from an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let step = |now: Option<u64>, before: Option<u64>| {

@@ -1,4 +1,4 @@
-//! What sysfs tells of an interface (Documentation/ABI/testing/sysfs-class-net).
+//! Facts of an interface from sysfs (Documentation/ABI/testing/sysfs-class-net).
 
 use std::path::{Path, PathBuf};
 
@@ -134,7 +134,7 @@ fn numa_node(device: &Path) -> Option<u32> {
         .and_then(|node| u32::try_from(node).ok())
 }
 
-/// What it is made of: links `lower_NAME`, and the parent of a partition of InfiniBand.
+/// Interfaces that it is made of: links `lower_NAME`, and the parent of a partition of InfiniBand.
 fn lower(directory: &Path) -> Vec<String> {
     let names = source::names(directory).into_iter();
     let links = names.filter_map(|name| name.strip_prefix("lower_").map(str::to_owned));

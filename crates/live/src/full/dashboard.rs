@@ -25,7 +25,7 @@ const FIGURE_ROWS: u16 = 4;
 /// Width from which the figures stand beside the classes.
 const FIGURES_BESIDE: u16 = 76;
 
-/// What is being done.
+/// Stage of the run.
 #[derive(Debug, PartialEq)]
 enum Stage {
     Starting,

@@ -1,4 +1,4 @@
-//! What a phase looked like over time, in memory that does not grow with its length.
+//! History of a phase's figures, in memory that does not grow with its length.
 
 use statistics::Snapshot;
 

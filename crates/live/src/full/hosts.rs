@@ -1,4 +1,4 @@
-//! What each host does, where several take part.
+//! Table of hosts, where several take part.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

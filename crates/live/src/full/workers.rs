@@ -1,4 +1,4 @@
-//! What each worker does, in as many columns as fit.
+//! Table of workers, in as many columns as fit.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -49,7 +49,7 @@ fn values(chart: &Chart, side: Side) -> impl Iterator<Item = f64> + '_ {
     })
 }
 
-/// What stands beside an axis: its title, and the unit where the ticks do not say it.
+/// Title beside an axis, with the unit where the ticks do not say it.
 fn titled(title: &str, range: &Range) -> String {
     if range.unit.is_empty() { title.to_owned() } else { format!("{title} ({})", range.unit) }
 }

@@ -135,7 +135,7 @@ impl Map<'_> {
         }));
     }
 
-    /// What the colours mean.
+    /// Draws the legend of the colours.
     fn bar(&mut self, data: Area, [low, high]: &[String; 2]) {
         let size = self.look.font_size;
         let left = data.right + size * BAR_GAP_SIZES;

@@ -1,10 +1,10 @@
-//! What a chart shows, and how it looks.
+//! Model of a chart: its contents and its look.
 
 /// A colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rgb(pub u8, pub u8, pub u8);
 
-/// What the numbers of an axis are; decides how its ticks are written.
+/// Unit of the numbers of an axis; decides how its ticks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Plain numbers.
@@ -39,9 +39,9 @@ pub enum Scale {
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// What it counts, without the unit.
+    /// Quantity that it counts, without the unit.
     pub title: String,
-    /// What its numbers are.
+    /// Unit of its numbers.
     pub unit: Unit,
     /// How they lie.
     pub scale: Scale,
@@ -147,7 +147,7 @@ pub struct Band {
     pub from: f64,
     /// Where it ends.
     pub to: f64,
-    /// What it is.
+    /// Label of the range.
     pub label: String,
 }
 
@@ -158,7 +158,7 @@ pub struct Mark {
     pub x: f64,
     /// On the left axis.
     pub y: f64,
-    /// What it is.
+    /// Label of the place.
     pub label: String,
 }
 
@@ -180,9 +180,9 @@ pub struct Heat {
     pub columns: Vec<String>,
     /// Rows of values; what is none or not finite stays empty.
     pub values: Vec<Vec<Option<f64>>>,
-    /// What the values are.
+    /// Title of the values.
     pub title: String,
-    /// What their numbers are.
+    /// Unit of their numbers.
     pub unit: Unit,
     /// The values of the first and of the last colour.
     pub range: (f64, f64),
@@ -195,7 +195,7 @@ pub struct Heat {
 pub struct Chart {
     /// Its headline; may be empty.
     pub title: String,
-    /// What was measured, in one or two lines; may be empty.
+    /// Description of the measured load, in one or two lines; may be empty.
     pub note: String,
     /// Why it may not be believed; may be empty.
     pub warning: String,
@@ -205,7 +205,7 @@ pub struct Chart {
     pub y: Axis,
     /// The right y axis.
     pub y_right: Option<Axis>,
-    /// What is shown.
+    /// Series of points that are shown.
     pub series: Vec<Series>,
     /// Shaded ranges.
     pub bands: Vec<Band>,

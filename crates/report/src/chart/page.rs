@@ -11,7 +11,7 @@ use super::views::{Named, charts};
 use crate::record::{Doubt, PhaseRecord, Record, Status};
 use crate::stack::verdict;
 use crate::text::render;
-use crate::words::{clean, load, operations, percentile_words};
+use crate::words::{clean, load, percentile_words};
 
 /// Columns of the report within the page.
 const REPORT_WIDTH: usize = 120;
@@ -93,7 +93,7 @@ fn about(named: &Named<'_>, out: &mut String) {
     );
 }
 
-/// What is to be said when the run did not do all that was asked for.
+/// Remark on a run that did not do all that was asked for; empty for a complete one.
 fn ended(record: &Record) -> String {
     let word = match record.status {
         Status::Complete => return String::new(),
@@ -132,7 +132,7 @@ fn row(phase: &PhaseRecord, out: &mut String) {
         escaped(&format!(
             "{}: {}, {}",
             clean(phase.plan.layer()),
-            operations(&phase.plan),
+            phase.plan.operation_words(),
             load(&phase.plan)
         )),
         human_rate(total.operations_per_second),

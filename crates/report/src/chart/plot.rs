@@ -89,7 +89,7 @@ impl Plot<'_> {
         Some((self.frame.x(point.x)?, self.frame.y(series.side, point.y)?))
     }
 
-    /// What a pointing reader sees at a point.
+    /// Text of the tooltip at a point.
     fn hint(&self, series: &Series, point: &Point) -> String {
         let axis = match (series.side, &self.chart.y_right) {
             (Side::Right, Some(axis)) => axis,

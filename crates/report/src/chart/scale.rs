@@ -16,7 +16,7 @@ pub(super) struct Range {
     high: f64,
     is_log: bool,
     pub(super) ticks: Vec<Tick>,
-    /// What the tick labels count, for the axis' title; empty when they say it themselves.
+    /// Unit of the tick labels, for the axis' title; empty when they say it themselves.
     pub(super) unit: &'static str,
 }
 

@@ -2,7 +2,7 @@
 
 use super::model::{Align, Dash, Look, Ramp, Rgb, Theme};
 
-/// What something is drawn with.
+/// Paint of a shape, a line or a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
     /// Writing.

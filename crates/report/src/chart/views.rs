@@ -11,7 +11,7 @@ use statistics::Histogram;
 use super::model::{Chart, Dash};
 use super::scene::PALETTE_LEN;
 use crate::record::{PhaseRecord, Record};
-use crate::words::{clean, load, operations};
+use crate::words::{clean, load};
 
 pub(crate) use groups::rung_name;
 use groups::{Kind, groups};
@@ -30,7 +30,7 @@ pub struct Named<'a> {
 pub struct NamedChart {
     /// Lower-case letters, digits and hyphens; no two charts of a call have the same.
     pub file_stem: String,
-    /// What is measured together: charts that follow each other with the same section belong to one.
+    /// Section of the chart: charts that follow each other with the same section belong to one.
     pub section: String,
     /// The chart.
     pub chart: Chart,
@@ -115,12 +115,12 @@ fn slug(name: &str) -> String {
     if slug.is_empty() { "phase".to_owned() } else { slug.to_owned() }
 }
 
-/// What was measured: `4KiB random reads, 4 threads x depth 32, io_uring, direct`.
+/// Description of the measured load: `4KiB random reads, 4 threads x depth 32, io_uring, direct`.
 fn described(phase: &PhaseRecord) -> String {
-    format!("{}, {}", operations(&phase.plan), load(&phase.plan))
+    format!("{}, {}", phase.plan.operation_words(), load(&phase.plan))
 }
 
-/// What all of the lines measure; what only some of them do is told by their names, or listed where `each` asks for it.
+/// Description of the load that all lines share; the rest is told by their names, or listed where `each` asks for it.
 fn note(lines: &[Line<'_>], each: bool) -> String {
     let all: Vec<String> = lines.iter().map(|line| described(line.phase)).collect();
     let parts = |text: &str| text.split(", ").map(str::to_owned).collect::<Vec<_>>();

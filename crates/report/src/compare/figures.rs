@@ -85,7 +85,7 @@ fn percent_of(figure: FigureName) -> Option<f64> {
     }
 }
 
-/// What the histogram cannot tell of a figure, relative to it.
+/// Resolution of the histogram for a figure, relative to it.
 fn resolution(figure: FigureName, value: f64) -> f64 {
     if percent_of(figure).is_some() { latency_resolution(value) } else { 0.0 }
 }

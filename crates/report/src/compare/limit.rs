@@ -29,7 +29,7 @@ pub struct Limit {
     percent: f64,
 }
 
-/// What became of a limit.
+/// Outcome of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitOutcome {
     /// The limit as asked for.

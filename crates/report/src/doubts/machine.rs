@@ -3,9 +3,6 @@
 use host::control_group::IoLimitKind;
 use units::human::human_bytes;
 use units::{human_bytes_per_second, human_ns};
-use workload::network::Poll;
-use workload::plan::PhasePlan;
-use workload::target::TargetKind;
 
 use super::{Evidence, network};
 use crate::words::processors;
@@ -39,24 +36,13 @@ const DRIFT_PPM_MAX: f64 = 200.0;
 
 /// Whether engines elsewhere drive: what this machine does meanwhile says nothing about their figures.
 fn is_elsewhere(evidence: &Evidence<'_>) -> bool {
-    evidence.plan.network().is_some_and(|plan| !plan.masters.is_empty())
+    evidence.plan.is_driven_elsewhere()
 }
 
 /// Whether processors are kept busy on purpose: memory and the tool itself are measured so, and who spins does nothing else.
 fn is_busy_on_purpose(evidence: &Evidence<'_>, cores: f64) -> bool {
-    let (is_meant, threads) = match evidence.plan {
-        PhasePlan::Media(plan) => {
-            let is_memory = |kind| matches!(kind, TargetKind::Memory | TargetKind::Null);
-            (plan.targets.iter().all(|target| is_memory(target.kind)), evidence.stage_threads)
-        }
-        PhasePlan::Network(plan) => {
-            let is_meant = plan.poll == Poll::Spin || plan.engine == "null";
-            (is_meant, evidence.stage_threads + network::local_endpoints(plan))
-        }
-        // A store in this process is memory and arithmetic.
-        PhasePlan::Object(plan) => (matches!(plan.engine.as_str(), "vos" | "null"), evidence.stage_threads),
-    };
-    is_meant && threads as f64 <= cores
+    let served_here = evidence.plan.network().map_or(0, network::local_endpoints);
+    evidence.plan.is_busy_on_purpose() && (evidence.stage_threads + served_here) as f64 <= cores
 }
 
 pub(super) fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
@@ -102,7 +88,7 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
     }
 }
 
-/// What others moved on the devices of the targets, as far as it cannot be this load's: more reads than were asked
+/// Traffic of others on the devices of the targets, as far as it cannot be this load's: more reads than were asked
 /// for past the page cache, and writes where nothing was written.
 pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
     let (plan, seen) = (evidence.plan.media()?, evidence.observations);

@@ -98,7 +98,7 @@ fn is_fuse(place: &TargetEnvironment) -> bool {
     kind.is_some_and(|kind| kind == "fuse" || kind.starts_with("fuse."))
 }
 
-/// What a program served that neither a drive nor the network of this machine can have brought.
+/// Bytes that a program served and that neither a drive nor the network of this machine can have brought.
 fn served_from_memory(evidence: &Evidence<'_>, read: u64, written: u64) -> Option<String> {
     let machine = evidence.observations.machine_traffic?;
     if !evidence.targets().all(|target| evidence.place_of(target).is_some_and(is_fuse)) {

@@ -1,4 +1,4 @@
-//! What a target lies on, as far as it decides what a figure means.
+//! Place of a target on file systems and devices, as far as it decides on the meaning of a figure.
 
 use std::path::Path;
 
@@ -104,7 +104,7 @@ fn compressing_device(device: &BlockDevice) -> Option<String> {
     device.underlying.iter().find_map(compressing_device)
 }
 
-/// What can be said of a device that is not known to compress: drives may do so inside, and tell nobody.
+/// Sentence on a device that is not known to compress: drives may do so inside, and tell nobody.
 fn drive_words(device: &BlockDevice) -> String {
     let bottom = bottom_of(device);
     let name = &bottom.name;

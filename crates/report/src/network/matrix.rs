@@ -29,7 +29,7 @@ pub(crate) struct Pair {
     pub(crate) p99_ns: Option<u64>,
 }
 
-/// What was done by several masters with several endpoints.
+/// Counters of several masters with several endpoints.
 #[derive(Default)]
 struct Sum {
     operations: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Matrix {
     pub(crate) columns: Vec<String>,
     /// None where the plan has no such pair.
     pub(crate) pairs: Vec<Vec<Option<Pair>>>,
-    /// What rows and columns stand for: `ranks`, `endpoints`, `groups of 4 ranks`.
+    /// Items that rows and columns stand for: `ranks`, `endpoints`, `groups of 4 ranks`.
     pub(crate) lines: String,
     /// Whether its colours show bytes a second, or RPCs a second.
     pub(crate) in_bytes: bool,

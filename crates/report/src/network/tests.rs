@@ -1,17 +1,14 @@
 use workload::network::{Payload, PayloadKind, Traffic};
-use workload::plan::PhasePlan;
 
 use super::matrix::Matrix;
 use super::*;
 use crate::record::Record;
 use crate::render;
 use crate::sample::network::*;
+use workload::plan::LayerPlan as _;
 
 fn plan_of(record: &mut Record) -> &mut NetworkPlan {
-    match &mut record.phases[0].plan {
-        PhasePlan::Network(plan) => plan,
-        PhasePlan::Media(_) | PhasePlan::Object(_) => panic!("the sample measures a network"),
-    }
+    record.phases[0].plan.of_mut().expect("the sample measures a network")
 }
 
 fn links(record: &Record) -> Vec<String> {
@@ -96,7 +93,7 @@ fn endpoints_of_a_rank_stand_together() {
 #[test]
 fn payloads_have_words() {
     let iov = |size_bytes| Payload { kind: PayloadKind::Iov, size_bytes };
-    let words = |request, reply| operations(&network_plan(request, reply, 1));
+    let words = |request, reply| network_plan(request, reply, 1).operation_words();
     assert_eq!(words(EMPTY, EMPTY), "empty RPCs");
     assert_eq!(words(iov(2048), iov(2048)), "RPCs, 2KiB inline out, 2KiB inline back");
     assert_eq!(words(EMPTY, MIB), "RPCs, nothing out, 1MiB bulk back");

@@ -4,19 +4,20 @@ use workload::object::{ObjectOp, OpShare};
 
 use super::*;
 use crate::sample::object::{KV, object_plan};
+use workload::plan::{LayerPlan as _, Pattern};
 
 #[test]
 fn operations_and_data_in_words() {
     let mut plan = object_plan(&KV);
-    assert_eq!(operations(&plan), "4KiB get");
+    assert_eq!(plan.operation_words(), "4KiB get");
     assert_eq!(data(&plan), "1 object x 1000 dkeys: 1000 single values of 4KiB");
     assert_eq!(place(&plan), "vos:/mnt/pmem, container strata, checksum crc32");
     plan.mix.push(OpShare { operation: ObjectOp::Put, percent: 30 });
     plan.mix[0].percent = 70;
     plan.pattern = Pattern::Zipf { theta: 0.9 };
-    assert_eq!(operations(&plan), "4KiB 70% get, 30% put, zipf:0.9");
+    assert_eq!(plan.operation_words(), "4KiB 70% get, 30% put, zipf:0.9");
     plan.sequence = vec![ObjectOp::OpenWithAttr, ObjectOp::Size];
-    assert_eq!(operations(&plan), "open-with-attr then size, zipf:0.9");
+    assert_eq!(plan.operation_words(), "open-with-attr then size, zipf:0.9");
 }
 
 #[test]

@@ -234,7 +234,7 @@ pub fn network_phase(plan: NetworkPlan, pairs: &[Pair]) -> PhaseRecord {
     };
     let samples = samples(workers);
     let summary = summarise(&samples, WarmUp::Auto);
-    PhaseRecord { plan: PhasePlan::Network(plan), samples, summary, observations, ..phase(&DRIVE) }
+    PhaseRecord { plan: PhasePlan::new(plan), samples, summary, observations, ..phase(&DRIVE) }
 }
 
 fn network_record(phases: Vec<PhaseRecord>) -> Record {
@@ -303,7 +303,7 @@ pub fn in_flight_ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Reco
     let mut record = super::ladder(depths, unloaded_ns, rate_max);
     for phase in &mut record.phases {
         let load = phase.plan.load().clone();
-        phase.plan = PhasePlan::Network(NetworkPlan { load, ..network_plan(EMPTY, EMPTY, 1) });
+        phase.plan = PhasePlan::new(NetworkPlan { load, ..network_plan(EMPTY, EMPTY, 1) });
         for class in phase.summary.classes.iter_mut().chain([&mut phase.summary.total]) {
             (class.bytes, class.bytes_per_second, class.bandwidth) = (0, 0.0, None);
         }

@@ -13,7 +13,7 @@ use crate::record::{
     StoreSpace,
 };
 
-/// What a phase of the tests is to show.
+/// Properties of an object phase that the tests make up.
 #[derive(Clone, Copy)]
 pub struct ObjectShape {
     pub engine: &'static str,
@@ -96,7 +96,7 @@ pub fn object_phase(shape: &ObjectShape) -> PhaseRecord {
         ..DRIVE
     });
     let name = shape.operation.name();
-    made.plan = PhasePlan::Object(object_plan(shape));
+    made.plan = PhasePlan::new(object_plan(shape));
     made.samples.classes = vec![name.to_owned()];
     for class in made.samples.workers.iter_mut().flat_map(|worker| &mut worker.classes) {
         class.class = name.to_owned();

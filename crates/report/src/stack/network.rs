@@ -12,12 +12,12 @@ pub(super) const EMPTY_LOAD: &str = "empty RPC";
 /// Storage that an engine would serve, the nearest to the drive first.
 const STORAGE: &[&str] = &["media", "file"];
 
-/// What the network means for the storage.
+/// Consequences of the network for the storage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outlook {
     /// One sentence a load of the storage.
     pub(super) sentences: Vec<String>,
-    /// What to try, where the network would hold the storage back.
+    /// Remedies to try, where the network would hold the storage back.
     pub(super) try_lines: Vec<String>,
 }
 

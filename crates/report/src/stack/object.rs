@@ -19,12 +19,12 @@ const DRIVE_LOADS: &[(&str, &str)] = &[
     ("1 MiB array read", "1 MiB sequential read"),
 ];
 
-/// What the store gives, and what it loses on its way.
+/// Findings on the rate of the store, and on its losses over the network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outlook {
     /// One sentence a load of the store.
     pub(super) sentences: Vec<String>,
-    /// What to try, where the way over the network loses much.
+    /// Remedies to try, where the way over the network loses much.
     pub(super) try_lines: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ fn loads(record: &Record) -> Vec<&str> {
     loads
 }
 
-/// What was found about the store.
+/// Findings on the object store of a record.
 pub(super) fn outlook(record: &Record) -> Outlook {
     let mut found = Outlook::default();
     let steps = steps(record);

@@ -1,4 +1,4 @@
-//! What to try when a layer holds the stack back: one table by layer, load and what its workers were doing. What is so already
+//! Remedies for a layer that holds the stack back: one table by layer, load and what its workers were doing. What is so already
 //! is not named.
 
 use host::Environment;
@@ -154,7 +154,7 @@ const REMEDIES: &[Remedy] = &[
     },
 ];
 
-/// What to try where the network gives less than the storage behind it.
+/// Remedies for a network that gives less than the storage behind it.
 const NETWORK: &[(bool, Option<bool>, &str)] = &[
     (
         true,
@@ -188,7 +188,7 @@ fn applies(remedy: &Remedy, step: &Step) -> bool {
     layer && kind && remedy.cpu_bound.is_none_or(|bound| bound == step.cpu_bound)
 }
 
-/// What to try about a step on this machine, the most promising first.
+/// Remedies to try for a step on this machine, the most promising first.
 pub(super) fn lines(step: &Step, environment: &Environment) -> Vec<String> {
     let is_so =
         |remedy: &Remedy| ALREADY.iter().any(|(line, is_so)| *line == remedy.line && is_so(environment));

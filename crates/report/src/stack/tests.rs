@@ -212,7 +212,7 @@ fn the_network_is_compared_with_the_storage_behind_it() {
     let text = crate::render(&record, 200, false);
     assert!(text.contains("network   1 MiB sequential read: the network gives"), "{text}");
     let at = record.phases.len() - 2;
-    if let workload::plan::PhasePlan::Network(plan) = &mut record.phases[at].plan {
+    if let Some(plan) = record.phases[at].plan.of_mut::<workload::network::NetworkPlan>() {
         plan.interface = Some(loopback());
     }
     record.phases[at].doubts.push(doubt("loopback"));

@@ -9,10 +9,7 @@ use workload::spec::LadderDimension;
 use super::{doubts_of, notes_of};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, LadderRecord, PhaseRecord, Record};
-use crate::words::{
-    bounded, clean, concurrency, counted, cpu, depth, is_steady, manner, operations, percentile_words, rate,
-    spread,
-};
+use crate::words::{bounded, clean, counted, cpu, is_steady, percentile_words, rate, spread};
 
 /// Deviation from Little's law that is worth a sentence.
 const LITTLE_SPREAD_MAX: f64 = 0.05;
@@ -51,38 +48,33 @@ pub(super) fn block(page: &mut Page, record: &Record, ladder: &LadderRecord) {
     doubts_of(page, &labelled);
 }
 
-fn dimension(ladder: &LadderRecord, plan: &PhasePlan) -> &'static str {
+fn dimension(ladder: &LadderRecord, plan: &PhasePlan) -> String {
+    let terms = plan.terms();
     match ladder.dimension {
-        Some(LadderDimension::Depth) if plan.network().is_some() => "RPCs in flight",
-        Some(LadderDimension::Depth) if plan.object().is_some() => "operations in flight",
-        Some(LadderDimension::BlockSize) if plan.object().is_some() => "value size",
-        None if plan.object().is_some() => "threads and operations in flight, to saturation",
-        Some(LadderDimension::BlockSize) if plan.network().is_some() => "payloads",
-        None if plan.network().is_some() => "threads and RPCs in flight, to saturation",
-        Some(LadderDimension::Depth) => "depth",
-        Some(LadderDimension::Threads) => "threads",
-        Some(LadderDimension::BlockSize) => "block size",
-        Some(LadderDimension::Rate) => "rate",
-        None => "threads and depth, to saturation",
+        Some(LadderDimension::Depth) => terms.depth.to_owned(),
+        Some(LadderDimension::Threads) => "threads".to_owned(),
+        Some(LadderDimension::BlockSize) => terms.size.to_owned(),
+        Some(LadderDimension::Rate) => "rate".to_owned(),
+        None => format!("threads and {}, to saturation", terms.depth),
     }
 }
 
 fn what(phase: &PhaseRecord, dimension: Option<LadderDimension>) -> String {
     let plan = &phase.plan;
     let threads = counted(plan.load().threads.into(), "thread");
-    let mut words = vec![plan.layer().to_owned(), operations(plan)];
+    let mut words = vec![plan.layer().to_owned(), plan.operation_words()];
     match dimension {
         Some(LadderDimension::Depth) => words.push(threads),
-        Some(LadderDimension::Threads) => words.push(depth(plan)),
+        Some(LadderDimension::Threads) => words.push(plan.depth_words()),
         Some(LadderDimension::BlockSize | LadderDimension::Rate) => {
-            words.push(concurrency(plan));
+            words.push(plan.concurrency());
         }
         None => {}
     }
     if dimension == Some(LadderDimension::BlockSize) {
         words[1] = words[1].replacen(&format!("{} ", plan.operation_size()), "", 1);
     }
-    words.extend(manner(plan).into_iter().filter(|word| !word.starts_with("open loop")));
+    words.extend(plan.manner().into_iter().filter(|word| !word.starts_with("open loop")));
     words.extend(plan.load().limit.time_ns.map(|ns| format!("{} each", human_ns(ns as f64))));
     words.join(", ")
 }
@@ -104,23 +96,19 @@ fn value(plan: &PhasePlan, dimension: Option<LadderDimension>) -> String {
 fn label(plan: &PhasePlan, dimension: Option<LadderDimension>) -> String {
     let value = value(plan, dimension);
     match dimension {
-        Some(LadderDimension::Depth) => depth(plan),
+        Some(LadderDimension::Depth) => plan.depth_words(),
         Some(LadderDimension::Threads) => counted(plan.load().threads.into(), "thread"),
         Some(LadderDimension::BlockSize | LadderDimension::Rate) => value,
-        None => concurrency(plan),
+        None => plan.concurrency(),
     }
 }
 
 fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
-    let is_network = rungs.first().is_some_and(|rung| rung.plan.network().is_some());
-    let is_object = rungs.first().is_some_and(|rung| rung.plan.object().is_some());
+    let Some(terms) = rungs.first().map(|rung| rung.plan.terms()) else { return };
     let header = match ladder.dimension {
-        Some(LadderDimension::Depth) if is_network || is_object => "in flight",
-        Some(LadderDimension::BlockSize) if is_object => "value",
-        Some(LadderDimension::BlockSize) if is_network => "payloads",
-        Some(LadderDimension::Depth) => "depth",
+        Some(LadderDimension::Depth) => terms.depth_column,
         Some(LadderDimension::Threads) => "threads",
-        Some(LadderDimension::BlockSize) => "block",
+        Some(LadderDimension::BlockSize) => terms.size_column,
         Some(LadderDimension::Rate) => "asked",
         None => "t x q",
     };
@@ -145,7 +133,7 @@ fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
             Cell::styled(value(&rung.plan, ladder.dimension), style),
             Cell::styled(rate(total.operations_per_second), style),
             spread(total.rate.as_ref()).into(),
-            if is_network && total.bytes == 0 {
+            if rung.plan.operation_bytes_max() == 0 {
                 Cell::styled("-", Style::Faint)
             } else {
                 Cell::styled(human_bytes_per_second(total.bytes_per_second), style)
@@ -161,7 +149,7 @@ fn table(page: &mut Page, rungs: &[&PhaseRecord], ladder: &LadderRecord) {
     page.table(&table);
 }
 
-/// What is to be said of a rung: that it is the knee, that it was measured between two others to find it.
+/// Remark on a rung: that it is the knee, that it was measured between two others to find it.
 fn remark(ladder: &LadderRecord, at: usize, is_knee: bool) -> &'static str {
     let is_refined = ladder.phases.get(at).is_some_and(|phase| ladder.refined.contains(phase));
     match (is_knee, is_refined) {
@@ -232,8 +220,7 @@ fn saturation_sentence(knee: &Knee) -> String {
 
 /// Operations in flight of a rung, and Little's law on it.
 fn little_words(rung: &PhaseRecord) -> Option<(f64, String)> {
-    let masters = rung.plan.network().map_or(1, |plan| plan.masters.len().max(1));
-    let in_flight = f64::from(rung.plan.load().threads) * f64::from(rung.plan.load().depth) * masters as f64;
+    let in_flight = rung.plan.in_flight();
     let per_second = rung.summary.total.operations_per_second;
     (per_second > 0.0).then(|| {
         let expected = human_ns(in_flight / per_second * 1e9);

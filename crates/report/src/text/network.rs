@@ -1,4 +1,4 @@
-//! What a phase of the network layer shows besides its classes.
+//! Fields of a phase of the network layer besides its classes.
 
 use statistics::{PhaseSamples, ShareSummary, by_origin, by_part, tally};
 use units::{human_bytes_per_second, human_ns, percent};
@@ -107,7 +107,7 @@ fn row(name: &str, totals: &ShareSummary) -> Vec<Cell> {
     ]
 }
 
-/// What failed where, when there are several endpoints; those of one stand with the phase.
+/// Failures by endpoint, when there are several endpoints; those of one stand with the phase.
 fn failures(page: &mut Page, endpoints: &[(String, ShareSummary)]) {
     if endpoints.len() < 2 {
         return;
@@ -167,7 +167,7 @@ fn mean(samples: &PhaseSamples, name: &str) -> Option<f64> {
     tally(samples, name, None).map(|(_, mean)| mean)
 }
 
-/// What the kernel says of the connections.
+/// Counters of the kernel for the TCP connections.
 fn tcp(page: &mut Page, phase: &PhaseRecord) {
     let samples = &phase.samples;
     let window = match (

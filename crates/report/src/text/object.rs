@@ -1,4 +1,4 @@
-//! What a phase of the object layer shows besides its classes.
+//! Fields of a phase of the object layer besides its classes.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) fn places_of(page: &mut Page, plan: &ObjectPlan) {
     page.field("data", &data(plan), Style::Plain);
 }
 
-/// What the store tells of itself, and what its driver counted.
+/// Facts that the store reports, and counters of its driver.
 pub(super) fn detail(page: &mut Page, phase: &PhaseRecord, plan: &ObjectPlan) {
     if !plan.sequence.is_empty() {
         let per_record = phase.summary.total.operations_per_second / plan.sequence.len() as f64;

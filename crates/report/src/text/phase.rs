@@ -10,7 +10,7 @@ use units::{human_bytes_per_second, human_ns, percent};
 use super::{doubt_lines, network, object, on_targets};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, PhaseRecord};
-use crate::words::{bounded, clean, count, counted, is_steady, load, operations, processors, rate, spread};
+use crate::words::{bounded, clean, count, counted, is_steady, load, processors, rate, spread};
 
 /// Share of the phase by which workers may end apart before it is worth a line.
 const FINISH_SPREAD_MAX: f64 = 0.01;
@@ -34,7 +34,11 @@ pub(super) fn block(
 ) {
     let plan = &phase.plan;
     page.line(&clean(plan.name()), Style::Strong);
-    page.field("what", &format!("{}, {}, {}", plan.layer(), operations(plan), load(plan)), Style::Plain);
+    page.field(
+        "what",
+        &format!("{}, {}, {}", plan.layer(), plan.operation_words(), load(plan)),
+        Style::Plain,
+    );
     if !beside.is_empty() {
         page.field("beside", &format!("{}, at the same time", names(beside)), Style::Plain);
     }
@@ -89,7 +93,7 @@ pub(super) fn block(
     }
 }
 
-/// What was stored before the phases that need it, in a line: it is not what was asked for.
+/// Line on the data stored before the phases that need it: it is not what was asked for.
 pub(super) fn filled(page: &mut Page, phase: &PhaseRecord) {
     let done = &phase.summary.last_done;
     let bytes = if done.bytes == 0 {
@@ -226,7 +230,7 @@ fn steadiness(phase: &PhaseRecord) -> String {
     }
 }
 
-/// What an operation cost the processors, and strata's part in it.
+/// Processor time of an operation, and strata's part in it.
 fn cost(phase: &PhaseRecord) -> String {
     let summary = &phase.summary;
     let (Some(cpu_ns), Some(tool_ns)) = (summary.cpu_ns_per_operation, summary.tool_ns_per_operation) else {
@@ -259,8 +263,7 @@ fn cost(phase: &PhaseRecord) -> String {
 /// Operations in flight, where they are not what was asked for.
 fn in_flight(phase: &PhaseRecord) -> Option<String> {
     let load = &phase.plan.load();
-    let masters = phase.plan.network().map_or(1, |plan| plan.masters.len().max(1));
-    let asked = f64::from(load.threads) * f64::from(load.depth) * masters as f64;
+    let asked = phase.plan.in_flight();
     let measured = phase.summary.concurrency;
     let apart = (measured / asked - 1.0).abs() > CONCURRENCY_SPREAD_MAX;
     (load.arrivals.is_none() && asked > 1.0 && measured > 0.0 && apart)

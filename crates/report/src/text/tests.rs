@@ -162,7 +162,7 @@ fn ladders_of_sizes_and_rates_have_outcomes_of_their_own() {
     assert!(text.contains("media, random reads, 4 threads x depth 32, io_uring, direct"), "{text}");
 }
 
-/// What came of a rate of which a target serves 100k/s.
+/// Outcome of a rate of which a target serves 100k/s.
 fn started(asked: f64, started: f64) -> ArrivalOutcome {
     ArrivalOutcome {
         asked_per_second: asked,
@@ -359,7 +359,7 @@ fn phases_that_ran_at_the_same_time_say_so() {
 fn what_was_stored_before_stands_in_a_line() {
     use crate::sample::object::{KV, object_phase};
     let mut fill = object_phase(&KV);
-    if let workload::plan::PhasePlan::Object(plan) = &mut fill.plan {
+    if let Some(plan) = fill.plan.of_mut::<workload::object::ObjectPlan>() {
         (plan.is_fill, plan.name) = (true, "fill: put".to_owned());
     }
     let page = crate::render(&crate::sample::record(vec![fill.clone(), object_phase(&KV)]), 120, false);

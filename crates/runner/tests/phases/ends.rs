@@ -1,4 +1,4 @@
-//! What is in flight at the end of the window, what hangs, and how much was in flight.
+//! Operations in flight at the end of the window, operations that hang, and how much was in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,8 +17,8 @@ use workload::plan::LoadPlan;
 use workload::spec::{OnError, Warmup};
 
 use crate::support::{
-    AnyDriver, BLOCK, MS, SECOND, US, assert_within_a_thousandth, histogram, job, latency, operations, run,
-    run_on,
+    AnyDriver, BLOCK, MS, SECOND, US, assert_within_a_thousandth, histogram, job, job_opening, latency,
+    operations, run, run_all, run_on,
 };
 
 /// How long what hangs is waited for.
@@ -148,7 +148,7 @@ impl Driver<TestOp> for Hanging {
 }
 
 /// A job of one worker whose operations hang from the 11th on; each other takes 1 ms.
-fn hanging(load: &LoadPlan) -> (runner::Job<TestOp, TestSource>, VirtualClock) {
+fn hanging(load: &LoadPlan) -> (runner::Job<VirtualClock>, VirtualClock) {
     let clock = VirtualClock::new();
     let target = SimulatedTarget::new(&clock, Service::Fixed(MS), 4);
     let its_clock = clock.clone();
@@ -495,22 +495,37 @@ fn what_does_not_count_is_not_taken_off_a_limit_after_a_warm_up() {
     let clock = VirtualClock::new();
     let target = SimulatedTarget::new(&clock, Service::Fixed(3 * MS), 8);
     let open = move |_| (Box::new(Uncounted(target.driver())) as Box<dyn Driver<FreeOp>>, FreeSource(0));
-    let job = runner::Job {
-        name: "test".to_owned(),
-        load: load.clone(),
-        classes: vec![0, 1],
-        expected_operations: None,
-        finishes: false,
-        grace_ns: runner::GRACE_NS,
-        open: Arc::new(move |worker| {
-            let (driver, source) = open(worker);
-            Ok(runner::Station { driver, source, notes: Vec::new(), parts: Vec::new() })
-        }),
-        interrupt: Arc::new(AtomicBool::new(false)),
-    };
+    let job = job_opening(&load, move |worker| {
+        let (driver, source) = open(worker);
+        Ok(runner::WorkerSetup { driver, source, notes: Vec::new(), parts: Vec::new() })
+    });
     let outcome = run_phase(job, clock, &mut |_| {}).expect("the station opens");
     let worker = &outcome.samples.workers[0];
     assert_eq!(worker.classes[0].operations, 50, "every second operation counts, and these are 50");
+}
+
+/// Types of operations differ between layers: the figures of each phase are those of its own classes.
+#[test]
+fn phases_of_different_operations_run_at_the_same_time() {
+    let clock = VirtualClock::new();
+    let mut load = closed_load(1, 2);
+    load.limit.operations = Some(40);
+    let target = |service_ns| SimulatedTarget::new(&clock, Service::Fixed(service_ns), 2);
+    let (plain, counted) = (target(2 * MS), target(5 * MS));
+    let jobs = vec![
+        job(&load, move |_| (Box::new(plain.driver()) as Box<dyn Driver<TestOp>>, TestSource::reads(BLOCK))),
+        job_opening(&load, move |_| {
+            let driver: Box<dyn Driver<FreeOp>> = Box::new(Uncounted(counted.driver()));
+            Ok(runner::WorkerSetup { driver, source: FreeSource(0), notes: Vec::new(), parts: Vec::new() })
+        }),
+    ];
+    let outcomes = run_all(jobs, clock);
+    let shown = |at: usize| {
+        let samples = &outcomes[at].samples;
+        (samples.classes.clone(), samples.workers[0].classes[0].operations, latency(&outcomes[at]).max_ns)
+    };
+    assert_eq!(shown(0), (vec!["read".to_owned(), "write".to_owned()], 40, 2 * MS));
+    assert_eq!(shown(1), (vec!["counts".to_owned(), "free".to_owned()], 40, 5 * MS));
 }
 
 /// Every second operation does not count towards limits.

@@ -1,15 +1,15 @@
-//! What goes wrong, and what is kept.
+//! Failures, and what is kept of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Error, ErrorKind, Fault as DataFault, Source};
-use runner::{Outcome, Station, run_phase};
+use runner::{Outcome, WorkerSetup, run_phase};
 use testkit::{Fault, FaultyDriver, Service, SimulatedTarget, TestOp, TestSource, VirtualClock, closed_load};
 use workload::plan::LoadPlan;
 use workload::spec::OnError;
 
-use crate::support::{AnyDriver, BLOCK, MS, SECOND, job, latency, operations, run};
+use crate::support::{AnyDriver, BLOCK, MS, SECOND, job, job_opening, latency, operations, run};
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
@@ -170,18 +170,15 @@ fn a_worker_that_cannot_open_refuses_the_phase() {
     let target = SimulatedTarget::new(&clock, Service::Fixed(MS), 1);
     let began = Arc::new(AtomicBool::new(false));
     let watched = Arc::clone(&began);
-    let mut refused = job(&closed_load(3, 1), move |_| {
+    let refused = job_opening(&closed_load(3, 1), move |worker| {
+        if worker == 1 {
+            return Err(Error::new(ErrorKind::Unsupported, "open", "no such thing here").with("path", "/x"));
+        }
         let began = Arc::clone(&watched);
         let fault = Fault::Call(Box::new(move || began.store(true, Ordering::Relaxed)));
-        let driver = FaultyDriver::new(Box::new(target.driver())).with_fault(0, fault);
-        (Box::new(driver) as AnyDriver, TestSource::reads(BLOCK))
-    });
-    let opens = Arc::clone(&refused.open);
-    refused.open = Arc::new(move |worker| -> Result<Station<TestOp, TestSource>, Error> {
-        match worker {
-            1 => Err(Error::new(ErrorKind::Unsupported, "open", "no such thing here").with("path", "/x")),
-            _ => opens(worker),
-        }
+        let driver = Box::new(FaultyDriver::new(Box::new(target.driver())).with_fault(0, fault)) as AnyDriver;
+        let source = TestSource::reads(BLOCK);
+        Ok(WorkerSetup { driver, source, notes: Vec::new(), parts: Vec::new() })
     });
     let error = run_phase(refused, clock, &mut |_| {}).expect_err("refused");
     assert_eq!(error.to_string(), "open: no such thing here (path=/x)");

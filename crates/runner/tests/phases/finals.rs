@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use runner::{Job, Outcome};
 use statistics::{WarmUp, summarise};
-use testkit::{Fault, FaultyDriver, Service, SimulatedTarget, TestOp, TestSource, VirtualClock};
+use testkit::{Fault, FaultyDriver, Service, SimulatedTarget, TestSource, VirtualClock};
 use testkit::{closed_load, open_load};
 use workload::plan::LoadPlan;
 use workload::spec::Spacing;
@@ -13,7 +13,7 @@ use workload::spec::Spacing;
 use crate::support::{AnyDriver, BLOCK, MS, SECOND, assert_within_a_thousandth, job, run, run_all};
 
 /// Reads, and two writes at the end of each worker.
-fn finishing(load: &LoadPlan, target: &SimulatedTarget, finishes: bool) -> Job<TestOp, TestSource> {
+fn finishing(load: &LoadPlan, target: &SimulatedTarget, finishes: bool) -> Job<testkit::VirtualClock> {
     let target = target.clone();
     let source = TestSource::reads(BLOCK).finishing_with(1, 2);
     let mut job = job(load, move |_| (Box::new(target.driver()) as AnyDriver, source.clone()));

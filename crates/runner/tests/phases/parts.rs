@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use driver::{
     Clock, Completions, Driver, Error, ErrorKind, Fault as DataFault, Source, Submitted, Tally, Wait,
 };
-use runner::{Job, Outcome, Station, run_coordinated};
+use runner::{Job, Outcome, WorkerSetup, run_coordinated};
 use statistics::{CauseCount, PartTotals};
 use testkit::{Fault, FaultyDriver, Service, SimulatedTarget, TestOp, TestSource, VirtualClock, closed_load};
 use workload::plan::LoadPlan;
 use workload::spec::{OnError, Warmup};
 
-use crate::support::{AnyDriver, BLOCK, MS, SECOND, job, operations, run};
+use crate::support::{AnyDriver, BLOCK, MS, SECOND, job, job_opening, operations, run};
 
 /// Part k takes k + 1 ms. One operation at a time.
 struct Routed {
@@ -47,11 +47,17 @@ impl Driver<TestOp> for Routed {
     }
 }
 
-/// The job, with these numbers for its parts.
-fn with_parts<S: 'static>(mut job: Job<TestOp, S>, parts: &[usize]) -> Job<TestOp, S> {
-    let (open, parts) = (Arc::clone(&job.open), parts.to_vec());
-    job.open = Arc::new(move |worker| Ok(Station { parts: parts.clone(), ..open(worker)? }));
-    job
+/// A job whose workers open what `open` gives them, with these numbers for their parts.
+fn with_parts<S: Source<TestOp> + 'static, C: Clock>(
+    load: &LoadPlan,
+    open: impl Fn(u32) -> (AnyDriver, S) + Send + Sync + 'static,
+    parts: &[usize],
+) -> Job<C> {
+    let parts = parts.to_vec();
+    job_opening(load, move |worker| {
+        let (driver, source) = open(worker);
+        Ok(WorkerSetup { driver, source, notes: Vec::new(), parts: parts.clone() })
+    })
 }
 
 fn routed(load: &LoadPlan, count: usize, numbers: &[usize]) -> Outcome {
@@ -60,7 +66,7 @@ fn routed(load: &LoadPlan, count: usize, numbers: &[usize]) -> Outcome {
     let open = move |_| -> (AnyDriver, TestSource) {
         (Box::new(Routed::new(&of_worker, count)), TestSource::reads(BLOCK).over_parts(count))
     };
-    run(with_parts(job(load, open), numbers), clock)
+    run(with_parts(load, open, numbers), clock)
 }
 
 fn counted(operations: u64) -> LoadPlan {
@@ -128,7 +134,7 @@ fn faulty(parts: usize, faults: fn() -> Vec<(u64, Fault)>, operations: u64) -> O
         (Box::new(driver), TestSource::reads(BLOCK).over_parts(parts))
     };
     let numbers: Vec<_> = (0..parts).collect();
-    run(with_parts(job(&load, open), &numbers), clock)
+    run(with_parts(&load, open, &numbers), clock)
 }
 
 #[test]
@@ -192,7 +198,7 @@ fn wrong_data_is_an_error_of_its_part() {
     let open = move |_| -> (AnyDriver, Checked) {
         (Box::new(target.driver()), Checked(TestSource::reads(BLOCK).over_parts(2), 0))
     };
-    let outcome = run(with_parts(job(&load, open), &[0, 1]), clock);
+    let outcome = run(with_parts(&load, open, &[0, 1]), clock);
     let parts = &outcome.samples.workers[0].parts;
     assert_eq!(
         parts.iter().map(|part| (part.operations, part.errors)).collect::<Vec<_>>(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::{Clock, Driver};
-use runner::{Job, Outcome, Station, run_phase, run_together};
+use driver::{Clock, Driver, Error, Operation, Source};
+use runner::{Job, Opener, Outcome, WorkerSetup, run_phase, run_together};
 use statistics::{Histogram, LatencySummary, PhaseSamples};
 use testkit::{Service, SimulatedTarget, TestOp, TestSource, VirtualClock};
 use workload::plan::LoadPlan;
@@ -19,46 +19,37 @@ pub(crate) const BLOCK: u64 = 4096;
 pub(crate) type AnyDriver = Box<dyn Driver<TestOp>>;
 
 /// A job whose workers open what `open` gives them.
-pub(crate) fn job<S>(
+pub(crate) fn job<S: Source<TestOp> + 'static, C: Clock>(
     load: &LoadPlan,
     open: impl Fn(u32) -> (AnyDriver, S) + Send + Sync + 'static,
-) -> Job<TestOp, S> {
-    Job {
-        name: "test".to_owned(),
-        load: load.clone(),
-        classes: vec![0, 1],
-        expected_operations: None,
-        finishes: false,
-        grace_ns: runner::GRACE_NS,
-        open: Arc::new(move |worker| {
-            let (driver, source) = open(worker);
-            Ok(Station { driver, source, notes: vec!["a note".to_owned()], parts: Vec::new() })
-        }),
-        interrupt: Arc::new(AtomicBool::new(false)),
-    }
+) -> Job<C> {
+    job_opening(load, move |worker| {
+        let (driver, source) = open(worker);
+        Ok(WorkerSetup { driver, source, notes: vec!["a note".to_owned()], parts: Vec::new() })
+    })
 }
 
-pub(crate) fn run<S, C>(job: Job<TestOp, S>, clock: C) -> Outcome
-where
-    S: driver::Source<TestOp> + 'static,
-    C: Clock + 'static,
-{
+/// A job of any operations, whose workers are set up by `open`.
+pub(crate) fn job_opening<Op: Operation, S: Source<Op> + 'static, C: Clock>(
+    load: &LoadPlan,
+    open: impl Fn(u32) -> Result<WorkerSetup<Op, S>, Error> + Send + Sync + 'static,
+) -> Job<C> {
+    Job::new("test", load, vec![0, 1], Opener::new(open), Arc::new(AtomicBool::new(false)))
+}
+
+pub(crate) fn run<C: Clock + 'static>(job: Job<C>, clock: C) -> Outcome {
     let warms_up = warms_up(&job);
     let outcome = run_phase(job, clock, &mut |_| {}).expect("the stations open");
     series_adds_up(&outcome.samples, warms_up);
     outcome
 }
 
-fn warms_up<S>(job: &Job<TestOp, S>) -> bool {
+fn warms_up<C>(job: &Job<C>) -> bool {
     matches!(job.load.warmup, Warmup::Fixed(_))
 }
 
 /// Several jobs at the same time.
-pub(crate) fn run_all<S, C>(jobs: Vec<Job<TestOp, S>>, clock: C) -> Vec<Outcome>
-where
-    S: driver::Source<TestOp> + 'static,
-    C: Clock + 'static,
-{
+pub(crate) fn run_all<C: Clock + 'static>(jobs: Vec<Job<C>>, clock: C) -> Vec<Outcome> {
     let warms_up = jobs.iter().any(warms_up);
     let outcomes = run_together(jobs, clock, &mut |_| {}).expect("the stations open");
     outcomes.iter().for_each(|outcome| series_adds_up(&outcome.samples, warms_up));

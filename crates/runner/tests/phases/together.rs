@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Clock, Error, ErrorKind};
-use runner::{Job, run_together};
+use runner::{Job, Opener, WorkerSetup, run_together};
 use testkit::{Fault, FaultyDriver, Service, SimulatedTarget, TestOp, TestSource, VirtualClock, closed_load};
 use workload::plan::{LoadPlan, ThinkPlan};
 use workload::spec::{OnError, Spacing, Warmup};
@@ -13,7 +13,7 @@ use crate::support::{AnyDriver, BLOCK, MS, SECOND, US, job, latency, operations,
 
 const EIO: i32 = 5;
 
-/// What goes wrong, and at which operation.
+/// Fault of a worker, and the operation at which it comes.
 type Faults = fn() -> Option<(u64, Fault)>;
 
 /// A job on a target of its own with a server for each slot; `fault` is what goes wrong in its last worker.
@@ -23,7 +23,7 @@ fn named(
     load: &LoadPlan,
     service_ns: u64,
     fault: Faults,
-) -> Job<TestOp, TestSource> {
+) -> Job<VirtualClock> {
     let servers = (load.threads * load.depth) as usize;
     let target = SimulatedTarget::new(clock, Service::Fixed(service_ns), servers);
     let faulty = load.threads - 1;
@@ -38,7 +38,7 @@ fn named(
     job
 }
 
-fn healthy(clock: &VirtualClock, name: &str, load: &LoadPlan, service_ns: u64) -> Job<TestOp, TestSource> {
+fn healthy(clock: &VirtualClock, name: &str, load: &LoadPlan, service_ns: u64) -> Job<VirtualClock> {
     named(clock, name, load, service_ns, || None)
 }
 
@@ -251,7 +251,9 @@ fn a_refused_station_lets_nobody_begin() {
         (Box::new(driver) as AnyDriver, TestSource::reads(BLOCK))
     });
     let mut refused = healthy(&clock, "refused", &counted(2, 1, 10), MS);
-    refused.open = Arc::new(|_| Err(Error::new(ErrorKind::Unsupported, "open", "no such thing here")));
+    refused.open = Opener::new(|_| -> Result<WorkerSetup<TestOp, TestSource>, Error> {
+        Err(Error::new(ErrorKind::Unsupported, "open", "no such thing here"))
+    });
     let error = run_together(vec![good, refused], clock, &mut |_| {}).expect_err("refused");
     assert_eq!(error.to_string(), "open: no such thing here");
     assert!(!began.load(Ordering::Relaxed), "nobody began");
@@ -259,6 +261,6 @@ fn a_refused_station_lets_nobody_begin() {
 
 #[test]
 fn nothing_to_run_has_no_outcome() {
-    let outcomes = run_all(Vec::<Job<TestOp, TestSource>>::new(), VirtualClock::new());
+    let outcomes = run_all(Vec::<Job<VirtualClock>>::new(), VirtualClock::new());
     assert!(outcomes.is_empty());
 }

@@ -56,7 +56,7 @@ fn one_by_one(intervals: u64, mut service_ns: impl FnMut() -> f64) -> PhaseSampl
     }
 }
 
-/// What an operation takes: one a call, in the order in which they come.
+/// Service times of operations: one a call, in the order in which they come.
 type Service = Box<dyn FnMut() -> f64>;
 
 /// A kind of service times.

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use clap::ArgMatches;
 use driver::Error;
-use object::store::{CheckReport, Finding, FindingKind, Pool, RepairReport};
 use units::{ByteSize, path_of};
+use vos::{CheckReport, Finding, FindingKind, Pool, RepairReport};
 
 use super::show;
 use crate::objects::stores::directory_of;

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
-use object::store::PoolOptions;
+use vos::PoolOptions;
 use workload::object::Checksum;
 use workload::options;
 use workload::spec::{Layer, Spec};
@@ -91,7 +91,7 @@ pub(crate) fn container() -> Command {
 
 /// Applies options that loads have too.
 fn spec_of(matches: &ArgMatches, names: &[&str]) -> Result<Spec, Error> {
-    let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
+    let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
     for name in names {
         if let Some(text) = matches.get_one::<String>(name) {
             options::apply(&mut spec, name, text)
@@ -101,7 +101,7 @@ fn spec_of(matches: &ArgMatches, names: &[&str]) -> Result<Spec, Error> {
     Ok(spec)
 }
 
-/// What a pool is made with.
+/// Options that a pool is made with.
 pub(super) fn pool_options(matches: &ArgMatches) -> Result<PoolOptions, Error> {
     let spec = spec_of(matches, OF_POOLS)?.object;
     let default = PoolOptions::default();

@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use driver::Error;
-use object::ContainerInfo;
 use object::service::{Engine, Location};
-use object::store::{PoolOptions, PoolUsage};
+use vos::ContainerInfo;
+use vos::{PoolOptions, PoolUsage};
 use workload::object::Checksum;
 
 use super::{Admin, Held, PoolFacts};
-use crate::secret::Secrets;
+use crate::secret;
 
 /// Longest wait for an answer.
 const WAIT: Duration = Duration::from_secs(10);
@@ -29,8 +29,8 @@ impl Remote {
     /// A target that is none, a secret that cannot be read, an engine that does not answer.
     pub(super) fn connect(target: &str, token_file: Option<&Path>) -> Result<(Self, Option<String>), Error> {
         let location = Location::parse(target)?;
-        let token = Secrets::read_optional(token_file)?.map(|secrets| secrets.token);
-        let engine = Engine::connect(&location, token.as_ref(), WAIT, &AtomicBool::new(false))?;
+        let secret = secret::shared(token_file)?;
+        let engine = Engine::connect(&location, secret.as_ref(), WAIT, &AtomicBool::new(false))?;
         Ok((Self { engine, pool: location.pool }, location.container))
     }
 

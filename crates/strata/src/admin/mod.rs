@@ -2,15 +2,15 @@
 
 mod check;
 mod cli;
+mod directory;
 mod engine;
 mod text;
-mod vos;
 
 use clap::ArgMatches;
 use driver::{Error, ErrorKind};
-use object::ContainerInfo;
 use object::service::PoolFacts;
-use object::store::{PoolOptions, PoolUsage};
+use vos::ContainerInfo;
+use vos::{PoolOptions, PoolUsage};
 use workload::object::Checksum;
 
 pub(crate) use cli::{container, pool};
@@ -18,7 +18,7 @@ pub(crate) use cli::{container, pool};
 use crate::objects::stores::directory_of;
 use crate::output::print;
 
-/// What can be asked of a store about its pools and containers.
+/// Operations of a store on its pools and containers.
 trait Admin {
     /// Its pools.
     fn pools(&mut self) -> Result<Vec<PoolFacts>, Error>;
@@ -26,13 +26,13 @@ trait Admin {
     /// The pool that the target names.
     fn pool(&mut self) -> Result<PoolFacts, Error>;
 
-    /// What the space of the pool holds.
+    /// Usage of the space of the pool.
     fn usage(&mut self) -> Result<PoolUsage, Error>;
 
     /// Makes a pool.
     fn create_pool(&mut self, options: &PoolOptions) -> Result<PoolFacts, Error>;
 
-    /// What would go with the pool.
+    /// Contents that would go with the pool.
     fn held(&mut self) -> Result<Held, Error>;
 
     /// Destroys the pool with all that is in it.
@@ -60,7 +60,7 @@ trait Admin {
     fn close(self: Box<Self>) -> Result<(), Error>;
 }
 
-/// What a pool holds, as far as can be told without opening it.
+/// Contents of a pool, as far as can be told without opening it.
 struct Held {
     name: String,
     /// None: their table cannot be read.
@@ -71,7 +71,7 @@ struct Held {
 fn open(matches: &ArgMatches) -> Result<(Box<dyn Admin>, Option<String>), Error> {
     let target = matches.get_one::<String>("target").map_or("", String::as_str);
     if let Some(directory) = directory_of(target) {
-        return Ok((Box::new(vos::Directory::new(directory)), None));
+        return Ok((Box::new(directory::Directory::new(directory)), None));
     }
     if target.starts_with("engine:") || target.starts_with("engine+") {
         let token_file = matches.get_one::<String>("token-file").map(|file| units::path_of(file));
@@ -90,7 +90,7 @@ fn not_managed(target: &str) -> Error {
 /// `strata pool ...`.
 ///
 /// # Errors
-/// What was refused, or could not be done.
+/// A request that is refused, or an operation that could not be done.
 pub(crate) fn run_pool(matches: &ArgMatches) -> Result<u8, Error> {
     let Some((what, matches)) = matches.subcommand() else { return Ok(2) };
     if what == "check" {
@@ -135,7 +135,7 @@ fn destroy_pool(store: &mut dyn Admin, matches: &ArgMatches) -> Result<(), Error
 /// `strata container ...`.
 ///
 /// # Errors
-/// What was refused, or could not be done.
+/// A request that is refused, or an operation that could not be done.
 pub(crate) fn run_container(matches: &ArgMatches) -> Result<u8, Error> {
     let Some((what, matches)) = matches.subcommand() else { return Ok(2) };
     let (mut store, named) = open(matches)?;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use object::store::PoolUsage;
-use object::{ContainerInfo, PoolInfo};
 use units::ByteSize;
+use vos::PoolUsage;
+use vos::{ContainerInfo, PoolInfo};
 
 use super::PoolFacts;
 
@@ -45,7 +45,7 @@ pub(super) fn pool(facts: &PoolFacts) -> String {
     text
 }
 
-/// What the space holds: a line a container, the store's own, and what is free.
+/// Usage of the space: a line a container, the store's own, and what is free.
 fn usage(info: &PoolInfo, usage: &PoolUsage) -> String {
     let human = |bytes: u64| ByteSize(bytes).human();
     let mut text = String::new();

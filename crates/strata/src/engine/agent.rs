@@ -1,18 +1,17 @@
-//! What an engine does over its control channel: it says what it is, and drives loads.
+//! Agent of an engine on its control channel: it says what it is, and drives loads.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
-use driver::Error;
+use driver::{Error, Secret};
 use fleet::{Agent, Description, PlanMessage, Prepared, Role};
 use host::Environment;
-use network::engine::EngineRequest;
 use report::record::SCHEMA_VERSION;
+use rpc::engine::EngineRequest;
 
 use super::job::{MasterJob, PreparedJob};
 use crate::net::run::Access;
-use crate::secret::Secrets;
 
 /// An engine as its callers see it.
 pub(super) struct EngineAgent {
@@ -26,7 +25,7 @@ pub(super) struct EngineAgent {
 
 impl EngineAgent {
     /// The agent of an engine that is about to start.
-    pub(super) fn new(request: &EngineRequest, secrets: Option<Secrets>, end: Sender<String>) -> Self {
+    pub(super) fn new(request: &EngineRequest, secret: Option<Secret>, end: Sender<String>) -> Self {
         let environment = Environment::gather(&[]);
         let description = Description {
             role: Role::Engine,
@@ -41,7 +40,7 @@ impl EngineAgent {
             targets: request.tags.targets(),
             environment: serde_json::to_value(environment).unwrap_or_default(),
         };
-        let access = Access { secrets, domain: request.domain.clone(), ..Access::default() };
+        let access = Access { secret, domain: request.domain.clone(), ..Access::default() };
         Self {
             description,
             uri: OnceLock::new(),
@@ -72,7 +71,7 @@ impl Agent for EngineAgent {
             .remedy("send it one of layer network"));
         }
         let mut job: MasterJob = plan.decode()?;
-        job.check(host::memory::memory().total_bytes, self.access.secrets.is_some())?;
+        job.check(host::memory::memory().total_bytes, self.access.secret.is_some())?;
         for part in &mut job.parts {
             part.take_place(&self.cores)?;
         }

@@ -67,7 +67,7 @@ pub(super) fn settle() -> Result<(), Error> {
 /// Starts the command again in the background, with what it says in the file at `path`, and waits until it serves.
 ///
 /// # Errors
-/// What it ended with, if it did not come to serve.
+/// The failure it ended with, if it did not come to serve.
 pub(super) fn start(words: &[String], path: &Path) -> Result<u8, Error> {
     let failed =
         |error| Error::system("engine", "cannot write the log", error).with("background", path.display());

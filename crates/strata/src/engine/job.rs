@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use driver::{Error, ErrorKind, HostClock};
 use fleet::{OutcomeMessage, Prepared, ProgressReport, StartGate};
-use network::address::Address;
 use report::record::LinkActivity;
+use rpc::address::Address;
 use serde::{Deserialize, Serialize};
 use workload::network::{EndpointPlan, NetworkPlan};
 use workload::plan::{buffer_bytes_max, check_received};
@@ -20,7 +20,7 @@ const PARTS_MAX: usize = 1000;
 /// Workers of one job at most, as for one phase.
 const THREADS_MAX: u64 = 4096;
 
-/// What one process drives in a stage.
+/// Job of one process in a stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MasterJob {
     /// One entry for each phase of the stage and each master that this process is in it.
@@ -39,13 +39,13 @@ pub(crate) struct MasterPart {
 /// How a part ended, besides its samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PartEnd {
-    /// What drivers had to say.
+    /// Notes of the drivers.
     pub(crate) notes: Vec<String>,
     /// Why it failed or ended early.
     pub(crate) failure: Option<String>,
     /// Arrivals of an open loop: started and never started.
     pub(crate) arrivals: Option<(u64, u64)>,
-    /// What the interface did that it sent through.
+    /// Counters of the interface that it sent through.
     #[serde(default)]
     pub(crate) link: Option<LinkActivity>,
 }
@@ -55,7 +55,7 @@ impl MasterJob {
     /// together. Without a token nobody knows who the coordinator is, and the load stays on this machine.
     ///
     /// # Errors
-    /// What cannot be, and what is accepted.
+    /// A part that cannot be carried out, with what is accepted.
     pub(super) fn check(&self, memory_bytes: Option<u64>, has_token: bool) -> Result<(), Error> {
         let refused = |message: String| Err(Error::usage("plan", message));
         if self.parts.is_empty() || self.parts.len() > PARTS_MAX {

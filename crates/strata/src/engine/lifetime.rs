@@ -9,7 +9,7 @@ use driver::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::iterator::Signals;
 
-/// What ends the process.
+/// Reasons that end the process.
 pub(crate) struct Lifetime {
     sender: Sender<String>,
     receiver: Receiver<String>,
@@ -55,7 +55,7 @@ impl Lifetime {
         Ok(Self { sender, receiver })
     }
 
-    /// What others end it by: they send the reason.
+    /// Sender for others to end it by: they send the reason.
     pub(crate) fn teller(&self) -> Sender<String> {
         self.sender.clone()
     }

@@ -13,14 +13,14 @@ use std::time::SystemTime;
 
 use driver::Error;
 use fleet::{ControlRequest, ControlServer};
-use network::address::Provider;
-use network::engine::{Engine, EngineRequest};
-use network::interface::{Cache, Machine, Overrides};
-use network::{Limits, TagMap, group};
+use rpc::address::Provider;
+use rpc::engine::{Engine, EngineRequest};
+use rpc::interface::{Cache, Machine, Overrides};
+use rpc::{Limits, TagMap, group};
 use workload::network::{EngineSpec, SocketPlan};
 
 use crate::output::{print, tell};
-use crate::secret::Secrets;
+use crate::secret;
 use agent::EngineAgent;
 pub(crate) use job::{MasterJob, MasterPart, PartEnd};
 use lifetime::Lifetime;
@@ -68,16 +68,16 @@ struct Running {
 
 impl Running {
     fn start(spec: &EngineSpec, lifetime: &Lifetime) -> Result<Self, Error> {
-        let secrets = Secrets::read_optional(spec.token_file.as_deref())?;
+        let secret = secret::shared(spec.token_file.as_deref())?;
         let group = spec.group.clone().unwrap_or_else(|| GROUP.to_owned());
         let overrides = Overrides::from_environment(spec.interface.as_deref(), spec.domain.as_deref());
         let place = place(spec, &overrides)?;
-        if secrets.is_none() {
+        if secret.is_none() {
             place.check_without_secret()?;
         }
         let pool = ServedPool::open(spec)?;
         pool.iter().flat_map(ServedPool::findings).for_each(|finding| log(&finding));
-        if secrets.is_some() {
+        if secret.is_some() {
             pool.iter().filter_map(ServedPool::exposure).for_each(|exposure| log(&exposure));
         }
         let targets = pool.as_ref().map_or(spec.targets.unwrap_or(TARGETS), ServedPool::targets);
@@ -99,16 +99,16 @@ impl Running {
                 no_delay: true,
                 ..SocketPlan::default()
             },
-            token: secrets.as_ref().map(|secrets| secrets.token.clone()),
+            secret: secret.clone(),
             attach_info_dir: attach_info_dir.clone(),
             interface: place.interface.clone(),
             domain: overrides.domain.as_ref().map(|asked| asked.name.clone()),
             ..EngineRequest::new(services, Arc::new(log))
         };
-        let agent = Arc::new(EngineAgent::new(&request, secrets.clone(), lifetime.teller()));
+        let agent = Arc::new(EngineAgent::new(&request, secret.clone(), lifetime.teller()));
         let control = ControlServer::start(ControlRequest {
             listen: place.control,
-            secret: secrets.map(|secrets| secrets.control),
+            secret,
             tls: spec.tls,
             agent: Arc::clone(&agent) as Arc<dyn fleet::Agent>,
             log: Arc::new(log),
@@ -157,14 +157,14 @@ impl Running {
 }
 
 /// Where an engine is.
-struct Place {
+struct ListenOptions {
     listen: Vec<SocketAddr>,
     control: String,
     advertise: Option<String>,
     interface: Option<String>,
 }
 
-impl Place {
+impl ListenOptions {
     /// Beyond loopback nobody may listen without a shared secret.
     fn check_without_secret(&self) -> Result<(), Error> {
         match self.listen.iter().find(|address| !address.ip().is_loopback()) {
@@ -177,7 +177,7 @@ impl Place {
 }
 
 /// Where the options say: at an address, at an interface, else on loopback.
-fn place(spec: &EngineSpec, overrides: &Overrides) -> Result<Place, Error> {
+fn place(spec: &EngineSpec, overrides: &Overrides) -> Result<ListenOptions, Error> {
     let interface = overrides.interface.as_ref().map(|asked| asked.name.clone());
     let listen = match (&spec.listen, &interface) {
         (Some(address), _) => address.clone(),
@@ -198,7 +198,7 @@ fn place(spec: &EngineSpec, overrides: &Overrides) -> Result<Place, Error> {
     // A name has several addresses, one a family; each port is drawn once, so an ephemeral one is of the first address alone.
     let listen =
         if resolved.iter().any(|address| address.port() == 0) { resolved[..1].to_vec() } else { resolved };
-    Ok(Place { listen, control, advertise, interface })
+    Ok(ListenOptions { listen, control, advertise, interface })
 }
 
 /// An address of an interface of this machine, with a free port.

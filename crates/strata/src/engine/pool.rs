@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use driver::Error;
-use network::engine::ServiceFactory;
-use network::measure::Measure;
 use object::service::{Pools, factory};
-use object::store::{OpenOptions, Pool, PoolOptions};
+use rpc::engine::ServiceFactory;
+use rpc::measure::Measure;
 use units::{ByteSize, label_of};
+use vos::{OpenOptions, Pool, PoolOptions};
 use workload::network::EngineSpec;
 
 use crate::objects::scratch;
@@ -94,12 +94,12 @@ impl ServedPool {
         )
     }
 
-    /// What opening it found wrong.
+    /// Faults that opening it found.
     pub(super) fn findings(&self) -> Vec<String> {
         self.pool.findings().to_vec()
     }
 
-    /// What a token does not protect from.
+    /// Exposure that a token does not protect from.
     pub(super) fn exposure(&self) -> Option<String> {
         let directory = self.directory.display();
         Pool::is_readable_by_others(&self.directory).then(|| {
@@ -118,7 +118,7 @@ impl ServedPool {
     /// Closes it once nobody serves it any more; removes it where it was made for this engine alone.
     ///
     /// # Errors
-    /// What was not saved.
+    /// Data that were not saved.
     pub(super) fn close(self) -> Result<(), Error> {
         let pool = Arc::into_inner(self.pool).ok_or_else(|| {
             Error::new(

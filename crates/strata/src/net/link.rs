@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use host::network::{InterfaceCounters, counters, interfaces, route_to};
-use network::interface::{Asked, FabricScan, ScannedInterface};
 use report::record::LinkActivity;
+use rpc::interface::{Asked, FabricScan, ScannedInterface};
 use workload::network::{NetworkPlan, NetworkSpec};
 
 /// An interface and its counters before a phase.
@@ -36,7 +36,7 @@ impl LinkWatch {
         })
     }
 
-    /// What it did since.
+    /// Counters of the interface since the start.
     pub(crate) fn end(self) -> Option<LinkActivity> {
         let done = counters().remove(&self.interface)?.since(&self.before);
         Some(LinkActivity {

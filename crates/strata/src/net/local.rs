@@ -14,7 +14,7 @@ use crate::engine::background::{await_line, kept_command, last_error};
 /// How long the engine may take to end once it was told to.
 const END_WAIT: Duration = Duration::from_secs(15);
 
-/// What the engine shall be.
+/// Options of the engine that the run starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalRequest<'a> {
     /// How its endpoints are reached.
@@ -44,7 +44,7 @@ impl LocalEngine {
     /// Starts it and waits until it serves.
     ///
     /// # Errors
-    /// What it ended with, if it did not come to serve.
+    /// The failure it ended with, if it did not come to serve.
     pub(crate) fn start(request: &LocalRequest<'_>) -> Result<Self, Error> {
         let system = |what: &'static str| move |error: std::io::Error| Error::system("loopback", what, error);
         // What it says goes to a file without a name: nobody reads a pipe while the run is under way.

@@ -26,7 +26,7 @@ const CONNECT_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait until a host has opened its connections, beyond the time that one may take.
 const READY_WAIT: Duration = Duration::from_secs(60);
 
-/// What one host drives.
+/// Parts of a stage that one host drives.
 struct Host {
     address: HostAddress,
     /// Phase and master of each of its parts.
@@ -42,13 +42,6 @@ pub(super) fn run(
     interrupt: &Arc<AtomicBool>,
     observe: &mut dyn FnMut(&Snapshot),
 ) -> Result<Vec<(Outcome, Vec<LinkActivity>)>, Error> {
-    if stage.iter().any(|(plan, _)| plan.masters.is_empty()) {
-        return Err(Error::usage(
-            "network",
-            "phases at the same time are all driven from here, or all by engines",
-        )
-        .remedy("give all of them --master or --clients, or none"));
-    }
     let hosts = hosts(stage)?;
     let fleet = connect(stage, &hosts)?;
     let plans = hosts.iter().enumerate().map(|(number, host)| Ok((number, message(stage, host)?)));
@@ -92,7 +85,7 @@ fn connect(stage: &[Ready<'_>], hosts: &[Host]) -> Result<Fleet, Error> {
     let access = stage.first().map(|(_, access)| access);
     let fleet = Fleet::connect(ConnectRequest {
         hosts: hosts.iter().map(|host| host.address.clone()).collect(),
-        secret: access.and_then(|access| access.secrets.as_ref()).map(|secrets| secrets.control.clone()),
+        secret: access.and_then(|access| access.secret.clone()),
         tls: access.is_some_and(|access| access.tls),
         timeout: CONNECT_WAIT,
     })?;
@@ -111,7 +104,7 @@ fn connect(stage: &[Ready<'_>], hosts: &[Host]) -> Result<Fleet, Error> {
     }
 }
 
-/// What people call the masters of a host.
+/// Label that people give the masters of a host.
 fn label(stage: &[Ready<'_>], host: &Host) -> String {
     let mut labels: Vec<&str> = Vec::new();
     for &(phase, master) in &host.parts {
@@ -174,7 +167,7 @@ fn role(stage: &[Ready<'_>], host: &Host) -> HostRole {
     if host.parts.iter().any(serves) { HostRole::Master } else { HostRole::Client }
 }
 
-/// What came of one phase, over all of its masters.
+/// Outcome of one phase, over all of its masters.
 fn outcome(
     stage: &[Ready<'_>],
     phase: usize,
@@ -204,14 +197,14 @@ fn outcome(
     Ok((gathered.finish()?, links))
 }
 
-/// What masters brought home.
+/// Results that masters sent back.
 #[derive(Default)]
 struct Gathered {
     samples: Vec<PhaseSamples>,
     notes: Vec<String>,
     arrivals: Option<ArrivalTally>,
     failure: Option<String>,
-    /// What interfaces of the hosts did, one a host.
+    /// Counters of the hosts' interfaces, one a host.
     links: Vec<LinkActivity>,
     /// Masters that brought nothing, and why.
     lost: Vec<(String, String)>,

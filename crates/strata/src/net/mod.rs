@@ -13,8 +13,8 @@ mod sync;
 mod tell;
 
 use driver::Registration;
-use network::interface::ProviderFacts;
 use network::{DRIVERS, OpenRequest, Rpc};
+use rpc::interface::ProviderFacts;
 
 pub(crate) use reach::{Reach, Reaches};
 pub(crate) use scan::scan;
@@ -25,7 +25,7 @@ pub(crate) use tell::tell;
 /// # Errors
 /// A sentence that says why there are none.
 pub(crate) fn providers() -> Result<Vec<ProviderFacts>, String> {
-    network::ofi::providers().map_err(|error| error.to_string())
+    rpc::ofi::providers().map_err(|error| error.to_string())
 }
 
 /// The driver that reaches a provider: `tcp`, `ofi+tcp`, `null`.

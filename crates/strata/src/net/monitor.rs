@@ -1,6 +1,6 @@
-//! What servers do while others drive them, for live views.
+//! Activity of servers while others drive them, for live views.
 
-use network::watch::{ServerReading, ServerWatch, WatchRequest, WatchedServer};
+use rpc::watch::{ServerReading, ServerWatch, WatchRequest, WatchedServer};
 use statistics::{HostRole, HostSnapshot};
 use workload::network::EndpointPlan;
 
@@ -20,8 +20,7 @@ impl Monitor {
         let Some((plan, access)) = stage.first().filter(|_| endpoints.len() <= ENDPOINTS_MAX) else {
             return Self(None);
         };
-        let token = access.secrets.as_ref().map(|secrets| secrets.token.clone());
-        let request = WatchRequest::new(by_engine(endpoints), plan.socket.clone(), token);
+        let request = WatchRequest::new(by_engine(endpoints), plan.socket.clone(), access.secret.clone());
         Self(ServerWatch::start(request).ok())
     }
 

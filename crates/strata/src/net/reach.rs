@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use driver::Error;
+use driver::{Error, Secret};
 use fleet::{ConnectRequest, Fleet, HostAddress};
 use host::topology;
-use network::address::{Address, Provider};
-use network::group::{self, Group};
-use network::interface::{self, Cache, Machine, Overrides, Want};
-use network::{Role, handshake};
+use rpc::address::{Address, Provider};
+use rpc::group::{self, Group};
+use rpc::interface::{self, Cache, Machine, Overrides, Want};
+use rpc::{Role, handshake};
 use workload::network::{EndpointPlan, MasterPlan, NetworkSpec, RankTag, SocketPlan};
 use workload::object::without_password;
 use workload::plan::NetworkFacts;
@@ -22,7 +22,7 @@ use super::resolve::{FIRST_TARGET, targets_of};
 use super::run::Access;
 use crate::engine::GROUP;
 use crate::output::tell;
-use crate::secret::Secrets;
+use crate::secret;
 
 /// Port of control addresses that have none: that of elbencho's services.
 const CONTROL_PORT: u16 = 1611;
@@ -32,9 +32,9 @@ const ASK_WAIT: Duration = Duration::from_secs(10);
 /// Who is sent to and who drives, for all phases of a spec.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
-    /// What planning must know.
+    /// Facts that planning must know.
     pub(crate) facts: NetworkFacts,
-    /// What stands in no plan.
+    /// Secrets and state that stand in no plan.
     pub(crate) access: Arc<Access>,
     /// Processors for workers, where nobody says: those that an engine started here does not use.
     pub(crate) worker_cores: Vec<u32>,
@@ -42,13 +42,13 @@ pub(crate) struct Reach {
     pub(crate) bind_device: Option<String>,
 }
 
-/// What was found so far: phases that name the same engines share them, and an engine of the run itself is started once.
+/// Engines found so far: phases that name the same engines share them, and an engine of the run itself is started once.
 #[derive(Default)]
 pub(crate) struct Reaches {
     known: Vec<(Key, Reach)>,
 }
 
-/// What decides on who is reached.
+/// Key of the engines that are reached: the fields of a spec that decide on them.
 type Key = (Vec<String>, NetworkSpec, Option<Vec<u32>>, u64);
 
 fn key(spec: &Spec) -> Key {
@@ -109,7 +109,7 @@ struct Found {
 struct Finder<'a> {
     spec: &'a Spec,
     own: &'a NetworkSpec,
-    secrets: Option<Secrets>,
+    secret: Option<Secret>,
     timeout: Duration,
 }
 
@@ -120,10 +120,10 @@ fn usage(message: impl Into<String>) -> Error {
 impl<'a> Finder<'a> {
     fn new(spec: &'a Spec) -> Result<Self, Error> {
         let own = &spec.network;
-        let secrets = Secrets::read_optional(own.token_file.as_deref())?;
+        let secret = secret::shared(own.token_file.as_deref())?;
         let timeout =
             own.timeout.map_or(ASK_WAIT, |timeout| Duration::from_nanos(timeout.ns()).min(ASK_WAIT));
-        Ok(Self { spec, own, secrets, timeout })
+        Ok(Self { spec, own, secret, timeout })
     }
 
     fn find(self) -> Result<Reach, Error> {
@@ -152,7 +152,7 @@ impl<'a> Finder<'a> {
             bind_device: None,
         };
         let mut access = Access {
-            secrets: self.secrets.clone(),
+            secret: self.secret.clone(),
             tls: self.own.tls,
             is_asked_first: !self.own.no_sync
                 && reach.facts.masters.is_empty()
@@ -333,10 +333,10 @@ impl<'a> Finder<'a> {
         let never = AtomicBool::new(false);
         let knock = |tag: u32| {
             let endpoint = EndpointPlan { rank: u32::MAX, tag, uri: uri.clone(), label: uri.clone() };
-            let token = self.secrets.as_ref().map(|secrets| &secrets.token);
+            let secret = self.secret.as_ref();
             let timeout_ns = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
             let socket = SocketPlan::default();
-            handshake::connect(&endpoint, Role::Messages, [0; 16], &[], &socket, token, timeout_ns, &never)
+            handshake::connect(&endpoint, Role::Messages, [0; 16], &[], &socket, secret, timeout_ns, &never)
         };
         let found = |rank: u32, tag: u32| EndpointPlan { rank, tag, uri: uri.clone(), label: uri.clone() };
         match knock(FIRST_TARGET) {
@@ -390,7 +390,7 @@ impl<'a> Finder<'a> {
     fn connect(&self, hosts: Vec<HostAddress>) -> Result<Fleet, Error> {
         Fleet::connect(ConnectRequest {
             hosts,
-            secret: self.secrets.as_ref().map(|secrets| secrets.control.clone()),
+            secret: self.secret.clone(),
             tls: self.own.tls,
             timeout: self.timeout,
         })

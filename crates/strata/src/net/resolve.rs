@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use driver::Error;
-use network::group::Group;
+use rpc::group::Group;
 use workload::network::{EndpointPlan, Payload};
 use workload::plan::{PhasePlan, expand_ladder, message_sizes, resolve_network};
 use workload::random::derive_seed;
@@ -16,7 +16,7 @@ use crate::planning::Planned;
 /// is that of the first phase in the run.
 ///
 /// # Errors
-/// What the spec asks for that cannot be.
+/// A spec that asks for the impossible.
 pub(crate) fn phases(spec: &Spec, reach: &Reach, number: usize, seed: u64) -> Result<Vec<Planned>, Error> {
     let mut phases = Vec::new();
     for step in expand_ladder(spec) {
@@ -31,7 +31,7 @@ pub(crate) fn phases(spec: &Spec, reach: &Reach, number: usize, seed: u64) -> Re
 /// One phase: the first stage of the first request, for the caller to place.
 ///
 /// # Errors
-/// What the spec asks for that cannot be.
+/// A spec that asks for the impossible.
 pub(crate) fn phase(
     spec: &Spec,
     sizes: (Payload, Payload),
@@ -51,7 +51,11 @@ pub(crate) fn phase(
     if plan.masters.is_empty() {
         runner::check_placement(&plan.load)?;
     }
-    Ok(Planned { access: Some(Arc::clone(&reach.access)), ..Planned::of(PhasePlan::Network(plan)) })
+    let capabilities = super::driver_of(&plan.engine)?.capabilities;
+    Ok(Planned {
+        access: Some(Arc::clone(&reach.access)),
+        ..Planned::of(PhasePlan::new(plan), &capabilities)
+    })
 }
 
 /// Tag of an engine's first target.

@@ -3,7 +3,7 @@
 use clap::ArgMatches;
 use driver::Error;
 use host::topology;
-use network::interface::{Cache, Machine, Overrides, Want, choose, report, table, targets};
+use rpc::interface::{Cache, Machine, Overrides, Want, choose, report, table, targets};
 
 use crate::output::{page, print};
 

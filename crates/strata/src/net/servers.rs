@@ -1,10 +1,10 @@
-//! What the endpoints and the kernel's TCP did during a stage, by their own counters.
+//! Counters of the endpoints and of the kernel's TCP during a stage.
 
 use std::time::Duration;
 
 use host::network::TcpCounters;
-use network::inquiry::{ServerStatistics, statistics};
 use report::record::ServerActivity;
+use rpc::inquiry::{ServerStatistics, statistics};
 use workload::network::{EndpointPlan, NetworkPlan};
 
 use super::run::Ready;
@@ -16,14 +16,13 @@ const WAIT: Duration = Duration::from_secs(2);
 const ENDPOINTS_MAX: usize = 1024;
 
 /// Counters just before a stage.
-pub(super) struct ServerWatch<'a> {
-    stage: &'a [Ready<'a>],
+pub(super) struct ServerWatch {
     endpoints: Vec<EndpointPlan>,
     before: Vec<Option<ServerStatistics>>,
     tcp: Option<TcpCounters>,
 }
 
-/// What was done in between.
+/// Counters of the activity in between.
 #[derive(Default)]
 pub(super) struct Seen {
     servers: Vec<(EndpointPlan, ServerStatistics)>,
@@ -33,27 +32,27 @@ pub(super) struct Seen {
     pub(super) segments: Option<(u64, u64)>,
 }
 
-impl<'a> ServerWatch<'a> {
+impl ServerWatch {
     /// Asks all endpoints.
-    pub(super) fn begin(stage: &'a [Ready<'a>]) -> Self {
+    pub(super) fn begin(stage: &[Ready<'_>]) -> Self {
         let mut endpoints =
             distinct(stage.iter().map(|(plan, _)| *plan).filter(|plan| plan.engine != "null"));
         endpoints.truncate(ENDPOINTS_MAX);
         let before = ask(stage, &endpoints);
-        Self { stage, endpoints, before, tcp: TcpCounters::read() }
+        Self { endpoints, before, tcp: TcpCounters::read() }
     }
 
     /// Asks them again.
-    pub(super) fn end(self) -> Seen {
+    pub(super) fn end(self, stage: &[Ready<'_>]) -> Seen {
         let tcp = self.tcp.zip(TcpCounters::read()).map(|(before, after)| after.since(&before));
-        let after = ask(self.stage, &self.endpoints);
+        let after = ask(stage, &self.endpoints);
         let servers: Vec<(EndpointPlan, ServerStatistics)> = self
             .endpoints
             .into_iter()
             .zip(self.before.into_iter().zip(after))
             .filter_map(|(endpoint, (before, after))| Some((endpoint, after?.since(&before?))))
             .collect();
-        let is_local = self.stage.iter().all(|(plan, access)| {
+        let is_local = stage.iter().all(|(plan, access)| {
             access.engine.is_some() || plan.interface.as_ref().is_some_and(|interface| interface.is_loopback)
         });
         let cpu_ns = servers.iter().map(|(_, done)| done.cpu_user_ns + done.cpu_system_ns).sum();
@@ -70,12 +69,11 @@ impl<'a> ServerWatch<'a> {
 
 fn ask(stage: &[Ready<'_>], endpoints: &[EndpointPlan]) -> Vec<Option<ServerStatistics>> {
     let Some((plan, access)) = stage.first() else { return Vec::new() };
-    let token = access.secrets.as_ref().map(|secrets| &secrets.token);
-    for_each(endpoints, |endpoint| statistics(endpoint, &plan.socket, token, WAIT).ok())
+    for_each(endpoints, |endpoint| statistics(endpoint, &plan.socket, access.secret.as_ref(), WAIT).ok())
 }
 
 impl Seen {
-    /// What the endpoints of a plan did, each once, as far as they could be asked before and after.
+    /// Activity of the endpoints of a plan, each once, as far as they could be asked before and after.
     pub(super) fn of(&self, plan: &NetworkPlan) -> Vec<ServerActivity> {
         let own = |endpoint: &EndpointPlan| {
             plan.endpoints.iter().any(|own| (&own.uri, own.tag) == (&endpoint.uri, endpoint.tag))

@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use driver::{Error, ErrorKind};
-use network::{Role, handshake};
+use driver::{Error, ErrorKind, Secret};
+use rpc::{Role, handshake};
 use workload::network::{EndpointPlan, NetworkPlan, SocketPlan};
 
 use super::run::Access;
@@ -61,8 +61,8 @@ pub(super) fn ask_first(plan: &NetworkPlan, access: &Access, interrupt: &AtomicB
     }
     let endpoints = distinct(std::iter::once(plan));
     let wait_ns = plan.timeout_ns.min(u64::try_from(WAIT.as_nanos()).unwrap_or(u64::MAX));
-    let token = access.secrets.as_ref().map(|secrets| &secrets.token);
-    let answers = for_each(&endpoints, |endpoint| ask(endpoint, &plan.socket, token, wait_ns, interrupt));
+    let secret = access.secret.as_ref();
+    let answers = for_each(&endpoints, |endpoint| ask(endpoint, &plan.socket, secret, wait_ns, interrupt));
     let silent: Vec<(&EndpointPlan, Error)> = endpoints
         .iter()
         .zip(answers)
@@ -95,12 +95,12 @@ pub(super) fn ask_first(plan: &NetworkPlan, access: &Access, interrupt: &AtomicB
 fn ask(
     endpoint: &EndpointPlan,
     socket: &SocketPlan,
-    token: Option<&network::security::Token>,
+    secret: Option<&Secret>,
     wait_ns: u64,
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
     let session = handshake::new_session()?;
-    match handshake::connect(endpoint, Role::Messages, session, &[], socket, token, wait_ns, interrupt) {
+    match handshake::connect(endpoint, Role::Messages, session, &[], socket, secret, wait_ns, interrupt) {
         // Endpoints on a fabric take no messages over sockets; the door has said that the endpoint is there.
         Err(error) if error.errno() == Some(rustix::io::Errno::PROTONOSUPPORT.raw_os_error()) => Ok(()),
         other => other.map(drop),

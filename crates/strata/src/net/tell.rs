@@ -1,4 +1,4 @@
-//! What server processes are told over their control addresses.
+//! Messages to server processes over their control addresses.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use driver::Error;
 use fleet::{ConnectRequest, Fleet};
 
 use crate::output::{self, print};
-use crate::secret::Secrets;
+use crate::secret;
 
 /// Port of addresses that have none: that of elbencho's services.
 const PORT: u16 = 1611;
@@ -20,8 +20,7 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Hosts that are none, and a secret that cannot be read.
 pub(crate) fn tell(tell: &Tell) -> Result<u8, Error> {
     let hosts = fleet::parse_hosts(&tell.hosts.join(","), PORT)?;
-    let secrets = Secrets::read_optional(tell.token_file.as_deref())?;
-    let secret = secrets.map(|secrets| secrets.control);
+    let secret = secret::shared(tell.token_file.as_deref())?;
     let fleet = Fleet::connect(ConnectRequest { hosts, secret, tls: false, timeout: WAIT })?;
     let answers: Vec<Result<String, Error>> = match tell.what {
         Told::Interrupt => {

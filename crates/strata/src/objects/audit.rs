@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,7 +19,7 @@ use crate::secret;
 use crate::signals::Attention;
 
 /// The command.
-pub(crate) fn command(targets: String) -> Command {
+pub(crate) fn command(targets: &str) -> Command {
     let file =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("FILE").help(help);
     Command::new("audit")
@@ -70,17 +69,15 @@ fn request(
     interrupt: &Arc<AtomicBool>,
     matches: &ArgMatches,
 ) -> Result<ConnectRequest, Error> {
-    let file = |name: &str| matches.get_one::<String>(name).map(Path::new);
-    let driver = driver_of(target)?.name;
-    let token = secret::Secrets::read_optional(file("token-file"))?.map(|secrets| secrets.token);
-    let s3_key = if driver == "s3" { secret::s3_key(file("s3-key-file"))? } else { None };
+    let (s3_key, secret) = secret::of_store(driver_of(target)?.name, matches)?;
     let phases = acknowledged.phases();
     let options = phases.first().map_or_else(ObjectOptions::default, |plan| plan.options.clone());
     Ok(ConnectRequest {
         target: target.to_owned(),
         // A pool has the sizes that it was made with.
         options: ObjectOptions { scm_bytes: 0, nvme_bytes: 0, targets: 0, ..options },
-        secrets: object::Secrets { s3_key, token },
+        s3_key,
+        secret,
         threads: phases.iter().map(|plan| plan.load.threads).max().unwrap_or(1),
         interrupt: Arc::clone(interrupt),
         ..ConnectRequest::default()

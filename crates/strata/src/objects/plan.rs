@@ -23,7 +23,7 @@ pub(crate) fn usage(error: PlanError) -> Error {
 /// far.
 ///
 /// # Errors
-/// What the spec asks for that cannot be.
+/// A spec that asks for the impossible.
 pub(crate) fn phases(
     spec: &Spec,
     stores: &Stores,
@@ -72,18 +72,19 @@ pub(crate) fn names_container(spec: &Spec) -> bool {
 /// One phase: the first stage of the first request, for the caller to place.
 ///
 /// # Errors
-/// What the spec asks for that cannot be.
+/// A spec that asks for the impossible.
 pub(crate) fn one(spec: &Spec, phase: &ObjectPhase, store: &Arc<Store>, seed: u64) -> Result<Planned, Error> {
     let mut plan = resolve_object(spec, phase, &store.facts(), seed).map_err(usage)?;
     store.settle(spec, &mut plan);
     runner::check_placement(&plan.load)?;
     object::check_plan(&plan)?;
     store.check(&plan)?;
+    let capabilities = object::backend::driver_of(&plan.target)?.capabilities;
     Ok(Planned {
         store: Some(Arc::clone(store)),
         // A climb fills its steps itself: each may need more than the one before.
         fills: !spec.object.no_fill && spec.object.snapshot.is_none() && store.facts().engine != "null",
-        ..Planned::of(PhasePlan::Object(plan))
+        ..Planned::of(PhasePlan::new(plan), &capabilities)
     })
 }
 
@@ -114,5 +115,5 @@ pub(crate) fn fills(planned: &Planned, earlier: &[ObjectPlan]) -> Vec<Planned> {
         return Vec::new();
     };
     let fills = fill_phases(plan).into_iter();
-    fills.map(|fill| Planned { plan: PhasePlan::Object(fill), ..planned.clone() }).collect()
+    fills.map(|fill| Planned { plan: PhasePlan::new(fill), ..planned.clone() }).collect()
 }

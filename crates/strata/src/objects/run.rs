@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
 
-use driver::{Arena, Error, HostClock, PageSize};
+use driver::{Arena, Error, PageSize};
 use host::block::DeviceNumber;
 use host::traffic::{self, Traffic};
+use layer::observations::{AcknowledgedFile, Observations, StoreActivity, StoreSpace};
+use layer::{Part, Seen, device_activity};
 use object::acknowledged::{Cost, Recorder};
-use object::{Backend, ObjectOperation, ObjectSource, OpenRequest};
-use report::record::{AcknowledgedFile, Observations, StoreActivity, StoreSpace};
-use runner::{GRACE_NS, Job, Outcome, Station};
-use statistics::Snapshot;
+use object::{Backend, ObjectSource, OpenRequest};
+use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 use workload::object::ObjectPlan;
 
 use super::Store;
-use crate::phase::activity;
-use crate::watch::MachineWatch;
 
 /// Time beyond the longest wait of an operation that a driver may take to give it up, in nanoseconds.
 const GIVE_UP_NS: u64 = 5_000_000_000;
@@ -38,7 +35,7 @@ fn job(
     backend: Arc<dyn Backend>,
     recorder: Option<Arc<Recorder>>,
     interrupt: Arc<AtomicBool>,
-) -> Result<Job<ObjectOperation, ObjectSource>, Error> {
+) -> Result<Job, Error> {
     let plan = Arc::new(ready.plan.clone());
     let (run, accepts_foreign, flag) = (ready.run, ready.accepts_foreign, Arc::clone(&interrupt));
     let replaced = ready.replaced.clone();
@@ -60,17 +57,12 @@ fn job(
         }
         let request = OpenRequest { worker, plan, arena, interrupt: Arc::clone(&flag) };
         let opened = backend.open(&request)?;
-        Ok(Station { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
+        Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
     };
     Ok(Job {
-        name: plan.name.clone(),
-        load: plan.load.clone(),
-        classes,
         expected_operations: object::operations_of(&plan),
-        finishes: false,
         grace_ns: GRACE_NS.max(plan.options.timeout_ns.saturating_add(GIVE_UP_NS)),
-        open: Arc::new(open),
-        interrupt,
+        ..Job::new(&plan.name, &plan.load, classes, Opener::new(open), interrupt)
     })
 }
 
@@ -79,43 +71,63 @@ fn slot_bytes(plan: &ObjectPlan) -> usize {
     plan.dataset.value_size_bytes_max.max(plan.short_read_bytes.unwrap_or(0)).max(1) as usize
 }
 
-/// Runs phases at the same time; when they began, and what came of each.
-///
-/// # Errors
-/// When they could not begin.
-pub(crate) fn run(
-    stage: &[Ready],
-    interrupt: &Arc<AtomicBool>,
-    observe: &mut dyn FnMut(&Snapshot),
-) -> Result<(SystemTime, Vec<(Outcome, Observations)>), Error> {
-    let mut jobs = Vec::with_capacity(stage.len());
-    let mut recorders = Vec::with_capacity(stage.len());
-    for ready in stage {
-        let backend = ready.store.connect()?;
-        backend.prepare(&ready.plan)?;
-        let recorder = ready.store.recorder(ready.run)?;
-        recorders.push(recorder.clone().map(|recorder| (recorder.cost(), recorder)));
-        jobs.push(job(ready, backend, recorder, Arc::clone(interrupt))?);
-    }
-    let watches: Vec<StoreWatch> = stage.iter().map(|ready| StoreWatch::begin(&ready.store)).collect();
-    let machine = MachineWatch::begin();
-    let begun = SystemTime::now();
-    let mut outcomes = runner::run_together(jobs, HostClock::get(), observe)?;
-    let common = machine.end(&outcomes, 0);
-    for (outcome, ready) in outcomes.iter_mut().zip(stage) {
-        outcome.notes.splice(0..0, ready.store.notes());
-    }
-    let mut seen = Vec::with_capacity(stage.len());
-    for (((mut outcome, ready), watch), recorder) in
-        outcomes.into_iter().zip(stage).zip(watches).zip(recorders)
-    {
-        let mut observed = watch.end(&ready.store, &common);
-        if let (Some((before, recorder)), Some(store)) = (recorder, &mut observed.store) {
-            store.acknowledged = Some(settle(&recorder, before, &mut outcome));
+/// Phases on object stores that are ready to run.
+pub(crate) struct ObjectPart {
+    stage: Vec<Ready>,
+    jobs: Vec<Job>,
+    recorders: Vec<Option<(Cost, Arc<Recorder>)>>,
+    watches: Vec<StoreWatch>,
+}
+
+impl ObjectPart {
+    /// Gets the phases of a stage ready: stores are connected to and prepared.
+    ///
+    /// # Errors
+    /// When a phase cannot begin.
+    pub(crate) fn new(stage: Vec<Ready>, interrupt: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let mut jobs = Vec::with_capacity(stage.len());
+        let mut recorders = Vec::with_capacity(stage.len());
+        for ready in &stage {
+            let backend = ready.store.connect()?;
+            backend.prepare(&ready.plan)?;
+            let recorder = ready.store.recorder(ready.run)?;
+            recorders.push(recorder.clone().map(|recorder| (recorder.cost(), recorder)));
+            jobs.push(job(ready, backend, recorder, Arc::clone(interrupt))?);
         }
-        seen.push((outcome, observed));
+        Ok(Self { stage, jobs, recorders, watches: Vec::new() })
     }
-    Ok((begun, seen))
+}
+
+impl Part for ObjectPart {
+    fn jobs(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.jobs)
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        self.watches = self.stage.iter().map(|ready| StoreWatch::begin(&ready.store)).collect();
+        Ok(())
+    }
+
+    fn stop(&mut self) -> u64 {
+        0
+    }
+
+    fn end(self: Box<Self>, mut outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
+        for (outcome, ready) in outcomes.iter_mut().zip(&self.stage) {
+            outcome.notes.splice(0..0, ready.store.notes());
+        }
+        let mut seen = Vec::with_capacity(outcomes.len());
+        for (((mut outcome, ready), watch), recorder) in
+            outcomes.into_iter().zip(&self.stage).zip(self.watches).zip(self.recorders)
+        {
+            let mut observed = watch.end(&ready.store, machine);
+            if let (Some((before, recorder)), Some(store)) = (recorder, &mut observed.store) {
+                store.acknowledged = Some(settle(&recorder, before, &mut outcome));
+            }
+            seen.push((outcome, observed));
+        }
+        seen
+    }
 }
 
 /// Has what was acknowledged in the phase written; what that cost. A file that cannot be written fails the phase.
@@ -147,7 +159,7 @@ impl StoreWatch {
     }
 
     fn end(self, store: &Store, common: &Observations) -> Observations {
-        let device = self.device.and_then(|(device, before)| activity(device, &before));
+        let device = self.device.and_then(|(device, before)| device_activity(device, &before));
         let told = store.told();
         Observations {
             store: Some(StoreActivity {

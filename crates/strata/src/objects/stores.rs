@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use driver::Error;
 use object::acknowledged::Recorder;
 use object::backend::{Journal, driver_of};
-use object::store::{Layout, Pool};
 use object::{Backend, BackendFacts, ConnectRequest, Registration};
 use units::ByteSize;
-use workload::object::{ObjectOp, ObjectPlan};
+use vos::{Layout, Pool};
+use workload::object::{ObjectOp, ObjectPlan, ObjectSpec, S3Key};
 use workload::plan::{ObjectFacts, object_options, object_phases, resolve_object};
 use workload::spec::{Layer, Spec};
 
@@ -28,9 +28,9 @@ pub(crate) struct Store {
     backend: Mutex<Option<Arc<dyn Backend>>>,
     /// The directory that the run chose for it.
     scratch: Option<PathBuf>,
-    /// What its pool was made with, where it was there before the run.
+    /// Layout that its pool was made with, where it was there before the run.
     layout: Option<Layout>,
-    /// What the run made stays.
+    /// Whether the objects, containers and pools that the run made stay.
     keep: bool,
     /// Where updates that are acknowledged are recorded.
     acknowledged: Option<PathBuf>,
@@ -126,19 +126,19 @@ impl Store {
         }
     }
 
-    /// What planning must know of it; how many targets it has where it was opened already.
+    /// Facts that planning must know of it; how many targets it has where it was opened already.
     pub(crate) fn facts(&self) -> ObjectFacts {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
         facts_of(self.registration, backend.as_ref().map_or(0, |backend| backend.facts().targets))
     }
 
-    /// What it tells of itself.
+    /// Facts that the backend reports of itself.
     pub(crate) fn told(&self) -> BackendFacts {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
         backend.as_ref().map(|backend| backend.facts()).unwrap_or_default()
     }
 
-    /// What a person should know of where it is.
+    /// Notes for the user on the place of the store.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(directory) = &self.scratch {
@@ -155,7 +155,7 @@ impl Store {
     /// Destroys what the run made of it, unless it shall stay, and closes it. What was left because it is others' own: one line each.
     ///
     /// # Errors
-    /// What is left, or was not saved.
+    /// Objects or containers that are left, or data that were not saved.
     pub(crate) fn end(&self) -> Result<Vec<String>, Error> {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(backend) = backend else { return Ok(Vec::new()) };
@@ -191,7 +191,7 @@ pub(crate) fn directory_of(target: &str) -> Option<&str> {
     Some(directory.strip_prefix("//").unwrap_or(directory)).filter(|directory| !directory.is_empty())
 }
 
-/// What planning must know of a driver.
+/// Facts that planning must know of a driver.
 fn facts_of(registration: &Registration, targets: u32) -> ObjectFacts {
     let capabilities = &registration.capabilities;
     ObjectFacts {
@@ -213,7 +213,7 @@ pub(crate) struct Stores {
     interrupt: Arc<AtomicBool>,
     /// The target of specs that name none.
     default_target: Option<String>,
-    /// What the run makes in them.
+    /// Manifest of the objects that the run makes in them.
     manifest: Arc<Manifest>,
 }
 
@@ -222,22 +222,22 @@ impl Stores {
     /// targets. Stores that are there already are opened, to know how many targets they have.
     ///
     /// # Errors
-    /// What the specs ask for that cannot be, and stores that cannot be opened.
+    /// Specs that ask for the impossible, and stores that cannot be opened.
     pub(crate) fn find(self, specs: &[Spec], keep: bool) -> Result<(Self, Vec<Spec>), Error> {
         let mut found = self;
         let mut specs = specs.to_vec();
-        for spec in specs.iter_mut().filter(|spec| spec.layer == Layer::Object) {
+        for spec in specs.iter_mut().filter(|spec| spec.layer == Layer::OBJECT) {
             found.name_target(spec)?;
         }
         let mut targets: Vec<&str> = Vec::new();
-        for spec in specs.iter().filter(|spec| spec.layer == Layer::Object) {
+        for spec in specs.iter().filter(|spec| spec.layer == Layer::OBJECT) {
             let target = spec.targets.first().map_or("", String::as_str);
             if targets.contains(&target) {
                 continue;
             }
             targets.push(target);
             let shares =
-                |other: &&Spec| other.layer == Layer::Object && other.targets.first() == spec.targets.first();
+                |other: &&Spec| other.layer == Layer::OBJECT && other.targets.first() == spec.targets.first();
             let own: Vec<&Spec> = specs.iter().filter(shares).collect();
             let store = found.store(target, &own, keep)?;
             found.stores.push(Arc::new(store));
@@ -293,7 +293,8 @@ impl Stores {
         let request = ConnectRequest {
             target: target.to_owned(),
             options,
-            secrets: secrets(first, registration.name)?,
+            secret: secret::shared(first.object.token_file.as_deref())?,
+            s3_key: s3_key(&first.object, registration.name)?,
             creates: fills || plans.iter().any(|plan| plan.any(ObjectOp::changes)),
             threads,
             destroys: specs.iter().any(|spec| spec.destroy_data),
@@ -327,7 +328,7 @@ impl Stores {
         self.stores.iter()
     }
 
-    /// What the run makes in them.
+    /// Manifest of the objects that the run makes in them.
     pub(crate) fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
     }
@@ -381,14 +382,11 @@ pub(crate) fn refusal(spec: &Spec) -> Option<String> {
     phases.iter().find_map(|phase| resolve_object(spec, phase, &facts, 0).err()).map(|error| error.0)
 }
 
-/// Keys and tokens, as far as the driver needs them.
-pub(crate) fn secrets(spec: &Spec, driver: &str) -> Result<object::Secrets, Error> {
-    let own = &spec.object;
-    let token = secret::Secrets::read_optional(own.token_file.as_deref())?.map(|secrets| secrets.token);
-    let s3_key = match &own.s3_key {
-        Some(key) => Some((key.access.clone(), key.secret.clone())),
-        None if driver == "s3" => secret::s3_key(own.s3_key_file.as_deref())?,
-        None => None,
-    };
-    Ok(object::Secrets { s3_key, token })
+/// The keys of S3, where the driver needs them.
+fn s3_key(own: &ObjectSpec, driver: &str) -> Result<Option<S3Key>, Error> {
+    match &own.s3_key {
+        Some(key) => Ok(Some(key.clone())),
+        None if driver == "s3" => secret::s3_key(own.s3_key_file.as_deref()),
+        None => Ok(None),
+    }
 }

@@ -220,13 +220,13 @@ fn measure_one(
     Ok(())
 }
 
-/// What failed in the phases of a recipe.
+/// Failure in the phases of a recipe.
 fn failure_of(session: &Session, at: usize) -> Option<String> {
     let found = session.record.recipes.as_ref()?.recipes.get(at)?;
     found.pairs.iter().flatten().find_map(|&at| session.record.phases[at].failure.clone())
 }
 
-/// What the pairs of a recipe come to. Pairs in which one side completed nothing have no ratio; they are left out.
+/// Factor computed from the pairs of a recipe. Pairs in which one side completed nothing have no ratio; they are left out.
 fn factor(session: &Session, at: usize) -> Option<report::record::RecipeFactor> {
     let found = session.record.recipes.as_ref()?.recipes.get(at)?;
     let rates = found.pairs.iter().map(|pair| pair.map(|at| rate(&session.record.phases[at])));
@@ -237,7 +237,7 @@ fn factor(session: &Session, at: usize) -> Option<report::record::RecipeFactor> 
     factor_of(&without, &with)
 }
 
-/// What was done a second: records, however many operations each took; ids, however many each operation took.
+/// Rate a second: of records, however many operations each took; of ids, however many each operation took.
 fn rate(phase: &report::record::PhaseRecord) -> f64 {
     let per_second = phase.summary.total.operations_per_second;
     let Some(plan) = phase.plan.object() else { return per_second };

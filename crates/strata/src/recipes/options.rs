@@ -6,7 +6,7 @@ use workload::spec::Layer;
 
 use super::table::RECIPES;
 
-/// What the recipes are measured with.
+/// Options of the recipes' load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecipesSpec {
     /// Pairs of phases a recipe.
@@ -25,7 +25,7 @@ const OF_RECIPES: &[&str] = &["class", "containers", "object-names", "reopen"];
 /// The options of loads that hold here too.
 pub(crate) fn of_loads() -> impl Iterator<Item = &'static OptionDef> {
     let is_shared = |name: &str| OF_LOADS.contains(&name) || DRIVER_OPTIONS.contains(&name);
-    options::of(Layer::Object)
+    options::of(Layer::OBJECT)
         .filter(move |option| is_shared(option.name) && !OF_RECIPES.contains(&option.name))
 }
 

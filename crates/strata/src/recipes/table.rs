@@ -1,8 +1,8 @@
-//! What users of object stores are told, one line each: what is asked, what is done without it and with it, and what follows.
+//! Table of the recipes for users of object stores, one line each: the question, the load without it and with it, and the advice.
 
 /// One side of a recipe.
 pub(super) struct Side {
-    /// What is done, in words.
+    /// Operations of the side, in words.
     pub(super) words: &'static str,
     /// Options of the load.
     pub(super) options: &'static [(&'static str, &'static str)],
@@ -11,15 +11,15 @@ pub(super) struct Side {
 /// A recipe.
 pub(super) struct Recipe {
     pub(super) name: &'static str,
-    /// What it asks.
+    /// Question that the recipe answers.
     pub(super) question: &'static str,
-    /// What is counted.
+    /// Unit that is counted.
     pub(super) unit: &'static str,
     /// Options of both sides.
     pub(super) common: &'static [(&'static str, &'static str)],
     pub(super) without: Side,
     pub(super) with: Side,
-    /// What to do where it matters.
+    /// Advice for a store where it matters.
     pub(super) advice: &'static str,
     /// Each phase works on objects that nobody has made yet.
     pub(super) is_fresh: bool,
@@ -203,7 +203,7 @@ mod tests {
             assert!(RECIPES[..at].iter().all(|other| other.name != recipe.name), "{}", recipe.name);
             assert!(recipe.question.ends_with('?') && recipe.advice.len() < 110, "{}", recipe.name);
             for side in [&recipe.without, &recipe.with] {
-                let mut spec = Spec { layer: Layer::Object, ..Spec::default() };
+                let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
                 for (key, value) in recipe.common.iter().chain(side.options) {
                     options::apply(&mut spec, key, value).expect(recipe.name);
                 }

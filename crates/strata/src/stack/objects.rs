@@ -6,9 +6,9 @@ use std::sync::Arc;
 use driver::{Error, ErrorKind};
 use object::ConnectRequest;
 use object::backend::Journal as _;
-use object::store::{Pool, PoolOptions, PoolUuid};
 use report::record::StackRow;
 use units::{ByteSize, Span, label_of};
+use vos::{Pool, PoolOptions, PoolUuid};
 use workload::object::Made;
 use workload::options;
 use workload::spec::{Layer, Spec};
@@ -32,7 +32,7 @@ const IN_FLIGHT: &str = "16";
 const POOL: &str = "stack";
 
 /// The two stores, beside the scratch file.
-pub(super) struct Shelf {
+pub(super) struct StackStores {
     directories: [PathBuf; 2],
     /// Mapped memory of each, in bytes.
     scm_bytes: u64,
@@ -64,12 +64,12 @@ impl Served {
     }
 }
 
-/// What names a pool in the manifest.
+/// Request that names a pool in the manifest.
 fn request(directory: &Path) -> ConnectRequest {
     ConnectRequest { target: format!("vos:{}", label_of(directory.as_os_str())), ..ConnectRequest::default() }
 }
 
-impl Shelf {
+impl StackStores {
     /// Stores beside the scratch file that together take as much as it does, twice.
     pub(super) fn beside(scratch: &Path, size_bytes: u64) -> Self {
         let named = |suffix: &str| {
@@ -168,7 +168,7 @@ impl Shelf {
     ) -> Result<Spec, Error> {
         let time_ns = if is_quick { 300_000_000 } else { 2_000_000_000 };
         let mut spec = Spec {
-            layer: Layer::Object,
+            layer: Layer::OBJECT,
             targets: vec![target.to_owned()],
             time: Some(Span(time_ns)),
             name: Some(format!("{layer}: {load}")),

@@ -30,7 +30,7 @@ fn ended_by(
     running.end();
 }
 
-/// What is there now, once something else is there: what came later is acknowledged when the run ends in order.
+/// Early content, once other content has replaced it: updates that came later are acknowledged when the run ends in order.
 fn replaced(read: impl Fn() -> Vec<u8>) -> Vec<u8> {
     let early = read();
     while read() == early {

@@ -1,4 +1,4 @@
-//! What a run made in a store goes, however the run ends; what others put there stays.
+//! Cleanup of a store: what a run made goes, however the run ends; what others put there stays.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;

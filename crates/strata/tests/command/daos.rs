@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::{Ended, Running, Scratch, names_in, read_record, skipped, state_of};
 
-#[path = "../../../object/tests/fake_daos/mod.rs"]
+#[path = "../../../layers/object/tests/fake_daos/mod.rs"]
 mod fake_daos;
 
 /// The library, compiled once; none where there is no C compiler.

@@ -16,10 +16,10 @@ use crate::support::{Ended, Loop, NO_ROOT, Scratch, class, read_record, skipped,
 /// is left over where the machine stalls at the end.
 const PACED: &str = "media null: --op randread --rate 10k --count 12000 --warmup none";
 
-/// What a run said of itself.
+/// Record and output of a run.
 pub(crate) struct Told {
     pub(crate) record: Value,
-    /// What was printed, every run of spaces and line ends as one space.
+    /// Text that was printed, every run of spaces and line ends as one space.
     text: String,
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::loads::engines;
 use crate::support::{Scratch, class, skipped, tool, total};
 
-/// What strace(1) saw of these calls, all threads, one a line; `None` where processes cannot be traced.
+/// System calls that strace(1) saw, all threads, one a line; `None` where processes cannot be traced.
 fn traced(scratch: &Scratch, calls: &str, words: &str) -> Option<String> {
     tool(&["strace", "-o", "/dev/null", "true"])?;
     let trace = scratch.join("trace");

@@ -1,4 +1,4 @@
-//! What fio's command line asks for around its jobs: commands, schedulers, file systems that are filled, messages, packed logs.
+//! Settings of fio's command line around its jobs: commands, schedulers, file systems that are filled, messages, packed logs.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -323,7 +323,7 @@ fn files_are_objects_of_a_pool_under_fios_names() {
     }
 }
 
-/// What strata wrote, fio itself reads and checks, and the other way round.
+/// Objects that strata wrote are read and checked by fio itself, and the other way round.
 #[test]
 fn fio_and_strata_read_each_others_objects_of_a_pool() {
     let Some((node, options)) = node() else { return };

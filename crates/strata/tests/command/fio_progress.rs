@@ -1,4 +1,4 @@
-//! What fio's command line shows while jobs run: results so far, and progress.
+//! Output of fio's command line while jobs run: results so far, and progress.
 
 use serde_json::Value;
 

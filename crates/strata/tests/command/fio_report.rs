@@ -1,4 +1,4 @@
-//! What fio's command line shows in another way than each direction on its own, and files that it makes in other ways.
+//! Reports of fio's command line other than each direction on its own, and files that it makes in other ways.
 
 use std::collections::BTreeSet;
 use std::fs;

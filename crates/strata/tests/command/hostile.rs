@@ -1,4 +1,4 @@
-//! What comes over the ports of an engine that is no client's, while a good client measures.
+//! Traffic on the ports of an engine that is no client's, while a good client measures.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use network::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, flag, opcode};
-use network::{Role, handshake};
+use rpc::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, flag, opcode};
+use rpc::{Role, handshake};
 use workload::network::{EndpointPlan, SocketPlan};
 
 use super::hosts::{Engine, Process, resident_bytes_max};
@@ -17,7 +17,7 @@ use super::support::Scratch;
 const GROWTH_BYTES_MAX: u64 = 128 << 20;
 /// Lines that a log may have for each second: those of the two ports, and some of their own.
 const LINES_A_SECOND_MAX: usize = 60;
-/// Connections that stand at the door and say nothing more.
+/// Connections that wait in their handshake and say nothing more.
 const IDLERS: usize = 300;
 
 fn strata(scratch: &Scratch, words: &str) -> Process {
@@ -26,7 +26,7 @@ fn strata(scratch: &Scratch, words: &str) -> Process {
     Process::start(command)
 }
 
-/// Connects and gives up soon; connections may be refused when many are at the door.
+/// Connects and gives up soon; connections may be refused when many are in their handshake.
 fn connect(address: &str) -> Option<TcpStream> {
     let stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();

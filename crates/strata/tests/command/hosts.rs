@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::support::{Ended, Scratch, parse_record, skipped, tool};
 
-/// What every namespace's name begins with; the number of the process that made it follows.
+/// Prefix of every namespace's name; the number of the process that made it follows.
 const PREFIX: &str = "strata-hosts-";
 /// Longest wait for an engine's first line.
 const SERVE_WAIT: Duration = Duration::from_secs(20);

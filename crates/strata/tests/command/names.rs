@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Ended, Scratch, read_record};
 
-/// What such a name is in text.
+/// Label that such a name has in text.
 const LABEL: &str = "odd\u{FFFD}FF\u{FFFD}EF\u{FFFD}BF\u{FFFD}BD";
 
 fn odd() -> &'static OsStr {

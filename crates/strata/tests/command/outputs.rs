@@ -1,4 +1,4 @@
-//! What comes out: records, tables, rows, reports, help, and the pages made from the tables of options.
+//! Output: records, tables, rows, reports, help, and the pages made from the tables of options.
 
 use std::collections::HashMap;
 use std::fs;

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use crate::support::{Scratch, total};
 
 const BLOCK_BYTES: usize = 4096;
-/// What the writes of these tests carry.
+/// Mark that the writes of these tests carry.
 const MARK: [u8; 4] = [0xde, 0xad, 0xbe, 0xef];
 
 /// Numbers of the blocks that carry the mark; the others must be zero.
@@ -69,7 +69,7 @@ fn mapped_and_direct_writes_go_there_too() {
     }
 }
 
-/// What a load leaves in a new file.
+/// Content that a load leaves in a new file.
 fn content_of(words: &str) -> Vec<u8> {
     let scratch = Scratch::new();
     scratch.measured(&format!("media file -s 1m --keep {words}"));

@@ -79,7 +79,7 @@ fn number(line: &str) -> f64 {
         .unwrap_or_else(|| panic!("{line}"))
 }
 
-/// What a master's part of self_test's output must say.
+/// Figures that a master's part of self_test's output must have.
 const FIGURES: &[&str] = &[
     "\tRPC Bandwidth (MB/sec): #",
     "\tRPC Throughput (RPCs/sec): #",

@@ -411,3 +411,96 @@ fn many_phases_at_the_same_time() {
     assert!(length < 128 * 64 * 1024, "{length} bytes of record");
     assert!(record["peak_rss_bytes"].as_u64().unwrap() < 256 << 20);
 }
+
+/// A stage on a file, on an object store in this process and on the network.
+const LAYERS: &str = "time = '400ms'\n\
+     [[phase]]\nname = 'blocks'\ntargets = ['a']\nsize = '1m'\nblock_size = '4k'\nop = 'randwrite'\nverify = true\n\
+     [[phase]]\nname = 'objects'\nlayer = 'object'\ntargets = ['vos:store']\nop = 'get'\ndkeys = 50\nscm = '64m'\nconcurrent = true\n\
+     [[phase]]\nname = 'rpcs'\nlayer = 'network'\ntargets = ['loopback:']\nmessage_sizes = 'i64'\nconcurrent = true\n";
+
+#[test]
+fn phases_of_three_layers_at_the_same_time() {
+    let scratch = Scratch::new();
+    let record = ran(&scratch, LAYERS);
+    assert_eq!(
+        places(&record),
+        [
+            place("fill", 0, 1, false),
+            place("blocks", 1, 0, false),
+            place("objects", 1, 1, false),
+            place("rpcs", 1, 2, false),
+            place("verify", 2, 0, true),
+        ]
+    );
+    let windows: Vec<(u64, u64)> = (1..4).map(|phase| window(&record, phase)).collect();
+    assert!(windows.iter().all(|(start_ns, _)| *start_ns == windows[0].0), "all began at once: {windows:?}");
+    let classes = |phase: usize| -> Vec<&str> {
+        let classes = record["phases"][phase]["summary"]["classes"].as_array().unwrap().iter();
+        classes.map(|class| class["class"].as_str().unwrap()).collect()
+    };
+    assert_eq!(
+        [classes(1), classes(2), classes(3)],
+        [["write"], ["get"], ["rpc"]],
+        "each has its own classes"
+    );
+    for phase in 1..4 {
+        assert!(total(&record, phase, "operations").as_u64().unwrap() > 0);
+        assert_eq!(total(&record, phase, "errors"), 0);
+    }
+    let seen = |phase: usize| &record["phases"][phase]["observations"];
+    assert!(seen(1)["unwritten_fraction"].is_number() && seen(1)["store"].is_null(), "{}", seen(1));
+    assert!(
+        seen(2)["store"]["before"]["scm_bytes"].is_u64() && seen(2)["servers"] == json!([]),
+        "{}",
+        seen(2)
+    );
+    let served = seen(3)["servers"][0]["rpcs"].as_u64().unwrap();
+    assert!(served >= total(&record, 3, "operations").as_u64().unwrap(), "{served}");
+    let page = scratch.run("report record.json");
+    assert!(page.stdout.contains("beside    objects, rpcs, at the same time"), "{}", page.stdout);
+    assert_eq!(scratch.names(), ["job.toml", "record.json"], "files and the store are gone");
+}
+
+#[test]
+fn a_phase_of_one_layer_ends_those_of_others() {
+    let scratch = Scratch::new();
+    let job = "[[phase]]\nname = 'few'\nlayer = 'object'\ntargets = ['vos:store']\nop = 'put'\ndkeys = 100\nscm = '64m'\nend_others = true\n\
+               [[phase]]\nname = 'many'\ntargets = ['null:']\nop = 'randread'\ntime = '1h'\nconcurrent = true\n";
+    let record = ran(&scratch, job);
+    assert_eq!(total(&record, 0, "operations"), 100);
+    let notes = record["phases"][1]["notes"].to_string();
+    assert!(notes.contains("few"), "{notes}");
+    assert_eq!(record["status"], "complete");
+}
+
+/// A store that runs full is a failure of its phase, and the phase on the file beside it stops.
+#[test]
+fn a_failure_in_one_layer_stops_the_others() {
+    let scratch = Scratch::new();
+    let job = "[[phase]]\nname = 'full'\nlayer = 'object'\ntargets = ['vos:store']\nop = 'put'\ndkeys = 5000\nvalue_size = '64k'\nscm = '64m'\ntime = '1h'\n\
+               [[phase]]\nname = 'beside'\ntargets = ['a']\nsize = '1m'\nblock_size = '4k'\nop = 'randread'\ntime = '1h'\nconcurrent = true\n";
+    let (ended, record) = run_job(&scratch, job);
+    assert_partial(&scratch, &ended, &record, "No space left on device");
+    let failure = record["phases"][1]["failure"].as_str().unwrap();
+    assert_eq!(failure, "stopped: phase full failed");
+    assert!(total(&record, 1, "operations").as_u64().unwrap() > 0, "what it measured is kept");
+    assert_eq!(scratch.names(), ["job.toml", "record.json"]);
+}
+
+#[test]
+fn phases_that_masters_drive_are_alone() {
+    let scratch = Scratch::new();
+    let _engine = crate::engines::Engine::start(scratch.path(), "");
+    let before = scratch.names();
+    let job = "[[phase]]\nname = 'driven'\nlayer = 'network'\npath = '.'\nmaster = '0:2'\ntime = '1s'\n\
+               [[phase]]\nname = 'blocks'\ntargets = ['a']\nsize = '1m'\nop = 'write'\nconcurrent = true\n";
+    std::fs::write(scratch.join("job.toml"), job).unwrap();
+    let ended = scratch.run("run job.toml");
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("here=blocks, masters=driven"), "{}", ended.stderr);
+    let after = scratch.names();
+    assert!(
+        after.iter().filter(|name| *name != "job.toml").eq(before.iter()),
+        "nothing is touched: {after:?}"
+    );
+}

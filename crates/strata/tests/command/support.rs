@@ -110,7 +110,7 @@ pub(crate) fn names_in(directory: &Path) -> Vec<String> {
 pub(crate) struct Ended {
     /// Exit code; none when a signal killed it.
     pub(crate) code: Option<i32>,
-    /// What of standard output was not read before.
+    /// Standard output that was not read before.
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }

@@ -1,4 +1,4 @@
-//! What scripts of elbencho ask of it, and refusals in the options of the tool that is spoken.
+//! Options that scripts of elbencho ask of it, and refusals in the options of the tool that is spoken.
 
 use std::fs;
 

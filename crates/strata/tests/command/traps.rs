@@ -265,7 +265,7 @@ fn fsync_without_barriers() {
     Told::by(&scratch, &words(&mounted, "--fsync 1")).silent("volatile_cache");
 }
 
-/// What the kernel takes the cache of a loop device for; set back at the end, because the device keeps it for its next user.
+/// Cache mode that the kernel assumes of a loop device; set back at the end, because the device keeps it for its next user.
 struct CacheKind(PathBuf);
 
 impl Drop for CacheKind {

@@ -1,4 +1,4 @@
-//! What the server does wrong on purpose.
+//! Faults that the server makes on purpose.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +30,7 @@ pub enum Fault {
     Slow,
     /// No answer comes.
     Silence,
-    /// What comes is no HTTP.
+    /// Bytes that are no HTTP come as the answer.
     Garbage,
     /// Ranges are ignored: the whole object comes.
     NoRanges,
@@ -90,7 +90,7 @@ impl Faults {
         self.struck.load(Ordering::SeqCst)
     }
 
-    /// What the next request meets.
+    /// Fault that the next request meets.
     pub(crate) fn next(&self) -> Fault {
         let number = self.requests.fetch_add(1, Ordering::SeqCst) + 1;
         let armed = self.armed.load(Ordering::SeqCst);

@@ -26,7 +26,7 @@ use tokio_rustls::TlsAcceptor;
 pub use faults::{Fault, Faults};
 pub use store::Store;
 
-/// What a server is started with.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct S3Options {
     /// Access key that is accepted.
@@ -59,7 +59,7 @@ impl Default for S3Options {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Shared {
     pub(crate) options: S3Options,
     pub(crate) store: Store,
@@ -118,7 +118,7 @@ impl S3Server {
         self.certificate.as_deref()
     }
 
-    /// What it keeps.
+    /// Objects that it keeps.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.shared.store
@@ -138,7 +138,7 @@ impl S3Server {
         }
     }
 
-    /// What it does wrong on purpose.
+    /// Faults that it makes on purpose.
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.shared.faults

@@ -1,4 +1,4 @@
-//! What the server keeps.
+//! Objects of the server, kept in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -13,7 +13,7 @@ pub(crate) struct Object {
     pub(crate) data: Bytes,
     /// With its quotes.
     pub(crate) etag: String,
-    /// What `x-amz-meta-strata-run` said when it was put.
+    /// Value of `x-amz-meta-strata-run` when it was put.
     pub(crate) mark: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::repository::Text;
 
-/// What is wrong with a directory of drivers: every file must be declared and registered in `mod.rs`.
+/// Complaints about a directory of drivers: every file must be declared and registered in `mod.rs`.
 pub(crate) fn complaints(directory: &str, files: &[Text]) -> Vec<String> {
     let Some((_, table)) = files.iter().find(|(name, _)| name == "mod.rs") else {
         return vec![format!("{directory}: there is no mod.rs")];

@@ -12,12 +12,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("workload", &["units"]),
     ("host", &["units"]),
     ("ceph", &["driver"]),
-    ("media", &["ceph", "driver", "host", "units", "workload"]),
-    ("network", &["driver", "host", "units", "workload"]),
-    ("object", &["ceph", "driver", "host", "network", "units", "workload"]),
     ("runner", &["driver", "host", "statistics", "units", "workload"]),
+    ("layer", &["driver", "host", "runner", "statistics", "workload"]),
+    ("media", &["ceph", "driver", "host", "layer", "runner", "units", "workload"]),
+    ("rpc", &["driver", "host", "units", "workload"]),
+    ("network", &["driver", "rpc", "workload"]),
+    ("vos", &["driver", "host", "units", "workload"]),
+    ("object", &["ceph", "driver", "host", "rpc", "units", "vos", "workload"]),
     ("fleet", &["driver", "statistics", "workload"]),
-    ("report", &["driver", "host", "statistics", "units", "workload"]),
+    ("report", &["driver", "host", "layer", "statistics", "units", "workload"]),
     ("live", &["statistics", "units"]),
     ("dialects", &["driver", "report", "statistics", "units", "workload"]),
     ("testkit", &["driver", "runner", "statistics", "workload"]),
@@ -28,23 +31,30 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "driver",
             "fleet",
             "host",
+            "layer",
             "live",
             "media",
             "network",
             "object",
             "report",
+            "rpc",
             "runner",
             "statistics",
             "units",
+            "vos",
             "workload",
         ],
     ),
 ];
 
+/// The crate of the folder of layers that is none, and that each of them stands on.
+#[cfg(test)]
+const COMMON_SIDE: &str = "layer";
+
 /// Crates that compute: a clock, a file or a socket would make their results depend on more than their arguments.
 pub(crate) const PURE: &[&str] = &["units", "workload", "statistics", "dialects"];
 
-/// What is wrong with the manifests, given as (name, text).
+/// Complaints about the manifests, given as (name, text).
 pub(crate) fn complaints(manifests: &[(String, String)]) -> Vec<String> {
     let names: BTreeSet<&str> = manifests.iter().map(|(name, _)| name.as_str()).collect();
     let mut complaints = Vec::new();
@@ -92,6 +102,7 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repository::Repository;
 
     fn found(manifests: &[(&str, &str)]) -> Vec<String> {
         let owned: Vec<_> =
@@ -108,6 +119,19 @@ mod tests {
                 let above = ALLOWED[..index].iter().any(|(known, _)| known == used);
                 assert!(above, "{name} -> {used}: the table lists a crate after those that it uses");
             }
+        }
+    }
+
+    #[test]
+    fn no_layer_stands_on_another() {
+        let mut layers = Repository::open().layers();
+        layers.retain(|name| name != COMMON_SIDE);
+        assert!(layers.len() >= 3, "crates/layers was not found as it should be: {layers:?}");
+        for layer in &layers {
+            let (_, allowed) = ALLOWED.iter().find(|(known, _)| known == layer).expect("it is in the table");
+            let others: Vec<_> =
+                allowed.iter().filter(|used| layers.iter().any(|other| other == *used)).collect();
+            assert!(others.is_empty(), "{layer} -> {others:?}: what two layers need is a crate below them");
         }
     }
 

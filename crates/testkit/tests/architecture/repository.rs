@@ -50,8 +50,16 @@ impl Repository {
         let manifests = self.read(|path| path.starts_with("crates/") && path.ends_with("/Cargo.toml"));
         manifests
             .into_iter()
-            .map(|(path, text)| (path.split('/').nth(1).unwrap_or_default().to_owned(), text))
+            .map(|(path, text)| (path.rsplit('/').nth(1).unwrap_or_default().to_owned(), text))
             .collect()
+    }
+
+    /// Names of the layers: the crates in `crates/layers`.
+    pub(crate) fn layers(&self) -> Vec<String> {
+        let name = |path: &String| {
+            path.strip_prefix("crates/layers/")?.strip_suffix("/Cargo.toml").map(str::to_owned)
+        };
+        self.paths.iter().filter_map(name).collect()
     }
 
     /// Directories of drivers, each with the files that lie in it.

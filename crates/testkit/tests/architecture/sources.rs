@@ -16,7 +16,7 @@ const TABLES: &[&str] = &[
     "crates/workload/src/options/object.rs",
 ];
 
-/// What is wrong with one Rust source.
+/// Complaints about one Rust source.
 pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
     let masked = mask(text);
     let mut complaints = Vec::new();
@@ -31,6 +31,26 @@ pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
         complaints.extend(impurities(path, &masked));
     }
     complaints.extend(forbidden_words(path, &masked));
+    complaints.extend(vague_documentation(path, text));
+    complaints
+}
+
+/// Doc comments whose first sentence begins with "What": it names nothing of the field.
+fn vague_documentation(path: &str, text: &str) -> Vec<String> {
+    let marker = |line: &str| {
+        let line = line.trim_start();
+        ["///", "//!"].into_iter().find(|marker| line.starts_with(marker))
+    };
+    let mut complaints = Vec::new();
+    let mut before = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let own = marker(line);
+        let is_first = own.is_some() && own != before;
+        if is_first && line.trim_start().get(3..).is_some_and(|rest| rest.starts_with(" What ")) {
+            complaints.push(format!("{path}:{number}: a doc comment begins with \"What\": name it"));
+        }
+        before = own;
+    }
     complaints
 }
 
@@ -109,6 +129,11 @@ fn impurities(path: &str, masked: &str) -> Vec<String> {
     found.map(|reach| format!("{path}: {reach} in a crate that is pure")).collect()
 }
 
+/// Names that say nothing to those who know the field.
+const FIGURATIVE: &[&str] = &[
+    "Porter", "Steward", "Hall", "Door", "Floor", "Station", "Books", "Shelf", "Letter", "Landing", "Place",
+];
+
 fn forbidden_words(path: &str, masked: &str) -> Vec<String> {
     let unsafe_allowed = opens_with_unsafe_allowed(masked);
     let mut complaints = Vec::new();
@@ -123,7 +148,19 @@ fn forbidden_words(path: &str, masked: &str) -> Vec<String> {
                     "{path}:{line}: unsafe in a file that does not open with #![allow(unsafe_code)]"
                 ));
             }
+            "struct" | "enum" | "trait" | "type" => {
+                let name: String = after.trim_start().chars().take_while(|c| c.is_alphanumeric()).collect();
+                if FIGURATIVE.contains(&name.as_str()) {
+                    complaints.push(format!("{path}:{line}: {name} is no term of the field"));
+                }
+            }
             _ => {}
+        }
+    }
+    for (at, lint) in masked.match_indices("clippy::mut_from_ref") {
+        let before_fn = masked[at..].split(" fn ").next().unwrap_or_default();
+        if !before_fn.trim_end().ends_with("unsafe") {
+            complaints.push(format!("{path}: {lint} on a function that is safe"));
         }
     }
     for attribute in ["#[ignore", "allow(dead_code"] {
@@ -163,7 +200,7 @@ pub(crate) fn machine_paths(path: &str, text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const PLACE: &str = "crates/media/src/sample.rs";
+    const PLACE: &str = "crates/layers/media/src/sample.rs";
 
     #[track_caller]
     fn check(path: &str, text: &str, expected: &[&str]) {
@@ -190,8 +227,12 @@ mod tests {
     #[test]
     fn a_long_function_is_found() {
         check(PLACE, &function_of(71), &[]);
-        check(PLACE, &function_of(72), &["crates/media/src/sample.rs:2: long has 72 lines, at most 71"]);
-        check("crates/media/src/sample/tests.rs", &function_of(72), &[]);
+        check(
+            PLACE,
+            &function_of(72),
+            &["crates/layers/media/src/sample.rs:2: long has 72 lines, at most 71"],
+        );
+        check("crates/layers/media/src/sample/tests.rs", &function_of(72), &[]);
     }
 
     #[test]
@@ -200,15 +241,15 @@ mod tests {
         check(
             PLACE,
             &format!("fn f() {{\n{body}}}\n"),
-            &["crates/media/src/sample.rs:1: f has 74 lines, at most 71"],
+            &["crates/layers/media/src/sample.rs:1: f has 74 lines, at most 71"],
         );
     }
 
     #[test]
     fn a_long_file_is_found() {
         check(PLACE, &"x();\n".repeat(500), &[]);
-        check(PLACE, &"x();\n".repeat(501), &["crates/media/src/sample.rs: 501 lines, at most 500"]);
-        check("crates/media/tests/sample.rs", &"x();\n".repeat(1000), &[]);
+        check(PLACE, &"x();\n".repeat(501), &["crates/layers/media/src/sample.rs: 501 lines, at most 500"]);
+        check("crates/layers/media/tests/sample.rs", &"x();\n".repeat(1000), &[]);
         check(
             TABLES[0],
             &"x();\n".repeat(1001),
@@ -218,22 +259,48 @@ mod tests {
 
     #[test]
     fn words_that_must_not_be_there_are_found() {
+        check(
+            PLACE,
+            "pub(crate) struct Porter;\nstruct Placement;\ntype Place = u8; // a struct Hall\n",
+            &[
+                "crates/layers/media/src/sample.rs:1: Porter is no term of the field",
+                "crates/layers/media/src/sample.rs:3: Place is no term of the field",
+            ],
+        );
+        let lint = "#![allow(unsafe_code)]\n#[allow(clippy::mut_from_ref)]\n";
+        check(PLACE, &format!("{lint}pub(crate) unsafe fn f(&self) -> &mut u8;\n"), &[]);
+        check(
+            PLACE,
+            &format!("{lint}pub fn f(&self) -> &mut u8;\n"),
+            &["crates/layers/media/src/sample.rs: clippy::mut_from_ref on a function that is safe"],
+        );
         check(PLACE, "// todo!()\nlet x = \"dbg!\"; let todo = 1;\n", &[]);
-        check(PLACE, "fn f() {\n    todo!()\n}\n", &["crates/media/src/sample.rs:2: todo!"]);
+        check(PLACE, "fn f() {\n    todo!()\n}\n", &["crates/layers/media/src/sample.rs:2: todo!"]);
         check(
             PLACE,
             "unimplemented!();\ndbg!(1);\n",
-            &["crates/media/src/sample.rs:1: unimplemented!", "crates/media/src/sample.rs:2: dbg!"],
+            &[
+                "crates/layers/media/src/sample.rs:1: unimplemented!",
+                "crates/layers/media/src/sample.rs:2: dbg!",
+            ],
         );
-        check(PLACE, "#[ignore = \"slow\"]\n", &["crates/media/src/sample.rs: #[ignore"]);
+        check(PLACE, "#[ignore = \"slow\"]\n", &["crates/layers/media/src/sample.rs: #[ignore"]);
     }
 
     #[test]
     fn unsafe_needs_the_attribute_at_the_top() {
         check(PLACE, "//! Doc.\n#![allow(unsafe_code)]\nuse a;\nfn f() { unsafe { g() } }\n", &[]);
-        let unsafe_code =
-            "crates/media/src/sample.rs:2: unsafe in a file that does not open with #![allow(unsafe_code)]";
+        let unsafe_code = "crates/layers/media/src/sample.rs:2: unsafe in a file that does not open with #![allow(unsafe_code)]";
         check(PLACE, "use a;\nfn f() { unsafe { g() } }\n#![allow(unsafe_code)]\n", &[unsafe_code]);
+    }
+
+    #[test]
+    fn a_doc_comment_that_names_nothing_is_found() {
+        let text = "//! What it is.\n\n/// Size of it.\n/// What is more, it counts.\nstruct A;\n    /// What a header says.\n    b: u8,\n";
+        let found = complaints("crates/units/src/a.rs", text);
+        let name =
+            |line: u32| format!("crates/units/src/a.rs:{line}: a doc comment begins with \"What\": name it");
+        assert_eq!(found, [name(1), name(6)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use units::{ParseError, split_list};
 
-/// What an error calls a pattern.
+/// Name of a pattern in errors.
 pub(super) const WHAT: &str = "an access pattern";
 
 /// Beyond this Zipf's law asks for hardly anything but the first block.

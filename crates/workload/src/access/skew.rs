@@ -17,7 +17,7 @@ pub struct Zipf {
     blocks: u64,
     /// The area up to half a rank beyond the last.
     area_last: f64,
-    /// What a draw of 1 adds to it.
+    /// Area that a draw of 1 adds to it.
     area_span: f64,
     /// A draw that lies this little below its rank is accepted without computing the density.
     squeeze: f64,

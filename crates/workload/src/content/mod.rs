@@ -1,5 +1,4 @@
-//! What the bytes of a write are: generated content, content that is cheap to renew, and content that proves where it
-//! belongs when it is read back.
+//! Content of writes: generated content, content that is cheap to renew, and content that proves where it belongs when it is read back.
 //!
 //! | module | gives |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What is asked for, and how it is read.
+//! Plan of a course, and how it is read from options.
 
 use std::fmt;
 use std::str::FromStr;
@@ -79,7 +79,7 @@ pub enum Visit {
 /// Reads the bytes of a gap, which may be below 0.
 ///
 /// # Errors
-/// What is not a size.
+/// A text that is no size.
 pub fn parse_gap(text: &str) -> Result<i64, ParseError> {
     let refused = || ParseError::new("gap", text, "a size such as 12k, or -8k to go back");
     let (negative, size) = match text.strip_prefix('-') {
@@ -175,7 +175,7 @@ impl FromStr for Visit {
 }
 
 impl fmt::Display for CoursePlan {
-    /// What is asked for, in the words of the options, commas between.
+    /// Writes the plan in the words of the options, commas between.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words: Vec<String> = Vec::new();
         if self.gap_bytes != 0 {

@@ -1,5 +1,6 @@
 //! Words of the network layer: payloads, polling, endpoints, and the plan of a phase that measures RPCs.
 
+mod body;
 mod grammar;
 mod spec;
 
@@ -28,7 +29,7 @@ pub enum PayloadKind {
     Bulk,
 }
 
-/// What a request or a reply carries.
+/// Payload of a request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Payload {
     /// How it travels.
@@ -117,14 +118,14 @@ pub struct EndpointPlan {
     pub tag: u32,
     /// Address of the rank, as a URI: `tcp://10.0.0.1:31416`, `ofi+tcp://...`; for libfabric the rank's own name of this tag.
     pub uri: String,
-    /// What people call it: `0:2`, or `node01:1611`.
+    /// Label of the endpoint: `0:2`, or `node01:1611`.
     pub label: String,
 }
 
 /// Who drives the load: an engine that is told to, by its control address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MasterPlan {
-    /// What people call it: `2:0`, or `node01:1611`.
+    /// Label of the master: `2:0`, or `node01:1611`.
     pub label: String,
     /// Control address of its engine, `host:port`.
     pub control: String,
@@ -193,9 +194,9 @@ pub struct NetworkPlan {
     pub order: EndpointOrder,
     /// Whether each worker has endpoints of its own or uses all of them.
     pub share: crate::spec::Share,
-    /// What a request carries.
+    /// Payload of a request.
     pub request: Payload,
-    /// What a reply carries.
+    /// Payload of a reply.
     pub reply: Payload,
     /// Connections from each worker to each of its endpoints.
     pub connections: u32,

@@ -1,4 +1,4 @@
-//! What the user asked of the network layer, as typed.
+//! Options of the network layer, as typed.
 
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ pub struct RankTag {
     pub tag: u32,
 }
 
-/// What a server process shall be; `None` means: not said.
+/// Options of a server process; `None` means: not said.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
     missing_docs,

@@ -41,7 +41,7 @@ pub struct ObjectClass {
     pub groups: Groups,
 }
 
-/// What the ids in `redundancy << 24 | groups` stand for, besides none (1): replicas and parities that there are.
+/// Redundancies of the ids in `redundancy << 24 | groups`, besides none (1): replicas and parities that there are.
 const REDUNDANCIES: &[(u8, Redundancy)] = &[
     (0x01, Redundancy::None),
     (0x08, Redundancy::Replicated(2)),
@@ -186,7 +186,7 @@ impl JsonSchema for ObjectClass {
     }
 }
 
-/// What an object is used as.
+/// Type of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]

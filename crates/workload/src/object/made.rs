@@ -1,4 +1,4 @@
-//! What a run made in stores, as its manifest and its record name it: what may be removed again, and nothing else.
+//! Objects that a run made in stores, as its manifest and its record name them: these may be removed again, and nothing else.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum Made {
     },
     /// S3: objects under names of a load. Of these, the ones go that carry the mark of the run (`x-amz-meta-strata-run`).
     Objects {
-        /// What their names begin with.
+        /// Prefix of their names.
         prefix: String,
         /// `oN/` stands between the prefix and the key.
         names_objects: bool,
@@ -71,7 +71,7 @@ pub enum Made {
 }
 
 impl Made {
-    /// What it is, in a few words.
+    /// Its name, in a few words.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -96,14 +96,14 @@ impl Made {
     }
 }
 
-/// What a run made in one store, and how that store is reached. Keys and tokens stand nowhere.
+/// Objects that a run made in one store, and how that store is reached. Keys and tokens stand nowhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MadeInStore {
     /// Where it is: the whole URL.
     pub target: String,
     /// Options of its driver.
     pub options: ObjectOptions,
-    /// What was made there, in the order in which it was made.
+    /// Objects made there, in the order in which they were made.
     pub made: Vec<Made>,
 }
 

@@ -1,5 +1,6 @@
 //! The object layer's words: operations, classes, types, values, what durable means, and the plan of a phase.
 
+mod body;
 mod class;
 mod grammar;
 mod made;

@@ -1,4 +1,4 @@
-//! What an operation of the object layer does.
+//! Operations of the object layer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -190,7 +190,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// What its objects are, in words.
+    /// Name of its objects, in words.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -200,7 +200,7 @@ impl Interface {
         }
     }
 
-    /// What stores a record of it.
+    /// Operation that stores a record of it.
     #[must_use]
     pub fn store(self) -> ObjectOp {
         match self {

@@ -7,7 +7,7 @@ use super::{ObjectClass, ObjectOp, ObjectOptions, ObjectType};
 use crate::plan::{ContentPlan, LimitPlan, LoadPlan, Pattern};
 use crate::spec::Share;
 
-/// What lies under an akey.
+/// Kind of value under an akey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueKind {
@@ -38,12 +38,12 @@ pub struct OpShare {
     pub percent: u8,
 }
 
-/// What the operations work on: `objects` x `dkeys` x `akeys` x `records` records. A record is the unit that the pattern orders, that
+/// Dataset of the operations: `objects` x `dkeys` x `akeys` x `records` records. A record is the unit that the pattern orders, that
 /// workers share, and that content and verification depend on. Record number
 /// `((dkey x akeys + akey) x records + record) x objects + object`: objects run fastest and dkeys slowest, as in vos_perf. Operations on
 /// more than a record (a list, an object, a container) go over those in the same order.
 ///
-/// What a record is, by interface:
+/// Meaning of a record, by interface:
 ///
 /// - Objects with dkeys and akeys: with array values an extent of `value` bytes from `record x stride_bytes + offset_bytes` on under its
 ///   dkey and akey; with single values a version of the value there, so that all records of an akey have one size and content.
@@ -74,15 +74,15 @@ pub struct DatasetPlan {
     pub whole: Option<[u64; 4]>,
     /// Dkeys are 64-bit numbers; else `dkey_prefix` and the number.
     pub integer_dkeys: bool,
-    /// What names of dkeys begin with. Where it has braces, the number stands in them and not behind: `{D%M}` is the number divided by D,
+    /// Prefix of the names of dkeys. Where it has braces, the number stands in them and not behind: `{D%M}` is the number divided by D,
     /// modulo M, so that `r{12}/d{4%3}/f{%4}` makes paths. `{D%M*S}` is S times that, and `{-}` nothing: the name of one key.
     pub dkey_prefix: String,
-    /// What names of akeys begin with.
+    /// Prefix of the names of akeys.
     pub akey_prefix: String,
     /// The akeys of a dkey are numbered from 0, so that all dkeys have the same (the tools' `--const_akey`); else akeys are numbered
     /// through the object: `dkey x akeys + akey`.
     pub constant_akey: bool,
-    /// What lies under an akey.
+    /// Kind of value under an akey.
     pub value: ValueKind,
     /// Sizes of values, as typed (`4KiB`, `4KiB:70,64KiB:30`). Which size a record has follows from its number, so that it can be read
     /// back.
@@ -129,12 +129,12 @@ pub struct ObjectPlan {
     pub containers: Scope,
     /// Objects: the same for all workers, or each worker's own.
     pub object_scope: Scope,
-    /// What it does: one operation with 100 percent, or a mix.
+    /// Operations of the phase: one with 100 percent, or a mix.
     pub mix: Vec<OpShare>,
     /// Operations that are done one after the other for each record, instead of a mix; empty: the mix holds.
     #[serde(default)]
     pub sequence: Vec<ObjectOp>,
-    /// What it works on.
+    /// Dataset that it works on.
     pub dataset: DatasetPlan,
     /// Order of records.
     pub pattern: Pattern,
@@ -148,7 +148,7 @@ pub struct ObjectPlan {
     pub cell_size_bytes: u64,
     /// Cells of a chunk: what lies under one dkey of an array.
     pub chunk_size_cells: u64,
-    /// What a punch removes: `record`, `akey`, `dkey` or `object`.
+    /// Scope of a punch: `record`, `akey`, `dkey` or `object`.
     pub punch: PunchScope,
     /// Keys that one list asks for at most.
     pub list_max: u32,
@@ -175,7 +175,7 @@ pub struct ObjectPlan {
     pub load: LoadPlan,
 }
 
-/// What a punch removes.
+/// Scope of a punch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PunchScope {

@@ -1,4 +1,4 @@
-//! What the user asked of the object layer, as typed.
+//! Options of the object layer, as typed.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub struct ObjectSpec {
     pub records: Option<u64>,
     /// `--first O,D,A,R`: where a subset begins.
     pub first: Option<[u64; 4]>,
-    /// What was stored in all, where a phase works on a subset (dialects).
+    /// Counts of all that was stored, where a phase works on a subset (dialects).
     pub whole: Option<[u64; 4]>,
     pub integer_dkeys: bool,
     pub constant_akey: bool,

@@ -76,7 +76,7 @@ pub enum Addressing {
     VirtualHost,
 }
 
-/// What of an S3 request is signed (signature version 4).
+/// Parts of an S3 request that are signed (signature version 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Signing {

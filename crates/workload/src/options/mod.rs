@@ -59,25 +59,25 @@ use crate::spec::{Layer, Spec};
 pub use control::CONTROL;
 pub use engine::ENGINE;
 pub use media::OPTIONS;
-pub use network::{COMMON, NETWORK};
-pub use object::{COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT};
+pub use network::{COMMON, NETWORK, REFUSED as NETWORK_REFUSED};
+pub use object::{COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT, REFUSED as OBJECT_REFUSED};
 pub use program::PROGRAM;
 pub use value::{path, switch};
 
 /// Heading that an option stands under in help and docs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// What is done.
+    /// Options of the operations.
     Workload,
     /// How much, for how long, how fast.
     Load,
     /// With which driver.
     Engine,
-    /// What is written and checked.
+    /// Options of the data that is written and checked.
     Data,
     /// Where it runs and how it ends.
     Run,
-    /// What comes out of it.
+    /// Options of the results.
     Output,
 }
 
@@ -102,9 +102,9 @@ pub struct OptionDef<T = Spec> {
     pub name: &'static str,
     /// Short letter.
     pub short: Option<char>,
-    /// What stands for the value in help; empty for a switch, which in a job file is `true` or `false`.
+    /// Placeholder of the value in help; empty for a switch, which in a job file is `true` or `false`.
     pub value: &'static str,
-    /// What holds when it is not given, in words.
+    /// Default, in words.
     pub default: &'static str,
     /// One sentence.
     pub help: &'static str,
@@ -129,32 +129,10 @@ fn given(spec: &mut Spec, name: &'static str) {
     }
 }
 
-/// Options that only this layer has, or that mean something else there than in media.
-fn own(layer: Layer) -> &'static [OptionDef] {
-    match layer {
-        Layer::Media => OPTIONS,
-        Layer::Network => NETWORK,
-        Layer::Object => OBJECT,
-    }
-}
-
-/// Options of media that a layer takes over as they are.
-#[must_use]
-pub fn common(layer: Layer) -> &'static [&'static str] {
-    match layer {
-        Layer::Media => &[],
-        Layer::Network => COMMON,
-        Layer::Object => OBJECT_COMMON,
-    }
-}
-
 /// The options of a layer, each once, in the order of help.
 pub fn of(layer: Layer) -> impl Iterator<Item = &'static OptionDef> {
-    let of_media: [&[OptionDef]; 2] = if layer == Layer::Media { [CONTROL, PROGRAM] } else { [&[], &[]] };
-    own(layer)
-        .iter()
-        .chain(of_media.into_iter().flatten())
-        .chain(OPTIONS.iter().filter(move |option| common(layer).contains(&option.name)))
+    let own = layer.options.iter().copied().flatten();
+    own.chain(OPTIONS.iter().filter(move |option| layer.common.contains(&option.name)))
 }
 
 /// Whether an option may be given several times, each adding to what was said before.
@@ -167,14 +145,14 @@ pub fn is_repeatable(name: &str) -> bool {
 fn apply_as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
     match OPTIONS.iter().find(|option| option.name == name) {
         Some(option) => (option.apply)(spec, text),
-        None => Err(unknown(Layer::Media, name)),
+        None => Err(unknown(Layer::MEDIA, name)),
     }
 }
 
 /// The option of a flag or job-file key of the media layer.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static OptionDef> {
-    find_in(Layer::Media, name)
+    find_in(Layer::MEDIA, name)
 }
 
 /// The option of a flag or job-file key of a layer.
@@ -199,17 +177,13 @@ pub fn apply(spec: &mut Spec, key: &str, text: &str) -> Result<(), ParseError> {
 #[must_use]
 pub fn unknown(layer: Layer, key: &str) -> ParseError {
     let flag = key.replace('_', "-");
-    let instead = match layer {
-        Layer::Media => None,
-        Layer::Network => network::instead_of(&flag),
-        Layer::Object => object::instead_of(&flag),
-    };
-    let what = || format!("an option of the {} layer", layer.name());
+    let instead = layer.refused.iter().find(|(name, _)| *name == flag).map(|(_, instead)| *instead);
+    let what = || format!("an option of the {} layer", layer.name);
     if let Some(instead) = instead {
         return ParseError::new(what(), key, instead);
     }
     let has = |other: &&Layer| of(**other).any(|option| option.name == flag);
-    let others: Vec<_> = Layer::ALL.iter().filter(has).map(|other| other.name()).collect();
+    let others: Vec<_> = Layer::all().iter().filter(has).map(|other| other.name).collect();
     match others[..] {
         [] => ParseError::new("an option", key, nearest(layer, &flag)),
         [other] => ParseError::new(what(), key, format!("it for the {other} layer alone")),
@@ -220,6 +194,6 @@ pub fn unknown(layer: Layer, key: &str) -> ParseError {
 fn nearest(layer: Layer, flag: &str) -> String {
     match units::nearest(flag, of(layer).map(|option| option.name)) {
         Some(name) => format!("{name} (the nearest there is)"),
-        None => format!("an option of `strata {} --help`", layer.command()),
+        None => format!("an option of `strata {} --help`", layer.command),
     }
 }

@@ -40,7 +40,7 @@ const DRIVER: &str = "it for media alone: it is an option of its drivers";
 const FILES: &str = "it for media alone: RPCs leave no files";
 
 /// Options of media that this layer does not have, and what to do instead.
-const REFUSED: &[(&str, &str)] = &[
+pub const REFUSED: &[(&str, &str)] = &[
     ("op", "--message-sizes: what an RPC carries says what it does"),
     ("block-size", "--message-sizes: each pair is a phase"),
     ("size", "--message-sizes for the size of an RPC, and --bytes for that of a phase"),
@@ -81,11 +81,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("keep", FILES),
     ("destroy-data", FILES),
 ];
-
-/// What to use in place of an option that is known and not one of this layer.
-pub(super) fn instead_of(flag: &str) -> Option<&'static str> {
-    REFUSED.iter().find(|(name, _)| *name == flag).map(|(_, instead)| *instead)
-}
 
 macro_rules! own {
     ($($option:tt)*) => {

@@ -54,7 +54,7 @@ const DRIVER: &str = "it for media alone: it is an option of its drivers";
 const VERIFY: &str = "--verify alone: a value says by itself which record it is, and is checked as a whole";
 
 /// Options of media that this layer does not have, and what to do instead.
-const REFUSED: &[(&str, &str)] = &[
+pub const REFUSED: &[(&str, &str)] = &[
     ("block-size", "--value-size"),
     ("size", RECORDS),
     ("offset", "--first for the first record, or --record-offset for a place within it"),
@@ -87,11 +87,6 @@ const REFUSED: &[(&str, &str)] = &[
         "--op put alone: what was stored is read back where --op asks for it, as in --op put,get",
     ),
 ];
-
-/// What to use in place of an option that is known and not one of this layer.
-pub(super) fn instead_of(flag: &str) -> Option<&'static str> {
-    REFUSED.iter().find(|(name, _)| *name == flag).map(|(_, instead)| *instead)
-}
 
 macro_rules! own {
     ($($option:tt)*) => {

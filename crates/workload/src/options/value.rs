@@ -195,7 +195,7 @@ pub(super) fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], Pa
     })
 }
 
-/// What keys begin with: a number of up to 20 digits must fit behind it.
+/// Prefix of keys: a number of up to 20 digits must fit behind it.
 pub(super) fn prefix(name: &str, text: &str) -> Result<String, ParseError> {
     let room = KEY_BYTES_MAX - NUMBER_BYTES_MAX;
     if text.len() > room {

@@ -1,4 +1,4 @@
-//! What does not go together.
+//! Checks of options that do not go together.
 
 use super::error::{Amount, PlanError, refuse};
 use super::resolve::EngineFacts;

@@ -4,19 +4,14 @@ use super::error::{PlanError, refuse};
 use super::{ArrivalPlan, LimitPlan, LoadPlan, ThinkPlan};
 use crate::spec::{OnError, Spacing, Spec, Warmup};
 
-/// How long a phase without an end of its own is measured when no limit is given.
-pub(super) const UNLIMITED_TIME_NS: u64 = 5_000_000_000;
+/// Length of a phase without an end of its own where no limit is given, in nanoseconds.
+pub const UNLIMITED_TIME_NS: u64 = 5_000_000_000;
 
 /// The load of a spec on any layer: `depth` operations in flight for each worker, for `time_ns_default` where no limit is given.
 ///
 /// # Errors
-/// What does not go together.
-pub(super) fn load(
-    spec: &Spec,
-    depth: u32,
-    time_ns_default: Option<u64>,
-    seed: u64,
-) -> Result<LoadPlan, PlanError> {
+/// Options that do not go together.
+pub fn load(spec: &Spec, depth: u32, time_ns_default: Option<u64>, seed: u64) -> Result<LoadPlan, PlanError> {
     let unlimited = spec.time.is_none() && spec.count.is_none() && spec.bytes.is_none();
     let time_ns = spec.time.map(|time| time.ns()).or(time_ns_default.filter(|_| unlimited));
     if spec.cores.is_some() && spec.numa.is_some() {

@@ -26,7 +26,7 @@ const PARTS_MAX: u64 = 16_384;
 /// Buffers of a slot begin at pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// What planning must know of the network.
+/// Facts of the network that planning needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkFacts {
     /// How endpoints are reached: `tcp`, `ofi+tcp`, `ofi+shm`, `null`, ...

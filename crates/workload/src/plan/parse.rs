@@ -6,7 +6,7 @@ use units::{ParseError, Percent, parse_u64_in};
 
 use super::{MixPlan, VerifyBacklog};
 
-/// What buffers are filled with.
+/// Content of buffers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentChoice {
@@ -78,7 +78,7 @@ const BACKLOG_MAX: u64 = 16 << 20;
 /// Reads `32` (blocks written, and read) or `32:8` (written, and read).
 ///
 /// # Errors
-/// What is no number of blocks, or 0.
+/// A text that is no number of blocks, or 0.
 pub fn parse_backlog(text: &str) -> Result<VerifyBacklog, ParseError> {
     let number = |text: &str| parse_u64_in("verify-backlog", text, 1..=BACKLOG_MAX);
     let (blocks, batch) = text.split_once(':').unwrap_or((text, text));

@@ -14,7 +14,7 @@ use crate::class_sizes::ClassSizes;
 use crate::content::fill::CHUNK_SIZE_BYTES_DEFAULT;
 use crate::engine::EngineOptions;
 use crate::replay::{Replay, ReplayPlan};
-use crate::spec::{CachePolicy, LadderDimension, Layer, Layout, Operation, Refill, Share, Spacing, Spec};
+use crate::spec::{CachePolicy, LadderDimension, Layout, Operation, Refill, Share, Spacing, Spec};
 use crate::target::{TargetFacts, TargetKind, TargetPlan};
 
 /// Range that a target without a size of its own gets: large enough that random positions do not repeat soon.
@@ -24,7 +24,7 @@ const MEMORY_RANGE_BYTES: u64 = 256 << 20;
 /// Largest block: the kernel moves at most 2 GiB less a page a call.
 const BLOCK_SIZE_BYTES_MAX: u64 = 1 << 30;
 
-/// What planning must know of the chosen driver.
+/// Facts of the chosen driver that planning needs.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineFacts {
     /// Its name.
@@ -69,10 +69,7 @@ pub fn expand_ladder(spec: &Spec) -> Vec<Spec> {
         match ladder.dimension {
             LadderDimension::Depth => step.depth = Some(value as u32),
             LadderDimension::Threads => step.threads = Some(value as u32),
-            LadderDimension::BlockSize if spec.layer == Layer::Object => {
-                step.object.value_size = Some(ByteSize(value).to_string());
-            }
-            LadderDimension::BlockSize => step.block_size = Some(ByteSize(value).to_string()),
+            LadderDimension::BlockSize => (spec.layer.set_size)(&mut step, ByteSize(value).to_string()),
             LadderDimension::Rate => step.rate = units::Rate::new(value as f64).ok(),
         }
         step
@@ -353,7 +350,7 @@ fn target_range(
     })
 }
 
-/// What a file may come to have where it is written until there is no room: all that is free, and a block more.
+/// Size that a file may come to have where it is written until there is no room: all that is free, and a block more.
 fn fill_bytes(target: &TargetFacts, sizes: &ClassSizes) -> u64 {
     let most = target.size_bytes.saturating_add(target.free_bytes.unwrap_or(SIZELESS_RANGE_BYTES));
     (most / sizes.max()).saturating_add(2).saturating_mul(sizes.max())
@@ -379,7 +376,7 @@ pub(super) fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) ->
     if direct && on_drive { 1 } else { depth }
 }
 
-/// What is stored; random content is made anew as `refill` says where nothing is said.
+/// Plan of the stored content; random content is made anew as `refill` says where nothing is said.
 pub(super) fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanError> {
     let content = parse_content(spec.content.as_deref().unwrap_or("random"))?;
     let (compress_percent, dedupe_percent) = (spec.compress.unwrap_or(0), spec.dedupe.unwrap_or(0));
@@ -469,7 +466,7 @@ fn verify_interval(
     Ok(Some(interval))
 }
 
-/// What blocks of several sizes, or at other places than their multiples, are multiples of; none where they are of one size.
+/// Divisor of blocks of several sizes, or of offsets other than their multiples; none where they are of one size.
 fn grain(sizes: &ClassSizes, align_bytes: u64) -> Option<u64> {
     let unit = crate::block_size::common_divisor(sizes.granularity(), align_bytes);
     (unit != sizes.max()).then_some(unit)

@@ -3,7 +3,7 @@ use units::ByteSize;
 use super::*;
 use crate::engine::SyncCall;
 use crate::options;
-use crate::spec::{LadderDimension, Spec};
+use crate::spec::{CachePolicy, LadderDimension, Layout, Share, Spec};
 use crate::target::{TargetFacts, TargetKind};
 
 const MIB: u64 = 1 << 20;
@@ -591,8 +591,26 @@ fn another_depth_is_what_a_plain_run_of_it_would_be() {
         "op=randread depth=8 batch=4 batch-min=3 batch-max=5",
         "op=randread batch-max=1",
     ] {
-        let mut phase = PhasePlan::Media(plan(words));
+        let mut phase = PhasePlan::new(plan(words));
         phase.set_depth(64, &spec(words));
-        assert_eq!(phase, PhasePlan::Media(plan(&format!("{words} depth=64"))), "{words}");
+        assert_eq!(phase, PhasePlan::new(plan(&format!("{words} depth=64"))), "{words}");
     }
+}
+
+#[test]
+fn a_plan_is_written_with_its_layer_and_read_back() {
+    let phase = PhasePlan::new(plan("op=randread"));
+    let text = serde_json::to_string(&phase).expect("it is written");
+    assert!(text.starts_with(r#"{"layer":"media","name":"randread","engine":"#), "{text}");
+    let back: PhasePlan = serde_json::from_str(&text).expect("it is read");
+    assert_eq!((back.layer(), back == phase, back.of::<NetworkPlan>()), ("media", true, None));
+    assert_eq!(format!("{phase:?}"), format!("{back:?}"));
+    let refused = |text: &str| serde_json::from_str::<PhasePlan>(text).expect_err("refused").to_string();
+    assert_eq!(refused("{}"), "missing field `layer`");
+    assert!(
+        refused(r#"{"layer":"medi\u001ba"}"#).starts_with("unknown layer"),
+        "{}",
+        refused(r#"{"layer":"medi\u001ba"}"#)
+    );
+    assert!(refused(r#"{"layer":"network"}"#).contains("missing field `name`"));
 }

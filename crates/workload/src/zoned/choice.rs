@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use units::{ByteSize, ParseError};
 
-/// What `--zones zbd` was given with; what was not said is none.
+/// Options given with `--zones zbd`; none where not said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ZonedChoice {
     /// Length of a zone: checked against a zoned device's, emulated elsewhere.

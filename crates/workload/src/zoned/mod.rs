@@ -114,7 +114,7 @@ pub struct ZonedPlan {
 }
 
 impl fmt::Display for ZonedPlan {
-    /// What the zones are and how they are worked on, commas between.
+    /// Writes the zones and the work on them, commas between.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(first) = self.targets.first() else { return Ok(()) };
         let zones: u64 = self.targets.iter().map(|target| target.zones).sum();

@@ -1,4 +1,4 @@
-//! What command lines come to.
+//! Tests of command lines: the specs that they give.
 
 use proptest::prelude::*;
 use units::ByteSize;
@@ -16,7 +16,7 @@ fn the_lines_of_the_guide_are_read_as_written() {
     let [update, fetch] = &specs[..] else { panic!("{} phases", specs.len()) };
     for (spec, operation) in [(update, ObjectOp::Update), (fetch, ObjectOp::Fetch)] {
         let object = &spec.object;
-        assert_eq!((spec.layer, &spec.targets[..]), (Layer::Object, &["vos:./vos0".to_owned()][..]));
+        assert_eq!((spec.layer, &spec.targets[..]), (Layer::OBJECT, &["vos:./vos0".to_owned()][..]));
         assert_eq!((spec.threads, spec.depth, spec.count), (Some(1), Some(1), None));
         assert_eq!(object.operations, [operation]);
         assert_eq!(
@@ -200,7 +200,7 @@ fn echo_is_rpcs_of_the_same_sizes() {
         })
         .collect();
     assert_eq!(sizes, ["b4KiB 0", "0 b4KiB"]);
-    assert!(specs.iter().all(|spec| spec.layer == Layer::Network && spec.targets == ["tcp://h:31416"]));
+    assert!(specs.iter().all(|spec| spec.layer == Layer::NETWORK && spec.targets == ["tcp://h:31416"]));
     assert_eq!((specs[0].count, specs[1].count, specs[0].depth), (Some(24), Some(8), Some(8)));
 }
 

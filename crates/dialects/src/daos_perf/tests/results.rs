@@ -6,9 +6,9 @@ use statistics::{ClassTotals, Histogram, SparseHistogram, WorkerSamples};
 
 use super::run;
 use crate::words::machine::text_of;
-use crate::{Place, Render};
+use crate::{Destination, Render};
 
-/// What the guide shows for 10 million single values of 4 KiB.
+/// Output in the guide for 10 million single values of 4 KiB.
 const GUIDE: &str = "Test :
         VOS (storage only)
 Pool :
@@ -50,7 +50,7 @@ Duration across processes:
 Completed test=FETCH
 ";
 
-/// What vos_perf of DAOS 2.8 prints for it.
+/// Output of vos_perf of DAOS 2.8 for it.
 const NOW: &str = "Using compatible version
 Test :
         VOS storage
@@ -123,7 +123,7 @@ fn phase(request: usize, workers: Vec<WorkerSamples>) -> PhaseRecord {
 }
 
 fn shown(render: &mut dyn Render, record: &Record, from: usize) -> String {
-    text_of(&render.stage(record, from), &Place::Stdout)
+    text_of(&render.stage(record, from), &Destination::Stdout)
 }
 
 /// Without the lines that are not the tool's.
@@ -138,7 +138,7 @@ fn output(line: &str) -> String {
     let mut record = sample::record(vec![]);
     record.run_id = "a3b7ff2856ff4974".to_owned();
     record.seed = 0x9283_6299_0dd7_70ad;
-    let mut text = text_of(&render.begin(&record), &Place::Stdout);
+    let mut text = text_of(&render.begin(&record), &Destination::Stdout);
     for (request, class, ns) in [(0, "update", 124_478_568_000), (1, "fetch", 23_884_087_000)] {
         record.phases.push(phase(request, vec![worker(0, class, 10_000_000, 4096, (500, ns + 500))]));
         text.push_str(&shown(&mut *render, &record, request));
@@ -169,7 +169,7 @@ fn the_output_is_that_of_the_guide_where_it_is_asked_for() {
 fn pools_that_are_there_are_named_as_the_tool_does() {
     let own = "a3b7ff28-56ff-4974-9283-62990dd770ad";
     let record = sample::record(vec![]);
-    let begin = |line: &str| text_of(&run(line).render.begin(&record), &Place::Stdout);
+    let begin = |line: &str| text_of(&run(line).render.begin(&record), &Destination::Stdout);
     let line = format!("vos_perf -u {own} -X {own} -R F");
     assert!(
         begin(&line)
@@ -184,7 +184,7 @@ fn processes_are_apart_in_their_durations() {
     let mut render =
         run("daos_perf --target engine://h:1/p/c --procs 2 -C 16 -d 1k -a 1 -n 1 -s 1m -R U;p").render;
     let mut record = sample::record(vec![]);
-    let head = text_of(&render.begin(&record), &Place::Stdout);
+    let head = text_of(&render.begin(&record), &Destination::Stdout);
     for line in [
         "\tDAOS LARGE (full stack, non-replica)\n",
         "\tengine://h:1/p/c\n",
@@ -230,7 +230,8 @@ fn results_are_printed_only_where_they_are_asked_for() {
     let mut render = run("vos_perf -f ./vos -d 10 -a 1 -n 1 -R \"U;d=5 F;i=2;d=5;p\"").render;
     let mut record = sample::record(vec![phase(0, vec![worker(0, "update", 5, 64, (0, 1000))])]);
     assert!(
-        text_of(&render.begin(&record), &Place::Stdout).ends_with("UPDATE test (iteration=1, dkeys=5)\n")
+        text_of(&render.begin(&record), &Destination::Stdout)
+            .ends_with("UPDATE test (iteration=1, dkeys=5)\n")
     );
     let text = shown(&mut *render, &record, 0);
     assert_eq!(
@@ -248,8 +249,8 @@ fn a_test_that_failed_says_so_and_the_next_is_not_announced() {
     failed.failure = Some("fetch failed: Input/output error".to_owned());
     let record = sample::record(vec![failed]);
     let pieces = render.stage(&record, 0);
-    assert_eq!(text_of(&pieces, &Place::Stdout), "VERIFY failed\n");
-    assert_eq!(text_of(&pieces, &Place::Stderr), "Failed: fetch failed: Input/output error\n");
+    assert_eq!(text_of(&pieces, &Destination::Stdout), "VERIFY failed\n");
+    assert_eq!(text_of(&pieces, &Destination::Stderr), "Failed: fetch failed: Input/output error\n");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn the_lines_of_the_talk_are_read_as_written() {
     let run = run_on(line, &machine());
     assert_eq!(run.warnings, ["-timelimit is taken as --timelimit"]);
     let spec = &run.specs[0];
-    assert_eq!((spec.layer, spec.threads, spec.share), (Layer::Network, Some(4), Some(Share::Partition)));
+    assert_eq!((spec.layer, spec.threads, spec.share), (Layer::NETWORK, Some(4), Some(Share::Partition)));
     assert_eq!((spec.time, spec.count), (Some(Span(30_000_000_000)), Some(4 * 102_400)));
     let network = &spec.network;
     assert_eq!(network.message_sizes, [(payload(PayloadKind::Bulk, 1 << 20), payload(PayloadKind::Iov, 1))]);

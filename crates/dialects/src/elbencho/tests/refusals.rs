@@ -1,4 +1,4 @@
-//! What is refused, and how.
+//! Tests of refusals and their texts.
 
 use proptest::prelude::*;
 

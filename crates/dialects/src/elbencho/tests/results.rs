@@ -9,7 +9,7 @@ use workload::spec::Operation;
 use super::super::figures::{date_text, elapsed_text, latency_text, quarter_buckets};
 use super::{machine, run, run_on};
 use crate::words::machine::{Machine, text_of};
-use crate::{Piece, Place, Render};
+use crate::{Destination, Piece, Render};
 
 /// 2000 operations a second of 1 MiB at 100 us for 4 s; each worker ends 100 ns before the one before it.
 fn phase(operation: Operation, threads: u32, request: usize) -> PhaseRecord {
@@ -42,11 +42,11 @@ fn shown(mut render: Box<dyn Render>, record: &Record) -> Vec<Piece> {
 }
 
 fn stdout(line: &str, record: &Record) -> String {
-    text_of(&shown(run(line).render, record), &Place::Stdout)
+    text_of(&shown(run(line).render, record), &Destination::Stdout)
 }
 
-fn file(path: &str) -> Place {
-    Place::File { path: path.into(), append: true }
+fn file(path: &str) -> Destination {
+    Destination::File { path: path.into(), append: true }
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn phases_of_a_stage_are_one_phase_of_the_table() {
     phases[1].stage = 0;
     let record = sample::record(phases);
     let mut render = run("-w --rwmixthr 1 -t 2 -s 1g /dev/nvme0n1").render;
-    let text = text_of(&render.stage(&record, 0), &Place::Stdout);
+    let text = text_of(&render.stage(&record, 0), &Destination::Stdout);
     assert_eq!(text.matches("MIX-T1").count(), 1, "{text}");
     for row in
         ["IOPS write       :        2000", "IOPS read        :        2000", "IOPS total       :        4000"]
@@ -143,16 +143,16 @@ fn doubts_failures_and_failed_operations_are_shown() {
     let mut record = sample::record(vec![read]);
     record.failure = Some("phase READ: 3 reads failed".to_owned());
     let pieces = shown(run("-r /dev/nvme0n1").render, &record);
-    let text = text_of(&pieces, &Place::Stdout);
+    let text = text_of(&pieces, &Destination::Stdout);
     assert!(text.contains("            IOs failed       :                       3\n"), "{text}");
     assert!(
         text.ends_with("strata doubts: half of the range was never written; write it first\n---\n"),
         "{text}"
     );
-    assert_eq!(text_of(&pieces, &Place::Stderr), "", "strata tells the failure of the run");
+    assert_eq!(text_of(&pieces, &Destination::Stderr), "", "strata tells the failure of the run");
     record.failure = None;
     let pieces = shown(run("-r /dev/nvme0n1").render, &record);
-    assert_eq!(text_of(&pieces, &Place::Stderr), "ERROR: read: 3 reads failed\n");
+    assert_eq!(text_of(&pieces, &Destination::Stderr), "ERROR: read: 3 reads failed\n");
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn the_table_goes_to_its_file_with_a_head() {
     );
     assert_eq!(text.matches("OPERATION").count(), 2, "one table an iteration");
     assert_eq!(text.matches("\n---\n\n").count(), 2, "an empty line after each phase: {text}");
-    let screen = text_of(&pieces, &Place::Stdout);
+    let screen = text_of(&pieces, &Destination::Stdout);
     assert!(
         screen.contains("[Starting iteration 1 of 2...]\n")
             && screen.contains("[Starting iteration 2 of 2...]\n")
@@ -317,7 +317,7 @@ fn what_is_read_back_is_on_the_screen_alone() {
     let world = Machine::new();
     let line = "-w --verify 1 --verifydirect --csvfile /r.csv -s 1g f";
     let pieces = shown(run_on(line, &world).render, &record);
-    assert!(text_of(&pieces, &Place::Stdout).contains("VERIFY      Elapsed time "));
+    assert!(text_of(&pieces, &Destination::Stdout).contains("VERIFY      Elapsed time "));
     assert_eq!(text_of(&pieces, &file("/r.csv")).lines().count(), 2, "the labels and the write phase");
 }
 

@@ -3,15 +3,15 @@
 use report::record::PhaseRecord;
 use report::sample::{self, object::ObjectShape};
 use units::{ByteSize, Span};
+use workload::object::ObjectPlan;
 use workload::object::{Addressing, ObjectOp, Signing};
-use workload::plan::PhasePlan;
 use workload::spec::{Layer, OnError, Refill, Spec};
 
 use super::{refusal, run, run_on, spec, specs};
 use crate::words::machine::{Machine, text_of};
-use crate::{Piece, Place, Request};
+use crate::{Destination, Piece, Request};
 
-/// What every line begins with.
+/// Options at the start of every line.
 const HEAD: &str = "--s3endpoints http://srv1:9000,http://srv2:9000 --s3key AKEY --s3secret SKEY";
 
 fn of(line: &str) -> Vec<Spec> {
@@ -22,7 +22,7 @@ fn of(line: &str) -> Vec<Spec> {
 fn the_examples_of_the_tool_run() {
     let write = &of("-w -t 2 -n 3 -N 4 -s 10m -b 5m s3://mybucket")[0];
     let object = &write.object;
-    assert_eq!((write.layer, &write.targets[..]), (Layer::Object, &["s3://mybucket".to_owned()][..]));
+    assert_eq!((write.layer, &write.targets[..]), (Layer::OBJECT, &["s3://mybucket".to_owned()][..]));
     assert_eq!(object.operations, [ObjectOp::Put]);
     assert_eq!((write.threads, write.depth, object.dkeys), (Some(2), Some(1), Some(24)));
     assert_eq!(object.dkey_prefix.as_deref(), Some("r{12}/d{4%3}/r{12}-f{%4}"));
@@ -141,7 +141,7 @@ fn phase(operation: ObjectOp, value_bytes: u64, request: usize, parts: (u64, u64
         latency_ns: 800_000,
     };
     let mut phase = sample::object::object_phase(&shape);
-    if let PhasePlan::Object(plan) = &mut phase.plan {
+    if let Some(plan) = phase.plan.of_mut::<ObjectPlan>() {
         (plan.options.s3_part_size_bytes, plan.dataset.records) = parts;
     }
     phase.request = request;
@@ -162,7 +162,7 @@ fn shown(line: &str, phases: Vec<PhaseRecord>) -> Vec<Piece> {
 }
 
 fn rows(line: &str, phases: Vec<PhaseRecord>) -> Vec<String> {
-    let text = text_of(&shown(line, phases), &Place::Stdout);
+    let text = text_of(&shown(line, phases), &Destination::Stdout);
     let rows = text.lines().skip(2).map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
     rows.collect()
 }
@@ -240,9 +240,9 @@ fn keys_stand_in_no_output() {
         let text = String::from_utf8_lossy(&piece.content);
         assert!(!text.contains("SKEY") && !text.contains("AKEY"), "{text}");
     }
-    let csv = text_of(&pieces, &Place::File { path: "c".into(), append: true });
+    let csv = text_of(&pieces, &Destination::File { path: "c".into(), append: true });
     assert!(csv.contains("***") && csv.contains(",dir,1,1,1,1,1,4096,4096,"), "{csv}");
-    let json = text_of(&pieces, &Place::File { path: "j".into(), append: true });
+    let json = text_of(&pieces, &Destination::File { path: "j".into(), append: true });
     let object: serde_json::Value = serde_json::from_str(&json).expect("an object");
     assert!(object["last_done"]["entries/s"].as_f64() > Some(900.0), "{json}");
     let shown =

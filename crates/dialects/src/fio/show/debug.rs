@@ -1,4 +1,4 @@
-//! What `--debug` and `--idle-prof` tell.
+//! Output of `--debug` and `--idle-prof`.
 
 use report::record::Record;
 

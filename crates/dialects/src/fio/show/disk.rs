@@ -1,4 +1,4 @@
-//! What the block devices under all targets did, over the whole run.
+//! Counters of the block devices under all targets, over the whole run.
 
 use std::collections::BTreeMap;
 

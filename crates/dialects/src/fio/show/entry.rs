@@ -1,4 +1,4 @@
-//! What is shown of one job, or of all jobs of a group together: fio's figures, taken from the record.
+//! Figures of one job, or of all jobs of a group together: fio's figures, taken from the record.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl Way {
 pub(super) struct Failures {
     /// The first one's error number; 0 where there was none.
     pub(super) errno: i32,
-    /// What it was.
+    /// Cause of the first one.
     pub(super) cause: String,
     /// Operations that failed.
     pub(super) count: u64,
@@ -109,9 +109,9 @@ pub(super) struct Entry<'a> {
     pub(super) started_at: Duration,
     pub(super) ended_at: Duration,
     pub(super) doubts: Vec<Told<'a>>,
-    /// What came of waiting for a steady state.
+    /// Outcome of waiting for a steady state.
     pub(super) steady: Option<&'a SteadyEnding>,
-    /// What was waited for.
+    /// Condition that was waited for.
     pub(super) steady_plan: Option<&'a SteadyEnd>,
     /// The search of a depth, and the depth found.
     pub(super) search: Option<(LatencyTarget, Option<u32>)>,
@@ -130,7 +130,7 @@ pub(super) fn entries<'a>(model: &'a Model, record: &'a Record) -> Vec<Entry<'a>
         .collect()
 }
 
-/// What is reported together: neighbours of one group that asks for it.
+/// Groups of jobs that are reported together: neighbours of one group that asks for it.
 fn units(jobs: &[Job]) -> Vec<&[Job]> {
     jobs.chunk_by(|a, b| a.group_reporting && b.group_reporting && a.group == b.group).collect()
 }
@@ -326,7 +326,7 @@ fn depths(runs: &[Run<'_>]) -> Depths {
     depths
 }
 
-/// What happened around phases that ran at the same time is seen by each of them, so the largest counts once.
+/// Usage of runs. Events around phases that ran at the same time are seen by each of them, so the largest counts once.
 fn usage(runs: &[Run<'_>]) -> Usage {
     let mut usage = Usage::default();
     for run in runs {

@@ -13,7 +13,7 @@ use crate::fio::model::{Job, Log, LogKind, LogValue, Model};
 const BIN_BITS: u32 = 6;
 const BINS: usize = 29 << BIN_BITS;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Clone, Copy)]
 enum Content {
     Bandwidth,
@@ -146,7 +146,7 @@ fn text(job: &Job, runs: &[Run<'_>], content: Content) -> String {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// What was done in a stretch of a run.
+/// Operations of a stretch of a run.
 struct Window {
     end_ns: u64,
     length_ns: u64,
@@ -224,7 +224,7 @@ fn last_columns(job: &Job, offset_bytes: u64, issued_ns: u64) -> String {
     }
 }
 
-/// What times of a log are counted from: the start, or 1970.
+/// Epoch that times of a log are counted from: the start, or 1970.
 fn epoch_of(job: &Job, runs: &[Run<'_>]) -> u64 {
     let began_at = runs.first().map(Run::began_at).filter(|_| job.log_epoch);
     began_at.map_or(0, epoch_ms)
@@ -270,7 +270,7 @@ fn operations(job: &Job, runs: &[Run<'_>], content: Content) -> String {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// What a job did, in the order in which it began, as fio's `read_iolog` reads it: times in microseconds.
+/// Log of a job's operations, in the order in which they began, as fio's `read_iolog` reads it: times in microseconds.
 fn operation_log(job: &Job, record: &Record) -> String {
     let phases: Vec<_> = record.phases.iter().filter(|phase| phase.request == job.request).collect();
     let began_ns = phases.first().map_or(0, |phase| phase.samples.started_ns);

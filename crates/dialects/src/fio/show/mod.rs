@@ -27,7 +27,7 @@ use report::record::Record;
 
 use super::VERSION;
 use super::model::{Format, Model};
-use crate::{Pace, Piece, Place, Render};
+use crate::{Destination, Pace, Piece, Render};
 
 /// Shows a record in the formats asked for.
 pub(crate) struct Show {
@@ -91,7 +91,7 @@ impl Render for Show {
         };
         let mut pieces = vec![self.piece(text)];
         if !bounds.is_empty() {
-            pieces.push(Piece { place: Place::Stderr, content: bounds.into_bytes() });
+            pieces.push(Piece { place: Destination::Stderr, content: bounds.into_bytes() });
         }
         let mut written = Vec::new();
         for (path, text) in logs::texts(&self.model, record) {
@@ -99,7 +99,7 @@ impl Render for Show {
             let content = if is_packed { packed(&text) } else { text.into_bytes() };
             // Gzip files one after the other are one gzip file.
             let append = written.contains(&path);
-            pieces.push(Piece { place: Place::File { path: path.clone(), append }, content });
+            pieces.push(Piece { place: Destination::File { path: path.clone(), append }, content });
             written.push(path);
         }
         pieces.extend(self.model.jobs.iter().flat_map(|job| states::pieces(job, record)));
@@ -115,7 +115,7 @@ fn packed(text: &str) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// What a gzip file holds.
+/// Contents of a gzip file.
 ///
 /// # Errors
 /// Where it is none.

@@ -61,12 +61,12 @@ pub(super) fn results(entries: &[Entry<'_>], record: &Record) -> String {
     text + &findings(entries)
 }
 
-/// What is wrong with the figures, after them.
+/// Doubts about the figures, shown after them.
 fn findings<'e>(entries: &'e [Entry<'e>]) -> String {
     doubts::lines(told(entries))
 }
 
-/// What is told of each job.
+/// Doubts about each job.
 fn told<'e>(entries: &'e [Entry<'e>]) -> impl Iterator<Item = (&'e str, &'e Told<'e>)> {
     let of_entry = |entry: &'e Entry<'e>| entry.doubts.iter().map(|doubt| (entry.job.name.as_str(), doubt));
     entries.iter().flat_map(of_entry)

@@ -5,7 +5,7 @@ use statistics::WorkerSamples;
 
 use crate::fio::model::Job;
 use crate::fio::state;
-use crate::{Piece, Place};
+use crate::{Destination, Piece};
 
 /// A file for each clone of a job that has begun.
 pub(super) fn pieces(job: &Job, record: &Record) -> Vec<Piece> {
@@ -17,7 +17,7 @@ pub(super) fn pieces(job: &Job, record: &Record) -> Vec<Piece> {
     };
     let piece = |(at, path): (usize, &std::path::PathBuf)| {
         let content = state::saved(&job.name, job.number - 1 + at, job.depth, writes(at));
-        Piece { place: Place::File { path: path.clone(), append: false }, content }
+        Piece { place: Destination::File { path: path.clone(), append: false }, content }
     };
     job.states.iter().enumerate().map(piece).collect()
 }

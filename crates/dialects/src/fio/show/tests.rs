@@ -5,7 +5,7 @@ use statistics::{DepthCounts, ErrorCount, Histogram, SparseHistogram};
 use workload::spec::{OnError, Operation};
 
 use super::*;
-use crate::Place;
+use crate::Destination;
 use crate::fio::model::{Direction, Job, Log, LogKind, LogValue, Output, Unified};
 
 /// The percentiles that fio shows unless told otherwise.
@@ -594,7 +594,7 @@ fn formats_come_in_the_order_of_fio_and_into_the_file() {
     let record = sample::record(vec![reads()]);
     let places: Vec<_> =
         show.begin(&record).into_iter().chain(show.end(&record)).map(|piece| piece.place).collect();
-    let file = |append| Place::File { path: "out.txt".into(), append };
+    let file = |append| Destination::File { path: "out.txt".into(), append };
     assert_eq!(places, [file(false), file(true)]);
     let text = String::from_utf8(show.end(&record)[0].content.clone()).unwrap();
     let (terse, json) = (text.find("3;fio-3.42").unwrap(), text.find("\"fio version\"").unwrap());
@@ -640,7 +640,7 @@ fn files_of(job: Job, record: &Record) -> Vec<(String, String)> {
         .end(record)
         .into_iter()
         .filter_map(|piece| match piece.place {
-            Place::File { path, .. } => Some((named(&path), String::from_utf8(piece.content).unwrap())),
+            Destination::File { path, .. } => Some((named(&path), String::from_utf8(piece.content).unwrap())),
             _ => None,
         })
         .collect();
@@ -727,6 +727,6 @@ fn jobs_may_share_a_log() {
     let mut show = Show::new(model(jobs, &[Format::Json]));
     assert_eq!(show.files(), [PathBuf::from("run_iops.log")]);
     let pieces = show.end(&sample::record(vec![reads()]));
-    let file = |append| Place::File { path: "run_iops.log".into(), append };
+    let file = |append| Destination::File { path: "run_iops.log".into(), append };
     assert_eq!((&pieces[1].place, &pieces[2].place), (&file(false), &file(true)));
 }

@@ -70,7 +70,7 @@ impl Site<'_> {
         offset.and_then(|offset| offset.checked_add(appended)).ok_or_else(too_large)
     }
 
-    /// What is in the files already.
+    /// Bytes that are in the files already.
     fn appended(&self, files: &Files) -> Result<u64, Fault> {
         let sizes: Vec<u64> = files.each.iter().map(|path| self.known_bytes(path).unwrap_or(0)).collect();
         match sizes[..] {
@@ -176,7 +176,7 @@ impl Site<'_> {
         Ok(u64::MAX)
     }
 
-    /// What positions are drawn from: zones go on over all of a file that is larger than `size`, as in fio.
+    /// Bytes that positions are drawn from: zones go on over all of a file that is larger than `size`, as in fio.
     fn walked_bytes(&self, files: &Files, offset_bytes: u64, each: u64) -> u64 {
         let left =
             |path: &String| self.known_bytes(path).map_or(each, |size| size.saturating_sub(offset_bytes));

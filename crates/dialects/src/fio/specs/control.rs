@@ -1,4 +1,4 @@
-//! What holds a job back, ends it, or gives it priority.
+//! Options that hold a job back, end it, or give it priority.
 
 use workload::control::parse_priority_shares;
 use workload::spec::Operation;
@@ -247,7 +247,7 @@ pub(super) fn is_of_files(engine: &str) -> bool {
     matches!(engine, "filestat" | "filedelete" | "filecreate" | "dircreate" | "dirstat" | "dirdelete")
 }
 
-/// What such an engine does is its own matter, whatever rw says.
+/// Operation of such an engine, whatever rw says.
 pub(super) fn of_engine(engine: &str, operation: Operation) -> Operation {
     match engine {
         "filestat" | "dirstat" => Operation::Read,

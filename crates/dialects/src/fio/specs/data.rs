@@ -1,4 +1,4 @@
-//! What is written and checked, and what lies there before.
+//! Data that is written and checked, and data that lies there before.
 
 use units::ByteSize;
 use workload::class_sizes::ClassSizes;
@@ -186,7 +186,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// What verified blocks hold.
+    /// Sets the content of verified blocks.
     fn verified_content(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
         let pattern = draft.verify_pattern.as_deref().filter(|parts| !parts.is_empty());

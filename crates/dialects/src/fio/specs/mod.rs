@@ -21,7 +21,7 @@ use workload::spec::{OnError, Operation, Spec};
 use crate::World;
 use crate::fio::draft::{Access, Draft, Engine, OnErrors};
 use crate::fio::engines::is_of_objects;
-use crate::fio::fault::{Fault, Place};
+use crate::fio::fault::{Fault, Origin};
 use crate::fio::settle::Settled;
 use crate::fio::value::Triple;
 
@@ -49,7 +49,7 @@ pub(crate) struct Built {
     pub(crate) engine: Engine,
     pub(crate) depth: u32,
     pub(crate) blocks: Blocks,
-    /// What is done otherwise than fio would.
+    /// Deviations from fio.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -69,12 +69,12 @@ struct Site<'a> {
 /// Makes the spec of some clones of a job.
 ///
 /// # Errors
-/// What the job asks for that cannot be, or that fio would do silently wrong.
+/// A request of the job that cannot be met, or that fio would do silently wrong.
 pub(crate) fn build(clones: Clones<'_>) -> Result<Built, Fault> {
     let draft = &clones.job.draft;
     let locate = |fault: Fault| {
         let given = fault.key.as_deref().and_then(|key| draft.place(key)).cloned();
-        fault.at(&given.unwrap_or_else(|| Place::Job(clones.job.section.clone())))
+        fault.at(&given.unwrap_or_else(|| Origin::Job(clones.job.section.clone())))
     };
     build_unplaced(clones, draft).map_err(locate)
 }
@@ -131,7 +131,7 @@ impl Site<'_> {
         Built { spec, access, engine, depth, blocks, warnings }
     }
 
-    /// What a job does that draws its operations; its depth.
+    /// Builds the load of a job that draws its operations; its depth.
     fn drawn(&mut self, access: Access) -> Result<u32, Fault> {
         self.shape(access)?;
         self.zones()?;
@@ -241,7 +241,7 @@ impl Site<'_> {
     }
 }
 
-/// What holds for an operation: the part of its direction; of a mixed job's two, which must be the same.
+/// Value that holds for an operation: that of its direction; of a mixed job's two, which must be the same.
 fn of_direction<T: Clone + PartialEq>(
     key: &str,
     triple: Option<&Triple<T>>,

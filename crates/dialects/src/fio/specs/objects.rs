@@ -23,7 +23,7 @@ impl Site<'_> {
     /// Operations of such a job, and its depth.
     pub(super) fn stored(&mut self, access: Access) -> Result<u32, Fault> {
         self.check_options(access)?;
-        self.spec.layer = Layer::Object;
+        self.spec.layer = Layer::OBJECT;
         self.spec.operations.clear();
         let depth = self.depth()?;
         self.batches(depth)?;

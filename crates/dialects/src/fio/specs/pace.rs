@@ -72,7 +72,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// What one clone is held to in a second. The rates of a mixed job must have the proportion of its mix, which is kept exactly.
+    /// Rate limit of one clone, a second. The rates of a mixed job must have the proportion of its mix, which is kept exactly.
     fn rate_of(&self, key: &str, rates: Option<&Triple<u64>>) -> Result<Option<f64>, Fault> {
         let mixed = matches!(self.operation, Operation::ReadWrite | Operation::RandRw);
         match rates {

@@ -1,4 +1,4 @@
-//! What is done: operation, sizes, mix, order.
+//! Shape of the load: operation, sizes, mix, order.
 
 use workload::class_sizes::ClassSizes;
 use workload::course::{Percents, Run, Zones};

@@ -7,7 +7,7 @@ use crate::fio::fault::Fault;
 const CHUNK_US: u64 = 50_000;
 
 impl Site<'_> {
-    /// What such a job does, and how long.
+    /// Sets the work of such a job, and its time.
     pub(super) fn work(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
         if let Some(delay_ns) = draft.startdelay.filter(|&delay| delay > 0) {

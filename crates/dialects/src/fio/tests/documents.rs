@@ -39,7 +39,7 @@ fn the_page_is_up_to_date() {
     }
 }
 
-/// What scripts/fio-examples.py found by running them must agree with what the dialect reads today.
+/// Results that scripts/fio-examples.py found by running the examples must agree with what the dialect reads today.
 #[test]
 fn the_examples_that_ran_are_those_that_can() {
     if !Path::new(EXAMPLES).is_dir() {

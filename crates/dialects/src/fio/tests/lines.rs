@@ -7,7 +7,7 @@ use workload::spec::{
 
 use super::*;
 use crate::fio::model::{Direction, Format, LogKind};
-use crate::{Place, Progress};
+use crate::{Destination, Progress};
 
 #[test]
 fn fio_defaults_are_fio_s() {
@@ -449,7 +449,7 @@ fn options_of_the_program() {
 fn shown(line: &str) -> String {
     match request(line) {
         Ok(Request::Show(pieces)) => {
-            assert!(pieces.iter().all(|piece| piece.place == Place::Stdout));
+            assert!(pieces.iter().all(|piece| piece.place == Destination::Stdout));
             pieces.into_iter().map(|piece| String::from_utf8(piece.content).expect("text")).collect()
         }
         Ok(_) => panic!("{line} does not show"),

@@ -9,7 +9,7 @@ pub(crate) struct Tree {
     root: PathBuf,
 }
 
-/// What an interface of the tree says of itself.
+/// Facts of an interface of the tree.
 pub(crate) struct Nic<'a> {
     pub(crate) name: &'a str,
     pub(crate) index: u32,
@@ -41,7 +41,7 @@ impl Tree {
         tree
     }
 
-    /// What stands for `/sys/class`.
+    /// Directory that stands for `/sys/class`.
     pub(crate) fn class(&self) -> PathBuf {
         self.root.join("class")
     }

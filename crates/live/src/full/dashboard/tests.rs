@@ -5,7 +5,7 @@ use statistics::{HostRole, WorkerSnapshot};
 use super::*;
 use crate::testing::{host, netbench, randread, randread_samples};
 
-/// What a terminal of this size shows, row by row.
+/// Text that a terminal of this size shows, row by row.
 fn shown(dashboard: &Dashboard, columns: u16, rows: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     terminal.draw(|frame| dashboard.draw(frame)).unwrap();

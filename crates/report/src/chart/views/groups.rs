@@ -4,12 +4,12 @@ use workload::spec::LadderDimension;
 
 use super::{Line, Named, note, warning};
 use crate::record::{LadderRecord, PhaseRecord, Record};
-use crate::words::{clean, concurrency, counted, depth};
+use crate::words::{clean, counted};
 
 /// Phases that ran together which a title names; of more, the rest is counted.
 const NAMES_SHOWN: usize = 3;
 
-/// What phases have in common.
+/// Property that the phases of a group share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The same phase of several records, or one phase.
@@ -32,7 +32,7 @@ pub(super) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// What its phases measure.
+    /// Description of the load of its phases.
     pub(super) fn note(&self) -> String {
         note(&self.lines, matches!(self.kind, Kind::Phase | Kind::Together))
     }
@@ -122,7 +122,7 @@ fn add<'a>(
     }
 }
 
-/// What tells a rung from the others, in short, and what that is: `8`, a queue depth.
+/// Label of a rung by the value that tells it from the others, in short: `8` of a queue depth.
 pub(super) fn rung_label(ladder: &LadderRecord, phase: &PhaseRecord) -> String {
     let load = &phase.plan.load();
     match ladder.dimension {
@@ -133,18 +133,18 @@ pub(super) fn rung_label(ladder: &LadderRecord, phase: &PhaseRecord) -> String {
     }
 }
 
-/// What tells a rung from the others: `depth 8`.
+/// Name of a rung by the value that tells it from the others: `depth 8`.
 pub(crate) fn rung_name(ladder: &LadderRecord, phase: &PhaseRecord) -> String {
     let load = &phase.plan.load();
     match ladder.dimension {
-        Some(LadderDimension::Depth) => depth(&phase.plan),
+        Some(LadderDimension::Depth) => phase.plan.depth_words(),
         Some(LadderDimension::Threads) => counted(load.threads.into(), "thread"),
         Some(LadderDimension::BlockSize) => clean(&phase.plan.operation_size()).into_owned(),
         Some(LadderDimension::Rate) => {
             let asked = load.arrivals.as_ref().map_or(0.0, |arrivals| arrivals.rate_per_second);
             format!("{}/s asked", units::human_rate(asked))
         }
-        None => concurrency(&phase.plan),
+        None => phase.plan.concurrency(),
     }
 }
 

@@ -68,23 +68,17 @@ pub(super) fn chart(records: &[Named<'_>]) -> Option<Chart> {
     (!climbs.is_empty()).then_some(chart)
 }
 
-/// What the labels of the points say.
-fn points_are(climb: &Climb<'_>) -> &'static str {
-    let is_network = climb.rungs.iter().all(|phase| phase.plan.network().is_some());
-    let is_object = climb.rungs.iter().all(|phase| phase.plan.object().is_some());
-    match climb.ladder.dimension {
-        Some(LadderDimension::Depth) if is_network => "points are RPCs in flight",
-        Some(LadderDimension::BlockSize) if is_network => "points are payloads",
-        None if is_network => "points are threads x RPCs in flight",
-        Some(LadderDimension::Depth) if is_object => "points are operations in flight",
-        Some(LadderDimension::BlockSize) if is_object => "points are value sizes",
-        None if is_object => "points are threads x operations in flight",
-        Some(LadderDimension::Depth) => "points are queue depths",
-        Some(LadderDimension::Threads) => "points are numbers of threads",
-        Some(LadderDimension::BlockSize) => "points are block sizes",
-        Some(LadderDimension::Rate) => "points are rates asked for",
-        None => "points are threads x depth",
-    }
+/// Meaning of the labels of the points.
+fn points_are(climb: &Climb<'_>) -> String {
+    let Some(terms) = climb.rungs.first().map(|phase| phase.plan.terms()) else { return String::new() };
+    let are = match climb.ladder.dimension {
+        Some(LadderDimension::Depth) => terms.depth_points,
+        Some(LadderDimension::Threads) => "numbers of threads",
+        Some(LadderDimension::BlockSize) => terms.size_points,
+        Some(LadderDimension::Rate) => "rates asked for",
+        None => return format!("points are threads x {}", terms.depth),
+    };
+    format!("points are {are}")
 }
 
 fn is_found(knee: &Knee) -> bool {
@@ -103,7 +97,7 @@ fn mark(climb: &Climb<'_>, knee: &Knee, is_bandwidth: bool) -> Option<Mark> {
     })
 }
 
-/// What the ladder says.
+/// Findings of the ladder, in words.
 fn told(knee: &Knee) -> String {
     match knee.shape {
         LadderShape::Plateau | LadderShape::FallsAfterPeak => format!(

@@ -87,7 +87,7 @@ fn series_of(line: &Line<'_>, number: usize, is_alone: bool, is_bandwidth: bool)
     made
 }
 
-/// What comes before and after the window that the figures come from.
+/// Bands before and after the window that the figures come from.
 pub(super) fn bands(phase: &PhaseRecord) -> Vec<Band> {
     let (summary, elapsed_ns) = (&phase.summary, phase.samples.elapsed_ns);
     let band = |from: u64, to: u64, label: &str| Band {

@@ -25,10 +25,7 @@ fn detail_of(kind: &str, change: impl FnOnce(&mut Record)) -> Option<String> {
 }
 
 fn plan(record: &mut Record) -> &mut NetworkPlan {
-    match &mut record.phases[0].plan {
-        PhasePlan::Network(plan) => plan,
-        PhasePlan::Media(_) | PhasePlan::Object(_) => panic!("the sample measures a network"),
-    }
+    record.phases[0].plan.of_mut().expect("the sample measures a network")
 }
 
 fn seen(record: &mut Record) -> &mut Observations {

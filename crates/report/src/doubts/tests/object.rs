@@ -6,10 +6,7 @@ use super::*;
 use crate::sample::object::{KV, object_phase};
 
 fn plan(record: &mut Record) -> &mut ObjectPlan {
-    match &mut record.phases[0].plan {
-        PhasePlan::Object(plan) => plan,
-        PhasePlan::Media(_) | PhasePlan::Network(_) => panic!("the sample measures objects"),
-    }
+    record.phases[0].plan.of_mut().expect("the sample measures objects")
 }
 
 /// The detail of a kind on 4 KiB gets of a sound store, after a change.

@@ -67,7 +67,7 @@ fn direct_not_honoured() {
     assert_eq!(told(&WRITES, &compressed), None, "compressed data are fewer");
 }
 
-/// What came through a RAID is what all its members did together.
+/// Traffic through a RAID is the sum of the traffic of its members.
 #[test]
 fn direct_through_a_raid() {
     let members = |read_bytes: u64, written_bytes: u64| {

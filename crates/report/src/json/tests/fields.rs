@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 
-/// What follows this line in the page is made from the schema.
+/// Line of the page after which all text is made from the schema.
 pub(super) const START: &str =
     "<!-- From here on made from the schema: UPDATE_SCHEMA=1 cargo test -p report -->\n";
 

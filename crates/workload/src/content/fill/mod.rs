@@ -29,7 +29,7 @@ pub const DEDUP_POOL_CHUNKS: u64 = 16;
 /// Bytes that [`Filler::stamp`] overwrites in each chunk.
 pub const STAMP_BYTES: usize = LANE_BYTES;
 
-/// What the data that is written looks like to a target that compresses or deduplicates.
+/// Content that is written, as a target that compresses or deduplicates sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContentSpec {
@@ -104,7 +104,7 @@ impl ContentSpec {
     }
 }
 
-/// What happens to a buffer before it is written again.
+/// Treatment of a buffer before it is written again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Refill {
@@ -193,7 +193,7 @@ impl Filler {
     /// A filler of the run's `seed` for one worker's `stream`; two streams write different data.
     ///
     /// # Errors
-    /// What [`ContentSpec::check`] finds.
+    /// As [`ContentSpec::check`].
     pub fn new(spec: &ContentSpec, refill: Refill, seed: u64, stream: u64) -> Result<Filler, ContentError> {
         spec.check(refill)?;
         let kind = match spec {

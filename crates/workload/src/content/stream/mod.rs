@@ -38,7 +38,7 @@ const DERIVATION_KEYS: RoundKeys = [
     0x9216d5d9_8979fb1b_d1310ba6_98dfb5ac,
 ];
 
-/// What the bytes are for: streams of one (seed, stream) with different purposes share nothing.
+/// Purpose of the bytes: streams of one (seed, stream) with different purposes share nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Data = 0,

@@ -11,7 +11,7 @@ const EVIDENCE_BYTES: usize = 16;
 pub(super) struct Interval<'a> {
     bytes: &'a [u8],
     place: u64,
-    /// What follows it in the block.
+    /// Bytes that follow it in the block.
     after: &'a [u8],
 }
 
@@ -137,8 +137,8 @@ impl BlockChecker {
         (Fault::Corrupt, 0)
     }
 
-    /// What the bytes of `segment` from byte `first` of the interval on are of, if that can be shown: a sequence, or
-    /// never written.
+    /// Sequence that the bytes of `segment` from byte `first` of the interval on are of, or that they were never written, if that can be
+    /// shown.
     fn tail_from(
         &mut self,
         interval: Interval<'_>,

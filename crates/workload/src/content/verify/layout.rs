@@ -3,7 +3,7 @@
 /// Length of the header at the start of each interval, in bytes.
 pub const HEADER_BYTES: usize = 48;
 
-/// What storage writes as one, in bytes: the distance between tags.
+/// Sector that storage writes as one, in bytes: the distance between tags.
 pub const SECTOR_BYTES: usize = 512;
 
 /// Length of the tag at the start of each later sector of an interval, in bytes.
@@ -13,7 +13,7 @@ const MAGIC: [u8; 4] = *b"StVb";
 const VERSION: u16 = 1;
 const CRC_AT: usize = 44;
 
-/// What an interval says about itself.
+/// Header of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) run: u64,

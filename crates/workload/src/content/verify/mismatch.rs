@@ -1,4 +1,4 @@
-//! What a check can find.
+//! Mismatches that a check can find.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Mismatch {
     pub offset: u64,
     /// Where in the block the fault begins, in bytes.
     pub at_byte: u64,
-    /// What is wrong there.
+    /// Fault there.
     pub fault: Fault,
 }
 

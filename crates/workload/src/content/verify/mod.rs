@@ -108,7 +108,7 @@ impl BlockWriter {
     /// A writer of intervals of `interval_bytes`.
     ///
     /// # Errors
-    /// What [`check_layout`] finds about the interval; the block size is checked there too, before a run.
+    /// As [`check_layout`], about the interval; the block size is checked there too, before a run.
     pub fn new(run: u64, target: u64, interval_bytes: u32) -> Result<BlockWriter, LayoutError> {
         check_layout(interval_bytes, u64::from(interval_bytes))?;
         Ok(BlockWriter { run, target, interval_bytes, payload: payload_stream(run, target) })
@@ -208,8 +208,8 @@ impl BlockChecker {
         }
     }
 
-    /// What a block should hold that was read as `buf`: as write number `expected`, or as the one that it says itself where any will do,
-    /// of the run that was expected or that it says.
+    /// Content that a block should hold that was read as `buf`: as write number `expected`, or as the one that it says itself where any
+    /// will do, of the run that was expected or that it says.
     #[must_use]
     pub fn remade(&self, buf: &[u8], offset: u64, expected: Expected) -> Vec<u8> {
         let said = Header::decode(buf);
@@ -254,7 +254,7 @@ impl BlockChecker {
         Some(header.sequence)
     }
 
-    /// What a sane header says against the place it was read from.
+    /// Fault of a sane header, against the offset that it was read from.
     fn identity_fault(&self, header: &Header, place: u64) -> Option<Fault> {
         if self.run.is_some_and(|run| run != header.run) {
             Some(Fault::ForeignRun { found_run: header.run })

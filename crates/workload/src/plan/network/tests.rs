@@ -46,7 +46,7 @@ fn facts(ranks: &[u32]) -> NetworkFacts {
 }
 
 fn spec(change: impl FnOnce(&mut Spec)) -> Spec {
-    let mut spec = Spec { layer: Layer::Network, ..Spec::default() };
+    let mut spec = Spec { layer: Layer::NETWORK, ..Spec::default() };
     change(&mut spec);
     spec
 }
@@ -268,7 +268,7 @@ fn another_depth_takes_what_nobody_asked_for_along() {
     let of = |phase: &PhasePlan| (phase.load().depth, phase.load().batch, phase.load().batch_max);
     let at = |change: fn(&mut Spec), depth| {
         let spec = spec(change);
-        let mut phase = PhasePlan::Network(plan(&[0], change));
+        let mut phase = PhasePlan::new(plan(&[0], change));
         phase.set_depth(depth, &spec);
         (of(&phase), phase.network().map(|plan| plan.pipeline))
     };

@@ -1,4 +1,4 @@
-//! What does not go together.
+//! Checks of options that do not go together.
 
 use super::dataset::{Unit, unit, units};
 use super::{ObjectPhase, Request, check_pattern};
@@ -134,7 +134,7 @@ pub(super) fn check_words(request: &Request<'_>) -> Result<(), PlanError> {
 
 type Wrong = (bool, &'static str);
 
-/// What `--acknowledged` does not go with: a store that is audited later must still have what it acknowledged.
+/// Options that `--acknowledged` does not go with: a store that is audited later must still have the records it acknowledged.
 fn unaudited(request: &Request<'_>) -> Vec<Wrong> {
     if request.spec.object.acknowledged.is_none() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What the operations of a phase work on.
+//! Dataset of the operations of a phase.
 
 use units::ByteSize;
 
@@ -17,10 +17,10 @@ const ARRAY_RECORDS: u64 = 256;
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Number of the first object's id, where nothing is said: 0 is the superblock of a file system.
 const FIRST_ID: u64 = 1;
-/// What counts are called.
+/// Names of the counts.
 const COUNTS: [&str; 4] = ["objects", "dkeys", "akeys", "records"];
 
-/// What one operation works on; the finer comes first.
+/// Unit that one operation works on; the finer comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unit {
     Record,
@@ -30,7 +30,7 @@ pub(super) enum Unit {
     Container,
 }
 
-/// What the operations of a phase go over: the finest of what they work on.
+/// Unit that the operations of a phase go over: the finest of theirs.
 pub(super) fn unit(request: &Request<'_>) -> Unit {
     let of = |&operation: &ObjectOp| match operation {
         ObjectOp::Punch => match request.spec.object.punch.unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! What must be stored before a phase that reads.
+//! Phases that store the records for a phase that reads.
 
 use super::is_unlimited;
 use crate::block_size::BlockSizes;

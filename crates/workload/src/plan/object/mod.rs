@@ -30,7 +30,7 @@ const CONTAINER: &str = "strata";
 /// Buffers of a slot begin at pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// What planning must know of a driver and its store.
+/// Facts of a driver and its store that planning needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObjectFacts {
     /// Name of the driver: `vos`, `engine`, `rados`, `s3`, `daos`, `null`.
@@ -73,7 +73,7 @@ impl ObjectFacts {
     }
 }
 
-/// What one phase does.
+/// Operations of one phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectPhase {
     /// One operation.
@@ -124,7 +124,7 @@ pub fn object_phases(spec: &Spec) -> Result<Vec<ObjectPhase>, PlanError> {
     }
 }
 
-/// What several parts of planning look at.
+/// Arguments of several parts of planning.
 struct Request<'a> {
     spec: &'a Spec,
     facts: &'a ObjectFacts,

@@ -7,7 +7,7 @@ use crate::plan::error::{Amount, PlanError, refuse};
 
 /// Smallest default of a store's memory, in bytes.
 const SCM_BYTES_MIN: u64 = 256 << 20;
-/// What a record takes beside its value, in bytes: header, keys, space that is not yet given back.
+/// Overhead of a record beside its value, in bytes: header, keys, space that is not yet given back.
 const RECORD_OVERHEAD_BYTES: u64 = 256;
 /// Values from this size on go to the data file, in bytes.
 const THRESHOLD_BYTES: u64 = 4096;

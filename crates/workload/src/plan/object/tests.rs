@@ -58,7 +58,7 @@ fn s3() -> ObjectFacts {
 
 /// A spec from `key=value` words, read as a job file would.
 fn spec_on(target: &str, words: &str) -> Spec {
-    let mut spec = Spec { layer: Layer::Object, targets: vec![target.to_owned()], ..Spec::default() };
+    let mut spec = Spec { layer: Layer::OBJECT, targets: vec![target.to_owned()], ..Spec::default() };
     for word in words.split_whitespace() {
         let (key, value) = word.split_once('=').unwrap_or((word, "true"));
         apply(&mut spec, key, value).unwrap_or_else(|error| panic!("{word}: {error}"));
@@ -583,7 +583,7 @@ proptest! {
         (threads, targets, array, private) in (prop::option::of(1u32..64), 0u32..9, any::<bool>(), any::<bool>()),
         class in 0usize..4,
     ) {
-        let mut spec = Spec { layer: Layer::Object, targets: vec!["vos:p".to_owned()], threads, ..Spec::default() };
+        let mut spec = Spec { layer: Layer::OBJECT, targets: vec!["vos:p".to_owned()], threads, ..Spec::default() };
         spec.object = ObjectSpec {
             operations: operations.iter().map(|&at| ObjectOp::ALL[at]).collect(),
             objects: counts[0], dkeys: counts[1], akeys: counts[2], records: counts[3],

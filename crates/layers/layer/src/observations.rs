@@ -1,0 +1,187 @@
+//! Observations around a phase, from outside the measured loop; doubts are made from them.
+
+mod seen;
+
+use host::control_group::CpuThrottling;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use workload::network::Poll;
+
+pub use seen::{DeviceActivity, IoLimitActivity, MachineTraffic, RangeFacts};
+
+/// Seen around a phase, from outside the measured loop; doubts are made from it. Figures of the machine, of its devices
+/// and of the process are shared by the phases of a stage, which run at the same time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observations {
+    /// Processors of the whole machine that were busy during the phase (user, system, interrupts); none when it was too short for
+    /// the kernel's accounting to tell.
+    pub machine_cpus_busy: Option<f64>,
+    /// Processors that others than this process kept busy; none when it was too short to tell.
+    pub other_cpus_busy: Option<f64>,
+    /// Of these, processors that were busy in user mode: programs. The rest may be threads of the kernel that serve this load.
+    #[serde(default)]
+    pub other_cpus_user: Option<f64>,
+    /// Processors that the hypervisor gave to others while this machine wanted them; none when it was too short to tell.
+    #[serde(default)]
+    pub stolen_cpus: Option<f64>,
+    /// Share of the range in the page cache before the phase, 0 to 1, where it could be told.
+    pub cached_before_fraction: Option<f64>,
+    /// Share of the range that was never written (holes and unwritten extents) before the phase, 0 to 1.
+    pub unwritten_fraction: Option<f64>,
+    /// Bytes that the block devices of the targets really read during the phase, where they could be told.
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that they really wrote.
+    pub device_written_bytes: Option<u64>,
+    /// Voluntary and involuntary context switches of the process.
+    pub context_switches: u64,
+    /// Page faults of the process that read a disk.
+    #[serde(default)]
+    pub major_faults: u64,
+    /// Page faults of the process that did not.
+    #[serde(default)]
+    pub minor_faults: u64,
+    /// CPU time of the process that none of strata's own threads used, in nanoseconds: that of threads which the kernel
+    /// made in it, such as those of io_uring. None when it cannot be told: the phase did not run alone, or a worker was lost.
+    #[serde(default)]
+    pub kernel_worker_cpu_ns: Option<u64>,
+    /// Counters of each block device under the targets, where they could be read.
+    #[serde(default)]
+    pub devices: Vec<DeviceActivity>,
+    /// Counters of the devices at the bottom: below loop devices, device mapper, RAID and bcache. Empty where these are the same,
+    /// or keep no counters.
+    #[serde(default)]
+    pub bottom_devices: Vec<DeviceActivity>,
+    /// Bytes that this process made the kernel fetch from block devices, reading ahead included, where it could be told.
+    #[serde(default)]
+    pub process_fetched_bytes: Option<u64>,
+    /// Traffic of all of this machine, where a target is served by a program (FUSE), and what lies behind cannot be told.
+    #[serde(default)]
+    pub machine_traffic: Option<MachineTraffic>,
+    /// Facts about the files before the phase.
+    #[serde(default)]
+    pub range: RangeFacts,
+    /// Share of the file system of a target that was free for its users before the phase, 0 to 1: the fullest of them.
+    #[serde(default)]
+    pub free_fraction: Option<f64>,
+    /// How often the quota of processor time of a control group stopped this process; none where no group has one.
+    #[serde(default)]
+    pub cpu_throttling: Option<CpuThrottling>,
+    /// Limits that control groups of this process set on devices, and what was used of them.
+    #[serde(default)]
+    pub io_limits: Vec<IoLimitActivity>,
+    /// Counters of each endpoint of an engine, where it could be asked before and after.
+    #[serde(default)]
+    pub servers: Vec<ServerActivity>,
+    /// Segments that this machine sent again over TCP during the phase, by its own counters; none where it could not be told.
+    #[serde(default)]
+    pub tcp_retransmitted_segments: Option<u64>,
+    /// Segments that this machine sent over TCP during the phase, those sent again among them.
+    #[serde(default)]
+    pub tcp_sent_segments: Option<u64>,
+    /// Counters of the interfaces that the load went through, for all their users, where known; the first is this process's own.
+    #[serde(default)]
+    pub links: Vec<LinkActivity>,
+    /// Facts that the object store reported before and after the phase; none of other layers.
+    #[serde(default)]
+    pub store: Option<StoreActivity>,
+}
+
+/// An object store around a phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoreActivity {
+    /// Targets that objects are spread over; 1 where a cluster does not tell.
+    pub targets: u32,
+    /// How updates are made durable, in words; empty where it is not told.
+    pub durable_by: String,
+    /// Its space before the phase, where it could be told.
+    #[serde(default)]
+    pub before: Option<StoreSpace>,
+    /// Its space after the phase, where it could be told.
+    #[serde(default)]
+    pub after: Option<StoreSpace>,
+    /// The file of what it acknowledged, and what that cost, where it was asked for.
+    #[serde(default)]
+    pub acknowledged: Option<AcknowledgedFile>,
+}
+
+/// A file with a line for each update that was acknowledged in a phase. Written outside latencies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcknowledgedFile {
+    /// Where it is.
+    pub file: String,
+    /// Updates of the phase in it.
+    pub updates: u64,
+    /// Bytes that the phase added to it.
+    pub bytes: u64,
+    /// Time that the thread took which writes it, in nanoseconds.
+    pub write_ns: u64,
+    /// Time that workers waited for it, in nanoseconds; a part of the time for filling and checking.
+    pub waited_ns: u64,
+}
+
+/// Space of an object store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoreSpace {
+    /// Mapped memory (or log), in bytes.
+    pub scm_bytes: u64,
+    /// Of it free, in bytes.
+    pub scm_free_bytes: u64,
+    /// Data file, in bytes.
+    pub nvme_bytes: u64,
+    /// Of it free, in bytes.
+    pub nvme_free_bytes: u64,
+    /// Memory that the index takes, in bytes.
+    pub index_bytes: u64,
+    /// After a phase: what the store took from the file system while it ran, beyond what was prepared before it, in bytes.
+    #[serde(default)]
+    pub grown_bytes: u64,
+    /// Containers.
+    pub containers: u32,
+}
+
+/// Counters of an interface during a phase, from the kernel (`/proc/net/dev`), and the size limits of its packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkActivity {
+    /// Whose it is: the label of a master or an endpoint; none for this process.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// Its name, such as `eth0`.
+    pub interface: String,
+    /// Bytes received, headers included.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// Bytes sent, headers included.
+    #[serde(default)]
+    pub sent_bytes: u64,
+    /// Packets that were received and thrown away, and packets with errors.
+    #[serde(default)]
+    pub dropped_packets: u64,
+    /// Its largest packet in bytes; none where it could not be told.
+    #[serde(default)]
+    pub mtu_bytes: Option<u64>,
+    /// Largest packet that gets through to the other side, as far as the kernel knows (`IP_MTU`); none where it could not be told.
+    #[serde(default)]
+    pub path_mtu_bytes: Option<u64>,
+}
+
+/// Counters of an endpoint of an engine during a phase, for all its clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerActivity {
+    /// Label that people give the endpoint, such as `0:2`.
+    pub label: String,
+    /// Requests answered.
+    pub rpcs: u64,
+    /// Payload bytes received.
+    pub received_bytes: u64,
+    /// Payload bytes sent.
+    pub sent_bytes: u64,
+    /// Requests answered with an error.
+    pub errors: u64,
+    /// CPU time of its service thread in user mode, nanoseconds.
+    pub cpu_user_ns: u64,
+    /// CPU time of its service thread in the kernel, nanoseconds.
+    pub cpu_system_ns: u64,
+    /// How its service thread waits for messages, where it said so.
+    #[serde(default)]
+    pub poll: Option<Poll>,
+}

@@ -1,0 +1,145 @@
+//! A stage: phases of one or several layers that run at the same time.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use driver::{Error, ErrorKind, HostClock};
+use runner::{Job, Outcome, Reports};
+use statistics::Snapshot;
+
+use crate::machine::MachineWatch;
+use crate::observations::Observations;
+
+/// Outcome of a phase, and the observations around it.
+pub type Seen = (Outcome, Observations);
+
+/// Tells the user one line that belongs to no phase.
+pub type Tell = fn(fmt::Arguments<'_>);
+
+/// Surroundings of a stage while its layers get ready.
+pub struct StageContext<'a> {
+    /// Set from outside (Ctrl-C): what takes long ends early.
+    pub interrupt: Arc<AtomicBool>,
+    /// Shows a preparation that takes long, with its share that is done, from 0 to 1.
+    pub progress: &'a dyn Fn(&str, f64),
+    /// Tells the user one line that belongs to no phase.
+    pub tell: Tell,
+}
+
+/// The phases of one layer in a stage, ready to run. What they need is held by it, and released with it.
+pub trait Part {
+    /// Their jobs, in the order of the phases. Asked for once.
+    fn jobs(&mut self) -> Vec<Job>;
+
+    /// Whether other processes drive the phases, by [`Part::drive`]. Such a part is alone in its stage.
+    fn is_driven_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// Has other processes drive the phases, in place of [`Part::jobs`]; their outcomes, in the order of the phases.
+    ///
+    /// # Errors
+    /// When they could not begin, or no process drives them.
+    fn drive(&mut self, _observe: &mut dyn FnMut(&Snapshot)) -> Result<Vec<Outcome>, Error> {
+        Err(Error::new(ErrorKind::Run, "stage", "its phases are driven by this process"))
+    }
+
+    /// The last step before all begin: counters are read.
+    ///
+    /// # Errors
+    /// Where the phases cannot begin.
+    fn begin(&mut self) -> Result<(), Error>;
+
+    /// The first step after all have ended, or could not begin: counters are read again. CPU time that other processes of this machine used for
+    /// the load, in nanoseconds.
+    fn stop(&mut self) -> u64;
+
+    /// Outcomes of the phases, in their order, with the observations around them. `machine` is what was seen of this machine.
+    fn end(self: Box<Self>, outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen>;
+}
+
+/// See [`plain_part`].
+struct PlainPart(Vec<Job>);
+
+/// A part of jobs that need no more than their drivers: around them this machine alone is watched.
+#[must_use]
+pub fn plain_part(jobs: Vec<Job>) -> Box<dyn Part> {
+    Box::new(PlainPart(jobs))
+}
+
+impl Part for PlainPart {
+    fn jobs(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.0)
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn stop(&mut self) -> u64 {
+        0
+    }
+
+    fn end(self: Box<Self>, outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
+        outcomes.into_iter().map(|outcome| (outcome, machine.clone())).collect()
+    }
+}
+
+/// The phases of a stage by layer, each part with the numbers of its phases in the stage. Together they have each number once.
+pub type Parts<'a> = Vec<(Vec<usize>, Box<dyn Part + 'a>)>;
+
+/// Runs a stage. Returns when the
+/// phases began, and what came of each, in the order of the stage.
+///
+/// # Errors
+/// When they could not begin.
+pub fn run(
+    mut parts: Parts<'_>,
+    observe: &mut dyn FnMut(&Snapshot),
+    reports: &mut dyn Reports,
+) -> Result<(SystemTime, Vec<Seen>), Error> {
+    let is_driven_elsewhere = parts.iter().any(|(_, part)| part.is_driven_elsewhere());
+    if is_driven_elsewhere && parts.len() > 1 {
+        return Err(Error::usage(
+            "stage",
+            "phases that other processes drive run at the same time as others of their layer alone",
+        )
+        .remedy("leave out concurrent, or drive all of them from here"));
+    }
+    parts.iter_mut().try_for_each(|(_, part)| part.begin())?;
+    let machine = MachineWatch::begin();
+    let begun = SystemTime::now();
+    let outcomes = match &mut parts[..] {
+        [(_, part)] if is_driven_elsewhere => part.drive(observe),
+        _ => runner::run_reporting(jobs_of(&mut parts), HostClock::get(), observe, reports),
+    };
+    let beside_cpu_ns = parts.iter_mut().map(|(_, part)| part.stop()).sum();
+    let outcomes = outcomes?;
+    // Where others drive, this machine says nothing of them.
+    let seen_here =
+        if is_driven_elsewhere { Observations::default() } else { machine.end(&outcomes, beside_cpu_ns) };
+    let mut outcomes: Vec<Option<Outcome>> = outcomes.into_iter().map(Some).collect();
+    let mut seen: Vec<Option<Seen>> = outcomes.iter().map(|_| None).collect();
+    for (numbers, part) in parts {
+        let own = numbers.iter().filter_map(|&number| outcomes.get_mut(number)?.take()).collect();
+        for (number, one) in numbers.into_iter().zip(part.end(own, &seen_here)) {
+            seen[number] = Some(one);
+        }
+    }
+    let count = seen.len();
+    let seen: Vec<Seen> = seen.into_iter().flatten().collect();
+    if seen.len() != count {
+        return Err(Error::new(ErrorKind::Run, "stage", "a phase has no outcome"));
+    }
+    Ok((begun, seen))
+}
+
+/// Jobs of all parts, in the order of the stage.
+fn jobs_of(parts: &mut Parts<'_>) -> Vec<Job> {
+    let jobs = parts.iter_mut().flat_map(|(numbers, part)| numbers.iter().copied().zip(part.jobs()));
+    let mut jobs: Vec<(usize, Job)> = jobs.collect();
+    jobs.sort_by_key(|(number, _)| *number);
+    jobs.into_iter().map(|(_, job)| job).collect()
+}

@@ -1,0 +1,40 @@
+//! The media layer: files, block devices, character devices and memory, through the system calls that reach them, and images of block devices
+//! through their library.
+
+mod by_path;
+pub mod cache;
+pub mod content;
+mod descriptor;
+pub mod drivers;
+mod expected;
+mod in_flight;
+pub mod layout;
+pub mod names;
+mod one_by_one;
+mod operation;
+pub mod planning;
+pub mod probe;
+pub mod rbd;
+mod region;
+mod request;
+pub mod safety;
+mod shaping;
+mod source;
+mod stage;
+mod verify;
+pub mod zoned;
+
+pub use drivers::DRIVERS;
+pub use expected::operations_of;
+pub use operation::{MediaClass, MediaOperation};
+pub use region::check_plan;
+pub use request::OpenRequest;
+pub use source::MediaSource;
+pub use stage::{MediaPhase, MediaRun, job};
+pub use verify::{Ledger, Verifier, overlap};
+
+/// Whether this process may use io_uring: sysctl, seccomp and the kernel all have a say, so a ring of one entry is tried.
+#[must_use]
+pub fn io_uring_is_available() -> bool {
+    io_uring::IoUring::new(1).is_ok()
+}

@@ -1,0 +1,26 @@
+//! Request that a driver is opened with.
+
+use std::sync::Arc;
+
+use driver::Arena;
+use workload::engine::EngineOptions;
+use workload::target::TargetPlan;
+
+use crate::rbd::Images;
+
+/// Everything a driver of this layer needs to open its targets for one worker.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// Targets of the phase; operations name them by index.
+    pub targets: Vec<TargetPlan>,
+    /// Whether the phase writes or discards (open for reading and writing) or only reads.
+    pub writes: bool,
+    /// Operations that may be in flight.
+    pub depth: u32,
+    /// Options of the driver.
+    pub options: EngineOptions,
+    /// Images that the workers of the phase share.
+    pub images: Arc<Images>,
+    /// Buffers, one a slot, at least `depth` of them.
+    pub arena: Arc<Arena>,
+}

@@ -1,0 +1,71 @@
+//! The job of one phase: from its plan to drivers and sources of its workers.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Arena, PageSize};
+use runner::{Job, Opener, WorkerSetup};
+use workload::plan::MediaPlan;
+use workload::spec::Operation;
+
+use super::ledgers::Check;
+use crate::zoned::ZoneSet;
+use crate::{DRIVERS, MediaClass, MediaSource, OpenRequest, Verifier};
+
+/// The runner's job for a plan; `check` where blocks are verified, `zones` where it keeps to zones. A read-back visits only what phases wrote.
+pub fn job(
+    plan: &MediaPlan,
+    check: Option<Check>,
+    is_read_back: bool,
+    zones: Option<Arc<ZoneSet>>,
+    interrupt: Arc<AtomicBool>,
+) -> Job {
+    let (shared, images) = (Arc::new(plan.clone()), Arc::default());
+    let written = check.as_ref().filter(|_| is_read_back).map(|check| check.ledger.written_blocks());
+    let open = move |worker: u32| {
+        let plan = Arc::clone(&shared);
+        let pages = if plan.huge_pages { PageSize::Huge } else { PageSize::Base };
+        let arena = Arc::new(Arena::new(plan.load.depth, plan.block_size_bytes_max as usize, pages)?);
+        let verifier = match &check {
+            Some(check) => {
+                let verifier = Verifier::new(&plan, Arc::clone(&check.ledger), check.accepts_foreign)?;
+                Some(verifier.reading_back(is_read_back))
+            }
+            None => None,
+        };
+        let request = OpenRequest {
+            targets: plan.targets.clone(),
+            writes: plan.writes(),
+            depth: plan.load.depth,
+            options: plan.options.clone(),
+            images: Arc::clone(&images),
+            arena: Arc::clone(&arena),
+        };
+        let opened = (driver::find(DRIVERS, &plan.engine)?.open)(&request)?;
+        let source = MediaSource::new(&plan, worker, arena, verifier, zones.as_deref())?;
+        Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
+    };
+    Job {
+        expected_operations: written.or_else(|| crate::operations_of(plan)),
+        finishes: plan.end_fsync,
+        ..Job::new(&plan.name, &plan.load, classes(plan), Opener::new(open), interrupt)
+    }
+}
+
+/// Classes that the plan's operations can be of.
+fn classes(plan: &MediaPlan) -> Vec<usize> {
+    let replays_syncs = plan.replay.as_ref().is_some_and(|replay| {
+        replay.steps.iter().any(|step| step.class == workload::replay::ReplayClass::Sync)
+    });
+    let syncs = plan.fsync_every.is_some() || plan.end_fsync || replays_syncs;
+    let used = [
+        (plan.mix.read_percent > 0 || plan.verify_backlog.is_some(), MediaClass::Read),
+        (plan.mix.write_percent > 0, MediaClass::Write),
+        (plan.mix.discard_percent > 0, MediaClass::Discard),
+        (syncs, MediaClass::Sync),
+        (plan.operation == Operation::Nop, MediaClass::Nop),
+        (plan.zoned.is_some() && plan.mix.write_percent > 0, MediaClass::Reset),
+        (plan.zoned.is_some() && plan.mix.write_percent > 0, MediaClass::Finish),
+    ];
+    used.into_iter().filter(|(used, _)| *used).map(|(_, class)| class as usize).collect()
+}

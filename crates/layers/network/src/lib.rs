@@ -1,0 +1,11 @@
+//! The network layer: RPCs that are measured, what comes next, and the drivers that carry them out.
+
+mod drivers;
+mod operation;
+mod request;
+mod source;
+
+pub use drivers::DRIVERS;
+pub use operation::{Rpc, RpcClass};
+pub use request::{OpenRequest, SlotLayout};
+pub use source::{RpcSource, payload_seed};

@@ -1,0 +1,44 @@
+//! Counts of the kernel and the connections.
+
+use driver::Tally;
+
+use super::Channel;
+use super::connection::Connection;
+
+impl Channel {
+    /// Values counted for each endpoint: sums of counts and means of the rest, over its streams.
+    #[must_use]
+    pub fn tallies(&self) -> Vec<Tally> {
+        (0..self.endpoints.len()).flat_map(|part| self.tallies_of(part)).collect()
+    }
+
+    fn tallies_of(&self, part: usize) -> Vec<Tally> {
+        let own = || self.connections.iter().filter(move |connection| connection.endpoint == part);
+        let retired = || self.retired.iter().filter(move |retired| retired.endpoint == part);
+        let before = retired().flat_map(|retired| retired.states.iter().copied());
+        let states: Vec<_> = own().flat_map(Connection::states).chain(before).collect();
+        if states.is_empty() {
+            return Vec::new();
+        }
+        let sum = |value: fn(&crate::socket::TcpState) -> u64| states.iter().map(value).sum::<u64>() as f64;
+        let mean = |value| sum(value) / states.len() as f64;
+        let mut tallies = vec![
+            ("tcp_retransmits", sum(|state| state.retransmits)),
+            ("tcp_round_trip_ns", mean(|state| state.round_trip_ns)),
+            ("tcp_round_trip_variance_ns", mean(|state| state.round_trip_variance_ns)),
+            ("tcp_congestion_window_bytes", mean(|state| state.congestion_window_bytes)),
+            ("tcp_congestion_window_packets", mean(|state| state.congestion_window_packets)),
+            ("tcp_connections", states.len() as f64),
+        ];
+        let before = retired().filter_map(|retired| retired.counts);
+        let counts: Vec<_> = own().filter_map(Connection::zero_copy_counts).chain(before).collect();
+        if !counts.is_empty() {
+            tallies.push(("zero_copy_sends", counts.iter().map(|count| count.sends).sum::<u64>() as f64));
+            tallies.push(("zero_copy_copied", counts.iter().map(|count| count.copied).sum::<u64>() as f64));
+        }
+        if self.recovery.reopened[part] > 0 {
+            tallies.push(("sessions_reopened", self.recovery.reopened[part] as f64));
+        }
+        tallies.into_iter().map(|(name, value)| Tally { part, name, value }).collect()
+    }
+}

@@ -1,0 +1,226 @@
+//! A layer that measures nothing, added from here alone: it stands in help, job files, the record, comparisons and the live view as the
+//! others do. The test is its own strata: a process of it that finds words in the environment runs them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use driver::{Capabilities, Completions, Driver, Error, Operation, Source, Submitted, Wait};
+use layer::{Measured, Part, Phase, StageContext};
+use runner::{Job, Opener, WorkerSetup};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use workload::layers::LayerDef;
+use workload::options::{Group, OptionDef};
+use workload::plan::{LayerPlan, LoadPlan, PhasePlan, PlanKind, UNLIMITED_TIME_NS, load};
+use workload::spec::Spec;
+
+/// Options of the layer.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct NopSpec {
+    spins: Option<u32>,
+}
+
+static OPTIONS: &[OptionDef] = &[OptionDef {
+    name: "spins",
+    short: None,
+    value: "N",
+    default: "0",
+    help: "Hints to the processor that an operation gives",
+    group: Group::Workload,
+    apply: |spec, text| {
+        spec.own.get_mut::<NopSpec>().spins = Some(units::parse_u64_in("spins", text, 0..=1000)? as u32);
+        Ok(())
+    },
+}];
+
+static DEFINITION: LayerDef = LayerDef {
+    options: &[OPTIONS],
+    refused: &[("op", "nothing: there is one operation")],
+    ..LayerDef::new("nop", "Measure nothing", PlanKind::of::<NopPlan>("Nothing."))
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct NopPlan {
+    name: String,
+    engine: String,
+    spins: u32,
+    load: LoadPlan,
+}
+
+impl LayerPlan for NopPlan {
+    workload::plan_parts!("nop");
+
+    fn operation_words(&self) -> String {
+        format!("nothing, with {} spins", self.spins)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Nop(u32);
+
+impl Operation for Nop {
+    const CLASSES: &'static [&'static str] = &["nop"];
+
+    fn class(&self) -> usize {
+        0
+    }
+
+    fn slot(&self) -> u32 {
+        self.0
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Source and driver in one.
+struct Worker(u32);
+
+impl Source<Nop> for Worker {
+    fn next(&mut self, slot: u32) -> Option<Nop> {
+        Some(Nop(slot))
+    }
+}
+
+impl Driver<Nop> for Worker {
+    fn submit(&mut self, batch: &[Nop], done: &mut Completions) -> Result<Submitted, Error> {
+        for operation in batch {
+            (0..self.0).for_each(|_| std::hint::spin_loop());
+            done.push(operation.0, 0);
+        }
+        Ok(Submitted { accepted: batch.len() })
+    }
+
+    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+const CAPABILITIES: Capabilities = Capabilities::plain(Nop::CLASSES, 64);
+
+struct NopLayer;
+
+impl Measured for NopLayer {
+    fn definition(&self) -> &'static LayerDef {
+        &DEFINITION
+    }
+
+    fn drivers(&self) -> Vec<layer::DriverEntry> {
+        vec![("nothing", CAPABILITIES, "Completes at once")]
+    }
+
+    fn phases(&self, spec: &Spec, seed: &mut dyn FnMut() -> u64) -> Result<Vec<Phase>, Error> {
+        let spins = spec.own.get::<NopSpec>().and_then(|own| own.spins).unwrap_or(0);
+        let load = load(spec, spec.depth.unwrap_or(1), Some(UNLIMITED_TIME_NS), seed())
+            .map_err(|error| Error::usage("plan", error.0))?;
+        let name = spec.name.clone().unwrap_or_else(|| "nop".to_owned());
+        Ok(vec![(PhasePlan::new(NopPlan { name, engine: "nothing".to_owned(), spins, load }), CAPABILITIES)])
+    }
+
+    fn part<'a>(
+        &self,
+        plans: Vec<&'a PhasePlan>,
+        context: &StageContext<'_>,
+    ) -> Result<Box<dyn Part + 'a>, Error> {
+        let plans = plans.into_iter().filter_map(|plan| plan.of::<NopPlan>());
+        let jobs = plans.map(|plan| {
+            let spins = plan.spins;
+            let open = Opener::new(move |_| {
+                Ok(WorkerSetup {
+                    driver: Box::new(Worker(spins)),
+                    source: Worker(0),
+                    notes: Vec::new(),
+                    parts: Vec::new(),
+                })
+            });
+            Job::new(&plan.name, &plan.load, vec![0], open, Arc::clone(&context.interrupt))
+        });
+        Ok(layer::plain_part(jobs.collect()))
+    }
+}
+
+/// This strata, with the layer.
+fn strata(directory: &Path, words: &str) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["as_strata", "--exact", "--nocapture"]).env("STRATA_WORDS", words).current_dir(directory);
+    command.output().unwrap()
+}
+
+#[test]
+fn as_strata() {
+    let Ok(words) = std::env::var("STRATA_WORDS") else { return };
+    layer::add(&NopLayer);
+    let words: Vec<String> = std::iter::once("strata").chain(words.split(' ')).map(str::to_owned).collect();
+    std::process::exit(strata::run(&words).into());
+}
+
+/// Standard output of a command that ends well.
+fn said(directory: &Path, words: &str) -> String {
+    let output = strata(directory, words);
+    assert_eq!(output.status.code(), Some(0), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refusal(directory: &Path, words: &str) -> String {
+    let output = strata(directory, words);
+    assert_eq!(output.status.code(), Some(2), "{words}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn it_is_there_as_other_layers_are() {
+    let scratch = tempfile::tempdir().unwrap();
+    let here = scratch.path();
+    let help = said(here, "--help");
+    assert!(help.contains("nop") && help.contains("Measure nothing"), "{help}");
+    let help = said(here, "nop --help");
+    assert!(
+        help.contains("--spins <N>") && help.contains("--threads") && !help.contains("--block-size"),
+        "{help}"
+    );
+    assert!(said(here, "list").contains("nop     nothing    1-64"), "{}", said(here, "list"));
+    assert!(said(here, "schema").contains(r#""const": "nop""#));
+    let text = said(here, "nop --spins 7 --count 5000 --depth 4 --json a.json");
+    assert!(
+        text.contains("nop, nothing, with 7 spins, 1 thread x 4 in flight, nothing, 5000 operations"),
+        "{text}"
+    );
+    let record: Value = serde_json::from_slice(&std::fs::read(here.join("a.json")).unwrap()).unwrap();
+    let phase = &record["phases"][0];
+    assert_eq!((&phase["plan"]["layer"], &phase["plan"]["spins"]), (&"nop".into(), &7.into()));
+    assert_eq!(phase["summary"]["total"]["operations"], 5000);
+    assert!(phase["observations"]["context_switches"].is_u64(), "the machine is watched");
+    assert!(said(here, "report a.json --csv").contains("\nnop,nop,nothing,nop,nop,"));
+    said(here, "nop --spins 90 --count 5000 --depth 4 --json b.json");
+    let compared = said(here, "compare a.json b.json");
+    assert!(compared.contains("nop") && compared.contains("spins"), "{compared}");
+    let rows = said(here, "nop --time 300ms --live-csv -");
+    assert!(rows.lines().any(|row| row.contains("nop")), "{rows}");
+}
+
+#[test]
+fn job_files_mix_it_with_others_and_options_are_refused_by_name() {
+    let scratch = tempfile::tempdir().unwrap();
+    let here = scratch.path();
+    let job = "count = 100\n[[phase]]\nlayer = 'nop'\nspins = 3\n[[phase]]\ntargets = ['null:']\nop = 'randread'\nconcurrent = true\n";
+    std::fs::write(here.join("job.toml"), job).unwrap();
+    said(here, "run job.toml --json job.json");
+    let record: Value = serde_json::from_slice(&std::fs::read(here.join("job.json")).unwrap()).unwrap();
+    let phases = record["phases"].as_array().unwrap().iter();
+    let found: Vec<_> =
+        phases.map(|phase| (phase["plan"]["layer"].as_str().unwrap(), &phase["stage"])).collect();
+    assert_eq!(found, [("nop", &0.into()), ("media", &0.into())]);
+    let refused = refusal(here, "media null: --op nop --spins 3");
+    assert!(refused.contains("use it for the nop layer alone"), "{refused}");
+    assert!(refusal(here, "nop --op read").contains("use nothing: there is one operation"));
+    assert!(refusal(here, "nop --spins 5000").contains("--spins: "));
+    let plain =
+        Command::new(env!("CARGO_BIN_EXE_strata")).args(["report", "job.json"]).current_dir(here).output();
+    let plain = plain.unwrap();
+    assert_eq!(plain.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&plain.stderr).into_owned();
+    assert!(told.contains("unknown layer \"nop\", expected one of media, network, object"), "{told}");
+}

@@ -1,0 +1,238 @@
+//! The layers there are: name, command, options and plans of each. The command line, job files and records follow from this list.
+
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+
+use crate::network::NetworkPlan;
+use crate::object::ObjectPlan;
+use crate::options::{self, OptionDef};
+use crate::plan::{MediaPlan, PlanKind};
+use crate::spec::Spec;
+
+/// A layer as users see it.
+pub struct LayerDef {
+    /// Name, as job files and records have it.
+    pub name: &'static str,
+    /// The command of strata that measures it.
+    pub command: &'static str,
+    /// One line about the command.
+    pub about: &'static str,
+    /// Forms of its targets, for help.
+    pub targets: &'static str,
+    /// Fewest and most targets on a command line.
+    pub target_count: (usize, usize),
+    /// Options that it alone has, or that mean something else here than in media, in the order of help.
+    pub options: &'static [&'static [OptionDef]],
+    /// Options of media that it takes over as they are.
+    pub common: &'static [&'static str],
+    /// Options that it does not have, and their substitutes.
+    pub refused: &'static [(&'static str, &'static str)],
+    /// Whether a spec asks for one phase, its ladder aside.
+    pub is_one_phase: fn(&Spec) -> bool,
+    /// Sets the size of operations in words, for a step of a ladder.
+    pub set_size: fn(&mut Spec, String),
+    /// How its plans are read from records.
+    pub plans: PlanKind,
+}
+
+impl LayerDef {
+    /// A layer with one operation and no options, for struct update: its name is its command too.
+    #[must_use]
+    pub const fn new(name: &'static str, about: &'static str, plans: PlanKind) -> Self {
+        Self {
+            name,
+            command: name,
+            about,
+            targets: "Targets of the load",
+            target_count: (0, usize::MAX),
+            options: &[],
+            common: &["threads", "depth", "time", "count", "seed", "concurrent"],
+            refused: &[],
+            is_one_phase: |_| true,
+            set_size: |spec, size| spec.block_size = Some(size),
+            plans,
+        }
+    }
+}
+
+static MEDIA: LayerDef = LayerDef {
+    name: "media",
+    command: "media",
+    about: "Measure files, block devices, character devices, or memory",
+    targets: "A file, a block or character device, an image of Ceph (rbd:POOL/IMAGE), null: or mem:; several make one range",
+    target_count: (1, usize::MAX),
+    options: &[options::OPTIONS, options::CONTROL, options::PROGRAM],
+    common: &[],
+    refused: &[],
+    is_one_phase: |spec| spec.operations.len() == 1,
+    set_size: |spec, size| spec.block_size = Some(size),
+    plans: PlanKind::of::<MediaPlan>("Files, devices, memory."),
+};
+
+static NETWORK: LayerDef = LayerDef {
+    name: "network",
+    command: "net",
+    about: "Measure RPCs to engines, or between them; without a target, to an engine that is started here",
+    targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
+              group is named by --group or --endpoint",
+    target_count: (0, usize::MAX),
+    options: &[options::NETWORK],
+    common: options::COMMON,
+    refused: options::NETWORK_REFUSED,
+    is_one_phase: |spec| spec.network.message_sizes.len() <= 1,
+    set_size: |spec, size| spec.block_size = Some(size),
+    plans: PlanKind::of::<NetworkPlan>("RPCs."),
+};
+
+static OBJECT: LayerDef = LayerDef {
+    name: "object",
+    command: "object",
+    about: "Measure an object store; without a target, an embedded one of this run in memory",
+    targets: OBJECT_TARGETS,
+    target_count: (0, 1),
+    options: &[options::OBJECT],
+    common: options::OBJECT_COMMON,
+    refused: options::OBJECT_REFUSED,
+    is_one_phase: |spec| spec.object.operations.len() <= 1,
+    set_size: |spec, size| spec.object.value_size = Some(size),
+    plans: PlanKind::of::<ObjectPlan>("Objects."),
+};
+
+/// Forms of targets of the object layer, as its table of drivers has them.
+pub const OBJECT_TARGETS: &str = "null:, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, rados://POOL[/CONTAINER], daos://POOL/CONTAINER, s3://BUCKET[/PREFIX]";
+
+/// Layers that are always there, in the order of help and of the schema.
+static BUILT_IN: [Layer; 3] = [Layer::MEDIA, Layer::NETWORK, Layer::OBJECT];
+
+/// Layers that were added.
+static ADDED: RwLock<Vec<Layer>> = RwLock::new(Vec::new());
+
+/// A layer of the list.
+#[derive(Clone, Copy)]
+pub struct Layer(&'static LayerDef);
+
+impl Layer {
+    /// Files, devices, memory.
+    pub const MEDIA: Self = Self(&MEDIA);
+    /// RPCs.
+    pub const NETWORK: Self = Self(&NETWORK);
+    /// Objects.
+    pub const OBJECT: Self = Self(&OBJECT);
+
+    /// Adds a layer to the list. A name or command that the list has already leaves it as it is.
+    pub fn add(layer: &'static LayerDef) {
+        let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+        let is_other = |known: &Self| known.name != layer.name && known.command != layer.command;
+        if BUILT_IN.iter().chain(added.iter()).all(is_other) {
+            added.push(Self(layer));
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+        BUILT_IN.iter().chain(added.iter()).copied().collect()
+    }
+
+    /// The layer that a command of strata measures.
+    #[must_use]
+    pub fn of_command(command: &str) -> Option<Self> {
+        Self::all().into_iter().find(|layer| layer.command == command)
+    }
+}
+
+impl std::ops::Deref for Layer {
+    type Target = LayerDef;
+
+    fn deref(&self) -> &LayerDef {
+        self.0
+    }
+}
+
+impl Default for Layer {
+    fn default() -> Self {
+        Self::MEDIA
+    }
+}
+
+impl PartialEq for Layer {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Layer {}
+
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Options of one layer, as typed.
+pub trait OwnSpec: Any + fmt::Debug + Send + Sync {
+    /// The options, to look whether they are of a certain layer.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The same, to change them.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+
+    /// A copy.
+    fn copied(&self) -> Box<dyn OwnSpec>;
+
+    /// Whether the other are the same.
+    fn is_same(&self, other: &dyn OwnSpec) -> bool;
+}
+
+impl<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync> OwnSpec for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn copied(&self) -> Box<dyn OwnSpec> {
+        Box::new(self.clone())
+    }
+
+    fn is_same(&self, other: &dyn OwnSpec) -> bool {
+        other.as_any().downcast_ref() == Some(self)
+    }
+}
+
+/// Options of layers that were added, one struct for each.
+#[derive(Debug, Default)]
+pub struct OwnSpecs(BTreeMap<TypeId, Box<dyn OwnSpec>>);
+
+impl OwnSpecs {
+    /// Options of this type; none where nothing was said.
+    #[must_use]
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        (**self.0.get(&TypeId::of::<T>())?).as_any().downcast_ref()
+    }
+
+    /// Options of this type, to say one.
+    pub fn get_mut<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync + Default>(&mut self) -> &mut T {
+        let own = self.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(T::default()));
+        (**own).as_any_mut().downcast_mut().expect("it is kept under its own type")
+    }
+}
+
+impl Clone for OwnSpecs {
+    fn clone(&self) -> Self {
+        Self(self.0.iter().map(|(of, own)| (*of, (**own).copied())).collect())
+    }
+}
+
+impl PartialEq for OwnSpecs {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same =
+            |of: &TypeId, own: &dyn OwnSpec| other.0.get(of).is_some_and(|other| own.is_same(&**other));
+        self.0.len() == other.0.len() && self.0.iter().all(|(of, own)| is_same(of, &**own))
+    }
+}
