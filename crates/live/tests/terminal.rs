@@ -126,7 +126,8 @@ fn the_full_screen_is_given_back_at_the_end() {
 #[test]
 fn control_c_ends_a_full_screen_run_and_gives_the_screen_back() {
     let mut session = Session::start("full 2 1000000 5");
-    session.wait_for(ENTER_SCREEN);
+    // The screen is entered before the first picture hides the cursor.
+    session.wait_for(HIDE_CURSOR);
     let during = tcgetattr(session.terminal.as_fd()).unwrap();
     assert!(during.local_modes.contains(LocalModes::ISIG), "Ctrl-C is still a signal");
     assert!(!during.local_modes.contains(LocalModes::ECHO), "what is typed does not spoil the screen");

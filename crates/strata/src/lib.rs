@@ -29,6 +29,7 @@ mod world;
 /// 1 where the run failed or is partial, 2 for bad usage.
 #[must_use]
 pub fn run(words: &[String]) -> u8 {
+    registry::register();
     match commands::dispatch(words) {
         Ok(code) => code,
         Err(error) => {
