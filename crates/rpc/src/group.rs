@@ -26,6 +26,8 @@ pub use file::{attach_info_dir, attach_info_path};
 pub use publish::{Publication, publish};
 pub use text::{GroupFile, parse, print};
 
+/// Name of a group that has none of its own: that of DAOS.
+pub const GROUP_DEFAULT: &str = "daos_server";
 /// Longest name of a group, in bytes.
 pub const GROUP_NAME_BYTES_MAX: usize = 64;
 

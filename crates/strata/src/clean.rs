@@ -2,24 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::{Error, ErrorKind};
-use media::layout::{self, Leftover};
-use object::backend::{Journal as _, driver_of};
-use object::{Backend, ConnectRequest};
-use units::{ByteSize, path_of};
-use workload::object::{Made, MadeInStore};
-use workload::target::MadeFile;
+use layer::{CleanRequest, Journal};
+use units::path_of;
 
 use crate::manifest::{self, Listing, Manifest};
 use crate::output::{print, tell};
-use crate::secret;
 use crate::signals::Attention;
-
-/// Files of a run that are named one by one.
-const FILES_SHOWN_MAX: usize = 100;
 
 /// The command.
 pub(crate) fn command() -> Command {
@@ -116,139 +108,24 @@ fn find(named: &[String]) -> Result<Vec<Run>, Error> {
 fn one(run: Run, matches: &ArgMatches, removes: bool, attention: &Attention) -> Result<(), Error> {
     let Run { listing, manifest, name } = run;
     print(&format!("run {}, begun {}:\n", listing.run_id, listing.started_at))?;
-    let (stores, left) = (listing.made.clone(), listing.files.clone());
-    if stores.is_empty() && left.is_empty() {
+    if listing.is_empty() {
         return print("  nothing is left\n");
     }
-    let run_id = listing.run_id.clone();
+    let made = listing.made.clone();
     let journal = Arc::new(Manifest::resume(listing, manifest)?);
     attention.knows(&journal);
-    files(&left, &run_id, &journal, removes).map_err(|error| error.with("run", &name))?;
-    for store in &stores {
-        let at = |error: Error| error.with("run", &name).with("target", &store.target);
-        clean(store, &journal, matches, removes).map_err(at)?;
+    let file = |name: &str| matches.get_one::<String>(name).map(|file| path_of(file).into_owned());
+    let request = CleanRequest {
+        journal: Arc::clone(&journal) as Arc<dyn Journal>,
+        removes,
+        file: &file,
+        print: &print,
+        tell: |line| tell(line),
+    };
+    for kind in manifest::leftovers() {
+        if let Some(made) = made.get(kind.key()) {
+            kind.clean(made, &request).map_err(|error| error.with("run", &name))?;
+        }
     }
     Ok(())
-}
-
-/// Shows, or removes, the files and directories that a run made, the last first.
-fn files(all: &[MadeFile], run_id: &str, journal: &Manifest, removes: bool) -> Result<(), Error> {
-    let (mut shown, mut removed) = (0, 0);
-    for file in all.iter().rev() {
-        let found = if removes { layout::remove(file, run_id)? } else { layout::look(file, run_id)? };
-        let line = match found {
-            Leftover::Own(_) if removes => {
-                removed += 1;
-                continue;
-            }
-            Leftover::Own(bytes) => format!("{}: {}", file.path, ByteSize(bytes).human()),
-            Leftover::Gone if removes => continue,
-            Leftover::Gone => format!("{}: it is not there any more", file.path),
-            Leftover::Stays(why) => format!("{}: left: {why}", file.path),
-        };
-        shown += 1;
-        if shown <= FILES_SHOWN_MAX {
-            print(&format!("  {line}\n"))?;
-        }
-    }
-    if shown > FILES_SHOWN_MAX {
-        print(&format!("  and {} more files\n", shown - FILES_SHOWN_MAX))?;
-    }
-    if !removes || all.is_empty() {
-        return Ok(());
-    }
-    layout::Journal::note(journal, &[])?;
-    print(&format!("  files: removed {removed}\n"))
-}
-
-/// Shows, or removes, what was made in one store.
-fn clean(
-    store: &MadeInStore,
-    journal: &Arc<Manifest>,
-    matches: &ArgMatches,
-    removes: bool,
-) -> Result<(), Error> {
-    let request = request(store, journal, matches)?;
-    if let Some(directory) = unfinished(store) {
-        if !removes {
-            return print(&format!("  {}: pool that was not finished\n", store.target));
-        }
-        vos::Pool::destroy_begun(&directory)?;
-        journal.note(&request, &[])?;
-        return print(&format!("  {}: removed 1\n", store.target));
-    }
-    if is_gone(store)? {
-        print(&format!("  {}: it is not there any more\n", store.target))?;
-        return if removes { journal.note(&request, &[]) } else { Ok(()) };
-    }
-    let backend = object::connect(&request)?;
-    backend.take_over(&store.made)?;
-    for line in backend.look()? {
-        print(&format!("  {}: {line}\n", store.target))?;
-    }
-    if !removes {
-        return Ok(());
-    }
-    let removed = AtomicU64::new(0);
-    let left = remove(&*backend, &removed);
-    backend.close()?;
-    for line in left? {
-        print(&format!("  {}: left: {line}\n", store.target))?;
-    }
-    print(&format!("  {}: removed {}\n", store.target, removed.into_inner()))
-}
-
-fn remove(backend: &dyn Backend, removed: &AtomicU64) -> Result<Vec<String>, Error> {
-    let told = crate::objects::progress::Told::default();
-    backend.clean(&|count| {
-        removed.store(count, std::sync::atomic::Ordering::Relaxed);
-        told.tell(count);
-    })
-}
-
-fn request(
-    store: &MadeInStore,
-    journal: &Arc<Manifest>,
-    matches: &ArgMatches,
-) -> Result<ConnectRequest, Error> {
-    let (s3_key, secret) = secret::of_store(driver_of(&store.target)?.name, matches)?;
-    Ok(ConnectRequest {
-        target: store.target.clone(),
-        options: store.options.clone(),
-        s3_key,
-        secret,
-        journal: Arc::clone(journal) as Arc<dyn object::backend::Journal>,
-        ..ConnectRequest::default()
-    })
-}
-
-/// The directory of a pool that the run was making when it was killed.
-fn unfinished(store: &MadeInStore) -> Option<PathBuf> {
-    let directory = path_of(crate::objects::stores::directory_of(&store.target)?).into_owned();
-    let is_own = |made: &Made| match made {
-        Made::Pool { id: Some(id) } => vos::Pool::is_begun(&directory, id),
-        _ => false,
-    };
-    store.made.iter().any(is_own).then_some(directory)
-}
-
-/// Whether the pool in this machine that a run made, or used, is not there any more.
-fn is_gone(store: &MadeInStore) -> Result<bool, Error> {
-    let Some(directory) = crate::objects::stores::directory_of(&store.target).map(path_of) else {
-        return Ok(false);
-    };
-    if vos::Pool::exists(&directory) {
-        return Ok(false);
-    }
-    let was_making = store.made.iter().any(|made| matches!(made, Made::Pool { .. }));
-    if was_making && directory.exists() {
-        return Err(Error::new(
-            ErrorKind::Run,
-            "clean",
-            "the run was killed while it made the pool, and what is there does not say that it is that one",
-        )
-        .with("directory", directory.display())
-        .remedy(format!("strata pool destroy vos:{} --destroy-data", directory.display())));
-    }
-    Ok(true)
 }

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use clap::ArgMatches;
 use dialects::Render;
-use driver::{Capabilities, Error, Registration};
+use driver::{Capabilities, Error};
 use layer::DriverEntry;
 use report::record::Record;
+use units::label_of;
 use workload::spec::{Layer, Spec};
 
 use crate::options::OutputSpec;
@@ -85,8 +86,8 @@ pub(crate) fn measure(
 ) -> Result<u8, Error> {
     let seed = specs.iter().find_map(|spec| spec.seed).unwrap_or_else(session::draw_seed);
     let targets = targets_of(specs);
-    let programme = match planning::plan(specs, seed) {
-        Ok(programme) => programme,
+    let (programme, layers) = match planning::plan(specs, seed) {
+        Ok(planned) => planned,
         Err(error) if error.exit_code() == 2 && render.is_none() => return Err(error),
         // Nothing wrong with what was asked for: the fault of the target belongs into the record. And a program that reads
         // the output of a dialect finds it well-formed.
@@ -95,7 +96,7 @@ pub(crate) fn measure(
         }
     };
     let mut session = Session::begin(words, output, &targets, seed, programme.keep, render)?;
-    let adopted = session.adopt(programme.stores.clone());
+    let adopted = session.adopt(layers);
     let result = adopted.and_then(|()| saturate::run(&mut session, &programme));
     session.finish(result)
 }
@@ -104,14 +105,11 @@ pub(crate) fn measure(
 pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
     let (mut targets, mut known) = (Vec::new(), HashSet::new());
     for spec in specs {
-        let paths = spec.targets.iter().filter_map(|target| match spec.layer.name {
-            "media" => Some(target.as_str()),
-            "object" => objects::stores::directory_of(target),
-            _ => None,
-        });
+        let paths = layer::find(spec.layer.name).map(|layer| layer.paths(spec)).unwrap_or_default();
         for path in paths {
-            if known.insert(path) {
-                targets.push(path.to_owned());
+            let path = label_of(path.as_os_str());
+            if known.insert(path.clone()) {
+                targets.push(path);
             }
         }
     }
@@ -151,19 +149,9 @@ pub(crate) fn read_input(operation: &'static str, path: &str) -> Result<String, 
 fn list() -> Result<u8, Error> {
     let mut text =
         String::from("layer   engine     depth   direct  does                              what it is\n");
-    list_layer("media", media::DRIVERS, &mut text);
-    list_layer("network", network::DRIVERS, &mut text);
-    list_objects(&mut text);
-    let providers = match net::providers() {
-        Ok(found) => {
-            let names = rpc::ofi::typed_names(found.iter().map(|facts| facts.name.as_str()));
-            format!("providers: {}", names.join(" "))
-        }
-        Err(why) => why,
-    };
-    text += &format!("{:26}{providers}\n", "");
     for layer in layer::all() {
         layer.drivers().iter().for_each(|driver| list_driver(layer.definition().name, driver, &mut text));
+        layer.list_notes().iter().for_each(|note| text += &format!("{:26}{note}\n", ""));
     }
     text += "\ndialect         what is spoken of it (strata as NAME ..., or a link of that name)\n";
     for dialect in dialects::DIALECTS {
@@ -172,41 +160,21 @@ fn list() -> Result<u8, Error> {
     show(&text)
 }
 
-/// The drivers of one layer.
-fn list_layer<Op, Request>(layer: &str, drivers: &[Registration<Op, Request>], text: &mut String) {
-    for registration in drivers {
-        list_driver(layer, &(registration.name, registration.capabilities, registration.summary), text);
-    }
-}
-
-/// A driver in one line, and its options in another.
-fn list_driver(layer: &str, (name, capabilities, summary): &DriverEntry, text: &mut String) {
+/// A driver in one line, and in others its options, and where its targets choose it, these and its operations.
+fn list_driver(layer: &str, driver: &DriverEntry, text: &mut String) {
+    let DriverEntry { name, target, capabilities, summary } = driver;
     let Capabilities { classes, asynchronous, depth_max, direct, options, .. } = capabilities;
     let depth = if *asynchronous { format!("1-{depth_max}") } else { "1".to_owned() };
     let direct = if *direct { "yes" } else { "-" };
     let classes = classes.join(" ");
-    *text += &format!("{layer:<8}{name:<9}  {depth:<7} {direct:<6}  {classes:<32}  {summary}\n");
+    *text += &format!("{layer:<8}{name:<9}  {depth:<7} {direct:<6}  ");
+    *text += &match target {
+        None => format!("{classes:<32}  {summary}\n"),
+        Some(target) => format!("{summary}\n{:26}target: {target}\n{:26}does: {classes}\n", "", ""),
+    };
     if !options.is_empty() {
         let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
         *text += &format!("{:26}options: {}\n", "", flags.join(" "));
-    }
-}
-
-/// The drivers of the object layer, which say their targets instead of names of engines.
-fn list_objects(text: &mut String) {
-    for registration in object::DRIVERS {
-        let Capabilities { classes, asynchronous, depth_max, options, .. } = registration.capabilities;
-        let depth = if asynchronous { format!("1-{depth_max}") } else { "1".to_owned() };
-        *text += &format!(
-            "{:<8}{:<9}  {depth:<7} {:<6}  {}\n",
-            "object", registration.name, "-", registration.summary
-        );
-        *text += &format!("{:26}target: {}\n", "", registration.target);
-        *text += &format!("{:26}does: {}\n", "", classes.join(" "));
-        if !options.is_empty() {
-            let flags: Vec<_> = options.iter().map(|option| format!("--{option}")).collect();
-            *text += &format!("{:26}options: {}\n", "", flags.join(" "));
-        }
     }
 }
 

@@ -372,11 +372,11 @@ fn run_in_turns(
 /// One run of a side: its record, and whether it was interrupted.
 fn run_once(load: &Load, seed: u64, live: LiveMode) -> Result<(Record, bool), Error> {
     let seed = load.specs.iter().find_map(|spec| spec.seed).unwrap_or(seed);
-    let programme = planning::plan(&load.specs, seed)?;
+    let (programme, layers) = planning::plan(&load.specs, seed)?;
     let output = OutputSpec { live, ..OutputSpec::default() };
     let mut session =
         Session::begin(&load.words, &output, &targets_of(&load.specs), seed, programme.keep, None)?;
-    let adopted = session.adopt(programme.stores.clone());
+    let adopted = session.adopt(layers);
     let result = adopted.and_then(|()| saturate::run(&mut session, &programme));
     session.close(&result)?;
     let is_interrupted = session.is_interrupted();

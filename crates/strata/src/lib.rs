@@ -17,7 +17,6 @@ mod output;
 mod planning;
 mod recipes;
 mod saturate;
-mod secret;
 mod session;
 mod signals;
 mod stack;

@@ -1,5 +1,6 @@
 //! The manifest of a run: what it made in object stores and which files, in a file that outlives it where it was killed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -8,10 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use driver::{Error, ErrorKind};
-use object::backend::Journal;
+use layer::{Journal, Leftovers};
 use serde::{Deserialize, Serialize};
-use workload::object::{Made, MadeInStore};
-use workload::target::MadeFile;
+use serde_json::Value;
 
 /// The file of a manifest, and as much of a record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,12 +23,16 @@ pub(crate) struct Listing {
     /// The process, where it can be told apart from all others.
     #[serde(default)]
     pub(crate) process: Option<ProcessName>,
-    /// Objects, containers, pools and buckets that it made in stores.
-    #[serde(default)]
-    pub(crate) made: Vec<MadeInStore>,
-    /// Files and directories that it made.
-    #[serde(default)]
-    pub(crate) files: Vec<MadeFile>,
+    /// Everything that it made, under the keys of its layers. A record has other fields beside them.
+    #[serde(flatten)]
+    pub(crate) made: BTreeMap<String, Value>,
+}
+
+impl Listing {
+    /// Whether nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.made.values().all(|made| made.as_array().is_none_or(Vec::is_empty))
+    }
 }
 
 /// A process, told apart from those that had its number before and will have it.
@@ -92,19 +96,16 @@ impl Manifest {
             run_id: format!("{run:016x}"),
             started_at: started_at.to_owned(),
             process: ProcessName::of(std::process::id()),
-            made: Vec::new(),
-            files: Vec::new(),
+            made: BTreeMap::new(),
         });
     }
 
-    /// Objects, containers, pools and buckets that are made and not removed.
-    pub(crate) fn made(&self) -> Vec<MadeInStore> {
-        self.state().listing.as_ref().map(|listing| listing.made.clone()).unwrap_or_default()
-    }
-
-    /// Files and directories that are made and not removed.
-    pub(crate) fn files(&self) -> Vec<MadeFile> {
-        self.state().listing.as_ref().map(|listing| listing.files.clone()).unwrap_or_default()
+    /// Everything that is made and not removed, in a few words: of the last layer first.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words: Vec<Vec<String>> =
+            leftovers().map(|kind| kind.words(&self.noted(kind.key()))).collect();
+        words.reverse();
+        words.concat()
     }
 
     /// Where it is, as long as something is left.
@@ -131,20 +132,15 @@ impl Journal for Manifest {
         owner().unwrap_or_else(|_| self.run())
     }
 
-    fn note(&self, request: &object::ConnectRequest, made: &[Made]) -> Result<(), Error> {
+    fn note(&self, key: &'static str, made: Value) -> Result<(), Error> {
         self.change(|listing| {
-            listing.made.retain(|store| store.target != request.target);
-            if !made.is_empty() {
-                let (target, options) = (request.target.clone(), request.options.clone());
-                listing.made.push(MadeInStore { target, options, made: made.to_vec() });
-            }
+            listing.made.insert(key.to_owned(), made);
         })
     }
-}
 
-impl media::layout::Journal for Manifest {
-    fn note(&self, made: &[MadeFile]) -> Result<(), Error> {
-        self.change(|listing| made.clone_into(&mut listing.files))
+    fn noted(&self, key: &str) -> Value {
+        let state = self.state();
+        state.listing.as_ref().and_then(|listing| listing.made.get(key).cloned()).unwrap_or_default()
     }
 }
 
@@ -158,7 +154,7 @@ impl Manifest {
         if *keep {
             return Ok(());
         }
-        if listing.made.is_empty() && listing.files.is_empty() {
+        if listing.is_empty() {
             return match path.take().map(fs::remove_file) {
                 Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
                     Err(Error::system("manifest", "cannot remove the manifest of this run", error))
@@ -261,10 +257,17 @@ fn save(path: &Path, listing: &Listing) -> io::Result<()> {
 /// When it is neither.
 pub(crate) fn read(path: &str) -> Result<Listing, Error> {
     let text = crate::commands::read_input("clean", path)?;
-    serde_json::from_str(&text).map_err(|error| {
+    let mut listing: Listing = serde_json::from_str(&text).map_err(|error| {
         Error::new(ErrorKind::Usage, "clean", format!("neither a record nor a manifest: {error}"))
             .with("file", path)
-    })
+    })?;
+    listing.made.retain(|key, _| leftovers().any(|kind| kind.key() == key));
+    Ok(listing)
+}
+
+/// Things that runs of the layers make and may leave.
+pub(crate) fn leftovers() -> impl Iterator<Item = &'static dyn Leftovers> {
+    layer::all().into_iter().filter_map(|layer| layer.leftovers())
 }
 
 /// The manifest of a run in this machine, where it has one.

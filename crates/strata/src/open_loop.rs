@@ -28,7 +28,7 @@ fn backlog(plan: &PhasePlan, outcome: &Outcome, summary: &Summary, tally: &Arriv
     let (load, samples) = (plan.load(), &outcome.samples);
     let asked = load.arrivals?;
     // Masters draw their own.
-    if plan.network().is_some_and(|plan| !plan.masters.is_empty()) {
+    if plan.is_driven_elsewhere() {
         return None;
     }
     let ramp_ns = if let Warmup::Fixed(ns) = load.warmup { ns } else { 0 };

@@ -5,7 +5,6 @@ use report::record::{LadderRecord, PhaseRecord};
 use statistics::{KneeOptions, LadderPoint, find_knee, refine_knee};
 use workload::spec::{LadderDimension, Spec};
 
-use crate::objects;
 use crate::planning::{Planned, Programme};
 use crate::session::Session;
 
@@ -31,7 +30,7 @@ pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Er
     for stage in programme.phases.chunk_by(|one, next| one.stage == next.stage) {
         let ran = session.run_stage(stage)?;
         // What was only stored for others is no rung.
-        let is_rung = |at: &usize| session.record.phases[*at].plan.object().is_none_or(|plan| !plan.is_fill);
+        let is_rung = |at: &usize| !session.record.phases[*at].plan.is_fill();
         climbed.extend(ran.iter().copied().filter(is_rung));
         if let Some(dimension) = programme.ladder {
             note_ladder(session, Some(dimension), climbed.clone(), Vec::new());
@@ -89,7 +88,7 @@ fn saturate(session: &mut Session, first: &Planned, spec: &Spec) -> Result<(), E
     let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
     let mut step = first.clone();
     if step.plan.load().limit.time_ns.is_none() {
-        step.plan.load_mut().limit.time_ns = Some(STEP_NS);
+        step.phase.plan.load_mut().limit.time_ns = Some(STEP_NS);
     }
     let mut climb =
         Climb { spec, climbed: Vec::new(), refined: Vec::new(), best_rate: 0.0, best: step.clone() };
@@ -120,12 +119,7 @@ struct Climb<'a> {
 impl Climb<'_> {
     /// Stores what a step needs and no phase before it has stored; whether the climb goes on.
     fn fill(&mut self, session: &mut Session, step: &Planned) -> Result<bool, Error> {
-        if !step.fills {
-            return Ok(true);
-        }
-        let earlier: Vec<_> =
-            session.record.phases.iter().filter_map(|phase| phase.plan.object().cloned()).collect();
-        for fill in objects::plan::fills(step, &earlier) {
+        for fill in session.fills(step)? {
             let at = session.run_phase(&fill)?;
             if ends_run(session, at) {
                 return Ok(false);
@@ -154,12 +148,12 @@ impl Climb<'_> {
     ) -> Result<bool, Error> {
         let mut step = base.clone();
         match raised {
-            Raised::Depth => step.plan.set_depth(value, self.spec),
-            Raised::Threads => step.plan.load_mut().threads = value,
+            Raised::Depth => step.phase.plan.set_depth(value, self.spec),
+            Raised::Threads => step.phase.plan.load_mut().threads = value,
         }
         let load = step.plan.load();
         let shape = format!("{} {}x{}", base.plan.operation_name(), load.threads, load.depth);
-        *step.plan.name_mut() = shape;
+        *step.phase.plan.name_mut() = shape;
         if !self.fill(session, &step)? {
             return Ok(false);
         }
@@ -194,7 +188,8 @@ impl Climb<'_> {
             flat_steps = if rate > self.best_rate * GROWTH_MIN { 0 } else { flat_steps + 1 };
             if rate > self.best_rate * GROWTH_MIN {
                 self.best_rate = rate;
-                self.best = Planned { plan: session.record.phases[last].plan.clone(), ..base.clone() };
+                self.best = base.clone();
+                self.best.phase.plan = session.record.phases[last].plan.clone();
             }
             value = value.saturating_mul(2);
         }
@@ -211,7 +206,7 @@ impl Climb<'_> {
         below: &[usize],
     ) -> Result<bool, Error> {
         let load = base.plan.load().clone();
-        let masters = base.plan.network().map_or(1, |plan| plan.masters.len().max(1)) as f64;
+        let masters = base.plan.masters().max(1) as f64;
         let unit = masters
             * match raised {
                 Raised::Depth => f64::from(load.threads),

@@ -1,7 +1,6 @@
 //! A run: its record, its files, its stages one after the other.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,25 +10,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use dialects::{Pace, Render};
 use driver::{Error, ErrorKind};
 use host::Environment;
-use layer::{Parts, Seen, StageContext};
+use layer::{Parts, Phase, Runs, Seen, StageContext};
 use live::{CsvTarget, Tempo, View};
-use media::layout::{self, Manifest};
-use media::{MediaPhase, MediaRun};
 use report::doubts::{self, Evidence};
 use report::record::{Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
 use runner::Outcome;
 use statistics::{Event, Snapshot, SteadyReason, WarmUp, summarise};
 use units::path_of;
-use workload::object::ObjectPlan;
+use workload::plan::PhasePlan;
 use workload::random::SplitMix64;
 use workload::spec::Warmup;
 
-use crate::net;
-use crate::objects::{self, Stores};
 use crate::open_loop;
 use crate::options::OutputSpec;
 use crate::output::{self, Output};
-use crate::planning::Planned;
+use crate::planning::{Layers, Planned};
 use crate::signals::{self, Attention};
 use crate::status::{Due, StageReports};
 use crate::tool_cost;
@@ -53,11 +48,9 @@ pub(crate) struct Session {
     attention: Attention,
     /// Number of the run, which verified blocks and values carry.
     run: u64,
-    media: MediaRun,
     keep: bool,
-    /// The object stores of the run.
-    stores: Stores,
-    /// Done when they are closed.
+    layers: Layers,
+    /// Done when they have ended.
     ending: Option<Ending>,
     /// Phases of the run as far as known, for the live view.
     pub(crate) phase_count: usize,
@@ -116,7 +109,6 @@ impl Session {
         })?;
         let output = Output::open(output, render)?;
         output.save(&record)?;
-        let manifest = Manifest::new(record.run_id.clone(), keep);
         Ok(Self {
             record,
             output,
@@ -125,35 +117,31 @@ impl Session {
             interrupt,
             attention,
             run,
-            media: MediaRun::new(run, manifest),
             keep,
-            stores: Stores::default(),
+            layers: Layers::new(keep),
             ending: None,
             phase_count: 0,
         })
     }
 
-    /// Takes over the object stores of the run: they are closed at its end, and a signal ends their waits. What it makes, files too, is noted
-    /// in their manifest.
+    /// Takes over the layers of the run: they end with it, and a signal ends their waits. What it makes is noted in their manifest.
     ///
     /// # Errors
     /// When signals cannot be handled.
-    pub(crate) fn adopt(&mut self, stores: Stores) -> Result<(), Error> {
-        self.attention.interrupts(&stores.interrupt())?;
-        stores.manifest().begin(self.run, &self.record.started_at, self.keep);
-        self.attention.knows(stores.manifest());
-        let journal: Arc<dyn layout::Journal> = Arc::<crate::manifest::Manifest>::clone(stores.manifest());
-        self.media.manifest.keep_in(journal);
-        self.stores = stores;
+    pub(crate) fn adopt(&mut self, layers: Layers) -> Result<(), Error> {
+        self.attention.interrupts(&layers.runs.context().interrupt)?;
+        layers.manifest.begin(self.run, &self.record.started_at, self.keep);
+        self.attention.knows(&layers.manifest);
+        self.layers = layers;
         Ok(())
     }
 
-    /// Takes over stores that were found after [`Session::adopt`] had taken over the manifest and the signals that they share.
-    pub(crate) fn holds(&mut self, stores: Stores) {
-        self.stores = stores;
+    /// The layers of the run.
+    pub(crate) fn layers(&mut self) -> &mut Layers {
+        &mut self.layers
     }
 
-    /// Has this done at the end, when the stores are closed: what served them goes.
+    /// Has this done at the end, when the layers have ended: what served them goes.
     pub(crate) fn ends_with(&mut self, ending: Ending) {
         self.ending = Some(ending);
     }
@@ -161,6 +149,31 @@ impl Session {
     /// Whether the run was interrupted.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Phases that store what a phase needs and none of the run has stored.
+    ///
+    /// # Errors
+    /// Where this build has not its layer.
+    pub(crate) fn fills(&mut self, planned: &Planned) -> Result<Vec<Planned>, Error> {
+        let earlier: Vec<&PhasePlan> = self.record.phases.iter().map(|phase| &phase.plan).collect();
+        let run = self.layers.runs.of(planned.plan.layer())?;
+        let fills = run.fills(&planned.phase, &earlier).into_iter();
+        Ok(fills.map(|phase| Planned { phase, ..planned.clone() }).collect())
+    }
+
+    /// Stores what a phase needs and none of the run has stored.
+    ///
+    /// # Errors
+    /// When that failed.
+    pub(crate) fn fill(&mut self, planned: &Planned) -> Result<(), Error> {
+        for fill in self.fills(planned)? {
+            let at = self.run_phase(&fill)?;
+            if let Some(failure) = self.record.phases[at].failure.clone() {
+                return Err(Error::new(ErrorKind::Run, "fill", failure));
+            }
+        }
+        Ok(())
     }
 
     /// Runs a phase by itself and adds it to the record; its index there.
@@ -200,7 +213,7 @@ impl Session {
                 doubts::find(&Evidence::of(&self.record, &self.record.phases[at]));
         }
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
-        self.record.made = self.stores.manifest().made();
+        self.record.made = self.made_in_stores();
         self.output.save(&self.record)?;
         self.output.stage(&self.record, before);
         Ok(new.collect())
@@ -208,7 +221,7 @@ impl Session {
 
     /// Runs the phases of a stage; when they began, and what came of each.
     fn measure(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
-        let Self { record, output, due, view, phase_count, media, interrupt, .. } = self;
+        let Self { record, output, due, view, phase_count, layers, interrupt, .. } = self;
         let number = (record.phases.len() + 1, *phase_count);
         let shown = RefCell::new(&mut *view);
         let progress = |name: &str, share: f64| shown.borrow_mut().event(&Event::Preparing(name, share));
@@ -217,7 +230,7 @@ impl Session {
             progress: &progress,
             tell: |line| output::tell(line),
         };
-        let parts = parts(stage, record, (self.run, media), &context)?;
+        let parts = parts(stage, record, &mut layers.runs, &context)?;
         let mut observe = viewer(view, number);
         let stage_number = next_stage(record);
         let begun = SystemTime::now();
@@ -248,19 +261,21 @@ impl Session {
         }
     }
 
-    /// Closes the object stores, with what the run made removed: the first failure, behind what goes on with it.
-    fn end_stores(&mut self) -> Result<(), Error> {
+    /// Objects, containers, pools and buckets that the run made and has not removed.
+    fn made_in_stores<T: serde::de::DeserializeOwned>(&self) -> Vec<T> {
+        serde_json::from_value(self.layers.manifest.noted("made")).unwrap_or_default()
+    }
+
+    /// Ends the layers, with what the run made removed: the first failure, behind what goes on with it.
+    fn end_layers(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
-        for store in self.stores.iter() {
-            match store.end() {
-                Ok(left) => left.iter().for_each(|line| output::tell(format_args!("strata: left: {line}"))),
-                Err(error) => result = result.and(Err(error)),
-            }
+        for (_, run) in self.layers.runs.all() {
+            result = result.and(run.end());
         }
         if let Some(ending) = self.ending.take() {
             result = result.and(ending());
         }
-        let path = self.stores.manifest().path();
+        let path = self.layers.manifest.path();
         match (result, path) {
             (Err(error), Some(path)) => Err(error.remedy(signals::command(&path))),
             (result, _) => result,
@@ -271,14 +286,12 @@ impl Session {
     pub(crate) fn close(&mut self, result: &Result<(), Error>) -> Result<(), Error> {
         self.view.finish();
         self.record.tool_cost = tool_cost::measure().ok();
-        let ended = self.end_stores();
-        let cleaned = if self.keep { Ok(()) } else { self.media.manifest.remove_all() };
-        let cleaned = ended.and(cleaned);
+        let cleaned = self.end_layers();
         if let (Err(left), true) = (&cleaned, result.is_err() || failure_of(&self.record.phases).is_some()) {
             // The run has failed of something else, and what it left must be told all the same.
             output::tell(format_args!("strata: left: {left}"));
         }
-        self.record.made = self.stores.manifest().made();
+        self.record.made = self.made_in_stores();
         let failed = failure_of(&self.record.phases);
         let failure = match (result, failed) {
             (Err(error), _) => Some(error.to_string()),
@@ -306,60 +319,21 @@ fn next_stage(record: &Record) -> usize {
 fn parts<'a>(
     stage: &'a [Planned],
     record: &Record,
-    (run, media): (u64, &'a mut MediaRun),
+    runs: &'a mut Runs,
     context: &StageContext<'_>,
 ) -> Result<Parts<'a>, Error> {
+    let is_whole = |phase: &&PhaseRecord| phase.failure.is_none() && phase.summary.total.errors == 0;
+    let done: Vec<&PhasePlan> = record.phases.iter().filter(is_whole).map(|phase| &phase.plan).collect();
     let mut parts: Parts<'a> = Vec::new();
-    let mut on_media: (Vec<usize>, Vec<MediaPhase<'a>>) = Default::default();
-    let mut on_network: (Vec<usize>, Vec<net::run::Ready<'a>>) = Default::default();
-    let mut on_others: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    let mut on_objects: (Vec<usize>, Vec<objects::run::Ready>) = Default::default();
-    for (number, planned) in stage.iter().enumerate() {
-        if let Some(plan) = planned.plan.media() {
-            let Planned { destroy_data, is_read_back, .. } = *planned;
-            on_media.0.push(number);
-            on_media.1.push(MediaPhase { plan, destroy_data, is_read_back });
-        } else if let Some((plan, access)) = planned.plan.network().zip(planned.access.as_ref()) {
-            on_network.0.push(number);
-            on_network.1.push((plan, access));
-        } else if let Some((plan, store)) = planned.plan.object().zip(planned.store.as_ref()) {
-            on_objects.0.push(number);
-            on_objects.1.push(objects::run::Ready {
-                replaced: object::replaced_series(&whole_phases(record), plan, run),
-                plan: plan.clone(),
-                store: Arc::clone(store),
-                run,
-                accepts_foreign: !planned.fills,
-            });
-        } else {
-            on_others.entry(planned.plan.layer()).or_default().push(number);
+    for (name, run) in runs.all() {
+        let own = stage.iter().enumerate().filter(|(_, planned)| planned.plan.layer() == name);
+        let (numbers, phases): (Vec<usize>, Vec<&Phase>) =
+            own.map(|(number, planned)| (number, &planned.phase)).unzip();
+        if !phases.is_empty() {
+            parts.push((numbers, run.part(phases, &done, context)?));
         }
     }
-    if !on_media.0.is_empty() {
-        parts.push((on_media.0, media.begin_stage(&on_media.1, context)?));
-    }
-    if !on_network.0.is_empty() {
-        let part = net::run::NetworkPart::new(on_network.1, &context.interrupt)?;
-        parts.push((on_network.0, Box::new(part)));
-    }
-    if !on_objects.0.is_empty() {
-        let part = objects::run::ObjectPart::new(on_objects.1, &context.interrupt)?;
-        parts.push((on_objects.0, Box::new(part)));
-    }
-    for (name, numbers) in on_others {
-        let layer = layer::find(name).ok_or_else(|| {
-            Error::new(ErrorKind::Run, "stage", "a phase was planned without its target").with("layer", name)
-        })?;
-        let plans = numbers.iter().map(|number| &stage[*number].plan).collect();
-        parts.push((numbers, layer.part(plans, context)?));
-    }
     Ok(parts)
-}
-
-/// Plans of the phases on object stores that did all that was asked of them.
-fn whole_phases(record: &Record) -> Vec<&ObjectPlan> {
-    let is_whole = |phase: &&PhaseRecord| phase.failure.is_none() && phase.summary.total.errors == 0;
-    record.phases.iter().filter(is_whole).filter_map(|phase| phase.plan.object()).collect()
 }
 
 /// Shows snapshots as those of a phase with this number, of so many.

@@ -8,7 +8,6 @@ use driver::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use workload::target::MadeFile;
 
 use crate::manifest::Manifest;
 use crate::output::tell;
@@ -88,26 +87,12 @@ fn tell_what_is_left(manifest: Option<&Manifest>) {
     let Some((manifest, path)) = manifest.and_then(|manifest| Some((manifest, manifest.path()?))) else {
         return tell("strata: ended by a second signal");
     };
-    let left: Vec<String> = manifest
-        .made()
-        .iter()
-        .flat_map(|store| store.made.iter().map(|made| format!("{} of {}", made.name(), store.target)))
-        .chain(files_in_words(&manifest.files()))
-        .collect();
+    let left = manifest.words();
     tell(format_args!(
         "strata: ended by a second signal before all was removed that this run made: {} may be left; {} removes it",
         left.join(", "),
         command(&path)
     ));
-}
-
-/// Files, in a few words.
-fn files_in_words(files: &[MadeFile]) -> Option<String> {
-    match files {
-        [] => None,
-        [file] => Some(file.path.clone()),
-        [first, ..] => Some(format!("{} files, {} first", files.len(), first.path)),
-    }
 }
 
 /// The command that removes what is left.

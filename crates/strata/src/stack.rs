@@ -5,16 +5,15 @@ mod objects;
 use std::path::{Path, PathBuf};
 
 use driver::Error;
+use layer::{Planning, Runs, Seed};
 use report::record::{StackRecord, StackRow};
 use units::{ByteSize, Span, label_of};
 use workload::options;
-use workload::plan::message_sizes;
 use workload::spec::{self, Operation, Spec};
 use workload::target::TargetKind;
 
-use crate::net::{self, Reaches};
 use crate::options::{OutputSpec, StackSpec};
-use crate::planning::{self, Planned};
+use crate::planning::{Layers, Planned};
 use crate::saturate::ends_run;
 use crate::session::{self, Session};
 use objects::StackStores;
@@ -105,16 +104,16 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     let seed = spec.seed.unwrap_or_else(session::draw_seed);
     spec.device.as_deref().map_or(Ok(()), check_device)?;
     let scratch = scratch_file(spec)?;
-    let mut rows = plan_rows(spec, &scratch, seed)?;
+    let mut layers = Layers::new(false);
+    let mut rows = plan_rows(spec, &scratch, &mut layers.runs, seed)?;
     let mut targets = vec![label_of(scratch.as_os_str())];
     targets.extend(spec.device.clone());
     let mut session = Session::begin(words, output, &targets, seed, false, None)?;
-    let mut stores = StackStores::beside(&scratch, size(spec).0);
+    let mut stores = StackStores::beside(&scratch, size(spec).0, &layers);
     // The manifest stands before the stores are planned: the engine has a pool then.
-    let adopted = session.adopt(stores.stores());
+    let adopted = session.adopt(layers);
     if adopted.is_ok() {
-        rows.extend(stores.rows(spec.quick, seed));
-        session.holds(stores.stores());
+        rows.extend(stores.rows(&mut session.layers().runs, spec.quick, seed));
     }
     number(&mut rows);
     session.phase_count = rows.iter().filter(|(_, planned)| planned.is_ok()).count();
@@ -129,7 +128,7 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
 fn run_rows(session: &mut Session, rows: &[Row]) -> Result<(), Error> {
     for (number, (_, planned)) in rows.iter().enumerate() {
         let Ok(planned) = planned else { continue };
-        let outcome = fill_first(session, planned).and_then(|()| session.run_phase(planned));
+        let outcome = session.fill(planned).and_then(|()| session.run_phase(planned));
         if session.is_interrupted() && outcome.is_err() {
             return outcome.map(|_| ());
         }
@@ -148,14 +147,6 @@ fn run_rows(session: &mut Session, rows: &[Row]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Stores what a phase needs and no phase before it has stored.
-fn fill_first(session: &mut Session, planned: &Planned) -> Result<(), Error> {
-    if !planned.fills {
-        return Ok(());
-    }
-    crate::objects::plan::run_fills(session, planned)
 }
 
 /// Refuses a `--device` that is none: a file in its place would be made and measured instead.
@@ -198,16 +189,16 @@ fn size(spec: &StackSpec) -> ByteSize {
 }
 
 /// Every row of the waterfall, planned; what cannot be planned says why.
-fn plan_rows(spec: &StackSpec, scratch: &Path, seed: u64) -> Result<Vec<Row>, Error> {
+fn plan_rows(spec: &StackSpec, scratch: &Path, runs: &mut Runs, seed: u64) -> Result<Vec<Row>, Error> {
     let mut rows: Vec<Row> = Vec::new();
-    let mut network = network_rows(spec, seed)?;
+    let mut network = network_rows(spec, runs, seed)?;
     for (number, load) in LOADS.iter().enumerate() {
         for layer in LAYERS {
             // The floor is the same for every load.
             if layer.place == Medium::Null && number > 0 {
                 continue;
             }
-            let planned = plan_row(spec, layer, load, scratch, seed);
+            let planned = plan_row(spec, layer, load, scratch, runs, seed);
             // The user's own device being refused is for the user to decide, not a missing row.
             if let Err(error) = &planned
                 && error.exit_code() == 2
@@ -237,15 +228,14 @@ fn number(rows: &mut [Row]) {
 }
 
 /// The rows of the network: over loopback, or to the engine that was named.
-fn network_rows(spec: &StackSpec, seed: u64) -> Result<Vec<Row>, Error> {
-    let mut reaches = Reaches::default();
+fn network_rows(spec: &StackSpec, runs: &mut Runs, seed: u64) -> Result<Vec<Row>, Error> {
     let mut refused = None;
     let mut rows = Vec::new();
     for (load, sizes, depth) in NETWORK_LOADS {
         let planned = match &refused {
             // What could not be reached for one load is not tried again.
             Some(why) => Err(Error::new(driver::ErrorKind::Run, "network", String::clone(why))),
-            None => network_row(spec, load, sizes, depth, &mut reaches, seed),
+            None => network_row(spec, load, sizes, depth, runs, seed),
         };
         if let Err(error) = &planned {
             // The user's own engine being refused is for the user to decide, not a missing row.
@@ -268,23 +258,22 @@ fn network_row(
     load: &str,
     sizes: &str,
     depth: &str,
-    reaches: &mut Reaches,
+    runs: &mut Runs,
     seed: u64,
 ) -> Result<Planned, Error> {
     let time_ns = if stack.quick { 300_000_000 } else { 3_000_000_000 };
     let mut row = Spec { layer: spec::Layer::NETWORK, time: Some(Span(time_ns)), ..Spec::default() };
     let name = format!("network: {load}");
     for (key, value) in [("message-sizes", sizes), ("depth", depth), ("name", name.as_str())] {
-        options::apply(&mut row, key, value).map_err(|error| Error::usage("stack", error.to_string()))?;
+        apply(&mut row, key, value)?;
     }
     match &stack.engine {
         Some(uri) if uri.contains("://") => row.targets = vec![uri.clone()],
-        Some(host) => row.network.servers = vec![host.clone()],
+        Some(host) => apply(&mut row, "servers", host)?,
         None => row.targets = vec!["loopback:".to_owned()],
     }
-    row.network.token_file.clone_from(&stack.token_file);
-    let reach = reaches.find(&row)?;
-    net::resolve::phase(&row, message_sizes(&row)[0], &reach, seed)
+    row.token_file.clone_from(&stack.token_file);
+    only_phase(&row, runs, seed)
 }
 
 fn plan_row(
@@ -292,6 +281,7 @@ fn plan_row(
     layer: &Layer,
     load: &Load,
     scratch: &Path,
+    runs: &mut Runs,
     seed: u64,
 ) -> Result<Planned, Error> {
     let measured_ns = if spec.quick { 600_000_000 } else { 6_000_000_000 };
@@ -314,7 +304,7 @@ fn plan_row(
     let own = [fsync, one_pass, layout];
     let common = [("size", size.as_str()), ("name", layer.name)];
     for (key, value) in common.iter().chain(load.options).chain(layer.options).chain(own.iter().flatten()) {
-        options::apply(&mut row, key, value).map_err(|error| Error::usage("stack", error.to_string()))?;
+        apply(&mut row, key, value)?;
     }
     row.name = Some(format!("{}: {}", layer.name, load.name));
     row.targets = vec![match (layer.place, &spec.device) {
@@ -323,5 +313,20 @@ fn plan_row(
         (Medium::Storage, Some(device)) if layer.name == "media" => device.clone(),
         (Medium::Storage, _) => label_of(scratch.as_os_str()),
     }];
-    planning::plan_phase(&row, load.operation, seed)
+    only_phase(&row, runs, seed)
+}
+
+fn apply(spec: &mut Spec, key: &str, value: &str) -> Result<(), Error> {
+    options::apply(spec, key, value).map_err(|error| Error::usage("stack", error.to_string()))
+}
+
+/// The phase of a spec, without those that store for it: they come right before it. Every row has the same seed.
+fn only_phase(spec: &Spec, runs: &mut Runs, seed: u64) -> Result<Planned, Error> {
+    let planning = Planning { before: &[], number: 0, seed: Seed::Given(seed) };
+    let mut phases = runs.of(spec.layer.name)?.phases(spec, &planning)?;
+    phases.retain(|phase| !phase.plan.is_fill());
+    match (phases.pop(), phases.len()) {
+        (Some(phase), 0) => Ok(Planned::of(phase)),
+        _ => Err(Error::usage("stack", "a row of the stack is one phase")),
+    }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::{Clock, Error, HostClock};
+use driver::{Clock, Error, ErrorKind, HostClock};
+use layer::StageContext;
 use report::record::ToolCost;
 use statistics::{WarmUp, summarise};
 use workload::options;
 use workload::spec::{Operation, Spec};
 
-use crate::planning;
+use crate::{output, planning};
 
 /// Readings of the clock that its cost is averaged over.
 const CLOCK_READINGS: u32 = 100_000;
@@ -22,12 +23,18 @@ pub(crate) fn measure() -> Result<ToolCost, Error> {
         options::apply(&mut spec, key, value)
             .map_err(|error| Error::usage("tool cost", error.to_string()))?;
     }
-    let planned = planning::plan_phase(&spec, Operation::RandRead, 1)?;
-    let Some(plan) = planned.plan.media() else {
-        return Err(Error::usage("tool cost", "null: is measured as media"));
+    let (programme, mut layers) = planning::plan(&[spec], 1)?;
+    let planned = programme.phases.first().ok_or_else(|| Error::usage("tool cost", "null: has no phase"))?;
+    let context = StageContext {
+        interrupt: Arc::new(AtomicBool::new(false)),
+        progress: &|_, _| {},
+        tell: |line| output::tell(line),
     };
-    let job = media::job(plan, None, false, None, Arc::new(AtomicBool::new(false)));
-    let outcome = runner::run_phase(job, HostClock::get(), &mut |_| {})?;
+    let run = layers.runs.of(planned.plan.layer())?;
+    let jobs = run.part(vec![&planned.phase], &[], &context)?.jobs();
+    let outcomes = runner::run_together(jobs, HostClock::get(), &mut |_| {})?;
+    let outcome =
+        outcomes.first().ok_or_else(|| Error::new(ErrorKind::Run, "tool cost", "null: has no outcome"))?;
     let summary = summarise(&outcome.samples, WarmUp::None);
     let clock = HostClock::get();
     let begun = clock.now_ns();

@@ -11,6 +11,8 @@ use crate::options::{self, OptionDef};
 use crate::plan::{MediaPlan, PlanKind};
 use crate::spec::Spec;
 
+const ONE_OPERATION: &str = "one operation";
+
 /// A layer as users see it.
 pub struct LayerDef {
     /// Name, as job files and records have it.
@@ -31,6 +33,8 @@ pub struct LayerDef {
     pub refused: &'static [(&'static str, &'static str)],
     /// Whether a spec asks for one phase, its ladder aside.
     pub is_one_phase: fn(&Spec) -> bool,
+    /// Such a phase in words: it has `one operation`.
+    pub one_phase: &'static str,
     /// Sets the size of operations in words, for a step of a ladder.
     pub set_size: fn(&mut Spec, String),
     /// How its plans are read from records.
@@ -51,6 +55,7 @@ impl LayerDef {
             common: &["threads", "depth", "time", "count", "seed", "concurrent"],
             refused: &[],
             is_one_phase: |_| true,
+            one_phase: ONE_OPERATION,
             set_size: |spec, size| spec.block_size = Some(size),
             plans,
         }
@@ -67,6 +72,7 @@ static MEDIA: LayerDef = LayerDef {
     common: &[],
     refused: &[],
     is_one_phase: |spec| spec.operations.len() == 1,
+    one_phase: ONE_OPERATION,
     set_size: |spec, size| spec.block_size = Some(size),
     plans: PlanKind::of::<MediaPlan>("Files, devices, memory."),
 };
@@ -82,6 +88,7 @@ static NETWORK: LayerDef = LayerDef {
     common: options::COMMON,
     refused: options::NETWORK_REFUSED,
     is_one_phase: |spec| spec.network.message_sizes.len() <= 1,
+    one_phase: "one pair of message sizes",
     set_size: |spec, size| spec.block_size = Some(size),
     plans: PlanKind::of::<NetworkPlan>("RPCs."),
 };
@@ -96,6 +103,7 @@ static OBJECT: LayerDef = LayerDef {
     common: options::OBJECT_COMMON,
     refused: options::OBJECT_REFUSED,
     is_one_phase: |spec| spec.object.operations.len() <= 1,
+    one_phase: ONE_OPERATION,
     set_size: |spec, size| spec.object.value_size = Some(size),
     plans: PlanKind::of::<ObjectPlan>("Objects."),
 };
@@ -135,6 +143,12 @@ impl Layer {
     pub fn all() -> Vec<Self> {
         let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
         BUILT_IN.iter().chain(added.iter()).copied().collect()
+    }
+
+    /// Its entry.
+    #[must_use]
+    pub fn definition(self) -> &'static LayerDef {
+        self.0
     }
 
     /// The layer that a command of strata measures.

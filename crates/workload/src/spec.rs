@@ -1,5 +1,7 @@
 //! Options of the user, as typed.
 
+use std::path::PathBuf;
+
 use units::{ByteSize, ParseError, Rate, Span};
 
 pub use crate::arrival::Spacing;
@@ -199,6 +201,12 @@ pub struct Spec {
     pub object: crate::object::ObjectSpec,
     /// Options of layers that were added.
     pub own: crate::layers::OwnSpecs,
+    /// Control addresses of processes that drive the load (masters).
+    pub clients: Vec<String>,
+    /// File with the secret shared with engines and masters.
+    pub token_file: Option<PathBuf>,
+    /// TLS for control, on loopback too; beyond it is always on.
+    pub tls: bool,
     pub name: Option<String>,
     pub targets: Vec<String>,
     pub operations: Vec<Operation>,

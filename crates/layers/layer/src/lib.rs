@@ -1,12 +1,21 @@
 //! The common side of all layers: phases of a stage from their jobs to their outcomes, and observations around them.
 
 mod device;
+mod leftovers;
 mod machine;
+pub mod masters;
 mod measured;
 pub mod observations;
+pub mod secret;
 mod stage;
 
+/// Version of the record's schema, and of the plans that processes send each other.
+pub const SCHEMA_VERSION: u32 = 1;
+
 pub use device::device_activity;
+pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;
-pub use measured::{DriverEntry, Measured, Phase, add, all, find};
+pub use measured::{
+    AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed, add, all, find,
+};
 pub use stage::{Part, Parts, Seen, StageContext, Tell, plain_part, run};

@@ -1,21 +1,164 @@
-//! Layers that bring all of their own: from a spec to phases, and from phases to their part of a stage.
+//! Layers: from a spec to phases, and from phases to their part of a stage; state of a layer during a run.
 
-use std::sync::{PoisonError, RwLock};
+use std::any::Any;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use driver::{Capabilities, Error};
+use driver::{Capabilities, Error, Registration, Secret};
+use serde_json::Value;
 use workload::layers::{Layer, LayerDef};
 use workload::plan::PhasePlan;
+use workload::random::derive_seed;
 use workload::spec::Spec;
 
-use crate::stage::{Part, StageContext};
+use crate::leftovers::Leftovers;
+use crate::stage::{Part, StageContext, Tell};
 
-/// A phase that is planned, with the capabilities of its driver.
-pub type Phase = (PhasePlan, Capabilities);
+/// A phase that is planned.
+#[derive(Clone)]
+pub struct Phase {
+    /// Its plan.
+    pub plan: PhasePlan,
+    /// Largest queue depth of its driver.
+    pub depth_max: u32,
+    /// The user allows writes to what carries data.
+    pub destroy_data: bool,
+    /// Whether it reads back what another phase of the same spec wrote.
+    pub is_read_back: bool,
+    /// Data that it reads may be stored before it ([`LayerRun::fills`]).
+    pub fills: bool,
+    /// Secrets and settings of the way to the processes that drive it, which stand in no plan.
+    pub control: Control,
+    /// State that its layer keeps for it besides the plan: a store, endpoints that were found.
+    pub state: Option<Arc<dyn Any + Send + Sync>>,
+}
 
-/// A driver as `strata list` shows it: name, capabilities, one line about it.
-pub type DriverEntry = (&'static str, Capabilities, &'static str);
+/// Secrets and settings of the way to other processes.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    /// The shared secret.
+    pub secret: Option<Secret>,
+    /// TLS on loopback too.
+    pub tls: bool,
+    /// Domain of the fabric that this process uses.
+    pub domain: Option<String>,
+}
 
-/// A layer that plans and runs its phases by itself.
+impl Phase {
+    /// A phase of this plan, for a driver with these capabilities.
+    #[must_use]
+    pub fn new(plan: PhasePlan, capabilities: &Capabilities) -> Self {
+        Self {
+            plan,
+            depth_max: if capabilities.asynchronous { capabilities.depth_max } else { 1 },
+            destroy_data: false,
+            is_read_back: false,
+            fills: false,
+            control: Control::default(),
+            state: None,
+        }
+    }
+
+    /// The state of this type that its layer keeps for it.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.state.as_ref()?).downcast().ok()
+    }
+}
+
+impl fmt::Debug for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Phase").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+/// A driver as `strata list` shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverEntry {
+    /// Name by which users choose it.
+    pub name: &'static str,
+    /// Form of its targets, where these choose it.
+    pub target: Option<&'static str>,
+    /// Capabilities.
+    pub capabilities: Capabilities,
+    /// One line about it.
+    pub summary: &'static str,
+}
+
+impl DriverEntry {
+    /// The entry of a driver that is chosen by its name.
+    #[must_use]
+    pub fn of<Op, Request>(registration: &Registration<Op, Request>) -> Self {
+        let Registration { name, capabilities, summary, .. } = *registration;
+        Self { name, target: None, capabilities, summary }
+    }
+}
+
+/// List of what a run has made and must remove, kept in a file that outlives it. It is on disk before anything is made.
+pub trait Journal: Send + Sync {
+    /// Number of the run.
+    fn run(&self) -> u64;
+
+    /// Number of the user on this machine.
+    fn owner(&self) -> u64;
+
+    /// Writes down all that is made under `key` ([`Leftovers::key`]), in place of what stood there.
+    ///
+    /// # Errors
+    /// When it cannot be written: nothing may be made then.
+    fn note(&self, key: &'static str, made: Value) -> Result<(), Error>;
+
+    /// Everything that stands under `key`; null where nothing does.
+    fn noted(&self, key: &str) -> Value;
+}
+
+/// Surroundings of a layer during a run.
+#[derive(Clone)]
+pub struct RunContext {
+    /// List of what the run makes.
+    pub journal: Arc<dyn Journal>,
+    /// Set by signals: waits outside of phases end.
+    pub interrupt: Arc<AtomicBool>,
+    /// What the run makes stays.
+    pub keep: bool,
+    /// Tells the user one line that belongs to no phase.
+    pub tell: Tell,
+}
+
+/// Phases of a run before those that are planned now, and where their seeds come from.
+#[derive(Clone, Copy)]
+pub struct Planning<'a> {
+    /// Phases of the run so far, of all layers.
+    pub before: &'a [&'a PhasePlan],
+    /// Number of the first phase that is planned now.
+    pub number: usize,
+    /// Seed of the run.
+    pub seed: Seed,
+}
+
+/// Where the seeds of phases come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Seed {
+    /// Each is derived from that of the run and from the number of the phase.
+    OfRun(u64),
+    /// All have this one.
+    Given(u64),
+}
+
+impl Planning<'_> {
+    /// Seed of the phase after `further` more.
+    #[must_use]
+    pub fn seed_of(&self, further: usize) -> u64 {
+        match self.seed {
+            Seed::OfRun(seed) => derive_seed(seed, &[(self.number + further) as u64]),
+            Seed::Given(seed) => seed,
+        }
+    }
+}
+
+/// A layer: what it is, and how a run of it begins.
 pub trait Measured: Sync {
     /// Its entry in the list of layers: name, command, options, how its plans are read.
     fn definition(&self) -> &'static LayerDef;
@@ -23,39 +166,198 @@ pub trait Measured: Sync {
     /// Its drivers.
     fn drivers(&self) -> Vec<DriverEntry>;
 
-    /// Plans the phases of a spec, in their order. `seed` gives the seed of the next one. Nothing is touched.
+    /// State of the layer for one run. Nothing is touched yet.
+    fn begin(&self, context: &RunContext) -> Box<dyn LayerRun>;
+
+    /// Refuses a spec that lacks what every load of the layer needs.
     ///
     /// # Errors
     /// Bad usage, with what would be accepted.
-    fn phases(&self, spec: &Spec, seed: &mut dyn FnMut() -> u64) -> Result<Vec<Phase>, Error>;
+    fn check(&self, _spec: &Spec) -> Result<(), Error> {
+        Ok(())
+    }
 
-    /// Gets phases that run at the same time ready.
+    /// Paths of this machine that a spec names: no output may be written to them.
+    fn paths(&self, _spec: &Spec) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Things that its runs make and may leave; none where they make none.
+    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
+        None
+    }
+
+    /// Lines of `strata list` behind those of its drivers.
+    fn list_notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Accepts a plan that another process sent for master `master`, before any of it is carried out; the bytes that its buffers will take.
+    ///
+    /// # Errors
+    /// A plan that cannot be carried out here, with what is accepted.
+    fn accept(&self, plan: &PhasePlan, _limits: &AcceptLimits) -> Result<u64, Error> {
+        Err(Error::usage("plan", format!("this process drives no load of layer {:?} for others", plan.layer())))
+    }
+}
+
+/// Limits of loads that are driven for other processes.
+#[derive(Clone, Copy, Debug)]
+pub struct AcceptLimits {
+    /// Memory of this machine in bytes, where it is known.
+    pub memory_bytes: Option<u64>,
+    /// Whether a shared secret says who the other process is.
+    pub has_secret: bool,
+}
+
+/// State of a layer from the planning of a run to its end.
+pub trait LayerRun {
+    /// Looks at all specs of the layer before the first is planned: those without a target are given one, targets that are there already are opened.
+    ///
+    /// # Errors
+    /// Specs that ask for the impossible, and targets that cannot be opened.
+    fn find(&mut self, _specs: &mut [&mut Spec]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Plans the phases of a spec in their order, with those before them that store what they need ([`workload::plan::LayerPlan::is_fill`]) and those
+    /// after them that read back.
+    ///
+    /// # Errors
+    /// Bad usage, with what would be accepted.
+    fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error>;
+
+    /// Plans the reading back of what a phase of the spec wrote, where it is wanted.
+    ///
+    /// # Errors
+    /// As for [`LayerRun::phases`].
+    fn read_back(&mut self, _spec: &Spec, _written: &Phase, _seed: u64) -> Result<Option<Phase>, Error> {
+        Ok(None)
+    }
+
+    /// Phases that store what a phase needs and none of the `earlier` ones has stored.
+    fn fills(&self, _phase: &Phase, _earlier: &[&PhasePlan]) -> Vec<Phase> {
+        Vec::new()
+    }
+
+    /// Checks plans of the layer that run at the same time against each other.
+    ///
+    /// # Errors
+    /// Bad usage that names both.
+    fn check_stage(&self, _plans: &[&PhasePlan]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Checks all plans of the layer in a run against each other, each with the number of its stage.
+    ///
+    /// # Errors
+    /// Bad usage.
+    fn check_run(&self, _plans: &[(usize, &PhasePlan)]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Gets phases that run at the same time ready. `done` are the plans of phases of the run that did all that was asked of them.
     ///
     /// # Errors
     /// When they cannot begin.
     fn part<'a>(
-        &self,
-        plans: Vec<&'a PhasePlan>,
+        &'a mut self,
+        phases: Vec<&'a Phase>,
+        done: &[&PhasePlan],
         context: &StageContext<'_>,
     ) -> Result<Box<dyn Part + 'a>, Error>;
+
+    /// Gets parts of plans ready that another process asked this one to drive: each with the number of its master.
+    ///
+    /// # Errors
+    /// When they cannot begin.
+    fn master_part<'a>(
+        &'a mut self,
+        phases: Vec<(&'a Phase, usize)>,
+        context: &StageContext<'_>,
+    ) -> Result<Box<dyn Part + 'a>, Error> {
+        self.part(phases.into_iter().map(|(phase, _)| phase).collect(), &[], context)
+    }
+
+    /// Removes what the run made, unless it shall stay, and closes the rest.
+    ///
+    /// # Errors
+    /// What is left, or was not saved.
+    fn end(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 static ADDED: RwLock<Vec<&'static dyn Measured>> = RwLock::new(Vec::new());
 
-/// Adds a layer: its command, its options in job files and its plans in records are there from now on.
+/// Adds a layer: its command, its options in job files and its plans in records are there from now on. One that is there already stays.
 pub fn add(layer: &'static dyn Measured) {
     Layer::add(layer.definition());
-    ADDED.write().unwrap_or_else(PoisonError::into_inner).push(layer);
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    if added.iter().all(|known| known.definition().name != layer.definition().name) {
+        added.push(layer);
+    }
 }
 
-/// The layers that were added.
+/// The layers of this build, in the order in which they were added.
 #[must_use]
 pub fn all() -> Vec<&'static dyn Measured> {
     ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// The layer of this name among those that were added.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Measured> {
-    all().into_iter().find(|layer| layer.definition().name == name)
+/// The layer of this name.
+///
+/// # Errors
+/// Where this build has none.
+pub fn find(name: &str) -> Result<&'static dyn Measured, Error> {
+    all().into_iter().find(|layer| layer.definition().name == name).ok_or_else(|| {
+        Error::usage("plan", "this build does not measure the layer").with("layer", name)
+    })
+}
+
+/// The layers of one run, each from its first phase on.
+pub struct Runs {
+    context: RunContext,
+    runs: Vec<(&'static str, Box<dyn LayerRun>)>,
+}
+
+impl Runs {
+    /// No layer so far.
+    #[must_use]
+    pub fn new(context: RunContext) -> Self {
+        Self { context, runs: Vec::new() }
+    }
+
+    /// Surroundings of the run.
+    #[must_use]
+    pub fn context(&self) -> &RunContext {
+        &self.context
+    }
+
+    /// The state of the layer of this name.
+    ///
+    /// # Errors
+    /// Where this build has no such layer.
+    pub fn of(&mut self, name: &str) -> Result<&mut dyn LayerRun, Error> {
+        let at = match self.runs.iter().position(|(known, _)| *known == name) {
+            Some(at) => at,
+            None => {
+                let layer = find(name)?;
+                self.runs.push((layer.definition().name, layer.begin(&self.context)));
+                self.runs.len() - 1
+            }
+        };
+        Ok(&mut *self.runs[at].1)
+    }
+
+    /// Takes over the state of a layer that was begun already.
+    pub fn put(&mut self, name: &'static str, run: Box<dyn LayerRun>) {
+        self.runs.retain(|(known, _)| *known != name);
+        self.runs.push((name, run));
+    }
+
+    /// All of them, with the names of their layers.
+    pub fn all(&mut self) -> impl Iterator<Item = (&'static str, &mut (dyn LayerRun + 'static))> {
+        self.runs.iter_mut().map(|(name, run)| (*name, &mut **run))
+    }
 }

@@ -9,7 +9,9 @@ use driver::{Error, ErrorKind, HostClock};
 use runner::{Job, Outcome, Reports};
 use statistics::Snapshot;
 
+use crate::Phase;
 use crate::machine::MachineWatch;
+use crate::masters::{self, Driven};
 use crate::observations::Observations;
 
 /// Outcome of a phase, and the observations around it.
@@ -61,17 +63,38 @@ pub trait Part {
 }
 
 /// See [`plain_part`].
-struct PlainPart(Vec<Job>);
-
-/// A part of jobs that need no more than their drivers: around them this machine alone is watched.
-#[must_use]
-pub fn plain_part(jobs: Vec<Job>) -> Box<dyn Part> {
-    Box::new(PlainPart(jobs))
+struct PlainPart<'a> {
+    phases: Vec<&'a Phase>,
+    jobs: Vec<Job>,
+    interrupt: Arc<AtomicBool>,
 }
 
-impl Part for PlainPart {
+/// A part of phases that need no more than their drivers: around them this machine alone is watched. `job` makes the job of each that this process
+/// drives.
+#[must_use]
+pub fn plain_part<'a>(
+    phases: Vec<&'a Phase>,
+    context: &StageContext<'_>,
+    job: impl FnMut(&&'a Phase) -> Job,
+) -> Box<dyn Part + 'a> {
+    let jobs = phases.iter().map(job).collect();
+    Box::new(PlainPart { phases, jobs, interrupt: Arc::clone(&context.interrupt) })
+}
+
+impl Part for PlainPart<'_> {
     fn jobs(&mut self) -> Vec<Job> {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.jobs)
+    }
+
+    fn is_driven_elsewhere(&self) -> bool {
+        self.phases.iter().any(|phase| phase.plan.is_driven_elsewhere())
+    }
+
+    fn drive(&mut self, observe: &mut dyn FnMut(&Snapshot)) -> Result<Vec<Outcome>, Error> {
+        let stage: Vec<Driven<'_>> =
+            self.phases.iter().map(|phase| Driven { phase, timeout_ns: 0 }).collect();
+        let outcomes = masters::drive(&stage, &Vec::new, &self.interrupt, observe)?;
+        Ok(outcomes.into_iter().map(|(outcome, _)| outcome).collect())
     }
 
     fn begin(&mut self) -> Result<(), Error> {

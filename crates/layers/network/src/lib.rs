@@ -1,11 +1,15 @@
 //! The network layer: RPCs that are measured, what comes next, and the drivers that carry them out.
 
+pub mod background;
 mod drivers;
+mod load;
+pub mod local;
 mod operation;
 mod request;
 mod source;
 
 pub use drivers::DRIVERS;
+pub use load::{Network, providers};
 pub use operation::{Rpc, RpcClass};
 pub use request::{OpenRequest, SlotLayout};
 pub use source::{RpcSource, payload_seed};

@@ -6,6 +6,7 @@ pub mod backend;
 mod containers;
 mod daos;
 mod drivers;
+pub mod load;
 mod operation;
 pub mod payload;
 mod rados;
@@ -16,6 +17,7 @@ mod source;
 
 pub use backend::{Backend, BackendFacts, ConnectRequest, OpenRequest, Registration, connect};
 pub use drivers::{DRIVERS, check_new_pool};
+pub use load::Objects;
 pub use operation::ObjectOperation;
 pub use source::{ObjectSource, check_plan, operations_of, replaced_series};
 

@@ -1,4 +1,8 @@
 //! The layers of this build: the one place that names them.
 
 /// Adds the layers of this build to what the other crates know, in the order of help. Once is enough; more often changes nothing.
-pub fn register() {}
+pub fn register() {
+    layer::add(&media::Media);
+    layer::add(&network::Network);
+    layer::add(&object::Objects);
+}

@@ -9,7 +9,7 @@ use units::{ByteSize, path_of};
 use vos::{CheckReport, Finding, FindingKind, Pool, RepairReport};
 
 use super::show;
-use crate::objects::stores::directory_of;
+use object::load::directory_of;
 
 /// Findings that are shown as text; JSON has all.
 const SHOWN_MAX: usize = 100;

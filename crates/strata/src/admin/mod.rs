@@ -15,7 +15,7 @@ use workload::object::Checksum;
 
 pub(crate) use cli::{container, pool};
 
-use crate::objects::stores::directory_of;
+use object::load::directory_of;
 use crate::output::print;
 
 /// Operations of a store on its pools and containers.

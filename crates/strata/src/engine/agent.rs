@@ -7,19 +7,18 @@ use std::sync::{Arc, OnceLock};
 use driver::{Error, Secret};
 use fleet::{Agent, Description, PlanMessage, Prepared, Role};
 use host::Environment;
+use layer::Control;
+use layer::masters::{self, MasterSettings};
 use report::record::SCHEMA_VERSION;
 use rpc::engine::EngineRequest;
 
-use super::job::{MasterJob, PreparedJob};
-use crate::net::run::Access;
+use crate::planning::Layers;
 
 /// An engine as its callers see it.
 pub(super) struct EngineAgent {
     description: Description,
     uri: OnceLock<String>,
-    /// Processors of its service threads, in the order of tags.
-    cores: Vec<u32>,
-    access: Arc<Access>,
+    masters: MasterSettings,
     end: Sender<String>,
 }
 
@@ -40,12 +39,15 @@ impl EngineAgent {
             targets: request.tags.targets(),
             environment: serde_json::to_value(environment).unwrap_or_default(),
         };
-        let access = Access { secret, domain: request.domain.clone(), ..Access::default() };
+        let masters = MasterSettings {
+            context: Layers::new(false).runs.context().clone(),
+            control: Control { secret, tls: false, domain: request.domain.clone() },
+            cores: request.cores.clone(),
+        };
         Self {
             description,
             uri: OnceLock::new(),
-            cores: request.cores.clone(),
-            access: Arc::new(access),
+            masters,
             end,
         }
     }
@@ -63,19 +65,7 @@ impl Agent for EngineAgent {
     }
 
     fn prepare(&self, plan: PlanMessage, _stop: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, Error> {
-        if plan.layer != "network" {
-            return Err(Error::usage(
-                "plan",
-                format!("this engine drives no load of layer {:?}", plan.layer),
-            )
-            .remedy("send it one of layer network"));
-        }
-        let mut job: MasterJob = plan.decode()?;
-        job.check(host::memory::memory().total_bytes, self.access.secret.is_some())?;
-        for part in &mut job.parts {
-            part.take_place(&self.cores)?;
-        }
-        Ok(Box::new(PreparedJob { job, access: Arc::clone(&self.access) }))
+        masters::prepare(&plan, &self.masters)
     }
 
     fn quit(&self) -> Result<(), Error> {

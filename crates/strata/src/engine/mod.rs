@@ -1,9 +1,7 @@
 //! `strata engine`: a server process, from its options to its end.
 
 mod agent;
-pub(crate) mod background;
-mod job;
-mod lifetime;
+pub(crate) mod lifetime;
 mod pool;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -13,21 +11,20 @@ use std::time::SystemTime;
 
 use driver::Error;
 use fleet::{ControlRequest, ControlServer};
+use layer::secret;
+use network::background;
 use rpc::address::Provider;
 use rpc::engine::{Engine, EngineRequest};
 use rpc::interface::{Cache, Machine, Overrides};
-use rpc::{Limits, TagMap, group};
+use rpc::group::{self, GROUP_DEFAULT};
+use rpc::{Limits, TagMap};
 use workload::network::{EngineSpec, SocketPlan};
 
 use crate::output::{print, tell};
-use crate::secret;
 use agent::EngineAgent;
-pub(crate) use job::{MasterJob, MasterPart, PartEnd};
 use lifetime::Lifetime;
 use pool::ServedPool;
 
-/// Group where none is given.
-pub(crate) const GROUP: &str = "daos_server";
 /// Targets where no number is given.
 const TARGETS: u32 = 1;
 
@@ -39,7 +36,7 @@ pub(crate) fn run(words: &[String], spec: &EngineSpec) -> Result<u8, Error> {
     if let Some(path) = &spec.background
         && !background::is_detached()
     {
-        return background::start(words, path);
+        return background::start(words, path).and_then(|line| print(&line)).map(|()| 0);
     }
     background::settle()?;
     let lifetime = Lifetime::begin(spec.until_stdin_closes)?;
@@ -69,7 +66,7 @@ struct Running {
 impl Running {
     fn start(spec: &EngineSpec, lifetime: &Lifetime) -> Result<Self, Error> {
         let secret = secret::shared(spec.token_file.as_deref())?;
-        let group = spec.group.clone().unwrap_or_else(|| GROUP.to_owned());
+        let group = spec.group.clone().unwrap_or_else(|| GROUP_DEFAULT.to_owned());
         let overrides = Overrides::from_environment(spec.interface.as_deref(), spec.domain.as_deref());
         let place = place(spec, &overrides)?;
         if secret.is_none() {
@@ -203,7 +200,7 @@ fn place(spec: &EngineSpec, overrides: &Overrides) -> Result<ListenOptions, Erro
 
 /// An address of an interface of this machine, with a free port.
 fn address_of(interface: &str) -> Result<String, Error> {
-    let found = Cache::from_environment().find(&Machine::default(), &crate::net::providers)?;
+    let found = Cache::from_environment().find(&Machine::default(), &network::providers)?;
     let wrong = |message: &str| {
         let names: Vec<&str> =
             found.scan.interfaces.iter().map(|found| found.interface.name.as_str()).collect();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use driver::Error;
+use object::load::scratch;
 use object::service::{Pools, factory};
 use rpc::engine::ServiceFactory;
 use rpc::measure::Measure;
@@ -11,7 +12,6 @@ use units::{ByteSize, label_of};
 use vos::{OpenOptions, Pool, PoolOptions};
 use workload::network::EngineSpec;
 
-use crate::objects::scratch;
 
 /// Mapped memory of a pool that is made, where nothing is said, in bytes.
 const SCM_BYTES: u64 = 1 << 30;

@@ -24,7 +24,7 @@ pub(crate) fn scan(matches: &ArgMatches) -> Result<u8, Error> {
             _ => {}
         }
     }
-    let found = cache.find(&Machine::default(), &super::providers)?;
+    let found = cache.find(&Machine::default(), &network::providers)?;
     let place = topology::current_place();
     let overrides = Overrides::from_environment(word("interface"), word("domain"));
     let named: Vec<&str> =

@@ -5,12 +5,11 @@ use std::time::Duration;
 use dialects::{Tell, Told};
 use driver::Error;
 use fleet::{ConnectRequest, Fleet};
+use layer::masters::CONTROL_PORT;
+use layer::secret;
 
 use crate::output::{self, print};
-use crate::secret;
 
-/// Port of addresses that have none: that of elbencho's services.
-const PORT: u16 = 1611;
 /// Longest wait for a connection.
 const WAIT: Duration = Duration::from_secs(10);
 
@@ -19,7 +18,7 @@ const WAIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// Hosts that are none, and a secret that cannot be read.
 pub(crate) fn tell(tell: &Tell) -> Result<u8, Error> {
-    let hosts = fleet::parse_hosts(&tell.hosts.join(","), PORT)?;
+    let hosts = fleet::parse_hosts(&tell.hosts.join(","), CONTROL_PORT)?;
     let secret = secret::shared(tell.token_file.as_deref())?;
     let fleet = Fleet::connect(ConnectRequest { hosts, secret, tls: false, timeout: WAIT })?;
     let answers: Vec<Result<String, Error>> = match tell.what {

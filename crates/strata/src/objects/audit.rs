@@ -11,11 +11,11 @@ use driver::{Error, ErrorKind};
 use object::ConnectRequest;
 use object::acknowledged::{Acknowledged, AuditReport, Verdict, audit};
 use object::backend::driver_of;
+use object::load::of_files;
 use units::path_of;
 use workload::object::ObjectOptions;
 
 use crate::output::print;
-use crate::secret;
 use crate::signals::Attention;
 
 /// The command.
@@ -69,7 +69,9 @@ fn request(
     interrupt: &Arc<AtomicBool>,
     matches: &ArgMatches,
 ) -> Result<ConnectRequest, Error> {
-    let (s3_key, secret) = secret::of_store(driver_of(target)?.name, matches)?;
+    let file = |name: &str| matches.get_one::<String>(name).map(|file| path_of(file));
+    let (keys, token) = (file("s3-key-file"), file("token-file"));
+    let (s3_key, secret) = of_files(driver_of(target)?.name, keys.as_deref(), token.as_deref())?;
     let phases = acknowledged.phases();
     let options = phases.first().map_or_else(ObjectOptions::default, |plan| plan.options.clone());
     Ok(ConnectRequest {

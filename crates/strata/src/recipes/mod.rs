@@ -6,6 +6,8 @@ mod table;
 use std::sync::Arc;
 
 use driver::Error;
+use object::load::plan::{one, only_phase};
+use object::load::{ObjectRun, Store, Stores, directory_of, refusal};
 use report::recipes::{factor_of, finding_of};
 use report::record::{RecipeFinding, RecipeRecord, RecipesRecord};
 use units::{ByteSize, Span};
@@ -18,8 +20,8 @@ use workload::spec::{Spec, Warmup};
 pub(crate) use options::{OWN, RecipesSpec, of_loads};
 use table::{RECIPES, Recipe, Side};
 
-use crate::objects::{self, Store, Stores};
 use crate::options::OutputSpec;
+use crate::planning::{Layers, Planned};
 use crate::session::{self, Session};
 
 /// Pairs of phases a recipe, where nothing is said.
@@ -58,26 +60,28 @@ pub(crate) fn run(
     output: &OutputSpec,
 ) -> Result<u8, Error> {
     let seed = spec.seed.unwrap_or_else(session::draw_seed);
-    let (mut stores, mut named) = (Stores::default(), spec.clone());
+    let mut layers = Layers::new(spec.keep);
+    let (mut stores, mut named) = (Stores::new(layers.runs.context()), spec.clone());
     stores.name_target(&mut named)?;
     let target = named.targets.first().cloned().unwrap_or_default();
     let (tests, mut found) = plan(own, &named)?;
-    let specs: Vec<Spec> =
+    let mut specs: Vec<Spec> =
         tests.iter().flat_map(|test| test.sides.iter().map(|(spec, _)| spec.clone())).collect();
     if specs.is_empty() {
         return Err(
             Error::usage("recipes", "the store has the operations of no recipe").with("target", target)
         );
     }
-    let (stores, specs) = stores.find(&specs, spec.keep)?;
+    stores.find(&mut specs.iter_mut().collect::<Vec<_>>())?;
     let store = Arc::clone(stores.of(&specs[0])?);
-    let paths: Vec<String> = objects::stores::directory_of(&target).map(str::to_owned).into_iter().collect();
+    let paths: Vec<String> = directory_of(&target).map(str::to_owned).into_iter().collect();
     let mut session = Session::begin(words, output, &paths, seed, spec.keep, None)?;
     let rounds = own.rounds.unwrap_or(ROUNDS);
     session.phase_count = tests.len() * 2 * rounds as usize;
     found.rounds = rounds;
     session.record.recipes = Some(found);
-    let adopted = session.adopt(stores);
+    layers.runs.put(spec.layer.name, Box::new(ObjectRun::on(stores)));
+    let adopted = session.adopt(layers);
     let result = adopted.and_then(|()| measure(&mut session, &tests, &store, rounds, seed));
     session.finish(result)
 }
@@ -91,9 +95,9 @@ fn plan(own: &RecipesSpec, spec: &Spec) -> Result<(Vec<Test>, RecipesRecord), Er
     for (at, recipe) in asked.enumerate() {
         let without = side(own, spec, recipe, &recipe.without, at)?;
         let with = side(own, spec, recipe, &recipe.with, at)?;
-        let reason = objects::stores::refusal(&without).or(objects::stores::refusal(&with));
+        let reason = refusal(&without).or(refusal(&with));
         if reason.is_none() {
-            let phase = |spec: Spec| objects::plan::only_phase(&spec).map(|phase| (spec, phase));
+            let phase = |spec: Spec| only_phase(&spec).map(|phase| (spec, phase));
             tests.push(Test { at, recipe, sides: [phase(without)?, phase(with)?] });
         }
         records.push(record(recipe, reason));
@@ -207,8 +211,9 @@ fn measure_one(
             }
             let name = if number == 0 { "without" } else { "with" };
             spec.name = Some(format!("{} {name} {}", test.recipe.name, round + 1));
-            let planned = objects::plan::one(&spec, phase, store, derive_seed(seed, &[phase_number]))?;
-            objects::plan::run_fills(session, &planned)?;
+            let planned = one(&spec, phase, store, derive_seed(seed, &[phase_number]))?;
+            let planned = Planned::of(planned);
+            session.fill(&planned)?;
             pair[number] = session.run_phase(&planned)?;
             if crate::saturate::ends_run(session, pair[number]) {
                 note(session, test.at, |record| record.pairs.push([pair[number]; 2]));

@@ -4,20 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
+use layer::{Journal, Runs};
+use network::local::{LocalEngine, LocalRequest, split_cores};
 use object::ConnectRequest;
 use object::backend::Journal as _;
+use object::load::StoreJournal;
 use report::record::StackRow;
 use units::{ByteSize, Span, label_of};
 use vos::{Pool, PoolOptions, PoolUuid};
 use workload::object::Made;
-use workload::options;
 use workload::spec::{Layer, Spec};
 
-use super::Row;
-use crate::manifest::Manifest;
-use crate::net::local::{LocalEngine, LocalRequest, split_cores};
-use crate::objects::{self, Stores};
-use crate::planning::Planned;
+use super::{Row, apply, only_phase};
+use crate::planning::{Layers, Planned};
 
 /// Loads of the store: the name that each stands under, and its options.
 const LOADS: &[(&str, &[(&str, &str)])] = &[
@@ -37,7 +36,7 @@ pub(super) struct StackStores {
     /// Mapped memory of each, in bytes.
     scm_bytes: u64,
     served: Served,
-    stores: Stores,
+    journal: StoreJournal,
 }
 
 /// The engine, and the pool that it serves. Both go when this ends.
@@ -45,7 +44,7 @@ pub(super) struct StackStores {
 pub(super) struct Served {
     engine: Option<LocalEngine>,
     /// The pool, and the manifest that names it.
-    pool: Option<(PathBuf, Arc<Manifest>)>,
+    pool: Option<(PathBuf, StoreJournal)>,
 }
 
 impl Served {
@@ -71,7 +70,7 @@ fn request(directory: &Path) -> ConnectRequest {
 
 impl StackStores {
     /// Stores beside the scratch file that together take as much as it does, twice.
-    pub(super) fn beside(scratch: &Path, size_bytes: u64) -> Self {
+    pub(super) fn beside(scratch: &Path, size_bytes: u64, layers: &Layers) -> Self {
         let named = |suffix: &str| {
             let mut name = scratch.as_os_str().to_owned();
             name.push(suffix);
@@ -81,22 +80,17 @@ impl StackStores {
             directories: [named("-object"), named("-engine")],
             scm_bytes: size_bytes.max(256 << 20),
             served: Served::default(),
-            stores: Stores::default(),
+            journal: StoreJournal::new(Arc::clone(&layers.runs.context().journal)),
         }
     }
 
-    /// The stores, for the run to close.
-    pub(super) fn stores(&self) -> Stores {
-        self.stores.clone()
-    }
-
     /// The rows, as planned, or why they cannot be.
-    pub(super) fn rows(&mut self, is_quick: bool, seed: u64) -> Vec<Row> {
+    pub(super) fn rows(&mut self, runs: &mut Runs, is_quick: bool, seed: u64) -> Vec<Row> {
         let in_process = format!("vos:{}", self.directories[0].display());
         let layers = [("object", Ok(in_process)), ("engine", self.start())];
         let mut rows = Vec::new();
         for (layer, target) in layers {
-            let planned = target.and_then(|target| self.plan(layer, &target, is_quick, seed));
+            let planned = target.and_then(|target| self.plan(layer, &target, runs, is_quick, seed));
             match planned {
                 Ok(planned) => rows.extend(
                     LOADS.iter().zip(planned).map(|((load, _), planned)| row(layer, load, Ok(planned))),
@@ -118,7 +112,7 @@ impl StackStores {
 
     /// Makes the pool of the engine, which the manifest names before. The engine opens it.
     fn make_pool(&mut self) -> Result<&Path, Error> {
-        let (directory, manifest) = (&self.directories[1], Arc::clone(self.stores.manifest()));
+        let (directory, manifest) = (&self.directories[1], self.journal.clone());
         let uuid = PoolUuid::draw()?;
         manifest.note(&request(directory), &[Made::Pool { id: Some(uuid.to_string()) }])?;
         self.served.pool = Some((directory.clone(), manifest));
@@ -146,16 +140,18 @@ impl StackStores {
     }
 
     /// The phases of all loads on one store.
-    fn plan(&mut self, layer: &str, target: &str, is_quick: bool, seed: u64) -> Result<Vec<Planned>, Error> {
-        let specs: Result<Vec<Spec>, Error> =
-            LOADS.iter().map(|(load, words)| self.spec(layer, target, load, words, is_quick)).collect();
-        let (stores, specs) = std::mem::take(&mut self.stores).find(&specs?, false)?;
-        self.stores = stores;
-        let plan = |spec: &Spec| {
-            let phase = objects::plan::only_phase(spec)?;
-            objects::plan::one(spec, &phase, self.stores.of(spec)?, seed)
-        };
-        specs.iter().map(plan).collect()
+    fn plan(
+        &self,
+        layer: &str,
+        target: &str,
+        runs: &mut Runs,
+        is_quick: bool,
+        seed: u64,
+    ) -> Result<Vec<Planned>, Error> {
+        let specs = LOADS.iter().map(|(load, words)| self.spec(layer, target, load, words, is_quick));
+        let mut specs = specs.collect::<Result<Vec<Spec>, Error>>()?;
+        runs.of(Layer::OBJECT.name)?.find(&mut specs.iter_mut().collect::<Vec<_>>())?;
+        specs.iter().map(|spec| only_phase(spec, runs, seed)).collect()
     }
 
     fn spec(
@@ -180,8 +176,7 @@ impl StackStores {
         let depth = Some(("depth", IN_FLIGHT));
         let limit = words[0].1.starts_with(['p', 'w']).then_some(("bytes", bytes.as_str()));
         for (key, value) in words.iter().chain(&depth).chain(&limit) {
-            options::apply(&mut spec, key, value)
-                .map_err(|error| Error::usage("stack", error.to_string()))?;
+            apply(&mut spec, key, value)?;
         }
         if !is_remote {
             spec.object.scm = Some(ByteSize(self.scm_bytes));

@@ -3,7 +3,7 @@
 use units::{ByteSize, clean};
 
 use super::{EndpointOrder, NetworkPlan, Payload, PayloadKind, Poll};
-use crate::plan::{LayerPlan, Terms};
+use crate::plan::{LayerPlan, MasterPlan, Terms};
 use crate::spec::Spec;
 
 /// Terms of the network.
@@ -86,8 +86,12 @@ impl LayerPlan for NetworkPlan {
         ]
     }
 
-    fn masters(&self) -> usize {
-        self.masters.len()
+    fn master_plans(&self) -> &[MasterPlan] {
+        &self.masters
+    }
+
+    fn is_served_by(&self, rank: u32) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.rank == rank)
     }
 
     fn is_busy_on_purpose(&self) -> bool {

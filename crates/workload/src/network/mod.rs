@@ -14,7 +14,7 @@ pub use grammar::{
 };
 pub use spec::{EngineSpec, NetworkSpec, RankTag};
 
-use crate::plan::LoadPlan;
+use crate::plan::{LoadPlan, MasterPlan};
 
 /// How a payload travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
@@ -120,21 +120,6 @@ pub struct EndpointPlan {
     pub uri: String,
     /// Label of the endpoint: `0:2`, or `node01:1611`.
     pub label: String,
-}
-
-/// Who drives the load: an engine that is told to, by its control address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MasterPlan {
-    /// Label of the master: `2:0`, or `node01:1611`.
-    pub label: String,
-    /// Control address of its engine, `host:port`.
-    pub control: String,
-    /// Its rank, where it is addressed as an endpoint.
-    pub rank: Option<u32>,
-    /// Its tag, where it is addressed as an endpoint: the processor of that service thread drives.
-    pub tag: Option<u32>,
-    /// Indexes into the plan's endpoints that it sends to.
-    pub endpoints: Vec<u32>,
 }
 
 /// Sockets of the `tcp` driver.

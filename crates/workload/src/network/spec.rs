@@ -27,8 +27,6 @@ pub struct NetworkSpec {
     pub masters: Vec<RankTag>,
     /// Control addresses of engines whose endpoints are sent to.
     pub servers: Vec<String>,
-    /// Control addresses of engines that drive.
-    pub clients: Vec<String>,
     pub traffic: Option<Traffic>,
     pub order: Option<EndpointOrder>,
     /// RPCs in flight of all workers of a master together.
@@ -53,9 +51,6 @@ pub struct NetworkSpec {
     pub zero_copy: Option<Feature>,
     pub bind_device: Option<String>,
     pub bind_address: Option<String>,
-    pub token_file: Option<PathBuf>,
-    /// TLS for control, on loopback too; beyond it is always on.
-    pub tls: bool,
     /// Processors of an engine that this run starts (`loopback:`).
     pub engine_cores: Option<Vec<u32>>,
 }

@@ -103,6 +103,4 @@ pub struct ObjectSpec {
     pub daos_system: Option<String>,
     /// `--acknowledged`: file of the updates that were acknowledged.
     pub acknowledged: Option<PathBuf>,
-    pub token_file: Option<PathBuf>,
-    pub tls: bool,
 }

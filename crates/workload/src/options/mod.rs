@@ -2,7 +2,7 @@
 //! same [`Spec`]; the options of media that hold for other layers too stand in the table of media alone.
 
 macro_rules! option {
-    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $apply:expr) => {
+    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:expr, $apply:expr) => {
         OptionDef {
             name: $name,
             short: $short,
@@ -46,6 +46,7 @@ macro_rules! as_media {
 
 mod control;
 mod engine;
+mod masters;
 mod media;
 mod network;
 mod object;
@@ -58,6 +59,7 @@ use crate::spec::{Layer, Spec};
 
 pub use control::CONTROL;
 pub use engine::ENGINE;
+pub use masters::MASTERS;
 pub use media::OPTIONS;
 pub use network::{COMMON, NETWORK, REFUSED as NETWORK_REFUSED};
 pub use object::{COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT, REFUSED as OBJECT_REFUSED};

@@ -5,7 +5,7 @@ use units::{parse_index_list, parse_u64_in};
 use super::value::{
     above_zero, count, feature, ip_address, ladder, path, poll, socket_buffer, switch, word, words,
 };
-use super::{Group, OptionDef};
+use super::{Group, OptionDef, masters};
 use crate::network::{EndpointOrder, Traffic, add_masters, parse_endpoints, parse_message_sizes};
 use crate::spec::choice;
 
@@ -135,18 +135,7 @@ pub static NETWORK: &[OptionDef] = &[
             Ok(())
         }
     ),
-    option!(
-        "clients",
-        None,
-        "HOST[:PORT],...",
-        "this process",
-        Workload,
-        "Control addresses of engines that drive the load, all at once, in place of --master",
-        |spec, text| {
-            spec.network.clients = words("clients", text)?;
-            Ok(())
-        }
-    ),
+    masters::clients("Control addresses of engines that drive the load, all at once, in place of --master"),
     own!(
         "group",
         Some('g'),
@@ -455,17 +444,8 @@ pub static NETWORK: &[OptionDef] = &[
         Data,
         "Make every payload from the seed and the number of its RPC, and check it where it arrives, on both sides"
     ),
-    own!(
-        "token-file",
-        None,
-        "FILE",
-        "none",
-        Run,
-        "File with the secret that engines beyond loopback demand",
-        token_file,
-        |text| path("token-file", text)
-    ),
-    switch_of!(network, "tls", "off on loopback, on beyond it", Run, "TLS for control on loopback too", tls),
+    masters::token_file("File with the secret that engines beyond loopback demand"),
+    masters::tls("TLS for control on loopback too"),
     as_media!(
         "on-error",
         None,

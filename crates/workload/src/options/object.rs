@@ -6,7 +6,7 @@ use super::value::{
     above_zero, count, epoch, label, ladder, nonzero_size, path, positive, prefix, quadruple, s3_endpoints,
     switch, word, words,
 };
-use super::{Group, OptionDef};
+use super::{Group, OptionDef, masters};
 use crate::object::{
     Addressing, Allocation, Checksum, Durability, Flush, PunchScope, Scope, Signing, ValueKind, parse_mix,
     parse_operations,
@@ -664,17 +664,8 @@ pub static OBJECT: &[OptionDef] = &[
         acknowledged,
         |text| path("acknowledged", text)
     ),
-    own!(
-        "token-file",
-        None,
-        "FILE",
-        "none",
-        Run,
-        "engine: file with the secret that engines beyond loopback demand",
-        token_file,
-        |text| path("token-file", text)
-    ),
-    own_switch!("tls", "off on loopback, on beyond it", Run, "engine: TLS for control on loopback too", tls),
+    masters::token_file("engine: file with the secret that engines beyond loopback demand"),
+    masters::tls("engine: TLS for control on loopback too"),
     as_media!(
         "keep",
         None,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use units::{clean, counted, rate};
 
-use super::{LoadPlan, MediaPlan, NetworkPlan, ObjectPlan};
+use super::{LoadPlan, MasterPlan, MediaPlan, NetworkPlan, ObjectPlan};
 use crate::layers::Layer;
 use crate::spec::{Spacing, Spec};
 use crate::target::TargetPlan;
@@ -115,9 +115,19 @@ pub trait LayerPlan: AnyPlan {
         &[]
     }
 
-    /// Other processes that drive the phase (masters); 0 where this one does.
+    /// Other processes that drive the phase (masters); none where this one does.
+    fn master_plans(&self) -> &[MasterPlan] {
+        &[]
+    }
+
+    /// How many other processes drive the phase; 0 where this one does.
     fn masters(&self) -> usize {
-        0
+        self.master_plans().len()
+    }
+
+    /// Whether a rank serves operations of the phase.
+    fn is_served_by(&self, _rank: u32) -> bool {
+        false
     }
 
     /// Bytes of an operation that leave and that come, where they are told apart.

@@ -5,6 +5,7 @@ mod checks;
 mod course;
 mod error;
 mod load;
+mod master;
 mod media;
 mod network;
 mod object;
@@ -21,6 +22,7 @@ pub use crate::access::Pattern;
 pub use body::{AnyPlan, LayerPlan, PhasePlan, PlanKind, Terms};
 pub use error::PlanError;
 pub use load::{UNLIMITED_TIME_NS, load};
+pub use master::MasterPlan;
 pub use media::{MediaPlan, MixPlan, VerifyBacklog};
 pub use network::{
     NetworkFacts, buffer_bytes_max, check_received, message_sizes, resolve_network, worker_endpoints,

@@ -7,9 +7,10 @@ use units::ByteSize;
 use super::checks::{check_depth, check_pairs};
 use super::error::{Amount, PlanError, refuse};
 use super::load::{UNLIMITED_TIME_NS, load};
+use super::master::MasterPlan;
 use crate::engine::Feature;
 use crate::network::{
-    EndpointOrder, EndpointPlan, InterfacePlan, MasterPlan, NetworkPlan, Payload, Poll, SocketPlan, Traffic,
+    EndpointOrder, EndpointPlan, InterfacePlan, NetworkPlan, Payload, Poll, SocketPlan, Traffic,
 };
 use crate::spec::{OnError, Share, Spec};
 
@@ -162,7 +163,7 @@ fn check_words(spec: &Spec, request: Payload, reply: Payload) -> Result<(), Plan
         (
             own.traffic.is_some_and(|traffic| traffic != Traffic::All)
                 && own.masters.is_empty()
-                && own.clients.is_empty(),
+                && spec.clients.is_empty(),
             "--traffic says which engine sends to which: give --master or --clients, or leave it out to send from here to all",
         ),
     ];

@@ -3,7 +3,7 @@ use units::Span;
 use super::*;
 use crate::network::NetworkSpec;
 use crate::network::PayloadKind;
-use crate::plan::PhasePlan;
+use crate::plan::{MasterPlan, PhasePlan};
 use crate::spec::{Layer, OnError, Warmup};
 
 const EMPTY: (Payload, Payload) = (Payload::EMPTY, Payload::EMPTY);
@@ -67,7 +67,7 @@ fn directions(traffic: Traffic, of: &[u32], to: &[u32]) -> Result<Vec<Vec<u32>>,
     let facts = NetworkFacts { masters: masters(of), ..facts(to) };
     let spec = spec(|spec| {
         spec.network.traffic = Some(traffic);
-        spec.network.clients = vec!["there".to_owned()];
+        spec.clients = vec!["there".to_owned()];
     });
     let plan = resolve_network(&spec, EMPTY, &facts, 7)?;
     Ok(plan.masters.into_iter().map(|master| master.endpoints).collect())
@@ -202,7 +202,7 @@ fn masters_without_a_rank_are_told_by_their_label() {
     facts.masters = vec![master];
     let spec = spec(|spec| {
         spec.network.traffic = Some(Traffic::Matrix);
-        spec.network.clients = vec!["node01:1611".to_owned()];
+        spec.clients = vec!["node01:1611".to_owned()];
     });
     let plan = resolve_network(&spec, EMPTY, &facts, 7).expect("a plan");
     assert_eq!(plan.masters[0].endpoints, [1]);

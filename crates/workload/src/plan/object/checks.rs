@@ -102,8 +102,8 @@ fn given(request: &Request<'_>) -> Vec<&'static str> {
         "rados-conf" => own.rados_conf.is_some(),
         "rados-user" => own.rados_user.is_some(),
         "daos-system" => own.daos_system.is_some(),
-        "token-file" => own.token_file.is_some(),
-        "tls" => own.tls,
+        "token-file" => request.spec.token_file.is_some(),
+        "tls" => request.spec.tls,
         _ => false,
     };
     DRIVER_OPTIONS.iter().copied().filter(|name| said(name)).collect()

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use driver::{Error, ErrorKind, Secret};
+use layer::StageContext;
 use rpc::{Role, handshake};
 use workload::network::{EndpointPlan, NetworkPlan, SocketPlan};
 
-use super::run::Access;
-use crate::output::tell;
+use super::run::Ready;
 
 /// Endpoints that are asked at the same time.
 const AT_ONCE: usize = 32;
@@ -55,13 +55,15 @@ pub(super) fn distinct<'a>(plans: impl Iterator<Item = &'a NetworkPlan>) -> Vec<
 ///
 /// # Errors
 /// When none answers.
-pub(super) fn ask_first(plan: &NetworkPlan, access: &Access, interrupt: &AtomicBool) -> Result<(), Error> {
+pub(super) fn ask_first(ready: &Ready<'_>, context: &StageContext<'_>) -> Result<(), Error> {
+    let Ready { plan, access, .. } = ready;
+    let interrupt = &*context.interrupt;
     if access.silent.get().is_some() {
         return Ok(());
     }
-    let endpoints = distinct(std::iter::once(plan));
+    let endpoints = distinct(std::iter::once(*plan));
     let wait_ns = plan.timeout_ns.min(u64::try_from(WAIT.as_nanos()).unwrap_or(u64::MAX));
-    let secret = access.secret.as_ref();
+    let secret = ready.control().secret.as_ref();
     let answers = for_each(&endpoints, |endpoint| ask(endpoint, &plan.socket, secret, wait_ns, interrupt));
     let silent: Vec<(&EndpointPlan, Error)> = endpoints
         .iter()
@@ -82,10 +84,10 @@ pub(super) fn ask_first(plan: &NetworkPlan, access: &Access, interrupt: &AtomicB
     let lines = silent.iter().map(|(endpoint, error)| format!("endpoint {}: {error}", endpoint.label));
     let lines: Vec<String> = lines.collect();
     for line in lines.iter().take(NAMES_MAX) {
-        tell(format_args!("strata: warning: {line}"));
+        (context.tell)(format_args!("strata: warning: {line}"));
     }
     if lines.len() > NAMES_MAX {
-        tell(format_args!("strata: warning: {} more endpoints do not answer", lines.len() - NAMES_MAX));
+        (context.tell)(format_args!("strata: warning: {} more endpoints do not answer", lines.len() - NAMES_MAX));
     }
     // Nobody else asks.
     let _ = access.silent.set(lines);

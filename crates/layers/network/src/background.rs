@@ -12,8 +12,6 @@ use std::time::Duration;
 use driver::{Error, ErrorKind};
 use units::path_of;
 
-use crate::output::print;
-
 /// Set in the environment of the process that goes on.
 const DETACHED: &str = "STRATA_ENGINE_DETACHED";
 /// Number of the process that a server process must not outlive, in its environment.
@@ -22,7 +20,7 @@ const KEEPER: &str = "STRATA_ENGINE_KEEPER";
 const READY_WAIT: Duration = Duration::from_secs(60);
 
 /// Whether this process is the one that goes on in the background.
-pub(super) fn is_detached() -> bool {
+pub fn is_detached() -> bool {
     std::env::var_os(DETACHED).is_some()
 }
 
@@ -30,7 +28,7 @@ pub(super) fn is_detached() -> bool {
 ///
 /// # Errors
 /// When the binary cannot be found.
-pub(crate) fn kept_command() -> Result<Command, Error> {
+pub fn kept_command() -> Result<Command, Error> {
     let mut command = Command::new(binary()?);
     // Ctrl-C at the terminal is for this process: it ends the server when it is done.
     command.env(KEEPER, std::process::id().to_string()).process_group(0).stdin(Stdio::piped());
@@ -46,7 +44,7 @@ fn binary() -> Result<std::path::PathBuf, Error> {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub(super) fn settle() -> Result<(), Error> {
+pub fn settle() -> Result<(), Error> {
     if is_detached() {
         rustix::process::setsid()
             .map_err(|error| Error::system("engine", "cannot leave the session of the terminal", error))?;
@@ -68,7 +66,7 @@ pub(super) fn settle() -> Result<(), Error> {
 ///
 /// # Errors
 /// The failure it ended with, if it did not come to serve.
-pub(super) fn start(words: &[String], path: &Path) -> Result<u8, Error> {
+pub fn start(words: &[String], path: &Path) -> Result<String, Error> {
     let failed =
         |error| Error::system("engine", "cannot write the log", error).with("background", path.display());
     let mut log = OpenOptions::new().create(true).append(true).read(true).open(path).map_err(failed)?;
@@ -85,10 +83,7 @@ pub(super) fn start(words: &[String], path: &Path) -> Result<u8, Error> {
         .spawn()
         .map_err(|error| Error::system("engine", "cannot start a process", error))?;
     match await_line(&mut child) {
-        Ok(line) => {
-            print(&line)?;
-            Ok(0)
-        }
+        Ok(line) => Ok(line),
         Err(error) => Err(last_words(log, begin).unwrap_or(error)),
     }
 }
@@ -97,7 +92,7 @@ pub(super) fn start(words: &[String], path: &Path) -> Result<u8, Error> {
 ///
 /// # Errors
 /// When none came.
-pub(crate) fn await_line(child: &mut Child) -> Result<String, Error> {
+pub fn await_line(child: &mut Child) -> Result<String, Error> {
     let stdout = child.stdout.take();
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -128,7 +123,7 @@ fn last_words(mut log: File, begin: u64) -> Option<Error> {
 }
 
 /// The error in the last line that tells one.
-pub(crate) fn last_error(text: &str) -> Option<Error> {
+pub fn last_error(text: &str) -> Option<Error> {
     let line = text.lines().rev().find_map(|line| line.strip_prefix("strata: "))?;
     let (_, message) = line.split_once(": ")?;
     Some(Error::new(ErrorKind::Run, "engine", message))
@@ -138,7 +133,7 @@ pub(crate) fn last_error(text: &str) -> Option<Error> {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub(super) fn release(is_background: bool) -> Result<(), Error> {
+pub fn release(is_background: bool) -> Result<(), Error> {
     if !is_background {
         return Ok(());
     }

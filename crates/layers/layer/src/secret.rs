@@ -1,13 +1,11 @@
-//! Files with secrets: the shared one, and the keys of S3.
+//! Files with secrets.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use clap::ArgMatches;
 use driver::{Error, ErrorKind, Secret};
-use workload::object::S3Key;
 
 /// Longest secret, in bytes.
 const BYTES_MAX: u64 = 4096;
@@ -17,7 +15,7 @@ const BYTES_MAX: u64 = 4096;
 ///
 /// # Errors
 /// When it cannot be read, when others than its owner can read it, or when the secret is too short.
-pub(crate) fn shared(path: Option<&Path>) -> Result<Option<Secret>, Error> {
+pub fn shared(path: Option<&Path>) -> Result<Option<Secret>, Error> {
     path.map(read).transpose()
 }
 
@@ -35,7 +33,10 @@ fn read(path: &Path) -> Result<Secret, Error> {
 }
 
 /// The content of a file that nobody but its owner may read; `what` is in it.
-fn read_guarded(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
+///
+/// # Errors
+/// When it cannot be read, or when others than its owner can read it.
+pub fn read_guarded(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
     let failed = |error| {
         Error::system("token", format!("cannot read the file with the {what}"), error)
             .with("path", path.display())
@@ -63,38 +64,6 @@ fn read_guarded(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
         return Err(Error::usage("token", message).with("path", path.display()));
     }
     Ok(bytes)
-}
-
-/// The access key and the secret key of S3: the two words of a file, else `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; none where
-/// neither is there.
-///
-/// # Errors
-/// A file that cannot be read, that others can read, or that holds no two words.
-pub(crate) fn s3_key(path: Option<&Path>) -> Result<Option<S3Key>, Error> {
-    let Some(path) = path else {
-        let word = |name: &str| std::env::var(name).ok().filter(|word| !word.is_empty());
-        let pair = word("AWS_ACCESS_KEY_ID").zip(word("AWS_SECRET_ACCESS_KEY"));
-        return Ok(pair.map(|(access, secret)| S3Key { access, secret }));
-    };
-    let text = String::from_utf8(read_guarded(path, "S3 key")?).unwrap_or_default();
-    let mut words = text.split_whitespace().map(str::to_owned);
-    match (words.next(), words.next(), words.next()) {
-        (Some(access), Some(secret), None) => Ok(Some(S3Key { access, secret })),
-        _ => Err(Error::usage("token", "the file with the S3 key does not hold two words")
-            .with("path", path.display())
-            .remedy("write the access key and the secret key on two lines")),
-    }
-}
-
-/// The keys of S3 and the shared secret of the files that a command line names: `--s3-key-file`, `--token-file`.
-///
-/// # Errors
-/// As for [`shared`] and [`s3_key`].
-pub(crate) fn of_store(driver: &str, matches: &ArgMatches) -> Result<(Option<S3Key>, Option<Secret>), Error> {
-    let file = |name: &str| matches.get_one::<String>(name).map(Path::new);
-    let secret = shared(file("token-file"))?;
-    let s3_key = if driver == "s3" { s3_key(file("s3-key-file"))? } else { None };
-    Ok((s3_key, secret))
 }
 
 #[cfg(test)]

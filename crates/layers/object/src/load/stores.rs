@@ -2,26 +2,25 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use driver::Error;
-use object::acknowledged::Recorder;
-use object::backend::{Journal, driver_of};
-use object::{Backend, BackendFacts, ConnectRequest, Registration};
+use layer::{RunContext, Tell, secret};
 use units::ByteSize;
 use vos::{Layout, Pool};
 use workload::object::{ObjectOp, ObjectPlan, ObjectSpec, S3Key};
 use workload::plan::{ObjectFacts, object_options, object_phases, resolve_object};
-use workload::spec::{Layer, Spec};
+use workload::spec::Spec;
 
+use super::journal::StoreJournal;
 use super::progress::Told;
 use super::{plan, scratch};
-use crate::manifest::Manifest;
-use crate::secret;
+use crate::acknowledged::Recorder;
+use crate::backend::{Journal, driver_of};
+use crate::{Backend, BackendFacts, ConnectRequest, Registration};
 
 /// One store.
-pub(crate) struct Store {
+pub struct Store {
     target: String,
     registration: &'static Registration,
     request: ConnectRequest,
@@ -32,6 +31,7 @@ pub(crate) struct Store {
     layout: Option<Layout>,
     /// Whether the objects, containers and pools that the run made stay.
     keep: bool,
+    tell: Tell,
     /// Where updates that are acknowledged are recorded.
     acknowledged: Option<PathBuf>,
     recorder: Mutex<Option<Arc<Recorder>>>,
@@ -45,7 +45,7 @@ impl fmt::Debug for Store {
 
 impl Store {
     /// A store that shall be opened so.
-    pub(crate) fn new(request: ConnectRequest, keep: bool) -> Result<Self, Error> {
+    pub fn new(request: ConnectRequest, keep: bool, tell: Tell) -> Result<Self, Error> {
         let registration = driver_of(&request.target)?;
         let target = request.target.clone();
         Ok(Self {
@@ -56,13 +56,14 @@ impl Store {
             scratch: None,
             layout: None,
             keep,
+            tell,
             acknowledged: None,
             recorder: Mutex::new(None),
         })
     }
 
     /// The directory of a store in this process.
-    pub(crate) fn directory(&self) -> Option<&Path> {
+    pub fn directory(&self) -> Option<&Path> {
         directory_of(&self.target).map(Path::new)
     }
 
@@ -70,7 +71,7 @@ impl Store {
     ///
     /// # Errors
     /// Why it cannot be opened.
-    pub(crate) fn connect(&self) -> Result<Arc<dyn Backend>, Error> {
+    pub fn connect(&self) -> Result<Arc<dyn Backend>, Error> {
         let mut backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(backend) = &*backend {
             return Ok(Arc::clone(backend));
@@ -82,7 +83,7 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub(crate) fn recorder(&self, run: u64) -> Result<Option<Arc<Recorder>>, Error> {
+    pub fn recorder(&self, run: u64) -> Result<Option<Arc<Recorder>>, Error> {
         let Some(path) = &self.acknowledged else { return Ok(None) };
         let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         if recorder.is_none() {
@@ -95,17 +96,17 @@ impl Store {
     ///
     /// # Errors
     /// Bad usage: what it does not take.
-    pub(crate) fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
+    pub fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
         match &*backend {
             Some(backend) => backend.check(plan),
-            None if self.registration.name == "vos" && self.request.creates => object::check_new_pool(plan),
+            None if self.registration.name == "vos" && self.request.creates => crate::check_new_pool(plan),
             None => Ok(()),
         }
     }
 
     /// Puts what its pool was made with into a plan that does not say it.
-    pub(crate) fn settle(&self, spec: &Spec, plan: &mut ObjectPlan) {
+    pub fn settle(&self, spec: &Spec, plan: &mut ObjectPlan) {
         let Some(layout) = self.layout else { return };
         let options = &mut plan.options;
         options.targets = layout.targets;
@@ -127,19 +128,19 @@ impl Store {
     }
 
     /// Facts that planning must know of it; how many targets it has where it was opened already.
-    pub(crate) fn facts(&self) -> ObjectFacts {
+    pub fn facts(&self) -> ObjectFacts {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
         facts_of(self.registration, backend.as_ref().map_or(0, |backend| backend.facts().targets))
     }
 
     /// Facts that the backend reports of itself.
-    pub(crate) fn told(&self) -> BackendFacts {
+    pub fn told(&self) -> BackendFacts {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
         backend.as_ref().map(|backend| backend.facts()).unwrap_or_default()
     }
 
     /// Notes for the user on the place of the store.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(directory) = &self.scratch {
             let end = if self.keep { "it stays there" } else { "removed at the end" };
@@ -156,10 +157,10 @@ impl Store {
     ///
     /// # Errors
     /// Objects or containers that are left, or data that were not saved.
-    pub(crate) fn end(&self) -> Result<Vec<String>, Error> {
+    pub fn end(&self) -> Result<Vec<String>, Error> {
         let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(backend) = backend else { return Ok(Vec::new()) };
-        let told = Told::default();
+        let told = Told::new(self.tell);
         let cleaned = match self.keep {
             true => backend.keep().map(|()| Vec::new()),
             false => backend.clean(&|count| told.tell(count)),
@@ -186,7 +187,7 @@ impl Drop for Store {
 }
 
 /// The directory of a store in this process: `vos:DIR`, or `vos://DIR`.
-pub(crate) fn directory_of(target: &str) -> Option<&str> {
+pub fn directory_of(target: &str) -> Option<&str> {
     let directory = target.strip_prefix("vos:")?;
     Some(directory.strip_prefix("//").unwrap_or(directory)).filter(|directory| !directory.is_empty())
 }
@@ -206,53 +207,56 @@ fn facts_of(registration: &Registration, targets: u32) -> ObjectFacts {
 }
 
 /// The stores of all specs of a run.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stores {
+#[derive(Clone)]
+pub struct Stores {
     stores: Vec<Arc<Store>>,
-    /// Set from outside: waits end.
-    interrupt: Arc<AtomicBool>,
     /// The target of specs that name none.
     default_target: Option<String>,
-    /// Manifest of the objects that the run makes in them.
-    manifest: Arc<Manifest>,
+    /// List of the objects that the run makes in them.
+    journal: StoreJournal,
+    context: RunContext,
 }
 
 impl Stores {
-    /// Finds the stores of specs of the object layer, and gives those without a target one of the run's own; the specs with their
-    /// targets. Stores that are there already are opened, to know how many targets they have.
+    /// No stores so far.
+    #[must_use]
+    pub fn new(context: &RunContext) -> Self {
+        Self {
+            stores: Vec::new(),
+            default_target: None,
+            journal: StoreJournal::new(Arc::clone(&context.journal)),
+            context: context.clone(),
+        }
+    }
+
+    /// Finds the stores of specs of the object layer, and gives those without a target one of the run's own. Stores that are there already are opened, to know how many targets they have.
     ///
     /// # Errors
     /// Specs that ask for the impossible, and stores that cannot be opened.
-    pub(crate) fn find(self, specs: &[Spec], keep: bool) -> Result<(Self, Vec<Spec>), Error> {
-        let mut found = self;
-        let mut specs = specs.to_vec();
-        for spec in specs.iter_mut().filter(|spec| spec.layer == Layer::OBJECT) {
-            found.name_target(spec)?;
-        }
+    pub fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
+        specs.iter_mut().try_for_each(|spec| self.name_target(spec))?;
         let mut targets: Vec<&str> = Vec::new();
-        for spec in specs.iter().filter(|spec| spec.layer == Layer::OBJECT) {
+        for spec in specs.iter() {
             let target = spec.targets.first().map_or("", String::as_str);
             if targets.contains(&target) {
                 continue;
             }
             targets.push(target);
-            let shares =
-                |other: &&Spec| other.layer == Layer::OBJECT && other.targets.first() == spec.targets.first();
-            let own: Vec<&Spec> = specs.iter().filter(shares).collect();
-            let store = found.store(target, &own, keep)?;
-            found.stores.push(Arc::new(store));
+            let own = specs.iter().filter(|other| other.targets.first() == spec.targets.first());
+            let store = self.store(target, &own.map(|spec| &**spec).collect::<Vec<_>>())?;
+            self.stores.push(Arc::new(store));
         }
-        for store in found.stores.iter().filter(|store| store.is_there()) {
+        for store in self.stores.iter().filter(|store| store.is_there()) {
             store.connect()?;
         }
-        Ok((found, specs))
+        Ok(())
     }
 
     /// Gives a spec without a target one in a directory of the run's own.
     ///
     /// # Errors
     /// When there is no place for it.
-    pub(crate) fn name_target(&mut self, spec: &mut Spec) -> Result<(), Error> {
+    pub fn name_target(&mut self, spec: &mut Spec) -> Result<(), Error> {
         if !spec.targets.is_empty() {
             return Ok(());
         }
@@ -266,7 +270,7 @@ impl Stores {
     }
 
     /// The store of these specs, which all name it.
-    fn store(&self, target: &str, specs: &[&Spec], keep: bool) -> Result<Store, Error> {
+    fn store(&self, target: &str, specs: &[&Spec]) -> Result<Store, Error> {
         let registration = driver_of(target)?;
         // A pool that is there has targets, and sizes of its own.
         let layout = directory_of(target).and_then(|directory| Pool::layout(&units::path_of(directory)));
@@ -293,16 +297,16 @@ impl Stores {
         let request = ConnectRequest {
             target: target.to_owned(),
             options,
-            secret: secret::shared(first.object.token_file.as_deref())?,
+            secret: secret::shared(first.token_file.as_deref())?,
             s3_key: s3_key(&first.object, registration.name)?,
             creates: fills || plans.iter().any(|plan| plan.any(ObjectOp::changes)),
             threads,
             destroys: specs.iter().any(|spec| spec.destroy_data),
-            interrupt: Arc::clone(&self.interrupt),
-            journal: Arc::clone(&self.manifest) as Arc<dyn Journal>,
+            interrupt: Arc::clone(&self.context.interrupt),
+            journal: Arc::new(self.journal.clone()) as Arc<dyn Journal>,
         };
         let is_default = self.default_target.as_deref() == Some(target);
-        let mut store = Store::new(request, keep)?;
+        let mut store = Store::new(request, self.context.keep, self.context.tell)?;
         if store.is_there() && specs.iter().all(|spec| spec.object.scm.is_none()) {
             // Its size was settled when it was made; that of this load is a default.
             store.request.options.scm_bytes = 0;
@@ -317,25 +321,33 @@ impl Stores {
     ///
     /// # Errors
     /// When it was not.
-    pub(crate) fn of(&self, spec: &Spec) -> Result<&Arc<Store>, Error> {
+    pub fn of(&self, spec: &Spec) -> Result<&Arc<Store>, Error> {
         let target = spec.targets.first();
         let found = self.stores.iter().find(|store| Some(&store.target) == target);
         found.ok_or_else(|| Error::usage("plan", "no store").remedy("give a target, such as vos:DIR"))
     }
 
-    /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Store>> {
-        self.stores.iter()
+    /// Number of the run.
+    #[must_use]
+    pub fn run(&self) -> u64 {
+        self.context.journal.run()
     }
 
-    /// Manifest of the objects that the run makes in them.
-    pub(crate) fn manifest(&self) -> &Arc<Manifest> {
-        &self.manifest
-    }
-
-    /// The flag that ends their waits.
-    pub(crate) fn interrupt(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.interrupt)
+    /// Closes them, with what the run made removed: the first failure, behind what goes on with it.
+    ///
+    /// # Errors
+    /// As for [`Store::end`].
+    pub fn end(&self) -> Result<(), Error> {
+        let mut result = Ok(());
+        for store in &self.stores {
+            match store.end() {
+                Ok(left) => {
+                    left.iter().for_each(|line| (self.context.tell)(format_args!("strata: left: {line}")));
+                }
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        result
     }
 }
 
@@ -369,7 +381,7 @@ fn check_threshold(spec: &Spec, layout: &Layout) -> Result<(), Error> {
 }
 
 /// Why the driver of a spec's target cannot carry it out; none where it can.
-pub(crate) fn refusal(spec: &Spec) -> Option<String> {
+pub fn refusal(spec: &Spec) -> Option<String> {
     let registration = match driver_of(spec.targets.first().map_or("", String::as_str)) {
         Ok(registration) => registration,
         Err(error) => return Some(error.to_string()),
@@ -386,7 +398,7 @@ pub(crate) fn refusal(spec: &Spec) -> Option<String> {
 fn s3_key(own: &ObjectSpec, driver: &str) -> Result<Option<S3Key>, Error> {
     match &own.s3_key {
         Some(key) => Ok(Some(key.clone())),
-        None if driver == "s3" => secret::s3_key(own.s3_key_file.as_deref()),
+        None if driver == "s3" => super::s3_key(own.s3_key_file.as_deref()),
         None => Ok(None),
     }
 }

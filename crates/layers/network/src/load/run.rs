@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use driver::{Arena, Error, PageSize, Secret};
+use driver::{Arena, Error, ErrorKind, PageSize};
+use layer::masters::{self, Driven};
 use layer::observations::{LinkActivity, Observations};
-use layer::{Part, Seen};
-use network::{OpenRequest, Rpc, RpcClass, RpcSource, SlotLayout, payload_seed};
+use layer::{Control, Part, Phase, Seen, StageContext};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 use statistics::Snapshot;
 use workload::network::NetworkPlan;
@@ -14,38 +14,29 @@ use workload::plan::worker_endpoints;
 use workload::random::derive_seed;
 
 use super::link::LinkWatch;
-use super::local::LocalEngine;
-use super::servers::ServerWatch;
-use super::{masters, servers, sync};
+use super::monitor::Monitor;
+use super::servers::{self, ServerWatch};
+use super::sync;
+use crate::local::LocalEngine;
+use crate::{OpenRequest, Rpc, RpcClass, RpcSource, SlotLayout, payload_seed};
 
-/// Secrets and settings that a phase needs besides its plan: secrets stand in no record.
+/// State of the way to the endpoints of a phase.
 #[derive(Debug, Default)]
-pub(crate) struct Access {
-    /// The shared secret.
-    pub(crate) secret: Option<Secret>,
-    /// TLS for control on loopback too.
-    pub(crate) tls: bool,
-    /// Domain of the fabric.
-    pub(crate) domain: Option<String>,
+pub(super) struct Access {
     /// Endpoints are asked for a sign of life before the first phase.
-    pub(crate) is_asked_first: bool,
+    pub(super) is_asked_first: bool,
     /// Notes for the user on the way to the endpoints.
-    pub(crate) notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     /// The engine that the run started itself; it ends with this.
-    pub(crate) engine: Option<LocalEngine>,
+    pub(super) engine: Option<LocalEngine>,
     /// Endpoints that gave no sign of life, once they were asked.
-    pub(crate) silent: OnceLock<Vec<String>>,
+    pub(super) silent: OnceLock<Vec<String>>,
 }
 
 /// The runner's job for a plan, as this process drives it: alone, or as one of the plan's masters.
-pub(crate) fn job(
-    plan: &NetworkPlan,
-    master: Option<usize>,
-    access: &Arc<Access>,
-    interrupt: Arc<AtomicBool>,
-) -> Job {
-    let (shared, access, flag) = (Arc::new(plan.clone()), Arc::clone(access), Arc::clone(&interrupt));
-    let open = Opener::new(move |worker| setup(&shared, master, worker, &access, &flag));
+fn job(plan: &NetworkPlan, master: Option<usize>, control: &Control, interrupt: Arc<AtomicBool>) -> Job {
+    let (shared, control, flag) = (Arc::new(plan.clone()), control.clone(), Arc::clone(&interrupt));
+    let open = Opener::new(move |worker| setup(&shared, master, worker, &control, &flag));
     Job {
         grace_ns: GRACE_NS.max(plan.timeout_ns.saturating_add(5_000_000_000)),
         ..Job::new(&plan.name, &plan.load, vec![RpcClass::Rpc as usize], open, interrupt)
@@ -56,7 +47,7 @@ fn setup(
     plan: &NetworkPlan,
     master: Option<usize>,
     worker: u32,
-    access: &Access,
+    control: &Control,
     interrupt: &Arc<AtomicBool>,
 ) -> Result<WorkerSetup<Rpc, RpcSource>, Error> {
     let layout = SlotLayout::new(plan.request, plan.reply, plan.align);
@@ -75,11 +66,11 @@ fn setup(
         poll: plan.poll,
         timeout_ns: plan.timeout_ns,
         socket: plan.socket.clone(),
-        domain: access.domain.clone(),
+        domain: control.domain.clone(),
         verify: plan.verify,
         seed: payload_seed(seed, worker),
         arena,
-        secret: access.secret.clone(),
+        secret: control.secret.clone(),
         interrupt: Arc::clone(interrupt),
     };
     let opened = (super::driver_of(&plan.engine)?.open)(&request)?;
@@ -88,11 +79,33 @@ fn setup(
     Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts })
 }
 
-/// A phase with what it needs.
-pub(crate) type Ready<'a> = (&'a NetworkPlan, &'a Arc<Access>);
+/// A phase with its plan and its state.
+pub(super) struct Ready<'a> {
+    phase: &'a Phase,
+    /// Its plan.
+    pub(super) plan: &'a NetworkPlan,
+    /// State of the way to its endpoints.
+    pub(super) access: Arc<Access>,
+}
+
+impl<'a> Ready<'a> {
+    fn of(phase: &'a Phase) -> Result<Self, Error> {
+        let (plan, access) = (plan_of(phase)?, phase.state().unwrap_or_default());
+        Ok(Self { phase, plan, access })
+    }
+
+    /// Secrets of the way there.
+    pub(super) fn control(&self) -> &Control {
+        &self.phase.control
+    }
+}
+
+fn plan_of(phase: &Phase) -> Result<&NetworkPlan, Error> {
+    phase.plan.of().ok_or_else(|| Error::new(ErrorKind::Run, "stage", "a phase of the network has another plan"))
+}
 
 /// Phases of the network that are ready to run.
-pub(crate) struct NetworkPart<'a> {
+pub(super) struct NetworkPart<'a> {
     stage: Vec<Ready<'a>>,
     interrupt: Arc<AtomicBool>,
     servers: Option<ServerWatch>,
@@ -107,15 +120,14 @@ impl<'a> NetworkPart<'a> {
     ///
     /// # Errors
     /// When a phase cannot begin.
-    pub(crate) fn new(stage: Vec<Ready<'a>>, interrupt: &Arc<AtomicBool>) -> Result<Self, Error> {
-        for (plan, access) in &stage {
-            if access.is_asked_first {
-                sync::ask_first(plan, access, interrupt)?;
-            }
+    pub(super) fn new(phases: &[&'a Phase], context: &StageContext<'_>) -> Result<Self, Error> {
+        let stage = phases.iter().map(|phase| Ready::of(phase)).collect::<Result<Vec<_>, Error>>()?;
+        for ready in stage.iter().filter(|ready| ready.access.is_asked_first) {
+            sync::ask_first(ready, context)?;
         }
         Ok(Self {
             stage,
-            interrupt: Arc::clone(interrupt),
+            interrupt: Arc::clone(&context.interrupt),
             servers: None,
             links: Vec::new(),
             activities: Vec::new(),
@@ -126,18 +138,22 @@ impl<'a> NetworkPart<'a> {
 
 impl Part for NetworkPart<'_> {
     fn jobs(&mut self) -> Vec<Job> {
-        self.links = self.stage.iter().map(|(plan, _)| LinkWatch::begin(plan, None)).collect();
-        let jobs =
-            self.stage.iter().map(|(plan, access)| job(plan, None, access, Arc::clone(&self.interrupt)));
-        jobs.collect()
+        self.links = self.stage.iter().map(|ready| LinkWatch::begin(ready.plan, None)).collect();
+        let job = |ready: &Ready<'_>| job(ready.plan, None, ready.control(), Arc::clone(&self.interrupt));
+        self.stage.iter().map(job).collect()
     }
 
     fn is_driven_elsewhere(&self) -> bool {
-        self.stage.iter().any(|(plan, _)| !plan.masters.is_empty())
+        self.stage.iter().any(|ready| !ready.plan.masters.is_empty())
     }
 
     fn drive(&mut self, observe: &mut dyn FnMut(&Snapshot)) -> Result<Vec<Outcome>, Error> {
-        let (outcomes, links) = masters::run(&self.stage, &self.interrupt, observe)?.into_iter().unzip();
+        let driven = self.stage.iter();
+        let driven = driven.map(|ready| Driven { phase: ready.phase, timeout_ns: ready.plan.timeout_ns });
+        let stage: Vec<Driven<'_>> = driven.collect();
+        let monitor = Monitor::begin(&self.stage);
+        let outcomes = masters::drive(&stage, &|| monitor.hosts(), &self.interrupt, observe)?;
+        let (outcomes, links) = outcomes.into_iter().unzip();
         self.activities = links;
         Ok(outcomes)
     }
@@ -156,16 +172,16 @@ impl Part for NetworkPart<'_> {
     }
 
     fn end(self: Box<Self>, mut outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
-        for (outcome, (_, access)) in outcomes.iter_mut().zip(&self.stage) {
+        for (outcome, Ready { access, .. }) in outcomes.iter_mut().zip(&self.stage) {
             let silent = access.silent.get().into_iter().flatten();
             let notes: Vec<String> = access.notes.iter().chain(silent).cloned().collect();
             outcome.notes.splice(0..0, notes);
         }
         let segments = self.seen.segments.filter(|_| !self.is_driven_elsewhere());
         let outcomes = outcomes.into_iter().zip(self.activities).zip(&self.stage);
-        let seen = outcomes.map(|((outcome, links), (plan, _))| {
+        let seen = outcomes.map(|((outcome, links), ready)| {
             let observations = Observations {
-                servers: self.seen.of(plan),
+                servers: self.seen.of(ready.plan),
                 tcp_retransmitted_segments: segments.map(|(again, _)| again),
                 tcp_sent_segments: segments.map(|(_, sent)| sent),
                 links,
@@ -174,5 +190,47 @@ impl Part for NetworkPart<'_> {
             (outcome, observations)
         });
         seen.collect()
+    }
+}
+
+/// Phases that this process drives for another one: it watches its own interface alone.
+pub(super) struct MasterPart {
+    jobs: Vec<Job>,
+    links: Vec<Option<LinkWatch>>,
+}
+
+impl MasterPart {
+    /// Gets the phases ready, each for the master of its number.
+    ///
+    /// # Errors
+    /// Plans of another layer.
+    pub(super) fn new(phases: &[(&Phase, usize)], context: &StageContext<'_>) -> Result<Self, Error> {
+        let (mut jobs, mut links) = (Vec::new(), Vec::new());
+        for (phase, master) in phases {
+            let plan = plan_of(phase)?;
+            links.push(LinkWatch::begin(plan, Some(*master)));
+            jobs.push(job(plan, Some(*master), &phase.control, Arc::clone(&context.interrupt)));
+        }
+        Ok(Self { jobs, links })
+    }
+}
+
+impl Part for MasterPart {
+    fn jobs(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.jobs)
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn stop(&mut self) -> u64 {
+        0
+    }
+
+    fn end(self: Box<Self>, outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
+        let links = self.links.into_iter().map(|link| link.and_then(LinkWatch::end).into_iter().collect());
+        let seen = outcomes.into_iter().zip(links);
+        seen.map(|(outcome, links)| (outcome, Observations { links, ..machine.clone() })).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! A stage that engines drive: each gets its part over its control channel, all begin together, and what they measured comes back.
+//! A stage that masters drive: each gets its part over its control channel, all begin together, and what they measured comes back.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,22 +9,32 @@ use fleet::{
     ConnectRequest, Fleet, HostAddress, HostEnd, HostOutcome, HostProgress, HostStage, OnRefusal,
     OutcomeMessage, PlanMessage, ProgressReport, RunPolicy,
 };
-use report::record::{LinkActivity, SCHEMA_VERSION};
 use runner::{ArrivalTally, Outcome};
 use statistics::{
     ClassTotals, HostRole, HostSnapshot, MasterReport, PhaseSamples, Snapshot, WorkerSamples, join_hosts,
     merge,
 };
-use workload::network::NetworkPlan;
 
-use super::monitor::Monitor;
-use super::run::Ready;
-use crate::engine::{MasterJob, MasterPart, PartEnd};
+use super::job::{MasterJob, MasterPart, PartEnd};
+use crate::observations::LinkActivity;
+use crate::{Phase, SCHEMA_VERSION};
 
 /// Longest wait for a connection of control.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait until a host has opened its connections, beyond the time that one may take.
 const READY_WAIT: Duration = Duration::from_secs(60);
+
+/// A phase that masters drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Driven<'a> {
+    /// The phase.
+    pub phase: &'a Phase,
+    /// Longest wait of one of its operations, in nanoseconds: its masters are given as much more to get ready and to end.
+    pub timeout_ns: u64,
+}
+
+/// Outcome of a phase that masters drove, and counters of the interfaces that they sent through.
+pub type DrivenOutcome = (Outcome, Vec<LinkActivity>);
 
 /// Parts of a stage that one host drives.
 struct Host {
@@ -33,20 +43,22 @@ struct Host {
     parts: Vec<(usize, usize)>,
 }
 
-/// Runs phases that engines drive, at the same time; their outcomes with what their interfaces did, in order.
+/// Has masters drive phases of one layer at the same time; their outcomes with what their interfaces did, in order. `servers` are shown beside the masters
+/// in live views.
 ///
 /// # Errors
 /// When they could not begin, or when nobody brought anything home.
-pub(super) fn run(
-    stage: &[Ready<'_>],
+pub fn drive(
+    stage: &[Driven<'_>],
+    servers: &dyn Fn() -> Vec<HostSnapshot>,
     interrupt: &Arc<AtomicBool>,
     observe: &mut dyn FnMut(&Snapshot),
-) -> Result<Vec<(Outcome, Vec<LinkActivity>)>, Error> {
+) -> Result<Vec<DrivenOutcome>, Error> {
     let hosts = hosts(stage)?;
     let fleet = connect(stage, &hosts)?;
     let plans = hosts.iter().enumerate().map(|(number, host)| Ok((number, message(stage, host)?)));
     let plans = plans.collect::<Result<Vec<_>, Error>>()?;
-    let timeout_ns = stage.iter().map(|(plan, _)| plan.timeout_ns).max().unwrap_or(0);
+    let timeout_ns = stage.iter().map(|driven| driven.timeout_ns).max().unwrap_or(0);
     let patience = Duration::from_nanos(timeout_ns).saturating_add(READY_WAIT);
     let policy = RunPolicy {
         on_refusal: OnRefusal::StopAll,
@@ -54,23 +66,21 @@ pub(super) fn run(
         collect_timeout: patience,
         ..RunPolicy::default()
     };
-    let monitor = Monitor::begin(stage);
     let began_ns = HostClock::get().now_ns();
     let mut show = |progress: &[HostProgress]| {
-        if let Some(snapshot) = combined(stage, &hosts, progress, monitor.hosts(), began_ns) {
+        if let Some(snapshot) = combined(stage, &hosts, progress, servers(), began_ns) {
             observe(&snapshot);
         }
     };
     let ended = fleet.run(plans, &policy, &mut show, interrupt)?;
-    drop(monitor);
     (0..stage.len()).map(|phase| outcome(stage, phase, &hosts, &ended, began_ns)).collect()
 }
 
 /// The hosts of all masters, each once, with their parts.
-fn hosts(stage: &[Ready<'_>]) -> Result<Vec<Host>, Error> {
+fn hosts(stage: &[Driven<'_>]) -> Result<Vec<Host>, Error> {
     let mut hosts: Vec<Host> = Vec::new();
-    for (phase, (plan, _)) in stage.iter().enumerate() {
-        for (number, master) in plan.masters.iter().enumerate() {
+    for (phase, driven) in stage.iter().enumerate() {
+        for (number, master) in driven.phase.plan.master_plans().iter().enumerate() {
             let address = HostAddress::parse(&master.control, 0)?;
             match hosts.iter_mut().find(|host| host.address == address) {
                 Some(host) => host.parts.push((phase, number)),
@@ -81,12 +91,12 @@ fn hosts(stage: &[Ready<'_>]) -> Result<Vec<Host>, Error> {
     Ok(hosts)
 }
 
-fn connect(stage: &[Ready<'_>], hosts: &[Host]) -> Result<Fleet, Error> {
-    let access = stage.first().map(|(_, access)| access);
+fn connect(stage: &[Driven<'_>], hosts: &[Host]) -> Result<Fleet, Error> {
+    let control = stage.first().map(|driven| driven.phase.control.clone()).unwrap_or_default();
     let fleet = Fleet::connect(ConnectRequest {
         hosts: hosts.iter().map(|host| host.address.clone()).collect(),
-        secret: access.and_then(|access| access.secret.clone()),
-        tls: access.is_some_and(|access| access.tls),
+        secret: control.secret,
+        tls: control.tls,
         timeout: CONNECT_WAIT,
     })?;
     let failed: Vec<String> = fleet
@@ -95,20 +105,25 @@ fn connect(stage: &[Ready<'_>], hosts: &[Host]) -> Result<Fleet, Error> {
         .collect();
     match failed.first() {
         None => Ok(fleet),
-        Some(first) if failed.len() == 1 => Err(Error::new(ErrorKind::Run, "network", first.clone())),
+        Some(first) if failed.len() == 1 => Err(Error::new(ErrorKind::Run, layer_of(stage), first.clone())),
         Some(first) => Err(Error::new(
             ErrorKind::Run,
-            "network",
+            layer_of(stage),
             format!("{} masters cannot be reached; {first}", failed.len()),
         )),
     }
 }
 
+/// Layer of the phases of a stage that masters drive.
+fn layer_of(stage: &[Driven<'_>]) -> &'static str {
+    stage.first().map_or("masters", |driven| driven.phase.plan.layer())
+}
+
 /// Label that people give the masters of a host.
-fn label(stage: &[Ready<'_>], host: &Host) -> String {
+fn label(stage: &[Driven<'_>], host: &Host) -> String {
     let mut labels: Vec<&str> = Vec::new();
     for &(phase, master) in &host.parts {
-        let label = stage[phase].0.masters[master].label.as_str();
+        let label = stage[phase].phase.plan.master_plans()[master].label.as_str();
         if !labels.contains(&label) {
             labels.push(label);
         }
@@ -116,16 +131,16 @@ fn label(stage: &[Ready<'_>], host: &Host) -> String {
     labels.join("+")
 }
 
-fn message(stage: &[Ready<'_>], host: &Host) -> Result<PlanMessage, Error> {
-    let part = |&(phase, master): &(usize, usize)| MasterPart { plan: stage[phase].0.clone(), master };
+fn message(stage: &[Driven<'_>], host: &Host) -> Result<PlanMessage, Error> {
+    let part = |&(phase, master): &(usize, usize)| MasterPart { plan: stage[phase].phase.plan.clone(), master };
     let job = MasterJob { parts: host.parts.iter().map(part).collect() };
-    let name = stage.first().map_or("", |(plan, _)| plan.name.as_str());
-    PlanMessage::new(name, "network", SCHEMA_VERSION, &job)
+    let name = stage.first().map_or("", |driven| driven.phase.plan.name().as_str());
+    PlanMessage::new(name, layer_of(stage), SCHEMA_VERSION, &job)
 }
 
 /// All hosts as one, with an entry for each; none before one of them measures.
 fn combined(
-    stage: &[Ready<'_>],
+    stage: &[Driven<'_>],
     hosts: &[Host],
     progress: &[HostProgress],
     servers: Vec<HostSnapshot>,
@@ -158,28 +173,27 @@ fn combined(
 }
 
 /// Whether a host that drives is driven by others as well.
-fn role(stage: &[Ready<'_>], host: &Host) -> HostRole {
+fn role(stage: &[Driven<'_>], host: &Host) -> HostRole {
     let serves = |&(phase, master): &(usize, usize)| {
-        let plan: &NetworkPlan = stage[phase].0;
-        let rank = plan.masters[master].rank;
-        rank.is_some() && plan.endpoints.iter().any(|endpoint| Some(endpoint.rank) == rank)
+        let plan = &stage[phase].phase.plan;
+        plan.master_plans()[master].rank.is_some_and(|rank| plan.is_served_by(rank))
     };
     if host.parts.iter().any(serves) { HostRole::Master } else { HostRole::Client }
 }
 
 /// Outcome of one phase, over all of its masters.
 fn outcome(
-    stage: &[Ready<'_>],
+    stage: &[Driven<'_>],
     phase: usize,
     hosts: &[Host],
     ended: &[HostOutcome],
     began_ns: u64,
-) -> Result<(Outcome, Vec<LinkActivity>), Error> {
+) -> Result<DrivenOutcome, Error> {
     let mut gathered = Gathered::default();
     for (host, end) in hosts.iter().zip(ended) {
         let masters = host.parts.iter().enumerate().filter(|(_, part)| part.0 == phase);
         for (place, &(_, master)) in masters {
-            let label = &stage[phase].0.masters[master].label;
+            let label = &stage[phase].phase.plan.master_plans()[master].label;
             gathered.notes.extend(end.notes.iter().map(|note| format!("{label}: {note}")));
             match &end.end {
                 HostEnd::Finished(message) => {
@@ -194,7 +208,7 @@ fn outcome(
         }
     }
     let links = std::mem::take(&mut gathered.links);
-    Ok((gathered.finish()?, links))
+    Ok((gathered.finish(layer_of(stage))?, links))
 }
 
 /// Results that masters sent back.
@@ -233,7 +247,8 @@ impl Gathered {
         }
         // Masters on the same host see the same interface.
         if place == 0 {
-            self.links.extend(end.link.map(|link| LinkActivity { owner: Some(label.to_owned()), ..link }));
+            let owned = |link| LinkActivity { owner: Some(label.to_owned()), ..link };
+            self.links.extend(end.links.into_iter().map(owned));
         }
         if let Some(failure) = end.failure {
             self.failure.get_or_insert(if failure == "interrupted" {
@@ -244,11 +259,11 @@ impl Gathered {
         }
     }
 
-    fn finish(self) -> Result<Outcome, Error> {
+    fn finish(self, layer: &'static str) -> Result<Outcome, Error> {
         let Self { samples, notes, arrivals, failure, lost, links: _ } = self;
         let lines: Vec<String> = lost.iter().map(|(label, why)| format!("master {label}: {why}")).collect();
         let Some(mut merged) = merge(&samples.iter().collect::<Vec<_>>()) else {
-            return Err(Error::new(ErrorKind::Run, "network", lines.join("; ")));
+            return Err(Error::new(ErrorKind::Run, layer, lines.join("; ")));
         };
         for (label, why) in lost {
             let classes = merged.classes.iter();

@@ -1,55 +1,58 @@
 //! Who is sent to and who drives: from what the user named to endpoints and masters with addresses.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use driver::{Error, Secret};
+use driver::Error;
 use fleet::{ConnectRequest, Fleet, HostAddress};
 use host::topology;
+use layer::masters::{self, addresses};
+use layer::{Control, Tell};
 use rpc::address::{Address, Provider};
-use rpc::group::{self, Group};
+use rpc::group::{self, GROUP_DEFAULT, Group};
 use rpc::interface::{self, Cache, Machine, Overrides, Want};
 use rpc::{Role, handshake};
-use workload::network::{EndpointPlan, MasterPlan, NetworkSpec, RankTag, SocketPlan};
+use workload::network::{EndpointPlan, NetworkSpec, RankTag, SocketPlan};
 use workload::object::without_password;
-use workload::plan::NetworkFacts;
+use workload::plan::{MasterPlan, NetworkFacts};
 use workload::spec::Spec;
 
 use super::link::bound_interface;
-use super::local::{LocalEngine, LocalRequest, split_cores};
 use super::resolve::{FIRST_TARGET, targets_of};
 use super::run::Access;
-use crate::engine::GROUP;
-use crate::output::tell;
-use crate::secret;
+use crate::local::{LocalEngine, LocalRequest, split_cores};
 
-/// Port of control addresses that have none: that of elbencho's services.
-const CONTROL_PORT: u16 = 1611;
 /// Longest wait for an engine to say who it is.
 const ASK_WAIT: Duration = Duration::from_secs(10);
 
 /// Who is sent to and who drives, for all phases of a spec.
 #[derive(Clone, Debug)]
-pub(crate) struct Reach {
+pub(super) struct Reach {
     /// Facts that planning must know.
-    pub(crate) facts: NetworkFacts,
-    /// Secrets and state that stand in no plan.
-    pub(crate) access: Arc<Access>,
+    pub(super) facts: NetworkFacts,
+    /// Secrets and settings of the way there.
+    pub(super) control: Control,
+    /// State that stands in no plan.
+    pub(super) access: Arc<Access>,
     /// Processors for workers, where nobody says: those that an engine started here does not use.
-    pub(crate) worker_cores: Vec<u32>,
+    pub(super) worker_cores: Vec<u32>,
     /// Device that sockets must be bound to, where the kernel would take another one.
-    pub(crate) bind_device: Option<String>,
+    pub(super) bind_device: Option<String>,
 }
 
 /// Engines found so far: phases that name the same engines share them, and an engine of the run itself is started once.
 #[derive(Default)]
-pub(crate) struct Reaches {
+pub(super) struct Reaches {
     known: Vec<(Key, Reach)>,
 }
 
 /// Key of the engines that are reached: the fields of a spec that decide on them.
-type Key = (Vec<String>, NetworkSpec, Option<Vec<u32>>, u64);
+type Key = (Vec<String>, NetworkSpec, Option<Vec<u32>>, u64, Way);
+
+/// Options of the way to other processes: masters, the file with the secret, TLS.
+type Way = (Vec<String>, Option<PathBuf>, bool);
 
 fn key(spec: &Spec) -> Key {
     let own = &spec.network;
@@ -59,7 +62,6 @@ fn key(spec: &Spec) -> Key {
         endpoints: own.endpoints.clone(),
         masters: own.masters.clone(),
         servers: own.servers.clone(),
-        clients: own.clients.clone(),
         poll: own.poll,
         engine_poll: own.engine_poll,
         engine_cores: own.engine_cores.clone(),
@@ -68,11 +70,10 @@ fn key(spec: &Spec) -> Key {
         provider: own.provider.clone(),
         interface: own.interface.clone(),
         domain: own.domain.clone(),
-        token_file: own.token_file.clone(),
-        tls: own.tls,
         ..NetworkSpec::default()
     };
-    (spec.targets.clone(), network, spec.cores.clone(), payload_bytes_max(spec).max(1 << 20))
+    let way = (spec.clients.clone(), spec.token_file.clone(), spec.tls);
+    (spec.targets.clone(), network, spec.cores.clone(), payload_bytes_max(spec).max(1 << 20), way)
 }
 
 fn payload_bytes_max(spec: &Spec) -> u64 {
@@ -85,12 +86,12 @@ impl Reaches {
     ///
     /// # Errors
     /// Bad usage, and engines that cannot be found.
-    pub(crate) fn find(&mut self, spec: &Spec) -> Result<Reach, Error> {
+    pub(super) fn find(&mut self, spec: &Spec, tell: Tell) -> Result<Reach, Error> {
         let key = key(spec);
         if let Some((_, reach)) = self.known.iter().find(|(known, _)| *known == key) {
             return Ok(reach.clone());
         }
-        let reach = Finder::new(spec)?.find()?;
+        let reach = Finder::new(spec, tell)?.find()?;
         self.known.push((key, reach.clone()));
         Ok(reach)
     }
@@ -109,8 +110,9 @@ struct Found {
 struct Finder<'a> {
     spec: &'a Spec,
     own: &'a NetworkSpec,
-    secret: Option<Secret>,
+    control: Control,
     timeout: Duration,
+    tell: Tell,
 }
 
 fn usage(message: impl Into<String>) -> Error {
@@ -118,12 +120,12 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 impl<'a> Finder<'a> {
-    fn new(spec: &'a Spec) -> Result<Self, Error> {
+    fn new(spec: &'a Spec, tell: Tell) -> Result<Self, Error> {
         let own = &spec.network;
-        let secret = secret::shared(own.token_file.as_deref())?;
+        let control = masters::control(spec)?;
         let timeout =
             own.timeout.map_or(ASK_WAIT, |timeout| Duration::from_nanos(timeout.ns()).min(ASK_WAIT));
-        Ok(Self { spec, own, secret, timeout })
+        Ok(Self { spec, own, control, timeout, tell })
     }
 
     fn find(self) -> Result<Reach, Error> {
@@ -147,13 +149,12 @@ impl<'a> Finder<'a> {
                 group: found.group,
                 memory_bytes: host::memory::memory().total_bytes,
             },
+            control: self.control.clone(),
             access: Arc::default(),
             worker_cores: found.worker_cores,
             bind_device: None,
         };
         let mut access = Access {
-            secret: self.secret.clone(),
-            tls: self.own.tls,
             is_asked_first: !self.own.no_sync
                 && reach.facts.masters.is_empty()
                 && reach.facts.engine != "null",
@@ -187,7 +188,7 @@ impl<'a> Finder<'a> {
                 "--endpoint names ranks of a group; --servers are addressed by host: give one of them",
             ),
             (
-                !own.masters.is_empty() && !own.clients.is_empty(),
+                !own.masters.is_empty() && !self.spec.clients.is_empty(),
                 "--master and --clients both say who drives: give one of them",
             ),
             (
@@ -196,7 +197,7 @@ impl<'a> Finder<'a> {
             ),
             (targets.len() > 1 && targets.iter().any(is_own), "loopback: and null: stand alone"),
             (
-                targets.iter().any(is_own) && (!own.masters.is_empty() || !own.clients.is_empty()),
+                targets.iter().any(is_own) && (!own.masters.is_empty() || !self.spec.clients.is_empty()),
                 "loopback: and null: are driven from here: leave out --master and --clients",
             ),
         ];
@@ -263,7 +264,7 @@ impl<'a> Finder<'a> {
             targets: tags.saturating_sub(FIRST_TARGET).max(1),
             cores,
             poll: own.engine_poll.or(own.poll).unwrap_or_default(),
-            token_file: own.token_file.as_deref(),
+            token_file: self.spec.token_file.as_deref(),
             payload_bytes_max: payload_bytes_max(self.spec),
         })?;
         let plan = |RankTag { rank, tag }: RankTag| EndpointPlan {
@@ -296,7 +297,7 @@ impl<'a> Finder<'a> {
     }
 
     fn group(&self) -> Result<Group, Error> {
-        group::lookup(self.own.path.as_deref(), self.own.group.as_deref().unwrap_or(GROUP))
+        group::lookup(self.own.path.as_deref(), self.own.group.as_deref().unwrap_or(GROUP_DEFAULT))
     }
 
     /// The engines at these addresses: each is asked which rank it is, and for its first target.
@@ -333,7 +334,7 @@ impl<'a> Finder<'a> {
         let never = AtomicBool::new(false);
         let knock = |tag: u32| {
             let endpoint = EndpointPlan { rank: u32::MAX, tag, uri: uri.clone(), label: uri.clone() };
-            let secret = self.secret.as_ref();
+            let secret = self.control.secret.as_ref();
             let timeout_ns = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
             let socket = SocketPlan::default();
             handshake::connect(&endpoint, Role::Messages, [0; 16], &[], &socket, secret, timeout_ns, &never)
@@ -390,8 +391,8 @@ impl<'a> Finder<'a> {
     fn connect(&self, hosts: Vec<HostAddress>) -> Result<Fleet, Error> {
         Fleet::connect(ConnectRequest {
             hosts,
-            secret: self.secret.clone(),
-            tls: self.own.tls,
+            secret: self.control.secret.clone(),
+            tls: self.control.tls,
             timeout: self.timeout,
         })
     }
@@ -399,18 +400,8 @@ impl<'a> Finder<'a> {
     /// Who drives, without their endpoints; nobody but this process when empty.
     fn masters(&self) -> Result<Vec<MasterPlan>, Error> {
         let own = self.own;
-        if !own.clients.is_empty() {
-            let master = |host: HostAddress| MasterPlan {
-                label: host.to_string(),
-                control: host.to_string(),
-                rank: None,
-                tag: None,
-                endpoints: Vec::new(),
-            };
-            return Ok(addresses("clients", &own.clients)?.into_iter().map(master).collect());
-        }
         if own.masters.is_empty() {
-            return Ok(Vec::new());
+            return masters::clients(self.spec);
         }
         let group = self.group()?;
         let master = |master: &RankTag| {
@@ -434,7 +425,7 @@ impl<'a> Finder<'a> {
     fn choose_interface(&self, reach: &mut Reach, access: &mut Access) -> Result<(), Error> {
         let own = self.own;
         let mut overrides = Overrides::from_environment(own.interface.as_deref(), own.domain.as_deref());
-        access.domain = overrides.domain.as_ref().map(|asked| asked.name.clone());
+        reach.control.domain = overrides.domain.as_ref().map(|asked| asked.name.clone());
         if reach.facts.engine == "null" {
             return Ok(());
         }
@@ -453,7 +444,7 @@ impl<'a> Finder<'a> {
         let decision = interface::choose(&found.scan, &want, &mut cache.turns(true))?;
         access.notes = found.messages.into_iter().chain(decision.messages).collect();
         for message in &access.notes {
-            tell(format_args!("strata: {message}"));
+            (self.tell)(format_args!("strata: {message}"));
         }
         if let Some(choice) = decision.choice {
             reach.facts.interface = Some(choice.plan());
@@ -461,7 +452,7 @@ impl<'a> Finder<'a> {
             let may_bind = own.bind_address.is_none() || overrides.interface.is_some();
             reach.bind_device = (choice.needs_binding && may_bind).then(|| choice.name.clone());
             if reach.facts.engine == "ofi" {
-                access.domain = Some(choice.domain);
+                reach.control.domain = Some(choice.domain);
             }
         }
         Ok(())
@@ -483,8 +474,4 @@ fn common_provider(endpoints: &[EndpointPlan]) -> Result<String, Error> {
         [one, other, ..] => Err(usage(format!("the engines are reached in several ways: {one}, {other}"))
             .remedy("give engines of one provider, and a run for each of the others")),
     }
-}
-
-fn addresses(option: &'static str, words: &[String]) -> Result<Vec<HostAddress>, Error> {
-    fleet::parse_hosts(&words.join(","), CONTROL_PORT).map_err(|error| error.with("option", option))
 }

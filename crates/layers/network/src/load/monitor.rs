@@ -16,11 +16,11 @@ pub(super) struct Monitor(Option<ServerWatch>);
 impl Monitor {
     /// Begins to watch. Where that cannot be, the view shows no servers.
     pub(super) fn begin(stage: &[Ready<'_>]) -> Self {
-        let endpoints = distinct(stage.iter().map(|(plan, _)| *plan));
-        let Some((plan, access)) = stage.first().filter(|_| endpoints.len() <= ENDPOINTS_MAX) else {
+        let endpoints = distinct(stage.iter().map(|ready| ready.plan));
+        let Some(first) = stage.first().filter(|_| endpoints.len() <= ENDPOINTS_MAX) else {
             return Self(None);
         };
-        let request = WatchRequest::new(by_engine(endpoints), plan.socket.clone(), access.secret.clone());
+        let request = WatchRequest::new(by_engine(endpoints), first.plan.socket.clone(), first.control().secret.clone());
         Self(ServerWatch::start(request).ok())
     }
 

@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use host::network::{InterfaceCounters, counters, interfaces, route_to};
-use report::record::LinkActivity;
+use layer::observations::LinkActivity;
 use rpc::interface::{Asked, FabricScan, ScannedInterface};
 use workload::network::{NetworkPlan, NetworkSpec};
 
 /// An interface and its counters before a phase.
-pub(crate) struct LinkWatch {
+pub(super) struct LinkWatch {
     interface: String,
     mtu_bytes: Option<u64>,
     path_mtu_bytes: Option<u64>,
@@ -18,7 +18,7 @@ pub(crate) struct LinkWatch {
 impl LinkWatch {
     /// The interface that a plan names, else that of the route to the first endpoint of the master that is on another host; none when
     /// nothing leaves this host.
-    pub(crate) fn begin(plan: &NetworkPlan, master: Option<usize>) -> Option<Self> {
+    pub(super) fn begin(plan: &NetworkPlan, master: Option<usize>) -> Option<Self> {
         let named = plan.interface.as_ref();
         let mut routes = targets(plan, master).into_iter().filter_map(|target| route_to(target).ok());
         let route = routes.find(|route| named.is_some() || !route.is_local);
@@ -37,7 +37,7 @@ impl LinkWatch {
     }
 
     /// Counters of the interface since the start.
-    pub(crate) fn end(self) -> Option<LinkActivity> {
+    pub(super) fn end(self) -> Option<LinkActivity> {
         let done = counters().remove(&self.interface)?.since(&self.before);
         Some(LinkActivity {
             owner: None,

@@ -1,43 +1,37 @@
-//! From a spec to phases of the network layer.
+//! From a spec to phases.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use driver::Error;
+use layer::{Phase, Planning};
 use rpc::group::Group;
 use workload::network::{EndpointPlan, Payload};
 use workload::plan::{PhasePlan, expand_ladder, message_sizes, resolve_network};
-use workload::random::derive_seed;
 use workload::spec::Spec;
 
-use super::Reach;
-use crate::planning::Planned;
+use super::reach::Reach;
 
-/// The phases of a spec, without their places in the run: one for each pair of message sizes, and for each step of a ladder. `number`
-/// is that of the first phase in the run.
+/// The phases of a spec: one for each pair of message sizes, and for each step of a ladder.
 ///
 /// # Errors
 /// A spec that asks for the impossible.
-pub(crate) fn phases(spec: &Spec, reach: &Reach, number: usize, seed: u64) -> Result<Vec<Planned>, Error> {
+pub(super) fn phases(spec: &Spec, reach: &Reach, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
     let mut phases = Vec::new();
     for step in expand_ladder(spec) {
         for sizes in message_sizes(&step) {
-            let own = derive_seed(seed, &[(number + phases.len()) as u64]);
-            phases.push(phase(&step, sizes, reach, own)?);
+            phases.push(phase(&step, sizes, reach, planning.seed_of(phases.len()))?);
         }
     }
     Ok(phases)
 }
 
-/// One phase: the first stage of the first request, for the caller to place.
-///
-/// # Errors
-/// A spec that asks for the impossible.
-pub(crate) fn phase(
+fn phase(
     spec: &Spec,
     sizes: (Payload, Payload),
     reach: &Reach,
     seed: u64,
-) -> Result<Planned, Error> {
+) -> Result<Phase, Error> {
     let mut spec = spec.clone();
     if spec.cores.is_none() && spec.numa.is_none() && !reach.worker_cores.is_empty() {
         spec.cores = Some(reach.worker_cores.clone());
@@ -52,9 +46,10 @@ pub(crate) fn phase(
         runner::check_placement(&plan.load)?;
     }
     let capabilities = super::driver_of(&plan.engine)?.capabilities;
-    Ok(Planned {
-        access: Some(Arc::clone(&reach.access)),
-        ..Planned::of(PhasePlan::new(plan), &capabilities)
+    Ok(Phase {
+        control: reach.control.clone(),
+        state: Some(Arc::clone(&reach.access) as Arc<dyn Any + Send + Sync>),
+        ..Phase::new(PhasePlan::new(plan), &capabilities)
     })
 }
 

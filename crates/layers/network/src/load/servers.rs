@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use host::network::TcpCounters;
-use report::record::ServerActivity;
+use layer::observations::ServerActivity;
 use rpc::inquiry::{ServerStatistics, statistics};
 use workload::network::{EndpointPlan, NetworkPlan};
 
@@ -36,7 +36,7 @@ impl ServerWatch {
     /// Asks all endpoints.
     pub(super) fn begin(stage: &[Ready<'_>]) -> Self {
         let mut endpoints =
-            distinct(stage.iter().map(|(plan, _)| *plan).filter(|plan| plan.engine != "null"));
+            distinct(stage.iter().map(|ready| ready.plan).filter(|plan| plan.engine != "null"));
         endpoints.truncate(ENDPOINTS_MAX);
         let before = ask(stage, &endpoints);
         Self { endpoints, before, tcp: TcpCounters::read() }
@@ -52,7 +52,7 @@ impl ServerWatch {
             .zip(self.before.into_iter().zip(after))
             .filter_map(|(endpoint, (before, after))| Some((endpoint, after?.since(&before?))))
             .collect();
-        let is_local = stage.iter().all(|(plan, access)| {
+        let is_local = stage.iter().all(|Ready { plan, access, .. }| {
             access.engine.is_some() || plan.interface.as_ref().is_some_and(|interface| interface.is_loopback)
         });
         let cpu_ns = servers.iter().map(|(_, done)| done.cpu_user_ns + done.cpu_system_ns).sum();
@@ -68,8 +68,8 @@ impl ServerWatch {
 }
 
 fn ask(stage: &[Ready<'_>], endpoints: &[EndpointPlan]) -> Vec<Option<ServerStatistics>> {
-    let Some((plan, access)) = stage.first() else { return Vec::new() };
-    for_each(endpoints, |endpoint| statistics(endpoint, &plan.socket, access.secret.as_ref(), WAIT).ok())
+    let Some(first) = stage.first() else { return Vec::new() };
+    for_each(endpoints, |endpoint| statistics(endpoint, &first.plan.socket, first.control().secret.as_ref(), WAIT).ok())
 }
 
 impl Seen {

@@ -3,31 +3,32 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::output::tell;
+use layer::Tell;
 
 /// How often it is told.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Tells counts on standard error, at most once a second.
-pub(crate) struct Told {
+pub struct Told {
     begin: Instant,
     /// Seconds at which it was told last.
     last: AtomicU64,
-}
-
-impl Default for Told {
-    fn default() -> Self {
-        Self { begin: Instant::now(), last: AtomicU64::new(0) }
-    }
+    tell: Tell,
 }
 
 impl Told {
+    /// Nothing told so far.
+    #[must_use]
+    pub fn new(tell: Tell) -> Self {
+        Self { begin: Instant::now(), last: AtomicU64::new(0), tell }
+    }
+
     /// So many things are gone.
-    pub(crate) fn tell(&self, count: u64) {
+    pub fn tell(&self, count: u64) {
         let second = self.begin.elapsed().as_secs() / EVERY.as_secs();
         // One of all the threads that remove tells it.
         if self.last.fetch_max(second, Ordering::Relaxed) < second {
-            tell(format_args!("removing what the run made: {count} so far"));
+            (self.tell)(format_args!("removing what the run made: {count} so far"));
         }
     }
 }

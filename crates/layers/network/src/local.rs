@@ -9,33 +9,33 @@ use std::time::{Duration, Instant};
 use driver::{Error, ErrorKind};
 use workload::network::Poll;
 
-use crate::engine::background::{await_line, kept_command, last_error};
+use crate::background::{await_line, kept_command, last_error};
 
 /// How long the engine may take to end once it was told to.
 const END_WAIT: Duration = Duration::from_secs(15);
 
 /// Options of the engine that the run starts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LocalRequest<'a> {
+pub struct LocalRequest<'a> {
     /// How its endpoints are reached.
-    pub(crate) provider: &'a str,
+    pub provider: &'a str,
     /// Its targets.
-    pub(crate) targets: u32,
+    pub targets: u32,
     /// Processors of its service threads; not pinned when empty.
-    pub(crate) cores: Vec<u32>,
+    pub cores: Vec<u32>,
     /// How they wait.
-    pub(crate) poll: Poll,
+    pub poll: Poll,
     /// File with the secret that it demands.
-    pub(crate) token_file: Option<&'a Path>,
+    pub token_file: Option<&'a Path>,
     /// The pool that it serves objects from, which is there: its directory and label.
-    pub(crate) pool: Option<(&'a Path, &'a str)>,
+    pub pool: Option<(&'a Path, &'a str)>,
     /// Largest payload of its messages and of its bulk transfers, in bytes.
-    pub(crate) payload_bytes_max: u64,
+    pub payload_bytes_max: u64,
 }
 
 /// The child process. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct LocalEngine {
+pub struct LocalEngine {
     child: Mutex<Child>,
     uri: String,
 }
@@ -45,7 +45,7 @@ impl LocalEngine {
     ///
     /// # Errors
     /// The failure it ended with, if it did not come to serve.
-    pub(crate) fn start(request: &LocalRequest<'_>) -> Result<Self, Error> {
+    pub fn start(request: &LocalRequest<'_>) -> Result<Self, Error> {
         let system = |what: &'static str| move |error: std::io::Error| Error::system("loopback", what, error);
         // What it says goes to a file without a name: nobody reads a pipe while the run is under way.
         let mut log = unnamed_file().map_err(system("cannot make a file for what the engine says"))?;
@@ -83,7 +83,7 @@ impl LocalEngine {
     }
 
     /// Where it serves.
-    pub(crate) fn uri(&self) -> &str {
+    pub fn uri(&self) -> &str {
         &self.uri
     }
 }
@@ -127,7 +127,7 @@ fn poll_word(poll: Poll) -> &'static str {
 
 /// Processors of an engine that is started here and of the workers beside it, where nobody says: the last one this process may use,
 /// and the rest.
-pub(crate) fn split_cores(taken: Option<&[u32]>, engine: Option<&[u32]>) -> (Vec<u32>, Vec<u32>) {
+pub fn split_cores(taken: Option<&[u32]>, engine: Option<&[u32]>) -> (Vec<u32>, Vec<u32>) {
     let own = host::topology::current_affinity().unwrap_or_default();
     let engine_cores = match (engine, taken) {
         (Some(cores), _) => cores.to_vec(),

@@ -11,7 +11,7 @@ const SHARED_MEMORY: &str = "/dev/shm";
 ///
 /// # Errors
 /// When neither shared memory nor the directory for temporary files can be used.
-pub(crate) fn directory() -> Result<PathBuf, Error> {
+pub fn directory() -> Result<PathBuf, Error> {
     let places = [PathBuf::from(SHARED_MEMORY), std::env::temp_dir()];
     let is_writable =
         |place: &&PathBuf| place.is_dir() && rustix::fs::access(*place, rustix::fs::Access::WRITE_OK).is_ok();

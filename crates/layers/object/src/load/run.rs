@@ -1,4 +1,4 @@
-//! One stage of the object layer: jobs for the runner, what is seen around them, and their outcomes.
+//! One stage: jobs for the runner, what is seen around them, and their outcomes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,25 +8,25 @@ use host::block::DeviceNumber;
 use host::traffic::{self, Traffic};
 use layer::observations::{AcknowledgedFile, Observations, StoreActivity, StoreSpace};
 use layer::{Part, Seen, device_activity};
-use object::acknowledged::{Cost, Recorder};
-use object::{Backend, ObjectSource, OpenRequest};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 use workload::object::ObjectPlan;
 
 use super::Store;
+use crate::acknowledged::{Cost, Recorder};
+use crate::{Backend, ObjectSource, OpenRequest};
 
 /// Time beyond the longest wait of an operation that a driver may take to give it up, in nanoseconds.
 const GIVE_UP_NS: u64 = 5_000_000_000;
 
 /// A phase with the store that it is on.
-pub(crate) struct Ready {
-    pub(crate) plan: ObjectPlan,
-    pub(crate) store: Arc<Store>,
+pub(super) struct Ready {
+    pub(super) plan: ObjectPlan,
+    pub(super) store: Arc<Store>,
     /// Number that verified values carry, and whether those of other runs are good too.
-    pub(crate) run: u64,
-    pub(crate) accepts_foreign: bool,
+    pub(super) run: u64,
+    pub(super) accepts_foreign: bool,
     /// Series of writes that are older versions for it.
-    pub(crate) replaced: Vec<u64>,
+    pub(super) replaced: Vec<u64>,
 }
 
 /// The runner's job for a phase.
@@ -60,7 +60,7 @@ fn job(
         Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
     };
     Ok(Job {
-        expected_operations: object::operations_of(&plan),
+        expected_operations: crate::operations_of(&plan),
         grace_ns: GRACE_NS.max(plan.options.timeout_ns.saturating_add(GIVE_UP_NS)),
         ..Job::new(&plan.name, &plan.load, classes, Opener::new(open), interrupt)
     })
@@ -72,7 +72,7 @@ fn slot_bytes(plan: &ObjectPlan) -> usize {
 }
 
 /// Phases on object stores that are ready to run.
-pub(crate) struct ObjectPart {
+pub(super) struct ObjectPart {
     stage: Vec<Ready>,
     jobs: Vec<Job>,
     recorders: Vec<Option<(Cost, Arc<Recorder>)>>,
@@ -84,7 +84,7 @@ impl ObjectPart {
     ///
     /// # Errors
     /// When a phase cannot begin.
-    pub(crate) fn new(stage: Vec<Ready>, interrupt: &Arc<AtomicBool>) -> Result<Self, Error> {
+    pub(super) fn new(stage: Vec<Ready>, interrupt: &Arc<AtomicBool>) -> Result<Self, Error> {
         let mut jobs = Vec::with_capacity(stage.len());
         let mut recorders = Vec::with_capacity(stage.len());
         for ready in &stage {

@@ -1,0 +1,150 @@
+//! Media as a layer: from a spec to phases, and the state of a run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use driver::{Error, ErrorKind};
+use layer::{DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, StageContext};
+use units::path_of;
+use workload::layers::{Layer, LayerDef};
+use workload::plan::{MediaPlan, PhasePlan, expand_ladder};
+use workload::spec::{Operation, Spec};
+use workload::target::MadeFile;
+
+use crate::layout::{self, Manifest};
+use crate::leftovers::{Files, JOURNAL_KEY};
+use crate::planning::{self, check_shared_ranges, check_together, plan_phase, plan_read_back, reads_back};
+use crate::{DRIVERS, MediaPhase, MediaRun};
+
+/// Files, devices, memory.
+#[derive(Debug)]
+pub struct Media;
+
+impl Measured for Media {
+    fn definition(&self) -> &'static LayerDef {
+        Layer::MEDIA.definition()
+    }
+
+    fn drivers(&self) -> Vec<DriverEntry> {
+        DRIVERS.iter().map(DriverEntry::of).collect()
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), Error> {
+        if spec.operations.is_empty() {
+            return Err(Error::usage("plan", "no operation").remedy(
+                "give --op: read, write, randread, randwrite, readwrite, randrw, discard, randdiscard or nop",
+            ));
+        }
+        Ok(())
+    }
+
+    fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
+        spec.targets.iter().map(|target| path_of(target).into_owned()).collect()
+    }
+
+    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
+        Some(&Files)
+    }
+
+    fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
+        Box::new(RunOfMedia { context: context.clone(), state: None })
+    }
+}
+
+/// Media during a run. Its state begins with the first stage: by then the run has its number.
+struct RunOfMedia {
+    context: RunContext,
+    state: Option<MediaRun>,
+}
+
+/// The files of a run in the list of all that it makes.
+struct FileJournal(Arc<dyn layer::Journal>);
+
+impl layout::Journal for FileJournal {
+    fn note(&self, made: &[MadeFile]) -> Result<(), Error> {
+        let made = serde_json::to_value(made).map_err(|error| {
+            Error::new(ErrorKind::Run, "manifest", format!("the files of this run cannot be listed: {error}"))
+        })?;
+        self.0.note(JOURNAL_KEY, made)
+    }
+}
+
+impl RunOfMedia {
+    fn state(&mut self) -> &mut MediaRun {
+        let RunContext { journal, keep, .. } = &self.context;
+        self.state.get_or_insert_with(|| {
+            let run = journal.run();
+            let mut manifest = Manifest::new(format!("{run:016x}"), *keep);
+            manifest.keep_in(Arc::new(FileJournal(Arc::clone(journal))));
+            MediaRun::new(run, manifest)
+        })
+    }
+}
+
+/// The plans of media among plans of this layer.
+fn of_media<'a>(plans: &[&'a PhasePlan]) -> Vec<&'a MediaPlan> {
+    plans.iter().filter_map(|plan| plan.of()).collect()
+}
+
+fn phase(spec: &Spec, (plan, capabilities): planning::Phase) -> Phase {
+    Phase { destroy_data: spec.destroy_data, ..Phase::new(PhasePlan::new(plan), &capabilities) }
+}
+
+fn read_back(spec: &Spec, written: &MediaPlan, seed: u64) -> Result<Phase, Error> {
+    Ok(Phase { is_read_back: true, ..phase(spec, plan_read_back(spec, written, seed)?) })
+}
+
+impl LayerRun for RunOfMedia {
+    /// The operations of each step of a ladder, and the reading back of what is written for verification.
+    fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
+        let mut phases = Vec::new();
+        for step in expand_ladder(spec) {
+            for (number, operation) in step.operations.iter().enumerate() {
+                let planned = plan_phase(&step, *operation, planning.seed_of(phases.len()))?;
+                let written = reads_back(&step, &planned.0).then(|| planned.0.clone());
+                phases.push(phase(&step, planned));
+                let next = step.operations.get(number + 1);
+                let reads_next = matches!(next, Some(Operation::Read | Operation::RandRead));
+                if let Some(written) = written.filter(|_| !reads_next) {
+                    phases.push(read_back(&step, &written, planning.seed_of(phases.len()))?);
+                }
+            }
+        }
+        Ok(phases)
+    }
+
+    fn read_back(&mut self, spec: &Spec, written: &Phase, seed: u64) -> Result<Option<Phase>, Error> {
+        let written = written.plan.of::<MediaPlan>().filter(|plan| reads_back(spec, plan));
+        written.map(|plan| read_back(spec, plan, seed)).transpose()
+    }
+
+    fn check_stage(&self, plans: &[&PhasePlan]) -> Result<(), Error> {
+        check_shared_ranges(&of_media(plans))
+    }
+
+    fn check_run(&self, plans: &[(usize, &PhasePlan)]) -> Result<(), Error> {
+        let plans = plans.iter().filter_map(|(stage, plan)| Some((*stage, plan.of()?)));
+        check_together(&plans.collect::<Vec<_>>())
+    }
+
+    fn part<'a>(
+        &'a mut self,
+        phases: Vec<&'a Phase>,
+        _done: &[&PhasePlan],
+        context: &StageContext<'_>,
+    ) -> Result<Box<dyn Part + 'a>, Error> {
+        let phase = |phase: &&'a Phase| {
+            let Phase { plan, destroy_data, is_read_back, .. } = *phase;
+            Some(MediaPhase { plan: plan.of()?, destroy_data: *destroy_data, is_read_back: *is_read_back })
+        };
+        let phases: Vec<MediaPhase<'a>> = phases.iter().filter_map(phase).collect();
+        self.state().begin_stage(&phases, context)
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        match &mut self.state {
+            Some(state) if !self.context.keep => state.manifest.remove_all(),
+            _ => Ok(()),
+        }
+    }
+}

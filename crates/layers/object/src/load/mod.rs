@@ -1,0 +1,134 @@
+//! Loads on object stores: which stores a run opens, what its phases are, and what is seen around them.
+
+mod journal;
+mod leftovers;
+pub mod plan;
+mod progress;
+mod run;
+pub mod scratch;
+mod secret;
+mod stores;
+
+use std::path::PathBuf;
+
+use driver::{Error, ErrorKind};
+use layer::{DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, StageContext};
+use units::path_of;
+use workload::layers::{Layer, LayerDef};
+use workload::object::ObjectPlan;
+use workload::plan::{PhasePlan, expand_ladder, object_phases};
+use workload::spec::Spec;
+
+use crate::DRIVERS;
+use leftovers::InStores;
+use run::{ObjectPart, Ready};
+
+pub use journal::{JOURNAL_KEY, StoreJournal};
+pub use progress::Told;
+pub use secret::{of_files, s3_key};
+pub use stores::{Store, Stores, directory_of, refusal};
+
+/// Object stores.
+#[derive(Debug)]
+pub struct Objects;
+
+impl Measured for Objects {
+    fn definition(&self) -> &'static LayerDef {
+        Layer::OBJECT.definition()
+    }
+
+    fn drivers(&self) -> Vec<DriverEntry> {
+        let entry = |driver: &crate::Registration| DriverEntry {
+            name: driver.name,
+            target: Some(driver.target),
+            capabilities: driver.capabilities,
+            summary: driver.summary,
+        };
+        DRIVERS.iter().map(entry).collect()
+    }
+
+    fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
+        spec.targets.iter().filter_map(|target| Some(path_of(directory_of(target)?).into_owned())).collect()
+    }
+
+    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
+        Some(&InStores)
+    }
+
+    fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
+        Box::new(ObjectRun { stores: Stores::new(context) })
+    }
+}
+
+/// Object stores during a run.
+pub struct ObjectRun {
+    stores: Stores,
+}
+
+impl ObjectRun {
+    /// A run on stores that were found already.
+    #[must_use]
+    pub fn on(stores: Stores) -> Self {
+        Self { stores }
+    }
+}
+
+impl LayerRun for ObjectRun {
+    fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
+        self.stores.find(specs)
+    }
+
+    fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
+        let store = self.stores.of(spec)?;
+        let earlier = planning.before.iter().filter_map(|plan| plan.of::<ObjectPlan>()).cloned();
+        let mut earlier: Vec<ObjectPlan> = earlier.collect();
+        let mut phases: Vec<Phase> = Vec::new();
+        for step in expand_ladder(spec) {
+            for phase in object_phases(&step).map_err(plan::usage)? {
+                let planned = plan::one(&step, &phase, store, planning.seed_of(phases.len()))?;
+                if planned.fills {
+                    let fills = plan::fills(&planned, &earlier);
+                    earlier.extend(fills.iter().filter_map(|fill| fill.plan.of::<ObjectPlan>()).cloned());
+                    phases.extend(fills);
+                }
+                earlier.extend(planned.plan.of::<ObjectPlan>().cloned());
+                phases.push(planned);
+            }
+        }
+        Ok(phases)
+    }
+
+    fn fills(&self, phase: &Phase, earlier: &[&PhasePlan]) -> Vec<Phase> {
+        let earlier: Vec<ObjectPlan> =
+            earlier.iter().filter_map(|plan| plan.of::<ObjectPlan>()).cloned().collect();
+        if phase.fills { plan::fills(phase, &earlier) } else { Vec::new() }
+    }
+
+    fn part<'a>(
+        &'a mut self,
+        phases: Vec<&'a Phase>,
+        done: &[&PhasePlan],
+        context: &StageContext<'_>,
+    ) -> Result<Box<dyn Part + 'a>, Error> {
+        let done: Vec<&ObjectPlan> = done.iter().filter_map(|plan| plan.of()).collect();
+        let run = self.stores.run();
+        let ready = |phase: &Phase| {
+            let (Some(plan), Some(store)) = (phase.plan.of::<ObjectPlan>(), phase.state::<Store>()) else {
+                return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its store"));
+            };
+            Ok(Ready {
+                replaced: crate::replaced_series(&done, plan, run),
+                plan: plan.clone(),
+                store,
+                run,
+                accepts_foreign: !phase.fills,
+            })
+        };
+        let stage = phases.into_iter().map(ready).collect::<Result<_, Error>>()?;
+        Ok(Box::new(ObjectPart::new(stage, &context.interrupt)?))
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.stores.end()
+    }
+}
