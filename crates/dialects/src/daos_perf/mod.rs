@@ -50,12 +50,13 @@ fn parse(
     let settings = Settings::read(table, &words, world, is_daos)?;
     let mut warnings = words.warnings.clone();
     warnings.extend(settings.warnings(&words));
-    let programme = specs::build(&settings);
+    let programme = specs::build(&settings).map_err(|error| Error::usage(table.tool, error.to_string()))?;
     let render = Box::new(Model::new(&settings, programme.command_of));
     Ok(Request::Run(Box::new(Run {
         specs: programme.specs,
         render,
         warnings,
+        token_file: None,
         secrets: Vec::new(),
         progress: Progress::Auto,
     })))
