@@ -184,7 +184,7 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> R
                 tell(format_args!("strata: {}: warning: {warning}", dialect.name));
             }
             secret(&mut run.token_file);
-            let token_file = run.token_file.as_deref().map(units::label_of);
+            let token_file = run.token_file.as_ref().map(|path| units::label_of(path.as_os_str()));
             for spec in &mut run.specs {
                 spec.destroy_data |= own.destroy_data;
                 spec.seed = own.seed.or(spec.seed);

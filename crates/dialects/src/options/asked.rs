@@ -1,5 +1,7 @@
 //! What a spec of the tests asks for, by the names of options.
 
+use std::panic::AssertUnwindSafe;
+
 use workload::options::apply;
 use workload::spec::Spec;
 
@@ -25,19 +27,53 @@ pub(crate) fn assert_asks(spec: &Spec, name: &str, value: &str) {
 /// Asserts that an option is not said: some value of it replaces what it replaces in a spec where nothing is said.
 #[track_caller]
 pub(crate) fn assert_silent(spec: &Spec, name: &str, value: &str) {
-    let fresh = Spec { layer: spec.layer, ..Spec::default() };
-    assert_eq!(replaced(spec, name, value), replaced(&fresh, name, value), "--{name} is said");
+    let replaced = |spec: &Spec| difference(spec, &with(spec.clone(), &[(name, value)])).0;
+    assert_eq!(replaced(spec), replaced(&fresh(spec)), "--{name} is said");
 }
 
-/// Lines of a spec that an option replaces.
-fn replaced(spec: &Spec, name: &str, value: &str) -> Vec<String> {
-    let lines = |spec: &Spec| format!("{spec:#?}").lines().map(str::to_owned).collect::<Vec<_>>();
-    let (before, after) = (lines(spec), lines(&with(spec.clone(), &[(name, value)])));
-    assert_ne!(before, after, "--{name} is {value} already");
-    let same = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
-        pairs.take_while(|(one, other)| one == other).count()
-    };
-    let head = same(&mut before.iter().zip(&after));
-    let tail = same(&mut before[head..].iter().rev().zip(after[head..].iter().rev()));
-    before[head..before.len() - tail].to_vec()
+/// Asserts that an option which may be repeated is said with these values, and no others.
+#[track_caller]
+pub(crate) fn assert_asks_all(spec: &Spec, name: &str, values: &[&str]) {
+    let options: Vec<_> = values.iter().map(|value| (name, *value)).collect();
+    let said = difference(&fresh(spec), &with(fresh(spec), &options)).1;
+    assert!(
+        lines(spec).windows(said.len()).any(|part| part == said),
+        "--{name} is not {values:?}: {spec:#?}"
+    );
+}
+
+/// A spec of the same layer with nothing said.
+fn fresh(spec: &Spec) -> Spec {
+    Spec { layer: spec.layer, ..Spec::default() }
+}
+
+fn lines(spec: &Spec) -> Vec<String> {
+    format!("{spec:#?}").lines().map(str::to_owned).collect()
+}
+
+/// Lines of one spec that differ in another, and those of the other.
+fn difference(one: &Spec, other: &Spec) -> (Vec<String>, Vec<String>) {
+    let (one, other) = (lines(one), lines(other));
+    assert_ne!(one, other, "the option is said with this value");
+    let head = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
+    let ends = one[head..].iter().rev().zip(other[head..].iter().rev());
+    let tail = ends.take_while(|(one, other)| one == other).count();
+    (one[head..one.len() - tail].to_vec(), other[head..other.len() - tail].to_vec())
+}
+
+#[test]
+fn options_are_told_from_those_that_are_not_said() {
+    let spec = made("object", &[("op", "put"), ("dkeys", "3"), ("s3-endpoint", "http://a,http://b")]);
+    assert_asks(&spec, "dkeys", "3");
+    assert_silent(&spec, "akeys", "1");
+    assert_asks_all(&spec, "s3-endpoint", &["http://a", "http://b"]);
+    for wrong in [
+        (|spec| assert_asks(spec, "dkeys", "4")) as fn(&Spec),
+        |spec| assert_asks(spec, "akeys", "1"),
+        |spec| assert_silent(spec, "dkeys", "4"),
+        |spec| assert_asks_all(spec, "s3-endpoint", &["http://a"]),
+        |spec| assert_asks_all(spec, "s3-endpoint", &["http://b", "http://a"]),
+    ] {
+        assert!(std::panic::catch_unwind(AssertUnwindSafe(|| wrong(&spec))).is_err());
+    }
 }
