@@ -1,5 +1,6 @@
 //! The dialects of vos_perf and daos_perf: the object store by itself, and behind the network.
 
+mod class;
 mod commands;
 mod numbers;
 mod render;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use report::record::{PhaseRecord, Record};
 use statistics::{Histogram, WorkerSamples};
 
+use super::class;
 use super::commands::{Command, Test};
 use super::settings::{Settings, TextOf, Workload};
 use crate::doubts::told;
@@ -71,24 +72,6 @@ fn uuid(record: &Record) -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// Name of a class in daos_perf.
-fn class_text(class: &str, is_echo: bool) -> String {
-    if is_echo {
-        return "ECHO TINY (network only, non-replica)".to_owned();
-    }
-    let copies = class.strip_prefix("RP_").and_then(|rest| rest.strip_suffix("G1"));
-    let cells = class.strip_prefix("EC_").and_then(|rest| rest.split_once('G')?.0.split_once('P'));
-    match (class, copies, cells) {
-        ("S1", ..) => "DAOS TINY (full stack, non-replica)".to_owned(),
-        ("SX", ..) => "DAOS LARGE (full stack, non-replica)".to_owned(),
-        // The tools' own spelling.
-        ("RP_4G1", ..) => "DAOS R4S (full stack, 4 replics)".to_owned(),
-        (_, Some(copies), _) => format!("DAOS R{copies}S (full stack, {copies} replica)"),
-        (_, _, Some((data, parity))) => format!("DAOS OC_{class} (full stack {data}+{parity} EC)"),
-        _ => format!("DAOS {class} (full stack)"),
-    }
-}
-
 impl Model {
     pub(crate) fn new(settings: &Settings, command_of: Vec<usize>) -> Self {
         Self { settings: settings.clone(), command_of }
@@ -102,7 +85,7 @@ impl Model {
         let (test, size) = match &own.place {
             Workload::Vos { .. } if is_old => ("VOS (storage only)".to_owned(), "stride size"),
             Workload::Vos { .. } => ("VOS storage".to_owned(), "value size "),
-            Workload::Shared { is_echo, .. } => (class_text(&own.class, *is_echo), "stride size"),
+            Workload::Shared { is_echo, .. } => (class::text(&own.class, *is_echo), "stride size"),
         };
         let mut text = if is_old { String::new() } else { LOADED.to_owned() };
         for (what, uuid) in [("pool", &own.pool), ("cont", &own.container)] {

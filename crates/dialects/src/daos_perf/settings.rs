@@ -4,6 +4,7 @@ use driver::Error;
 use units::ParseError;
 use workload::spec::Spec;
 
+use super::class;
 use super::commands::{self, Command, Test};
 use super::numbers;
 use crate::options::{said, say};
@@ -20,19 +21,6 @@ const RECORDS_MAX: u64 = 1 << 48;
 const DIRECTORY: &str = "/mnt/daos";
 /// The variable that names the target of daos_perf.
 const TARGET_VARIABLE: &str = "DAOS_PERF_TARGET";
-
-/// Object classes by the tool's names, and by those of DAOS.
-const CLASSES: &[(&str, &str)] = &[
-    ("TINY", "S1"),
-    ("LARGE", "SX"),
-    ("R2S", "RP_2G1"),
-    ("R3S", "RP_3G1"),
-    ("R4S", "RP_4G1"),
-    ("EC2P1", "EC_2P1G1"),
-    ("EC2P2", "EC_2P2G1"),
-    ("EC4P2", "EC_4P2G1"),
-    ("EC8P2", "EC_8P2G1"),
-];
 
 /// Target of the tests.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,29 +99,6 @@ fn is_uuid(text: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && parts.iter().all(|part| part.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// An object class by the tool's names, or by those of DAOS.
-fn class(table: &Table, text: &str) -> Result<String, Error> {
-    let upper = text.to_ascii_uppercase();
-    if let Some((_, class)) = CLASSES.iter().find(|(name, _)| *name == upper) {
-        return Ok((*class).to_owned());
-    }
-    option(table, "class", text).map_err(|_| {
-        table.error(
-            format!("-c/--class: {} is not an object class", quoted(text)),
-            "use one of TINY, LARGE, R2S, R3S, R4S, EC2P1, EC2P2, EC4P2, EC8P2, or a class such as RP_2GX",
-        )
-    })?;
-    // Numbers as DAOS writes them.
-    let mut class = String::new();
-    for sign in upper.chars() {
-        let is_filler = matches!(sign, '0' | '+') && !class.ends_with(|last: char| last.is_ascii_digit());
-        if !is_filler {
-            class.push(sign);
-        }
-    }
-    Ok(class)
-}
-
 fn checksum(table: &Table, words: &Words) -> Result<String, Error> {
     let text = words.value("checksum").unwrap_or("off");
     option(table, "checksum", text)?;
@@ -141,7 +106,7 @@ fn checksum(table: &Table, words: &Words) -> Result<String, Error> {
 }
 
 /// Refuses what is no value of an option of the store.
-fn option(table: &Table, name: &'static str, text: &str) -> Result<(), Error> {
+pub(super) fn option(table: &Table, name: &'static str, text: &str) -> Result<(), Error> {
     let taken = Spec::of_layer("object").and_then(|mut spec| say(&mut spec, [said(name, text)]));
     taken.map_err(|error| usage(table, &error))
 }
@@ -207,7 +172,10 @@ impl Settings {
             checksum: checksum(table, words)?,
             credits: credits(table, words)?,
             class_is_given: words.has("class"),
-            class: class(table, words.value("class").unwrap_or(if is_daos { "LARGE" } else { "TINY" }))?,
+            class: class::parse(
+                table,
+                words.value("class").unwrap_or(if is_daos { "LARGE" } else { "TINY" }),
+            )?,
         };
         settings.check(table, world)?;
         Ok(settings)

@@ -1,4 +1,4 @@
-//! What a spec of the tests asks for, by the names of options.
+//! Specs of tests: made of options by name, and asked which they have.
 
 use std::panic::AssertUnwindSafe;
 
