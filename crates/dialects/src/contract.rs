@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use driver::Error;
 use report::record::Record;
-use workload::network::EngineSpec;
 use workload::spec::Spec;
 
 use crate::world::World;
@@ -32,9 +31,20 @@ pub enum Request {
     /// A measurement.
     Run(Box<Run>),
     /// A server process, until it is told to end.
-    Engine(Box<EngineSpec>),
+    Engine(Serve),
     /// Something that other processes of the tool are told over their control addresses.
     Tell(Tell),
+}
+
+/// A server process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serve {
+    /// Options of strata's command `engine` by name, with their values as typed.
+    pub options: Vec<(&'static str, String)>,
+    /// The file with the secret that it shares with its clients.
+    pub token_file: Option<PathBuf>,
+    /// Its first line, in the tool's words.
+    pub banner: String,
 }
 
 /// Message to server processes.
@@ -68,6 +78,8 @@ pub struct Run {
     pub render: Box<dyn Render>,
     /// Deviations from the tool; one line each, printed to standard error before the run.
     pub warnings: Vec<String>,
+    /// The file with the secret that engines demand, where the tool's words name one.
+    pub token_file: Option<PathBuf>,
     /// Words of the command line that stand in no output and no record: keys.
     pub secrets: Vec<String>,
     /// Progress display of the run, where the user has not asked for a view of strata's own.

@@ -164,7 +164,7 @@ pub(crate) fn told<'a>(dialect: &str, phases: impl IntoIterator<Item = &'a Phase
     let own = DIALECTS.iter().find(|(name, _)| *name == dialect).map_or(&[][..], |(_, remedies)| remedies);
     let mut all: Vec<Told<'a>> = Vec::new();
     for phase in phases {
-        let is_netbench = dialect == "elbencho" && phase.plan.network().is_some();
+        let is_netbench = dialect == "elbencho" && phase.plan.direction_bytes().is_some();
         let remedies = if is_netbench { NETBENCH } else { own };
         let doubts = phase.doubts.iter().map(|doubt| in_words((dialect, remedies), doubt));
         for doubt in doubts.chain(lower_bounds(phase)) {

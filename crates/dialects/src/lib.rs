@@ -7,13 +7,14 @@ mod doubts;
 pub mod elbencho;
 pub mod elbencho_chart;
 pub mod fio;
+mod options;
 mod refusals;
 pub mod self_test;
 pub mod spdk;
 mod words;
 mod world;
 
-pub use contract::{Destination, Dialect, Pace, Piece, Progress, Render, Request, Run, Tell, Told};
+pub use contract::{Destination, Dialect, Pace, Piece, Progress, Render, Request, Run, Serve, Tell, Told};
 pub use world::{NvmeNamespace, PathFacts, World};
 
 /// Every dialect, in the order of help. A link with one of these names to the binary speaks it.

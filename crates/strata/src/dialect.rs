@@ -4,11 +4,12 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
-use dialects::{Dialect, Progress, Request};
+use dialects::{Dialect, Progress, Request, Serve};
 use driver::{Error, ErrorKind};
 use live::LiveMode;
 use units::ParseError;
-use workload::options::{Group, OptionDef, switch};
+use workload::network::EngineSpec;
+use workload::options::{self, ENGINE, Group, OptionDef, switch};
 use workload::spec::Spec;
 
 use crate::cli;
@@ -133,7 +134,7 @@ fn speak(
     let run = match ask(dialect, rest, &own, true) {
         Ok(Request::Show(pieces)) => return emit(&pieces).map(|()| 0),
         Ok(Request::Run(run)) => *run,
-        Ok(Request::Engine(spec)) => return engine::run(words, &spec),
+        Ok(Request::Engine(serve)) => return engine::run(words, &engine_spec(serve, dialect)?),
         Ok(Request::Tell(tell)) => return net::tell(&tell),
         Err(error) => {
             emit(&(dialect.refused)(rest, &error))?;
@@ -145,6 +146,16 @@ fn speak(
     }
     let words = dialects::without_secrets(words, &run.secrets);
     measure(&words, &run.specs, &output, Some(run.render)).map_err(|error| in_place(error, dialect))
+}
+
+/// Spec of a server process.
+fn engine_spec(serve: Serve, dialect: &Dialect) -> Result<EngineSpec, Error> {
+    let mut spec =
+        EngineSpec { token_file: serve.token_file, banner: Some(serve.banner), ..EngineSpec::default() };
+    let mut said = serve.options.iter();
+    said.try_for_each(|(name, text)| options::apply_of(ENGINE, &mut spec, name, text))
+        .map_err(|error| Error::usage(dialect.name, error.to_string()))?;
+    Ok(spec)
 }
 
 /// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect.
@@ -172,17 +183,19 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> R
             for warning in run.warnings.iter().filter(|_| !carried) {
                 tell(format_args!("strata: {}: warning: {warning}", dialect.name));
             }
+            secret(&mut run.token_file);
+            let token_file = run.token_file.as_ref().map(|path| units::label_of(path.as_os_str()));
             for spec in &mut run.specs {
                 spec.destroy_data |= own.destroy_data;
                 spec.seed = own.seed.or(spec.seed);
-                match spec.layer.name {
-                    "network" => secret(&mut spec.network.token_file),
-                    "object" => secret(&mut spec.object.token_file),
-                    _ => {}
+                let option = options::find_in(spec.layer, "token-file");
+                if let Some((option, path)) = option.zip(token_file.as_deref()) {
+                    (option.apply)(spec, path)
+                        .map_err(|error| Error::usage(dialect.name, error.to_string()))?;
                 }
             }
         }
-        Request::Engine(spec) => secret(&mut spec.token_file),
+        Request::Engine(serve) => secret(&mut serve.token_file),
         Request::Tell(tell) => secret(&mut tell.token_file),
         Request::Show(_) => {}
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use dialects::{Pace, Render};
 use driver::{Error, ErrorKind};
 use host::Environment;
-use layer::{Parts, Phase, Runs, Seen, StageContext};
+use layer::{Journal as _, Parts, Phase, Runs, Seen, StageContext};
 use live::{CsvTarget, Tempo, View};
 use report::doubts::{self, Evidence};
 use report::record::{Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};

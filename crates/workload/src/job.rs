@@ -7,7 +7,7 @@ use units::ParseError;
 
 use crate::options;
 use crate::plan::PlanError;
-use crate::spec::{Layer, Spec, choice};
+use crate::spec::{Layer, Spec};
 
 /// Phases that one job may have.
 const PHASES_MAX: usize = 1000;
@@ -68,10 +68,7 @@ pub fn parse(text: &str) -> Result<Vec<Spec>, PlanError> {
 fn layer_of(table: &Table, default: Layer) -> Result<Layer, ParseError> {
     match table.get("layer") {
         None => Ok(default),
-        Some(value) => {
-            let choices: Vec<_> = Layer::all().into_iter().map(|layer| (layer.name, layer)).collect();
-            choice("layer", &scalar(value)?, &choices)
-        }
+        Some(value) => Layer::named(&scalar(value)?),
     }
 }
 

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
+use units::ParseError;
+
 use crate::network::NetworkPlan;
 use crate::object::ObjectPlan;
 use crate::options::{self, OptionDef};
 use crate::plan::{MediaPlan, PlanKind};
-use crate::spec::Spec;
+use crate::spec::{Spec, choice};
 
 const ONE_OPERATION: &str = "one operation";
 
@@ -29,6 +31,8 @@ pub struct LayerDef {
     pub options: &'static [&'static [OptionDef]],
     /// Options of media that it takes over as they are.
     pub common: &'static [&'static str],
+    /// Secrets that other tools have on their command lines: options without a flag and a key of job files, so that they stand in no record.
+    pub secrets: &'static [OptionDef],
     /// Options that it does not have, and their substitutes.
     pub refused: &'static [(&'static str, &'static str)],
     /// Whether a spec asks for one phase, its ladder aside.
@@ -53,6 +57,7 @@ impl LayerDef {
             target_count: (0, usize::MAX),
             options: &[],
             common: &["threads", "depth", "time", "count", "seed", "concurrent"],
+            secrets: &[],
             refused: &[],
             is_one_phase: |_| true,
             one_phase: ONE_OPERATION,
@@ -70,6 +75,7 @@ static MEDIA: LayerDef = LayerDef {
     target_count: (1, usize::MAX),
     options: &[options::OPTIONS, options::CONTROL, options::PROGRAM],
     common: &[],
+    secrets: &[],
     refused: &[],
     is_one_phase: |spec| spec.operations.len() == 1,
     one_phase: ONE_OPERATION,
@@ -86,6 +92,7 @@ static NETWORK: LayerDef = LayerDef {
     target_count: (0, usize::MAX),
     options: &[options::NETWORK],
     common: options::COMMON,
+    secrets: &[],
     refused: options::NETWORK_REFUSED,
     is_one_phase: |spec| spec.network.message_sizes.len() <= 1,
     one_phase: "one pair of message sizes",
@@ -101,6 +108,7 @@ static OBJECT: LayerDef = LayerDef {
     target_count: (0, 1),
     options: &[options::OBJECT],
     common: options::OBJECT_COMMON,
+    secrets: options::OBJECT_SECRETS,
     refused: options::OBJECT_REFUSED,
     is_one_phase: |spec| spec.object.operations.len() <= 1,
     one_phase: ONE_OPERATION,
@@ -149,6 +157,16 @@ impl Layer {
     #[must_use]
     pub fn definition(self) -> &'static LayerDef {
         self.0
+    }
+
+    /// The layer of a name.
+    ///
+    /// # Errors
+    /// A name that this build has no layer for, with those that there are.
+    pub fn named(name: &str) -> Result<Self, ParseError> {
+        let all = Self::all();
+        let choices: Vec<_> = all.iter().map(|layer| (layer.name, *layer)).collect();
+        choice("layer", name, &choices)
     }
 
     /// The layer that a command of strata measures.

@@ -303,6 +303,16 @@ pub struct Spec {
     pub engine_options_given: Vec<&'static str>,
 }
 
+impl Spec {
+    /// A spec of the layer of this name, with nothing said.
+    ///
+    /// # Errors
+    /// A name that this build has no layer for, with those that there are.
+    pub fn of_layer(name: &str) -> Result<Self, ParseError> {
+        Ok(Self { layer: Layer::named(name)?, ..Self::default() })
+    }
+}
+
 /// Looks a word up in a table of choices.
 ///
 /// # Errors

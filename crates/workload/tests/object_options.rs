@@ -10,7 +10,7 @@ use workload::object::{
     ValueKind,
 };
 use workload::options::{
-    DRIVER_OPTIONS, OBJECT, OBJECT_COMMON, OPTIONS, apply, find_in, is_repeatable, of, unknown,
+    DRIVER_OPTIONS, OBJECT, OBJECT_COMMON, OPTIONS, apply, apply_secret, find_in, is_repeatable, of, unknown,
 };
 use workload::spec::{LadderDimension, Layer, Spec};
 
@@ -39,7 +39,11 @@ const OWN: &[Case] = &[
     ("record-offset", &["0", "512"], &["", "-1"]),
     ("first", &["0,0,0,0", "1, 2, 3, 4"], &["", "1", "1,2,3", "1,2,3,4,5", "1,2,3,-4", "a,b,c,d"]),
     ("whole", &["1,256,16,16"], &["", "1,256,16,0", "1,2,3"]),
-    ("dkey-prefix", &["blade-", "27-bytes-long-............"], &["", "a b", "28-bytes-long-.............."]),
+    (
+        "dkey-prefix",
+        &["blade-", "27-bytes-long-............", "r{10000}/d{1000%10}/r{10000}-f{%1000}"],
+        &["", "a b", "28-bytes-long-..............", "r {-}"],
+    ),
     ("akey-prefix", &["akey--"], &["", "a\tb"]),
     ("first-id", &["0", "18446744073709551615"], &["", "-1"]),
     ("object-scope", &["shared", "private"], &["", "own"]),
@@ -92,8 +96,8 @@ const OWN: &[Case] = &[
     ("s3-signing", &["headers"], &["", "all"]),
     ("s3-part-size", &["0", "8m"], &["", "-1"]),
     ("s3-key-file", &["key"], &[""]),
-    ("object-names", &["a", "job.0.0,job.0.1"], &["", "a,", "a b"]),
-    ("rados-conf", &["/etc/ceph/ceph.conf"], &[""]),
+    ("object-names", &["a", "job.0.0,job.0.1", "a\\,b, c\\ d"], &["", "a,", "a b", "a\u{7}"]),
+    ("rados-conf", &["/etc/ceph/ceph.conf", "my conf"], &[""]),
     ("rados-user", &["client.admin"], &["", "a b"]),
     ("daos-system", &["daos_server"], &[""]),
     ("refill", &["full", "stamp", "once"], &["", "never"]),
@@ -198,6 +202,23 @@ fn each_option_takes_what_it_documents_and_refuses_the_rest() {
             refusal(key, text);
         }
     }
+}
+
+#[test]
+fn secrets_are_no_options_and_are_shown_to_nobody() {
+    let mut spec = Spec::of_layer("object").expect("the layer");
+    assert_eq!(spec, object());
+    apply_secret(&mut spec, "s3-key", "access\na secret:of two").expect("two lines");
+    let key = spec.object.s3_key.clone().expect("a key");
+    assert_eq!((key.access.as_str(), key.secret.as_str()), ("access", "a secret:of two"));
+    assert!(!format!("{spec:?}").contains("secret:"));
+    let refused = apply_secret(&mut spec, "s3-key", "in one line").expect_err("one line").to_string();
+    assert!(refused.contains("two lines") && !refused.contains("in one"), "{refused}");
+    let refused = apply_secret(&mut spec, "s3-keys", "hidden").expect_err("no secret").to_string();
+    assert_eq!(refused, "\"s3-keys\" is not an option: use one of s3-key");
+    assert!(find_in(Layer::OBJECT, "s3-key").is_none(), "no flag, and no key of job files");
+    let unknown = Spec::of_layer("objects").expect_err("no layer").to_string();
+    assert_eq!(unknown, "\"objects\" is not a value of layer: use one of media, network, object");
 }
 
 #[test]
@@ -333,6 +354,7 @@ fn values_arrive_in_their_fields() {
     apply(&mut spec, "s3-endpoint", "http://b:1").expect("another");
     assert_eq!(spec.object.s3_endpoints, ["http://a", "http://b:1"]);
     assert_eq!(given("object-names", "a,b").object.object_names, ["a", "b"]);
+    assert_eq!(given("object-names", r"a\,b, c\ d ,\\,e\").object.object_names, ["a,b", "c d", r"\", r"e\"]);
     let words = [
         own("rados-conf", "x").rados_conf,
         own("rados-user", "x").rados_user,

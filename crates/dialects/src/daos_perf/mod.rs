@@ -1,5 +1,6 @@
 //! The dialects of vos_perf and daos_perf: the object store by itself, and behind the network.
 
+mod class;
 mod commands;
 mod numbers;
 mod render;
@@ -50,12 +51,13 @@ fn parse(
     let settings = Settings::read(table, &words, world, is_daos)?;
     let mut warnings = words.warnings.clone();
     warnings.extend(settings.warnings(&words));
-    let programme = specs::build(&settings);
+    let programme = specs::build(&settings).map_err(|error| Error::usage(table.tool, error.to_string()))?;
     let render = Box::new(Model::new(&settings, programme.command_of));
     Ok(Request::Run(Box::new(Run {
         specs: programme.specs,
         render,
         warnings,
+        token_file: None,
         secrets: Vec::new(),
         progress: Progress::Auto,
     })))

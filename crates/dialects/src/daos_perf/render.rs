@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use report::record::{PhaseRecord, Record};
 use statistics::{Histogram, WorkerSamples};
-use workload::object::{Groups, ObjectClass, Redundancy};
 
+use super::class;
 use super::commands::{Command, Test};
 use super::settings::{Settings, TextOf, Workload};
 use crate::doubts::told;
@@ -72,26 +72,6 @@ fn uuid(record: &Record) -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// Name of a class in daos_perf.
-fn class_text(class: ObjectClass, is_echo: bool) -> String {
-    if is_echo {
-        return "ECHO TINY (network only, non-replica)".to_owned();
-    }
-    match (class.redundancy, class.groups) {
-        (Redundancy::None, Groups::Count(1)) => "DAOS TINY (full stack, non-replica)".to_owned(),
-        (Redundancy::None, Groups::All) => "DAOS LARGE (full stack, non-replica)".to_owned(),
-        // The tools' own spelling.
-        (Redundancy::Replicated(4), Groups::Count(1)) => "DAOS R4S (full stack, 4 replics)".to_owned(),
-        (Redundancy::Replicated(copies), Groups::Count(1)) => {
-            format!("DAOS R{copies}S (full stack, {copies} replica)")
-        }
-        (Redundancy::ErasureCoded { data, parity }, _) => {
-            format!("DAOS OC_{class} (full stack {data}+{parity} EC)")
-        }
-        _ => format!("DAOS {class} (full stack)"),
-    }
-}
-
 impl Model {
     pub(crate) fn new(settings: &Settings, command_of: Vec<usize>) -> Self {
         Self { settings: settings.clone(), command_of }
@@ -105,7 +85,7 @@ impl Model {
         let (test, size) = match &own.place {
             Workload::Vos { .. } if is_old => ("VOS (storage only)".to_owned(), "stride size"),
             Workload::Vos { .. } => ("VOS storage".to_owned(), "value size "),
-            Workload::Shared { is_echo, .. } => (class_text(own.class, *is_echo), "stride size"),
+            Workload::Shared { is_echo, .. } => (class::text(&own.class, *is_echo), "stride size"),
         };
         let mut text = if is_old { String::new() } else { LOADED.to_owned() };
         for (what, uuid) in [("pool", &own.pool), ("cont", &own.container)] {
@@ -274,10 +254,8 @@ impl Render for Model {
 
     fn stage(&mut self, record: &Record, from: usize) -> Vec<Piece> {
         let new = record.phases.get(from..).unwrap_or_default();
-        let of_tests: Vec<&PhaseRecord> = new
-            .iter()
-            .filter(|phase| !phase.is_read_back && !phase.plan.object().is_some_and(|plan| plan.is_fill))
-            .collect();
+        let of_tests: Vec<&PhaseRecord> =
+            new.iter().filter(|phase| !phase.is_read_back && !phase.plan.is_fill()).collect();
         let number = of_tests.first().and_then(|phase| self.command(phase.request));
         number.map_or_else(Vec::new, |(number, _)| self.test(record, number, &of_tests))
     }

@@ -2,11 +2,12 @@
 
 use driver::Error;
 use units::ParseError;
-use workload::object::{Checksum, Groups, ObjectClass, Redundancy};
-use workload::spec::{Layer, Spec};
+use workload::spec::Spec;
 
+use super::class;
 use super::commands::{self, Command, Test};
 use super::numbers;
+use crate::options::{said, say};
 use crate::words::{Table, Words, quoted};
 use crate::{PathFacts, World};
 
@@ -73,10 +74,11 @@ pub(crate) struct Settings {
     pub(crate) keep: bool,
     pub(crate) text_of: TextOf,
     /// Of containers that vos_perf makes.
-    pub(crate) checksum: Checksum,
+    pub(crate) checksum: String,
     /// As typed: 0 or less is synchronous.
     pub(crate) credits: i64,
-    pub(crate) class: ObjectClass,
+    /// By the names of DAOS.
+    pub(crate) class: String,
     class_is_given: bool,
 }
 
@@ -97,34 +99,16 @@ fn is_uuid(text: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && parts.iter().all(|part| part.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// An object class by the tool's names, or by those of DAOS.
-fn class(table: &Table, text: &str) -> Result<ObjectClass, Error> {
-    let of = |redundancy, groups| ObjectClass { redundancy, groups };
-    let coded = |data, parity| of(Redundancy::ErasureCoded { data, parity }, Groups::Count(1));
-    Ok(match text.to_ascii_uppercase().as_str() {
-        "TINY" => ObjectClass::S1,
-        "LARGE" => ObjectClass::SX,
-        "R2S" => of(Redundancy::Replicated(2), Groups::Count(1)),
-        "R3S" => of(Redundancy::Replicated(3), Groups::Count(1)),
-        "R4S" => of(Redundancy::Replicated(4), Groups::Count(1)),
-        "EC2P1" => coded(2, 1),
-        "EC2P2" => coded(2, 2),
-        "EC4P2" => coded(4, 2),
-        "EC8P2" => coded(8, 2),
-        _ => text.parse().map_err(|_| {
-            table.error(
-                format!("-c/--class: {} is not an object class", quoted(text)),
-                "use one of TINY, LARGE, R2S, R3S, R4S, EC2P1, EC2P2, EC4P2, EC8P2, or a class such as RP_2GX",
-            )
-        })?,
-    })
+fn checksum(table: &Table, words: &Words) -> Result<String, Error> {
+    let text = words.value("checksum").unwrap_or("off");
+    option(table, "checksum", text)?;
+    Ok(text.to_owned())
 }
 
-fn checksum(table: &Table, words: &Words) -> Result<Checksum, Error> {
-    let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
-    let Some(text) = words.value("checksum") else { return Ok(Checksum::Off) };
-    workload::options::apply(&mut spec, "checksum", text).map_err(|error| usage(table, &error))?;
-    Ok(spec.object.checksum.unwrap_or(Checksum::Off))
+/// Refuses what is no value of an option of the store.
+pub(super) fn option(table: &Table, name: &'static str, text: &str) -> Result<(), Error> {
+    let taken = Spec::of_layer("object").and_then(|mut spec| say(&mut spec, [said(name, text)]));
+    taken.map_err(|error| usage(table, &error))
 }
 
 fn text_of(table: &Table, words: &Words) -> Result<TextOf, Error> {
@@ -188,11 +172,10 @@ impl Settings {
             checksum: checksum(table, words)?,
             credits: credits(table, words)?,
             class_is_given: words.has("class"),
-            class: words.value("class").map(|text| class(table, text)).transpose()?.unwrap_or(if is_daos {
-                ObjectClass::SX
-            } else {
-                ObjectClass::S1
-            }),
+            class: class::parse(
+                table,
+                words.value("class").unwrap_or(if is_daos { "LARGE" } else { "TINY" }),
+            )?,
         };
         settings.check(table, world)?;
         Ok(settings)
@@ -229,9 +212,9 @@ impl Settings {
     }
 
     /// The class that is asked for: that of `-c`, and on DAOS itself the tool's own. Elsewhere the store chooses.
-    pub(crate) fn class_asked(&self) -> Option<ObjectClass> {
+    pub(crate) fn class_asked(&self) -> Option<&str> {
         let is_daos = matches!(&self.place, Workload::Shared { url, .. } if url.starts_with("daos:"));
-        (is_daos || self.class_is_given).then_some(self.class)
+        (is_daos || self.class_is_given).then_some(self.class.as_str())
     }
 
     /// Whether the target's URL names the container.

@@ -1,12 +1,11 @@
 //! From settings to specs: one for each test, and for each process where processes have stores of their own.
 
-use units::ByteSize;
-use workload::network::{NetworkSpec, Payload, PayloadKind};
-use workload::object::{Allocation, ObjectOp, ObjectSpec, PunchScope, Scope, ValueKind};
-use workload::spec::{Layer, OnError, Refill, Spec, Warmup};
+use units::ParseError;
+use workload::spec::{OnError, Refill, Spec, Warmup};
 
 use super::commands::{Command, Test};
 use super::settings::{Settings, Workload};
+use crate::options::{Said, said, said_if, say, switch};
 
 /// Payloads from this size on travel apart from the message, as DAOS sends them.
 const BULK_BYTES_MIN: u64 = 4096;
@@ -31,7 +30,10 @@ pub(crate) struct Programme {
 }
 
 /// Makes the specs.
-pub(crate) fn build(settings: &Settings) -> Programme {
+///
+/// # Errors
+/// Values that no load has.
+pub(crate) fn build(settings: &Settings) -> Result<Programme, ParseError> {
     let mut programme = Programme::default();
     let extents = extents(settings);
     let dkeys = extents.iter().map(|extent| extent.first_dkey + extent.counts[1]).max().unwrap_or(1);
@@ -40,15 +42,15 @@ pub(crate) fn build(settings: &Settings) -> Programme {
         let stores: u32 = if matches!(settings.place, Workload::Vos { .. }) { settings.processes } else { 1 };
         for process in 0..stores {
             let spec = if settings.is_echo() {
-                echo(settings, command, extent)
+                echo(settings, command, extent)?
             } else {
-                spec(settings, command, extent, whole, process)
+                spec(settings, command, extent, whole, process)?
             };
             programme.specs.push(Spec { concurrent: process > 0, ..spec });
             programme.command_of.push(number);
         }
     }
-    programme
+    Ok(programme)
 }
 
 /// Extents of the tests. With `k` the numbers of dkeys go on from those of the test before, and from pass to pass.
@@ -76,17 +78,23 @@ fn extents(settings: &Settings) -> Vec<Extent> {
     settings.commands.iter().map(extent).collect()
 }
 
-fn operation(command: &Command) -> ObjectOp {
-    match command.test {
-        Test::Update => ObjectOp::Update,
-        Test::Fetch | Test::Verify => ObjectOp::Fetch,
-        Test::Iterate | Test::Objects => ObjectOp::Iterate,
-        Test::Query => ObjectOp::Query,
-        Test::Punch => ObjectOp::Punch,
-        Test::Aggregate => ObjectOp::Aggregate,
-        Test::Discard => ObjectOp::Discard,
-        Test::Collect => ObjectOp::Collect,
+/// Operation of a test.
+fn operation(test: Test) -> &'static str {
+    match test {
+        Test::Update => "update",
+        Test::Fetch | Test::Verify => "fetch",
+        Test::Iterate | Test::Objects => "iterate",
+        Test::Query => "query",
+        Test::Punch => "punch",
+        Test::Aggregate => "aggregate",
+        Test::Discard => "discard",
+        Test::Collect => "collect",
     }
+}
+
+/// Whether a test works on a container: it has no objects, keys or values.
+fn is_of_container(test: Test) -> bool {
+    matches!(test, Test::Aggregate | Test::Discard | Test::Collect)
 }
 
 /// Operations of all workers together, where one pass is not what ends the test.
@@ -95,19 +103,25 @@ fn count(extent: &Extent, workers: u32) -> Option<u64> {
     (extent.passes > 1).then(|| each * extent.passes * u64::from(workers))
 }
 
-/// Fields that all specs have in common.
-fn base(settings: &Settings, command: &Command) -> Spec {
-    Spec {
+/// Spec of a layer with what all of them have in common.
+fn base(layer: &str, settings: &Settings, command: &Command) -> Result<Spec, ParseError> {
+    Ok(Spec {
         name: Some(command.test.name().to_owned()),
         depth: Some(settings.depth()),
         warmup: Some(Warmup::None),
         on_error: Some(OnError::Stop),
         seed: settings.seed,
-        ..Spec::default()
-    }
+        ..Spec::of_layer(layer)?
+    })
 }
 
-fn spec(settings: &Settings, command: &Command, extent: &Extent, whole: [u64; 4], process: u32) -> Spec {
+fn spec(
+    settings: &Settings,
+    command: &Command,
+    extent: &Extent,
+    whole: [u64; 4],
+    process: u32,
+) -> Result<Spec, ParseError> {
     let (target, workers) = match &settings.place {
         Workload::Shared { url, .. } => (url.clone(), settings.processes),
         Workload::Vos { .. } => (format!("vos:{}", settings.store(process).unwrap_or_default()), 1),
@@ -116,8 +130,7 @@ fn spec(settings: &Settings, command: &Command, extent: &Extent, whole: [u64; 4]
         || settings.keep
         || settings.pool.is_some();
     let verify = command.test == Test::Verify || (verified && command.test == Test::Update);
-    Spec {
-        layer: Layer::OBJECT,
+    let mut spec = Spec {
         targets: vec![target],
         threads: Some(workers),
         count: count(extent, workers),
@@ -126,77 +139,71 @@ fn spec(settings: &Settings, command: &Command, extent: &Extent, whole: [u64; 4]
         verify,
         no_read_back: verify,
         keep: settings.keep,
-        object: object(settings, command, extent, whole, workers),
-        ..base(settings, command)
+        ..base("object", settings, command)?
+    };
+    say(&mut spec, of_store(settings, command, workers))?;
+    if !is_of_container(command.test) {
+        say(&mut spec, of_records(settings, command, extent, whole))?;
     }
+    Ok(spec)
 }
 
-fn object(
-    settings: &Settings,
-    command: &Command,
-    extent: &Extent,
-    whole: [u64; 4],
-    workers: u32,
-) -> ObjectSpec {
-    let [objects, dkeys, akeys, records] = extent.counts;
+/// Options of the operation, and of the store that it goes to.
+fn of_store(settings: &Settings, command: &Command, workers: u32) -> Vec<Said> {
     let is_vos = matches!(settings.place, Workload::Vos { .. });
     let is_made = is_vos && settings.pool.is_none();
-    let operation = operation(command);
-    // What works on a container has no objects, keys or values.
-    let is_kept = !matches!(command.test, Test::Aggregate | Test::Discard | Test::Collect);
-    let first = [0, extent.first_dkey, 0, 0];
-    let spec = ObjectSpec {
-        operations: vec![operation],
-        container: settings.container.clone().filter(|_| !settings.has_container_in_url()),
-        object_scope: (workers > 1).then_some(Scope::Private),
-        integer_dkeys: settings.integer_dkeys,
-        class: settings.class_asked(),
-        one_pass: true,
-        no_fill: operation.needs_data(),
-        zero_copy: is_vos.then_some(settings.zero_copy),
-        // A store that is there has the size that it was made with: any larger one asked for would be refused.
-        scm: is_vos.then_some(ByteSize(if is_made { settings.scm_bytes } else { SCM_BYTES_MIN })),
-        nvme: (is_made && settings.nvme_bytes > 0).then_some(ByteSize(settings.nvme_bytes)),
-        targets: is_made.then_some(1),
+    let container = settings.container.as_ref().filter(|_| !settings.has_container_in_url());
+    // A store that is there has the size that it was made with: any larger one asked for would be refused.
+    let scm = if is_made { settings.scm_bytes } else { SCM_BYTES_MIN };
+    vec![
+        said("op", operation(command.test)),
+        said_if("container", container),
+        said_if("object-scope", (workers > 1).then_some("private")),
+        switch("integer-dkeys", settings.integer_dkeys),
+        said_if("class", settings.class_asked()),
+        switch("one-pass", true),
+        switch("no-fill", command.test != Test::Update && !is_of_container(command.test)),
+        said_if("zero-copy", is_vos.then_some(if settings.zero_copy { "on" } else { "off" })),
+        said_if("scm", is_vos.then_some(scm)),
+        said_if("nvme", (is_made && settings.nvme_bytes > 0).then_some(settings.nvme_bytes)),
+        said_if("store-targets", is_made.then_some(1)),
         // As the tool: -P is the size of a file that is allocated, and containers have no checksum.
-        allocation: is_made.then_some(Allocation::Whole),
-        checksum: is_vos.then_some(settings.checksum),
-        ..ObjectSpec::default()
-    };
-    if !is_kept {
-        return spec;
-    }
-    ObjectSpec {
-        objects: Some(objects),
-        dkeys: Some(dkeys),
-        akeys: Some(akeys),
-        records: Some(records),
-        first: (first != [0; 4]).then_some(first),
-        whole: (whole != extent.counts).then_some(whole),
-        constant_akey: settings.constant_akey,
-        dkey_prefix: (!settings.integer_dkeys).then(|| DKEYS.to_owned()),
-        akey_prefix: Some(AKEYS.to_owned()),
-        value: Some(if settings.is_array { ValueKind::Array } else { ValueKind::Single }),
-        value_size: Some(settings.value_bytes(command).to_string()),
-        stride: settings.is_array.then_some(ByteSize(settings.size_bytes)),
-        record_offset: command.offset_bytes.map(ByteSize),
-        punch: (command.test == Test::Punch).then_some(if command.by_dkey {
-            PunchScope::Dkey
-        } else {
-            PunchScope::Object
-        }),
-        ..spec
-    }
+        said_if("allocate", is_made.then_some("whole")),
+        said_if("checksum", is_vos.then_some(&settings.checksum)),
+    ]
+}
+
+/// Options of the records that a test goes over.
+fn of_records(settings: &Settings, command: &Command, extent: &Extent, whole: [u64; 4]) -> Vec<Said> {
+    let [objects, dkeys, akeys, records] = extent.counts;
+    let first = (extent.first_dkey > 0).then(|| format!("0,{},0,0", extent.first_dkey));
+    let whole = (whole != extent.counts).then(|| whole.map(|count| count.to_string()).join(","));
+    let is_punch = command.test == Test::Punch;
+    vec![
+        said("objects", objects),
+        said("dkeys", dkeys),
+        said("akeys", akeys),
+        said("records", records),
+        said_if("first", first),
+        said_if("whole", whole),
+        switch("constant-akey", settings.constant_akey),
+        said_if("dkey-prefix", (!settings.integer_dkeys).then_some(DKEYS)),
+        said("akey-prefix", AKEYS),
+        said("value", if settings.is_array { "array" } else { "single" }),
+        said("value-size", settings.value_bytes(command)),
+        said_if("stride", settings.is_array.then_some(settings.size_bytes)),
+        said_if("record-offset", command.offset_bytes),
+        said_if("punch", is_punch.then_some(if command.by_dkey { "dkey" } else { "object" })),
+    ]
 }
 
 /// RPCs as large as those that would move the values; nothing is stored.
-fn echo(settings: &Settings, command: &Command, extent: &Extent) -> Spec {
+fn echo(settings: &Settings, command: &Command, extent: &Extent) -> Result<Spec, ParseError> {
     let bytes = settings.value_bytes(command);
-    let kind = if bytes < BULK_BYTES_MIN { PayloadKind::Iov } else { PayloadKind::Bulk };
-    let value = Payload { kind, size_bytes: bytes };
+    let kind = if bytes < BULK_BYTES_MIN { 'i' } else { 'b' };
     let sizes = match command.test {
-        Test::Update => (value, Payload::EMPTY),
-        _ => (Payload::EMPTY, value),
+        Test::Update => format!("{kind}{bytes} 0"),
+        _ => format!("0 {kind}{bytes}"),
     };
     let url = match &settings.place {
         Workload::Shared { url, .. } => url.as_str(),
@@ -204,12 +211,12 @@ fn echo(settings: &Settings, command: &Command, extent: &Extent) -> Spec {
     };
     let host = url.trim_start_matches("engine://").split('/').next().unwrap_or_default();
     let records: u64 = extent.counts.iter().product();
-    Spec {
-        layer: Layer::NETWORK,
+    let mut spec = Spec {
         targets: vec![format!("tcp://{host}")],
         threads: Some(settings.processes),
         count: Some(records * extent.passes * u64::from(settings.processes)),
-        network: NetworkSpec { message_sizes: vec![sizes], ..NetworkSpec::default() },
-        ..base(settings, command)
-    }
+        ..base("network", settings, command)?
+    };
+    say(&mut spec, [said("message-sizes", sizes)])?;
+    Ok(spec)
 }

@@ -2,8 +2,7 @@
 
 use report::record::{PhaseRecord, Record};
 use statistics::Histogram;
-use workload::object::{ObjectOp, ObjectPlan};
-use workload::plan::{MediaPlan, NetworkPlan};
+use workload::plan::PhasePlan;
 
 /// Totals of one kind of operations until a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -86,14 +85,15 @@ impl Figures {
     pub(crate) fn of(record: &Record, phases: &[&PhaseRecord], is_mix: bool) -> Option<Self> {
         let first_ns = phases.iter().map(|phase| first_ns(phase)).min()?;
         let last_ns = phases.iter().map(|phase| phase.summary.last_done.elapsed_ns).max()?;
-        if let Some(plan) = phases.first().and_then(|phase| phase.plan.network()) {
-            return Some(Self::of_network(record, phases, plan, (first_ns, last_ns)));
+        let plan = &phases.first()?.plan;
+        if let Some(bytes) = plan.direction_bytes() {
+            return Some(Self::of_network(record, phases, bytes, (first_ns, last_ns)));
         }
-        if let Some(plan) = phases.first().and_then(|phase| phase.plan.object()) {
+        if plan.layer() == "object" {
             return Some(Self::of_objects(record, phases, plan, (first_ns, last_ns)));
         }
         let side = |class: &str| side(phases, class, first_ns, last_ns);
-        let writes_only = !phases.iter().any(|phase| phase.plan.media().is_some_and(MediaPlan::reads));
+        let writes_only = phases.iter().all(|phase| number(&phase.plan, "/mix/read_percent") == 0);
         let (main, mixed_reads) = match (is_mix, writes_only) {
             (true, _) => (side("write"), side("read")),
             (false, true) => (side("write"), Side::default()),
@@ -118,7 +118,7 @@ impl Figures {
     fn of_network(
         record: &Record,
         phases: &[&PhaseRecord],
-        plan: &NetworkPlan,
+        (request_bytes, reply_bytes): (u64, u64),
         (first_ns, last_ns): (u64, u64),
     ) -> Self {
         let rpcs = side(phases, "rpc", first_ns, last_ns);
@@ -128,13 +128,13 @@ impl Figures {
             last: done(rpcs.last, bytes, last_ns),
             ..Side::default()
         };
-        let sent = of(plan.request.size_bytes);
+        let sent = of(request_bytes);
         let workers = phases.iter().flat_map(|phase| &phase.samples.workers);
         Self {
             first_ns,
             last_ns,
             main: Side { latency: rpcs.latency, errors: rpcs.errors, ..sent },
-            mixed_reads: of(plan.reply.size_bytes),
+            mixed_reads: of(reply_bytes),
             entries: None,
             cpu_percent: cpu_percent(record, phases),
             threads_ns: workers.map(|worker| worker.finished_ns).collect(),
@@ -146,14 +146,14 @@ impl Figures {
     fn of_objects(
         record: &Record,
         phases: &[&PhaseRecord],
-        plan: &ObjectPlan,
+        plan: &PhasePlan,
         (first_ns, last_ns): (u64, u64),
     ) -> Self {
-        let operation = plan.operations().next().unwrap_or(ObjectOp::Get);
-        let done = side(phases, operation.name(), first_ns, last_ns);
-        let part_bytes = plan.options.s3_part_size_bytes;
+        let operation = plan.operation_name();
+        let done = side(phases, operation, first_ns, last_ns);
+        let part_bytes = number(plan, "/options/s3_part_size_bytes");
         let parts = match operation {
-            ObjectOp::Put if part_bytes > 0 => plan.dataset.value_size_bytes_max.div_ceil(part_bytes).max(1),
+            "put" if part_bytes > 0 => plan.operation_bytes_max().div_ceil(part_bytes).max(1),
             _ => 1,
         };
         let scaled = |factor: f64| Side {
@@ -163,15 +163,13 @@ impl Figures {
             ..Side::default()
         };
         let (main, entries) = match operation {
-            ObjectOp::Put if parts > 1 => (scaled(parts as f64), Some(done)),
-            ObjectOp::Read => {
-                let whole = scaled(1.0 / plan.dataset.records.max(1) as f64);
+            "put" if parts > 1 => (scaled(parts as f64), Some(done)),
+            "read" => {
+                let whole = scaled(1.0 / number(plan, "/dataset/records").max(1) as f64);
                 (done, Some(whole))
             }
-            ObjectOp::Stat | ObjectOp::Remove => {
-                (Side { errors: done.errors, ..Side::default() }, Some(done))
-            }
-            ObjectOp::List => (done, None),
+            "stat" | "remove" => (Side { errors: done.errors, ..Side::default() }, Some(done)),
+            "list" => (done, None),
             _ => (done.clone(), Some(done)),
         };
         let workers = phases.iter().flat_map(|phase| &phase.samples.workers);
@@ -193,6 +191,11 @@ impl Figures {
         let text = self.cpu_percent.map(|percent| (percent as u64).to_string()).unwrap_or_default();
         [text.clone(), text]
     }
+}
+
+/// A number of a plan, by its JSON pointer; 0 where it has none there.
+fn number(plan: &PhasePlan, pointer: &str) -> u64 {
+    plan.value(pointer).and_then(|value| value.as_u64()).unwrap_or(0)
 }
 
 fn side(phases: &[&PhaseRecord], name: &str, first_ns: u64, last_ns: u64) -> Side {

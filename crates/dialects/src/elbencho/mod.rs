@@ -76,6 +76,7 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         specs,
         render: Box::new(render),
         warnings,
+        token_file: None,
         secrets: Vec::new(),
         progress,
     })))
@@ -121,6 +122,7 @@ fn netbench(
         specs,
         render: Box::new(render),
         warnings,
+        token_file: service::token_file(split),
         secrets: Vec::new(),
         progress,
     })))
@@ -163,7 +165,14 @@ fn objects(
         show: settings.output.clone(),
     };
     let progress = settings.progress;
-    Ok(Request::Run(Box::new(Run { specs, render: Box::new(render), warnings, secrets, progress })))
+    Ok(Request::Run(Box::new(Run {
+        specs,
+        render: Box::new(render),
+        warnings,
+        token_file: None,
+        secrets,
+        progress,
+    })))
 }
 
 /// Options of services and networks without `--netbench` would be ignored.

@@ -1,13 +1,13 @@
 //! `--netbench`: clients send requests and wait for replies, each thread over a connection of its own.
 
 use driver::Error;
-use units::{ByteSize, Rate};
-use workload::network::{NetworkSpec, Payload, PayloadKind, Poll};
-use workload::spec::{Layer, OnError, Share, Spec, Warmup};
+use units::Rate;
+use workload::spec::{OnError, Share, Spec, Warmup};
 
 use super::service;
 use super::settings::{Output, indexes, number, output, progress, seconds, size};
-use super::table::TABLE;
+use super::table::{TABLE, TOOL};
+use crate::options::{said, said_if, say};
 use crate::words::{Words, quoted};
 use crate::{Progress, World};
 
@@ -56,13 +56,9 @@ pub(crate) struct NetSettings {
     spec: Spec,
 }
 
-fn payload(size_bytes: u64) -> Payload {
-    let kind = match size_bytes {
-        0 => PayloadKind::Empty,
-        _ if size_bytes < BULK_BYTES_MIN => PayloadKind::Iov,
-        _ => PayloadKind::Bulk,
-    };
-    Payload { kind, size_bytes }
+/// A payload as message sizes are typed.
+fn payload(size_bytes: u64) -> String {
+    format!("{}{size_bytes}", if size_bytes < BULK_BYTES_MIN { 'i' } else { 'b' })
 }
 
 impl NetSettings {
@@ -143,15 +139,15 @@ impl NetSettings {
         let each = self.size_bytes.filter(|_| !is_endless).map(|bytes| bytes.div_ceil(self.block_bytes));
         let limit = size(words, "limitwrite")?.map(|bytes| {
             Rate::new(bytes as f64 / self.block_bytes as f64 * f64::from(self.threads))
-                .map_err(|error| Error::usage(super::table::TOOL, error.to_string()))
+                .map_err(|error| Error::usage(TOOL, error.to_string()))
         });
         let devices = words.value("netdevs").map(|list| list.replace(' ', ","));
         let cores = match words.value("cores") {
             Some("all") => Some(world.processors()),
             _ => indexes(words, "cores")?,
         };
-        Ok(Spec {
-            layer: Layer::NETWORK,
+        let usage = |error: units::ParseError| Error::usage(TOOL, error.to_string());
+        let mut spec = Spec {
             name: Some("NET".to_owned()),
             threads: Some(self.threads),
             depth: Some(self.depth),
@@ -163,20 +159,20 @@ impl NetSettings {
             rate: limit.transpose()?,
             cores,
             numa: indexes(words, "zones")?,
-            network: NetworkSpec {
-                message_sizes: vec![(payload(self.block_bytes), payload(reply_bytes))],
-                servers: self.servers.clone(),
-                clients: self.clients.clone(),
-                // The tool's threads block in their sockets.
-                poll: Some(Poll::Block),
-                send_buffer: size(words, "sendbuf")?.map(ByteSize),
-                receive_buffer: size(words, "recvbuf")?.map(ByteSize),
-                bind_device: devices,
-                token_file: words.value("svcpwfile").map(Into::into),
-                ..NetworkSpec::default()
-            },
-            ..Spec::default()
-        })
+            ..Spec::of_layer("network").map_err(usage)?
+        };
+        let own = [
+            said("message-sizes", format!("{} {}", payload(self.block_bytes), payload(reply_bytes))),
+            said("servers", self.servers.join(",")),
+            said("clients", self.clients.join(",")),
+            // The tool's threads block in their sockets.
+            said("poll", "block"),
+            said_if("send-buffer", size(words, "sendbuf")?),
+            said_if("receive-buffer", size(words, "recvbuf")?),
+            said_if("bind-device", devices),
+        ];
+        say(&mut spec, own).map_err(usage)?;
+        Ok(spec)
     }
 
     /// One phase an iteration.

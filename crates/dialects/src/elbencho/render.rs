@@ -84,12 +84,8 @@ impl Model {
             pieces.extend(self.head(record));
         }
         if let Some(figures) = Figures::of(record, phases, self.is_mix && step.operation != "READ") {
-            let plan = phases.first().and_then(|phase| phase.plan.network());
-            let rows = match plan {
-                Some(plan) => {
-                    let bytes = (plan.request.size_bytes, plan.reply.size_bytes);
-                    console::net_rows(&figures, bytes, &self.show)
-                }
+            let rows = match phases.first().and_then(|phase| phase.plan.direction_bytes()) {
+                Some(bytes) => console::net_rows(&figures, bytes, &self.show),
                 None if self.configuration.dirs_and_files.is_some() => {
                     console::object_rows(&step.operation, &figures, &self.show)
                 }

@@ -1,14 +1,15 @@
 //! Objects of an S3 bucket: `--s3endpoints`, or paths that begin with `s3://`.
 
 use driver::Error;
-use units::{ByteSize, Rate, Span};
-use workload::object::{Addressing, ObjectOp, ObjectSpec, S3Key, Signing};
-use workload::spec::{Layer, OnError, Refill, Spec, Warmup};
+use units::{ByteSize, ParseError, Rate, Span};
+use workload::options::apply_secret;
+use workload::spec::{OnError, Refill, Spec, Warmup};
 
 use super::paths::expand;
 use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
 use super::specs::Step;
 use super::table::{NAME_FILES, NO_DIRECTORIES, OF_S3, TABLE, TOOL};
+use crate::options::{said, said_if, say, switch};
 use crate::words::{Words, quoted};
 use crate::{Progress, World};
 
@@ -39,6 +40,33 @@ const OF_FILES: &[&str] = &[
     "preallocfile",
     "dryrun",
 ];
+
+/// Operation of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Put,
+    Get,
+    Stat,
+    List,
+    Remove,
+}
+
+impl Operation {
+    /// The name that the option of the load has for it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Get => "get",
+            Self::Stat => "stat",
+            Self::List => "list",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+fn usage(error: &ParseError) -> Error {
+    Error::usage(TOOL, error.to_string())
+}
 
 /// Whether the words are about a bucket.
 pub(crate) fn is_meant(words: &Words) -> bool {
@@ -73,7 +101,7 @@ pub(crate) struct Settings {
     pub(crate) output: Output,
     pub(crate) progress: Progress,
     /// Phases in order, with what each does.
-    phases: Vec<(&'static str, ObjectOp)>,
+    phases: Vec<(&'static str, Operation)>,
     /// Objects that `--s3listobj` lists.
     listed: u64,
     verify: bool,
@@ -130,13 +158,13 @@ impl Settings {
         Ok(settings)
     }
 
-    fn has(&self, operation: ObjectOp) -> bool {
+    fn has(&self, operation: Operation) -> bool {
         self.phases.iter().any(|(_, own)| *own == operation)
     }
 
     /// Whether objects are uploaded in parts.
     fn is_multipart(&self) -> bool {
-        self.has(ObjectOp::Put) && self.block_bytes < self.size_bytes
+        self.has(Operation::Put) && self.block_bytes < self.size_bytes
     }
 
     /// Whether reads ask for ranges.
@@ -155,7 +183,7 @@ impl Settings {
     }
 
     fn check(&self, words: &Words) -> Result<(), Error> {
-        let writes = self.has(ObjectOp::Put);
+        let writes = self.has(Operation::Put);
         if words.has("mkdirs") && !writes {
             return TABLE.refuse(
                 "-d/--mkdirs alone: a bucket is made when something is written into it",
@@ -181,7 +209,7 @@ impl Settings {
             return TABLE
                 .refuse(format!("-t x -n x -N is more than {OBJECTS_MAX} objects"), "give smaller numbers");
         }
-        let limited = [("limitwrite", ObjectOp::Put, "-w"), ("limitread", ObjectOp::Get, "-r")];
+        let limited = [("limitwrite", Operation::Put, "-w"), ("limitread", Operation::Get, "-r")];
         match limited.iter().find(|(option, operation, _)| words.has(option) && !self.has(*operation)) {
             Some((option, _, without)) => {
                 TABLE.refuse(format!("--{option} changes nothing without {without}"), "leave it out")
@@ -191,7 +219,7 @@ impl Settings {
     }
 
     fn check_sizes(&self) -> Result<(), Error> {
-        if !(self.has(ObjectOp::Put) || self.has(ObjectOp::Get)) {
+        if !(self.has(Operation::Put) || self.has(Operation::Get)) {
             return match self.verify {
                 true => TABLE.refuse("--verify checks what is read", "give -w or -r too, or leave it out"),
                 false => Ok(()),
@@ -206,7 +234,7 @@ impl Settings {
                 format!("give -b 5m or more, or at least the size, {}", ByteSize(self.size_bytes)),
             );
         }
-        if self.has(ObjectOp::Get) && self.reads_ranges() {
+        if self.has(Operation::Get) && self.reads_ranges() {
             if !self.size_bytes.is_multiple_of(self.block_bytes) {
                 return TABLE.refuse(
                     format!("-s {} is not a whole number of blocks (-b)", ByteSize(self.size_bytes)),
@@ -239,53 +267,52 @@ impl Settings {
         Ok((steps, specs))
     }
 
-    fn spec(&self, name: &str, operation: ObjectOp) -> Result<Spec, Error> {
-        let is_ranged = operation == ObjectOp::Get && self.reads_ranges();
+    fn spec(&self, name: &str, operation: Operation) -> Result<Spec, Error> {
+        let is_ranged = operation == Operation::Get && self.reads_ranges();
         let blocks = if is_ranged { self.size_bytes / self.block_bytes } else { 1 };
         let bytes = if is_ranged { self.block_bytes } else { self.size_bytes };
         let limit = match operation {
-            ObjectOp::Put => self.limits[0],
-            ObjectOp::Get => self.limits[1],
+            Operation::Put => self.limits[0],
+            Operation::Get => self.limits[1],
             _ => None,
         };
         let rate = limit.map(|limit| Rate::new(limit as f64 * f64::from(self.threads) / bytes as f64));
-        let rate = rate.transpose().map_err(|error| Error::usage(TOOL, error.to_string()))?;
-        let is_list = operation == ObjectOp::List;
-        let moves = operation.stores() || operation.loads();
+        let rate = rate.transpose().map_err(|error| usage(&error))?;
+        let is_list = operation == Operation::List;
+        let is_put = operation == Operation::Put;
+        let moves = is_put || operation == Operation::Get;
         // Objects go away once: a phase that deletes is one pass whatever the limits.
-        let passes = self.endless && operation != ObjectOp::Remove;
+        let passes = self.endless && operation != Operation::Remove;
         let total = self.objects().saturating_mul(blocks);
-        let mut object = ObjectSpec {
-            operations: vec![if is_ranged { ObjectOp::Read } else { operation }],
-            dkeys: Some(if is_list { self.listed } else { self.objects() }),
-            dkey_prefix: Some(self.names()),
-            list_max: is_list.then_some(self.listed.min(LIST_MAX) as u32),
-            value_size: (self.size_bytes > 0).then(|| self.size_bytes.to_string()),
-            read_size: is_ranged.then_some(ByteSize(self.block_bytes)),
-            no_fill: operation.needs_data(),
-            one_pass: self.time.is_none(),
-            ..self.base.object.clone()
-        };
-        if self.is_multipart() {
-            object.s3_part_size = Some(ByteSize(self.block_bytes));
-        }
-        Ok(Spec {
+        let done = if is_ranged { "read" } else { operation.name() };
+        let mut spec = Spec {
             name: Some(name.to_owned()),
             threads: Some(if is_list { 1 } else { self.threads }),
             depth: Some(self.depth),
             time: self.time,
             count: (self.time.is_some() && !passes && !is_list).then_some(total),
             rate,
-            refill: (operation.stores() && !self.verify && self.refills).then_some(Refill::Full),
+            refill: (is_put && !self.verify && self.refills).then_some(Refill::Full),
             verify: moves && self.verify,
-            no_read_back: operation.stores() && self.verify,
+            no_read_back: is_put && self.verify,
             keep: self.keep,
             // Nothing is put: what there is shall go.
-            destroy_data: operation == ObjectOp::Remove
-                && self.phases.iter().all(|(_, other)| *other != ObjectOp::Put),
-            object,
+            destroy_data: operation == Operation::Remove && !self.has(Operation::Put),
             ..self.base.clone()
-        })
+        };
+        let own = [
+            said("op", done),
+            said("dkeys", if is_list { self.listed } else { self.objects() }),
+            said("dkey-prefix", self.names()),
+            said_if("list-max", is_list.then_some(self.listed.min(LIST_MAX))),
+            said_if("value-size", (self.size_bytes > 0).then_some(self.size_bytes)),
+            said_if("read-size", is_ranged.then_some(self.block_bytes)),
+            switch("no-fill", !is_put),
+            switch("one-pass", self.time.is_none()),
+            said_if("s3-part-size", self.is_multipart().then_some(self.block_bytes)),
+        ];
+        say(&mut spec, own).map_err(|error| usage(&error))?;
+        Ok(spec)
     }
 
     /// How elbencho names the objects of its threads.
@@ -302,13 +329,13 @@ impl Settings {
 }
 
 /// The phases in the order of the tool.
-fn phases(words: &Words) -> Vec<(&'static str, ObjectOp)> {
+fn phases(words: &Words) -> Vec<(&'static str, Operation)> {
     let all = [
-        ("write", "WRITE", ObjectOp::Put),
-        ("stat", "HEADOBJ", ObjectOp::Stat),
-        ("s3listobj", "LISTOBJ", ObjectOp::List),
-        ("read", "READ", ObjectOp::Get),
-        ("delfiles", "RMOBJECTS", ObjectOp::Remove),
+        ("write", "WRITE", Operation::Put),
+        ("stat", "HEADOBJ", Operation::Stat),
+        ("s3listobj", "LISTOBJ", Operation::List),
+        ("read", "READ", Operation::Get),
+        ("delfiles", "RMOBJECTS", Operation::Remove),
     ];
     let given = all.into_iter().filter(|(option, ..)| words.has(option));
     given.map(|(_, name, operation)| (name, operation)).collect()
@@ -324,23 +351,25 @@ fn base(words: &Words, world: &dyn World) -> Result<Spec, Error> {
     let is_fast = words.has("s3fastput") || sign == 2;
     let region = words.value("s3region").map(str::to_owned);
     let region = region.or_else(|| variable(world, &["AWS_REGION", "AWS_DEFAULT_REGION"]));
-    Ok(Spec {
-        layer: Layer::OBJECT,
+    let mut base = Spec {
         targets: vec![bucket(words)?],
         warmup: Some(Warmup::None),
         on_error: Some(if words.has("s3ignoreerrors") { OnError::Continue } else { OnError::Stop }),
         cores,
         numa: indexes(words, "zones")?,
-        object: ObjectSpec {
-            s3_endpoints: endpoints(words, world)?,
-            s3_region: region,
-            s3_addressing: words.has("s3virtaddr").then_some(Addressing::VirtualHost),
-            s3_signing: is_fast.then_some(Signing::Headers),
-            s3_key: key(words, world)?,
-            ..ObjectSpec::default()
-        },
-        ..Spec::default()
-    })
+        ..Spec::of_layer("object").map_err(|error| usage(&error))?
+    };
+    let own = [
+        said_if("s3-region", region),
+        said_if("s3-addressing", words.has("s3virtaddr").then_some("virtual-host")),
+        said_if("s3-signing", is_fast.then_some("headers")),
+    ];
+    let endpoints = endpoints(words, world)?.into_iter().map(|endpoint| said("s3-endpoint", endpoint));
+    say(&mut base, endpoints.chain(own)).map_err(|error| usage(&error))?;
+    if let Some((access, secret)) = key(words, world)? {
+        apply_secret(&mut base, "s3-key", &format!("{access}\n{secret}")).map_err(|error| usage(&error))?;
+    }
+    Ok(base)
 }
 
 fn variable(world: &dyn World, names: &[&str]) -> Option<String> {
@@ -400,8 +429,11 @@ fn bucket(words: &Words) -> Result<String, Error> {
     Ok(if prefix.is_empty() { format!("s3://{name}") } else { format!("s3://{name}/{prefix}") })
 }
 
+/// Access key and secret key.
+type Key = (String, String);
+
 /// The keys of the command line, or of its files; none leaves them to the environment.
-fn key(words: &Words, world: &dyn World) -> Result<Option<S3Key>, Error> {
+fn key(words: &Words, world: &dyn World) -> Result<Option<Key>, Error> {
     let list = match (words.value("s3credfile"), words.value("s3credlist")) {
         (Some(_), Some(_)) => {
             return TABLE.refuse("--s3credfile and --s3credlist both hold keys", "give one of them");
@@ -414,9 +446,7 @@ fn key(words: &Words, world: &dyn World) -> Result<Option<S3Key>, Error> {
     let pair = (words.value("s3key"), words.value("s3secret"));
     match (list, pair) {
         (None, (None, None)) => Ok(None),
-        (None, (Some(access), Some(secret))) => {
-            Ok(Some(S3Key { access: access.to_owned(), secret: secret.to_owned() }))
-        }
+        (None, (Some(access), Some(secret))) => Ok(Some((access.to_owned(), secret.to_owned()))),
         (None, _) => {
             let of_world = |given: Option<&str>, name: &str| {
                 given.map(str::to_owned).or_else(|| world.variable(name)).filter(|key| !key.is_empty())
@@ -424,7 +454,7 @@ fn key(words: &Words, world: &dyn World) -> Result<Option<S3Key>, Error> {
             let (access, secret) =
                 (of_world(pair.0, "AWS_ACCESS_KEY_ID"), of_world(pair.1, "AWS_SECRET_ACCESS_KEY"));
             match access.zip(secret) {
-                Some((access, secret)) => Ok(Some(S3Key { access, secret })),
+                Some(key) => Ok(Some(key)),
                 None => TABLE.refuse("one of --s3key and --s3secret is missing", "give both"),
             }
         }
@@ -435,7 +465,7 @@ fn key(words: &Words, world: &dyn World) -> Result<Option<S3Key>, Error> {
     }
 }
 
-fn one_key(list: &str) -> Result<Option<S3Key>, Error> {
+fn one_key(list: &str) -> Result<Option<Key>, Error> {
     let lines: Vec<&str> =
         list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     let pair = match lines[..] {
@@ -443,7 +473,7 @@ fn one_key(list: &str) -> Result<Option<S3Key>, Error> {
         _ => None,
     };
     match pair {
-        Some((access, secret)) => Ok(Some(S3Key { access: access.to_owned(), secret: secret.to_owned() })),
+        Some((access, secret)) => Ok(Some((access.to_owned(), secret.to_owned()))),
         None => TABLE.refuse(
             format!("{} keys where one user is measured", lines.len()),
             "give one pair, ACCESS:SECRET",

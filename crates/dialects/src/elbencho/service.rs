@@ -1,13 +1,14 @@
 //! `--service`, and what services are told: `--quit`, `--interrupt`, `--svcping`.
 
+use std::path::PathBuf;
+
 use driver::Error;
-use workload::network::{EngineSpec, Poll};
 
 use super::paths::expand;
 use super::settings::number;
 use super::table::{TABLE, TOOL};
 use crate::words::{Words, quoted};
-use crate::{Request, Tell, Told, World};
+use crate::{Request, Serve, Tell, Told, World};
 
 /// Port of a service when none is given.
 const PORT: u64 = 1611;
@@ -39,8 +40,7 @@ pub(crate) fn request(words: &Words, world: &dyn World) -> Result<Option<Request
     if hosts.is_empty() {
         return TABLE.refuse(format!("--{option}: no host"), "give --hosts LIST or --hostsfile FILE");
     }
-    let token_file = words.value("svcpwfile").map(|path| units::path_of(path).into_owned());
-    Ok(Some(Request::Tell(Tell { hosts, what: *what, token_file })))
+    Ok(Some(Request::Tell(Tell { hosts, what: *what, token_file: token_file(words) })))
 }
 
 /// A service: without a shared secret on loopback alone, with one on all interfaces.
@@ -49,23 +49,29 @@ fn serve(words: &Words, port: u64, world: &dyn World) -> Result<Request, Error> 
         return TABLE
             .refuse("--service takes its work from the one who starts it", "give paths and phases there");
     }
-    let token_file = words.value("svcpwfile").map(|path| units::path_of(path).into_owned());
+    let token_file = token_file(words);
     let address = if token_file.is_some() { "0.0.0.0" } else { "127.0.0.1" };
     let stays = words.has("foreground") || words.has("nodetach");
     let log = format!("/tmp/{TOOL}_{}_p{port}.log", world.host_name());
-    Ok(Request::Engine(Box::new(EngineSpec {
-        group: Some(TOOL.to_owned()),
-        no_attach_info: true,
-        targets: Some(world.processors().len().max(1) as u32),
-        helpers: Some(0),
-        listen: Some(format!("{address}:{}", port + DATA_PORT_OFFSET)),
-        control: Some(format!("{address}:{port}")),
-        poll: Some(Poll::Block),
-        token_file,
-        background: (!stays).then(|| units::path_of(&log).into_owned()),
-        banner: Some(format!("Elbencho service now listening. Port: {port}")),
-        ..EngineSpec::default()
-    })))
+    let mut options = vec![
+        ("group", TOOL.to_owned()),
+        ("no-attach-info", "true".to_owned()),
+        ("targets", world.processors().len().max(1).to_string()),
+        ("helpers", "0".to_owned()),
+        ("listen", format!("{address}:{}", port + DATA_PORT_OFFSET)),
+        ("control", format!("{address}:{port}")),
+        ("poll", "block".to_owned()),
+    ];
+    if !stays {
+        options.push(("background", log));
+    }
+    let banner = format!("Elbencho service now listening. Port: {port}");
+    Ok(Request::Engine(Serve { options, token_file, banner }))
+}
+
+/// The file with the secret that services demand.
+pub(crate) fn token_file(words: &Words) -> Option<PathBuf> {
+    words.value("svcpwfile").map(|path| units::path_of(path).into_owned())
 }
 
 /// The hosts of a list or a file, each with its port.

@@ -34,6 +34,8 @@ pub(super) struct Assembled {
     stages: Vec<(usize, usize)>,
     /// For each spec, the section that it comes from.
     sections: Vec<usize>,
+    /// For each spec, whether objects are read back when all are written.
+    reads_back: Vec<bool>,
     clones: usize,
     files: usize,
 }
@@ -139,6 +141,7 @@ impl Assembled {
         let mut spec = built.spec;
         spec.concurrent = concurrent;
         self.sections.push(at);
+        self.reads_back.push(built.reads_back);
         self.jobs.push(shown);
         self.specs.push(spec);
     }
@@ -178,8 +181,7 @@ impl Assembled {
                 );
                 return Err(located(Fault::of("ioengine", message), &jobs[*section]));
             }
-            let reads_back = |spec: &Spec| spec.object.operations.len() > 1;
-            if reads_back(spec) || reads_back(&self.specs[beside]) {
+            if self.reads_back[at] || self.reads_back[beside] {
                 let message = "objects are read back by a job that runs alone: give it stonewall and numjobs=1, or do_verify=0 and a job that reads behind a stonewall";
                 return Err(located(Fault::of("verify", message), &jobs[*section]));
             }

@@ -126,6 +126,7 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
         specs: all.specs,
         render,
         warnings: all.warnings,
+        token_file: None,
         secrets: settled.secrets,
         progress,
     })))

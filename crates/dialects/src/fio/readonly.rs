@@ -1,6 +1,6 @@
 //! `--readonly`: nothing is written, by no job and by no preparation of one.
 
-use workload::spec::{Layer, Layout, Spec};
+use workload::spec::{Layout, Spec};
 
 use super::fault::{Fault, shown};
 use super::jobs::Assembled;
@@ -15,7 +15,7 @@ pub(super) fn hold(all: &mut Assembled, world: &dyn World) -> Result<(), Fault> 
         return refused(format!("job {} has rw={}: only reads are allowed", shown(&job.name), job.rw));
     }
     // A job that reads objects makes none.
-    for spec in all.specs.iter_mut().filter(|spec| spec.layer == Layer::MEDIA) {
+    for spec in all.specs.iter_mut().filter(|spec| spec.layer.name == "media") {
         for path in &spec.targets {
             let (name, path) = (shown(spec.name.as_deref().unwrap_or("")), path.as_str());
             match world.look(path) {

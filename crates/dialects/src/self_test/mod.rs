@@ -1,19 +1,19 @@
 //! The dialect of CaRT's self_test: RPCs to the endpoints of engines.
 
+mod grammar;
 mod render;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
-
 use driver::Error;
 use units::ParseError;
-use workload::network::{EndpointOrder, NetworkSpec, Payload, RankTag, parse_endpoints, parse_message_sizes};
-use workload::spec::{Layer, OnError, Spec, Warmup};
+use workload::spec::{OnError, Spec, Warmup};
 
+use crate::options::{said, said_if, say, switch};
 use crate::words::Words;
 use crate::{Piece, Progress, Request, Run, World};
+use grammar::Payload;
 use render::{Added, Model};
 use table::{TABLE, TOOL};
 
@@ -50,24 +50,30 @@ pub fn parse(words: &[String], _world: &dyn World) -> Result<Request, Error> {
     }
     let mut warnings = words.warnings.clone();
     let settings = Settings::read(&words, &mut warnings)?;
-    let specs = settings.specs();
+    let specs = settings.specs().map_err(|error| usage(&error))?;
     let render = Box::new(settings.model(&words));
-    Ok(Request::Run(Box::new(Run { specs, render, warnings, secrets: Vec::new(), progress: Progress::Auto })))
+    Ok(Request::Run(Box::new(Run {
+        specs,
+        render,
+        warnings,
+        token_file: None,
+        secrets: Vec::new(),
+        progress: Progress::Auto,
+    })))
 }
 
 /// A command line.
 struct Settings {
     group: String,
-    endpoints: Vec<RankTag>,
-    masters: Vec<RankTag>,
+    /// Rank and tag of each.
+    endpoints: Vec<(u32, u32)>,
     sizes: Vec<(Payload, Payload)>,
     /// RPCs of each master for each size.
     repetitions: u64,
     in_flight: u32,
-    align: Option<u8>,
-    random: bool,
-    path: Option<PathBuf>,
-    no_sync: bool,
+    align: Option<u64>,
+    /// Fields that the phases of all sizes have in common.
+    base: Spec,
 }
 
 impl Settings {
@@ -78,19 +84,20 @@ impl Settings {
                 .transpose()
                 .map_err(|error| usage(&error))
         };
-        let mut endpoints = all_endpoints(words, "endpoint")?;
+        let mut base = Spec::of_layer("network").map_err(|error| usage(&error))?;
+        let mut endpoints = all_endpoints(words, "endpoint", &mut base, "endpoint")?;
         if endpoints.is_empty() {
             let tag = if words.has("use-daos-agent-env") { 2 } else { 0 };
-            endpoints.push(RankTag { rank: 0, tag });
+            endpoints.push((0, tag));
+            say(&mut base, [said("endpoint", format!("0:{tag}"))]).map_err(|error| usage(&error))?;
             if tag == 0 {
                 warnings.push("no --endpoint: 0:0 is used, the metadata service".to_owned());
             }
         }
-        let mut masters = all_endpoints(words, "master-endpoint")?;
-        masters.sort_unstable();
-        masters.dedup();
+        all_endpoints(words, "master-endpoint", &mut base, "master")?;
         let sizes = words.value("message-sizes").unwrap_or(SIZES);
-        let sizes = parse_message_sizes(sizes).map_err(|error| usage(&error))?;
+        say(&mut base, [said("message-sizes", sizes)]).map_err(|error| usage(&error))?;
+        let sizes = grammar::sizes(sizes);
         let each = number("repetitions-per-size", u64::from(u32::MAX))?.unwrap_or(REPETITIONS);
         let repetitions = each.saturating_mul(endpoints.len() as u64);
         let asked = number("max-inflight-rpcs", 65_536)?.unwrap_or(IN_FLIGHT);
@@ -100,46 +107,37 @@ impl Settings {
             ));
         }
         let align = words.value("align").map(|text| units::parse_u64_in("align", text, 0..=255));
-        let align = align.transpose().map_err(|error| usage(&error))?.map(|byte| byte as u8);
-        let path = words.value("path").map(|path| units::path_of(path).into_owned());
-        if path.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
+        let align = align.transpose().map_err(|error| usage(&error))?;
+        if words.value("path") == Some("") {
             return TABLE.refuse("-p/--path is empty", "give the directory of the group's attach info");
         }
-        Ok(Self {
-            group: words.value("group-name").unwrap_or(GROUP).to_owned(),
-            endpoints,
-            masters,
-            sizes,
-            repetitions,
-            in_flight: asked.min(repetitions) as u32,
-            align,
-            random: words.has("randomize-endpoints"),
-            path,
-            no_sync: words.has("no-sync"),
-        })
+        let group = words.value("group-name").unwrap_or(GROUP);
+        let in_flight = asked.min(repetitions) as u32;
+        let own = [
+            said("group", group),
+            said_if("path", words.value("path")),
+            said("inflight", in_flight),
+            said_if("order", words.has("randomize-endpoints").then_some("random")),
+            said_if("buffer-align", align),
+            switch("no-sync", words.has("no-sync")),
+        ];
+        say(&mut base, own).map_err(|error| usage(&error))?;
+        Ok(Self { group: group.to_owned(), endpoints, sizes, repetitions, in_flight, align, base })
     }
 
     /// One phase a size.
-    fn specs(&self) -> Vec<Spec> {
-        let spec = |sizes: &(Payload, Payload)| Spec {
-            layer: Layer::NETWORK,
-            name: Some(format!("({} {})", sizes.0, sizes.1)),
-            count: Some(self.repetitions),
-            warmup: Some(Warmup::None),
-            on_error: Some(OnError::Continue),
-            network: NetworkSpec {
-                message_sizes: vec![*sizes],
-                group: Some(self.group.clone()),
-                path: self.path.clone(),
-                endpoints: self.endpoints.clone(),
-                masters: self.masters.clone(),
-                inflight: Some(self.in_flight),
-                order: self.random.then_some(EndpointOrder::Random),
-                buffer_align: self.align,
-                no_sync: self.no_sync,
-                ..NetworkSpec::default()
-            },
-            ..Spec::default()
+    fn specs(&self) -> Result<Vec<Spec>, ParseError> {
+        let spec = |sizes: &(Payload, Payload)| {
+            let typed = grammar::typed(*sizes);
+            let mut spec = self.base.clone();
+            say(&mut spec, [said("message-sizes", &typed)])?;
+            Ok(Spec {
+                name: Some(typed),
+                count: Some(self.repetitions),
+                warmup: Some(Warmup::None),
+                on_error: Some(OnError::Continue),
+                ..spec
+            })
         };
         self.sizes.iter().map(spec).collect()
     }
@@ -148,7 +146,7 @@ impl Settings {
         let added = |long: &str| {
             let texts = words.values(long).map(Added::of).collect::<Vec<_>>();
             if long == "endpoint" && texts.is_empty() {
-                self.endpoints.iter().map(|own| Added::of(&format!("{}:{}", own.rank, own.tag))).collect()
+                self.endpoints.iter().map(|(rank, tag)| Added::of(&format!("{rank}:{tag}"))).collect()
             } else {
                 texts
             }
@@ -158,7 +156,7 @@ impl Settings {
             added: added("endpoint"),
             added_masters: added("master-endpoint"),
             endpoints: self.endpoints.clone(),
-            has_masters: !self.masters.is_empty(),
+            has_masters: words.has("master-endpoint"),
             sizes: self.sizes.clone(),
             align: self.align,
             repetitions: self.repetitions,
@@ -169,11 +167,17 @@ impl Settings {
     }
 }
 
-/// Endpoints that an option which may be repeated lists, in order.
-fn all_endpoints(words: &Words, long: &str) -> Result<Vec<RankTag>, Error> {
+/// Endpoints that an option which may be repeated lists, in order; the option of the load with this `name` gets them.
+fn all_endpoints(
+    words: &Words,
+    long: &str,
+    base: &mut Spec,
+    name: &'static str,
+) -> Result<Vec<(u32, u32)>, Error> {
     let mut all = Vec::new();
     for text in words.values(long) {
-        all.extend(parse_endpoints(text).map_err(|error| usage(&error).with("option", format!("--{long}")))?);
+        say(base, [said(name, text)]).map_err(|error| usage(&error).with("option", format!("--{long}")))?;
+        all.extend(grammar::endpoints(text));
     }
     Ok(all)
 }

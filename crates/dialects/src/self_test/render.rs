@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use report::record::{PhaseRecord, Record};
 use serde_json::{Value, json};
 use statistics::{Histogram, WorkerSamples};
-use workload::network::{Payload, PayloadKind, RankTag};
 
+use super::grammar::{Kind, Payload, numbers};
 use super::table::TOOL;
 use crate::doubts::told;
 use crate::{Destination, Piece, Render};
@@ -32,10 +32,7 @@ impl Added {
     }
 
     fn lines(&self) -> String {
-        let count = |list: &str| {
-            let all = workload::network::parse_endpoints(&format!("{list}:0"));
-            all.map_or(0, |all| all.len())
-        };
+        let count = |list: &str| numbers(list).count();
         let (ranks, tags) = (&self.ranks, &self.tags);
         format!(
             "Adding endpoints:\n  ranks: {ranks} (# ranks = {})\n  tags: {tags} (# tags = {})\n",
@@ -51,10 +48,11 @@ pub(crate) struct Model {
     pub(crate) group: String,
     pub(crate) added: Vec<Added>,
     pub(crate) added_masters: Vec<Added>,
-    pub(crate) endpoints: Vec<RankTag>,
+    /// Rank and tag of each.
+    pub(crate) endpoints: Vec<(u32, u32)>,
     pub(crate) has_masters: bool,
     pub(crate) sizes: Vec<(Payload, Payload)>,
-    pub(crate) align: Option<u8>,
+    pub(crate) align: Option<u64>,
     pub(crate) repetitions: u64,
     pub(crate) in_flight: u32,
     pub(crate) bits: bool,
@@ -85,9 +83,9 @@ fn us(ns: f64) -> String {
 /// `0-EMPTY`, `2048-IOV`, `1048576-BULK_GET`: a bulk request is got by the server, a bulk reply put by it.
 fn size_text(payload: Payload, bulk: &str) -> String {
     let kind = match payload.kind {
-        PayloadKind::Empty => "EMPTY",
-        PayloadKind::Iov => "IOV",
-        PayloadKind::Bulk => bulk,
+        Kind::Empty => "EMPTY",
+        Kind::Iov => "IOV",
+        Kind::Bulk => bulk,
     };
     format!("{}-{kind}", payload.size_bytes)
 }
@@ -173,7 +171,7 @@ impl Model {
 
     /// The masters of a phase; this process is the one after the last rank.
     fn masters<'a>(&self, phase: &'a PhaseRecord) -> Vec<Master<'a>> {
-        let own = self.endpoints.iter().map(|endpoint| endpoint.rank).max().unwrap_or(0) + 1;
+        let own = self.endpoints.iter().map(|(rank, _)| *rank).max().unwrap_or(0) + 1;
         let mut masters: Vec<Master<'a>> = Vec::new();
         for worker in &phase.samples.workers {
             let label = worker.origin.clone().unwrap_or_else(|| format!("{own}:0"));
@@ -235,7 +233,7 @@ impl Model {
 
     fn by_endpoint(&self, text: &mut String, master: &Master<'_>) {
         text.push_str("\tEndpoint results (rank:tag - Median Latency (us)):\n");
-        for (part, RankTag { rank, tag }) in self.endpoints.iter().enumerate() {
+        for (part, (rank, tag)) in self.endpoints.iter().enumerate() {
             let seen = master.seen(Some(part));
             let median = seen.latency.percentile(50.0).map_or_else(|| "NA".to_owned(), |ns| us(ns as f64));
             let _ = writeln!(text, "\t\t{rank}:{tag} - {median}");
@@ -257,7 +255,7 @@ impl Model {
         let masters = masters.iter().map(|master| {
             let all = master.seen(None);
             let rate = master.rpcs_per_second(&all);
-            let endpoints = self.endpoints.iter().enumerate().map(|(part, RankTag { rank, tag })| {
+            let endpoints = self.endpoints.iter().enumerate().map(|(part, (rank, tag))| {
                 let seen = master.seen(Some(part));
                 json!({ "endpoint": format!("{rank}:{tag}"), "rpcs": seen.latency.count(), "failures": seen.failures,
                     "causes": seen.causes, "latency": latency_json(&seen.latency) })

@@ -1,9 +1,9 @@
 //! Command lines of self_test and their refusals.
 
 use proptest::prelude::*;
-use workload::network::PayloadKind;
 
 use super::*;
+use crate::options::asked::{assert_asks, assert_asks_all, assert_silent, made};
 use crate::words::machine::{Machine, words};
 
 fn run_words(words: &[&str]) -> Run {
@@ -21,20 +21,12 @@ fn refusal(line: &str) -> String {
     }
 }
 
-fn sizes(run: &Run) -> Vec<String> {
-    let text = |payload: Payload| {
-        let kind = match payload.kind {
-            PayloadKind::Empty => "e",
-            PayloadKind::Iov => "i",
-            PayloadKind::Bulk => "b",
-        };
-        format!("{kind}{}", payload.size_bytes)
-    };
-    let pair = |spec: &Spec| {
-        let (request, reply) = spec.network.message_sizes[0];
-        format!("{} {}", text(request), text(reply))
-    };
-    run.specs.iter().map(pair).collect()
+#[track_caller]
+fn assert_sizes(run: &Run, expected: &[&str]) {
+    assert_eq!(run.specs.len(), expected.len());
+    for (spec, sizes) in run.specs.iter().zip(expected) {
+        assert_asks(spec, "message-sizes", sizes);
+    }
 }
 
 #[test]
@@ -49,13 +41,23 @@ fn the_lines_of_the_guide_are_read_as_written() {
         ("(0 0) (b1048578 0) (0 b1048578)", &["e0 e0", "b1048578 e0", "e0 b1048578"]),
     ] {
         let run = run_words(&[&head[..], &[given], &tail].concat());
-        assert_eq!(sizes(&run), expected);
+        assert_sizes(&run, expected);
         let spec = &run.specs[0];
-        assert_eq!((spec.layer, spec.count), (Layer::NETWORK, Some(100_000)));
-        assert_eq!((spec.network.inflight, spec.on_error), (Some(16), Some(OnError::Continue)));
-        assert_eq!(spec.network.group.as_deref(), Some("daos_server"));
-        assert_eq!(spec.network.endpoints, [RankTag { rank: 0, tag: 2 }]);
-        assert!(spec.network.masters.is_empty());
+        let own = [
+            ("message-sizes", expected[0]),
+            ("inflight", "16"),
+            ("group", "daos_server"),
+            ("endpoint", "0:2"),
+        ];
+        let common = Spec {
+            name: spec.name.clone(),
+            count: Some(100_000),
+            warmup: Some(Warmup::None),
+            on_error: Some(OnError::Continue),
+            ..made("network", &own)
+        };
+        assert_eq!(*spec, common);
+        assert_silent(spec, "master", "0:2");
     }
 }
 
@@ -78,35 +80,58 @@ fn ranges_multiply_the_repetitions_and_masters_are_sorted() {
         "--repetitions",
         "100",
     ]);
-    assert_eq!(
-        sizes(&run),
-        ["b1048576 b1048576", "b1048576 e0", "e0 b1048576", "i2048 i2048", "i2048 e0", "e0 i2048"]
+    assert_sizes(
+        &run,
+        &["b1048576 b1048576", "b1048576 e0", "e0 b1048576", "i2048 i2048", "i2048 e0", "e0 i2048"],
     );
-    let network = &run.specs[0].network;
+    let names: Vec<_> = run.specs.iter().filter_map(|spec| spec.name.as_deref()).collect();
+    assert_eq!(names[..2], ["(b1MiB b1MiB)", "(b1MiB 0)"]);
     assert_eq!(run.specs[0].count, Some(200));
-    let pairs = |all: &[RankTag]| all.iter().map(|one| (one.rank, one.tag)).collect::<Vec<_>>();
-    assert_eq!(pairs(&network.endpoints), [(0, 0), (1, 0)]);
-    assert_eq!(pairs(&network.masters), [(0, 2), (0, 3), (1, 2), (1, 3)]);
+    assert_asks_all(&run.specs[0], "endpoint", &["0:0", "1:0"]);
+    assert_asks_all(&run.specs[0], "master", &["0:2", "0:3", "1:2", "1:3"]);
 }
 
 #[test]
 fn defaults_are_those_of_the_tool() {
     let run = run_words(&[]);
-    assert_eq!(sizes(&run), ["e0 e0", "e0 b1048578", "b1048578 e0"]);
-    assert_eq!(run.specs[0].network.endpoints, [RankTag { rank: 0, tag: 0 }]);
+    assert_sizes(&run, &["e0 e0", "e0 b1048578", "b1048578 e0"]);
+    assert_asks_all(&run.specs[0], "endpoint", &["0:0"]);
     assert_eq!(run.warnings.len(), 1, "{:?}", run.warnings);
-    assert_eq!(run_words(&["-u"]).specs[0].network.endpoints, [RankTag { rank: 0, tag: 2 }]);
+    assert_asks_all(&run_words(&["-u"]).specs[0], "endpoint", &["0:2"]);
 }
 
 #[test]
 fn short_options_and_their_effects() {
     let run = run_words(&["-g", "g", "-e", "0:0", "-r", "3", "-a", "255", "-bqn", "-p", "/x", "-s", "0"]);
-    let network = &run.specs[0].network;
-    assert_eq!((network.buffer_align, network.no_sync), (Some(255), true));
-    assert_eq!(network.order, Some(EndpointOrder::Random));
-    assert_eq!(network.path.as_deref(), Some(std::path::Path::new("/x")));
-    assert_eq!(network.inflight, Some(3), "no more than there are RPCs");
+    for (name, value) in [
+        ("buffer-align", "255"),
+        ("no-sync", "true"),
+        ("order", "random"),
+        ("path", "/x"),
+        // No more than there are RPCs.
+        ("inflight", "3"),
+    ] {
+        assert_asks(&run.specs[0], name, value);
+    }
     assert_eq!(run.warnings.len(), 1);
+}
+
+#[test]
+fn sizes_and_endpoints_are_read_as_the_load_reads_them() {
+    for text in ["0", "(0 0) (b1m 0)", "i2k i2k,0b1m", "1m 1048575", "e0 e0,b8,i1.5k", "b512i 4", "0 i2kB"] {
+        let taken = say(&mut made("network", &[]), [said("message-sizes", text)]);
+        let sizes = grammar::sizes(text);
+        if taken.is_ok() {
+            let typed: String = sizes.iter().map(|pair| grammar::typed(*pair)).collect();
+            assert_asks(&made("network", &[("message-sizes", text)]), "message-sizes", &typed);
+        }
+    }
+    for text in ["0:2", "1-0:3,2", "0-3,7:2-4", "2,2:0"] {
+        let each: Vec<_> =
+            grammar::endpoints(text).iter().map(|(rank, tag)| format!("{rank}:{tag}")).collect();
+        let each: Vec<_> = each.iter().map(String::as_str).collect();
+        assert_asks_all(&made("network", &[("endpoint", text)]), "endpoint", &each);
+    }
 }
 
 #[test]

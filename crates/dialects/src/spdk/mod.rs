@@ -60,7 +60,14 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         _ => Tracking::Histogram,
     };
     let render = Box::new(Model { devices, cores, tracking });
-    Ok(Request::Run(Box::new(Run { specs, render, warnings, secrets: Vec::new(), progress: Progress::Auto })))
+    Ok(Request::Run(Box::new(Run {
+        specs,
+        render,
+        warnings,
+        token_file: None,
+        secrets: Vec::new(),
+        progress: Progress::Auto,
+    })))
 }
 
 /// A required or optional whole number.

@@ -6,7 +6,7 @@ mod table;
 use std::sync::Arc;
 
 use driver::Error;
-use object::load::plan::{one, only_phase};
+use object::load::plan::{names_container, one, only_phase};
 use object::load::{ObjectRun, Store, Stores, directory_of, refusal};
 use report::recipes::{factor_of, finding_of};
 use report::record::{RecipeFinding, RecipeRecord, RecipesRecord};
@@ -138,7 +138,7 @@ fn side(own: &RecipesSpec, spec: &Spec, recipe: &Recipe, side: &Side, at: usize)
     made.object.first_id = Some(if is_without { first } else { first + IDS_OF_RECIPE / 2 });
     let driver = object::backend::driver_of(made.targets.first().map_or("", String::as_str))?;
     let honours = |name: &str| driver.capabilities.options.contains(&name);
-    let names_container = objects::plan::names_container(&made);
+    let names_container = names_container(&made);
     if honours("container") && made.object.container.is_none() && !names_container {
         made.object.container = Some(CONTAINER.to_owned());
     }

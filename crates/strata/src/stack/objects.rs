@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
-use layer::{Journal, Runs};
+use layer::Runs;
 use network::local::{LocalEngine, LocalRequest, split_cores};
 use object::ConnectRequest;
 use object::backend::Journal as _;

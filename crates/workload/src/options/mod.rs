@@ -62,7 +62,9 @@ pub use engine::ENGINE;
 pub use masters::MASTERS;
 pub use media::OPTIONS;
 pub use network::{COMMON, NETWORK, REFUSED as NETWORK_REFUSED};
-pub use object::{COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT, REFUSED as OBJECT_REFUSED};
+pub use object::{
+    COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT, REFUSED as OBJECT_REFUSED, SECRETS as OBJECT_SECRETS,
+};
 pub use program::PROGRAM;
 pub use value::{path, switch};
 
@@ -145,10 +147,7 @@ pub fn is_repeatable(name: &str) -> bool {
 
 /// Applies the option of media with this name.
 fn apply_as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
-    match OPTIONS.iter().find(|option| option.name == name) {
-        Some(option) => (option.apply)(spec, text),
-        None => Err(unknown(Layer::MEDIA, name)),
-    }
+    apply_of(OPTIONS, spec, name, text)
 }
 
 /// The option of a flag or job-file key of the media layer.
@@ -172,6 +171,28 @@ pub fn apply(spec: &mut Spec, key: &str, text: &str) -> Result<(), ParseError> {
     match find_in(spec.layer, key) {
         Some(option) => (option.apply)(spec, text),
         None => Err(unknown(spec.layer, key)),
+    }
+}
+
+/// Applies a secret of the spec's layer, by its name.
+///
+/// # Errors
+/// A name that is none of the layer's secrets, or a bad value; neither says the value.
+pub fn apply_secret(spec: &mut Spec, name: &str, text: &str) -> Result<(), ParseError> {
+    apply_of(spec.layer.secrets, spec, name, text)
+}
+
+/// Applies the option with this name of a table.
+///
+/// # Errors
+/// A name that the table does not have, or a bad value, with what would be accepted.
+pub fn apply_of<T>(table: &[OptionDef<T>], spec: &mut T, name: &str, text: &str) -> Result<(), ParseError> {
+    match table.iter().find(|option| option.name == name) {
+        Some(option) => (option.apply)(spec, text),
+        None => {
+            let names: Vec<_> = table.iter().map(|option| option.name).collect();
+            Err(ParseError::new("an option", name, format!("one of {}", names.join(", "))))
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 use units::{ParseError, parse_u64_in};
 
 use super::value::{
-    above_zero, count, epoch, label, ladder, nonzero_size, path, positive, prefix, quadruple, s3_endpoints,
-    switch, word, words,
+    above_zero, count, epoch, label, ladder, names, nonzero_size, path, positive, prefix, quadruple,
+    s3_endpoints, some_text, switch, word,
 };
 use super::{Group, OptionDef, masters};
 use crate::object::{
-    Addressing, Allocation, Checksum, Durability, Flush, PunchScope, Scope, Signing, ValueKind, parse_mix,
-    parse_operations,
+    Addressing, Allocation, Checksum, Durability, Flush, PunchScope, S3Key, Scope, Signing, ValueKind,
+    parse_mix, parse_operations,
 };
 use crate::spec::choice;
 
@@ -175,9 +175,9 @@ pub static OBJECT: &[OptionDef] = &[
         "NAME[,NAME...]",
         "none: names follow from ids",
         Workload,
-        "rados: each object is one of the pool's under this name, in no namespace where the target names none; update, fetch and punch of extents",
+        "rados: each object is one of the pool's under this name, in no namespace where the target names none; update, fetch and punch of extents; \\ before a comma or a blank makes it one of the name",
         |spec, text| {
-            spec.object.object_names = words("object-names", text)?;
+            spec.object.object_names = names("object-names", text)?;
             Ok(())
         }
     ),
@@ -429,6 +429,13 @@ pub static OBJECT: &[OptionDef] = &[
         Load,
         "End after this long"
     ),
+    own_switch!(
+        "one-pass",
+        "off: operations that only read go on for --time",
+        Load,
+        "Where no limit is given, end after one pass over the records, also one that only reads",
+        one_pass
+    ),
     option!(
         "ladder",
         None,
@@ -622,7 +629,7 @@ pub static OBJECT: &[OptionDef] = &[
         Engine,
         "rados: configuration file of the cluster",
         rados_conf,
-        |text| word("rados-conf", text)
+        |text| some_text("rados-conf", text)
     ),
     own!("rados-user", None, "NAME", "client.admin", Engine, "rados: user", rados_user, |text| word(
         "rados-user",
@@ -683,6 +690,23 @@ pub static OBJECT: &[OptionDef] = &[
         "Allow operations to write over and to remove what others have put under the same names"
     ),
 ];
+
+/// Secrets of a load on an object store.
+pub static SECRETS: &[OptionDef] = &[option!(
+    "s3-key",
+    None,
+    "KEYS",
+    "that of --s3-key-file, else of the environment",
+    Engine,
+    "s3: the access key and the secret key, on two lines",
+    |spec, text| {
+        let (access, secret) = text.split_once('\n').ok_or_else(|| {
+            ParseError::new("a key of S3", "***", "the access key and the secret key on two lines")
+        })?;
+        spec.object.s3_key = Some(S3Key { access: access.to_owned(), secret: secret.to_owned() });
+        Ok(())
+    }
+)];
 
 fn scope(name: &str, text: &str) -> Result<Scope, ParseError> {
     choice(name, text, &[("shared", Scope::Shared), ("private", Scope::Private)])

@@ -122,6 +122,31 @@ pub(super) fn words(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
     split_list(name, text)?.into_iter().map(|item| word(name, item)).collect()
 }
 
+/// A list of names parted by commas. A backslash makes the sign behind it a part of the name, also a comma or a blank.
+pub(super) fn names(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
+    let refuse = |accepted: &str| ParseError::new(format!("a value of {name}"), text, accepted);
+    let mut typed = text.chars();
+    // Each sign, and whether a backslash was before it.
+    let mut signs = Vec::new();
+    while let Some(sign) = typed.next() {
+        signs.push(if sign == '\\' { (typed.next().unwrap_or(sign), true) } else { (sign, false) });
+    }
+    let is_blank = |&(sign, is_literal): &(char, bool)| !is_literal && sign.is_whitespace();
+    let names = signs.split(|sign| *sign == (',', false)).map(|part| {
+        let first = part.iter().position(|sign| !is_blank(sign));
+        let last = part.iter().rposition(|sign| !is_blank(sign));
+        let (Some(first), Some(last)) = (first, last) else {
+            return Err(refuse("names with one comma between each two"));
+        };
+        let own = &part[first..=last];
+        if own.iter().any(|sign| is_blank(sign) || (!sign.1 && sign.0.is_control())) {
+            return Err(refuse("names without blanks, or with a backslash before each"));
+        }
+        Ok(own.iter().map(|(sign, _)| *sign).collect())
+    });
+    names.collect()
+}
+
 /// `HOST:PORT`.
 pub(super) fn address(name: &str, text: &str) -> Result<String, ParseError> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
@@ -195,10 +220,10 @@ pub(super) fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], Pa
     })
 }
 
-/// Prefix of keys: a number of up to 20 digits must fit behind it.
+/// Prefix of keys: a number of up to 20 digits must fit behind it. How long a pattern of names may be (it has braces) is the driver's to say.
 pub(super) fn prefix(name: &str, text: &str) -> Result<String, ParseError> {
     let room = KEY_BYTES_MAX - NUMBER_BYTES_MAX;
-    if text.len() > room {
+    if text.len() > room && !text.contains('{') {
         let accepted = format!("at most {room} bytes: with its number a key has {KEY_BYTES_MAX} at most");
         return Err(ParseError::new(format!("a value of {name}"), text, accepted));
     }

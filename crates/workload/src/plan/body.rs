@@ -317,6 +317,13 @@ impl PhasePlan {
         found.map_or_else(String::new, |(_, text)| text)
     }
 
+    /// A field of the plan as the record has it, by its JSON pointer: `/dataset/records`. It is written out each time, so not for a measured
+    /// loop.
+    #[must_use]
+    pub fn value(&self, pointer: &str) -> Option<Value> {
+        serde_json::to_value(self).ok()?.pointer(pointer).cloned()
+    }
+
     /// Puts another number of operations in flight for each worker, at least as many as the batches that `spec` asks for. All else is as
     /// in a plan of `spec` with that depth: what it says of batches and pipelines holds, what it leaves open follows the depth.
     pub fn set_depth(&mut self, depth: u32, spec: &Spec) {

@@ -1,11 +1,10 @@
 //! Tests of command lines: the specs that they give.
 
 use proptest::prelude::*;
-use units::ByteSize;
-use workload::object::{Allocation, Checksum, ObjectClass, ObjectOp, PunchScope, Scope, ValueKind};
-use workload::spec::Layer;
+use workload::spec::{OnError, Refill, Warmup};
 
 use super::*;
+use crate::options::asked::{assert_asks, assert_silent, made};
 use crate::words::tests::check_docs;
 
 const ENGINE: &str = "daos_perf --target engine://127.0.0.1:31416/pool/cont";
@@ -14,31 +13,39 @@ const ENGINE: &str = "daos_perf --target engine://127.0.0.1:31416/pool/cont";
 fn the_lines_of_the_guide_are_read_as_written() {
     let specs = specs("vos_perf -f ./vos -P 100G -d 10000000 -a 1 -n 1 -s 4K -z -R \"U;p F;p\"");
     let [update, fetch] = &specs[..] else { panic!("{} phases", specs.len()) };
-    for (spec, operation) in [(update, ObjectOp::Update), (fetch, ObjectOp::Fetch)] {
-        let object = &spec.object;
-        assert_eq!((spec.layer, &spec.targets[..]), (Layer::OBJECT, &["vos:./vos0".to_owned()][..]));
-        assert_eq!((spec.threads, spec.depth, spec.count), (Some(1), Some(1), None));
-        assert_eq!(object.operations, [operation]);
-        assert_eq!(
-            [object.objects, object.dkeys, object.akeys, object.records],
-            [1, 10_000_000, 1, 1].map(Some)
-        );
-        assert_eq!((object.value, object.value_size.as_deref()), (Some(ValueKind::Single), Some("4096")));
-        assert_eq!(
-            (object.scm, object.nvme, object.zero_copy),
-            (Some(ByteSize(100 << 30)), None, Some(true))
-        );
-        assert!(object.one_pass && !spec.verify && !spec.keep && !spec.concurrent);
-        assert_eq!((object.whole, object.first, object.object_scope), (None, None, None));
+    let own = [
+        ("objects", "1"),
+        ("dkeys", "10000000"),
+        ("akeys", "1"),
+        ("records", "1"),
+        ("value", "single"),
+        ("value-size", "4096"),
+        ("dkey-prefix", "blade-"),
+        ("akey-prefix", "akey--"),
+        ("scm", "100g"),
+        ("store-targets", "1"),
+        ("zero-copy", "on"),
+        ("checksum", "off"),
+        ("allocate", "whole"),
+        ("one-pass", "true"),
+    ];
+    for (spec, operation) in [(update, "update"), (fetch, "fetch")] {
+        let is_update = operation == "update";
+        let no_fill = ("no-fill", if is_update { "false" } else { "true" });
+        let expected = Spec {
+            name: Some(operation.to_uppercase()),
+            targets: vec!["vos:./vos0".to_owned()],
+            threads: Some(1),
+            depth: Some(1),
+            warmup: Some(Warmup::None),
+            refill: is_update.then_some(Refill::Once),
+            on_error: Some(OnError::Stop),
+            ..made("object", &[&own[..], &[("op", operation), no_fill]].concat())
+        };
+        assert_eq!(*spec, expected);
     }
-    assert_eq!(
-        (update.object.checksum, update.object.allocation),
-        (Some(Checksum::Off), Some(Allocation::Whole))
-    );
-    let summed = super::specs("vos_perf -f ./vos --checksum crc32 -R U").remove(0);
-    assert_eq!(summed.object.checksum, Some(Checksum::Crc32));
-    let large = specs_of_size("1M");
-    assert_eq!(large.object.value_size.as_deref(), Some("1048576"));
+    assert_asks(&super::specs("vos_perf -f ./vos --checksum crc32 -R U")[0], "checksum", "crc32");
+    assert_asks(&specs_of_size("1M"), "value-size", "1048576");
 }
 
 fn specs_of_size(size: &str) -> Spec {
@@ -49,21 +56,34 @@ fn specs_of_size(size: &str) -> Spec {
 fn options_are_read_as_getopt_reads_them() {
     let defaults = specs("vos_perf -D /dev/shm -R U").remove(0);
     assert_eq!(defaults.targets, ["vos:/dev/shm/vos_perf0.pmem"]);
-    let object = &defaults.object;
-    assert_eq!([object.objects, object.dkeys, object.akeys, object.records], [1, 256, 16, 16].map(Some));
-    assert_eq!(object.value_size.as_deref(), Some("64"));
+    assert_counts(&defaults, [1, 256, 16, 16]);
+    assert_asks(&defaults, "value-size", "64");
     for line in [
         "vos_perf --dir=/dev/shm --run U --size 4k --array=R --int_dkey --const_akey --zcopy --pool_scm 1g --pool_nvme 2G",
         "vos_perf -D/dev/shm -RU -s4K -AR -iIz -P1G -N 2g",
         "vos_perf --di /dev/shm --ru U --stride 4096 --arr=r --int --const --zc --pool_s 1024m --pool_n 2048M",
     ] {
         let spec = specs(line).remove(0);
-        let object = &spec.object;
-        assert_eq!((object.value, object.stride), (Some(ValueKind::Array), Some(ByteSize(4096))), "{line}");
-        assert_eq!(spec.pattern.as_deref(), Some("permutation"));
-        assert!(object.integer_dkeys && object.constant_akey);
-        assert_eq!((object.akeys, object.zero_copy), (Some(1), Some(true)));
-        assert_eq!((object.scm, object.nvme), (Some(ByteSize(1 << 30)), Some(ByteSize(2 << 30))));
+        assert_eq!(spec.pattern.as_deref(), Some("permutation"), "{line}");
+        for (name, value) in [
+            ("value", "array"),
+            ("stride", "4k"),
+            ("integer-dkeys", "true"),
+            ("constant-akey", "true"),
+            ("akeys", "1"),
+            ("zero-copy", "on"),
+            ("scm", "1g"),
+            ("nvme", "2g"),
+        ] {
+            assert_asks(&spec, name, value);
+        }
+    }
+}
+
+#[track_caller]
+fn assert_counts(spec: &Spec, counts: [u64; 4]) {
+    for (name, count) in ["objects", "dkeys", "akeys", "records"].iter().zip(counts) {
+        assert_asks(spec, name, &count.to_string());
     }
 }
 
@@ -87,44 +107,53 @@ fn tests_become_phases() {
     let head = "vos_perf -D /dev/shm -o 3 -d 8 -a 2 -n 4 -s 1k -A -iI -R";
     let specs = specs(&format!("{head} \"U;p;i=5 F;O=2;d=4;n=3 Q P;d P I A;f;m D G\""));
     let expected = [
-        (ObjectOp::Update, [3, 8, 1, 4], Some(480)),
-        (ObjectOp::Fetch, [2, 4, 1, 3], None),
-        (ObjectOp::Query, [3, 1, 1, 1], None),
-        (ObjectOp::Punch, [3, 8, 1, 1], None),
-        (ObjectOp::Punch, [3, 1, 1, 1], None),
-        (ObjectOp::Iterate, [3, 1, 1, 1], None),
-        (ObjectOp::Aggregate, [1, 1, 1, 1], None),
-        (ObjectOp::Discard, [1, 1, 1, 1], None),
-        (ObjectOp::Collect, [1, 1, 1, 1], None),
+        ("update", [3, 8, 1, 4], Some(480)),
+        ("fetch", [2, 4, 1, 3], None),
+        ("query", [3, 1, 1, 1], None),
+        ("punch", [3, 8, 1, 1], None),
+        ("punch", [3, 1, 1, 1], None),
+        ("iterate", [3, 1, 1, 1], None),
+        ("aggregate", [1, 1, 1, 1], None),
+        ("discard", [1, 1, 1, 1], None),
+        ("collect", [1, 1, 1, 1], None),
     ];
     assert_eq!(specs.len(), expected.len());
     for (spec, (operation, counts, count)) in specs.iter().zip(expected) {
-        let object = &spec.object;
-        assert_eq!(object.operations, [operation]);
-        let counted = [object.objects, object.dkeys, object.akeys, object.records];
-        if matches!(operation, ObjectOp::Aggregate | ObjectOp::Discard | ObjectOp::Collect) {
-            assert!(counted == [None; 4] && object.whole.is_none() && object.value_size.is_none());
+        assert_asks(spec, "op", operation);
+        if ["aggregate", "discard", "collect"].contains(&operation) {
+            for name in ["objects", "dkeys", "akeys", "records", "value-size"] {
+                assert_silent(spec, name, "1");
+            }
+            assert_silent(spec, "whole", "3,8,1,4");
             continue;
         }
-        assert_eq!(counted, counts.map(Some), "{operation:?}");
-        assert_eq!(object.no_fill, operation != ObjectOp::Update);
-        assert_eq!(object.whole, (counts != [3, 8, 1, 4]).then_some([3, 8, 1, 4]), "{operation:?}");
-        assert_eq!(spec.count, count, "{operation:?}");
+        assert_counts(spec, counts);
+        assert_asks(spec, "no-fill", if operation == "update" { "false" } else { "true" });
+        if counts == [3, 8, 1, 4] {
+            assert_silent(spec, "whole", "3,8,1,4");
+        } else {
+            assert_asks(spec, "whole", "3,8,1,4");
+        }
+        assert_eq!(spec.count, count, "{operation}");
     }
-    assert_eq!(specs[3].object.punch, Some(PunchScope::Dkey));
-    assert_eq!(specs[4].object.punch, Some(PunchScope::Object));
+    assert_asks(&specs[3], "punch", "dkey");
+    assert_asks(&specs[4], "punch", "object");
 }
 
 #[test]
 fn k_goes_on_with_new_dkeys() {
     let specs = specs("vos_perf -D /dev/shm -d 10 -R \"U U;k;i=3 F;k F\"");
-    let extents: Vec<_> =
-        specs.iter().map(|spec| (spec.object.first, spec.object.dkeys, spec.count)).collect();
-    assert_eq!(extents[0], (None, Some(10), None));
-    assert_eq!(extents[1], (Some([0, 10, 0, 0]), Some(30), None));
-    assert_eq!(extents[2], (Some([0, 40, 0, 0]), Some(10), None));
-    assert_eq!(extents[3], (None, Some(10), None));
-    assert!(specs.iter().all(|spec| spec.object.whole == Some([1, 50, 16, 16])));
+    let extents = [(None, "10"), (Some("0,10,0,0"), "30"), (Some("0,40,0,0"), "10"), (None, "10")];
+    assert_eq!(specs.len(), extents.len());
+    for (spec, (first, dkeys)) in specs.iter().zip(extents) {
+        match first {
+            Some(first) => assert_asks(spec, "first", first),
+            None => assert_silent(spec, "first", "0,10,0,0"),
+        }
+        assert_asks(spec, "dkeys", dkeys);
+        assert_asks(spec, "whole", "1,50,16,16");
+        assert_eq!(spec.count, None);
+    }
 }
 
 #[test]
@@ -132,9 +161,9 @@ fn what_is_verified_is_written_so_that_it_can_be() {
     let specs = specs("vos_perf -D /dev/shm -s 8k -A -G 7 -R \"U U;o=4k;s=4k F V;o=4k;s=4k\"");
     assert_eq!(specs.iter().map(|spec| spec.verify).collect::<Vec<_>>(), [true, true, false, true]);
     assert!(specs.iter().all(|spec| spec.seed == Some(7)));
-    let part = &specs[1].object;
-    assert_eq!((part.record_offset, part.stride), (Some(ByteSize(4096)), Some(ByteSize(8192))));
-    assert_eq!(part.value_size.as_deref(), Some("4096"));
+    for (name, value) in [("record-offset", "4k"), ("stride", "8k"), ("value-size", "4096")] {
+        assert_asks(&specs[1], name, value);
+    }
     assert!(refusal("vos_perf -D /dev/shm -s 8k -A -R \"U U;o=4k;s=4k V\"").contains("give V;o=4096;s=4096"));
 }
 
@@ -147,7 +176,7 @@ fn processes_have_a_store_each_in_vos_perf_and_objects_of_their_own_in_daos_perf
     let specs = super::specs(&format!("{ENGINE} --procs 3 -C 16 -R U;i=2"));
     assert_eq!(specs.len(), 1);
     assert_eq!((specs[0].threads, specs[0].depth), (Some(3), Some(16)));
-    assert_eq!(specs[0].object.object_scope, Some(Scope::Private));
+    assert_asks(&specs[0], "object-scope", "private");
     assert_eq!(specs[0].count, Some(2 * 3 * 256 * 16 * 16));
 }
 
@@ -158,17 +187,14 @@ fn daos_perf_finds_its_target() {
     assert_eq!(target("daos_perf -u p -X c -R U"), "daos://p/c");
     assert_eq!(target("daos_perf -u p -g /etc/dmg.yml -R U"), "daos://p");
     let spec = specs("daos_perf --target engine://h:1/pool -X c -R U").remove(0);
-    assert_eq!(spec.object.container.as_deref(), Some("c"));
-    assert_eq!(specs(&format!("{ENGINE} -X c -R U"))[0].object.container, None);
+    assert_asks(&spec, "container", "c");
+    assert_silent(&specs(&format!("{ENGINE} -X c -R U"))[0], "container", "c");
     let message = refusal("daos_perf -R U");
     assert!(message.contains("--target engine://HOST:PORT/POOL/CONT"), "{message}");
 }
 
 #[test]
 fn classes_and_credits() {
-    let class = |text: &str| {
-        specs(&format!("{ENGINE} -c {text} -R U"))[0].object.class.map(|class| class.to_string())
-    };
     for (text, expected) in [
         ("TINY", "S1"),
         ("large", "SX"),
@@ -177,11 +203,13 @@ fn classes_and_credits() {
         ("EC2P2", "EC_2P2G1"),
         ("EC8P2", "EC_8P2G1"),
         ("RP_2GX", "RP_2GX"),
+        ("ec_04p2gx", "EC_4P2GX"),
     ] {
-        assert_eq!(class(text).as_deref(), Some(expected));
+        assert_asks(&specs(&format!("{ENGINE} -c {text} -R U"))[0], "class", expected);
     }
-    assert_eq!(specs(&format!("{ENGINE} -R U"))[0].object.class, None, "the engine knows its targets");
-    assert_eq!(specs("daos_perf -u p -R U")[0].object.class, Some(ObjectClass::SX));
+    // The engine knows its targets.
+    assert_silent(&specs(&format!("{ENGINE} -R U"))[0], "class", "SX");
+    assert_asks(&specs("daos_perf -u p -R U")[0], "class", "SX");
     for (credits, depth) in [("-1", 1), ("0", 1), ("1", 1), ("64", 64)] {
         assert_eq!(specs(&format!("{ENGINE} -C {credits} -R U"))[0].depth, Some(depth));
     }
@@ -192,15 +220,10 @@ fn echo_is_rpcs_of_the_same_sizes() {
     let specs = specs(
         "daos_perf -T echo --target engine://h:31416/p/c -C 8 -o 2 -d 4 -a 1 -n 1 -s 4k -R \"U;i=3 F\"",
     );
-    let sizes: Vec<String> = specs
-        .iter()
-        .map(|spec| {
-            let (request, reply) = spec.network.message_sizes[0];
-            format!("{request} {reply}")
-        })
-        .collect();
-    assert_eq!(sizes, ["b4KiB 0", "0 b4KiB"]);
-    assert!(specs.iter().all(|spec| spec.layer == Layer::NETWORK && spec.targets == ["tcp://h:31416"]));
+    for (spec, sizes) in specs.iter().zip(["b4KiB 0", "0 b4KiB"]) {
+        assert_asks(spec, "message-sizes", sizes);
+        assert_eq!((spec.layer.name, &spec.targets[..]), ("network", &["tcp://h:31416".to_owned()][..]));
+    }
     assert_eq!((specs[0].count, specs[1].count, specs[0].depth), (Some(24), Some(8), Some(8)));
 }
 
@@ -209,7 +232,8 @@ fn stores_that_are_there_are_used_only_by_name() {
     let own = "a3b7ff28-56ff-4974-9283-62990dd770ad";
     let spec = specs(&format!("vos_perf -u {own} -X {own} -R F")).remove(0);
     assert_eq!(spec.targets, ["vos:/mnt/daos/vos_perf0.pmem"]);
-    assert_eq!((spec.keep, spec.object.container.as_deref()), (true, Some(own)));
+    assert!(spec.keep);
+    assert_asks(&spec, "container", own);
     assert!(!specs(&format!("vos_perf -u {own} -R F")).remove(0).keep);
     assert!(specs("vos_perf -D /dev/shm --keep -R U").remove(0).keep);
     assert!(refusal("vos_perf -R U").contains("is there already"));

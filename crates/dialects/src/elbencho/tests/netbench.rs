@@ -1,16 +1,12 @@
 //! Lines of netbench and of services.
 
-use units::{ByteSize, Span};
-use workload::network::{Payload, PayloadKind};
-use workload::spec::{Layer, Share};
+use units::Span;
+use workload::spec::Share;
 
 use super::{machine, refusal, refusal_on, run_on, spec, words};
+use crate::options::asked::assert_asks;
 use crate::words::machine::Machine;
-use crate::{Request, Tell, Told};
-
-fn payload(kind: PayloadKind, size_bytes: u64) -> Payload {
-    Payload { kind, size_bytes }
-}
+use crate::{Request, Serve, Tell, Told};
 
 fn parsed(line: &str, world: &Machine) -> Request {
     super::super::parse(&words(line), world).unwrap_or_else(|error| panic!("{line}: {error}"))
@@ -23,21 +19,17 @@ fn the_lines_of_the_talk_are_read_as_written() {
     let run = run_on(line, &machine());
     assert_eq!(run.warnings, ["-timelimit is taken as --timelimit"]);
     let spec = &run.specs[0];
-    assert_eq!((spec.layer, spec.threads, spec.share), (Layer::NETWORK, Some(4), Some(Share::Partition)));
+    assert_eq!((spec.layer.name, spec.threads, spec.share), ("network", Some(4), Some(Share::Partition)));
     assert_eq!((spec.time, spec.count), (Some(Span(30_000_000_000)), Some(4 * 102_400)));
-    let network = &spec.network;
-    assert_eq!(network.message_sizes, [(payload(PayloadKind::Bulk, 1 << 20), payload(PayloadKind::Iov, 1))]);
-    assert_eq!(network.servers, ["myserver01:1611", "myserver02:1611"]);
-    assert_eq!(network.clients.len(), 4);
+    assert_asks(spec, "message-sizes", "b1m i1");
+    assert_asks(spec, "servers", "myserver01:1611,myserver02:1611");
+    assert_asks(spec, "clients", "node01:1611,node02:1611,node03:1611,node04:1611");
 
     let world = machine().text("myservers.txt", "a # first\n\nb:99\n").text("myclients.txt", "c\nd");
     let files = "--netbench --serversfile myservers.txt --clientsfile myclients.txt -b 1 --respsize 1m -s 4k";
     let spec = &run_on(files, &world).specs[0];
-    assert_eq!(spec.network.servers, ["a:1611", "b:99"]);
-    assert_eq!(
-        spec.network.message_sizes,
-        [(payload(PayloadKind::Iov, 1), payload(PayloadKind::Bulk, 1 << 20))]
-    );
+    assert_asks(spec, "servers", "a:1611,b:99");
+    assert_asks(spec, "message-sizes", "i1 b1m");
     assert_eq!(spec.count, Some(4096), "-s counts what is sent");
 }
 
@@ -47,11 +39,8 @@ fn lists_of_hosts_come_with_blanks_ranges_and_ports() {
     all.extend(["--servers".to_owned(), "172.200.5.91 172.200.5.93".to_owned()]);
     all.extend(["--clients".to_owned(), "node[1-3], ::1 [fe80::1]:7".to_owned()]);
     let Ok(Request::Run(run)) = super::super::parse(&all, &machine()) else { panic!("it runs") };
-    assert_eq!(run.specs[0].network.servers, ["172.200.5.91:2000", "172.200.5.93:2000"]);
-    assert_eq!(
-        run.specs[0].network.clients,
-        ["node1:2000", "node2:2000", "node3:2000", "[::1]:2000", "[fe80::1]:7"]
-    );
+    assert_asks(&run.specs[0], "servers", "172.200.5.91:2000,172.200.5.93:2000");
+    assert_asks(&run.specs[0], "clients", "node1:2000,node2:2000,node3:2000,[::1]:2000,[fe80::1]:7");
 }
 
 #[test]
@@ -61,9 +50,9 @@ fn sockets_and_limits() {
     let run = run_on(line, &machine());
     assert_eq!(run.specs.len(), 3);
     let spec = &run.specs[0];
-    assert_eq!(spec.network.send_buffer, Some(ByteSize(1 << 20)));
-    assert_eq!(spec.network.receive_buffer, Some(ByteSize(2 << 20)));
-    assert_eq!(spec.network.bind_device.as_deref(), Some("eth0,eth1"));
+    for (name, value) in [("send-buffer", "1m"), ("receive-buffer", "2m"), ("bind-device", "eth0,eth1")] {
+        assert_asks(spec, name, value);
+    }
     assert_eq!(spec.rate.map(|rate| rate.per_second()), Some(10.0));
     assert_eq!(spec.depth, Some(4));
     assert_eq!(self::spec("--netbench --servers a --clients b -b 3k --infloop --timelimit 2").count, None);
@@ -71,15 +60,23 @@ fn sockets_and_limits() {
 
 #[test]
 fn services_listen_on_loopback_unless_they_share_a_secret() {
-    let Request::Engine(engine) = parsed("--service --foreground", &machine()) else { panic!("a service") };
-    assert_eq!(engine.control.as_deref(), Some("127.0.0.1:1611"));
-    assert_eq!(engine.listen.as_deref(), Some("127.0.0.1:2611"));
-    assert!(engine.background.is_none() && engine.no_attach_info);
-    let Request::Engine(engine) = parsed("--service --port 4000 --svcpwfile secret", &machine()) else {
-        panic!("a service")
+    let served = |line: &str| match parsed(line, &machine()) {
+        Request::Engine(serve) => serve,
+        _ => panic!("{line}"),
     };
-    assert_eq!(engine.control.as_deref(), Some("0.0.0.0:4000"));
-    assert!(engine.background.is_some());
+    let value = |serve: &Serve, option: &str| {
+        let mut all = serve.options.iter();
+        all.find(|(name, _)| *name == option).map(|(_, value)| value.clone())
+    };
+    let open = served("--service --foreground");
+    assert_eq!(value(&open, "control").as_deref(), Some("127.0.0.1:1611"));
+    assert_eq!(value(&open, "listen").as_deref(), Some("127.0.0.1:2611"));
+    assert_eq!((value(&open, "background"), value(&open, "no-attach-info")), (None, Some("true".to_owned())));
+    assert_eq!((open.token_file, open.banner.contains("Port: 1611")), (None, true));
+    let guarded = served("--service --port 4000 --svcpwfile secret");
+    assert_eq!(value(&guarded, "control").as_deref(), Some("0.0.0.0:4000"));
+    assert!(value(&guarded, "background").is_some_and(|log| log.ends_with("_p4000.log")));
+    assert_eq!(guarded.token_file.as_deref(), Some("secret".as_ref()));
     let told = |line: &str| match parsed(line, &machine()) {
         Request::Tell(Tell { hosts, what, .. }) => (hosts, what),
         _ => panic!("{line}"),

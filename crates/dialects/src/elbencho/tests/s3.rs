@@ -2,12 +2,13 @@
 
 use report::record::PhaseRecord;
 use report::sample::{self, object::ObjectShape};
-use units::{ByteSize, Span};
-use workload::object::ObjectPlan;
-use workload::object::{Addressing, ObjectOp, Signing};
-use workload::spec::{Layer, OnError, Refill, Spec};
+use serde_json::{Value, json};
+use units::Span;
+use workload::options::apply_secret;
+use workload::spec::{OnError, Refill, Spec, Warmup};
 
 use super::{refusal, run, run_on, spec, specs};
+use crate::options::asked::{assert_asks, assert_asks_all, assert_silent, made};
 use crate::words::machine::{Machine, text_of};
 use crate::{Destination, Piece, Request};
 
@@ -18,51 +19,71 @@ fn of(line: &str) -> Vec<Spec> {
     specs(&format!("{HEAD} {line}"))
 }
 
+/// A spec with these keys.
+fn with_key(mut spec: Spec, access: &str, secret: &str) -> Spec {
+    apply_secret(&mut spec, "s3-key", &format!("{access}\n{secret}")).expect("keys");
+    spec
+}
+
 #[test]
 fn the_examples_of_the_tool_run() {
     let write = &of("-w -t 2 -n 3 -N 4 -s 10m -b 5m s3://mybucket")[0];
-    let object = &write.object;
-    assert_eq!((write.layer, &write.targets[..]), (Layer::OBJECT, &["s3://mybucket".to_owned()][..]));
-    assert_eq!(object.operations, [ObjectOp::Put]);
-    assert_eq!((write.threads, write.depth, object.dkeys), (Some(2), Some(1), Some(24)));
-    assert_eq!(object.dkey_prefix.as_deref(), Some("r{12}/d{4%3}/r{12}-f{%4}"));
-    assert_eq!(object.value_size.as_deref(), Some("10485760"));
-    assert_eq!(object.s3_part_size, Some(ByteSize(5 << 20)));
-    assert_eq!(object.s3_endpoints, ["http://srv1:9000", "http://srv2:9000"]);
-    let key = object.s3_key.as_ref().expect("keys");
-    assert_eq!((key.access.as_str(), key.secret.as_str()), ("AKEY", "SKEY"));
-    assert_eq!((write.refill, write.keep, write.on_error), (Some(Refill::Full), true, Some(OnError::Stop)));
-    assert!(object.one_pass && !object.no_fill);
+    let own = [
+        ("op", "put"),
+        ("dkeys", "24"),
+        ("dkey-prefix", "r{12}/d{4%3}/r{12}-f{%4}"),
+        ("value-size", "10485760"),
+        ("s3-part-size", "5m"),
+        ("s3-endpoint", "http://srv1:9000,http://srv2:9000"),
+        ("one-pass", "true"),
+    ];
+    let expected = Spec {
+        name: Some("WRITE".to_owned()),
+        targets: vec!["s3://mybucket".to_owned()],
+        threads: Some(2),
+        depth: Some(1),
+        warmup: Some(Warmup::None),
+        refill: Some(Refill::Full),
+        keep: true,
+        on_error: Some(OnError::Stop),
+        ..with_key(made("object", &own), "AKEY", "SKEY")
+    };
+    assert_eq!(*write, expected);
     let delete = &of("-F -t 2 -n 3 -N 4 s3://mybucket")[0];
-    assert_eq!(delete.object.operations, [ObjectOp::Remove]);
-    assert!(delete.object.no_fill && delete.keep);
+    assert_asks(delete, "op", "remove");
+    assert_asks(delete, "no-fill", "true");
+    assert!(delete.keep);
 }
 
 #[test]
 fn phases_run_in_the_order_of_the_tool() {
     let all = of("-F -r -w -d -D --stat --s3listobj 2500 -t 2 -N 100 -s 4k -b 4k bucket");
-    let operations: Vec<_> = all.iter().map(|spec| spec.object.operations[0]).collect();
-    use ObjectOp as Op;
-    assert_eq!(operations, [Op::Put, Op::Stat, Op::List, Op::Get, Op::Remove]);
     let names: Vec<_> = all.iter().filter_map(|spec| spec.name.as_deref()).collect();
     assert_eq!(names, ["WRITE", "HEADOBJ", "LISTOBJ", "READ", "RMOBJECTS"]);
-    assert!(all.iter().all(|spec| !spec.keep && spec.object.s3_part_size.is_none()));
+    for (spec, operation) in all.iter().zip(["put", "stat", "list", "get", "remove"]) {
+        assert_asks(spec, "op", operation);
+        assert_silent(spec, "s3-part-size", "5m");
+        assert!(!spec.keep);
+    }
     let list = &all[2];
-    assert_eq!((list.threads, list.object.dkeys, list.object.list_max), (Some(1), Some(2500), Some(1000)));
+    assert_eq!(list.threads, Some(1));
+    assert_asks(list, "dkeys", "2500");
+    assert_asks(list, "list-max", "1000");
 }
 
 #[test]
 fn blocks_below_the_size_are_ranges_of_reads() {
     let read = &of("-r -N 8 -s 16m -b 1m bucket")[0];
-    assert_eq!(read.object.operations, [ObjectOp::Read]);
-    assert_eq!(read.object.read_size, Some(ByteSize(1 << 20)));
-    assert_eq!(read.object.value_size.as_deref(), Some("16777216"));
-    assert_eq!(read.object.s3_part_size, None);
+    for (name, value) in [("op", "read"), ("read-size", "1m"), ("value-size", "16777216")] {
+        assert_asks(read, name, value);
+    }
+    assert_silent(read, "s3-part-size", "5m");
     let limited = &of("-r -N 8 -s 16m -b 1m --timelimit 5 --limitread 10m bucket")[0];
     assert_eq!((limited.time, limited.count), (Some(Span(5_000_000_000)), Some(8 * 16)));
     assert!((limited.rate.expect("a rate").per_second() - 10.0).abs() < 1e-9);
     let endless = &of("-r -N 8 -s 4k -b 4k --infloop --timelimit 5 bucket")[0];
-    assert_eq!((endless.count, endless.object.one_pass), (None, false));
+    assert_eq!(endless.count, None);
+    assert_silent(endless, "one-pass", "true");
 }
 
 #[test]
@@ -70,25 +91,24 @@ fn options_of_servers_and_names() {
     let one = spec(&format!(
         "{HEAD} -w -n 0 -N 5 -s 4k -b 4k --iodepth 8 --s3region eu --s3virtaddr --s3sign 2 --s3objprefix run1/ --s3ignoreerrors bucket/"
     ));
-    let object = &one.object;
     assert_eq!(one.targets, ["s3://bucket/run1/"]);
-    assert_eq!(object.dkey_prefix.as_deref(), Some("r{5}-f{%5}"));
-    assert_eq!(
-        (object.s3_region.as_deref(), object.s3_addressing),
-        (Some("eu"), Some(Addressing::VirtualHost))
-    );
-    assert_eq!(
-        (object.s3_signing, one.depth, one.on_error),
-        (Some(Signing::Headers), Some(8), Some(OnError::Continue))
-    );
+    for (name, value) in [
+        ("dkey-prefix", "r{5}-f{%5}"),
+        ("s3-region", "eu"),
+        ("s3-addressing", "virtual-host"),
+        ("s3-signing", "headers"),
+    ] {
+        assert_asks(&one, name, value);
+    }
+    assert_eq!((one.depth, one.on_error), (Some(8), Some(OnError::Continue)));
     let many = &specs("--s3endpoints srv[1-2]:9000,https://x -w -s 4k -b 4k b")[0];
-    assert_eq!(many.object.s3_endpoints, ["https://srv1:9000", "https://srv2:9000", "https://x"]);
-    assert_eq!(many.object.s3_key, None, "the environment has it");
+    assert_asks_all(many, "s3-endpoint", &["https://srv1:9000", "https://srv2:9000", "https://x"]);
+    assert!(!format!("{many:?}").contains("S3Key"), "the environment has it");
     let world = Machine::new().text("keys", "# mine\nA:B:C\n");
     let read = run_on("--s3endpoints http://x --s3credfile keys -r -s 1 -b 1 b", &world);
-    let key = read.specs[0].object.s3_key.clone().expect("keys");
-    assert_eq!((key.access.as_str(), key.secret.as_str()), ("A", "B:C"));
-    assert_eq!(format!("{key:?}"), "S3Key");
+    assert_eq!(with_key(read.specs[0].clone(), "A", "B:C"), read.specs[0]);
+    let shown = format!("{:?}", read.specs[0]);
+    assert!(shown.contains("S3Key") && !shown.contains("B:C"), "{shown}");
 }
 
 #[test]
@@ -132,17 +152,28 @@ fn what_cannot_be_or_is_of_others_is_refused() {
 }
 
 /// Operations of a phase on objects of `value_bytes`, 1000 a second at 800 us for 4 s.
-fn phase(operation: ObjectOp, value_bytes: u64, request: usize, parts: (u64, u64)) -> PhaseRecord {
+fn phase(operation: &str, value_bytes: u64, request: usize, parts: (u64, u64)) -> PhaseRecord {
     let shape = ObjectShape {
         engine: "s3",
-        operation,
         value_bytes,
         operations_per_second: 1000.0,
         latency_ns: 800_000,
+        ..sample::object::KV
     };
     let mut phase = sample::object::object_phase(&shape);
-    if let Some(plan) = phase.plan.of_mut::<ObjectPlan>() {
-        (plan.options.s3_part_size_bytes, plan.dataset.records) = parts;
+    let mut plan = serde_json::to_value(&phase.plan).expect("JSON");
+    for (pointer, value) in [
+        ("/mix/0/operation", json!(operation)),
+        ("/options/s3_part_size_bytes", json!(parts.0)),
+        ("/dataset/records", json!(parts.1)),
+    ] {
+        let field: Option<&mut Value> = plan.pointer_mut(pointer);
+        *field.expect(pointer) = value;
+    }
+    phase.plan = serde_json::from_value(plan).expect("a plan");
+    let classes = phase.samples.workers.iter_mut().flat_map(|worker| &mut worker.classes);
+    for name in classes.map(|class| &mut class.class).chain(&mut phase.samples.classes) {
+        operation.clone_into(name);
     }
     phase.request = request;
     phase.stage = request;
@@ -169,7 +200,7 @@ fn rows(line: &str, phases: Vec<PhaseRecord>) -> Vec<String> {
 
 #[test]
 fn whole_objects_have_one_row_and_parts_another() {
-    let whole = rows("-w -s 1m -b 1m --lat b", vec![phase(ObjectOp::Put, 1 << 20, 0, (0, 1))]);
+    let whole = rows("-w -s 1m -b 1m --lat b", vec![phase("put", 1 << 20, 0, (0, 1))]);
     assert_eq!(
         whole,
         [
@@ -182,13 +213,13 @@ fn whole_objects_have_one_row_and_parts_another() {
             "---",
         ]
     );
-    let parts = rows("-w -s 10m -b 5m --lat b", vec![phase(ObjectOp::Put, 10 << 20, 0, (5 << 20, 1))]);
+    let parts = rows("-w -s 10m -b 5m --lat b", vec![phase("put", 10 << 20, 0, (5 << 20, 1))]);
     let of = |rows: &[String], name: &str| -> f64 {
         let row = rows.iter().find(|row| row.starts_with(name)).unwrap_or_else(|| panic!("{name}: {rows:?}"));
         row.rsplit(' ').next().and_then(|text| text.parse().ok()).expect("a number")
     };
     assert!((of(&parts, "IOPS") / of(&parts, "Objects/s") - 2.0).abs() < 0.01, "{parts:?}");
-    let ranges = rows("-r -s 16m -b 1m --lat b", vec![phase(ObjectOp::Read, 1 << 20, 0, (0, 16))]);
+    let ranges = rows("-r -s 16m -b 1m --lat b", vec![phase("read", 1 << 20, 0, (0, 16))]);
     assert!((of(&ranges, "IOPS") / of(&ranges, "Objects/s") - 16.0).abs() < 0.5, "{ranges:?}");
     assert!(ranges.iter().any(|row| row.starts_with("IO latency")), "{ranges:?}");
 }
@@ -197,9 +228,9 @@ fn whole_objects_have_one_row_and_parts_another() {
 fn requests_without_data_have_no_throughput() {
     let line = "--stat --s3listobj 10 -F --log 1 b";
     let mut phases = vec![
-        phase(ObjectOp::Stat, 4096, 0, (0, 1)),
-        phase(ObjectOp::List, 4096, 1, (0, 1)),
-        phase(ObjectOp::Remove, 4096, 2, (0, 1)),
+        phase("stat", 4096, 0, (0, 1)),
+        phase("list", 4096, 1, (0, 1)),
+        phase("remove", 4096, 2, (0, 1)),
     ];
     for class in
         phases.iter_mut().flat_map(|phase| &mut phase.samples.workers).flat_map(|worker| &mut worker.classes)
@@ -234,7 +265,7 @@ fn keys_stand_in_no_output() {
     assert_eq!(run.secrets, ["AKEY", "SKEY"]);
     let pieces = shown(
         "-w -s 4k -b 4k --csvfile c --jsonfile j --resfile r bucket",
-        vec![phase(ObjectOp::Put, 4096, 0, (0, 1))],
+        vec![phase("put", 4096, 0, (0, 1))],
     );
     for piece in &pieces {
         let text = String::from_utf8_lossy(&piece.content);

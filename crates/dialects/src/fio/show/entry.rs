@@ -151,10 +151,8 @@ impl Run<'_> {
 /// The runs of these jobs in the order of time: a read-back comes after what it reads.
 pub(super) fn runs<'a>(jobs: &[Job], record: &'a Record) -> Vec<Run<'a>> {
     let mut stages: BTreeMap<_, Vec<&PhaseRecord>> = BTreeMap::new();
-    let is_own = |phase: &&PhaseRecord| {
-        let is_fill = phase.plan.object().is_some_and(|plan| plan.is_fill);
-        !is_fill && jobs.iter().any(|job| job.request == phase.request)
-    };
+    let is_own =
+        |phase: &&PhaseRecord| !phase.plan.is_fill() && jobs.iter().any(|job| job.request == phase.request);
     for phase in record.phases.iter().filter(is_own) {
         stages.entry((phase.stage, phase.is_read_back)).or_default().push(phase);
     }
@@ -253,7 +251,7 @@ fn way(job: &Job, runs: &[Run<'_>], classes: &[&str]) -> Way {
 /// Zones that were reset in phases that keep to zones; none where no phase does.
 fn zone_resets(runs: &[Run<'_>]) -> Option<u64> {
     let mut phases = runs.iter().flat_map(|run| &run.phases);
-    let is_zoned = phases.any(|phase| phase.plan.media().is_some_and(|plan| plan.zoned.is_some()));
+    let is_zoned = phases.any(|phase| phase.plan.value("/zoned").is_some_and(|zones| !zones.is_null()));
     let resets =
         || runs.iter().flat_map(|run| totals_of_all(run, &["reset"]).map(|totals| totals.operations));
     is_zoned.then(|| resets().sum())

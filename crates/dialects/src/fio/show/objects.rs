@@ -4,38 +4,39 @@ use std::borrow::Cow;
 
 use report::record::PhaseRecord;
 use statistics::PhaseSamples;
-use workload::object::ObjectOp;
 
 use super::entry::CLASSES;
 
 /// The direction of an operation: its place in [`CLASSES`].
-fn direction(operation: ObjectOp) -> Option<usize> {
+fn direction(operation: &str) -> Option<usize> {
     match operation {
-        ObjectOp::Get | ObjectOp::Read | ObjectOp::Fetch => Some(0),
-        ObjectOp::Put | ObjectOp::Write | ObjectOp::Update => Some(1),
-        ObjectOp::Remove | ObjectOp::Punch => Some(2),
+        "get" | "read" | "fetch" => Some(0),
+        "put" | "write" | "update" => Some(1),
+        "remove" | "punch" => Some(2),
         _ => None,
     }
 }
 
 /// Results of a phase, with its operations named as those on files. To fio a trim moves the bytes of its block.
 pub(super) fn directed(phase: &PhaseRecord) -> Cow<'_, PhaseSamples> {
-    let Some(plan) = phase.plan.object() else { return Cow::Borrowed(&phase.samples) };
+    if phase.plan.layer() != "object" {
+        return Cow::Borrowed(&phase.samples);
+    }
     let mut samples = phase.samples.clone();
-    for operation in plan.operations() {
-        let (own, Some(at)) = (operation.name(), direction(operation)) else { continue };
-        let trimmed_bytes = if at == 2 { plan.dataset.value_size_bytes_max } else { 0 };
+    for own in &phase.samples.classes {
+        let Some(at) = direction(own) else { continue };
+        let trimmed_bytes = if at == 2 { phase.plan.operation_bytes_max() } else { 0 };
         let place = samples.classes.iter().position(|name| name == own);
         for class in samples.classes.iter_mut().filter(|class| *class == own) {
             CLASSES[at].clone_into(class);
         }
         let totals = samples.workers.iter_mut().flat_map(|worker| &mut worker.classes);
-        for totals in totals.filter(|totals| totals.class == own) {
+        for totals in totals.filter(|totals| totals.class == *own) {
             CLASSES[at].clone_into(&mut totals.class);
             totals.bytes += totals.operations * trimmed_bytes;
         }
         for error in samples.workers.iter_mut().flat_map(|worker| &mut worker.errors) {
-            if error.class == own {
+            if error.class == *own {
                 CLASSES[at].clone_into(&mut error.class);
             }
         }

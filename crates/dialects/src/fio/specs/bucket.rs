@@ -1,7 +1,5 @@
 //! Where `ioengine=http` has its objects: fio joins host and file name to a URL, and knows of no bucket.
 
-use workload::object::{Addressing, S3Key};
-
 use crate::World;
 use crate::fio::draft::{Draft, HttpMode, Https};
 use crate::fio::fault::{Fault, shown};
@@ -10,7 +8,8 @@ use crate::fio::fault::{Fault, shown};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
     pub(super) endpoint: String,
-    pub(super) addressing: Addressing,
+    /// Where the bucket stands, in the words of the load's option.
+    pub(super) addressing: &'static str,
     pub(super) bucket: String,
     /// fio's file within the bucket.
     pub(super) object: String,
@@ -46,9 +45,9 @@ impl Bucket {
         // As Amazon names them, BUCKET.s3.REGION.amazonaws.com, and services that follow it.
         let of_host = [".s3.", ".s3-"].iter().filter_map(|mark| host.find(mark)).min();
         let (endpoint, addressing, bucket, object) = match of_host.filter(|&at| at > 0) {
-            Some(at) => (&host[at + 1..], Addressing::VirtualHost, &host[..at], path),
+            Some(at) => (&host[at + 1..], "virtual-host", &host[..at], path),
             None => match path.split_once('/') {
-                Some((bucket, object)) => (host, Addressing::Path, bucket, object),
+                Some((bucket, object)) => (host, "path", bucket, object),
                 None => {
                     return Err(Fault::of(
                         "filename",
@@ -105,15 +104,15 @@ fn check_service(draft: &Draft) -> Result<(), Fault> {
     Err(Fault::of("http_mode", format!("{why}; nearest: s3, which most servers of objects speak")))
 }
 
-/// The keys of a job; none leaves them to the environment.
+/// Access key and secret key of a job; none leaves them to the environment.
 ///
 /// # Errors
 /// One without the other, or none at all.
-pub(super) fn key(draft: &Draft, world: &dyn World) -> Result<Option<S3Key>, Fault> {
+pub(super) fn key(draft: &Draft, world: &dyn World) -> Result<Option<(String, String)>, Fault> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let has = |name: &str| world.variable(name).is_some_and(|value| !value.is_empty());
     match (given(&draft.http_s3_keyid), given(&draft.http_s3_key)) {
-        (Some(access), Some(secret)) => Ok(Some(S3Key { access, secret })),
+        (Some(access), Some(secret)) => Ok(Some((access, secret))),
         (None, None) if has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY") => Ok(None),
         (None, None) => Err(Fault::of(
             "http_s3_keyid",

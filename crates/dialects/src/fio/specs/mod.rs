@@ -51,6 +51,8 @@ pub(crate) struct Built {
     pub(crate) blocks: Blocks,
     /// Deviations from fio.
     pub(crate) warnings: Vec<String>,
+    /// Whether objects are read back when all are written.
+    pub(crate) reads_back: bool,
 }
 
 /// A job on its way.
@@ -64,6 +66,8 @@ struct Site<'a> {
     warnings: Vec<String>,
     /// Whether threads of the kernel carry the operations out.
     draws_threads: bool,
+    /// Whether objects are read back when all are written.
+    reads_back: bool,
 }
 
 /// Makes the spec of some clones of a job.
@@ -100,6 +104,7 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
         spec: Spec::default(),
         warnings: draft.notes.clone(),
         draws_threads: false,
+        reads_back: false,
     };
     site.spec.name = Some(draft.name.clone().unwrap_or_else(|| clones.job.section.to_string()));
     site.spec.operations = vec![access.operation];
@@ -127,8 +132,8 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
 
 impl Site<'_> {
     fn built(self, access: Access, depth: u32) -> Built {
-        let Self { engine, blocks, spec, warnings, .. } = self;
-        Built { spec, access, engine, depth, blocks, warnings }
+        let Self { engine, blocks, spec, warnings, reads_back, .. } = self;
+        Built { spec, access, engine, depth, blocks, warnings, reads_back }
     }
 
     /// Builds the load of a job that draws its operations; its depth.

@@ -1,7 +1,6 @@
 //! Jobs whose blocks are objects: `ioengine=http`, which is S3, and `ioengine=rados`.
 
-use units::ByteSize;
-use workload::object::{ObjectOp, ObjectSpec, ValueKind};
+use workload::options::apply_secret;
 use workload::spec::{Layer, Operation, Share};
 
 use super::Site;
@@ -23,7 +22,8 @@ impl Site<'_> {
     /// Operations of such a job, and its depth.
     pub(super) fn stored(&mut self, access: Access) -> Result<u32, Fault> {
         self.check_options(access)?;
-        self.spec.layer = Layer::OBJECT;
+        let unknown = |error: units::ParseError| Fault::of("ioengine", error.to_string());
+        self.spec.layer = Layer::named("object").map_err(unknown)?;
         self.spec.operations.clear();
         let depth = self.depth()?;
         self.batches(depth)?;
@@ -132,7 +132,9 @@ impl Site<'_> {
             None => "none".to_owned(),
         };
         self.set("ramp_time", "warmup", &warmup)?;
-        self.spec.object.one_pass = runtime.is_none();
+        if runtime.is_none() {
+            self.set("size", "one-pass", "true")?;
+        }
         let pass = range.blocks.checked_mul(files).ok_or_else(|| too_much("size"))?;
         let once = match draft.io_size {
             None | Some(Amount::Bytes(0)) => pass,
@@ -156,7 +158,7 @@ impl Site<'_> {
     }
 
     /// The bucket, its server and the names in it; reads, writes and trims.
-    fn in_bucket(&mut self, files: &Files, range: &Range) -> Result<[ObjectOp; 3], Fault> {
+    fn in_bucket(&mut self, files: &Files, range: &Range) -> Result<[&'static str; 3], Fault> {
         let draft = self.draft;
         let [name] = &files.each[..] else {
             return Err(Fault::of(
@@ -170,29 +172,33 @@ impl Site<'_> {
         let (target, key_text, operations) = if ranged {
             self.check_ranges(range)?;
             let (head, tail) = bucket.object()?;
-            let read = if range.blocks > 1 { ObjectOp::Read } else { ObjectOp::Get };
-            (head, format!("{tail}{{-}}"), [read, ObjectOp::Put, ObjectOp::Remove])
+            let read = if range.blocks > 1 { "read" } else { "get" };
+            (head, format!("{tail}{{-}}"), [read, "put", "remove"])
         } else {
             let head = format!("s3://{}/{}_", bucket.bucket, bucket.object);
-            (
-                head,
-                format!("{{*{block_bytes}}}_{block_bytes}"),
-                [ObjectOp::Get, ObjectOp::Put, ObjectOp::Remove],
-            )
+            (head, format!("{{*{block_bytes}}}_{block_bytes}"), ["get", "put", "remove"])
         };
         self.spec.targets = vec![target];
-        self.spec.object = ObjectSpec {
-            dkeys: Some(if ranged { 1 } else { range.blocks }),
-            first: (range.first > 0).then_some([0, range.first, 0, 0]),
-            dkey_prefix: Some(key_text),
-            value_size: Some((if ranged { range.blocks * block_bytes } else { block_bytes }).to_string()),
-            read_size: (ranged && range.blocks > 1).then_some(ByteSize(block_bytes)),
-            s3_endpoints: vec![bucket.endpoint],
-            s3_region: draft.http_s3_region.clone(),
-            s3_addressing: Some(bucket.addressing),
-            s3_key: key(draft, self.clones.world)?,
-            ..self.spec.object.clone()
-        };
+        let keys = if ranged { 1 } else { range.blocks };
+        let value_bytes = if ranged { range.blocks * block_bytes } else { block_bytes };
+        self.set("size", "dkeys", &keys.to_string())?;
+        if range.first > 0 {
+            self.set("offset", "first", &format!("0,{},0,0", range.first))?;
+        }
+        self.set("filename", "dkey-prefix", &key_text)?;
+        self.set("bs", "value-size", &value_bytes.to_string())?;
+        if ranged && range.blocks > 1 {
+            self.set("bs", "read-size", &block_bytes.to_string())?;
+        }
+        self.set("http_host", "s3-endpoint", &bucket.endpoint)?;
+        if let Some(region) = &draft.http_s3_region {
+            self.set("http_s3_region", "s3-region", region)?;
+        }
+        self.set("http_host", "s3-addressing", bucket.addressing)?;
+        if let Some((access, secret)) = key(draft, self.clones.world)? {
+            apply_secret(&mut self.spec, "s3-key", &format!("{access}\n{secret}"))
+                .map_err(|error| Fault::of("http_s3_key", error.to_string()))?;
+        }
         Ok(operations)
     }
 
@@ -214,7 +220,7 @@ impl Site<'_> {
     }
 
     /// The pool and the names in it; reads, writes and trims.
-    fn in_pool(&mut self, files: &Files, range: &Range) -> Result<[ObjectOp; 3], Fault> {
+    fn in_pool(&mut self, files: &Files, range: &Range) -> Result<[&'static str; 3], Fault> {
         let draft = self.draft;
         let pool = draft
             .pool
@@ -224,21 +230,26 @@ impl Site<'_> {
             return Err(Fault::of("pool", format!("{} is no name of a pool", shown(&pool))));
         }
         self.spec.targets = vec![format!("rados://{pool}")];
-        self.spec.object = ObjectSpec {
-            object_names: files.each.clone(),
-            records: Some(range.blocks),
-            first: (range.first > 0).then_some([0, 0, 0, range.first]),
-            value: Some(ValueKind::Array),
-            value_size: Some(range.block_bytes.to_string()),
-            rados_conf: draft.conf.clone(),
-            rados_user: draft.clientname.clone(),
-            ..self.spec.object.clone()
-        };
-        Ok([ObjectOp::Fetch, ObjectOp::Update, ObjectOp::Punch])
+        let names: Vec<_> = files.each.iter().map(|name| escaped(name)).collect();
+        self.set("filename", "object-names", &names.join(","))?;
+        self.set("size", "records", &range.blocks.to_string())?;
+        if range.first > 0 {
+            self.set("offset", "first", &format!("0,0,0,{}", range.first))?;
+        }
+        self.set("rw", "value", "array")?;
+        self.set("bs", "value-size", &range.block_bytes.to_string())?;
+        for (key, option, value) in
+            [("conf", "rados-conf", &draft.conf), ("clientname", "rados-user", &draft.clientname)]
+        {
+            if let Some(value) = value {
+                self.set(key, option, value)?;
+            }
+        }
+        Ok(["fetch", "update", "punch"])
     }
 
     /// Operation.
-    fn operations(&mut self, [read, write, trim]: [ObjectOp; 3]) -> Result<(), Fault> {
+    fn operations(&mut self, [read, write, trim]: [&str; 3]) -> Result<(), Fault> {
         let percent = self.draft.rwmixread.unwrap_or(50);
         let one = match self.operation {
             Operation::Read | Operation::RandRead => read,
@@ -247,22 +258,22 @@ impl Site<'_> {
             Operation::ReadWrite | Operation::RandRw if percent == 100 => read,
             Operation::ReadWrite | Operation::RandRw if percent == 0 => write,
             Operation::ReadWrite | Operation::RandRw => {
-                let mix = format!("{}={percent},{}={}", read.name(), write.name(), 100 - percent);
+                let mix = format!("{read}={percent},{write}={}", 100 - percent);
                 self.warn(
                     "objects that the job reads and the run has not written are written before; fio takes what is not there for zeros",
                 );
-                self.spec.object.mix = Some(mix);
-                return Ok(());
+                return self.set("rw", "mix", &mix);
             }
             other => return Err(Fault::of("rw", format!("{} is not done on objects", other.name()))),
         };
         // What is not there is neither read nor taken away.
-        self.spec.object.no_fill = one != write;
+        if one != write {
+            self.set("rw", "no-fill", "true")?;
+        }
         if one == read {
             self.warn("an object that is not there fails the job; fio takes it for zeros");
         }
-        self.spec.object.operations = vec![one];
-        Ok(())
+        self.set("rw", "op", one)
     }
 
     /// Values say what they are, and are read back.
@@ -309,10 +320,10 @@ impl Site<'_> {
                 "with objects, what is read back is all that the job writes: leave out runtime, loops and io_size, or give do_verify=0",
             ));
         }
-        let back = if self.engine.ours == "s3" { ObjectOp::Get } else { ObjectOp::Fetch };
-        self.spec.object.operations.push(back);
-        self.spec.object.no_fill = true;
-        Ok(())
+        let both = if self.engine.ours == "s3" { "put,get" } else { "update,fetch" };
+        self.reads_back = true;
+        self.set("verify", "op", both)?;
+        self.set("verify", "no-fill", "true")
     }
 
     /// Operations one by one are not kept of objects.
@@ -332,4 +343,13 @@ impl Site<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// A name in a list of them.
+fn escaped(name: &str) -> String {
+    let sign = |sign: char| {
+        let is_apart = matches!(sign, ',' | '\\') || sign.is_whitespace() || sign.is_control();
+        [is_apart.then_some('\\'), Some(sign)].into_iter().flatten()
+    };
+    name.chars().flat_map(sign).collect()
 }

@@ -212,6 +212,7 @@ fn phases_end_after_a_pass_or_a_time() {
         "op=destroy",
         "sequence=create,write",
         "op=aggregate",
+        "op=fetch one-pass=true",
     ] {
         assert_eq!((limit(words), plan(words).is_one_pass()), (None, true), "{words}");
     }
@@ -679,4 +680,14 @@ fn names_of_objects_are_one_for_each() {
     }
     let error = plans_on("vos:pool", base, &vos()).expect_err("no option of vos").to_string();
     assert!(error.contains("--object-names is not an option of vos"), "{error}");
+}
+
+#[test]
+fn fields_of_a_plan_are_read_as_the_record_has_them() {
+    let plan = plans_on("vos:pool", "op=get dkeys=7 value-size=4k", &vos()).expect("good").remove(0);
+    let plan = crate::plan::PhasePlan::new(plan);
+    assert_eq!(plan.value("/layer"), Some("object".into()));
+    assert_eq!(plan.value("/dataset/dkeys"), Some(7.into()));
+    assert_eq!(plan.value("/mix/0/operation"), Some("get".into()));
+    assert_eq!(plan.value("/dataset/nothing"), None);
 }
