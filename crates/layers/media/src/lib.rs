@@ -16,6 +16,7 @@ pub mod planning;
 pub mod probe;
 pub mod rbd;
 mod region;
+mod report;
 mod request;
 pub mod safety;
 mod shaping;
@@ -24,6 +25,7 @@ mod stage;
 mod verify;
 pub mod zoned;
 
+pub use self::report::VIEW;
 pub use drivers::DRIVERS;
 pub use expected::operations_of;
 pub use operation::{MediaClass, MediaOperation};

@@ -2,9 +2,11 @@
 
 mod drivers;
 mod operation;
+mod report;
 mod request;
 mod source;
 
+pub use self::report::VIEW;
 pub use drivers::DRIVERS;
 pub use operation::{Rpc, RpcClass};
 pub use request::{OpenRequest, SlotLayout};

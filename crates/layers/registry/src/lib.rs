@@ -1,4 +1,6 @@
 //! The layers of this build: the one place that names them.
 
 /// Adds the layers of this build to what the other crates know, in the order of help. Once is enough; more often changes nothing.
-pub fn register() {}
+pub fn register() {
+    [media::VIEW, network::VIEW, object::VIEW].into_iter().for_each(report::view::add);
+}

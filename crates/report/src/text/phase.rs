@@ -7,9 +7,10 @@ use statistics::{ClassSummary, Finish, SteadyReason};
 use units::human::human_bytes;
 use units::{human_bytes_per_second, human_ns, percent};
 
-use super::{doubt_lines, network, object, on_targets};
+use super::{doubt_lines, on_targets};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, PhaseRecord};
+use crate::view;
 use crate::words::{bounded, clean, count, counted, is_steady, load, processors, rate, spread};
 
 /// Share of the phase by which workers may end apart before it is worth a line.
@@ -33,6 +34,7 @@ pub(super) fn block(
     with_targets: bool,
 ) {
     let plan = &phase.plan;
+    let view = view::of(plan.layer());
     page.line(&clean(plan.name()), Style::Strong);
     page.field(
         "what",
@@ -45,17 +47,14 @@ pub(super) fn block(
     if with_targets {
         on_targets(page, plan.targets(), environment);
     }
-    if let Some(plan) = plan.network() {
-        network::places_of(page, plan);
-    }
-    if let Some(plan) = plan.object() {
-        object::places_of(page, plan);
+    if let Some(view) = view {
+        view.places(page, phase);
     }
     page.blank();
     classes(page, phase);
     page.blank();
-    if let Some(plan) = plan.network() {
-        network::moved(page, phase, plan);
+    if let Some(view) = view {
+        view.moved(page, phase);
     }
     page.field("sure", &sure(phase), Style::Plain);
     page.field("cost", &cost(phase), Style::Plain);
@@ -70,11 +69,8 @@ pub(super) fn block(
         page.field("arrivals", &arrival_words(arrivals), Style::Plain);
     }
     errors(page, phase);
-    if let Some(plan) = plan.network() {
-        network::detail(page, phase, plan);
-    }
-    if let Some(plan) = plan.object() {
-        object::detail(page, phase, plan);
+    if let Some(view) = view {
+        view.detail(page, phase);
     }
     for note in &phase.notes {
         page.field("note", &clean(note), Style::Plain);

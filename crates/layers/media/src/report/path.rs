@@ -3,13 +3,16 @@
 
 use host::TargetEnvironment;
 use host::block::BlockDevice;
+use report::doubts::Evidence;
+use report::record::DeviceActivity;
 use units::human::human_bytes;
 use units::percent;
 use workload::engine::SyncMode;
+use workload::plan::MediaPlan;
 
+use super::evidence::StorageEvidence;
+use super::place;
 use super::storage::{at_most, is_synced};
-use super::{Evidence, place};
-use crate::record::DeviceActivity;
 
 /// Share of the bytes moved with `--direct` that the devices must have moved too.
 const DIRECT_SHARE_MIN: f64 = 0.9;
@@ -52,7 +55,7 @@ fn layers_of<'a>(evidence: &Evidence<'a>) -> Vec<&'a BlockDevice> {
 }
 
 pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media().filter(|plan| plan.options.direct)?;
+    let plan = evidence.plan.of::<MediaPlan>().filter(|plan| plan.options.direct)?;
     let moves = plan.reads() || plan.mix.write_percent > 0;
     if !moves || !evidence.on_drives() || evidence.is_dax() {
         return None;
@@ -121,7 +124,7 @@ fn served_from_memory(evidence: &Evidence<'_>, read: u64, written: u64) -> Optio
 }
 
 pub(super) fn read_amplification(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     if !plan.reads() || !evidence.through_page_cache() || !evidence.counts_match() {
         return None;
     }
@@ -135,7 +138,7 @@ pub(super) fn read_amplification(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 pub(super) fn encoded_extents(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let range = evidence.observations.range;
     let above = |share: Option<f64>| share.filter(|&share| share > ALTERED_FRACTION_MAX);
     if let Some(share) = above(range.encoded_fraction).filter(|_| plan.reads()) {
@@ -155,13 +158,13 @@ pub(super) fn encoded_extents(evidence: &Evidence<'_>) -> Option<String> {
 
 /// Whether each write, or some of them on the way, is made durable by the device before its operation ends.
 fn is_durable_by_the_way(evidence: &Evidence<'_>) -> bool {
-    evidence.plan.media().is_some_and(|plan| {
+    evidence.plan.of::<MediaPlan>().is_some_and(|plan| {
         plan.options.sync != SyncMode::None || plan.options.rwf_dsync || plan.fsync_every.is_some()
     })
 }
 
 pub(super) fn unwritten_extents(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let waits = plan.options.direct || is_durable_by_the_way(evidence);
     if plan.mix.write_percent == 0 || !waits || !evidence.on_drives() || evidence.is_dax() {
         return None;
@@ -179,7 +182,7 @@ pub(super) fn unwritten_extents(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 pub(super) fn volatile_cache(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let is_durable = is_durable_by_the_way(evidence) || is_synced(evidence);
     if plan.mix.write_percent == 0 || !is_durable || !evidence.on_drives() || evidence.is_dax() {
         return None;
@@ -235,7 +238,7 @@ fn behind_hypervisor(layers: &[&BlockDevice]) -> Option<String> {
 }
 
 pub(super) fn nearly_full(evidence: &Evidence<'_>) -> Option<String> {
-    let writes = evidence.plan.media()?.mix.write_percent > 0;
+    let writes = evidence.plan.of::<MediaPlan>()?.mix.write_percent > 0;
     let free = evidence.observations.free_fraction.filter(|_| writes && evidence.on_drives())?;
     (free < FREE_FRACTION_MIN).then(|| format!("{} of the file system is free", percent(free)))
 }

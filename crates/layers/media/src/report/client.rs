@@ -1,9 +1,11 @@
 //! Doubts about who did the work: strata, or the kernel's workers, instead of the target.
 
+use report::doubts::Evidence;
 use statistics::{PhaseSamples, WorkerSamples};
 use units::percent;
+use workload::plan::MediaPlan;
 
-use super::{Evidence, object};
+use super::evidence::StorageEvidence;
 
 /// Share of a worker's time that strata itself may take; above it the rate is strata's as much as the target's.
 const TOOL_SHARE_MAX: f64 = 0.25;
@@ -18,10 +20,7 @@ const KERNEL_WORKER_CPUS_MAX: f64 = 0.05;
 const WORKER_BUSY_SHARE_MAX: f64 = 0.95;
 
 pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
-    if evidence.plan.object().is_some() {
-        return object::client_saturated(evidence);
-    }
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let options = &plan.options;
     if !evidence.on_storage() {
         return None;
@@ -52,7 +51,9 @@ pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
 /// the process's.
 pub(super) fn kernel_workers(evidence: &Evidence<'_>) -> Option<String> {
     // A thread that polls for submissions was asked for, and cannot be told apart.
-    if evidence.plan.engine() != "io_uring" || evidence.plan.media().is_none_or(|plan| plan.options.sqpoll) {
+    if evidence.plan.engine() != "io_uring"
+        || evidence.plan.of::<MediaPlan>().is_none_or(|plan| plan.options.sqpoll)
+    {
         return None;
     }
     let samples = evidence.samples;

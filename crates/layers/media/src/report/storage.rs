@@ -1,11 +1,13 @@
 //! Doubts about whether the storage was really asked: memory, holes and data that shrink.
 
+use report::doubts::Evidence;
 use units::percent;
 use workload::engine::SyncMode;
-use workload::plan::ContentChoice;
+use workload::plan::{ContentChoice, MediaPlan};
 use workload::spec::{CachePolicy, Refill};
 
-use super::{Evidence, path, place};
+use super::evidence::StorageEvidence;
+use super::{path, place};
 
 /// Share of the range in the page cache above which reads from memory move the mean.
 const CACHED_FRACTION_MAX: f64 = 0.05;
@@ -26,7 +28,7 @@ pub(super) fn memory_target(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     if !plan.reads() || !evidence.through_page_cache() || plan.cache == CachePolicy::Warm {
         return None;
     }
@@ -46,12 +48,12 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
 
 pub(super) fn unwritten_range(evidence: &Evidence<'_>) -> Option<String> {
     let unwritten = evidence.observations.unwritten_fraction?;
-    (evidence.plan.media()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX)
+    (evidence.plan.of::<MediaPlan>()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX)
         .then(|| format!("{} of the range was never written: no medium is read there", percent(unwritten)))
 }
 
 pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let options = &plan.options;
     let each_is_durable = options.sync != SyncMode::None || options.rwf_dsync || options.map_sync;
     if plan.mix.write_percent == 0 || each_is_durable || !evidence.through_page_cache() {
@@ -88,13 +90,13 @@ pub(super) fn at_most(evidence: &Evidence<'_>, share: f64) -> String {
 
 /// Whether writes were made durable at least once: `--fsync 1000` does nothing for the first 999 of them.
 pub(super) fn is_synced(evidence: &Evidence<'_>) -> bool {
-    let asked = evidence.plan.media().is_some_and(|plan| plan.end_fsync || plan.fsync_every.is_some());
+    let asked = evidence.plan.stops_to_sync();
     let done = evidence.summary.classes.iter().find(|class| class.class == "sync");
     asked && done.is_none_or(|class| class.operations > 0)
 }
 
 pub(super) fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let content = &plan.content;
     if plan.mix.write_percent == 0 || plan.verify_interval_bytes.is_some() {
         return None;
