@@ -9,12 +9,15 @@ mod tests;
 
 use host::Environment;
 use statistics::{PhaseSamples, SteadyReason, Summary};
+use units::percent;
 use workload::plan::PhasePlan;
 use workload::spec::Warmup;
 
 use crate::record::{ArrivalOutcome, Doubt, Observations, PhaseRecord, Record, ToolCost};
 use crate::view::{self, View};
 
+/// Share of its time that filling, checking and counting may take a worker.
+const TOOL_SHARE_MAX: f64 = 0.25;
 /// Time from which on a phase that is too short is not helped by the usual advice, nanoseconds.
 const LONG_NS: u64 = 10_000_000_000;
 const LONGER_STILL: &str = "run several times as long, or with more in flight (-t, -q): too few operations complete for these figures";
@@ -78,6 +81,13 @@ impl<'a> Evidence<'a> {
     #[must_use]
     pub fn logical_cores(&self) -> Option<f64> {
         self.environment.processor.logical_cores.map(f64::from)
+    }
+
+    /// The share of a worker's time that strata itself took, in words, where the rate is strata's as much as the target's.
+    #[must_use]
+    pub fn tool_took(&self) -> Option<String> {
+        let share = self.summary.tool_share_max.min(1.0);
+        (share > TOOL_SHARE_MAX).then(|| format!("strata itself took {} of a worker's time", percent(share)))
     }
 
     /// Payload bytes of a class over the whole phase.
@@ -222,7 +232,7 @@ fn instead(kind: &Kind, evidence: &Evidence<'_>) -> Option<&'static str> {
     if kind.name == "too_short" && evidence.samples.elapsed_ns >= LONG_NS {
         return Some(LONGER_STILL);
     }
-    view::of(evidence.plan.layer())?.remedy(kind.name, evidence)
+    view::of(evidence.plan.layer()).remedy(kind.name, evidence)
 }
 
 /// Every reason to doubt the figures of a phase, the gravest first.
@@ -232,7 +242,7 @@ pub fn find(evidence: &Evidence<'_>) -> Vec<Doubt> {
     if evidence.plan.is_fill() {
         return Vec::new();
     }
-    let own = view::of(evidence.plan.layer()).map_or(&[][..], View::doubts);
+    let own = view::of(evidence.plan.layer()).doubts();
     let mut kinds: Vec<&Kind> = KINDS.iter().chain(own).collect();
     kinds.sort_by_key(|kind| kind.rank);
     let doubt = |kind: &Kind| {

@@ -109,8 +109,8 @@ fn own(group: &groups::Group<'_>) -> Vec<(&'static str, Chart)> {
             "" => group.title.clone(),
             name => format!("{}: {name}", group.title),
         };
-        let charts = view::of(line.phase.plan.layer()).map(|view| view.charts(line.phase, &title));
-        made.extend(charts.into_iter().flatten().map(|(kind, chart)| {
+        let charts = view::of(line.phase.plan.layer()).charts(line.phase, &title);
+        made.extend(charts.into_iter().map(|(kind, chart)| {
             (kind, Chart { note: format!("{}. {}", group.note(), chart.note), ..chart })
         }));
     }

@@ -47,15 +47,11 @@ pub(super) fn block(
     if with_targets {
         on_targets(page, plan.targets(), environment);
     }
-    if let Some(view) = view {
-        view.places(page, phase);
-    }
+    view.places(page, phase);
     page.blank();
     classes(page, phase);
     page.blank();
-    if let Some(view) = view {
-        view.moved(page, phase);
-    }
+    view.moved(page, phase);
     page.field("sure", &sure(phase), Style::Plain);
     page.field("cost", &cost(phase), Style::Plain);
     if let Some(text) = in_flight(phase) {
@@ -69,9 +65,7 @@ pub(super) fn block(
         page.field("arrivals", &arrival_words(arrivals), Style::Plain);
     }
     errors(page, phase);
-    if let Some(view) = view {
-        view.detail(page, phase);
-    }
+    view.detail(page, phase);
     for note in &phase.notes {
         page.field("note", &clean(note), Style::Plain);
     }

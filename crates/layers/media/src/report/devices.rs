@@ -6,7 +6,7 @@ use units::human::human_bytes;
 use units::human_bytes_per_second;
 use workload::plan::MediaPlan;
 
-use super::evidence::StorageEvidence;
+use super::evidence::{on_drives, place_of, targets};
 
 /// Share of this load's bytes that others may move on its devices.
 const OTHER_IO_SHARE_MAX: f64 = 0.05;
@@ -19,7 +19,7 @@ const IO_LIMIT_SHARE_MIN: f64 = 0.85;
 /// for past the page cache, and writes where nothing was written.
 pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
     let (plan, seen) = (evidence.plan.of::<MediaPlan>()?, evidence.observations);
-    if !evidence.counts_match() || !evidence.on_drives() {
+    if !evidence.counts_match() || !on_drives(evidence) {
         return None;
     }
     let asked = evidence.bytes_of("read") + evidence.bytes_of("write");
@@ -38,10 +38,10 @@ pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
 
 /// A limit of a control group on a device of the targets (on any, where these are not known) that this load comes up to.
 pub(super) fn io_throttled(evidence: &Evidence<'_>) -> Option<String> {
-    if !evidence.on_drives() {
+    if !on_drives(evidence) {
         return None;
     }
-    let places = evidence.targets().map(|target| evidence.place_of(target)?.device.as_ref());
+    let places = targets(evidence).map(|target| place_of(evidence, target)?.device.as_ref());
     let layers: Option<Vec<_>> =
         places.map(|device| Some(device?.layers().into_iter().map(|layer| &layer.name))).collect();
     let names: Option<Vec<_>> = layers.map(|layers| layers.into_iter().flatten().collect());

@@ -1,4 +1,4 @@
-//! Evidence on files and devices, for the doubts about them.
+//! Targets of a phase as evidence: files, devices and images, and their places.
 
 use host::TargetEnvironment;
 use report::doubts::Evidence;
@@ -7,47 +7,29 @@ use workload::target::{TargetKind, TargetPlan};
 
 use super::place;
 
-/// Questions about the targets of a phase.
-pub(super) trait StorageEvidence<'a> {
-    /// Targets that are files, devices or images.
-    fn targets(&self) -> impl Iterator<Item = &'a TargetPlan>;
-
-    /// Facts about the place of a target, where known.
-    fn place_of(&self, target: &TargetPlan) -> Option<&'a TargetEnvironment>;
-
-    /// Whether it measures files or devices, and not strata, its own memory or a sink of the kernel.
-    fn on_storage(&self) -> bool {
-        self.targets().next().is_some()
-    }
-
-    /// Whether any of them is more than memory that looks like a file or a device.
-    fn on_drives(&self) -> bool {
-        self.targets().any(|target| self.place_of(target).and_then(place::memory_behind).is_none())
-    }
-
-    /// Whether every file is mapped past the page cache.
-    fn is_dax(&self) -> bool;
-
-    /// Whether operations go through the page cache of a drive's file system.
-    fn through_page_cache(&self) -> bool;
+/// Targets that are storage, and not strata, its own memory or a sink of the kernel.
+pub(super) fn targets<'a>(evidence: &Evidence<'a>) -> impl Iterator<Item = &'a TargetPlan> {
+    evidence.plan.targets().iter().filter(|target| target.kind.is_storage())
 }
 
-impl<'a> StorageEvidence<'a> for Evidence<'a> {
-    fn targets(&self) -> impl Iterator<Item = &'a TargetPlan> {
-        self.plan.targets().iter().filter(|target| target.kind.is_storage())
-    }
+/// Facts about the place of a target, where known.
+pub(super) fn place_of<'a>(evidence: &Evidence<'a>, target: &TargetPlan) -> Option<&'a TargetEnvironment> {
+    evidence.environment.targets.iter().find(|place| place.path.as_os_str() == target.path.as_str())
+}
 
-    fn place_of(&self, target: &TargetPlan) -> Option<&'a TargetEnvironment> {
-        self.environment.targets.iter().find(|place| place.path.as_os_str() == target.path.as_str())
-    }
+/// Whether any target is more than memory that looks like a file or a device.
+pub(super) fn on_drives(evidence: &Evidence<'_>) -> bool {
+    targets(evidence).any(|target| place_of(evidence, target).and_then(place::memory_behind).is_none())
+}
 
-    fn is_dax(&self) -> bool {
-        self.observations.range.dax_fraction.is_some_and(|dax| dax >= 1.0)
-    }
+/// Whether operations go through the page cache of a drive's file system.
+pub(super) fn through_page_cache(evidence: &Evidence<'_>) -> bool {
+    let is_past_it = targets(evidence).all(|target| target.kind == TargetKind::Image);
+    let is_direct = evidence.plan.of().is_none_or(|plan: &MediaPlan| plan.options.direct);
+    !is_past_it && on_drives(evidence) && !is_dax(evidence) && !is_direct
+}
 
-    fn through_page_cache(&self) -> bool {
-        let is_past_it = self.targets().all(|target| target.kind == TargetKind::Image);
-        let is_direct = self.plan.of().is_none_or(|plan: &MediaPlan| plan.options.direct);
-        !is_past_it && self.on_drives() && !self.is_dax() && !is_direct
-    }
+/// Whether every file is mapped past the page cache.
+pub(super) fn is_dax(evidence: &Evidence<'_>) -> bool {
+    evidence.observations.range.dax_fraction.is_some_and(|dax| dax >= 1.0)
 }

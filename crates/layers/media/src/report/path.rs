@@ -10,7 +10,7 @@ use units::percent;
 use workload::engine::SyncMode;
 use workload::plan::MediaPlan;
 
-use super::evidence::StorageEvidence;
+use super::evidence::{is_dax, on_drives, place_of, targets, through_page_cache};
 use super::place;
 use super::storage::{at_most, is_synced};
 
@@ -50,14 +50,14 @@ pub(super) fn least_written_bytes(evidence: &Evidence<'_>) -> Option<u64> {
 }
 
 fn layers_of<'a>(evidence: &Evidence<'a>) -> Vec<&'a BlockDevice> {
-    let devices = evidence.targets().filter_map(|target| evidence.place_of(target)?.device.as_ref());
+    let devices = targets(evidence).filter_map(|target| place_of(evidence, target)?.device.as_ref());
     devices.flat_map(BlockDevice::layers).collect()
 }
 
 pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<MediaPlan>().filter(|plan| plan.options.direct)?;
     let moves = plan.reads() || plan.mix.write_percent > 0;
-    if !moves || !evidence.on_drives() || evidence.is_dax() {
+    if !moves || !on_drives(evidence) || is_dax(evidence) {
         return None;
     }
     if let Some(layer) = cached_loop(evidence) {
@@ -65,7 +65,7 @@ pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
         return Some(format!("{} works on {file} through the page cache: --direct ends there", layer.name));
     }
     // What was discarded, compressed or never written is not asked of the device.
-    let shrinks = evidence.targets().any(|target| evidence.place_of(target).is_some_and(place::shrinks));
+    let shrinks = targets(evidence).any(|target| place_of(evidence, target).is_some_and(place::shrinks));
     let range = evidence.observations.range;
     if plan.mix.discard_percent > 0 || shrinks || range.encoded_fraction.is_some_and(|share| share > 0.0) {
         return None;
@@ -104,7 +104,7 @@ fn is_fuse(place: &TargetEnvironment) -> bool {
 /// Bytes that a program served and that neither a drive nor the network of this machine can have brought.
 fn served_from_memory(evidence: &Evidence<'_>, read: u64, written: u64) -> Option<String> {
     let machine = evidence.observations.machine_traffic?;
-    if !evidence.targets().all(|target| evidence.place_of(target).is_some_and(is_fuse)) {
+    if !targets(evidence).all(|target| place_of(evidence, target).is_some_and(is_fuse)) {
         return None;
     }
     let came = [
@@ -125,7 +125,7 @@ fn served_from_memory(evidence: &Evidence<'_>, read: u64, written: u64) -> Optio
 
 pub(super) fn read_amplification(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<MediaPlan>()?;
-    if !plan.reads() || !evidence.through_page_cache() || !evidence.counts_match() {
+    if !plan.reads() || !through_page_cache(evidence) || !evidence.counts_match() {
         return None;
     }
     let (read, fetched) = (evidence.bytes_of("read"), evidence.observations.process_fetched_bytes?);
@@ -166,7 +166,7 @@ fn is_durable_by_the_way(evidence: &Evidence<'_>) -> bool {
 pub(super) fn unwritten_extents(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<MediaPlan>()?;
     let waits = plan.options.direct || is_durable_by_the_way(evidence);
-    if plan.mix.write_percent == 0 || !waits || !evidence.on_drives() || evidence.is_dax() {
+    if plan.mix.write_percent == 0 || !waits || !on_drives(evidence) || is_dax(evidence) {
         return None;
     }
     let unwritten =
@@ -184,10 +184,10 @@ pub(super) fn unwritten_extents(evidence: &Evidence<'_>) -> Option<String> {
 pub(super) fn volatile_cache(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<MediaPlan>()?;
     let is_durable = is_durable_by_the_way(evidence) || is_synced(evidence);
-    if plan.mix.write_percent == 0 || !is_durable || !evidence.on_drives() || evidence.is_dax() {
+    if plan.mix.write_percent == 0 || !is_durable || !on_drives(evidence) || is_dax(evidence) {
         return None;
     }
-    evidence.targets().filter_map(|target| evidence.place_of(target)).find_map(|place| {
+    targets(evidence).filter_map(|target| place_of(evidence, target)).find_map(|place| {
         let layers = place.device.as_ref().map(BlockDevice::layers).unwrap_or_default();
         without_barriers(place, &layers).or_else(|| unflushed(&layers)).or_else(|| behind_hypervisor(&layers))
     })
@@ -239,6 +239,6 @@ fn behind_hypervisor(layers: &[&BlockDevice]) -> Option<String> {
 
 pub(super) fn nearly_full(evidence: &Evidence<'_>) -> Option<String> {
     let writes = evidence.plan.of::<MediaPlan>()?.mix.write_percent > 0;
-    let free = evidence.observations.free_fraction.filter(|_| writes && evidence.on_drives())?;
+    let free = evidence.observations.free_fraction.filter(|_| writes && on_drives(evidence))?;
     (free < FREE_FRACTION_MIN).then(|| format!("{} of the file system is free", percent(free)))
 }

@@ -6,7 +6,7 @@ use workload::engine::SyncMode;
 use workload::plan::{ContentChoice, MediaPlan};
 use workload::spec::{CachePolicy, Refill};
 
-use super::evidence::StorageEvidence;
+use super::evidence::{place_of, targets, through_page_cache};
 use super::{path, place};
 
 /// Share of the range in the page cache above which reads from memory move the mean.
@@ -20,8 +20,8 @@ const DEVICE_WRITTEN_SHARE_MIN: f64 = 0.9;
 const UNWRITTEN_FRACTION_MAX: f64 = 0.01;
 
 pub(super) fn memory_target(evidence: &Evidence<'_>) -> Option<String> {
-    let memory = evidence.targets().find_map(|target| {
-        let name = evidence.place_of(target).and_then(place::memory_behind)?;
+    let memory = targets(evidence).find_map(|target| {
+        let name = place_of(evidence, target).and_then(place::memory_behind)?;
         Some((target, name))
     });
     memory.map(|(target, name)| format!("{} lies in memory ({name}): no drive is measured", target.path))
@@ -29,7 +29,7 @@ pub(super) fn memory_target(evidence: &Evidence<'_>) -> Option<String> {
 
 pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<MediaPlan>()?;
-    if !plan.reads() || !evidence.through_page_cache() || plan.cache == CachePolicy::Warm {
+    if !plan.reads() || !through_page_cache(evidence) || plan.cache == CachePolicy::Warm {
         return None;
     }
     if let Some(cached) =
@@ -56,7 +56,7 @@ pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<MediaPlan>()?;
     let options = &plan.options;
     let each_is_durable = options.sync != SyncMode::None || options.rwf_dsync || options.map_sync;
-    if plan.mix.write_percent == 0 || each_is_durable || !evidence.through_page_cache() {
+    if plan.mix.write_percent == 0 || each_is_durable || !through_page_cache(evidence) {
         return None;
     }
     let written = evidence.bytes_of("write");
@@ -116,6 +116,6 @@ pub(super) fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
             Refill::Once => "buffers are filled once and written again and again".to_owned(),
         },
     };
-    let who = evidence.targets().find_map(|target| place::compressor(evidence.place_of(target)))?;
+    let who = targets(evidence).find_map(|target| place::compressor(place_of(evidence, target)))?;
     Some(format!("{what}; {who}"))
 }

@@ -12,8 +12,6 @@ use workload::plan::LayerPlan;
 
 /// Share of its time that a thread may be on its processor; above it, the network waits for it.
 const THREAD_BUSY_SHARE_MAX: f64 = 0.95;
-/// Share of its time that filling, checking and counting may take a worker.
-const TOOL_SHARE_MAX: f64 = 0.25;
 /// Time between two RPCs of a thread, nanoseconds, from which on one that polls adaptively would have slept if it had waited.
 const ADAPTIVE_PAUSE_NS_MIN: f64 = 100_000.0;
 /// Share of the segments that may be sent again: TCP halves its window each time (Mathis et al., 1997: throughput falls with the square
@@ -103,9 +101,8 @@ fn is_work(poll: Poll, rpcs: u64, elapsed_ns: u64) -> bool {
 fn cpu_bound(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence)?;
     let samples = evidence.samples;
-    let tool = evidence.summary.tool_share_max.min(1.0);
-    if tool > TOOL_SHARE_MAX {
-        return Some(format!("strata itself took {} of a worker's time", percent(tool)));
+    if let Some(told) = evidence.tool_took() {
+        return Some(told);
     }
     // An open loop may wait on its processor for the next arrival.
     let closed = plan.load.arrivals.is_none();

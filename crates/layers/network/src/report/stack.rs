@@ -11,30 +11,6 @@ pub(super) const ROW: &str = "network";
 /// Storage that an engine would serve, the nearest to the drive first.
 const STORAGE: &[&str] = &["media", "file"];
 
-/// Remedies for a network that gives less than the storage behind it.
-const REMEDIES: &[(bool, Option<bool>, &str)] = &[
-    (
-        true,
-        None,
-        "loopback is the kernel's memory copy and no link: measure the one that clients would use (--engine HOST)",
-    ),
-    (
-        false,
-        Some(true),
-        "the processor is used up before the link: more threads and connections, a fabric (--provider ofi+verbs), or \
-         larger payloads",
-    ),
-    (false, Some(false), "more in flight on the network, then a faster link or several of them"),
-];
-
-/// The line about a network that holds the storage back.
-fn remedy(is_loopback: bool, cpu_bound: bool) -> Option<&'static str> {
-    let applies = |line: &&(bool, Option<bool>, &str)| {
-        line.0 == is_loopback && line.1.is_none_or(|bound| bound == cpu_bound)
-    };
-    REMEDIES.iter().find(applies).map(|line| line.2)
-}
-
 /// Whether a phase of the network goes over no link.
 fn is_loopback(phase: &PhaseRecord) -> bool {
     let plan: Option<&NetworkPlan> = phase.plan.of();
@@ -44,6 +20,20 @@ fn is_loopback(phase: &PhaseRecord) -> bool {
 /// Whether the processor was used up. Time on it says nothing here: who polls is always there.
 fn is_cpu_bound(phase: &PhaseRecord) -> bool {
     phase.doubts.iter().any(|doubt| doubt.kind == "cpu_bound")
+}
+
+/// The line to try where this phase gives less than the storage behind it.
+fn remedy(phase: &PhaseRecord) -> &'static str {
+    match (is_loopback(phase), is_cpu_bound(phase)) {
+        (true, _) => {
+            "loopback is the kernel's memory copy and no link: measure the one that clients would use (--engine HOST)"
+        }
+        (false, true) => {
+            "the processor is used up before the link: more threads and connections, a fabric (--provider ofi+verbs), or \
+             larger payloads"
+        }
+        (false, false) => "more in flight on the network, then a faster link or several of them",
+    }
 }
 
 fn measured<'a>(record: &'a Record, row: &'a StackRow) -> Option<(&'a StackRow, &'a PhaseRecord)> {
@@ -75,8 +65,7 @@ pub(super) fn outlook(record: &Record) -> Outlook {
         let Some(step) = steps_between(load, *storage, (&link.0.layer, link.1)) else { continue };
         found.sentences.push(sentence(&step, storage, link.1));
         if step.ratio < 1.0 / FASTER_FACTOR && found.try_lines.is_empty() {
-            let line = remedy(is_loopback(link.1), is_cpu_bound(link.1));
-            found.try_lines.extend(line.map(str::to_owned));
+            found.try_lines.push(remedy(link.1).to_owned());
         }
     }
     found

@@ -19,8 +19,6 @@ const FOUND_SHARE_MIN: f64 = 0.01;
 const GROWN_SHARE_MIN: f64 = 0.1;
 /// Such space that is worth a word: more than what is always kept ready.
 const GROWN_BYTES_MIN: u64 = 64 << 20;
-/// Share of its time that filling, checking and counting may take a worker.
-const TOOL_SHARE_MAX: f64 = 0.25;
 
 /// Kinds of doubts of the object layer.
 pub(super) const KINDS: &[Kind] = &[
@@ -116,8 +114,7 @@ fn found_nothing(evidence: &Evidence<'_>) -> Option<String> {
 /// Beside a store in this process strata must be cheap; a client of a cluster has the same limit as one of a network.
 fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
     plan_of(evidence)?;
-    let share = evidence.summary.tool_share_max.min(1.0);
-    (share > TOOL_SHARE_MAX).then(|| format!("strata itself took {} of a worker's time", percent(share)))
+    evidence.tool_took()
 }
 
 /// The store is on this machine, reached over its loopback interface.

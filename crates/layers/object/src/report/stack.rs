@@ -73,11 +73,11 @@ pub(super) fn outlook(record: &Record) -> Outlook {
 
 /// `4 KiB KV put: in process 412k/s, over the network 61.0k/s, 6.75 times less (sure); empty RPCs at 95.0k/s; the drive 20.0k/s`.
 fn sentence(record: &Record, load: &str, rows: [Option<Measured<'_>>; 2], step: Option<&Step>) -> String {
+    let speed = |phase: &PhaseRecord| speed(phase, is_bandwidth(&phase.plan));
     let places = ["in process", "over the network"];
     let told = rows.into_iter().zip(places).filter_map(|(row, place)| Some((row?, place)));
-    let mut parts: Vec<String> = told
-        .map(|((_, phase), place)| format!("{place} {}", speed(phase, is_bandwidth(&phase.plan))))
-        .collect();
+    let mut parts: Vec<String> =
+        told.map(|((_, phase), place)| format!("{place} {}", speed(phase))).collect();
     if let (Some(step), Some(last)) = (step, parts.last_mut()) {
         let (times, words) = if step.loss() >= 1.0 { (step.loss(), "less") } else { (step.ratio, "more") };
         *last += &format!(", {} times {words} ({})", factor(times), step.confidence.words());
@@ -88,10 +88,10 @@ fn sentence(record: &Record, load: &str, rows: [Option<Measured<'_>>; 2], step: 
     let link_load = if is_large { drive_load } else { Some(EMPTY_LOAD) };
     if let Some((_, phase)) = link_load.and_then(|load| measured(record, LINK, load)) {
         let what = if is_large { "bulk transfers" } else { "empty RPCs" };
-        sentence += &format!("; {what} at {}", speed(phase, is_bandwidth(&phase.plan)));
+        sentence += &format!("; {what} at {}", speed(phase));
     }
     if let Some((_, phase)) = drive_load.and_then(|load| measured(record, "media", load)) {
-        sentence += &format!("; {} {}", called("media"), speed(phase, is_bandwidth(&phase.plan)));
+        sentence += &format!("; {} {}", called("media"), speed(phase));
     }
     sentence
 }
