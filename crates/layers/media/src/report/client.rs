@@ -20,9 +20,7 @@ const WORKER_BUSY_SHARE_MAX: f64 = 0.95;
 pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<MediaPlan>()?;
     let options = &plan.options;
-    if targets(evidence).next().is_none() {
-        return None;
-    }
+    targets(evidence).next()?;
     if let Some(told) = evidence.tool_took() {
         let fill: u64 = evidence.samples.workers.iter().map(|worker| worker.fill_ns + worker.verify_ns).sum();
         let all: u64 = evidence.samples.workers.iter().map(|worker| worker.tool_ns).sum();
