@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 const SAMPLE: &str = include_str!("../samples/record.json");
 
 // Changes to values of a good record, by their place and kind; or, without any, a text of its own.
-fuzz_target!(init: assert!(report::from_json(SAMPLE).is_ok(), "the sample is out of date"), |input: (Vec<(u16, u8, u64)>, &str)| {
+fuzz_target!(init: {
+    registry::register();
+    assert!(report::from_json(SAMPLE).is_ok(), "the sample is out of date");
+}, |input: (Vec<(u16, u8, u64)>, &str)| {
     let (edits, text) = input;
     if edits.is_empty() {
         check(text);

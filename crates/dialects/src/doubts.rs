@@ -226,6 +226,7 @@ mod tests {
 
     #[test]
     fn no_remedy_names_an_option_of_strata() {
+        registry::register();
         // Kinds that need another layer, or a load that the tool cannot put on.
         let media = [
             "page_cache",
@@ -294,6 +295,7 @@ mod tests {
 
     #[test]
     fn remedies_are_for_kinds_and_dialects_that_there_are() {
+        registry::register();
         for (dialect, remedies) in DIALECTS {
             assert!(crate::find(dialect).is_some(), "{dialect}");
             for (at, (kind, remedy)) in remedies.iter().enumerate() {

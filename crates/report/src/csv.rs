@@ -5,7 +5,6 @@ mod tests;
 
 use csv::{Terminator, WriterBuilder};
 use statistics::{ClassSummary, LatencySummary, PartSummary, by_origin};
-use workload::plan::NetworkPlan;
 
 use crate::record::{PhaseRecord, Record};
 use crate::words::is_steady;
@@ -173,16 +172,16 @@ fn written(rows: impl Iterator<Item = Vec<String>>) -> String {
     writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
-/// The phases of the network layer by pair of master and endpoint: one header line, then one line a pair; the master is empty where this
-/// process drives. Figures cover the whole phase, warm-up included.
+/// Phases whose bytes have a direction, by pair of master and endpoint: one header line, then one line a pair; the master is empty where
+/// this process drives. Figures cover the whole phase, warm-up included.
 #[must_use]
 pub fn to_csv_by_pair(record: &Record) -> String {
     let header = PAIR_COLUMNS.iter().map(|header| (*header).to_owned()).collect();
-    let phases = record.phases.iter().filter_map(|phase| Some((phase, phase.plan.network()?)));
-    let rows = phases.flat_map(|(phase, plan)| {
+    let phases = record.phases.iter().filter_map(|phase| Some((phase, phase.plan.direction_bytes()?)));
+    let rows = phases.flat_map(|(phase, direction_bytes)| {
         by_origin(&phase.samples).into_iter().flat_map(move |origin| {
             let master = origin.origin.unwrap_or_default();
-            origin.parts.into_iter().map(move |part| pair_row(record, phase, plan, &master, &part))
+            origin.parts.into_iter().map(move |part| pair_row(record, phase, direction_bytes, &master, &part))
         })
     });
     written(std::iter::once(header).chain(rows))
@@ -191,7 +190,7 @@ pub fn to_csv_by_pair(record: &Record) -> String {
 fn pair_row(
     record: &Record,
     phase: &PhaseRecord,
-    plan: &NetworkPlan,
+    (out, back): (u64, u64),
     master: &str,
     part: &PartSummary,
 ) -> Vec<String> {
@@ -205,13 +204,13 @@ fn pair_row(
     vec![
         phase.plan.name().clone(),
         master.to_owned(),
-        plan.endpoints.get(part.part).map_or_else(|| part.part.to_string(), |one| one.label.clone()),
+        phase.plan.part_label(part.part).map_or_else(|| part.part.to_string(), str::to_owned),
         figures.operations.to_string(),
         figures.bytes.to_string(),
         figures.errors.to_string(),
         rate.to_string(),
-        (rate * plan.request.size_bytes as f64).to_string(),
-        (rate * plan.reply.size_bytes as f64).to_string(),
+        (rate * out as f64).to_string(),
+        (rate * back as f64).to_string(),
         time(|latency| Some(latency.min_ns)),
         number(latency.map(|latency| latency.mean_ns)),
         time(|latency| Some(latency.p50_ns)),

@@ -5,16 +5,15 @@ pub mod compare;
 pub mod csv;
 pub mod doubts;
 pub mod json;
-mod network;
-mod object;
-mod page;
+pub mod page;
 pub mod recipes;
 pub mod record;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod stack;
 pub mod text;
-mod words;
+pub mod view;
+pub mod words;
 
 pub use csv::{to_csv, to_csv_by_pair};
 pub use json::{from_json, schema, to_json};

@@ -12,14 +12,17 @@ const LABEL_WIDTH: usize = 10;
 
 /// Meaning of a piece of text; its colour follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
+    /// The usual one.
     #[default]
     Plain,
     /// Text that the eye should find first.
     Strong,
     /// Text that can be skipped.
     Faint,
+    /// A reason not to believe a figure.
     Doubt,
+    /// Something that failed.
     Failure,
     /// A value of a heat map, from 0 to below [`HEAT_LEVELS`].
     Heat(Ramp, u8),
@@ -27,7 +30,7 @@ pub(crate) enum Style {
 
 /// Colours of a heat map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ramp {
+pub enum Ramp {
     /// Blues: more is brighter.
     More,
     /// Browns to orange: slower is brighter.
@@ -35,7 +38,7 @@ pub(crate) enum Ramp {
 }
 
 /// Levels of a heat map.
-pub(crate) const HEAT_LEVELS: u8 = 8;
+pub const HEAT_LEVELS: u8 = 8;
 /// White writing on dark grounds, black on bright ones: colours of the 256 that terminals have (ISO 8613-6), which do not depend on the
 /// reader's palette.
 const MORE: [&str; HEAT_LEVELS as usize] = [
@@ -78,13 +81,14 @@ impl Style {
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cell {
+pub struct Cell {
     pub(crate) text: String,
     pub(crate) style: Style,
 }
 
 impl Cell {
-    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+    /// Text with a meaning.
+    pub fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style }
     }
 }
@@ -102,7 +106,7 @@ enum Row {
 }
 
 /// A table: names in the first column to the left, figures to the right.
-pub(crate) struct Table {
+pub struct Table {
     headers: Vec<String>,
     rows: Vec<Row>,
     /// The first column holds figures too.
@@ -110,12 +114,15 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(headers: &[&'static str]) -> Self {
+    /// An empty table with these headers.
+    #[must_use]
+    pub fn new(headers: &[&'static str]) -> Self {
         Self::named(headers.iter().map(|header| (*header).to_owned()).collect())
     }
 
     /// The same with headers that are made on the way; there is at least one.
-    pub(crate) fn named(headers: Vec<String>) -> Self {
+    #[must_use]
+    pub fn named(headers: Vec<String>) -> Self {
         Self { headers, rows: Vec::new(), figures_first: false }
     }
 
@@ -124,11 +131,13 @@ impl Table {
         Self { figures_first: true, ..Self::new(headers) }
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+    /// Adds a row: a cell for each column.
+    pub fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(Row::Cells(cells));
     }
 
-    pub(crate) fn heading(&mut self, text: impl Into<String>) {
+    /// Adds a line over all columns.
+    pub fn heading(&mut self, text: impl Into<String>) {
         self.rows.push(Row::Heading(text.into()));
     }
 
@@ -163,7 +172,7 @@ impl Table {
 }
 
 /// Text that grows line by line. Lines keep to the width unless a single word is longer, and never end in a space.
-pub(crate) struct Page {
+pub struct Page {
     width: usize,
     colour: bool,
     text: String,
@@ -192,7 +201,7 @@ impl Page {
     }
 
     /// A blank line unless there is one.
-    pub(crate) fn gap(&mut self) {
+    pub fn gap(&mut self) {
         if !self.text.ends_with("\n\n") {
             self.blank();
         }
@@ -205,7 +214,7 @@ impl Page {
     }
 
     /// Wrapped text from the left edge.
-    pub(crate) fn line(&mut self, text: &str, style: Style) {
+    pub fn line(&mut self, text: &str, style: Style) {
         for line in wrap(text, self.width) {
             self.paint(&line, style);
             self.blank();
@@ -213,7 +222,7 @@ impl Page {
     }
 
     /// A label and wrapped text beside it.
-    pub(crate) fn field(&mut self, label: &str, text: &str, style: Style) {
+    pub fn field(&mut self, label: &str, text: &str, style: Style) {
         let label_style = if style == Style::Plain { Style::Faint } else { style };
         for (at, line) in wrap(text, self.width - LABEL_WIDTH).iter().enumerate() {
             let shown = if at == 0 { label } else { "" };
@@ -226,7 +235,8 @@ impl Page {
         }
     }
 
-    pub(crate) fn table(&mut self, table: &Table) {
+    /// A table, in blocks side by side where it is too wide.
+    pub fn table(&mut self, table: &Table) {
         let widths = table.widths();
         let total = |gap: usize| widths.iter().sum::<usize>() + gap * (widths.len() - 1);
         let gap = if total(2) <= self.width { 2 } else { 1 };

@@ -1,7 +1,5 @@
 //! The waterfall of `strata stack`: every layer against the one below it, and which one holds the stack back.
 
-mod network;
-mod object;
 mod remedy;
 mod step;
 #[cfg(test)]
@@ -12,9 +10,11 @@ use units::{human_bytes_per_second, percent};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{PhaseRecord, Record, StackRecord, StackRow};
 use crate::text::{doubts_of, notes_of};
+use crate::view;
 use crate::words::{clean, cpu, factor, percentile_words, rate, spread};
 
-pub use step::{Confidence, LoadKind, Step, steps};
+pub use step::{Confidence, Step, is_bandwidth, steps, steps_between};
+pub use workload::plan::LoadKind;
 
 /// A layer of software is said to hold the stack back when it loses this factor against the layer below it. Below
 /// that, what lies beneath decides: a faster drive gains more than a perfect layer above it could.
@@ -31,27 +31,33 @@ enum Role {
     Hardware,
     /// It can give what the layer below gives; what is missing, it lost.
     Software,
-    /// Beside the storage of this machine: what an engine would serve it over.
-    Link,
-    /// Beside them too: the object store, in this process and behind the network.
-    Store,
+    /// Beside the storage of this machine: what another layer tells the outlook of.
+    Beside,
 }
 
-/// Layers that are not software, and how a sentence calls them. Every other layer is software.
+/// Layers of the storage that are not software, and how a sentence calls them. Every other one is software.
 const LAYERS: &[(&str, Role, &str)] = &[
     ("null", Role::Floor, "strata itself"),
     ("memory", Role::Hardware, "the memory of this machine"),
     ("media", Role::Hardware, "the drive"),
-    ("network", Role::Link, "the network"),
-    ("object", Role::Store, "the object store in process"),
-    ("engine", Role::Store, "the object store over the network"),
 ];
 
 fn role(layer: &str) -> Role {
+    if view::all().iter().any(|view| view.stack_rows().contains(&layer)) {
+        return Role::Beside;
+    }
     LAYERS.iter().find(|(name, ..)| *name == layer).map_or(Role::Software, |(_, role, _)| *role)
 }
 
-fn called(layer: &str) -> &str {
+/// Whether a row is of the storage itself, and not beside it.
+#[must_use]
+pub fn is_storage(row: &StackRow) -> bool {
+    role(&row.layer) != Role::Beside
+}
+
+/// A layer of the storage as a sentence calls it: `the drive`.
+#[must_use]
+pub fn called(layer: &str) -> &str {
     LAYERS.iter().find(|(name, ..)| *name == layer).map_or(layer, |(_, _, words)| words)
 }
 
@@ -70,10 +76,21 @@ pub struct Verdict {
     pub try_lines: Vec<String>,
     /// One sentence a load.
     pub loads: Vec<String>,
-    /// Consequences of the network for the storage, one sentence a load; empty where it was not measured.
-    pub network: Vec<String>,
-    /// Rates of the object store in process and over the network, one sentence a load; empty where it was not measured.
-    pub object: Vec<String>,
+    /// Outlooks of the layers beside the storage.
+    pub outlooks: Vec<Outlook>,
+}
+
+/// The outlook of a layer that lies beside the storage.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outlook {
+    /// Label of its sentences.
+    pub label: &'static str,
+    /// One sentence a load; empty where it was not measured.
+    pub sentences: Vec<String>,
+    /// Remedies to try.
+    pub try_lines: Vec<String>,
+    /// Its rows that are compared with others of its own.
+    pub steps: Vec<Step>,
 }
 
 /// The verdict on the stack of a record, from its rows alone.
@@ -92,17 +109,17 @@ pub fn verdict(record: &Record) -> Verdict {
         }
     }
     let loads = loads.iter().map(|load| load_sentence(load, &all)).collect();
-    let (outlook, store) = (network::outlook(record), object::outlook(record));
+    let outlooks: Vec<Outlook> = view::all().iter().map(|view| view.outlook(record)).collect();
+    let beside = outlooks.iter().flat_map(|outlook| outlook.try_lines.iter().cloned());
     let Some(holding) = holding(&all) else {
         return Verdict {
             holding_layer: None,
             factor: 1.0,
             confidence: Confidence::CannotTell,
             sentence: nothing_lost(&all),
-            try_lines: outlook.try_lines.into_iter().chain(store.try_lines).collect(),
+            try_lines: beside.collect(),
             loads,
-            network: outlook.sentences,
-            object: store.sentences,
+            outlooks,
         };
     };
     Verdict {
@@ -110,14 +127,9 @@ pub fn verdict(record: &Record) -> Verdict {
         factor: holding.loss(),
         confidence: holding.confidence,
         sentence: sentence(holding, &all),
-        try_lines: remedy::lines(holding, &record.environment)
-            .into_iter()
-            .chain(outlook.try_lines)
-            .chain(store.try_lines)
-            .collect(),
+        try_lines: remedy::lines(holding, &record.environment).into_iter().chain(beside).collect(),
         loads,
-        network: outlook.sentences,
-        object: store.sentences,
+        outlooks,
     }
 }
 
@@ -241,7 +253,9 @@ fn loads(stack: &StackRecord) -> Vec<(&str, Vec<&StackRow>)> {
 
 /// Writes the waterfall and the verdict.
 pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord) {
-    let steps: Vec<Step> = steps(record).into_iter().chain(object::steps(record)).collect();
+    let verdict = verdict(record);
+    let beside = verdict.outlooks.iter().flat_map(|outlook| outlook.steps.clone());
+    let steps: Vec<Step> = steps(record).into_iter().chain(beside).collect();
     let mut table = Table::new(&["layer", "rate", "±95%", "p50", "p99", "CPU/op", "of the layer below"]);
     for (load, rows) in loads(stack) {
         table.heading(clean(load));
@@ -256,7 +270,7 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord) {
     for (row, why) in missing {
         page.field("missing", &clean(&format!("{}, {}: {why}", row.layer, row.load)), Style::Plain);
     }
-    verdict_lines(page, &verdict(record));
+    verdict_lines(page, &verdict);
     let phases: Vec<(String, &PhaseRecord)> = stack
         .rows
         .iter()
@@ -274,12 +288,18 @@ fn verdict_lines(page: &mut Page, verdict: &Verdict) {
     for (at, line) in verdict.loads.iter().enumerate() {
         page.field(if at == 0 { "by load" } else { "" }, line, Style::Plain);
     }
-    for (at, line) in verdict.network.iter().enumerate() {
-        page.field(if at == 0 { "network" } else { "" }, line, Style::Plain);
+    for outlook in &verdict.outlooks {
+        for (at, line) in outlook.sentences.iter().enumerate() {
+            page.field(if at == 0 { outlook.label } else { "" }, line, Style::Plain);
+        }
     }
-    for (at, line) in verdict.object.iter().enumerate() {
-        page.field(if at == 0 { "objects" } else { "" }, line, Style::Plain);
-    }
+}
+
+/// The speed of a phase: bytes a second, or operations a second.
+#[must_use]
+pub fn speed(phase: &PhaseRecord, in_bytes: bool) -> String {
+    let total = &phase.summary.total;
+    if in_bytes { human_bytes_per_second(total.bytes_per_second) } else { rate(total.operations_per_second) }
 }
 
 fn cells(row: &StackRow, phase: Option<&PhaseRecord>, step: Option<&Step>) -> Vec<Cell> {
@@ -288,11 +308,8 @@ fn cells(row: &StackRow, phase: Option<&PhaseRecord>, step: Option<&Step>) -> Ve
     let Some(phase) = phase else { return vec![layer, dash(), dash(), dash(), dash(), dash(), dash()] };
     let total = &phase.summary.total;
     // The floor moves nothing: a bandwidth would be a fancy.
-    let (speed, estimate) = if step::is_bandwidth(&phase.plan) && role(&row.layer) != Role::Floor {
-        (human_bytes_per_second(total.bytes_per_second), total.bandwidth.as_ref())
-    } else {
-        (rate(total.operations_per_second), total.rate.as_ref())
-    };
+    let in_bytes = is_bandwidth(&phase.plan) && role(&row.layer) != Role::Floor;
+    let estimate = if in_bytes { total.bandwidth.as_ref() } else { total.rate.as_ref() };
     let latency = total.latency.as_ref();
     let share = match (role(&row.layer), step) {
         (Role::Floor, _) => Cell::styled("floor", Style::Faint),
@@ -302,7 +319,7 @@ fn cells(row: &StackRow, phase: Option<&PhaseRecord>, step: Option<&Step>) -> Ve
     };
     vec![
         layer,
-        Cell::styled(speed, Style::Strong),
+        Cell::styled(speed(phase, in_bytes), Style::Strong),
         spread(estimate).into(),
         percentile_words(latency, 50.0, latency.map(|latency| latency.p50_ns)).into(),
         percentile_words(latency, 99.0, latency.and_then(|latency| latency.p99_ns)).into(),

@@ -1,9 +1,6 @@
 //! The table that a person reads: what ran, how fast, how sure, what is doubtful.
 
-mod heat;
 mod ladder;
-mod network;
-mod object;
 mod phase;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,8 @@ use crate::record::PhaseRecord;
 pub(crate) use units::{clean, count, counted, rate};
 
 /// Three significant digits: `3.20`, `17.1`, `1200`.
-pub(crate) fn factor(value: f64) -> String {
+#[must_use]
+pub fn factor(value: f64) -> String {
     let decimals = match value {
         _ if value < 9.995 => 2,
         _ if value < 99.95 => 1,
@@ -19,7 +20,8 @@ pub(crate) fn factor(value: f64) -> String {
 }
 
 /// A processor count: two digits are all that the kernel's accounting is worth.
-pub(crate) fn processors(count: f64) -> String {
+#[must_use]
+pub fn processors(count: f64) -> String {
     format!("{count:.2} {}", if count == 1.0 { "processor" } else { "processors" })
 }
 
@@ -56,12 +58,14 @@ pub(crate) fn is_steady(phase: &PhaseRecord) -> bool {
 }
 
 /// A latency; one that is a lower bound with a sign before it.
-pub(crate) fn bounded(ns: f64, is_lower_bound: bool) -> String {
+#[must_use]
+pub fn bounded(ns: f64, is_lower_bound: bool) -> String {
     format!("{}{}", if is_lower_bound { ">=" } else { "" }, human_ns(ns))
 }
 
 /// A percentile of a latency (the largest value: 100) that is given, or `-`; one that is a lower bound with a sign before it.
-pub(crate) fn percentile_words(latency: Option<&LatencySummary>, percent: f64, ns: Option<u64>) -> String {
+#[must_use]
+pub fn percentile_words(latency: Option<&LatencySummary>, percent: f64, ns: Option<u64>) -> String {
     let is_lower_bound = latency.is_some_and(|latency| latency.is_lower_bound(percent));
     ns.map_or_else(|| "-".to_owned(), |ns| bounded(ns as f64, is_lower_bound))
 }

@@ -171,9 +171,11 @@ impl Planner<'_> {
             let seed = workload::random::derive_seed(self.seed, &[self.phases.len() as u64]);
             let written = &self.phases[first + number].phase;
             let back = self.runs.of(spec.layer.name)?.read_back(spec, written, seed)?;
-            self.phases.extend(
-                back.map(|phase| Planned { phase, stage: stage + 1, request: request + number }),
-            );
+            self.phases.extend(back.map(|phase| Planned {
+                phase,
+                stage: stage + 1,
+                request: request + number,
+            }));
         }
         Ok(())
     }

@@ -8,7 +8,6 @@ use driver::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-
 use crate::manifest::Manifest;
 use crate::output::tell;
 

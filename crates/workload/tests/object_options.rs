@@ -371,7 +371,11 @@ fn values_arrive_in_their_fields() {
 #[test]
 fn files_arrive_in_their_fields() {
     let own = |key: &str| given(key, "x").object;
-    let files = [own("s3-key-file").s3_key_file, own("acknowledged").acknowledged, given("token-file", "x").token_file];
+    let files = [
+        own("s3-key-file").s3_key_file,
+        own("acknowledged").acknowledged,
+        given("token-file", "x").token_file,
+    ];
     assert!(files.iter().all(|file| file.as_deref() == Some(std::path::Path::new("x"))), "{files:?}");
 }
 

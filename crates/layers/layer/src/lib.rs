@@ -16,6 +16,7 @@ pub use device::device_activity;
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;
 pub use measured::{
-    AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed, add, all, find,
+    AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed,
+    add, all, find,
 };
 pub use stage::{Part, Parts, Seen, StageContext, Tell, plain_part, run};

@@ -197,7 +197,10 @@ pub trait Measured: Sync {
     /// # Errors
     /// A plan that cannot be carried out here, with what is accepted.
     fn accept(&self, plan: &PhasePlan, _limits: &AcceptLimits) -> Result<u64, Error> {
-        Err(Error::usage("plan", format!("this process drives no load of layer {:?} for others", plan.layer())))
+        Err(Error::usage(
+            "plan",
+            format!("this process drives no load of layer {:?} for others", plan.layer()),
+        ))
     }
 }
 
@@ -310,9 +313,10 @@ pub fn all() -> Vec<&'static dyn Measured> {
 /// # Errors
 /// Where this build has none.
 pub fn find(name: &str) -> Result<&'static dyn Measured, Error> {
-    all().into_iter().find(|layer| layer.definition().name == name).ok_or_else(|| {
-        Error::usage("plan", "this build does not measure the layer").with("layer", name)
-    })
+    all()
+        .into_iter()
+        .find(|layer| layer.definition().name == name)
+        .ok_or_else(|| Error::usage("plan", "this build does not measure the layer").with("layer", name))
 }
 
 /// The layers of one run, each from its first phase on.

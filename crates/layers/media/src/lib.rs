@@ -17,6 +17,7 @@ pub mod planning;
 pub mod probe;
 pub mod rbd;
 mod region;
+mod report;
 mod request;
 mod run;
 pub mod safety;
@@ -26,6 +27,7 @@ mod stage;
 mod verify;
 pub mod zoned;
 
+pub use self::report::VIEW;
 pub use drivers::DRIVERS;
 pub use expected::operations_of;
 pub use operation::{MediaClass, MediaOperation};

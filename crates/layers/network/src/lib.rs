@@ -5,9 +5,11 @@ mod drivers;
 mod load;
 pub mod local;
 mod operation;
+mod report;
 mod request;
 mod source;
 
+pub use self::report::VIEW;
 pub use drivers::DRIVERS;
 pub use load::{Network, providers};
 pub use operation::{Rpc, RpcClass};

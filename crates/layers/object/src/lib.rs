@@ -10,11 +10,13 @@ pub mod load;
 mod operation;
 pub mod payload;
 mod rados;
+mod report;
 pub mod s3;
 pub mod service;
 mod snapshots;
 mod source;
 
+pub use self::report::VIEW;
 pub use backend::{Backend, BackendFacts, ConnectRequest, OpenRequest, Registration, connect};
 pub use drivers::{DRIVERS, check_new_pool};
 pub use load::Objects;

@@ -5,4 +5,5 @@ pub fn register() {
     layer::add(&media::Media);
     layer::add(&network::Network);
     layer::add(&object::Objects);
+    [media::VIEW, network::VIEW, object::VIEW].into_iter().for_each(report::view::add);
 }

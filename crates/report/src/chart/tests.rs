@@ -391,29 +391,3 @@ fn a_page_tells_each_kind_of_doubt_once() {
     assert!(!page.contains("nothing to draw"));
     assert!(to_html(&[named(&crate::sample::record(vec![]))]).contains("There is nothing to draw"));
 }
-
-#[test]
-fn links_have_heat_maps() {
-    let matrix = crate::sample::network::matrix(4, &[(1, 3, 3)]);
-    let records = [named(&matrix)];
-    let stems: Vec<_> = charts(&records).into_iter().map(|chart| chart.file_stem).collect();
-    assert_eq!(stems[4..], ["5-matrix-links", "6-matrix-links-p99"]);
-    let chart = chart_of(&records, "links");
-    let heat = chart.heat.as_ref().unwrap();
-    assert_eq!((heat.rows.len(), heat.columns.len(), heat.ramp), (4, 4, Ramp::Blues));
-    assert!(chart.note.contains("link 1 → 3 is slow"), "{}", chart.note);
-    let svg = to_svg(&chart, &Look::default());
-    // Paper, 16 cells, nine levels of the bar.
-    assert_eq!(count(&svg, "rect"), 26);
-    let texts = texts(&svg);
-    assert!(texts.contains(&"326 MiB/s".to_owned()) && texts.contains(&"to (ranks)".to_owned()), "{texts:?}");
-    assert!(svg.contains("<title>1 → 3: 326 MiB/s</title>"), "a pointing reader sees the pair");
-    assert!(to_png(&chart, &Look::default(), 1.0).unwrap().starts_with(b"\x89PNG"));
-    assert!(to_html(&records).contains("matrix: p99 by link"));
-    let large = crate::sample::network::matrix(13, &[]);
-    let svg = to_svg(&chart_of(&[named(&large)], "links"), &Look::default());
-    assert_eq!(count(&svg, "rect"), 1 + 169 + 9);
-    assert!(!self::texts(&svg).iter().any(|text| text == "961 MiB/s"), "no numbers in small cells");
-    let alone = crate::sample::network::two_endpoints();
-    assert!(charts(&[named(&alone)]).iter().all(|made| made.chart.heat.is_none()));
-}

@@ -3,7 +3,6 @@
 mod groups;
 mod ladder;
 mod latency;
-mod links;
 mod rate;
 
 use statistics::Histogram;
@@ -11,6 +10,7 @@ use statistics::Histogram;
 use super::model::{Chart, Dash};
 use super::scene::PALETTE_LEN;
 use crate::record::{PhaseRecord, Record};
+use crate::view;
 use crate::words::{clean, load};
 
 pub(crate) use groups::rung_name;
@@ -86,7 +86,7 @@ pub fn charts(records: &[Named<'_>]) -> Vec<NamedChart> {
             push("histogram", latency::histogram(&group));
         }
         push("percentiles", latency::percentiles(&group));
-        for (kind, chart) in links::charts(&group) {
+        for (kind, chart) in own(&group) {
             push(kind, Some(chart));
         }
     }
@@ -99,6 +99,22 @@ pub fn charts(records: &[Named<'_>]) -> Vec<NamedChart> {
             chart,
         })
         .collect()
+}
+
+/// Charts that layers have of the phases of a group.
+fn own(group: &groups::Group<'_>) -> Vec<(&'static str, Chart)> {
+    let mut made = Vec::new();
+    for line in group.lines.iter().filter(|_| group.kind == Kind::Phase) {
+        let title = match line.name.as_str() {
+            "" => group.title.clone(),
+            name => format!("{}: {name}", group.title),
+        };
+        let charts = view::of(line.phase.plan.layer()).charts(line.phase, &title);
+        made.extend(charts.into_iter().map(|(kind, chart)| {
+            (kind, Chart { note: format!("{}. {}", group.note(), chart.note), ..chart })
+        }));
+    }
+    made
 }
 
 /// A name as a part of a file's name.

@@ -1,10 +1,8 @@
 //! Doubts about the machine around the run.
 
-use host::control_group::IoLimitKind;
-use units::human::human_bytes;
-use units::{human_bytes_per_second, human_ns};
+use units::human_ns;
 
-use super::{Evidence, network};
+use super::Evidence;
 use crate::words::processors;
 
 /// Share of the machine's processors that may be busy; above it, threads wait for a processor.
@@ -22,14 +20,8 @@ const OTHER_CPUS_UNKNOWN_MAX: f64 = 0.2;
 const CORES_OF_LIMITS: f64 = 10.0;
 /// Processors that the hypervisor may give to others.
 const STOLEN_CPUS_MAX: f64 = 0.05;
-/// Share of this load's bytes that others may move on its devices.
-const OTHER_IO_SHARE_MAX: f64 = 0.05;
-/// Bytes that they may move in any case: logs and metadata.
-const OTHER_IO_BYTES_MIN: u64 = 4 << 20;
 /// Share of a phase for which the quota of a control group may stop threads, all processors together.
 const CPU_THROTTLED_SHARE_MAX: f64 = 0.01;
-/// Share of a limit on a device from which on the limit, and not the device, makes the rate.
-const IO_LIMIT_SHARE_MIN: f64 = 0.85;
 /// Drift of the clock against the kernel's, parts per million: calibration leaves some 5, discipline by NTP up to 500
 /// on the kernel's side for a while, a healthy oscillator less than 100.
 const DRIFT_PPM_MAX: f64 = 200.0;
@@ -41,8 +33,21 @@ fn is_elsewhere(evidence: &Evidence<'_>) -> bool {
 
 /// Whether processors are kept busy on purpose: memory and the tool itself are measured so, and who spins does nothing else.
 fn is_busy_on_purpose(evidence: &Evidence<'_>, cores: f64) -> bool {
-    let served_here = evidence.plan.network().map_or(0, network::local_endpoints);
-    evidence.plan.is_busy_on_purpose() && (evidence.stage_threads + served_here) as f64 <= cores
+    let threads = evidence.stage_threads + evidence.plan.local_endpoints();
+    evidence.plan.is_busy_on_purpose() && threads as f64 <= cores
+}
+
+/// Processors that service threads of this machine kept busy, in user mode and in all; they serve this load. None where there are none, or
+/// where they did not say.
+fn local_servers_cpus(evidence: &Evidence<'_>) -> Option<(f64, f64)> {
+    let servers = &evidence.observations.servers;
+    if evidence.plan.local_endpoints() == 0 || servers.is_empty() {
+        return None;
+    }
+    let cpus = |ns: u64| ns as f64 / evidence.samples.elapsed_ns.max(1) as f64;
+    let user = servers.iter().map(|server| server.cpu_user_ns).sum();
+    let all = servers.iter().map(|server| server.cpu_user_ns + server.cpu_system_ns).sum();
+    Some((cpus(user), cpus(all)))
 }
 
 pub(super) fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
@@ -51,7 +56,7 @@ pub(super) fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
     // What the hypervisor gave to others was not to be had either.
     let busy = seen.machine_cpus_busy? + seen.stolen_cpus.unwrap_or(0.0);
     let meant = is_elsewhere(evidence) || is_busy_on_purpose(evidence, cores);
-    let served = network::local_servers_cpus(evidence).map_or(0.0, |(_, all)| all);
+    let served = local_servers_cpus(evidence).map_or(0.0, |(_, all)| all);
     let own = seen.machine_cpus_busy? - seen.other_cpus_busy.unwrap_or(0.0) + served;
     (!meant && busy > MACHINE_BUSY_SHARE_MAX * cores && own > OWN_BUSY_SHARE_MIN * cores)
         .then(|| format!("{busy:.2} of {cores} processors were busy: threads waited for a processor"))
@@ -67,8 +72,8 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
         return Some(format!("the hypervisor gave {} of this machine to others", processors(stolen)));
     }
     // Service threads on this machine serve this load; where they did not say what they took, others cannot be told from them.
-    let is_served_here = evidence.plan.network().is_some_and(|plan| network::local_endpoints(plan) > 0);
-    let served = match network::local_servers_cpus(evidence) {
+    let is_served_here = evidence.plan.local_endpoints() > 0;
+    let served = match local_servers_cpus(evidence) {
         None if is_served_here => return None,
         served => served.unwrap_or((0.0, 0.0)),
     };
@@ -88,27 +93,6 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
     }
 }
 
-/// Traffic of others on the devices of the targets, as far as it cannot be this load's: more reads than were asked
-/// for past the page cache, and writes where nothing was written.
-pub(super) fn other_io(evidence: &Evidence<'_>) -> Option<String> {
-    let (plan, seen) = (evidence.plan.media()?, evidence.observations);
-    if !evidence.counts_match() || !evidence.on_drives() {
-        return None;
-    }
-    let asked = evidence.bytes_of("read") + evidence.bytes_of("write");
-    let in_flight = u64::from(plan.load.threads) * u64::from(plan.load.depth) * plan.block_size_bytes_max;
-    let limit = ((asked as f64 * OTHER_IO_SHARE_MAX) as u64).max(OTHER_IO_BYTES_MIN) + in_flight;
-    let read = seen.device_read_bytes.filter(|_| plan.options.direct);
-    let read = read.map_or(0, |read| read.saturating_sub(evidence.bytes_of("read")));
-    let written = seen.device_written_bytes.filter(|_| !plan.writes()).unwrap_or(0);
-    let size = |bytes: u64| human_bytes(bytes as f64);
-    if read > limit {
-        return Some(format!("others read {} from the devices of this load", size(read)));
-    }
-    (written > limit)
-        .then(|| format!("{} were written to the devices while this load only read", size(written)))
-}
-
 pub(super) fn cpu_throttled(evidence: &Evidence<'_>) -> Option<String> {
     let seen = evidence.observations.cpu_throttling.filter(|_| !is_elsewhere(evidence))?;
     let share = seen.throttled_ns as f64 / evidence.samples.elapsed_ns.max(1) as f64;
@@ -122,35 +106,6 @@ pub(super) fn cpu_throttled(evidence: &Evidence<'_>) -> Option<String> {
             human_ns(seen.throttled_ns as f64)
         )
     })
-}
-
-/// A limit of a control group on a device of the targets (on any, where these are not known) that this load comes up to.
-pub(super) fn io_throttled(evidence: &Evidence<'_>) -> Option<String> {
-    if !evidence.on_drives() {
-        return None;
-    }
-    let places = evidence.targets().map(|target| evidence.place_of(target)?.device.as_ref());
-    let layers: Option<Vec<_>> =
-        places.map(|device| Some(device?.layers().into_iter().map(|layer| &layer.name))).collect();
-    let names: Option<Vec<_>> = layers.map(|layers| layers.into_iter().flatten().collect());
-    let is_own = |device: &String| names.as_ref().is_none_or(|names| names.contains(&device));
-    let used = evidence.observations.io_limits.iter().find(|limit| {
-        is_own(&limit.device)
-            && limit.reached_per_second >= IO_LIMIT_SHARE_MIN * limit.limit_per_second as f64
-    })?;
-    let (what, is_bytes) = match used.kind {
-        IoLimitKind::ReadBytes => ("reads", true),
-        IoLimitKind::WrittenBytes => ("writes", true),
-        IoLimitKind::Reads => ("reads", false),
-        IoLimitKind::Writes => ("writes", false),
-    };
-    let rate = |value: f64| if is_bytes { human_bytes_per_second(value) } else { crate::words::rate(value) };
-    Some(format!(
-        "a control group limits {what} of {} to {}, and {} were reached: the limit is measured",
-        used.device,
-        rate(used.limit_per_second as f64),
-        rate(used.reached_per_second)
-    ))
 }
 
 pub(super) fn clock(evidence: &Evidence<'_>) -> Option<String> {

@@ -125,8 +125,7 @@ fn hanging(evidence: &Evidence<'_>) -> Option<Hanging> {
 /// the figures, and one in the middle is a spike to them.
 fn stall_ns(evidence: &Evidence<'_>) -> Option<u64> {
     let (plan, samples) = (evidence.plan, evidence.samples);
-    let finishes = plan.media().is_some_and(|plan| plan.end_fsync || plan.fsync_every.is_some());
-    if finishes || plan.load().think.is_some() {
+    if plan.stops_to_sync() || plan.load().think.is_some() {
         return None;
     }
     let mut longest_ns = 0;

@@ -1,21 +1,13 @@
-mod network;
-mod object;
-mod path;
-
 use driver::ClockSource;
-use host::block::BlockDevice;
-use statistics::{ClassPoint, ClassSummary, ClassTotals, Steady, SteadyReason, WarmUp, summarise};
-use workload::engine::SyncMode;
-use workload::plan::{ArrivalPlan, ContentChoice};
-use workload::spec::{CachePolicy, Operation, Refill, Spacing, Warmup};
+use host::control_group::CpuThrottling;
+use statistics::{ClassPoint, ClassTotals, Steady, SteadyReason, WarmUp, summarise};
+use workload::spec::Operation;
 use workload::target::TargetKind;
 
 use super::*;
 use crate::sample::{self, DRIVE, Shape};
 
-const DOUBTS_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doubts.md");
 const WRITES: Shape = Shape { operation: Operation::RandWrite, ..DRIVE };
-const BUFFERED: Shape = Shape { direct: false, engine: "psync", depth: 1, ..DRIVE };
 
 /// Kinds found after a change to a record with one phase of this shape.
 fn found(shape: &Shape, change: impl FnOnce(&mut Record)) -> Vec<String> {
@@ -40,54 +32,6 @@ fn phase(record: &mut Record) -> &mut PhaseRecord {
 fn a_sound_phase_raises_none() {
     for operation in [Operation::Read, Operation::Write, Operation::RandRead, Operation::RandRw] {
         assert_eq!(found(&Shape { operation, ..DRIVE }, |_| ()), [""; 0], "{operation:?}");
-    }
-}
-
-/// Cells of the rows of the docs that begin with a kind, by table.
-fn rows(page: &str) -> Vec<(String, Vec<String>)> {
-    let row = |line: &str| {
-        let mut cells = line.strip_prefix("| `")?.trim_end_matches('|').split(" | ").map(str::trim);
-        let kind = cells.next()?.trim_end_matches('`').to_owned();
-        Some((kind, cells.map(str::to_owned).collect()))
-    };
-    page.lines().filter_map(row).collect()
-}
-
-#[test]
-fn every_kind_is_in_the_docs_and_has_a_remedy() {
-    let page = std::fs::read_to_string(DOUBTS_PAGE).unwrap();
-    let names: Vec<_> = kinds().collect();
-    let rows: Vec<_> = rows(&page).into_iter().map(|(kind, _)| kind).collect();
-    let (what, tests) = rows.split_at(rows.len() / 2);
-    assert_eq!(what, names, "docs/doubts.md: the table of kinds");
-    assert_eq!(tests, names, "docs/doubts.md: the table of tests");
-    assert!(KINDS.iter().all(|kind| !kind.remedy.is_empty() && kind.remedy.len() <= 110), "a line at most");
-}
-
-#[test]
-fn every_kind_has_its_two_tests() {
-    let page = std::fs::read_to_string(DOUBTS_PAGE).unwrap();
-    let source = |path: &str| {
-        let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
-    };
-    let files = [
-        ("unit", source("crates/report/src/doubts/tests.rs")),
-        ("network", source("crates/report/src/doubts/tests/network.rs")),
-        ("object", source("crates/report/src/doubts/tests/object.rs")),
-        ("path", source("crates/report/src/doubts/tests/path.rs")),
-        ("command", source("crates/strata/tests/command/doubts.rs")),
-        ("drops", source("crates/strata/tests/command/drops.rs")),
-        ("traps", source("crates/strata/tests/command/traps.rs")),
-    ];
-    for (kind, cells) in rows(&page).into_iter().skip(KINDS.len()) {
-        assert_eq!(cells.len(), 2, "{kind}: what provokes it, what shows it silent");
-        for cell in &cells {
-            let (place, name) = cell.trim_matches('`').split_once("::").unwrap_or_default();
-            let (_, text) =
-                files.iter().find(|(file, _)| *file == place).unwrap_or_else(|| panic!("{kind}: {cell}"));
-            assert!(text.contains(&format!("#[test]\nfn {name}() {{")), "{kind}: there is no test {cell}");
-        }
     }
 }
 
@@ -265,288 +209,6 @@ fn nothing_is_not_sure() {
 }
 
 #[test]
-fn page_cache() {
-    let cached = |record: &mut Record| phase(record).observations.cached_before_fraction = Some(0.5);
-    assert_eq!(
-        detail("page_cache", &BUFFERED, cached).unwrap(),
-        "50.0% of the range was in the page cache before the phase"
-    );
-    let share = |share: f64| {
-        move |record: &mut Record| {
-            let read = phase(record).summary.total.bytes;
-            phase(record).observations.device_read_bytes = Some((read as f64 * share) as u64);
-        }
-    };
-    let told = detail("page_cache", &BUFFERED, share(0.25)).unwrap();
-    assert!(told.starts_with("the device gave 25.0% of the bytes read"), "{told}");
-    assert_eq!(detail("page_cache", &BUFFERED, share(0.95)), None);
-    assert_eq!(detail("page_cache", &BUFFERED, |_| ()), None);
-    assert_eq!(detail("page_cache", &DRIVE, cached), None, "direct reads pass it by");
-    let warm = |record: &mut Record| {
-        cached(record);
-        phase(record).plan.media_mut().expect("media").cache = CachePolicy::Warm;
-    };
-    assert_eq!(detail("page_cache", &BUFFERED, warm), None, "a warm cache was asked for");
-    assert_eq!(detail("page_cache", &Shape { direct: false, ..WRITES }, cached), None);
-}
-
-#[test]
-fn unwritten_range() {
-    let holes =
-        |share| move |record: &mut Record| phase(record).observations.unwritten_fraction = Some(share);
-    assert!(detail("unwritten_range", &DRIVE, holes(0.5)).unwrap().starts_with("50.0% of the range"));
-    assert_eq!(detail("unwritten_range", &DRIVE, holes(0.01)), None);
-    assert_eq!(detail("unwritten_range", &WRITES, holes(0.5)), None);
-}
-
-#[test]
-fn buffered_writes() {
-    let shape = Shape { direct: false, ..WRITES };
-    let reached = |record: &mut Record| {
-        phase(record).observations.device_written_bytes = Some(phase(record).summary.total.bytes / 4);
-    };
-    assert!(
-        detail("buffered_writes", &shape, reached).unwrap().ends_with("durable: 25.0% reached the device")
-    );
-    assert!(detail("buffered_writes", &shape, |_| ()).unwrap().ends_with("makes them durable"));
-    assert_eq!(detail("buffered_writes", &WRITES, |_| ()), None);
-    assert_eq!(detail("buffered_writes", &BUFFERED, |_| ()), None);
-    assert_eq!(
-        detail("buffered_writes", &shape, |record| phase(record)
-            .plan
-            .media_mut()
-            .expect("media")
-            .end_fsync = true),
-        None
-    );
-    assert_eq!(
-        detail("buffered_writes", &shape, |record| phase(record)
-            .plan
-            .media_mut()
-            .expect("media")
-            .fsync_every = Some(1)),
-        None
-    );
-    assert_eq!(
-        detail("buffered_writes", &shape, |record| phase(record)
-            .plan
-            .media_mut()
-            .expect("media")
-            .options
-            .sync = SyncMode::Dsync),
-        None
-    );
-    let memory = Shape { kind: TargetKind::Memory, ..shape };
-    assert_eq!(detail("buffered_writes", &memory, |_| ()), None);
-    let written_over = |record: &mut Record| {
-        reached(record);
-        phase(record).plan.media_mut().expect("media").end_fsync = true;
-    };
-    assert_eq!(
-        detail("buffered_writes", &shape, written_over).unwrap(),
-        "25.0% of the bytes written reached the device: blocks were written over in the page cache"
-    );
-    let zeros = |record: &mut Record| {
-        written_over(record);
-        phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
-    };
-    assert_eq!(detail("buffered_writes", &shape, zeros), None, "a file system that compresses writes less");
-    let never_synced = |record: &mut Record| {
-        phase(record).plan.media_mut().expect("media").fsync_every = Some(1 << 40);
-        let sync =
-            ClassSummary { class: "sync".to_owned(), operations: 0, ..phase(record).summary.total.clone() };
-        phase(record).summary.classes.push(sync);
-    };
-    assert!(detail("buffered_writes", &shape, never_synced).is_some(), "the first fsync never came");
-}
-
-#[test]
-fn compressible_content() {
-    let zeros = |record: &mut Record| {
-        phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
-    };
-    assert!(detail("compressible_content", &WRITES, zeros).unwrap().starts_with("only zeros"));
-    let shaped =
-        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.compress_percent = 40;
-    assert!(detail("compressible_content", &WRITES, shaped).unwrap().starts_with("40% of what is written"));
-    let once =
-        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.refill = Refill::Once;
-    assert!(detail("compressible_content", &WRITES, once).unwrap().starts_with("buffers are filled once"));
-    let stamp =
-        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.refill = Refill::Stamp;
-    assert!(detail("compressible_content", &WRITES, stamp).unwrap().starts_with("all but 16 bytes"));
-    assert_eq!(detail("compressible_content", &WRITES, |_| ()), None);
-    assert_eq!(detail("compressible_content", &DRIVE, zeros), None, "nothing is written");
-    let verified = |record: &mut Record| {
-        zeros(record);
-        phase(record).plan.media_mut().expect("media").verify_interval_bytes = Some(4096);
-    };
-    assert_eq!(
-        detail("compressible_content", &WRITES, verified),
-        None,
-        "verified blocks have content of their own"
-    );
-}
-
-/// The target's place: `change` makes it another.
-fn place(record: &mut Record) -> &mut TargetEnvironment {
-    &mut record.environment.targets[0]
-}
-
-/// Puts the target on this file system without a device.
-fn on_filesystem(kind: &str, options: &str) -> impl Fn(&mut Record) {
-    move |record| {
-        let filesystem = place(record).filesystem.as_mut().unwrap();
-        (filesystem.kind, filesystem.options) = (kind.to_owned(), options.to_owned());
-        place(record).device = None;
-    }
-}
-
-/// Makes the device of the target another.
-fn on_device(name: &str, change: impl Fn(&mut BlockDevice)) -> impl Fn(&mut Record) {
-    move |record| {
-        let device = place(record).device.as_mut().unwrap();
-        (device.name, device.model, device.transport) = (name.to_owned(), None, None);
-        change(device);
-    }
-}
-
-fn on_loop(filesystem: &str) -> impl Fn(&mut Record) {
-    on_device("loop0", move |device| device.backing_filesystem = Some(filesystem.to_owned()))
-}
-
-#[test]
-fn memory_target() {
-    let told = |change: &dyn Fn(&mut Record)| detail("memory_target", &DRIVE, change);
-    assert_eq!(
-        told(&on_filesystem("tmpfs", "rw")).unwrap(),
-        "/data/file lies in memory (tmpfs): no drive is measured"
-    );
-    assert!(told(&on_loop("tmpfs")).unwrap().contains("(loop0 over tmpfs)"));
-    assert!(told(&on_device("ram3", |_| ())).unwrap().contains("(ram3)"));
-    assert!(told(&on_device("nullb0", |_| ())).unwrap().contains("(nullb0)"));
-    let stacked = on_device("dm-0", |device| {
-        device.underlying = vec![BlockDevice { name: "ram0".to_owned(), ..device.clone() }];
-    });
-    assert!(told(&stacked).unwrap().contains("(dm-0 over ram0)"));
-    assert_eq!(told(&|_| ()), None);
-    assert_eq!(told(&on_loop("ext4")), None);
-    assert_eq!(told(&on_device("rampart0", |_| ())), None);
-    assert_eq!(told(&on_filesystem("nfs4", "rw")), None);
-    assert_eq!(told(&|record: &mut Record| record.environment.targets.clear()), None, "nothing is known");
-    let own = Shape { kind: TargetKind::Memory, ..DRIVE };
-    assert_eq!(detail("memory_target", &own, on_filesystem("tmpfs", "rw")), None, "mem: says so itself");
-    // What would be said of the page cache does not help there.
-    let cached = |record: &mut Record| {
-        on_filesystem("tmpfs", "rw")(record);
-        phase(record).observations.cached_before_fraction = Some(1.0);
-    };
-    assert_eq!(found(&BUFFERED, cached), ["memory_target"]);
-    assert_eq!(found(&Shape { direct: false, ..WRITES }, on_loop("ramfs")), ["memory_target"]);
-}
-
-#[test]
-fn who_compresses() {
-    let told = |change: &dyn Fn(&mut Record)| {
-        let zeros = |record: &mut Record| {
-            change(record);
-            phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
-        };
-        detail("compressible_content", &WRITES, zeros)
-    };
-    let ends = |change: &dyn Fn(&mut Record), end: &str| {
-        let text = told(change).unwrap();
-        assert_eq!(text.strip_prefix("only zeros are written; "), Some(end));
-    };
-    ends(&|_| (), "nvme0n1 may compress inside, which cannot be told from here");
-    ends(&on_filesystem("btrfs", "rw,compress=zstd:3,ssd"), "btrfs on /data compresses (compress=zstd:3)");
-    ends(&on_filesystem("zfs", "rw"), "ZFS compresses unless it is told not to");
-    ends(
-        &on_filesystem("btrfs", "rw"),
-        "storage that compresses or removes copies stores less than it is given",
-    );
-    ends(&on_device("zram0", |_| ()), "zram0 compresses");
-    let vdo = |device: &mut BlockDevice| {
-        device.model = Some("vg-vdo0".to_owned());
-        device.transport = Some("device mapper".to_owned());
-    };
-    ends(&on_device("dm-3", vdo), "dm-3 compresses");
-    let array = |device: &mut BlockDevice| device.transport = Some("iscsi".to_owned());
-    ends(&on_device("sda", array), "what is behind sda may compress, which cannot be told from here");
-    for memory in ["tmpfs", "ramfs"] {
-        assert_eq!(told(&on_filesystem(memory, "rw")), None, "{memory}");
-        assert_eq!(told(&on_loop(memory)), None, "loop over {memory}");
-    }
-    assert_eq!(told(&on_device("nullb0", |_| ())), None);
-}
-
-#[test]
-fn client_saturated() {
-    let tool = |record: &mut Record| {
-        phase(record).summary.tool_share_max = 0.4;
-        phase(record).samples.workers.iter_mut().for_each(|worker| worker.fill_ns = worker.tool_ns);
-    };
-    assert_eq!(
-        detail("client_saturated", &WRITES, tool).unwrap(),
-        "strata itself took 40.0% of a worker's time, most of it filling and verifying buffers"
-    );
-    assert_eq!(detail("client_saturated", &Shape { kind: TargetKind::Null, ..WRITES }, tool), None);
-    let user = |record: &mut Record| {
-        phase(record).samples.workers.iter_mut().for_each(|worker| worker.cpu_user_ns = worker.finished_ns);
-    };
-    assert!(detail("client_saturated", &BUFFERED, user).unwrap().contains("in user mode"));
-    let mapped = Shape { engine: "mmap", ..BUFFERED };
-    assert_eq!(detail("client_saturated", &mapped, user), None, "mmap copies in user mode");
-    let busy = |record: &mut Record| {
-        phase(record).samples.workers.iter_mut().for_each(|worker| worker.cpu_system_ns = worker.finished_ns);
-    };
-    assert!(detail("client_saturated", &DRIVE, busy).unwrap().contains("on its processor"));
-    assert_eq!(
-        detail("client_saturated", &BUFFERED, busy),
-        None,
-        "the kernel's copy is the target's own work"
-    );
-    let polled = |record: &mut Record| {
-        busy(record);
-        phase(record).plan.media_mut().expect("media").options.iopoll = true;
-    };
-    assert_eq!(detail("client_saturated", &DRIVE, polled), None, "polling keeps a processor busy");
-    let open = |record: &mut Record| {
-        user(record);
-        phase(record).plan.load_mut().arrivals =
-            Some(ArrivalPlan { rate_per_second: 1e5, kind: Spacing::Poisson });
-    };
-    assert_eq!(detail("client_saturated", &BUFFERED, open), None, "the pacer may spin");
-}
-
-#[test]
-fn kernel_workers() {
-    let took = |share: f64| {
-        move |record: &mut Record| {
-            let samples = &phase(record).samples;
-            let all = samples.process_cpu_user_ns + samples.process_cpu_system_ns;
-            phase(record).observations.kernel_worker_cpu_ns = Some((all as f64 * share) as u64);
-        }
-    };
-    let buffered = Shape { direct: false, ..DRIVE };
-    assert_eq!(
-        detail("kernel_workers", &buffered, took(0.4)).unwrap(),
-        "kernel worker threads used 40.0% of the CPU: io_uring handed operations to them; the CPU figures here include \
-         them"
-    );
-    assert_eq!(detail("kernel_workers", &buffered, took(0.09)), None);
-    assert_eq!(detail("kernel_workers", &buffered, |_| ()), None, "where it cannot be told");
-    assert_eq!(detail("kernel_workers", &BUFFERED, took(0.4)), None, "psync has none");
-    let idle = Shape { operations_per_second: 4000.0, ..buffered };
-    assert_eq!(detail("kernel_workers", &idle, took(0.4)), None, "0.004 processors");
-    let polled = |record: &mut Record| {
-        took(0.4)(record);
-        phase(record).plan.media_mut().expect("media").options.sqpoll = true;
-    };
-    assert_eq!(detail("kernel_workers", &buffered, polled), None, "the thread that polls was asked for");
-}
-
-#[test]
 fn all_processors_busy() {
     let busy = |cpus| move |record: &mut Record| phase(record).observations.machine_cpus_busy = Some(cpus);
     assert!(detail("all_processors_busy", &DRIVE, busy(7.9)).unwrap().starts_with("7.90 of 8 processors"));
@@ -607,46 +269,6 @@ fn other_load() {
         "the hypervisor gave 0.25 processors of this machine to others"
     );
     assert_eq!(detail("other_load", &DRIVE, stolen(0.05)), None);
-}
-
-#[test]
-fn other_io() {
-    // 40 s x 400k/s x 4 KiB were read.
-    let moved = |read_share: f64, written_share: f64| {
-        move |record: &mut Record| {
-            let bytes = phase(record).summary.total.bytes as f64;
-            let seen = &mut phase(record).observations;
-            seen.kernel_worker_cpu_ns = Some(0);
-            seen.device_read_bytes = Some((bytes * read_share) as u64);
-            seen.device_written_bytes = Some((bytes * written_share) as u64);
-        }
-    };
-    assert_eq!(
-        detail("other_io", &DRIVE, moved(1.5, 0.0)).unwrap(),
-        "others read 3.05 GiB from the devices of this load"
-    );
-    assert_eq!(
-        detail("other_io", &DRIVE, moved(1.0, 0.5)).unwrap(),
-        "3.05 GiB were written to the devices while this load only read"
-    );
-    assert_eq!(detail("other_io", &DRIVE, moved(1.04, 0.04)), None);
-    assert_eq!(detail("other_io", &BUFFERED, moved(1.5, 0.0)), None, "read-ahead");
-    assert_eq!(detail("other_io", &WRITES, moved(0.0, 1.5)), None, "journals and metadata");
-    let delayed = |record: &mut Record| {
-        moved(2.0, 1.0)(record);
-        phase(record).plan.load_mut().start_delay_ns = 1_000_000_000;
-    };
-    assert_eq!(detail("other_io", &DRIVE, delayed), None, "counters run over the delay");
-    let failed = |record: &mut Record| {
-        moved(2.0, 1.0)(record);
-        phase(record).samples.workers[0].failure = Some("it did not come back".to_owned());
-    };
-    assert_eq!(detail("other_io", &DRIVE, failed), None, "nobody knows what it read");
-    let warmed_up = |record: &mut Record| {
-        moved(2.0, 1.0)(record);
-        phase(record).plan.load_mut().warmup = Warmup::Fixed(1_000_000_000);
-    };
-    assert_eq!(detail("other_io", &DRIVE, warmed_up), None, "samples leave the warm-up out");
 }
 
 #[test]
@@ -737,6 +359,23 @@ fn clock() {
 }
 
 #[test]
+fn cpu_throttled() {
+    let told = |throttled_ns| {
+        detail("cpu_throttled", &DRIVE, |record| {
+            record.environment.system.cpu_limit_cores = Some(0.5);
+            let stopped = CpuThrottling { periods: 80, throttled_periods: 60, throttled_ns };
+            phase(record).observations.cpu_throttling = Some(stopped);
+        })
+    };
+    let text = told(2_000_000_000).unwrap();
+    assert!(
+        text.starts_with("the control group's quota of 0.50 processors was used up in 60 of 80"),
+        "{text}"
+    );
+    assert_eq!(told(1_000_000), None);
+}
+
+#[test]
 fn frequency_scaling() {
     let governors = |names: &'static [&'static str]| {
         move |record: &mut Record| {
@@ -749,56 +388,5 @@ fn frequency_scaling() {
         detail("frequency_scaling", &DRIVE, governors(&[])),
         None,
         "a guest does not see its governor"
-    );
-}
-
-/// The doubts of the first of two phases of a stage, where the second is of another shape.
-fn beside(shape: &Shape, other: &Shape, change: impl FnOnce(&mut Record)) -> Vec<Doubt> {
-    let mut record = sample::record(vec![sample::phase(shape), sample::phase(other)]);
-    change(&mut record);
-    find(&Evidence::of(&record, &record.phases[0]))
-}
-
-#[test]
-fn phases_that_ran_together_share_what_was_seen() {
-    let details = |kind: &str, doubts: Vec<Doubt>| {
-        let mut details = doubts.into_iter().filter(|doubt| doubt.kind == kind);
-        details.next().map(|doubt| doubt.detail)
-    };
-    // A reader and a writer on one device.
-    let written = |record: &mut Record| {
-        phase(record).observations.device_written_bytes = Some(1 << 40);
-        phase(record).observations.device_read_bytes = Some(1 << 40);
-    };
-    assert!(detail("other_io", &DRIVE, written).is_some(), "alone it was somebody else");
-    assert_eq!(details("other_io", beside(&DRIVE, &WRITES, written)), None);
-    let in_turn = |record: &mut Record| {
-        written(record);
-        record.phases[1].stage = 1;
-    };
-    assert!(details("other_io", beside(&DRIVE, &WRITES, in_turn)).is_some(), "they ran one after the other");
-    let buffered = Shape { direct: false, ..WRITES };
-    let reached = |record: &mut Record| {
-        phase(record).observations.device_written_bytes = Some(phase(record).summary.total.bytes / 4);
-    };
-    let detail_found = details("buffered_writes", beside(&buffered, &WRITES, reached)).unwrap();
-    assert!(detail_found.ends_with("makes them durable"), "{detail_found}");
-    let synced = |record: &mut Record| {
-        reached(record);
-        phase(record).plan.media_mut().expect("media").end_fsync = true;
-    };
-    let detail_found = details("buffered_writes", beside(&buffered, &WRITES, synced)).unwrap();
-    assert!(detail_found.starts_with("at most 25.0% of the bytes written"), "{detail_found}");
-    let from_memory = |record: &mut Record| {
-        phase(record).observations.device_read_bytes = Some(phase(record).summary.total.bytes / 2);
-    };
-    let detail_found = details("page_cache", beside(&BUFFERED, &DRIVE, from_memory)).unwrap();
-    assert!(detail_found.starts_with("the device gave at most 50.0%"), "{detail_found}");
-    let memory = Shape { kind: TargetKind::Memory, threads: 5, ..DRIVE };
-    let busy = |record: &mut Record| phase(record).observations.machine_cpus_busy = Some(7.9);
-    assert_eq!(detail("all_processors_busy", &memory, busy), None, "5 workers on 8 processors");
-    assert!(
-        details("all_processors_busy", beside(&memory, &memory, busy)).is_some(),
-        "10 workers on 8 processors"
     );
 }

@@ -3,8 +3,9 @@
 
 use host::Environment;
 use host::block::BlockDevice;
+use workload::plan::LoadKind;
 
-use super::step::{LoadKind, Step};
+use super::step::Step;
 
 /// Most lines given.
 const LINES_MAX: usize = 3;
@@ -133,13 +134,6 @@ const REMEDIES: &[Remedy] = &[
         Some(false),
         "files laid out before they are written over: allocation and the journal cost a part of each write",
     ),
-    remedy(
-        "engine",
-        &[],
-        None,
-        "more in flight for the object store over the network (-q, -t): its store has more to give in process; or run where \
-         the data are",
-    ),
     Remedy {
         layer: None,
         kinds: &[],
@@ -153,30 +147,6 @@ const REMEDIES: &[Remedy] = &[
         line: "more in flight for this layer (-t, -q): its workers wait for it, and the layer below has more to give",
     },
 ];
-
-/// Remedies for a network that gives less than the storage behind it.
-const NETWORK: &[(bool, Option<bool>, &str)] = &[
-    (
-        true,
-        None,
-        "loopback is the kernel's memory copy and no link: measure the one that clients would use (--engine HOST)",
-    ),
-    (
-        false,
-        Some(true),
-        "the processor is used up before the link: more threads and connections, a fabric (--provider ofi+verbs), or \
-         larger payloads",
-    ),
-    (false, Some(false), "more in flight on the network, then a faster link or several of them"),
-];
-
-/// The line about a network that holds the storage back.
-pub(super) fn network_line(is_loopback: bool, cpu_bound: bool) -> Option<&'static str> {
-    let applies = |line: &&(bool, Option<bool>, &str)| {
-        line.0 == is_loopback && line.1.is_none_or(|bound| bound == cpu_bound)
-    };
-    NETWORK.iter().find(applies).map(|line| line.2)
-}
 
 fn applies(remedy: &Remedy, step: &Step) -> bool {
     let known = REMEDIES.iter().any(|remedy| remedy.layer == Some(step.layer.as_str()));

@@ -1,8 +1,7 @@
 //! A layer against the one below it at one load.
 
 use statistics::RateEstimate;
-use workload::plan::PhasePlan;
-use workload::spec::Operation;
+use workload::plan::{LoadKind, PhasePlan};
 
 use super::{FASTER_FACTOR, Role, role};
 use crate::record::{PhaseRecord, Record, StackRow};
@@ -55,31 +54,6 @@ impl Confidence {
     }
 }
 
-/// The sort of load, for remedies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoadKind {
-    /// Reads in order.
-    SequentialRead,
-    /// Writes in order.
-    SequentialWrite,
-    /// Reads at random.
-    RandomRead,
-    /// Writes at random.
-    RandomWrite,
-}
-
-impl LoadKind {
-    fn of(plan: &PhasePlan) -> Option<Self> {
-        match plan.media()?.operation {
-            Operation::Read => Some(Self::SequentialRead),
-            Operation::Write => Some(Self::SequentialWrite),
-            Operation::RandRead => Some(Self::RandomRead),
-            Operation::RandWrite => Some(Self::RandomWrite),
-            _ => None,
-        }
-    }
-}
-
 /// A layer against the one below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
@@ -120,7 +94,8 @@ impl Step {
 }
 
 /// Whether a phase is compared by bandwidth.
-pub(super) fn is_bandwidth(plan: &PhasePlan) -> bool {
+#[must_use]
+pub fn is_bandwidth(plan: &PhasePlan) -> bool {
     plan.operation_bytes_max() >= BANDWIDTH_BLOCK_BYTES_MIN
 }
 
@@ -134,7 +109,8 @@ fn speed(phase: &PhaseRecord) -> (f64, Option<&RateEstimate>) {
 }
 
 /// Two phases that were measured, as layers of one load; none where one of them gave nothing.
-pub(super) fn steps_between(
+#[must_use]
+pub fn steps_between(
     load: &str,
     below: (&StackRow, &PhaseRecord),
     layer: (&str, &PhaseRecord),
@@ -143,8 +119,8 @@ pub(super) fn steps_between(
     is_measured.then(|| step(load, (&below.0.layer, below.1), layer, 0))
 }
 
-/// Every measured layer against the nearest measured one below it, load by load. The null floor is no layer; the network and the
-/// object store lie beside the storage.
+/// Every measured layer against the nearest measured one below it, load by load. The null floor is no layer, and
+/// neither is what lies beside the storage.
 #[must_use]
 pub fn steps(record: &Record) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -153,7 +129,7 @@ pub fn steps(record: &Record) -> Vec<Step> {
         let measured = rows
             .iter()
             .enumerate()
-            .filter(|(_, row)| !matches!(role(&row.layer), Role::Floor | Role::Link | Role::Store))
+            .filter(|(_, row)| !matches!(role(&row.layer), Role::Floor | Role::Beside))
             .filter_map(|(place, row)| {
                 let phase = record.phases.get(row.phase?).filter(|phase| speed(phase).0 > 0.0)?;
                 Some((place, row.layer.as_str(), phase))
@@ -181,7 +157,7 @@ fn step(load: &str, below: (&str, &PhaseRecord), layer: (&str, &PhaseRecord), pl
         layer: layer.0.to_owned(),
         below: below.0.to_owned(),
         place,
-        kind: LoadKind::of(&layer.1.plan),
+        kind: layer.1.plan.load_kind(),
         ratio,
         interval,
         confidence: confidence(interval, doubted),

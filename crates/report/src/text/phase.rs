@@ -7,9 +7,10 @@ use statistics::{ClassSummary, Finish, SteadyReason};
 use units::human::human_bytes;
 use units::{human_bytes_per_second, human_ns, percent};
 
-use super::{doubt_lines, network, object, on_targets};
+use super::{doubt_lines, on_targets};
 use crate::page::{Cell, Page, Style, Table};
 use crate::record::{ArrivalOutcome, PhaseRecord};
+use crate::view;
 use crate::words::{bounded, clean, count, counted, is_steady, load, processors, rate, spread};
 
 /// Share of the phase by which workers may end apart before it is worth a line.
@@ -33,6 +34,7 @@ pub(super) fn block(
     with_targets: bool,
 ) {
     let plan = &phase.plan;
+    let view = view::of(plan.layer());
     page.line(&clean(plan.name()), Style::Strong);
     page.field(
         "what",
@@ -45,18 +47,11 @@ pub(super) fn block(
     if with_targets {
         on_targets(page, plan.targets(), environment);
     }
-    if let Some(plan) = plan.network() {
-        network::places_of(page, plan);
-    }
-    if let Some(plan) = plan.object() {
-        object::places_of(page, plan);
-    }
+    view.places(page, phase);
     page.blank();
     classes(page, phase);
     page.blank();
-    if let Some(plan) = plan.network() {
-        network::moved(page, phase, plan);
-    }
+    view.moved(page, phase);
     page.field("sure", &sure(phase), Style::Plain);
     page.field("cost", &cost(phase), Style::Plain);
     if let Some(text) = in_flight(phase) {
@@ -70,12 +65,7 @@ pub(super) fn block(
         page.field("arrivals", &arrival_words(arrivals), Style::Plain);
     }
     errors(page, phase);
-    if let Some(plan) = plan.network() {
-        network::detail(page, phase, plan);
-    }
-    if let Some(plan) = plan.object() {
-        object::detail(page, phase, plan);
-    }
+    view.detail(page, phase);
     for note in &phase.notes {
         page.field("note", &clean(note), Style::Plain);
     }

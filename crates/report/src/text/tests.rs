@@ -354,19 +354,3 @@ fn phases_that_ran_at_the_same_time_say_so() {
     assert!(many.contains("beside    b, c, d and 1 more, at the same time"), "{many}");
     assert!(!text(vec![named("a", 0), named("b", 1)]).contains("beside"));
 }
-
-#[test]
-fn what_was_stored_before_stands_in_a_line() {
-    use crate::sample::object::{KV, object_phase};
-    let mut fill = object_phase(&KV);
-    if let Some(plan) = fill.plan.of_mut::<workload::object::ObjectPlan>() {
-        (plan.is_fill, plan.name) = (true, "fill: put".to_owned());
-    }
-    let page = crate::render(&crate::sample::record(vec![fill.clone(), object_phase(&KV)]), 120, false);
-    assert!(page.contains("filled    get: 3600000 operations in 4.00 s, 13.7 GiB (3.43 GiB/s)"), "{page}");
-    assert!(page.contains("on        vos:/mnt/pmem, container strata, checksum crc32"), "{page}");
-    assert_eq!(page.matches("confidence").count() + page.matches("with 95%").count(), 1, "{page}");
-    fill.failure = Some("no space left".to_owned());
-    let page = crate::render(&crate::sample::record(vec![fill]), 120, false);
-    assert!(page.contains("failed    no space left"), "{page}");
-}

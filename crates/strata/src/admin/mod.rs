@@ -15,8 +15,8 @@ use workload::object::Checksum;
 
 pub(crate) use cli::{container, pool};
 
-use object::load::directory_of;
 use crate::output::print;
+use object::load::directory_of;
 
 /// Operations of a store on its pools and containers.
 trait Admin {

@@ -44,12 +44,7 @@ impl EngineAgent {
             control: Control { secret, tls: false, domain: request.domain.clone() },
             cores: request.cores.clone(),
         };
-        Self {
-            description,
-            uri: OnceLock::new(),
-            masters,
-            end,
-        }
+        Self { description, uri: OnceLock::new(), masters, end }
     }
 
     /// The endpoints serve.

@@ -15,8 +15,8 @@ use layer::secret;
 use network::background;
 use rpc::address::Provider;
 use rpc::engine::{Engine, EngineRequest};
-use rpc::interface::{Cache, Machine, Overrides};
 use rpc::group::{self, GROUP_DEFAULT};
+use rpc::interface::{Cache, Machine, Overrides};
 use rpc::{Limits, TagMap};
 use workload::network::{EngineSpec, SocketPlan};
 

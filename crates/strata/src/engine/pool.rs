@@ -12,7 +12,6 @@ use units::{ByteSize, label_of};
 use vos::{OpenOptions, Pool, PoolOptions};
 use workload::network::EngineSpec;
 
-
 /// Mapped memory of a pool that is made, where nothing is said, in bytes.
 const SCM_BYTES: u64 = 1 << 30;
 /// A log has this many segments at least.

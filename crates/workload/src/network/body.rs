@@ -98,6 +98,13 @@ impl LayerPlan for NetworkPlan {
         self.poll == Poll::Spin || self.engine == "null"
     }
 
+    fn local_endpoints(&self) -> u64 {
+        let mut places: Vec<_> = self.endpoints.iter().map(|one| (one.rank, one.tag, &one.uri)).collect();
+        places.sort_unstable();
+        places.dedup();
+        if self.is_loopback() && self.engine != "null" { places.len() as u64 } else { 0 }
+    }
+
     fn direction_bytes(&self) -> Option<(u64, u64)> {
         Some((self.request.size_bytes, self.reply.size_bytes))
     }

@@ -209,4 +209,10 @@ impl NetworkPlan {
     pub fn rpc_bytes(&self) -> u64 {
         self.request.size_bytes + self.reply.size_bytes
     }
+
+    /// Whether RPCs go over the loopback interface.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.interface.as_ref().is_some_and(|interface| interface.is_loopback)
+    }
 }

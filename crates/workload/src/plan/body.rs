@@ -47,6 +47,19 @@ impl Terms {
     };
 }
 
+/// The sort of load: reads or writes, in order or at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadKind {
+    /// Reads in order.
+    SequentialRead,
+    /// Writes in order.
+    SequentialWrite,
+    /// Reads at random.
+    RandomRead,
+    /// Writes at random.
+    RandomWrite,
+}
+
 /// Body of a plan: the operations of one layer and how they are carried out, every default resolved.
 pub trait LayerPlan: AnyPlan {
     /// Name of the layer, as job files and records have it.
@@ -148,6 +161,21 @@ pub trait LayerPlan: AnyPlan {
     /// Whether it only stores what other phases need.
     fn is_fill(&self) -> bool {
         false
+    }
+
+    /// Whether workers stop now and then, or at the end, to make their writes durable: nothing completes meanwhile.
+    fn stops_to_sync(&self) -> bool {
+        false
+    }
+
+    /// Endpoints that are served on this machine, as far as the plan says it.
+    fn local_endpoints(&self) -> u64 {
+        0
+    }
+
+    /// The sort of load, where it is one of the four common ones.
+    fn load_kind(&self) -> Option<LoadKind> {
+        None
     }
 
     /// Most operations that are handed to the driver at once at a queue depth, where the user says nothing.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::clean;
 
-use super::body::{LayerPlan, Terms};
+use super::body::{LayerPlan, LoadKind, Terms};
 use super::{ContentPlan, LoadPlan, resolve};
 use crate::access::Pattern;
 use crate::content::RepeatedBytes;
@@ -233,6 +233,20 @@ impl LayerPlan for MediaPlan {
 
     fn is_busy_on_purpose(&self) -> bool {
         self.targets.iter().all(|target| matches!(target.kind, TargetKind::Memory | TargetKind::Null))
+    }
+
+    fn stops_to_sync(&self) -> bool {
+        self.end_fsync || self.fsync_every.is_some()
+    }
+
+    fn load_kind(&self) -> Option<LoadKind> {
+        match self.operation {
+            Operation::Read => Some(LoadKind::SequentialRead),
+            Operation::Write => Some(LoadKind::SequentialWrite),
+            Operation::RandRead => Some(LoadKind::RandomRead),
+            Operation::RandWrite => Some(LoadKind::RandomWrite),
+            _ => None,
+        }
     }
 
     fn batch(&self, depth: u32) -> u32 {

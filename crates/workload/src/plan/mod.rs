@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::access::Pattern;
-pub use body::{AnyPlan, LayerPlan, PhasePlan, PlanKind, Terms};
+pub use body::{AnyPlan, LayerPlan, LoadKind, PhasePlan, PlanKind, Terms};
 pub use error::PlanError;
 pub use load::{UNLIMITED_TIME_NS, load};
 pub use master::MasterPlan;

@@ -132,7 +132,8 @@ fn label(stage: &[Driven<'_>], host: &Host) -> String {
 }
 
 fn message(stage: &[Driven<'_>], host: &Host) -> Result<PlanMessage, Error> {
-    let part = |&(phase, master): &(usize, usize)| MasterPart { plan: stage[phase].phase.plan.clone(), master };
+    let part =
+        |&(phase, master): &(usize, usize)| MasterPart { plan: stage[phase].phase.plan.clone(), master };
     let job = MasterJob { parts: host.parts.iter().map(part).collect() };
     let name = stage.first().map_or("", |driven| driven.phase.plan.name().as_str());
     PlanMessage::new(name, layer_of(stage), SCHEMA_VERSION, &job)

@@ -10,9 +10,7 @@ mod servers;
 mod sync;
 
 use driver::{Error, Registration};
-use layer::{
-    AcceptLimits, DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, StageContext,
-};
+use layer::{AcceptLimits, DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, StageContext};
 use rpc::interface::ProviderFacts;
 use workload::layers::{Layer, LayerDef};
 use workload::plan::PhasePlan;

@@ -20,7 +20,11 @@ impl Monitor {
         let Some(first) = stage.first().filter(|_| endpoints.len() <= ENDPOINTS_MAX) else {
             return Self(None);
         };
-        let request = WatchRequest::new(by_engine(endpoints), first.plan.socket.clone(), first.control().secret.clone());
+        let request = WatchRequest::new(
+            by_engine(endpoints),
+            first.plan.socket.clone(),
+            first.control().secret.clone(),
+        );
         Self(ServerWatch::start(request).ok())
     }
 

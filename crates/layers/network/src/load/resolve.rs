@@ -26,12 +26,7 @@ pub(super) fn phases(spec: &Spec, reach: &Reach, planning: &Planning<'_>) -> Res
     Ok(phases)
 }
 
-fn phase(
-    spec: &Spec,
-    sizes: (Payload, Payload),
-    reach: &Reach,
-    seed: u64,
-) -> Result<Phase, Error> {
+fn phase(spec: &Spec, sizes: (Payload, Payload), reach: &Reach, seed: u64) -> Result<Phase, Error> {
     let mut spec = spec.clone();
     if spec.cores.is_none() && spec.numa.is_none() && !reach.worker_cores.is_empty() {
         spec.cores = Some(reach.worker_cores.clone());

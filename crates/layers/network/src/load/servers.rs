@@ -69,7 +69,9 @@ impl ServerWatch {
 
 fn ask(stage: &[Ready<'_>], endpoints: &[EndpointPlan]) -> Vec<Option<ServerStatistics>> {
     let Some(first) = stage.first() else { return Vec::new() };
-    for_each(endpoints, |endpoint| statistics(endpoint, &first.plan.socket, first.control().secret.as_ref(), WAIT).ok())
+    for_each(endpoints, |endpoint| {
+        statistics(endpoint, &first.plan.socket, first.control().secret.as_ref(), WAIT).ok()
+    })
 }
 
 impl Seen {

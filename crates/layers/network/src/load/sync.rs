@@ -87,7 +87,10 @@ pub(super) fn ask_first(ready: &Ready<'_>, context: &StageContext<'_>) -> Result
         (context.tell)(format_args!("strata: warning: {line}"));
     }
     if lines.len() > NAMES_MAX {
-        (context.tell)(format_args!("strata: warning: {} more endpoints do not answer", lines.len() - NAMES_MAX));
+        (context.tell)(format_args!(
+            "strata: warning: {} more endpoints do not answer",
+            lines.len() - NAMES_MAX
+        ));
     }
     // Nobody else asks.
     let _ = access.silent.set(lines);

@@ -48,7 +48,11 @@ impl backend::Journal for StoreJournal {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = self.journal.noted(JOURNAL_KEY);
         let failed = |error: serde_json::Error| {
-            Error::new(ErrorKind::Run, "manifest", format!("the list of what was made in stores is none: {error}"))
+            Error::new(
+                ErrorKind::Run,
+                "manifest",
+                format!("the list of what was made in stores is none: {error}"),
+            )
         };
         let mut all: Vec<MadeInStore> =
             if noted.is_null() { Vec::new() } else { serde_json::from_value(noted).map_err(failed)? };

@@ -37,7 +37,11 @@ impl Leftovers for InStores {
 
     fn clean(&self, made: &Value, request: &CleanRequest<'_>) -> Result<(), Error> {
         let stores: Vec<MadeInStore> = serde_json::from_value(made.clone()).map_err(|error| {
-            Error::new(ErrorKind::Usage, "clean", format!("the list of what was made in stores is none: {error}"))
+            Error::new(
+                ErrorKind::Usage,
+                "clean",
+                format!("the list of what was made in stores is none: {error}"),
+            )
         })?;
         let journal = StoreJournal::new(Arc::clone(&request.journal));
         for store in &stores {

@@ -1,15 +1,15 @@
 //! Fields of a phase of the network layer besides its classes.
 
+use report::page::{Cell, Page, Style, Table};
+use report::record::{PhaseRecord, ServerActivity};
+use report::words::{bounded, percentile_words, processors};
 use statistics::{PhaseSamples, ShareSummary, by_origin, by_part, tally};
-use units::{human_bytes_per_second, human_ns, percent};
+use units::{clean, count, counted, human_bytes_per_second, human_ns, percent, rate};
 use workload::network::NetworkPlan;
 
 use super::heat;
-use crate::network::matrix::Matrix;
-use crate::network::{direction, directions, interface, masters, places};
-use crate::page::{Cell, Page, Style, Table};
-use crate::record::PhaseRecord;
-use crate::words::{bounded, clean, count, counted, percentile_words, processors, rate};
+use super::matrix::Matrix;
+use super::words::{direction, directions, interface, masters, places};
 
 /// Rows of a table of endpoints or masters; of more, the slowest and the fastest stand there.
 const ROWS_MAX: usize = 16;
@@ -142,7 +142,7 @@ fn cpu(page: &mut Page, phase: &PhaseRecord, plan: &NetworkPlan) {
         sides.push(format!("{who} {}", cost_words(cpu_ns, done.operations, done.bytes)));
     }
     let servers = &phase.observations.servers;
-    let sum = |figure: fn(&crate::record::ServerActivity) -> u64| servers.iter().map(figure).sum::<u64>();
+    let sum = |figure: fn(&ServerActivity) -> u64| servers.iter().map(figure).sum::<u64>();
     let rpcs = sum(|server| server.rpcs);
     if rpcs > 0 {
         let cpu_ns = sum(|server| server.cpu_user_ns + server.cpu_system_ns);

@@ -1,18 +1,17 @@
 //! Doubts about whether a network was measured, and which part of it.
 
+#[cfg(test)]
+mod tests;
+
+use report::doubts::{Evidence, Kind, LOOPBACK};
 use statistics::{by_part, tally};
 use units::human::human_bytes;
-use units::{human_ns, percent};
+use units::{count, counted, human_ns, percent};
 use workload::network::{NetworkPlan, Poll};
-use workload::spec::Warmup;
-
-use super::{Evidence, object};
-use crate::words::{count, counted};
+use workload::plan::LayerPlan;
 
 /// Share of its time that a thread may be on its processor; above it, the network waits for it.
 const THREAD_BUSY_SHARE_MAX: f64 = 0.95;
-/// Share of its time that filling, checking and counting may take a worker.
-const TOOL_SHARE_MAX: f64 = 0.25;
 /// Time between two RPCs of a thread, nanoseconds, from which on one that polls adaptively would have slept if it had waited.
 const ADAPTIVE_PAUSE_NS_MIN: f64 = 100_000.0;
 /// Share of the segments that may be sent again: TCP halves its window each time (Mathis et al., 1997: throughput falls with the square
@@ -33,15 +32,53 @@ const ENDPOINT_RPCS_MIN: u64 = 100;
 /// Mean latency of the slowest endpoint over that of the others.
 const ENDPOINT_FACTOR_MAX: f64 = 2.0;
 
+/// Kinds of doubts of the network layer.
+pub(super) const KINDS: &[Kind] = &[
+    Kind { look: loopback, ..LOOPBACK },
+    Kind {
+        rank: 260,
+        name: "cpu_bound",
+        look: cpu_bound,
+        remedy: "use more threads on cores of their own (-t, --cores), more endpoints, or larger payloads",
+    },
+    Kind {
+        rank: 270,
+        name: "remote_numa",
+        look: remote_numa,
+        remedy: "choose the interface on the workers' node (--interface; `strata net scan`), or pin them (--numa)",
+    },
+    Kind {
+        rank: 280,
+        name: "mtu_mismatch",
+        look: mtu_mismatch,
+        remedy: "set the same MTU on both sides and on every switch between (ip link set DEV mtu N)",
+    },
+    Kind {
+        rank: 290,
+        name: "retransmits",
+        look: retransmits,
+        remedy: "look for drops (`ethtool -S DEV`, `ip -s link`), duplex, cables and full queues of switches",
+    },
+    Kind {
+        rank: 300,
+        name: "link_shared",
+        look: link_shared,
+        remedy: "stop what else uses the interface (see `ip -s link`), and measure again",
+    },
+    Kind {
+        rank: 310,
+        name: "uneven_endpoints",
+        look: uneven_endpoints,
+        remedy: "use --order pinned, so that it does not hold up the others, and look at that host",
+    },
+];
+
 /// The plan, where a network is measured and not strata itself.
 fn plan_of<'a>(evidence: &Evidence<'a>) -> Option<&'a NetworkPlan> {
-    evidence.plan.network().filter(|plan| plan.engine != "null")
+    evidence.plan.of::<NetworkPlan>().filter(|plan| plan.engine != "null")
 }
 
-pub(super) fn loopback(evidence: &Evidence<'_>) -> Option<String> {
-    if evidence.plan.object().is_some() {
-        return object::loopback(evidence);
-    }
+fn loopback(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence)?;
     if plan.provider == "ofi+shm" {
         return Some(
@@ -61,12 +98,11 @@ fn is_work(poll: Poll, rpcs: u64, elapsed_ns: u64) -> bool {
     }
 }
 
-pub(super) fn cpu_bound(evidence: &Evidence<'_>) -> Option<String> {
+fn cpu_bound(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence)?;
     let samples = evidence.samples;
-    let tool = evidence.summary.tool_share_max.min(1.0);
-    if tool > TOOL_SHARE_MAX {
-        return Some(format!("strata itself took {} of a worker's time", percent(tool)));
+    if let Some(told) = evidence.tool_took() {
+        return Some(told);
     }
     // An open loop may wait on its processor for the next arrival.
     let closed = plan.load.arrivals.is_none();
@@ -98,39 +134,19 @@ pub(super) fn cpu_bound(evidence: &Evidence<'_>) -> Option<String> {
 fn crowded(evidence: &Evidence<'_>, plan: &NetworkPlan) -> Option<String> {
     let cores = evidence.logical_cores()?;
     let busy = evidence.observations.machine_cpus_busy?;
-    let is_local = plan.interface.as_ref().is_some_and(|interface| interface.is_loopback);
-    let threads = evidence.stage_threads + local_endpoints(plan);
-    (is_local && plan.masters.is_empty() && threads as f64 > cores && busy > THREAD_BUSY_SHARE_MAX * cores)
+    let threads = evidence.stage_threads + plan.local_endpoints();
+    (plan.is_loopback()
+        && plan.masters.is_empty()
+        && threads as f64 > cores
+        && busy > THREAD_BUSY_SHARE_MAX * cores)
         .then(|| {
             let workers = counted(evidence.stage_threads, "worker");
-            let endpoints = counted(local_endpoints(plan), "service thread");
+            let endpoints = counted(plan.local_endpoints(), "service thread");
             format!("{workers} and {endpoints} share {}", counted(cores as u64, "processor"))
         })
 }
 
-/// Endpoints that are served on this machine, as far as the plan says it.
-pub(super) fn local_endpoints(plan: &NetworkPlan) -> u64 {
-    let is_local = plan.interface.as_ref().is_some_and(|interface| interface.is_loopback);
-    let mut places: Vec<_> = plan.endpoints.iter().map(|one| (one.rank, one.tag, &one.uri)).collect();
-    places.sort_unstable();
-    places.dedup();
-    if is_local && plan.engine != "null" { places.len() as u64 } else { 0 }
-}
-
-/// Processors that service threads of this machine kept busy, in user mode and in all; they serve this load.
-pub(super) fn local_servers_cpus(evidence: &Evidence<'_>) -> Option<(f64, f64)> {
-    let plan = plan_of(evidence).filter(|plan| local_endpoints(plan) > 0)?;
-    let servers = &evidence.observations.servers;
-    if servers.is_empty() && !plan.endpoints.is_empty() {
-        return None;
-    }
-    let cpus = |ns: u64| ns as f64 / evidence.samples.elapsed_ns.max(1) as f64;
-    let user = servers.iter().map(|server| server.cpu_user_ns).sum();
-    let all = servers.iter().map(|server| server.cpu_user_ns + server.cpu_system_ns).sum();
-    Some((cpus(user), cpus(all)))
-}
-
-pub(super) fn remote_numa(evidence: &Evidence<'_>) -> Option<String> {
+fn remote_numa(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence).filter(|plan| plan.masters.is_empty())?;
     let interface = plan.interface.as_ref()?;
     let node = interface.numa_node?;
@@ -152,10 +168,8 @@ pub(super) fn remote_numa(evidence: &Evidence<'_>) -> Option<String> {
     ))
 }
 
-pub(super) fn mtu_mismatch(evidence: &Evidence<'_>) -> Option<String> {
-    let is_loopback =
-        |plan: &NetworkPlan| plan.interface.as_ref().is_some_and(|interface| interface.is_loopback);
-    let plan = plan_of(evidence).filter(|plan| !is_loopback(plan))?;
+fn mtu_mismatch(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = plan_of(evidence).filter(|plan| !plan.is_loopback())?;
     let links = &evidence.observations.links;
     let own = links.iter().find(|link| link.owner.is_none());
     let own_mtu = plan.interface.as_ref().and_then(|interface| interface.mtu_bytes);
@@ -180,7 +194,7 @@ pub(super) fn mtu_mismatch(evidence: &Evidence<'_>) -> Option<String> {
     Some(format!("the MTU is {} bytes at {} and {} at {}", first.1, first.0, other.1, other.0))
 }
 
-pub(super) fn retransmits(evidence: &Evidence<'_>) -> Option<String> {
+fn retransmits(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence)?;
     let (own, _) = tally(evidence.samples, "tcp_retransmits", None)?;
     if own < RETRANSMITS_MIN {
@@ -202,17 +216,11 @@ pub(super) fn retransmits(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 /// More went through the interface than this load moved.
-pub(super) fn link_shared(evidence: &Evidence<'_>) -> Option<String> {
+fn link_shared(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence).filter(|plan| plan.masters.is_empty())?;
-    let is_loopback = plan.interface.as_ref().is_some_and(|interface| interface.is_loopback);
-    // Counters run over a delay and a warm-up that samples leave out.
-    let counts_match = evidence.is_alone
-        && plan.load.start_delay_ns == 0
-        && !matches!(plan.load.warmup, Warmup::Fixed(_))
-        && plan.rpc_bytes() >= LARGE_RPC_BYTES
-        && evidence.samples.workers.iter().all(|worker| worker.failure.is_none());
+    let counts_match = evidence.counts_match() && plan.rpc_bytes() >= LARGE_RPC_BYTES;
     let link = evidence.observations.links.iter().find(|link| link.owner.is_none());
-    let link = link.filter(|_| counts_match && !is_loopback)?;
+    let link = link.filter(|_| counts_match && !plan.is_loopback())?;
     let rpcs = evidence.summary.last_done.operations + evidence.summary.drained_operations;
     let moved = rpcs.saturating_mul(plan.rpc_bytes());
     let seen = link.sent_bytes.saturating_add(link.received_bytes);
@@ -225,7 +233,7 @@ pub(super) fn link_shared(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 /// One endpoint is far slower: a worker that takes them in turn is as slow everywhere.
-pub(super) fn uneven_endpoints(evidence: &Evidence<'_>) -> Option<String> {
+fn uneven_endpoints(evidence: &Evidence<'_>) -> Option<String> {
     // Where masters drive, the matrix tells hosts from links.
     let plan = plan_of(evidence).filter(|plan| plan.masters.is_empty())?;
     let parts = by_part(evidence.samples);

@@ -1,14 +1,12 @@
-//! The object layer in words.
+//! Plans and stores of the object layer in words.
 
-use units::ByteSize;
+use report::record::{StoreActivity, StoreSpace};
 use units::human::{human_bytes, human_ns};
+use units::{ByteSize, clean, count, counted};
 use workload::object::{Checksum, ObjectPlan, Scope, ValueKind};
 
-use crate::record::{StoreActivity, StoreSpace};
-use crate::words::{clean, count, counted};
-
 /// Data set that a phase works on: `2 objects x 256 dkeys x 16 akeys x 16 records: 131k single values of 64B`.
-pub(crate) fn data(plan: &ObjectPlan) -> String {
+pub(super) fn data(plan: &ObjectPlan) -> String {
     let set = &plan.dataset;
     let counts = [(set.objects, "object"), (set.dkeys, "dkey"), (set.akeys, "akey"), (set.records, "record")];
     // One of something needs no word, but there is always an object.
@@ -32,7 +30,7 @@ fn dimension(number: u64, noun: &str) -> String {
 }
 
 /// Where the data lies, and under what: `vos:/mnt/pmem, container strata, checksum crc32`.
-pub(crate) fn place(plan: &ObjectPlan) -> String {
+pub(super) fn place(plan: &ObjectPlan) -> String {
     let checksum = match plan.options.checksum {
         Checksum::Off => "no checksum".to_owned(),
         checksum => format!("checksum {}", format!("{checksum:?}").to_lowercase()),
@@ -44,7 +42,7 @@ pub(crate) fn place(plan: &ObjectPlan) -> String {
 }
 
 /// Facts that the store reports: `1 target, durable by msync; SCM 34.1 MiB of 2 GiB used (+34 MiB); index 4.1 MiB of memory`.
-pub(crate) fn store(seen: &StoreActivity) -> String {
+pub(super) fn store(seen: &StoreActivity) -> String {
     let mut words = vec![counted(seen.targets.into(), "target")];
     if !seen.durable_by.is_empty() {
         words.push(format!("durable by {}", clean(&seen.durable_by)));
@@ -98,6 +96,3 @@ fn space(
         format!("{name} {} of {} used{change}", human_bytes(used(after) as f64), ByteSize(all).human())
     })
 }
-
-#[cfg(test)]
-mod tests;

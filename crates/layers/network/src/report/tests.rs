@@ -1,11 +1,19 @@
-use workload::network::{Payload, PayloadKind, Traffic};
+mod charts;
+mod stack;
+
+use report::record::Record;
+use report::sample::network::*;
+use workload::network::{EndpointPlan, NetworkPlan, Payload, PayloadKind, Traffic};
+use workload::plan::LayerPlan as _;
 
 use super::matrix::Matrix;
-use super::*;
-use crate::record::Record;
-use crate::render;
-use crate::sample::network::*;
-use workload::plan::LayerPlan as _;
+use super::words::places;
+
+/// The text of a record, with the report of the network.
+fn render(record: &Record, width: usize, colour: bool) -> String {
+    report::view::add(super::VIEW);
+    report::render(record, width, colour)
+}
 
 fn plan_of(record: &mut Record) -> &mut NetworkPlan {
     record.phases[0].plan.of_mut().expect("the sample measures a network")
@@ -42,7 +50,7 @@ by endpoint     rate   bandwidth     mean      p50      p99  errors
 ";
     assert!(text.contains(expected), "{text}");
     assert!(!text.contains("by master") && !text.contains("links  "), "{text}");
-    let line = crate::summary_line(&two_endpoints().phases[0]);
+    let line = report::summary_line(&two_endpoints().phases[0]);
     assert!(line.starts_with("rpc: 3.80k/s") && line.contains("3.71 GiB/s, p50 "), "{line}");
 }
 

@@ -1,8 +1,10 @@
 //! A matrix of links as tables whose cells have the colour of their value.
 
-use crate::network::matrix::{Matrix, Pair};
-use crate::page::{Cell, HEAT_LEVELS, Page, Ramp, Style, Table};
-use crate::words::{clean, factor};
+use report::page::{Cell, HEAT_LEVELS, Page, Ramp, Style, Table};
+use report::words::factor;
+use units::clean;
+
+use super::matrix::{Matrix, Pair, colour_range};
 
 const GIB: f64 = 1_073_741_824.0;
 const BYTES: &[(f64, &str)] = &[(GIB, "GiB/s"), (GIB / 1024.0, "MiB/s"), (1024.0, "KiB/s"), (1.0, "B/s")];
@@ -39,7 +41,7 @@ fn map(
 ) {
     let values: Vec<f64> =
         matrix.pairs.iter().flatten().flatten().filter_map(value).filter(|value| value.is_finite()).collect();
-    let Some(range) = crate::network::matrix::colour_range(&values, ramp == Ramp::Slower) else { return };
+    let Some(range) = colour_range(&values, ramp == Ramp::Slower) else { return };
     let (size, unit) = unit(range.1, units);
     page.gap();
     page.line(&format!("{name} in {unit}, rows send to columns ({})", matrix.lines), Style::Strong);

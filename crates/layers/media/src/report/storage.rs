@@ -1,11 +1,13 @@
 //! Doubts about whether the storage was really asked: memory, holes and data that shrink.
 
+use report::doubts::Evidence;
 use units::percent;
 use workload::engine::SyncMode;
-use workload::plan::ContentChoice;
+use workload::plan::{ContentChoice, MediaPlan};
 use workload::spec::{CachePolicy, Refill};
 
-use super::{Evidence, path, place};
+use super::evidence::{place_of, targets, through_page_cache};
+use super::{path, place};
 
 /// Share of the range in the page cache above which reads from memory move the mean.
 const CACHED_FRACTION_MAX: f64 = 0.05;
@@ -18,16 +20,16 @@ const DEVICE_WRITTEN_SHARE_MIN: f64 = 0.9;
 const UNWRITTEN_FRACTION_MAX: f64 = 0.01;
 
 pub(super) fn memory_target(evidence: &Evidence<'_>) -> Option<String> {
-    let memory = evidence.targets().find_map(|target| {
-        let name = evidence.place_of(target).and_then(place::memory_behind)?;
+    let memory = targets(evidence).find_map(|target| {
+        let name = place_of(evidence, target).and_then(place::memory_behind)?;
         Some((target, name))
     });
     memory.map(|(target, name)| format!("{} lies in memory ({name}): no drive is measured", target.path))
 }
 
 pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
-    if !plan.reads() || !evidence.through_page_cache() || plan.cache == CachePolicy::Warm {
+    let plan = evidence.plan.of::<MediaPlan>()?;
+    if !plan.reads() || !through_page_cache(evidence) || plan.cache == CachePolicy::Warm {
         return None;
     }
     if let Some(cached) =
@@ -46,15 +48,15 @@ pub(super) fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
 
 pub(super) fn unwritten_range(evidence: &Evidence<'_>) -> Option<String> {
     let unwritten = evidence.observations.unwritten_fraction?;
-    (evidence.plan.media()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX)
+    (evidence.plan.of::<MediaPlan>()?.reads() && unwritten > UNWRITTEN_FRACTION_MAX)
         .then(|| format!("{} of the range was never written: no medium is read there", percent(unwritten)))
 }
 
 pub(super) fn buffered_writes(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let options = &plan.options;
     let each_is_durable = options.sync != SyncMode::None || options.rwf_dsync || options.map_sync;
-    if plan.mix.write_percent == 0 || each_is_durable || !evidence.through_page_cache() {
+    if plan.mix.write_percent == 0 || each_is_durable || !through_page_cache(evidence) {
         return None;
     }
     let written = evidence.bytes_of("write");
@@ -88,13 +90,13 @@ pub(super) fn at_most(evidence: &Evidence<'_>, share: f64) -> String {
 
 /// Whether writes were made durable at least once: `--fsync 1000` does nothing for the first 999 of them.
 pub(super) fn is_synced(evidence: &Evidence<'_>) -> bool {
-    let asked = evidence.plan.media().is_some_and(|plan| plan.end_fsync || plan.fsync_every.is_some());
+    let asked = evidence.plan.stops_to_sync();
     let done = evidence.summary.classes.iter().find(|class| class.class == "sync");
     asked && done.is_none_or(|class| class.operations > 0)
 }
 
 pub(super) fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let content = &plan.content;
     if plan.mix.write_percent == 0 || plan.verify_interval_bytes.is_some() {
         return None;
@@ -114,6 +116,6 @@ pub(super) fn compressible_content(evidence: &Evidence<'_>) -> Option<String> {
             Refill::Once => "buffers are filled once and written again and again".to_owned(),
         },
     };
-    let who = evidence.targets().find_map(|target| place::compressor(evidence.place_of(target)))?;
+    let who = targets(evidence).find_map(|target| place::compressor(place_of(evidence, target)))?;
     Some(format!("{what}; {who}"))
 }

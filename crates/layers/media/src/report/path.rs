@@ -3,13 +3,16 @@
 
 use host::TargetEnvironment;
 use host::block::BlockDevice;
+use report::doubts::Evidence;
+use report::record::DeviceActivity;
 use units::human::human_bytes;
 use units::percent;
 use workload::engine::SyncMode;
+use workload::plan::MediaPlan;
 
+use super::evidence::{is_dax, on_drives, place_of, targets, through_page_cache};
+use super::place;
 use super::storage::{at_most, is_synced};
-use super::{Evidence, place};
-use crate::record::DeviceActivity;
 
 /// Share of the bytes moved with `--direct` that the devices must have moved too.
 const DIRECT_SHARE_MIN: f64 = 0.9;
@@ -47,14 +50,14 @@ pub(super) fn least_written_bytes(evidence: &Evidence<'_>) -> Option<u64> {
 }
 
 fn layers_of<'a>(evidence: &Evidence<'a>) -> Vec<&'a BlockDevice> {
-    let devices = evidence.targets().filter_map(|target| evidence.place_of(target)?.device.as_ref());
+    let devices = targets(evidence).filter_map(|target| place_of(evidence, target)?.device.as_ref());
     devices.flat_map(BlockDevice::layers).collect()
 }
 
 pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media().filter(|plan| plan.options.direct)?;
+    let plan = evidence.plan.of::<MediaPlan>().filter(|plan| plan.options.direct)?;
     let moves = plan.reads() || plan.mix.write_percent > 0;
-    if !moves || !evidence.on_drives() || evidence.is_dax() {
+    if !moves || !on_drives(evidence) || is_dax(evidence) {
         return None;
     }
     if let Some(layer) = cached_loop(evidence) {
@@ -62,7 +65,7 @@ pub(super) fn direct_not_honoured(evidence: &Evidence<'_>) -> Option<String> {
         return Some(format!("{} works on {file} through the page cache: --direct ends there", layer.name));
     }
     // What was discarded, compressed or never written is not asked of the device.
-    let shrinks = evidence.targets().any(|target| evidence.place_of(target).is_some_and(place::shrinks));
+    let shrinks = targets(evidence).any(|target| place_of(evidence, target).is_some_and(place::shrinks));
     let range = evidence.observations.range;
     if plan.mix.discard_percent > 0 || shrinks || range.encoded_fraction.is_some_and(|share| share > 0.0) {
         return None;
@@ -101,7 +104,7 @@ fn is_fuse(place: &TargetEnvironment) -> bool {
 /// Bytes that a program served and that neither a drive nor the network of this machine can have brought.
 fn served_from_memory(evidence: &Evidence<'_>, read: u64, written: u64) -> Option<String> {
     let machine = evidence.observations.machine_traffic?;
-    if !evidence.targets().all(|target| evidence.place_of(target).is_some_and(is_fuse)) {
+    if !targets(evidence).all(|target| place_of(evidence, target).is_some_and(is_fuse)) {
         return None;
     }
     let came = [
@@ -121,8 +124,8 @@ fn served_from_memory(evidence: &Evidence<'_>, read: u64, written: u64) -> Optio
 }
 
 pub(super) fn read_amplification(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
-    if !plan.reads() || !evidence.through_page_cache() || !evidence.counts_match() {
+    let plan = evidence.plan.of::<MediaPlan>()?;
+    if !plan.reads() || !through_page_cache(evidence) || !evidence.counts_match() {
         return None;
     }
     let (read, fetched) = (evidence.bytes_of("read"), evidence.observations.process_fetched_bytes?);
@@ -135,7 +138,7 @@ pub(super) fn read_amplification(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 pub(super) fn encoded_extents(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let range = evidence.observations.range;
     let above = |share: Option<f64>| share.filter(|&share| share > ALTERED_FRACTION_MAX);
     if let Some(share) = above(range.encoded_fraction).filter(|_| plan.reads()) {
@@ -155,15 +158,15 @@ pub(super) fn encoded_extents(evidence: &Evidence<'_>) -> Option<String> {
 
 /// Whether each write, or some of them on the way, is made durable by the device before its operation ends.
 fn is_durable_by_the_way(evidence: &Evidence<'_>) -> bool {
-    evidence.plan.media().is_some_and(|plan| {
+    evidence.plan.of::<MediaPlan>().is_some_and(|plan| {
         plan.options.sync != SyncMode::None || plan.options.rwf_dsync || plan.fsync_every.is_some()
     })
 }
 
 pub(super) fn unwritten_extents(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let waits = plan.options.direct || is_durable_by_the_way(evidence);
-    if plan.mix.write_percent == 0 || !waits || !evidence.on_drives() || evidence.is_dax() {
+    if plan.mix.write_percent == 0 || !waits || !on_drives(evidence) || is_dax(evidence) {
         return None;
     }
     let unwritten =
@@ -179,12 +182,12 @@ pub(super) fn unwritten_extents(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 pub(super) fn volatile_cache(evidence: &Evidence<'_>) -> Option<String> {
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let is_durable = is_durable_by_the_way(evidence) || is_synced(evidence);
-    if plan.mix.write_percent == 0 || !is_durable || !evidence.on_drives() || evidence.is_dax() {
+    if plan.mix.write_percent == 0 || !is_durable || !on_drives(evidence) || is_dax(evidence) {
         return None;
     }
-    evidence.targets().filter_map(|target| evidence.place_of(target)).find_map(|place| {
+    targets(evidence).filter_map(|target| place_of(evidence, target)).find_map(|place| {
         let layers = place.device.as_ref().map(BlockDevice::layers).unwrap_or_default();
         without_barriers(place, &layers).or_else(|| unflushed(&layers)).or_else(|| behind_hypervisor(&layers))
     })
@@ -235,7 +238,7 @@ fn behind_hypervisor(layers: &[&BlockDevice]) -> Option<String> {
 }
 
 pub(super) fn nearly_full(evidence: &Evidence<'_>) -> Option<String> {
-    let writes = evidence.plan.media()?.mix.write_percent > 0;
-    let free = evidence.observations.free_fraction.filter(|_| writes && evidence.on_drives())?;
+    let writes = evidence.plan.of::<MediaPlan>()?.mix.write_percent > 0;
+    let free = evidence.observations.free_fraction.filter(|_| writes && on_drives(evidence))?;
     (free < FREE_FRACTION_MIN).then(|| format!("{} of the file system is free", percent(free)))
 }

@@ -1,12 +1,12 @@
 //! Doubts about who did the work: strata, or the kernel's workers, instead of the target.
 
+use report::doubts::Evidence;
 use statistics::{PhaseSamples, WorkerSamples};
 use units::percent;
+use workload::plan::MediaPlan;
 
-use super::{Evidence, object};
+use super::evidence::targets;
 
-/// Share of a worker's time that strata itself may take; above it the rate is strata's as much as the target's.
-const TOOL_SHARE_MAX: f64 = 0.25;
 /// Share of its time that a worker may compute in user mode, where only strata runs.
 const WORKER_USER_SHARE_MAX: f64 = 0.9;
 /// Share of the process's CPU time that worker threads of the kernel may take.
@@ -18,20 +18,14 @@ const KERNEL_WORKER_CPUS_MAX: f64 = 0.05;
 const WORKER_BUSY_SHARE_MAX: f64 = 0.95;
 
 pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
-    if evidence.plan.object().is_some() {
-        return object::client_saturated(evidence);
-    }
-    let plan = evidence.plan.media()?;
+    let plan = evidence.plan.of::<MediaPlan>()?;
     let options = &plan.options;
-    if !evidence.on_storage() {
-        return None;
-    }
-    let share = evidence.summary.tool_share_max.min(1.0);
-    if share > TOOL_SHARE_MAX {
+    targets(evidence).next()?;
+    if let Some(told) = evidence.tool_took() {
         let fill: u64 = evidence.samples.workers.iter().map(|worker| worker.fill_ns + worker.verify_ns).sum();
         let all: u64 = evidence.samples.workers.iter().map(|worker| worker.tool_ns).sum();
         let most = if fill * 2 > all { ", most of it filling and verifying buffers" } else { "" };
-        return Some(format!("strata itself took {} of a worker's time{most}", percent(share)));
+        return Some(format!("{told}{most}"));
     }
     // An open loop may wait on its processor for the next arrival; mmap copies in user mode.
     let closed = plan.load.arrivals.is_none();
@@ -52,7 +46,9 @@ pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
 /// the process's.
 pub(super) fn kernel_workers(evidence: &Evidence<'_>) -> Option<String> {
     // A thread that polls for submissions was asked for, and cannot be told apart.
-    if evidence.plan.engine() != "io_uring" || evidence.plan.media().is_none_or(|plan| plan.options.sqpoll) {
+    if evidence.plan.engine() != "io_uring"
+        || evidence.plan.of::<MediaPlan>().is_none_or(|plan| plan.options.sqpoll)
+    {
         return None;
     }
     let samples = evidence.samples;

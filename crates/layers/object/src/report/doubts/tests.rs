@@ -1,9 +1,15 @@
 //! Doubts of the object layer.
 
+use report::doubts::{Evidence, find};
+use report::record::{Doubt, Record};
+use report::sample::object::{KV, object_phase};
 use workload::object::{Durability, ObjectOp, ObjectPlan, OpShare};
 
-use super::*;
-use crate::sample::object::{KV, object_phase};
+/// Doubts of the first phase of a record.
+fn doubts(record: &Record) -> Vec<Doubt> {
+    report::view::add(crate::VIEW);
+    find(&Evidence::of(record, &record.phases[0]))
+}
 
 fn plan(record: &mut Record) -> &mut ObjectPlan {
     record.phases[0].plan.of_mut().expect("the sample measures objects")
@@ -11,16 +17,15 @@ fn plan(record: &mut Record) -> &mut ObjectPlan {
 
 /// The detail of a kind on 4 KiB gets of a sound store, after a change.
 fn detail_of(kind: &str, change: impl FnOnce(&mut Record)) -> Option<String> {
-    let mut record = crate::sample::record(vec![object_phase(&KV)]);
+    let mut record = report::sample::record(vec![object_phase(&KV)]);
     change(&mut record);
-    let doubts = find(&Evidence::of(&record, &record.phases[0]));
-    doubts.into_iter().find(|doubt| doubt.kind == kind).map(|doubt| doubt.detail)
+    doubts(&record).into_iter().find(|doubt| doubt.kind == kind).map(|doubt| doubt.detail)
 }
 
 #[test]
 fn a_sound_object_phase_raises_none() {
-    let record = crate::sample::record(vec![object_phase(&KV)]);
-    assert_eq!(find(&Evidence::of(&record, &record.phases[0])), []);
+    let record = report::sample::record(vec![object_phase(&KV)]);
+    assert_eq!(doubts(&record), []);
 }
 
 #[test]

@@ -1,15 +1,21 @@
 //! The object store in process, and what the way over the network takes of it.
 
-use units::human_bytes_per_second;
-
-use super::step::{Step, is_bandwidth, steps_between};
-use super::{HOLDS_BACK_FACTOR, Role, called, network, remedy, role};
-use crate::record::{PhaseRecord, Record, StackRow};
-use crate::words::{clean, factor, rate};
+use report::record::{PhaseRecord, Record, StackRow};
+use report::stack::{HOLDS_BACK_FACTOR, Outlook, Step, called, is_bandwidth, speed, steps_between};
+use report::words::factor;
+use units::clean;
 
 /// Layers of the object store: in this process, and behind the network.
 const IN_PROCESS: &str = "object";
 const OVER_NETWORK: &str = "engine";
+/// The same together.
+pub(super) const ROWS: &[&str] = &[IN_PROCESS, OVER_NETWORK];
+/// The row of what it goes over, and its load that moves nothing.
+const LINK: &str = "network";
+const EMPTY_LOAD: &str = "empty RPC";
+/// Advice where the way over the network loses much.
+const MORE_IN_FLIGHT: &str = "more in flight for the object store over the network (-q, -t): its store has more to give in process; or run \
+                              where the data are";
 
 /// Loads of the drive that a load of the store is held against.
 const DRIVE_LOADS: &[(&str, &str)] = &[
@@ -18,15 +24,6 @@ const DRIVE_LOADS: &[(&str, &str)] = &[
     ("1 MiB array write", "1 MiB sequential write"),
     ("1 MiB array read", "1 MiB sequential read"),
 ];
-
-/// Findings on the rate of the store, and on its losses over the network.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Outlook {
-    /// One sentence a load of the store.
-    pub(super) sentences: Vec<String>,
-    /// Remedies to try, where the way over the network loses much.
-    pub(super) try_lines: Vec<String>,
-}
 
 type Measured<'a> = (&'a StackRow, &'a PhaseRecord);
 
@@ -37,7 +34,7 @@ fn measured<'a>(record: &'a Record, layer: &str, load: &str) -> Option<Measured<
 }
 
 /// The store over the network against the store in process, load by load.
-pub(super) fn steps(record: &Record) -> Vec<Step> {
+fn steps(record: &Record) -> Vec<Step> {
     let steps = loads(record).into_iter().filter_map(|load| {
         let below = measured(record, IN_PROCESS, load)?;
         let (row, phase) = measured(record, OVER_NETWORK, load)?;
@@ -50,7 +47,7 @@ pub(super) fn steps(record: &Record) -> Vec<Step> {
 fn loads(record: &Record) -> Vec<&str> {
     let mut loads: Vec<&str> = Vec::new();
     for row in record.stack.iter().flat_map(|stack| &stack.rows) {
-        if role(&row.layer) == Role::Store && !loads.contains(&row.load.as_str()) {
+        if ROWS.contains(&row.layer.as_str()) && !loads.contains(&row.load.as_str()) {
             loads.push(&row.load);
         }
     }
@@ -59,34 +56,24 @@ fn loads(record: &Record) -> Vec<&str> {
 
 /// Findings on the object store of a record.
 pub(super) fn outlook(record: &Record) -> Outlook {
-    let mut found = Outlook::default();
-    let steps = steps(record);
+    let mut found = Outlook { label: "objects", steps: steps(record), ..Outlook::default() };
     for load in loads(record) {
         let rows = [IN_PROCESS, OVER_NETWORK].map(|layer| measured(record, layer, load));
         if rows.iter().all(Option::is_none) {
             continue;
         }
-        let step = steps.iter().find(|step| step.load == load);
+        let step = found.steps.iter().find(|step| step.load == load);
         found.sentences.push(sentence(record, load, rows, step));
-        if let Some(step) = step.filter(|step| step.loss() >= HOLDS_BACK_FACTOR) {
-            let lines = remedy::lines(step, &record.environment).into_iter().take(1);
-            found.try_lines.extend(lines.filter(|line| !found.try_lines.contains(line)).collect::<Vec<_>>());
+        if step.is_some_and(|step| step.loss() >= HOLDS_BACK_FACTOR) {
+            found.try_lines = vec![MORE_IN_FLIGHT.to_owned()];
         }
     }
     found
 }
 
-fn speed(phase: &PhaseRecord) -> String {
-    let total = &phase.summary.total;
-    if is_bandwidth(&phase.plan) {
-        human_bytes_per_second(total.bytes_per_second)
-    } else {
-        rate(total.operations_per_second)
-    }
-}
-
 /// `4 KiB KV put: in process 412k/s, over the network 61.0k/s, 6.75 times less (sure); empty RPCs at 95.0k/s; the drive 20.0k/s`.
 fn sentence(record: &Record, load: &str, rows: [Option<Measured<'_>>; 2], step: Option<&Step>) -> String {
+    let speed = |phase: &PhaseRecord| speed(phase, is_bandwidth(&phase.plan));
     let places = ["in process", "over the network"];
     let told = rows.into_iter().zip(places).filter_map(|(row, place)| Some((row?, place)));
     let mut parts: Vec<String> =
@@ -98,8 +85,8 @@ fn sentence(record: &Record, load: &str, rows: [Option<Measured<'_>>; 2], step: 
     let mut sentence = format!("{}: {}", clean(load), parts.join(", "));
     let is_large = rows.into_iter().flatten().any(|(_, phase)| is_bandwidth(&phase.plan));
     let drive_load = DRIVE_LOADS.iter().find(|(own, _)| *own == load).map(|(_, drive)| *drive);
-    let link_load = if is_large { drive_load } else { Some(network::EMPTY_LOAD) };
-    if let Some((_, phase)) = link_load.and_then(|load| measured(record, "network", load)) {
+    let link_load = if is_large { drive_load } else { Some(EMPTY_LOAD) };
+    if let Some((_, phase)) = link_load.and_then(|load| measured(record, LINK, load)) {
         let what = if is_large { "bulk transfers" } else { "empty RPCs" };
         sentence += &format!("; {what} at {}", speed(phase));
     }

@@ -1,20 +1,16 @@
-//! The network layer in words.
-
-pub(crate) mod matrix;
+//! Plans of the network layer in words.
 
 use std::collections::BTreeMap;
 
-use units::{human_bits_per_second, human_bytes_per_second, percent};
+use report::record::PhaseRecord;
+use units::{clean, counted, human_bits_per_second, human_bytes_per_second, percent};
 use workload::network::{EndpointPlan, InterfacePlan, NetworkPlan, Traffic};
-
-use crate::record::PhaseRecord;
-use crate::words::{clean, counted};
 
 /// Addresses that are named; of more, the rest is counted.
 const ADDRESSES_SHOWN: usize = 3;
 
 /// Who drives and which way, where it is not this process: `4 masters (0:0, 1:0, 2:0, ...), full matrix`.
-pub(crate) fn masters(plan: &NetworkPlan) -> Option<String> {
+pub(super) fn masters(plan: &NetworkPlan) -> Option<String> {
     let labels: Vec<_> =
         plan.masters.iter().take(ADDRESSES_SHOWN).map(|master| clean(&master.label)).collect();
     let more = if plan.masters.len() > labels.len() { ", ..." } else { "" };
@@ -46,7 +42,7 @@ fn ranges(numbers: &[u32]) -> String {
 }
 
 /// The endpoints, those of a rank together: `0:2-17 at tcp://10.0.0.1:31416`; then how many more ranks there are, and their group.
-pub(crate) fn places(plan: &NetworkPlan) -> Vec<String> {
+pub(super) fn places(plan: &NetworkPlan) -> Vec<String> {
     let is_numbered = |one: &EndpointPlan| one.label == format!("{}:{}", one.rank, one.tag);
     let mut found: Vec<String> = Vec::new();
     if plan.endpoints.iter().all(is_numbered) {
@@ -83,7 +79,7 @@ pub(crate) fn places(plan: &NetworkPlan) -> Vec<String> {
 }
 
 /// `eth0 (mlx5_0): 100 Gbit/s, MTU 9000, NUMA node 1; on the NUMA node of the workers`.
-pub(crate) fn interface(interface: &InterfacePlan) -> String {
+pub(super) fn interface(interface: &InterfacePlan) -> String {
     let domain = if interface.domain == interface.name || interface.domain.is_empty() {
         String::new()
     } else {
@@ -103,13 +99,13 @@ pub(crate) fn interface(interface: &InterfacePlan) -> String {
 }
 
 /// Bytes a second that left and that came in, over the steady window; each byte counts once.
-pub(crate) fn directions(phase: &PhaseRecord, plan: &NetworkPlan) -> [f64; 2] {
+pub(super) fn directions(phase: &PhaseRecord, plan: &NetworkPlan) -> [f64; 2] {
     let rpcs = phase.summary.total.operations_per_second;
     [plan.request, plan.reply].map(|payload| rpcs * payload.size_bytes as f64)
 }
 
 /// `3.71 GiB/s, 31.9 Gbit/s, 31.9% of the link's 100 Gbit/s`.
-pub(crate) fn direction(bytes_per_second: f64, plan: &NetworkPlan) -> String {
+pub(super) fn direction(bytes_per_second: f64, plan: &NetworkPlan) -> String {
     let bits = bytes_per_second * 8.0;
     // The link of this machine carries nothing of what masters send each other.
     let speed = plan.interface.as_ref().filter(|_| plan.masters.is_empty());
@@ -120,6 +116,3 @@ pub(crate) fn direction(bytes_per_second: f64, plan: &NetworkPlan) -> String {
     });
     format!("{}, {}{share}", human_bytes_per_second(bytes_per_second), human_bits_per_second(bits))
 }
-
-#[cfg(test)]
-mod tests;

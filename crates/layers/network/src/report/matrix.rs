@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use report::record::PhaseRecord;
+use report::words::factor;
 use statistics::{
     MatrixFinding, MatrixPart, PhaseSamples, ShareSummary, Slow, SparseHistogram, by_origin, find_slow,
 };
-use units::{human_bytes_per_second, human_ns, percent};
+use units::{clean, counted, human_bytes_per_second, human_ns, percent, rate};
 use workload::network::NetworkPlan;
 
-use crate::record::PhaseRecord;
-use crate::words::{clean, counted, factor, rate};
-
 /// Most lines a side: more are joined.
-pub(crate) const SIDE_MAX: usize = 32;
+pub(super) const SIDE_MAX: usize = 32;
 /// Lines a side from which on endpoints and masters of one rank are joined.
 const TAGS_SIDE_MAX: usize = 8;
 /// Slow hosts and links that are named; of more, the rest is counted.
@@ -20,13 +19,13 @@ const NAMED_MAX: usize = 4;
 
 /// Figures of one pair of sender and receiver.
 #[derive(Clone, Debug)]
-pub(crate) struct Pair {
-    pub(crate) operations: u64,
-    pub(crate) errors: u64,
-    pub(crate) operations_per_second: f64,
-    pub(crate) bytes_per_second: f64,
-    pub(crate) mean_ns: Option<f64>,
-    pub(crate) p99_ns: Option<u64>,
+pub(super) struct Pair {
+    pub(super) operations: u64,
+    pub(super) errors: u64,
+    pub(super) operations_per_second: f64,
+    pub(super) bytes_per_second: f64,
+    pub(super) mean_ns: Option<f64>,
+    pub(super) p99_ns: Option<u64>,
 }
 
 /// Counters of several masters with several endpoints.
@@ -60,15 +59,15 @@ impl Sum {
 }
 
 /// Rows are senders, columns receivers.
-pub(crate) struct Matrix {
-    pub(crate) rows: Vec<String>,
-    pub(crate) columns: Vec<String>,
+pub(super) struct Matrix {
+    pub(super) rows: Vec<String>,
+    pub(super) columns: Vec<String>,
     /// None where the plan has no such pair.
-    pub(crate) pairs: Vec<Vec<Option<Pair>>>,
+    pub(super) pairs: Vec<Vec<Option<Pair>>>,
     /// Items that rows and columns stand for: `ranks`, `endpoints`, `groups of 4 ranks`.
-    pub(crate) lines: String,
+    pub(super) lines: String,
     /// Whether its colours show bytes a second, or RPCs a second.
-    pub(crate) in_bytes: bool,
+    pub(super) in_bytes: bool,
     /// Whether a row and a column of the same name are the same host.
     by_rank: bool,
     /// Hosts of ranks, for sentences.
@@ -140,8 +139,8 @@ fn host_of(uri: &str) -> &str {
 
 impl Matrix {
     /// The matrix of a phase; none where no masters drive.
-    pub(crate) fn of(phase: &PhaseRecord) -> Option<Self> {
-        let plan = phase.plan.network().filter(|plan| !plan.masters.is_empty())?;
+    pub(super) fn of(phase: &PhaseRecord) -> Option<Self> {
+        let plan = phase.plan.of().filter(|plan: &&NetworkPlan| !plan.masters.is_empty())?;
         let lines = Lines::of(plan);
         let row_of: Vec<_> = plan
             .masters
@@ -217,7 +216,7 @@ impl Matrix {
     }
 
     /// Bandwidth or rate of a pair.
-    pub(crate) fn speed(&self, pair: &Pair) -> f64 {
+    pub(super) fn speed(&self, pair: &Pair) -> f64 {
         if self.in_bytes { pair.bytes_per_second } else { pair.operations_per_second }
     }
 
@@ -237,7 +236,7 @@ impl Matrix {
     ///
     /// Links are judged by the mean latency of their RPCs: a worker that takes its endpoints in turn is as slow everywhere as its slowest
     /// link, so rates say less.
-    pub(crate) fn sentences(&self) -> Vec<String> {
+    pub(super) fn sentences(&self) -> Vec<String> {
         let mut told = self.dead();
         let finding = find_slow(&self.times());
         match finding {
@@ -345,7 +344,7 @@ impl Matrix {
 
 /// The values at the ends of a range of colours: an even matrix shall look even, so the range spans a factor of two at least.
 /// None without values.
-pub(crate) fn colour_range(values: &[f64], low_is_good: bool) -> Option<(f64, f64)> {
+pub(super) fn colour_range(values: &[f64], low_is_good: bool) -> Option<(f64, f64)> {
     let low = values.iter().copied().reduce(f64::min)?;
     let high = values.iter().copied().reduce(f64::max)?;
     Some(if low_is_good { (low, high.max(low * 2.0)) } else { (low.min(high / 2.0), high) })

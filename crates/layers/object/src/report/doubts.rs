@@ -1,11 +1,12 @@
 //! Doubts about whether an object store did what it was asked: durably, with data, from where it lies.
 
-use units::human::human_bytes;
-use units::percent;
-use workload::object::{Durability, ObjectPlan};
+#[cfg(test)]
+mod tests;
 
-use super::Evidence;
-use crate::words::count;
+use report::doubts::{CLIENT_SATURATED, Evidence, Kind, LOOPBACK};
+use units::human::human_bytes;
+use units::{count, percent};
+use workload::object::{Durability, ObjectPlan};
 
 /// Page faults that read a disk, for each operation, above which the store waits for a disk that is not part of the measurement.
 const MAJOR_FAULTS_PER_OPERATION_MAX: f64 = 0.01;
@@ -18,15 +19,43 @@ const FOUND_SHARE_MIN: f64 = 0.01;
 const GROWN_SHARE_MIN: f64 = 0.1;
 /// Such space that is worth a word: more than what is always kept ready.
 const GROWN_BYTES_MIN: u64 = 64 << 20;
-/// Share of its time that filling, checking and counting may take a worker.
-const TOOL_SHARE_MAX: f64 = 0.25;
+
+/// Kinds of doubts of the object layer.
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        rank: 120,
+        name: "found_nothing",
+        look: found_nothing,
+        remedy: "store the data first (leave out --no-fill), with the same --objects, --dkeys and --class",
+    },
+    Kind {
+        rank: 150,
+        name: "not_durable",
+        look: not_durable,
+        remedy: "leave out --durability: an update then counts as done when it is durable, and updates in flight share a sync",
+    },
+    Kind { look: client_saturated, ..CLIENT_SATURATED },
+    Kind {
+        rank: 210,
+        name: "store_grew",
+        look: store_grew,
+        remedy: "let the store take its space before (--allocate whole), or write a number of values (without --time)",
+    },
+    Kind {
+        rank: 220,
+        name: "paging",
+        look: paging,
+        remedy: "use fewer keys or a smaller --scm, so that store and index fit memory; or a directory on /dev/shm or DAX",
+    },
+    Kind { look: loopback, ..LOOPBACK },
+];
 
 /// The plan, where a store is measured and not strata itself.
 fn plan_of<'a>(evidence: &Evidence<'a>) -> Option<&'a ObjectPlan> {
-    evidence.plan.object().filter(|plan| plan.engine != "null")
+    evidence.plan.of::<ObjectPlan>().filter(|plan| plan.engine != "null")
 }
 
-pub(super) fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
+fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence).filter(|plan| plan.any(|operation| operation.changes()))?;
     match plan.options.durability {
         Durability::Sync => None,
@@ -40,7 +69,7 @@ pub(super) fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 /// A store whose index or mapping does not fit memory reads a disk behind its own back.
-pub(super) fn paging(evidence: &Evidence<'_>) -> Option<String> {
+fn paging(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence).filter(|plan| plan.engine == "vos")?;
     let faults = evidence.observations.major_faults;
     let operations = evidence.summary.last_done.operations.max(1);
@@ -52,7 +81,7 @@ pub(super) fn paging(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 /// A store in this process that takes its space while it is measured.
-pub(super) fn store_grew(evidence: &Evidence<'_>) -> Option<String> {
+fn store_grew(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence).filter(|plan| plan.engine == "vos")?;
     let grown_bytes = evidence.observations.store.as_ref()?.after?.grown_bytes;
     let changing: Vec<_> = plan.operations().filter(|operation| operation.changes()).collect();
@@ -68,7 +97,7 @@ pub(super) fn store_grew(evidence: &Evidence<'_>) -> Option<String> {
     })
 }
 
-pub(super) fn found_nothing(evidence: &Evidence<'_>) -> Option<String> {
+fn found_nothing(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence)?;
     let asked_bytes = plan.short_read_bytes?;
     let loads: Vec<_> = plan.operations().filter(|operation| operation.loads()).collect();
@@ -83,14 +112,13 @@ pub(super) fn found_nothing(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 /// Beside a store in this process strata must be cheap; a client of a cluster has the same limit as one of a network.
-pub(super) fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
+fn client_saturated(evidence: &Evidence<'_>) -> Option<String> {
     plan_of(evidence)?;
-    let share = evidence.summary.tool_share_max.min(1.0);
-    (share > TOOL_SHARE_MAX).then(|| format!("strata itself took {} of a worker's time", percent(share)))
+    evidence.tool_took()
 }
 
 /// The store is on this machine, reached over its loopback interface.
-pub(super) fn loopback(evidence: &Evidence<'_>) -> Option<String> {
+fn loopback(evidence: &Evidence<'_>) -> Option<String> {
     let plan = plan_of(evidence)?;
     let urls = std::iter::once(&plan.target).chain(&plan.options.s3_endpoints);
     let mut hosts = urls.filter_map(|url| url.split_once("://")).map(|(_, rest)| rest);

@@ -1,9 +1,10 @@
 //! Remedies that take the place of a kind's usual one where that names what is already so.
 
+use report::doubts::Evidence;
 use workload::plan::{ContentChoice, MediaPlan};
 use workload::spec::{CachePolicy, Refill};
 
-use super::{Evidence, path};
+use super::path;
 
 /// A kind, when its usual remedy is already so, and what to do then.
 struct Instead {
@@ -13,17 +14,10 @@ struct Instead {
 }
 
 fn media(evidence: &Evidence<'_>, is: impl Fn(&MediaPlan) -> bool) -> bool {
-    evidence.plan.media().is_some_and(is)
+    evidence.plan.of::<MediaPlan>().is_some_and(is)
 }
 
-const LONG_NS: u64 = 10_000_000_000;
-
 const INSTEAD: &[Instead] = &[
-    Instead {
-        kind: "too_short",
-        applies: |evidence| evidence.samples.elapsed_ns >= LONG_NS,
-        remedy: "run several times as long, or with more in flight (-t, -q): too few operations complete for these figures",
-    },
     Instead {
         kind: "direct_not_honoured",
         applies: |evidence| path::cached_loop(evidence).is_some(),
@@ -85,7 +79,7 @@ mod tests {
     #[test]
     fn each_is_of_a_kind_and_fits_a_line() {
         for line in INSTEAD {
-            assert!(super::super::kinds().any(|kind| kind == line.kind), "{}", line.kind);
+            assert!(super::super::KINDS.iter().any(|kind| kind.name == line.kind), "{}", line.kind);
             assert!(line.remedy.len() <= 110, "{}", line.remedy);
         }
     }

@@ -1,11 +1,12 @@
 //! Doubts about the way to the medium, on records: what no machine shows on demand.
 
-use host::control_group::{CpuThrottling, IoLimitKind};
+use host::control_group::IoLimitKind;
 use workload::engine::SyncMode;
 use workload::spec::{CachePolicy, Operation};
 
+use report::record::{DeviceActivity, IoLimitActivity, MachineTraffic};
+
 use super::*;
-use crate::record::{DeviceActivity, IoLimitActivity, MachineTraffic};
 
 const FSYNCED: Shape = Shape { direct: false, ..WRITES };
 
@@ -246,23 +247,6 @@ fn encoded_extents() {
 }
 
 #[test]
-fn cpu_throttled() {
-    let told = |throttled_ns| {
-        detail("cpu_throttled", &DRIVE, |record| {
-            record.environment.system.cpu_limit_cores = Some(0.5);
-            let stopped = CpuThrottling { periods: 80, throttled_periods: 60, throttled_ns };
-            seen(record).cpu_throttling = Some(stopped);
-        })
-    };
-    let text = told(2_000_000_000).unwrap();
-    assert!(
-        text.starts_with("the control group's quota of 0.50 processors was used up in 60 of 80"),
-        "{text}"
-    );
-    assert_eq!(told(1_000_000), None);
-}
-
-#[test]
 fn io_throttled() {
     let told = |device: &str, reached_per_second| {
         detail("io_throttled", &DRIVE, |record| {
@@ -287,8 +271,7 @@ fn remedies_do_not_name_what_is_so() {
     let remedy = |kind: &str, shape: &Shape, change: &dyn Fn(&mut Record)| {
         let mut record = sample::record(vec![sample::phase(shape)]);
         change(&mut record);
-        let doubts = find(&Evidence::of(&record, &record.phases[0]));
-        doubts.into_iter().find(|doubt| doubt.kind == kind).unwrap().remedy
+        doubts(&record).into_iter().find(|doubt| doubt.kind == kind).unwrap().remedy
     };
     let cached = |record: &mut Record| seen(record).cached_before_fraction = Some(1.0);
     assert!(remedy("page_cache", &BUFFERED, &cached).contains("--cache drop"));

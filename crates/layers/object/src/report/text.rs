@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use report::page::{Page, Style};
+use report::record::PhaseRecord;
+use units::{clean, count, rate};
 use workload::object::ObjectPlan;
 
-use crate::object::{data, place, store};
-use crate::page::{Page, Style};
-use crate::record::PhaseRecord;
-use crate::words::{clean, count, rate};
+use super::words::{data, place, store};
 
 /// Where the data lies, and what it is.
 pub(super) fn places_of(page: &mut Page, plan: &ObjectPlan) {

@@ -1,13 +1,17 @@
 //! Doubts of the network layer, and the general ones on its phases.
 
 use host::topology::NumaNode;
+use report::doubts::Evidence;
+use report::record::{Doubt, LinkActivity, Observations, Record, ServerActivity};
+use report::sample::network as records;
 use statistics::TallySample;
-use workload::network::Poll;
-use workload::plan::NetworkPlan;
+use workload::network::{NetworkPlan, Poll};
 
-use super::*;
-use crate::record::{LinkActivity, ServerActivity};
-use crate::sample::network as records;
+/// Doubts of a phase, with those of the network.
+fn find(evidence: &Evidence<'_>) -> Vec<Doubt> {
+    report::view::add(crate::VIEW);
+    report::doubts::find(evidence)
+}
 
 /// Doubts of a sound phase, 1 MiB to two endpoints, after a change.
 fn doubts(change: impl FnOnce(&mut Record)) -> Vec<Doubt> {

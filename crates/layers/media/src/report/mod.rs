@@ -1,0 +1,121 @@
+//! The report of the media layer: doubts about files, devices and the way to them.
+
+mod client;
+mod devices;
+mod evidence;
+mod path;
+mod place;
+mod remedy;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+use report::doubts::{CLIENT_SATURATED, Evidence, Kind};
+use report::view::View;
+
+/// The report of the media layer.
+pub static VIEW: &dyn View = &Media;
+
+struct Media;
+
+impl View for Media {
+    fn layer(&self) -> &'static str {
+        "media"
+    }
+
+    fn doubts(&self) -> &'static [Kind] {
+        KINDS
+    }
+
+    fn remedy(&self, kind: &str, evidence: &Evidence<'_>) -> Option<&'static str> {
+        remedy::instead(kind, evidence)
+    }
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        rank: 60,
+        name: "memory_target",
+        look: storage::memory_target,
+        remedy: "choose a target on a drive (`df -T` shows file systems); `mem:` measures memory",
+    },
+    Kind {
+        rank: 70,
+        name: "direct_not_honoured",
+        look: path::direct_not_honoured,
+        remedy: "ask what lies between for direct I/O too (its options), or measure the device below it",
+    },
+    Kind {
+        rank: 80,
+        name: "page_cache",
+        look: storage::page_cache,
+        remedy: "read with --direct, or --cache drop and one pass over the range; if you mean memory, --cache warm",
+    },
+    Kind {
+        rank: 90,
+        name: "unwritten_range",
+        look: storage::unwritten_range,
+        remedy: "write the whole range once (--op write) before reading it",
+    },
+    Kind {
+        rank: 100,
+        name: "encoded_extents",
+        look: path::encoded_extents,
+        remedy: "write the file anew, with random data, in a directory without compression, reflinks and snapshots",
+    },
+    Kind {
+        rank: 110,
+        name: "read_amplification",
+        look: path::read_amplification,
+        remedy: "read with --direct, or lower the read-ahead (blockdev --setra), unless your application reads like this",
+    },
+    Kind {
+        rank: 130,
+        name: "buffered_writes",
+        look: storage::buffered_writes,
+        remedy: "write with --direct or --sync dsync; or one pass over a range larger than memory with --end-fsync",
+    },
+    Kind {
+        rank: 140,
+        name: "volatile_cache",
+        look: path::volatile_cache,
+        remedy: "mount with barriers; set queue/write_cache to what the drive says; choose a cache mode that keeps flushes",
+    },
+    Kind {
+        rank: 160,
+        name: "unwritten_extents",
+        look: path::unwritten_extents,
+        remedy: "lay the file out with data first (--layout fill), or write it twice and take the second pass",
+    },
+    Kind {
+        rank: 170,
+        name: "nearly_full",
+        look: path::nearly_full,
+        remedy: "free some space, or use another file system: allocation slows down where little is free",
+    },
+    Kind {
+        rank: 180,
+        name: "compressible_content",
+        look: storage::compressible_content,
+        remedy: "write --content random with --refill full (the defaults), unless your data are like this",
+    },
+    Kind { look: client::client_saturated, ..CLIENT_SATURATED },
+    Kind {
+        rank: 200,
+        name: "kernel_workers",
+        look: client::kernel_workers,
+        remedy: "use --direct, or engine psync with more threads",
+    },
+    Kind {
+        rank: 240,
+        name: "io_throttled",
+        look: devices::io_throttled,
+        remedy: "take the limit away (io.max, blkio.throttle.*), unless it is what you measure",
+    },
+    Kind {
+        rank: 340,
+        name: "other_io",
+        look: devices::other_io,
+        remedy: "stop what else uses the device (see `iostat`), and let earlier writes reach it first (`sync`)",
+    },
+];

@@ -1,0 +1,77 @@
+//! Reports of layers: what a layer alone knows of its phases, and the list of the layers that have one.
+
+use std::sync::{PoisonError, RwLock};
+
+use crate::chart::Chart;
+use crate::doubts::{Evidence, Kind};
+use crate::page::Page;
+use crate::record::{PhaseRecord, Record};
+use crate::stack::Outlook;
+
+/// The report of a layer on its phases. All but the name may be left out: what any phase has is told without it.
+pub trait View: Sync {
+    /// Name of the layer, as plans have it.
+    fn layer(&self) -> &'static str;
+
+    /// Writes where a phase ran, above the table of its classes.
+    fn places(&self, _page: &mut Page, _phase: &PhaseRecord) {}
+
+    /// Writes what a phase moved, below that table.
+    fn moved(&self, _page: &mut Page, _phase: &PhaseRecord) {}
+
+    /// Writes counters and tables of its own, after all that any phase has.
+    fn detail(&self, _page: &mut Page, _phase: &PhaseRecord) {}
+
+    /// Kinds of doubts of its own.
+    fn doubts(&self) -> &'static [Kind] {
+        &[]
+    }
+
+    /// The remedy that takes the place of a kind's usual one, where that names what is already so.
+    fn remedy(&self, _kind: &str, _evidence: &Evidence<'_>) -> Option<&'static str> {
+        None
+    }
+
+    /// Charts of its own of a phase with this title, each with its part of the file's name. Their notes go after that on the load.
+    fn charts(&self, _phase: &PhaseRecord, _title: &str) -> Vec<(&'static str, Chart)> {
+        Vec::new()
+    }
+
+    /// Rows of a stack that lie beside the storage, by the names of their layers.
+    fn stack_rows(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The outlook of a stack: how its rows beside the storage compare with it.
+    fn outlook(&self, _record: &Record) -> Outlook {
+        Outlook::default()
+    }
+}
+
+static ADDED: RwLock<Vec<&'static dyn View>> = RwLock::new(Vec::new());
+
+/// Adds the report of a layer. One that the list has already leaves it as it is.
+pub fn add(view: &'static dyn View) {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    if added.iter().all(|known| known.layer() != view.layer()) {
+        added.push(view);
+    }
+}
+
+/// The reports of all layers, in the order in which they were added.
+pub(crate) fn all() -> Vec<&'static dyn View> {
+    ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The report of a layer on its phases; of one that adds nothing, an empty one.
+pub(crate) fn of(layer: &str) -> &'static dyn View {
+    all().into_iter().find(|view| view.layer() == layer).unwrap_or(&Plain)
+}
+
+struct Plain;
+
+impl View for Plain {
+    fn layer(&self) -> &'static str {
+        ""
+    }
+}
