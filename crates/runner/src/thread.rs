@@ -189,7 +189,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;
 
-    use driver::{Completions, Driver, HostClock, Submitted, Wait};
+    use driver::{Completions, Driver, HostClock, Submitted};
     use testkit::{InstantDriver, TestOp, TestSource, closed_load};
 
     use super::*;
@@ -202,10 +202,6 @@ mod tests {
     impl Driver<TestOp> for BadEnd {
         fn submit(&mut self, batch: &[TestOp], done: &mut Completions) -> Result<Submitted, Error> {
             InstantDriver.submit(batch, done)
-        }
-
-        fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-            Ok(())
         }
     }
 

@@ -1,19 +1,18 @@
 //! A layer that measures nothing, added from here alone: it stands in help, job files, the record, comparisons and the live view as the
 //! others do. The test is its own strata: a process of it that finds words in the environment runs them.
 
-use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::Arc;
 
-use driver::{Capabilities, Completions, Driver, Error, Operation, Source, Submitted, Wait};
-use layer::{Measured, Part, Phase, StageContext};
+use driver::{Capabilities, Completions, Driver, Error, Operation, Source, Submitted};
+use layer::{
+    AcceptLimits, DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, StageContext, masters,
+};
 use runner::{Job, Opener, WorkerSetup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use workload::layers::LayerDef;
-use workload::options::{Group, OptionDef};
-use workload::plan::{LayerPlan, LoadPlan, PhasePlan, PlanKind, UNLIMITED_TIME_NS, load};
+use workload::options::{MASTERS, OptionDef};
+use workload::plan::{LayerPlan, LoadPlan, MasterPlan, PhasePlan, PlanKind, UNLIMITED_TIME_NS, load};
 use workload::spec::Spec;
 
 /// Options of the layer.
@@ -22,21 +21,14 @@ struct NopSpec {
     spins: Option<u32>,
 }
 
-static OPTIONS: &[OptionDef] = &[OptionDef {
-    name: "spins",
-    short: None,
-    value: "N",
-    default: "0",
-    help: "Hints to the processor that an operation gives",
-    group: Group::Workload,
-    apply: |spec, text| {
-        spec.own.get_mut::<NopSpec>().spins = Some(units::parse_u64_in("spins", text, 0..=1000)? as u32);
-        Ok(())
-    },
-}];
+const HELP: &str = "Hints to the processor that an operation gives";
+static OPTIONS: &[OptionDef] = &[OptionDef::new("spins", "N", "0", HELP, |spec, text| {
+    spec.own.get_mut::<NopSpec>().spins = Some(units::parse_u64_in("spins", text, 0..=1000)? as u32);
+    Ok(())
+})];
 
 static DEFINITION: LayerDef = LayerDef {
-    options: &[OPTIONS],
+    options: &[OPTIONS, MASTERS],
     refused: &[("op", "nothing: there is one operation")],
     ..LayerDef::new("nop", "Measure nothing", PlanKind::of::<NopPlan>("Nothing."))
 };
@@ -46,6 +38,7 @@ struct NopPlan {
     name: String,
     engine: String,
     spins: u32,
+    masters: Vec<MasterPlan>,
     load: LoadPlan,
 }
 
@@ -54,6 +47,10 @@ impl LayerPlan for NopPlan {
 
     fn operation_words(&self) -> String {
         format!("nothing, with {} spins", self.spins)
+    }
+
+    fn master_plans(&self) -> &[MasterPlan] {
+        &self.masters
     }
 }
 
@@ -93,10 +90,6 @@ impl Driver<Nop> for Worker {
         }
         Ok(Submitted { accepted: batch.len() })
     }
-
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 const CAPABILITIES: Capabilities = Capabilities::plain(Nop::CLASSES, 64);
@@ -108,45 +101,66 @@ impl Measured for NopLayer {
         &DEFINITION
     }
 
-    fn drivers(&self) -> Vec<layer::DriverEntry> {
-        vec![("nothing", CAPABILITIES, "Completes at once")]
+    fn drivers(&self) -> Vec<DriverEntry> {
+        let summary = "Completes at once";
+        vec![DriverEntry { name: "nothing", target: None, capabilities: CAPABILITIES, summary }]
     }
 
-    fn phases(&self, spec: &Spec, seed: &mut dyn FnMut() -> u64) -> Result<Vec<Phase>, Error> {
-        let spins = spec.own.get::<NopSpec>().and_then(|own| own.spins).unwrap_or(0);
-        let load = load(spec, spec.depth.unwrap_or(1), Some(UNLIMITED_TIME_NS), seed())
-            .map_err(|error| Error::usage("plan", error.0))?;
-        let name = spec.name.clone().unwrap_or_else(|| "nop".to_owned());
-        Ok(vec![(PhasePlan::new(NopPlan { name, engine: "nothing".to_owned(), spins, load }), CAPABILITIES)])
+    fn begin(&self, _context: &RunContext) -> Box<dyn LayerRun> {
+        Box::new(Self)
     }
 
-    fn part<'a>(
-        &self,
-        plans: Vec<&'a PhasePlan>,
-        context: &StageContext<'_>,
-    ) -> Result<Box<dyn Part + 'a>, Error> {
-        let plans = plans.into_iter().filter_map(|plan| plan.of::<NopPlan>());
-        let jobs = plans.map(|plan| {
-            let spins = plan.spins;
-            let open = Opener::new(move |_| {
-                Ok(WorkerSetup {
-                    driver: Box::new(Worker(spins)),
-                    source: Worker(0),
-                    notes: Vec::new(),
-                    parts: Vec::new(),
-                })
-            });
-            Job::new(&plan.name, &plan.load, vec![0], open, Arc::clone(&context.interrupt))
-        });
-        Ok(layer::plain_part(jobs.collect()))
+    fn accept(&self, _plan: &PhasePlan, _limits: &AcceptLimits) -> Result<u64, Error> {
+        Ok(0)
     }
 }
 
+impl LayerRun for NopLayer {
+    fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
+        let spins = spec.own.get::<NopSpec>().and_then(|own| own.spins).unwrap_or(0);
+        let load = load(spec, spec.depth.unwrap_or(1), Some(UNLIMITED_TIME_NS), planning.seed_of(0))
+            .map_err(|error| Error::usage("plan", error.0))?;
+        let name = spec.name.clone().unwrap_or_else(|| "nop".to_owned());
+        let (engine, masters) = ("nothing".to_owned(), masters::clients(spec)?);
+        let plan = PhasePlan::new(NopPlan { name, engine, spins, masters, load });
+        Ok(vec![Phase { control: masters::control(spec)?, ..Phase::new(plan, &CAPABILITIES) }])
+    }
+
+    fn part<'a>(
+        &'a mut self,
+        phases: Vec<&'a Phase>,
+        _done: &[&PhasePlan],
+        context: &StageContext<'_>,
+    ) -> Result<Box<dyn Part + 'a>, Error> {
+        Ok(layer::plain_part(phases, context, |phase| {
+            let spins = phase.plan.of::<NopPlan>().map_or(0, |plan| plan.spins);
+            let open = Opener::new(move |_| {
+                let (driver, notes, parts) = (Box::new(Worker(spins)), Vec::new(), Vec::new());
+                Ok(WorkerSetup { driver, source: Worker(0), notes, parts })
+            });
+            let plan = &phase.plan;
+            Job::new(plan.name(), plan.load(), vec![0], open, Arc::clone(&context.interrupt))
+        }))
+    }
+}
+
+// The layer ends here; what follows tries it.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
 /// This strata, with the layer.
-fn strata(directory: &Path, words: &str) -> Output {
+fn strata_command(directory: &Path, words: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["as_strata", "--exact", "--nocapture"]).env("STRATA_WORDS", words).current_dir(directory);
-    command.output().unwrap()
+    command
+}
+
+fn strata(directory: &Path, words: &str) -> Output {
+    strata_command(directory, words).output().unwrap()
 }
 
 #[test]
@@ -223,4 +237,37 @@ fn job_files_mix_it_with_others_and_options_are_refused_by_name() {
     assert_eq!(plain.status.code(), Some(2));
     let told = String::from_utf8_lossy(&plain.stderr).into_owned();
     assert!(told.contains("unknown layer \"nop\", expected one of media, network, object"), "{told}");
+}
+
+/// An engine with the layer, and its control address. It ends when its standard input closes.
+fn engine(directory: &Path) -> (Child, String) {
+    let words = "engine --until-stdin-closes --no-attach-info --listen 127.0.0.1:0 --interface lo";
+    let mut command = strata_command(directory, words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = lines.find_map(|line| line.ok().filter(|line| line.contains(", control "))).unwrap();
+    let control = line.split_once(", control ").unwrap().1.split([',', '\n']).next().unwrap().to_owned();
+    // Its output is not read any more, and it writes no more.
+    (child, control)
+}
+
+#[test]
+fn two_masters_drive_it_together() {
+    let scratch = tempfile::tempdir().unwrap();
+    let here = scratch.path();
+    let (mut first, one) = engine(here);
+    let (mut second, other) = engine(here);
+    let text = said(here, &format!("nop --clients {one},{other} --count 700 --spins 3 --json two.json"));
+    assert!(text.contains("2 masters x 1 thread"), "{text}");
+    let record: Value = serde_json::from_slice(&std::fs::read(here.join("two.json")).unwrap()).unwrap();
+    let phase = &record["phases"][0];
+    assert_eq!(phase["summary"]["total"]["operations"], 1400, "each did its share");
+    let origins: Vec<_> =
+        phase["samples"]["workers"].as_array().unwrap().iter().map(|worker| &worker["origin"]).collect();
+    assert_eq!(origins, [&Value::from(one.as_str()), &Value::from(other.as_str())]);
+    drop((first.stdin.take(), second.stdin.take()));
+    assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
+    let refused = strata(here, &format!("nop --clients {one} --count 10"));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains(&format!("master {one}: ")), "{refused:?}");
 }

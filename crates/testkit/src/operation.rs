@@ -1,6 +1,6 @@
 //! A small operation, its source, and a driver that has nothing to do.
 
-use driver::{Completions, Driver, Error, Operation, Submitted, Wait};
+use driver::{Completions, Driver, Error, Operation, Submitted};
 
 /// An operation of a layer that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,9 +114,5 @@ impl<Op: Operation> Driver<Op> for InstantDriver {
             done.push(operation.slot(), operation.bytes() as i64);
         }
         Ok(Submitted { accepted: batch.len() })
-    }
-
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Code that the synchronous drivers share: one operation a call, done when the call returns.
 
-use driver::{Completions, Driver, Error, Submitted, Wait};
+use driver::{Completions, Driver, Error, Submitted};
 
 use crate::MediaOperation;
 
@@ -19,10 +19,5 @@ impl<T: CarryOut> Driver<MediaOperation> for OneByOne<T> {
         let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
         done.push(operation.slot, self.0.carry_out(operation));
         Ok(Submitted { accepted: 1 })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -5,9 +5,9 @@ use statistics::{
     TallySample, WarmUp, WorkerSamples, summarise,
 };
 use workload::network::{
-    EndpointOrder, EndpointPlan, InterfacePlan, MasterPlan, Payload, PayloadKind, Poll, SocketPlan, Traffic,
+    EndpointOrder, EndpointPlan, InterfacePlan, Payload, PayloadKind, Poll, SocketPlan, Traffic,
 };
-use workload::plan::{NetworkPlan, PhasePlan};
+use workload::plan::{MasterPlan, NetworkPlan, PhasePlan};
 use workload::spec::Share;
 
 use super::{DRIVE, INTERVAL_NS, INTERVALS, Shape, latencies, phase, plan, record};

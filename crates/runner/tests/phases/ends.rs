@@ -364,10 +364,6 @@ impl Driver<TestOp> for InTurn {
         }
         Ok(Submitted { accepted: batch.len() })
     }
-
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 #[test]

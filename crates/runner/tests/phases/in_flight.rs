@@ -64,10 +64,6 @@ impl Driver<TestOp> for InTurn {
         }
         Ok(Submitted { accepted: batch.len() })
     }
-
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 /// Runs a load and holds the time in flight of each interval against the log.

@@ -119,6 +119,17 @@ pub struct OptionDef<T = Spec> {
 }
 
 impl<T> OptionDef<T> {
+    /// An option of the operations without a short letter; `value` is the placeholder, `default` the default in words.
+    pub const fn new(
+        name: &'static str,
+        value: &'static str,
+        default: &'static str,
+        help: &'static str,
+        apply: fn(&mut T, &str) -> Result<(), ParseError>,
+    ) -> Self {
+        Self { name, short: None, value, default, help, group: Group::Workload, apply }
+    }
+
     /// Whether it takes no value on the command line.
     #[must_use]
     pub fn is_switch(&self) -> bool {

@@ -2,9 +2,7 @@
 
 use std::hint::black_box;
 
-use driver::{
-    Capabilities, Clock, Completions, Driver, Error, HostClock, Opened, Registration, Submitted, Wait,
-};
+use driver::{Capabilities, Clock, Completions, Driver, Error, HostClock, Opened, Registration, Submitted};
 
 use crate::descriptor::{self, UNSUPPORTED};
 use crate::{MediaClass, MediaOperation, OpenRequest};
@@ -73,9 +71,5 @@ impl Driver<MediaOperation> for Cpu {
             done.push(operation.slot, UNSUPPORTED);
         }
         Ok(Submitted { accepted: 1 })
-    }
-
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

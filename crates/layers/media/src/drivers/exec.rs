@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use driver::{Capabilities, Completions, Driver, Error, Opened, Registration, Submitted, Wait};
+use driver::{Capabilities, Completions, Driver, Error, Opened, Registration, Submitted};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use workload::program::Program;
 
@@ -118,9 +118,5 @@ impl Driver<MediaOperation> for Exec {
 
     fn findings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.findings)
-    }
-
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

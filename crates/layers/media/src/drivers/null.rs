@@ -1,6 +1,6 @@
 //! `null`: completes every operation at once. What remains is what strata itself costs.
 
-use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted, Wait};
+use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted};
 
 use crate::{MediaOperation, OpenRequest};
 
@@ -28,10 +28,5 @@ impl Driver<MediaOperation> for Null {
             done.push(operation.slot, i64::from(operation.length));
         }
         Ok(Submitted { accepted: batch.len() })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

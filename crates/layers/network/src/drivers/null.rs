@@ -1,6 +1,6 @@
 //! `null`: answers every RPC at once. What remains is what strata itself costs.
 
-use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted, Wait};
+use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted};
 
 use crate::{OpenRequest, Rpc};
 
@@ -28,10 +28,5 @@ impl Driver<Rpc> for Null {
             done.push(rpc.slot, rpc.bytes as i64);
         }
         Ok(Submitted { accepted: batch.len() })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

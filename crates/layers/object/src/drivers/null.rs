@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Submitted, Wait};
+use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Submitted};
 use workload::object::{Made, ObjectPlan};
 
 use crate::backend::Removing;
@@ -65,10 +65,5 @@ impl Driver<ObjectOperation> for NullDriver {
             done.push(operation.slot, operation.bytes() as i64);
         }
         Ok(Submitted { accepted: batch.len() })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use driver::{Arena, Clock, Completions, Driver, Error, HostClock, Span, Submitted, Tally, Wait};
+use driver::{Arena, Clock, Completions, Driver, Error, HostClock, Span, Submitted, Tally};
 use workload::object::{Durability, ObjectOp, ObjectOptions, ObjectPlan, PunchScope, ValueKind};
 
 use super::Shared;
@@ -217,11 +217,6 @@ impl Driver<ObjectOperation> for Worker {
             done.push_timed(operation.slot, result, Span { ended_ns, ..span });
         }
         Ok(Submitted { accepted: batch.len() })
-    }
-
-    #[inline]
-    fn reap(&mut self, _wait: Wait, _done: &mut Completions) -> Result<(), Error> {
-        Ok(())
     }
 
     fn tallies(&mut self) -> Vec<Tally> {
