@@ -121,7 +121,7 @@ pub struct RunContext {
     pub journal: Arc<dyn Journal>,
     /// Set by signals: waits outside of phases end.
     pub interrupt: Arc<AtomicBool>,
-    /// What the run makes stays.
+    /// Whether everything that the run makes stays.
     pub keep: bool,
     /// Tells the user one line that belongs to no phase.
     pub tell: Tell,
@@ -158,7 +158,7 @@ impl Planning<'_> {
     }
 }
 
-/// A layer: what it is, and how a run of it begins.
+/// A layer: its entry in the list, its drivers, and how a run of it begins.
 pub trait Measured: Sync {
     /// Its entry in the list of layers: name, command, options, how its plans are read.
     fn definition(&self) -> &'static LayerDef;
