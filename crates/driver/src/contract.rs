@@ -1,5 +1,6 @@
 //! Operations, drivers and sources.
 
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use crate::Error;
@@ -266,6 +267,16 @@ pub trait Driver<Op>: Send {
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
         let _ = (wait, done);
         Ok(())
+    }
+
+    /// Descriptor that is readable while completions wait for a [`Driver::reap`], so that a worker can wait for several drivers at once
+    /// ([`Joined`](crate::Joined)); none where the driver has no such, or completes everything in [`Driver::submit`]. Asked for before the first
+    /// operation: a driver may prepare for it then.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    fn event(&mut self) -> Result<Option<BorrowedFd<'_>>, Error> {
+        Ok(None)
     }
 
     /// More than the errno says about an operation that failed, in one line: who failed it, and what may help. Asked for when it has

@@ -10,6 +10,7 @@ mod contract;
 mod error;
 mod findings;
 pub mod foreign;
+mod joined;
 pub mod polled;
 mod secret;
 
@@ -22,4 +23,5 @@ pub use contract::{
 };
 pub use error::{Error, ErrorKind};
 pub use findings::{FINDINGS_MAX, Findings};
+pub use joined::{Either, Joined};
 pub use secret::Secret;

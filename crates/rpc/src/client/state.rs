@@ -1,4 +1,6 @@
-//! Counts of the kernel and the connections.
+//! Counts of the kernel and the connections, and their event.
+
+use std::os::fd::{AsFd, BorrowedFd};
 
 use driver::Tally;
 
@@ -6,6 +8,12 @@ use super::Channel;
 use super::connection::Connection;
 
 impl Channel {
+    /// Descriptor that is readable while a reply, or a part of one, can be read.
+    #[must_use]
+    pub fn event(&self) -> BorrowedFd<'_> {
+        self.common.poller.as_fd()
+    }
+
     /// Values counted for each endpoint: sums of counts and means of the rest, over its streams.
     #[must_use]
     pub fn tallies(&self) -> Vec<Tally> {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Most events that one call brings; the rest follow with the next.
@@ -44,6 +44,13 @@ pub struct Poller {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
     has_fine_timeouts: AtomicBool,
+}
+
+impl AsFd for Poller {
+    /// Readable while a socket is ready.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
 }
 
 impl Poller {

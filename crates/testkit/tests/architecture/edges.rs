@@ -18,7 +18,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["driver", "host", "layer", "statistics", "units", "workload"]),
     ("media", &["ceph", "driver", "host", "layer", "report", "runner", "statistics", "units", "workload"]),
     ("rpc", &["driver", "host", "units", "workload"]),
-    ("network", &["driver", "fleet", "host", "layer", "report", "rpc", "runner", "statistics", "units", "workload"]),
+    (
+        "network",
+        &["driver", "fleet", "host", "layer", "report", "rpc", "runner", "statistics", "units", "workload"],
+    ),
     ("vos", &["driver", "host", "units", "workload"]),
     ("object", &["ceph", "driver", "host", "layer", "report", "rpc", "runner", "units", "vos", "workload"]),
     ("registry", &["layer", "media", "network", "object", "report"]),

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -399,6 +399,11 @@ impl Driver<MediaOperation> for Uring {
     }
 
     #[inline]
+    fn event(&mut self) -> Result<Option<BorrowedFd<'_>>, Error> {
+        // SAFETY: the ring, and with it the descriptor, lives as long as the driver, which is borrowed.
+        Ok(Some(unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }))
+    }
+
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
         if self.in_flight == 0 {
             return Ok(());

@@ -1,7 +1,7 @@
 //! `libaio`: the kernel's asynchronous I/O by its system calls, without the C library.
 #![allow(unsafe_code)]
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,6 +9,7 @@ use driver::{
     Arena, Capabilities, Clock, Completions, Driver, Error, HostClock, Opened, Registration, Span, Submitted,
     Wait,
 };
+use rustix::event::{EventfdFlags, eventfd};
 use workload::engine::SyncCall;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
@@ -54,6 +55,8 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
             SyncCall::Fsync => IOCB_CMD_FSYNC,
         },
         priorities: Priorities::new(&request.options.operation_priorities),
+        event: None,
+        flags: 0,
         arena: Arc::clone(&request.arena),
     };
     let mut notes = Vec::new();
@@ -87,6 +90,8 @@ struct Ring {
 }
 
 const RING_MAGIC: u32 = 0xa10a_10a1;
+/// `aio_resfd` is an eventfd that counts the completion.
+const IOCB_FLAG_RESFD: u32 = 1;
 /// `aio_reqprio` holds a priority (Linux 4.18).
 const IOCB_FLAG_IOPRIO: u32 = 1 << 1;
 const IOCB_CMD_PREAD: u16 = 0;
@@ -191,6 +196,9 @@ struct Libaio {
     events: Vec<Event>,
     sync_opcode: u16,
     priorities: Option<Box<Priorities>>,
+    /// Counts completions, once it was asked for; what every control block says of it.
+    event: Option<OwnedFd>,
+    flags: u32,
     arena: Arc<Arena>,
 }
 
@@ -215,7 +223,7 @@ impl Libaio {
         if let Some(priorities) = &self.priorities {
             let priority = priorities.draw(operation);
             block.aio_reqprio = priority as i16;
-            block.aio_flags = if priority == 0 { 0 } else { IOCB_FLAG_IOPRIO };
+            block.aio_flags = self.flags | if priority == 0 { 0 } else { IOCB_FLAG_IOPRIO };
         }
         block.aio_fildes = self.targets[usize::from(operation.target)].fd.as_raw_fd() as u32;
         (block.aio_buf, block.aio_nbytes, block.aio_offset) = match operation.class {
@@ -362,7 +370,25 @@ impl Driver<MediaOperation> for Libaio {
         Ok(Submitted { accepted })
     }
 
+    fn event(&mut self) -> Result<Option<BorrowedFd<'_>>, Error> {
+        if self.event.is_none() {
+            let made = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+                .map_err(|error| Error::system("event", "eventfd failed", error))?;
+            self.flags = IOCB_FLAG_RESFD;
+            for block in &mut self.blocks {
+                block.aio_flags = IOCB_FLAG_RESFD;
+                block.aio_resfd = made.as_raw_fd() as u32;
+            }
+            self.event = Some(made);
+        }
+        Ok(self.event.as_ref().map(|event| event.as_fd()))
+    }
+
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        if let Some(event) = &self.event {
+            // Read before completions are taken: one that comes later makes it readable again.
+            let _ = rustix::io::read(event, &mut [0; 8]);
+        }
         let (count, timeout_ns) = match wait {
             Wait::None => (0, Some(0)),
             Wait::AtLeast(count) => (count, None),
@@ -419,6 +445,8 @@ mod tests {
             events: vec![Event::default()],
             sync_opcode: IOCB_CMD_FDSYNC,
             priorities: None,
+            event: None,
+            flags: 0,
             arena,
         };
         let mut done = Completions::with_depth(1);

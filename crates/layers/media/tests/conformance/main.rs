@@ -1,6 +1,7 @@
 //! One suite for every driver of the media layer, gated by what the driver says it can do.
 
 mod devices;
+mod events;
 mod images;
 mod options;
 mod support;

@@ -1,5 +1,6 @@
 //! `tcp`: measurements over sockets, many in flight on each connection; bulk on a stream of its own.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use driver::{
@@ -148,6 +149,10 @@ impl Driver<Rpc> for Tcp {
         }
         self.channel.flush();
         Ok(Submitted { accepted })
+    }
+
+    fn event(&mut self) -> Result<Option<BorrowedFd<'_>>, Error> {
+        Ok(Some(self.channel.event()))
     }
 
     fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use driver::{Completions, Operation, Wait};
 use network::{DRIVERS, Rpc};
 use peer::{FROM_PAGES, Peer, PeerOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use support::{POLLS, SECOND_NS, Setup, bulk, errno, everyone, iov, on_endpoints};
 use workload::engine::Feature;
 use workload::network::{Payload, Poll};
@@ -177,6 +178,32 @@ fn the_ways_to_wait() {
                 assert!(begin.elapsed() < Duration::from_secs(10), "{}", entry.name);
             }
             assert_eq!(rig.done.as_slice()[0].slot, 3);
+        }
+    }
+}
+
+#[test]
+fn an_event_is_readable_while_a_reply_waits() {
+    for entry in everyone() {
+        let (_peer, setup) = setup(entry, &PeerOptions::default());
+        let mut rig = setup.rig(entry);
+        if rig.driver.event().expect("an event, or none").is_none() {
+            assert_ne!(entry.name, "tcp");
+            continue;
+        }
+        for number in 0..100 {
+            rig.done.clear();
+            let rpc = rig.rpc(number % 4, 0, 1);
+            rig.driver.submit(&[rpc], &mut rig.done).expect("submit");
+            rig.driver.reap(Wait::None, &mut rig.done).expect("reap");
+            while rig.done.is_empty() {
+                let event = rig.driver.event().expect("an event").expect("it stays");
+                let mut events = [PollFd::from_borrowed_fd(event, PollFlags::IN)];
+                let longest = Timespec { tv_sec: 60, tv_nsec: 0 };
+                assert_eq!(poll(&mut events, Some(&longest)).expect("polled"), 1, "{}", entry.name);
+                rig.driver.reap(Wait::None, &mut rig.done).expect("reap");
+            }
+            assert_eq!(rig.done.as_slice()[0].slot, number % 4, "{}", entry.name);
         }
     }
 }
