@@ -36,7 +36,7 @@ pub enum HostEnd {
 pub(crate) enum HostEvent {
     Ready(Vec<String>),
     Started(u64),
-    Progress(ProgressReport),
+    Progress(Box<ProgressReport>),
     /// Something that cannot be read, and why.
     Unreadable(String),
     End(HostEnd),
@@ -128,7 +128,7 @@ fn understand(said: Said) -> HostEvent {
         Said::Ready(ready) => HostEvent::Ready(ready.notes.iter().map(|note| line(note)).collect()),
         Said::Started(started) => HostEvent::Started(started.unix_ns),
         Said::Progress(progress) => match read_json(progress.report) {
-            Ok(report) => HostEvent::Progress(report),
+            Ok(report) => HostEvent::Progress(Box::new(report)),
             Err(error) => HostEvent::Unreadable(line(&format!("progress cannot be read: {error}"))),
         },
         Said::Result(result) => HostEvent::End(match read_json::<OutcomeMessage>(result.outcome) {

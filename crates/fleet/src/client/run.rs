@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
                 member.started_unix_ns = Some(unix_ns);
                 member.progress.stage = HostStage::Running;
             }
-            HostEvent::Progress(report) => member.progress.report = Some(report),
+            HostEvent::Progress(report) => member.progress.report = Some(*report),
             HostEvent::Unreadable(why) => {
                 if !member.notes.contains(&why) {
                     member.notes.push(why);
