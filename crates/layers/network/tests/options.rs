@@ -2,14 +2,17 @@
 
 use std::collections::HashSet;
 
+use network::{EndpointOrder, RankTag, Traffic};
+use rpc::Poll;
 use units::{ByteSize, Span};
 use workload::engine::Feature;
 use workload::job;
-use workload::network::{EndpointOrder, EngineSpec, Poll, RankTag, Traffic};
 use workload::options::{
     COMMON, CONTROL, ENGINE, NETWORK, OPTIONS, PROGRAM, apply, find_in, is_repeatable, of, unknown,
 };
 use workload::spec::{Layer, Spec};
+
+use crate::engine::EngineSpec;
 
 /// An option, texts that it takes, and texts that it refuses.
 type Case = (&'static str, &'static [&'static str], &'static [&'static str]);

@@ -1,17 +1,17 @@
-//! Records of the network layer.
+//! Records of the network layer, for tests.
+#![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
+use report::record::{LinkActivity, Observations, PhaseRecord, Record, ServerActivity};
+use report::sample::{self, DRIVE, INTERVAL_NS, INTERVALS, Shape, latencies, phase, plan, record};
+use rpc::{EndpointPlan, InterfacePlan, Poll, SocketPlan};
 use statistics::{
     CauseCount, ClassPoint, ClassTotals, ErrorCount, PartTotals, PhaseSamples, Series, SparseHistogram,
     TallySample, WarmUp, WorkerSamples, summarise,
 };
-use workload::network::{
-    EndpointOrder, EndpointPlan, InterfacePlan, Payload, PayloadKind, Poll, SocketPlan, Traffic,
-};
-use workload::plan::{MasterPlan, NetworkPlan, PhasePlan};
+use workload::plan::{MasterPlan, PhasePlan};
 use workload::spec::Share;
 
-use super::{DRIVE, INTERVAL_NS, INTERVALS, Shape, latencies, phase, plan, record};
-use crate::record::{LinkActivity, Observations, PhaseRecord, Record, ServerActivity};
+use crate::{EndpointOrder, NetworkPlan, Payload, PayloadKind, Traffic};
 
 /// One pair of a phase of the tests.
 #[derive(Clone, Copy)]
@@ -300,7 +300,7 @@ pub fn matrix(ranks: usize, slow: &[(usize, usize, u64)]) -> Record {
 
 /// Empty RPCs of more and more in flight against one endpoint.
 pub fn in_flight_ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
-    let mut record = super::ladder(depths, unloaded_ns, rate_max);
+    let mut record = sample::ladder(depths, unloaded_ns, rate_max);
     for phase in &mut record.phases {
         let load = phase.plan.load().clone();
         phase.plan = PhasePlan::new(NetworkPlan { load, ..network_plan(EMPTY, EMPTY, 1) });
