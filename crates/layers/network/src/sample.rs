@@ -263,7 +263,7 @@ pub fn failing_endpoint() -> Record {
         Pair { master: 0, endpoint: 0, operations_per_second: 2000, latency_ns: 4_000_000, refused: 0 };
     let bad = Pair { endpoint: 1, operations_per_second: 100, refused: 7, ..good };
     let mut record = network_record(vec![network_phase(network_plan(MIB, EMPTY, 2), &[good, bad])]);
-    record.status = crate::record::Status::Partial;
+    record.status = report::record::Status::Partial;
     record
 }
 
@@ -316,11 +316,11 @@ pub fn stack_row(record: &mut Record, load: &str, payloads: (Payload, Payload), 
     let pair = Pair { master: 0, endpoint: 0, operations_per_second, latency_ns: 100_000, refused: 0 };
     let plan = network_plan(payloads.0, payloads.1, 1);
     record.phases.push(network_phase(plan, &[pair]));
-    let row = crate::record::StackRow {
+    let row = report::record::StackRow {
         layer: "network".to_owned(),
         load: load.to_owned(),
         phase: Some(record.phases.len() - 1),
         missing: None,
     };
-    record.stack.get_or_insert_with(|| crate::record::StackRecord { rows: vec![] }).rows.push(row);
+    record.stack.get_or_insert_with(|| report::record::StackRecord { rows: vec![] }).rows.push(row);
 }

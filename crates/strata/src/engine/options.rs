@@ -270,3 +270,6 @@ pub(crate) static ENGINE: &[OptionDef<EngineSpec>] = &[
         |text| path("background", text)
     ),
 ];
+
+#[cfg(test)]
+mod tests;
