@@ -341,5 +341,4 @@ pub(super) fn slots_bytes(plan: &NetworkPlan) -> (u64, u64) {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;
