@@ -121,7 +121,7 @@ pub struct RunContext {
     pub journal: Arc<dyn Journal>,
     /// Set by signals: waits outside of phases end.
     pub interrupt: Arc<AtomicBool>,
-    /// What the run makes stays.
+    /// The stores and files of the run stay.
     pub keep: bool,
     /// Tells the user one line that belongs to no phase.
     pub tell: Tell,

@@ -105,3 +105,10 @@ fn an_option_of_other_layers_is_refused_with_their_names() {
     assert!(elsewhere(NETWORK, "akeys").ends_with("of the network layer: use it for the object layer alone"));
     assert!(elsewhere(Layer::MEDIA, "zero-copy").ends_with("use it for the network and object layers alone"));
 }
+
+#[test]
+fn a_layer_of_another_name_is_refused_with_those_that_there_are() {
+    registry::register();
+    let unknown = Spec::of_layer("objects").expect_err("no layer").to_string();
+    assert_eq!(unknown, "\"objects\" is not a value of layer: use one of media, network, object");
+}
