@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use workload::network::{ENDPOINTS_MAX, add_masters, parse_endpoints};
+use network::{ENDPOINTS_MAX, add_masters, parse_endpoints};
 
 fuzz_target!(|text: &str| match parse_endpoints(text) {
     Ok(endpoints) => {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use workload::network::{PAYLOAD_BYTES_MAX, PayloadKind, message_sizes_text, parse_message_sizes};
+use network::{PAYLOAD_BYTES_MAX, PayloadKind, message_sizes_text, parse_message_sizes};
 
 fuzz_target!(|text: &str| match parse_message_sizes(text) {
     Ok(pairs) => {

@@ -1,7 +1,6 @@
 //! Records for tests: made from declared rates and latencies, by the same statistics as real ones.
 #![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
-pub mod network;
 pub mod object;
 
 use driver::ClockSource;
@@ -24,7 +23,7 @@ use workload::target::{TargetKind, TargetPlan};
 
 use crate::record::*;
 
-const INTERVAL_NS: u64 = 100_000_000;
+pub const INTERVAL_NS: u64 = 100_000_000;
 pub const INTERVALS: u64 = 40;
 
 /// Properties of a phase that the tests make up.
@@ -151,7 +150,7 @@ fn noise(state: &mut u64) -> f64 {
 }
 
 /// Latencies from 0.8 to 1.2 of the mean, and one in a hundred at four times that.
-fn latencies(count: u64, mean_ns: u64) -> SparseHistogram {
+pub fn latencies(count: u64, mean_ns: u64) -> SparseHistogram {
     let mut histogram = Histogram::new();
     let slow = count / 100;
     let rest = count - slow;

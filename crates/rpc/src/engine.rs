@@ -20,14 +20,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use driver::{Error, ErrorKind, Secret};
-use workload::network::{Poll, SocketPlan};
 
 use crate::address::{Address, Provider};
 use crate::group::{self, Publication, Rank};
 use crate::seat::Log;
 use crate::service::{Counters, Limits, Service};
 use crate::tags::{TagMap, TagRole};
-
+use crate::{Poll, SocketPlan};
 use acceptor::{Acceptor, AcceptorState};
 use threads::Crew;
 

@@ -18,10 +18,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use driver::Error;
-use workload::network::EndpointPlan;
 
+use crate::EndpointPlan;
 use crate::tags::TagMap;
-
 pub use file::{attach_info_dir, attach_info_path};
 pub use publish::{Publication, publish};
 pub use text::{GroupFile, parse, print};

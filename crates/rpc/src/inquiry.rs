@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use driver::{Error, Secret};
 use serde::{Deserialize, Serialize};
-use workload::network::{EndpointPlan, Poll, SocketPlan};
 
 use crate::client::Caller;
 use crate::wire::{HEADER_BYTES, Header, flag, opcode};
+use crate::{EndpointPlan, Poll, SocketPlan};
 
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;

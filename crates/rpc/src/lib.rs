@@ -11,6 +11,7 @@ pub mod interface;
 pub mod measure;
 pub mod ofi;
 pub mod payload;
+mod plan;
 mod seat;
 mod service;
 mod share;
@@ -22,6 +23,8 @@ pub mod watch;
 pub mod wire;
 
 pub use inbox::{Accepted, Inbox, InboxSender, Role, inbox};
+pub use plan::{EndpointPlan, InterfacePlan, SocketPlan};
 pub use seat::{Budget, Grant, Log, Seat};
 pub use service::{Answer, BulkReply, BulkSink, Call, Counters, Inline, Limits, Memory, Service};
 pub use tags::{TAGS_MAX, TagMap, TagRole};
+pub use workload::engine::Poll;

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use workload::network::Poll;
-
+use crate::Poll;
 use crate::service::{Counters, Limits};
 use crate::share::Shares;
 

@@ -3,7 +3,7 @@
 //! ```no_run
 //! # use std::time::Duration;
 //! # use rpc::watch::{ServerWatch, WatchRequest, WatchedServer};
-//! # use workload::network::SocketPlan;
+//! # use rpc::SocketPlan;
 //! # fn watch(servers: Vec<WatchedServer>) -> Result<(), driver::Error> {
 //! let watch = ServerWatch::start(WatchRequest::new(servers, SocketPlan::default(), None))?;
 //! watch.begin_phase();
@@ -29,9 +29,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use driver::{Error, Secret};
-use workload::network::{EndpointPlan, SocketPlan};
-
 use watcher::Watcher;
+
+use crate::{EndpointPlan, SocketPlan};
 
 /// A server: the endpoints of one engine that are driven.
 #[derive(Clone, Debug)]

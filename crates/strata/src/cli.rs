@@ -4,13 +4,13 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
-use workload::network::EngineSpec;
-use workload::options::{self, ENGINE, OptionDef};
+use workload::options::{self, OptionDef};
 use workload::spec::{Layer, Spec};
 
 use crate::admin;
 use crate::compare::{COMPARE, CompareSpec};
 use crate::dialect::{self, DIALECT, DialectSpec};
+use crate::engine::{ENGINE, EngineSpec};
 use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec};
 use crate::recipes::{self, RecipesSpec};
 
@@ -311,7 +311,7 @@ pub(crate) fn usage_error(words: &[String], error: &clap::Error) -> Error {
 /// Titles of the tables of options of loads.
 const LOADS: [(&str, Layer); 3] = [
     ("Options of a load (`strata media`, `strata run`)", Layer::MEDIA),
-    ("Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)", Layer::NETWORK),
+    ("Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)", network::LAYER),
     (
         "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)",
         Layer::OBJECT,

@@ -8,16 +8,15 @@ use dialects::{Dialect, Progress, Request, Serve};
 use driver::{Error, ErrorKind};
 use live::LiveMode;
 use units::ParseError;
-use workload::network::EngineSpec;
-use workload::options::{self, ENGINE, Group, OptionDef, switch};
+use workload::options::{self, Group, OptionDef, switch};
 use workload::spec::Spec;
 
-use crate::cli;
 use crate::commands::measure;
+use crate::engine::{ENGINE, EngineSpec};
 use crate::options::OUTPUT;
 use crate::output::{emit, tell};
 use crate::world::ThisMachine;
-use crate::{engine, net};
+use crate::{cli, engine, net};
 
 /// Options of strata itself for a run under a link, where its words all belong to the dialect.
 const OPTIONS_VARIABLE: &str = "STRATA_OPTIONS";

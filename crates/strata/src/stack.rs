@@ -9,7 +9,7 @@ use layer::{Planning, Runs, Seed};
 use report::record::{StackRecord, StackRow};
 use units::{ByteSize, Span, label_of};
 use workload::options;
-use workload::spec::{self, Operation, Spec};
+use workload::spec::{Operation, Spec};
 use workload::target::TargetKind;
 
 use crate::options::{OutputSpec, StackSpec};
@@ -262,7 +262,7 @@ fn network_row(
     seed: u64,
 ) -> Result<Planned, Error> {
     let time_ns = if stack.quick { 300_000_000 } else { 3_000_000_000 };
-    let mut row = Spec { layer: spec::Layer::NETWORK, time: Some(Span(time_ns)), ..Spec::default() };
+    let mut row = Spec { layer: network::LAYER, time: Some(Span(time_ns)), ..Spec::default() };
     let name = format!("network: {load}");
     for (key, value) in [("message-sizes", sizes), ("depth", depth), ("name", name.as_str())] {
         apply(&mut row, key, value)?;

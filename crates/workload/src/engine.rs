@@ -16,6 +16,19 @@ pub enum Feature {
     Off,
 }
 
+/// How a thread waits for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Poll {
+    /// It asks again and again and never sleeps: lowest latency, one processor each.
+    Spin,
+    /// It asks again for a while, then sleeps in the kernel.
+    #[default]
+    Adaptive,
+    /// It sleeps in the kernel until something comes.
+    Block,
+}
+
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

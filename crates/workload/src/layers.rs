@@ -7,7 +7,6 @@ use std::sync::{PoisonError, RwLock};
 
 use units::ParseError;
 
-use crate::network::NetworkPlan;
 use crate::object::ObjectPlan;
 use crate::options::{self, OptionDef};
 use crate::plan::{MediaPlan, PlanKind};
@@ -83,23 +82,6 @@ static MEDIA: LayerDef = LayerDef {
     plans: PlanKind::of::<MediaPlan>("Files, devices, memory."),
 };
 
-static NETWORK: LayerDef = LayerDef {
-    name: "network",
-    command: "net",
-    about: "Measure RPCs to engines, or between them; without a target, to an engine that is started here",
-    targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
-              group is named by --group or --endpoint",
-    target_count: (0, usize::MAX),
-    options: &[options::NETWORK],
-    common: options::COMMON,
-    secrets: &[],
-    refused: options::NETWORK_REFUSED,
-    is_one_phase: |spec| spec.network.message_sizes.len() <= 1,
-    one_phase: "one pair of message sizes",
-    set_size: |spec, size| spec.block_size = Some(size),
-    plans: PlanKind::of::<NetworkPlan>("RPCs."),
-};
-
 static OBJECT: LayerDef = LayerDef {
     name: "object",
     command: "object",
@@ -119,10 +101,7 @@ static OBJECT: LayerDef = LayerDef {
 /// Forms of targets of the object layer, as its table of drivers has them.
 pub const OBJECT_TARGETS: &str = "null:, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, rados://POOL[/CONTAINER], daos://POOL/CONTAINER, s3://BUCKET[/PREFIX]";
 
-/// Layers that are always there, in the order of help and of the schema.
-static BUILT_IN: [Layer; 3] = [Layer::MEDIA, Layer::NETWORK, Layer::OBJECT];
-
-/// Layers that were added.
+/// Layers that were added, in the order of help and of the schema; they stand between media and objects.
 static ADDED: RwLock<Vec<Layer>> = RwLock::new(Vec::new());
 
 /// A layer of the list.
@@ -132,16 +111,20 @@ pub struct Layer(&'static LayerDef);
 impl Layer {
     /// Files, devices, memory.
     pub const MEDIA: Self = Self(&MEDIA);
-    /// RPCs.
-    pub const NETWORK: Self = Self(&NETWORK);
     /// Objects.
     pub const OBJECT: Self = Self(&OBJECT);
+
+    /// The layer of this entry.
+    #[must_use]
+    pub const fn of(definition: &'static LayerDef) -> Self {
+        Self(definition)
+    }
 
     /// Adds a layer to the list. A name or command that the list has already leaves it as it is.
     pub fn add(layer: &'static LayerDef) {
         let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
         let is_other = |known: &Self| known.name != layer.name && known.command != layer.command;
-        if BUILT_IN.iter().chain(added.iter()).all(is_other) {
+        if [Self::MEDIA, Self::OBJECT].iter().chain(added.iter()).all(is_other) {
             added.push(Self(layer));
         }
     }
@@ -150,7 +133,7 @@ impl Layer {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-        BUILT_IN.iter().chain(added.iter()).copied().collect()
+        [&[Self::MEDIA], &added[..], &[Self::OBJECT]].concat()
     }
 
     /// Its entry.

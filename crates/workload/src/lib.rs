@@ -12,7 +12,6 @@ pub mod engine;
 pub mod job;
 pub mod layers;
 pub mod mix;
-pub mod network;
 pub mod object;
 pub mod options;
 pub mod plan;

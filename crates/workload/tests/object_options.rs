@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use units::{ByteSize, Span};
+use units::ByteSize;
 use workload::job;
 use workload::object::{
     Addressing, Allocation, Checksum, Durability, Flush, ObjectOp, ObjectSpec, PunchScope, Scope, Signing,
@@ -12,7 +12,7 @@ use workload::object::{
 use workload::options::{
     DRIVER_OPTIONS, OBJECT, OBJECT_COMMON, OPTIONS, apply, apply_secret, find_in, is_repeatable, of, unknown,
 };
-use workload::spec::{LadderDimension, Layer, Spec};
+use workload::spec::{Layer, Spec};
 
 /// An option, texts that it takes, and texts that it refuses.
 type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -160,21 +160,12 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
     }
     let here = |name: &str| unknown(Layer::OBJECT, name).to_string();
     assert_eq!(here("block-size"), "\"block-size\" is not an option of the object layer: use --value-size");
-    assert_eq!(
-        here("inflight"),
-        "\"inflight\" is not an option of the object layer: use it for the network layer alone"
-    );
     assert_eq!(here("dkey"), "\"dkey\" is not an option: use dkeys (the nearest there is)");
     assert!(here("quite-another").ends_with("use an option of `strata object --help`"));
     let elsewhere = |layer, name: &str| unknown(layer, name).to_string();
     assert!(
         elsewhere(Layer::MEDIA, "akeys").ends_with("of the media layer: use it for the object layer alone")
     );
-    assert!(
-        elsewhere(Layer::NETWORK, "akeys")
-            .ends_with("of the network layer: use it for the object layer alone")
-    );
-    assert!(elsewhere(Layer::MEDIA, "zero-copy").ends_with("use it for the network and object layers alone"));
 }
 
 #[test]
@@ -217,8 +208,6 @@ fn secrets_are_no_options_and_are_shown_to_nobody() {
     let refused = apply_secret(&mut spec, "s3-keys", "hidden").expect_err("no secret").to_string();
     assert_eq!(refused, "\"s3-keys\" is not an option: use one of s3-key");
     assert!(find_in(Layer::OBJECT, "s3-key").is_none(), "no flag, and no key of job files");
-    let unknown = Spec::of_layer("objects").expect_err("no layer").to_string();
-    assert_eq!(unknown, "\"objects\" is not a value of layer: use one of media, network, object");
 }
 
 #[test]
@@ -265,32 +254,6 @@ fn a_job_file_has_the_same_keys() {
     );
     assert_eq!((own.targets, own.s3_endpoints.len(), own.no_fill), (Some(4), 2, true));
     assert_eq!(specs[0].targets, ["vos:/dev/shm/pool"]);
-}
-
-#[test]
-fn phases_of_all_layers_take_their_own_options() {
-    let specs = job::parse(
-        "threads = 2\ntimeout = '5s'\n[[phase]]\ntargets = ['/a']\nop = 'readwrite'\nmix = '70'\n[[phase]]\n\
-         layer = 'network'\ntargets = ['loopback:']\n[[phase]]\nlayer = 'object'\ntargets = ['vos:p']\nmix = 'get=70,put=30'\nladder = 'value-size=4k,8k'\n",
-    )
-    .expect("a job");
-    let layers: Vec<_> = specs.iter().map(|spec| spec.layer.name).collect();
-    assert_eq!(layers, ["media", "network", "object"]);
-    assert!(specs.iter().all(|spec| spec.threads == Some(2)));
-    let timeout = Some(Span(5_000_000_000));
-    assert_eq!(
-        (specs[0].object.timeout, specs[1].network.timeout, specs[2].object.timeout),
-        (None, timeout, timeout)
-    );
-    assert_eq!(
-        (specs[0].mix.as_deref(), specs[2].mix.as_deref(), specs[2].object.mix.as_deref()),
-        (Some("70"), None, Some("get=70,put=30"))
-    );
-    assert_eq!(specs[2].ladder.as_ref().map(|ladder| ladder.dimension), Some(LadderDimension::BlockSize));
-    let steps = workload::plan::expand_ladder(&specs[2]);
-    let sizes: Vec<_> = steps.iter().map(|step| step.object.value_size.as_deref()).collect();
-    assert_eq!(sizes, [Some("4KiB"), Some("8KiB")]);
-    assert!(steps.iter().all(|step| step.block_size.is_none()));
 }
 
 #[test]

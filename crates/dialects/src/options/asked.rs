@@ -2,11 +2,13 @@
 
 use std::panic::AssertUnwindSafe;
 
-use workload::options::apply;
+use workload::layers::OwnSpecs;
+use workload::options::{apply, find};
 use workload::spec::Spec;
 
 /// A spec of a layer with these options.
 pub(crate) fn made(layer: &str, options: &[(&str, &str)]) -> Spec {
+    registry::register();
     with(Spec::of_layer(layer).expect(layer), options)
 }
 
@@ -47,8 +49,18 @@ fn fresh(spec: &Spec) -> Spec {
     Spec { layer: spec.layer, ..Spec::default() }
 }
 
+/// The spec with the struct of its layer's own options, also where none of them is said.
+fn whole(spec: &Spec) -> Spec {
+    let mut own = spec.layer.options.iter().copied().flatten();
+    let switch = own.find(|option| option.is_switch() && find(option.name).is_none());
+    match switch.filter(|_| spec.own == OwnSpecs::default()) {
+        Some(switch) => with(spec.clone(), &[(switch.name, "false")]),
+        None => spec.clone(),
+    }
+}
+
 fn lines(spec: &Spec) -> Vec<String> {
-    format!("{spec:#?}").lines().map(str::to_owned).collect()
+    format!("{:#?}", whole(spec)).lines().map(str::to_owned).collect()
 }
 
 /// Lines of one spec that differ in another, and those of the other.

@@ -184,7 +184,7 @@ fn render(more: &[&str]) -> Box<dyn crate::Render> {
 
 #[test]
 fn the_output_has_the_shape_of_the_tool() {
-    let record = report::sample::network::two_endpoints();
+    let record = network::sample::two_endpoints();
     let mut render = render(&[]);
     let head = text_of(&render.begin(&record));
     assert_eq!(
@@ -219,7 +219,7 @@ fn the_output_has_the_shape_of_the_tool() {
 
 #[test]
 fn failures_stand_under_their_endpoint() {
-    let record = report::sample::network::failing_endpoint();
+    let record = network::sample::failing_endpoint();
     let body = text_of(&render(&[]).stage(&record, 0));
     assert!(body.contains("\tRPC Failures: 7\n"), "{body}");
     assert!(body.contains("\t\t\t7: -DER_UNREACH (-1006): Connection refused"), "{body}");
@@ -228,7 +228,7 @@ fn failures_stand_under_their_endpoint() {
 
 #[test]
 fn bits_and_json() {
-    let record = report::sample::network::two_endpoints();
+    let record = network::sample::two_endpoints();
     let mega = |text: String, unit: &str| {
         let line = text.lines().find(|line| line.contains(unit)).expect("a bandwidth").to_owned();
         line.rsplit(": ").next().and_then(|text| text.parse::<f64>().ok()).expect("a number")
@@ -248,7 +248,7 @@ fn bits_and_json() {
 
 #[test]
 fn each_master_has_its_block() {
-    let record = report::sample::network::matrix(3, &[]);
+    let record = network::sample::matrix(3, &[]);
     let mut render = run_words(&["-e", "0-2:2", "-m", "0-2:0", "-s", "(b1048576 0)", "-r", "100"]).render;
     let body = text_of(&render.stage(&record, 0));
     for rank in 0..3 {

@@ -4,10 +4,9 @@ mod seen;
 
 use host::control_group::CpuThrottling;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use workload::network::Poll;
-
 pub use seen::{DeviceActivity, IoLimitActivity, MachineTraffic, RangeFacts};
+use serde::{Deserialize, Serialize};
+use workload::engine::Poll;
 
 /// Seen around a phase, from outside the measured loop; doubts are made from it. Figures of the machine, of its devices
 /// and of the process are shared by the phases of a stage, which run at the same time.

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use driver::{Error, ErrorKind};
-use workload::network::Poll;
+use rpc::Poll;
 
 use crate::background::{await_line, kept_command, last_error};
 

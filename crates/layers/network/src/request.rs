@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Error, Secret};
-use workload::network::{EndpointPlan, Payload, Poll, SocketPlan};
+use rpc::{EndpointPlan, Poll, SocketPlan};
+
+use crate::Payload;
 
 /// Where the two payloads of an RPC lie in the buffer of its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use driver::{Arena, Error, Fault, Source};
-use workload::network::EndpointOrder;
 use workload::random::{Random, derive_seed};
 
-use crate::{OpenRequest, Rpc, SlotLayout};
+use crate::{EndpointOrder, OpenRequest, Rpc, SlotLayout};
 use rpc::payload::{Content, Direction};
 
 /// Keeps the draws of endpoints apart from what else is made from the seed.

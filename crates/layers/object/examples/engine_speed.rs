@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Clock as _, Completions, Driver, HostClock, Operation, PageSize, Wait};
-use network::{Rpc, SlotLayout};
+use network::{Payload, PayloadKind, Rpc, SlotLayout};
 use object::service::Pools;
 use object::{ConnectRequest, ObjectOperation, OpenRequest};
 use rpc::engine::{Engine, EngineRequest};
+use rpc::{EndpointPlan, Poll, SocketPlan};
 use vos::model::{Key, ObjectId};
 use vos::{Pool, PoolOptions};
-use workload::network::{EndpointPlan, Payload, PayloadKind, Poll, SocketPlan};
 use workload::object::{ObjectClass, ObjectOp, ObjectPlan, ObjectType};
 
 #[path = "../tests/conformance/plan.rs"]

@@ -450,22 +450,3 @@ fn rungs_meet_by_what_is_climbed() {
     assert_eq!(alone, ["randread, depth 1", "randread, depth 8"]);
     assert!(found.phases.iter().all(|phase| phase.headline.verdict == Verdict::NoDifference));
 }
-
-#[test]
-fn networks_are_compared_too() {
-    use crate::sample::network::{self as records, EMPTY, MIB, Pair};
-    let side = |label: &str, operations_per_second: u64, connections: u32| {
-        let pair = Pair { master: 0, endpoint: 0, operations_per_second, latency_ns: 4_000_000, refused: 0 };
-        let mut plan = records::network_plan(MIB, EMPTY, 1);
-        plan.connections = connections;
-        operand(label, vec![record(vec![records::network_phase(plan, &[pair])])])
-    };
-    let found = compare(&side("a", 2000, 1), &side("b", 3000, 2), false, &[]).unwrap();
-    let phase = &found.phases[0];
-    let rate = &phase.classes[0].figures[0];
-    assert_eq!((rate.figure, rate.verdict), (FigureName::Rate, Verdict::Faster));
-    let fields: Vec<_> = phase.differs.iter().map(|field| field.field.as_str()).collect();
-    assert_eq!(fields, ["connections"]);
-    let text = render(&found, 100, false);
-    assert!(text.contains("connections: 1 → 2"), "{text}");
-}

@@ -1,12 +1,7 @@
-mod fields;
-
 use proptest::prelude::*;
 
 use super::*;
 use crate::sample::{self, DRIVE};
-
-const SCHEMA_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record.schema.json");
-const RECORD_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record.md");
 
 fn records() -> Vec<Record> {
     use workload::spec::Operation;
@@ -19,8 +14,6 @@ fn records() -> Vec<Record> {
         sample::record(vec![]),
         partial,
         sample::ladder(&[1, 8], 20_000.0, 100_000.0),
-        sample::network::failing_endpoint(),
-        sample::network::matrix(3, &[]),
         recipes,
         sample::record(vec![sample::object::object_phase(&sample::object::KV)]),
         sample::stack(&[
@@ -150,30 +143,6 @@ fn unknown_fields_of_later_strata_are_passed_over() {
     let text = to_json(&records()[0]).unwrap();
     let extended = text.replacen("\"seed\": 42", "\"seed\": 42, \"sprout\": [1]", 1);
     assert_eq!(from_json(&extended).unwrap(), records()[0]);
-}
-
-/// Writes the file anew when UPDATE_SCHEMA is 1, and gives what it holds.
-fn kept(path: &str, text: &str) -> String {
-    if std::env::var_os("UPDATE_SCHEMA").is_some_and(|value| value == "1") {
-        std::fs::write(path, text).unwrap();
-    }
-    std::fs::read_to_string(path).unwrap()
-}
-
-#[test]
-fn the_schema_file_is_up_to_date() {
-    let file = kept(SCHEMA_FILE, &(serde_json::to_string_pretty(&schema()).unwrap() + "\n"));
-    let file: serde_json::Value = serde_json::from_str(&file).unwrap();
-    assert!(file == schema(), "docs/record.schema.json is out of date: run this test with UPDATE_SCHEMA=1");
-}
-
-#[test]
-fn the_fields_in_the_docs_are_up_to_date() {
-    let page = std::fs::read_to_string(RECORD_PAGE).unwrap();
-    let start = page.find(fields::START).unwrap() + fields::START.len();
-    let text = format!("{}{}", &page[..start], fields::markdown(&schema()));
-    let file = kept(RECORD_PAGE, &text);
-    assert!(file == text, "docs/record.md is out of date: run this test with UPDATE_SCHEMA=1");
 }
 
 #[test]

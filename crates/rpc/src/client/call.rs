@@ -6,11 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use driver::{Error, Secret};
-use workload::network::{EndpointPlan, SocketPlan};
 
-use crate::handshake;
 use crate::inbox::Role;
 use crate::wire::{HEADER_BYTES, Header, flag};
+use crate::{EndpointPlan, SocketPlan, handshake};
 
 /// A connection to one endpoint for one request at a time. After an error it is of no more use.
 #[derive(Debug)]

@@ -20,16 +20,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Arena, Clock, Completions, Error, HostClock, Secret, Wait};
-use workload::network::{EndpointPlan, Poll, SocketPlan};
 
 use crate::tcp::ADAPTIVE_SPIN_NS;
-
+use crate::{EndpointPlan, Poll, SocketPlan};
+pub use call::{Caller, Replied};
 use connection::{Common, Connection, Retired};
+pub use memory::Stretch;
 use recovery::Recovery;
 use slots::Expected;
-
-pub use call::{Caller, Replied};
-pub use memory::Stretch;
 
 /// Most requests in flight of one channel.
 pub const DEPTH_MAX: u32 = 65_536;

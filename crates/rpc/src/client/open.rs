@@ -7,13 +7,6 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Error, HostClock};
 use workload::engine::Feature;
-use workload::network::EndpointPlan;
-
-use crate::handshake;
-use crate::inbox::Role;
-use crate::socket;
-use crate::tcp::poller::Poller;
-use crate::wire::{BULK_HEADER_BYTES, HEADER_BYTES};
 
 use super::connection::{Common, Connection};
 use super::memory::Regions;
@@ -22,6 +15,10 @@ use super::recovery::Recovery;
 use super::slots::Slots;
 use super::zero_copy::{PAYS_BYTES, ZeroCopy};
 use super::{Channel, ChannelRequest, Endpoint, EndpointRequest, FAILURE_NS};
+use crate::inbox::Role;
+use crate::tcp::poller::Poller;
+use crate::wire::{BULK_HEADER_BYTES, HEADER_BYTES};
+use crate::{EndpointPlan, handshake, socket};
 
 pub(super) fn open(request: &ChannelRequest) -> Result<(Channel, Vec<String>), Error> {
     let poller =

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use driver::{Error, Secret};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use workload::network::SocketPlan;
 
 use super::threads::Endpoint;
 use super::{EngineRequest, transport};
@@ -17,7 +16,7 @@ use crate::handshake::{Hello, Pending, RefusalCode, ServedEngine, Step, group_la
 use crate::inbox::{Accepted, Role};
 use crate::seat::Log;
 use crate::share::Shares;
-use crate::socket;
+use crate::{SocketPlan, socket};
 
 /// Connections in the middle of their handshake; one more sends the oldest away.
 pub(super) const PENDING_MAX: usize = 256;

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 
 use driver::{Error, ErrorKind};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen as start, socket_with, sockopt};
-use workload::network::SocketPlan;
 
+use crate::SocketPlan;
 use crate::socket::bind_to_device;
 
 /// Connections that the kernel keeps until they are accepted.

@@ -10,7 +10,6 @@ use driver::{Error, Secret};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use workload::network::{EndpointPlan, SocketPlan};
 
 use super::frames::{
     Challenge, FABRIC_NAME_BYTES_MAX, HELLO_BYTES_MAX, Hello, Malformed, Proof, REPLY_HEAD_BYTES, Reply,
@@ -19,7 +18,7 @@ use super::frames::{
 use super::{NO_PROOF, client_words, engine_words};
 use crate::address::Address;
 use crate::inbox::Role;
-use crate::socket;
+use crate::{EndpointPlan, SocketPlan, socket};
 
 /// How long a wait may last before the interrupt is looked at again.
 const SLICE: Duration = Duration::from_millis(20);

@@ -6,11 +6,11 @@ use driver::Error;
 use host::network::{self, FabricClass};
 use host::topology::NumaPlace;
 use serde::{Deserialize, Serialize};
-use workload::network::InterfacePlan;
 
 use super::overrides::{Asked, Overrides};
 use super::scan::{FabricScan, ScannedInterface};
 use super::turns::Turns;
+use crate::InterfacePlan;
 
 /// Message of the DAOS agent when it finds nothing.
 pub const NONE_MESSAGE: &str =

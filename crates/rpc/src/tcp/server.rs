@@ -7,15 +7,14 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use driver::{Clock, HostClock};
-use workload::network::Poll;
-
-use crate::inbox::{Accepted, Inbox, Role};
 
 use super::ending::Ending;
 use super::endpoint::Endpoint;
 use super::places::Places;
 use super::poller::{Interest, Poller};
 use super::session::Session;
+use crate::Poll;
+use crate::inbox::{Accepted, Inbox, Role};
 
 /// How long an adaptive thread asks again after the last message before it sleeps, in nanoseconds.
 pub(crate) const ADAPTIVE_SPIN_NS: u64 = 50_000;

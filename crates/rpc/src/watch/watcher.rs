@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use driver::Error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use workload::network::EndpointPlan;
 
 use super::conversation::Conversation;
 use super::tally::Tally;
 use super::{ServerReading, Shared, WatchRequest};
+use crate::EndpointPlan;
 use crate::handshake::{self, Connected};
 use crate::inbox::Role;
 

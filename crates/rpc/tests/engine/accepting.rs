@@ -10,8 +10,7 @@ use rpc::handshake::{
     Challenge, Hello, Probe, Proof, Refusal, RefusalCode, Reply, Welcome, group_label, hello_bytes,
     parse_reply, probe, reply_bytes,
 };
-use rpc::{Limits, Role};
-use workload::network::EndpointPlan;
+use rpc::{EndpointPlan, Limits, Role};
 
 use crate::common::{Lines, WAIT, bare, endpoint, enter, eventually, ping, request, secret, serves, tags};
 

@@ -12,8 +12,7 @@ use rpc::engine::{Engine, EngineRequest};
 use rpc::handshake::{Connected, connect, new_session};
 use rpc::measure::Measure;
 use rpc::wire::{HEADER_BYTES, Header, opcode};
-use rpc::{Role, TagMap};
-use workload::network::{EndpointPlan, Poll, SocketPlan};
+use rpc::{EndpointPlan, Poll, Role, SocketPlan, TagMap};
 
 /// Longest wait for anything.
 pub(crate) const WAIT: Duration = Duration::from_secs(20);

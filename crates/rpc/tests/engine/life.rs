@@ -9,8 +9,7 @@ use std::time::Duration;
 use driver::ErrorKind;
 use rpc::address::Provider;
 use rpc::engine::{Engine, EngineRequest};
-use rpc::{Answer, Call, Role, Service, inquiry};
-use workload::network::SocketPlan;
+use rpc::{Answer, Call, Role, Service, SocketPlan, inquiry};
 
 use crate::common::{Lines, POLL, endpoint, enter, eventually, ping, request, secret, serves, tags};
 
@@ -204,7 +203,7 @@ fn an_endpoint_that_dies_is_told_and_the_others_go_on() {
 fn an_interrupt_ends_a_wait_for_a_silent_engine() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let uri = format!("tcp://{}", silent.local_addr().expect("an address"));
-    let target = workload::network::EndpointPlan { rank: 0, tag: 0, uri, label: "0:0".to_owned() };
+    let target = rpc::EndpointPlan { rank: 0, tag: 0, uri, label: "0:0".to_owned() };
     let interrupt = Arc::new(AtomicBool::new(false));
     let wait = |timeout_ns: u64| {
         rpc::handshake::connect(

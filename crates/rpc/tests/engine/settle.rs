@@ -8,8 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use rpc::engine::{Engine, EngineRequest};
 use rpc::handshake::{connect, new_session};
 use rpc::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, opcode};
-use rpc::{Answer, Call, Role, Service};
-use workload::network::SocketPlan;
+use rpc::{Answer, Call, Role, Service, SocketPlan};
 
 use crate::common::{Lines, WAIT, endpoint, enter, eventually, request};
 

@@ -8,8 +8,7 @@ use driver::Error;
 use rpc::engine::{Engine, EngineRequest};
 use rpc::handshake::{connect, new_session};
 use rpc::wire::{BULK_HEADER_BYTES, HEADER_BYTES, Header, opcode};
-use rpc::{Limits, Role};
-use workload::network::SocketPlan;
+use rpc::{Limits, Role, SocketPlan};
 
 use crate::common::{Lines, WAIT, endpoint, eventually, request, secret};
 

@@ -3,10 +3,9 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use rpc::Role;
 use rpc::engine::{Engine, EngineRequest};
 use rpc::watch::{ServerReading, ServerWatch, WatchRequest, WatchedServer};
-use workload::network::{EndpointPlan, SocketPlan};
+use rpc::{EndpointPlan, Role, SocketPlan};
 
 use crate::common::{Lines, WAIT, endpoint, enter, eventually, ping, request, secret, tags};
 

@@ -2,7 +2,9 @@
 
 mod agent;
 pub(crate) mod lifetime;
+mod options;
 mod pool;
+mod spec;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -17,12 +19,13 @@ use rpc::address::Provider;
 use rpc::engine::{Engine, EngineRequest};
 use rpc::group::{self, GROUP_DEFAULT};
 use rpc::interface::{Cache, Machine, Overrides};
-use rpc::{Limits, TagMap};
-use workload::network::{EngineSpec, SocketPlan};
+use rpc::{Limits, SocketPlan, TagMap};
+pub(crate) use spec::EngineSpec;
 
 use crate::output::{print, tell};
 use agent::EngineAgent;
 use lifetime::Lifetime;
+pub(crate) use options::ENGINE;
 use pool::ServedPool;
 
 /// Targets where no number is given.

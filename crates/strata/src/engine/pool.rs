@@ -10,7 +10,8 @@ use rpc::engine::ServiceFactory;
 use rpc::measure::Measure;
 use units::{ByteSize, label_of};
 use vos::{OpenOptions, Pool, PoolOptions};
-use workload::network::EngineSpec;
+
+use super::spec::EngineSpec;
 
 /// Mapped memory of a pool that is made, where nothing is said, in bytes.
 const SCM_BYTES: u64 = 1 << 30;

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rpc::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, flag, opcode};
-use rpc::{Role, handshake};
-use workload::network::{EndpointPlan, SocketPlan};
+use rpc::{EndpointPlan, Role, SocketPlan, handshake};
 
 use super::hosts::{Engine, Process, resident_bytes_max};
 use super::support::Scratch;

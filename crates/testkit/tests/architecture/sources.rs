@@ -10,11 +10,7 @@ const EXEMPT_FILE_LINES_MAX: usize = 1000;
 const FUNCTION_LINES_MAX: usize = 71;
 
 /// Files that are one table.
-const TABLES: &[&str] = &[
-    "crates/workload/src/options/media.rs",
-    "crates/workload/src/options/network.rs",
-    "crates/workload/src/options/object.rs",
-];
+const TABLES: &[&str] = &["crates/workload/src/options/media.rs", "crates/workload/src/options/object.rs"];
 
 /// Complaints about one Rust source.
 pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
@@ -130,14 +126,18 @@ fn impurities(path: &str, masked: &str) -> Vec<String> {
     found.map(|reach| format!("{path}: {reach} in a crate that is pure")).collect()
 }
 
-/// The report knows layers by traits alone: their plans are for their own folders.
+/// Words of one layer that stand in its own folder alone; `strata` has some of them so far.
+const OF_A_LAYER: &[&str] = &["NetworkPlan", "NetworkSpec", "use network::"];
+/// Words of layers whose plans are not in their folders so far: the report knows layers by traits alone.
+const NOT_IN_REPORTS: &[&str] = &["MediaPlan", "ObjectPlan", ".media()", ".object()"];
+
 fn layers_named(path: &str, masked: &str) -> Vec<String> {
-    if !path.starts_with("crates/report/src/") || path.starts_with("crates/report/src/sample") {
-        return Vec::new();
-    }
-    let plans = ["MediaPlan", "NetworkPlan", "ObjectPlan", ".media()", ".network()", ".object()"];
-    let found = plans.iter().filter(|plan| masked.contains(**plan));
-    found.map(|plan| format!("{path}: {plan} is of one layer")).collect()
+    let is_below = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+    let of_a_layer = if is_below(&["crates/layers/", "crates/strata/", "fuzz/"]) { &[] } else { OF_A_LAYER };
+    let is_report = is_below(&["crates/report/src/"]) && !is_below(&["crates/report/src/sample"]);
+    let in_reports = if is_report { NOT_IN_REPORTS } else { &[] };
+    let found = of_a_layer.iter().chain(in_reports).filter(|word| masked.contains(**word));
+    found.map(|word| format!("{path}: {word} is of one layer")).collect()
 }
 
 /// Names that say nothing to those who know the field.
@@ -328,10 +328,25 @@ mod tests {
 
     #[test]
     fn a_plan_of_one_layer_in_the_report_is_found() {
-        let text = "fn f(plan: &PhasePlan) { plan.network(); }\n";
-        check("crates/report/src/x.rs", text, &["crates/report/src/x.rs: .network() is of one layer"]);
+        let text = "fn f(plan: &PhasePlan) { plan.object(); }\n";
+        check("crates/report/src/x.rs", text, &["crates/report/src/x.rs: .object() is of one layer"]);
         check("crates/report/src/x/tests.rs", text, &[]);
         check(PLACE, text, &[]);
+    }
+
+    #[test]
+    fn a_layer_that_is_named_outside_its_folder_is_found() {
+        let text = "use network::NetworkPlan;\n";
+        check(
+            "crates/fleet/src/x.rs",
+            text,
+            &[
+                "crates/fleet/src/x.rs: NetworkPlan is of one layer",
+                "crates/fleet/src/x.rs: use network:: is of one layer",
+            ],
+        );
+        check("crates/fleet/src/x.rs", "use host::network::links;\n", &[]);
+        check("crates/layers/registry/src/x.rs", text, &[]);
     }
 
     #[test]

@@ -1,69 +1,81 @@
 //! The tables of options: parser, help, completions, man page, job files and docs are made from them. One table a layer, over the
 //! same [`Spec`]; the options of media that hold for other layers too stand in the table of media alone.
 
+/// An option without a field of its own: how it applies is said in full.
+#[macro_export]
 macro_rules! option {
     ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:expr, $apply:expr) => {
-        OptionDef {
+        $crate::options::OptionDef {
             name: $name,
             short: $short,
             value: $value,
             default: $default,
             help: $help,
-            group: Group::$group,
+            group: $crate::options::Group::$group,
             apply: $apply,
         }
     };
 }
 
-/// An option whose parsed value is kept in a field of one layer's part of the spec.
+/// An option whose parsed value is kept in a field of one layer's spec, whose type comes first.
+#[macro_export]
 macro_rules! own_of {
-    ($layer:ident, $name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
-        option!($name, $short, $value, $default, $group, $help, |spec, text| {
-            spec.$layer.$field = Some($parse(text)?);
-            Ok(())
-        })
+    ($own:ty, $name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
+        $crate::option!(
+            $name,
+            $short,
+            $value,
+            $default,
+            $group,
+            $help,
+            |spec: &mut $crate::spec::Spec, text| {
+                let value = $parse(text)?;
+                spec.own.get_mut::<$own>().$field = Some(value);
+                Ok(())
+            }
+        )
     };
 }
 
-/// A switch of one layer.
+/// A switch in a field of one layer's spec, whose type comes first.
+#[macro_export]
 macro_rules! switch_of {
-    ($layer:ident, $name:literal, $default:literal, $group:ident, $help:literal, $field:ident) => {
-        option!($name, None, "", $default, $group, $help, |spec, text| {
-            spec.$layer.$field = switch($name, text)?;
+    ($own:ty, $name:literal, $default:literal, $group:ident, $help:literal, $field:ident) => {
+        $crate::option!($name, None, "", $default, $group, $help, |spec: &mut $crate::spec::Spec, text| {
+            let is_on = $crate::options::switch($name, text)?;
+            spec.own.get_mut::<$own>().$field = is_on;
             Ok(())
         })
     };
 }
 
 /// An option of media that reads the same in another layer and has another default or meaning there.
+#[macro_export]
 macro_rules! as_media {
     ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal) => {
-        option!($name, $short, $value, $default, $group, $help, |spec, text| {
-            super::apply_as_media(spec, $name, text)
+        $crate::option!($name, $short, $value, $default, $group, $help, |spec, text| {
+            $crate::options::apply_as_media(spec, $name, text)
         })
     };
 }
 
 mod control;
-mod engine;
-mod masters;
+pub mod masters;
 mod media;
-mod network;
 mod object;
 mod program;
-mod value;
+pub mod value;
 
 use units::ParseError;
 
 use crate::spec::{Layer, Spec};
 
 pub use control::CONTROL;
-pub use engine::ENGINE;
 pub use masters::MASTERS;
 pub use media::OPTIONS;
-pub use network::{COMMON, NETWORK, REFUSED as NETWORK_REFUSED};
 pub use object::{
     COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT, REFUSED as OBJECT_REFUSED, SECRETS as OBJECT_SECRETS,
+    durability, flush,
 };
 pub use program::PROGRAM;
 pub use value::{path, switch};
@@ -157,7 +169,10 @@ pub fn is_repeatable(name: &str) -> bool {
 }
 
 /// Applies the option of media with this name.
-fn apply_as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
+///
+/// # Errors
+/// A bad value, with what would be accepted.
+pub fn apply_as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
     apply_of(OPTIONS, spec, name, text)
 }
 

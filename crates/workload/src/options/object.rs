@@ -6,7 +6,7 @@ use super::value::{
     above_zero, count, epoch, label, ladder, names, nonzero_size, path, positive, prefix, quadruple,
     s3_endpoints, some_text, switch, word,
 };
-use super::{Group, OptionDef, masters};
+use super::{OptionDef, masters};
 use crate::object::{
     Addressing, Allocation, Checksum, Durability, Flush, PunchScope, S3Key, Scope, Signing, ValueKind,
     parse_mix, parse_operations,
@@ -89,14 +89,20 @@ pub const REFUSED: &[(&str, &str)] = &[
 ];
 
 macro_rules! own {
-    ($($option:tt)*) => {
-        own_of!(object, $($option)*)
+    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
+        option!($name, $short, $value, $default, $group, $help, |spec, text| {
+            spec.object.$field = Some($parse(text)?);
+            Ok(())
+        })
     };
 }
 
 macro_rules! own_switch {
-    ($($option:tt)*) => {
-        switch_of!(object, $($option)*)
+    ($name:literal, $default:literal, $group:ident, $help:literal, $field:ident) => {
+        option!($name, None, "", $default, $group, $help, |spec, text| {
+            spec.object.$field = switch($name, text)?;
+            Ok(())
+        })
     };
 }
 
@@ -712,12 +718,20 @@ fn scope(name: &str, text: &str) -> Result<Scope, ParseError> {
     choice(name, text, &[("shared", Scope::Shared), ("private", Scope::Private)])
 }
 
-pub(super) fn durability(name: &str, text: &str) -> Result<Durability, ParseError> {
+/// When an update counts as done: `none`, `batch` or `sync`.
+///
+/// # Errors
+/// Another word.
+pub fn durability(name: &str, text: &str) -> Result<Durability, ParseError> {
     let choices = [("none", Durability::None), ("batch", Durability::Batch), ("sync", Durability::Sync)];
     choice(name, text, &choices)
 }
 
-pub(super) fn flush(name: &str, text: &str) -> Result<Flush, ParseError> {
+/// How mapped memory is made durable: `auto`, `cpu` or `msync`.
+///
+/// # Errors
+/// Another word.
+pub fn flush(name: &str, text: &str) -> Result<Flush, ParseError> {
     choice(name, text, &[("auto", Flush::Auto), ("cpu", Flush::Cpu), ("msync", Flush::Msync)])
 }
 

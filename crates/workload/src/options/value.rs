@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use units::{ByteSize, ParseError, Rate, Span, parse_u64_in, split_list};
 
-use crate::engine::Feature;
-use crate::network::Poll;
+use crate::engine::{Feature, Poll};
 use crate::spec::{Ladder, LadderDimension, OPERATIONS, Warmup, choice};
 
 /// Longest key of a load, in bytes: an operation carries its keys in place.
@@ -23,15 +22,27 @@ pub fn switch(name: &str, text: &str) -> Result<bool, ParseError> {
     choice(name, text, &[("true", true), ("false", false)])
 }
 
-pub(super) fn feature(name: &str, text: &str) -> Result<Feature, ParseError> {
+/// A feature of a driver: `auto`, `on` or `off`.
+///
+/// # Errors
+/// Another word.
+pub fn feature(name: &str, text: &str) -> Result<Feature, ParseError> {
     choice(name, text, &[("auto", Feature::Auto), ("on", Feature::On), ("off", Feature::Off)])
 }
 
-pub(super) fn count(name: &str, text: &str, min: u64, max: u64) -> Result<u32, ParseError> {
+/// A count within bounds.
+///
+/// # Errors
+/// No number, or one beyond the bounds.
+pub fn count(name: &str, text: &str, min: u64, max: u64) -> Result<u32, ParseError> {
     parse_u64_in(name, text, min..=max).map(|value| value as u32)
 }
 
-pub(super) fn nonzero_size(name: &str, text: &str) -> Result<ByteSize, ParseError> {
+/// A size above 0.
+///
+/// # Errors
+/// No size, or 0.
+pub fn nonzero_size(name: &str, text: &str) -> Result<ByteSize, ParseError> {
     let size: ByteSize = text.parse()?;
     if size.0 == 0 {
         Err(ParseError::new(format!("a value of {name}"), text, "a size above 0"))
@@ -40,7 +51,11 @@ pub(super) fn nonzero_size(name: &str, text: &str) -> Result<ByteSize, ParseErro
     }
 }
 
-pub(super) fn warmup(text: &str) -> Result<Warmup, ParseError> {
+/// A warm-up: `auto`, `none` or a duration.
+///
+/// # Errors
+/// Anything else.
+pub fn warmup(text: &str) -> Result<Warmup, ParseError> {
     match text {
         "auto" => Ok(Warmup::Auto),
         "none" => Ok(Warmup::None),
@@ -52,7 +67,10 @@ pub(super) fn warmup(text: &str) -> Result<Warmup, ParseError> {
 }
 
 /// A ladder; `sizes` is the option of sizes that the layer can climb, where it has one.
-pub(super) fn ladder(text: &str, sizes: Option<&'static str>) -> Result<Ladder, ParseError> {
+///
+/// # Errors
+/// Another form, and values that cannot be.
+pub fn ladder(text: &str, sizes: Option<&'static str>) -> Result<Ladder, ParseError> {
     let mut choices = vec![
         ("depth", LadderDimension::Depth),
         ("threads", LadderDimension::Threads),
@@ -86,12 +104,19 @@ pub(super) fn ladder(text: &str, sizes: Option<&'static str>) -> Result<Ladder, 
     Ok(Ladder { dimension, values })
 }
 
-pub(super) fn operations(text: &str) -> Result<Vec<crate::spec::Operation>, ParseError> {
+/// A list of operations of media.
+///
+/// # Errors
+/// A word that is no operation.
+pub fn operations(text: &str) -> Result<Vec<crate::spec::Operation>, ParseError> {
     text.split(',').map(|word| choice("op", word.trim(), OPERATIONS)).collect()
 }
 
 /// A word that goes to the system as it is.
-pub(super) fn word(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// An empty one, and one with blanks.
+pub fn word(name: &str, text: &str) -> Result<String, ParseError> {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(ParseError::new(format!("a value of {name}"), text, "a word without blanks"));
     }
@@ -99,7 +124,10 @@ pub(super) fn word(name: &str, text: &str) -> Result<String, ParseError> {
 }
 
 /// A text that is not empty.
-pub(super) fn some_text(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// An empty one.
+pub fn some_text(name: &str, text: &str) -> Result<String, ParseError> {
     if text.is_empty() {
         return Err(ParseError::new(format!("a value of {name}"), text, "a text that is not empty"));
     }
@@ -118,12 +146,18 @@ pub fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
 }
 
 /// A list of words parted by commas.
-pub(super) fn words(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
+///
+/// # Errors
+/// An item that is no word.
+pub fn words(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
     split_list(name, text)?.into_iter().map(|item| word(name, item)).collect()
 }
 
 /// A list of names parted by commas. A backslash makes the sign behind it a part of the name, also a comma or a blank.
-pub(super) fn names(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
+///
+/// # Errors
+/// An empty one, and one with blanks.
+pub fn names(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
     let refuse = |accepted: &str| ParseError::new(format!("a value of {name}"), text, accepted);
     let mut typed = text.chars();
     // Each sign, and whether a backslash was before it.
@@ -148,7 +182,10 @@ pub(super) fn names(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
 }
 
 /// `HOST:PORT`.
-pub(super) fn address(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// Anything else.
+pub fn address(name: &str, text: &str) -> Result<String, ParseError> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     match text.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && is_port(port) => word(name, text),
@@ -160,12 +197,19 @@ pub(super) fn address(name: &str, text: &str) -> Result<String, ParseError> {
     }
 }
 
-pub(super) fn poll(name: &str, text: &str) -> Result<Poll, ParseError> {
+/// How a thread waits for messages: `spin`, `adaptive` or `block`.
+///
+/// # Errors
+/// Another word.
+pub fn poll(name: &str, text: &str) -> Result<Poll, ParseError> {
     choice(name, text, &[("spin", Poll::Spin), ("adaptive", Poll::Adaptive), ("block", Poll::Block)])
 }
 
 /// Size of a buffer of a socket: the system takes it as a signed number of 32 bits.
-pub(super) fn socket_buffer(name: &str, text: &str) -> Result<ByteSize, ParseError> {
+///
+/// # Errors
+/// No size, 0, or more than 1 GiB.
+pub fn socket_buffer(name: &str, text: &str) -> Result<ByteSize, ParseError> {
     let size = nonzero_size(name, text)?;
     if size.0 > 1 << 30 {
         return Err(ParseError::new(format!("a value of {name}"), text, "a size of at most 1GiB"));
@@ -173,7 +217,11 @@ pub(super) fn socket_buffer(name: &str, text: &str) -> Result<ByteSize, ParseErr
     Ok(size)
 }
 
-pub(super) fn above_zero(name: &str, text: &str, such_as: &str) -> Result<Span, ParseError> {
+/// A duration above 0; `such_as` is one, for the refusal.
+///
+/// # Errors
+/// No duration, or 0.
+pub fn above_zero(name: &str, text: &str, such_as: &str) -> Result<Span, ParseError> {
     let span: Span = text.parse()?;
     if span.ns() == 0 {
         return Err(ParseError::new(name, text, format!("a duration above 0, such as {such_as}")));
@@ -181,7 +229,11 @@ pub(super) fn above_zero(name: &str, text: &str, such_as: &str) -> Result<Span, 
     Ok(span)
 }
 
-pub(super) fn ip_address(name: &str, text: &str) -> Result<String, ParseError> {
+/// An IP address, without a port.
+///
+/// # Errors
+/// Anything else.
+pub fn ip_address(name: &str, text: &str) -> Result<String, ParseError> {
     match text.parse::<core::net::IpAddr>() {
         Ok(address) => Ok(address.to_string()),
         Err(_) => {
@@ -191,12 +243,18 @@ pub(super) fn ip_address(name: &str, text: &str) -> Result<String, ParseError> {
 }
 
 /// A number above 0.
-pub(super) fn positive(name: &str, text: &str) -> Result<u64, ParseError> {
+///
+/// # Errors
+/// No number, or 0.
+pub fn positive(name: &str, text: &str) -> Result<u64, ParseError> {
     parse_u64_in(name, text, 1..=u64::MAX)
 }
 
 /// An epoch, as stores tell it: in decimal digits, or as 0x and hexadecimal ones (DAOS).
-pub(super) fn epoch(name: &str, text: &str) -> Result<u64, ParseError> {
+///
+/// # Errors
+/// Anything else.
+pub fn epoch(name: &str, text: &str) -> Result<u64, ParseError> {
     let number = match text.strip_prefix("0x") {
         Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
             u64::from_str_radix(digits, 16).ok()
@@ -211,7 +269,10 @@ pub(super) fn epoch(name: &str, text: &str) -> Result<u64, ParseError> {
 }
 
 /// Numbers of objects, dkeys, akeys and records: `O,D,A,R`.
-pub(super) fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], ParseError> {
+///
+/// # Errors
+/// Anything else, and a number below `min`.
+pub fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], ParseError> {
     let numbers: Result<Vec<u64>, _> =
         text.split(',').map(|item| parse_u64_in(name, item.trim(), min..=u64::MAX)).collect();
     numbers?.try_into().map_err(|_| {
@@ -221,7 +282,10 @@ pub(super) fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], Pa
 }
 
 /// Prefix of keys: a number of up to 20 digits must fit behind it. How long a pattern of names may be (it has braces) is the driver's to say.
-pub(super) fn prefix(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// A longer one.
+pub fn prefix(name: &str, text: &str) -> Result<String, ParseError> {
     let room = KEY_BYTES_MAX - NUMBER_BYTES_MAX;
     if text.len() > room && !text.contains('{') {
         let accepted = format!("at most {room} bytes: with its number a key has {KEY_BYTES_MAX} at most");
@@ -231,7 +295,10 @@ pub(super) fn prefix(name: &str, text: &str) -> Result<String, ParseError> {
 }
 
 /// Label of a pool or a container.
-pub(super) fn label(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// Anything else.
+pub fn label(name: &str, text: &str) -> Result<String, ParseError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if text.is_empty() || text.len() > LABEL_BYTES_MAX || !text.chars().all(is_plain) || text.starts_with('.')
     {
@@ -242,7 +309,10 @@ pub(super) fn label(name: &str, text: &str) -> Result<String, ParseError> {
 }
 
 /// URLs of S3 servers, parted by commas.
-pub(super) fn s3_endpoints(text: &str) -> Result<Vec<String>, ParseError> {
+///
+/// # Errors
+/// A text that is no such URL.
+pub fn s3_endpoints(text: &str) -> Result<Vec<String>, ParseError> {
     let urls = words("s3-endpoint", text)?;
     let is_url = |url: &String| {
         let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));

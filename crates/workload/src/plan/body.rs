@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use units::{clean, counted, rate};
 
-use super::{LoadPlan, MasterPlan, MediaPlan, NetworkPlan, ObjectPlan};
+use super::{LoadPlan, MasterPlan, MediaPlan, ObjectPlan};
 use crate::layers::Layer;
 use crate::spec::{Spacing, Spec};
 use crate::target::TargetPlan;
@@ -288,12 +288,6 @@ impl PhasePlan {
     /// The same, to change it.
     pub fn media_mut(&mut self) -> Option<&mut MediaPlan> {
         self.of_mut()
-    }
-
-    /// The plan, where it measures the network.
-    #[must_use]
-    pub fn network(&self) -> Option<&NetworkPlan> {
-        self.of()
     }
 
     /// The plan, where it measures objects.

@@ -7,8 +7,11 @@ use crate::class_sizes::ClassSizes;
 use crate::spec::{Operation, Share, Spec};
 use crate::target::{TargetKind, TargetPlan};
 
-/// Options that mean nothing without another one, or beside it.
-pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
+/// Refuses options that mean nothing without another one, or beside it.
+///
+/// # Errors
+/// The first such pair, with what to do instead.
+pub fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
     let syncs = spec.fsync.is_some() || spec.end_fsync == Some(true);
     let wrong = [
         (
@@ -121,7 +124,10 @@ pub(super) fn check_engine(
 }
 
 /// Refuses a depth that an engine cannot have; `instead` is what would have it, besides threads.
-pub(super) fn check_depth(
+///
+/// # Errors
+/// Such a depth.
+pub fn check_depth(
     depth: u32,
     engine: &str,
     asynchronous: bool,

@@ -6,6 +6,8 @@ use crate::spec::{OnError, Spacing, Spec, Warmup};
 
 /// Length of a phase without an end of its own where no limit is given, in nanoseconds.
 pub const UNLIMITED_TIME_NS: u64 = 5_000_000_000;
+/// Memory that buffers may take where it is not known how much there is, in bytes.
+const BUFFER_BYTES_MAX: u64 = 64 << 30;
 
 /// The load of a spec on any layer: `depth` operations in flight for each worker, for `time_ns_default` where no limit is given.
 ///
@@ -77,4 +79,10 @@ fn think(spec: &Spec) -> Option<ThinkPlan> {
 /// 20 ms, and less for short phases: confidence needs some dozens of intervals.
 fn default_interval_ns(time_ns: Option<u64>) -> u64 {
     time_ns.map_or(20_000_000, |time_ns| (time_ns / 100).clamp(2_000_000, 20_000_000))
+}
+
+/// Memory that buffers may take, in bytes: half of the machine's, where it is known.
+#[must_use]
+pub fn buffer_bytes_max(memory_bytes: Option<u64>) -> u64 {
+    memory_bytes.map_or(BUFFER_BYTES_MAX, |bytes| bytes / 2)
 }

@@ -7,7 +7,6 @@ mod error;
 mod load;
 mod master;
 mod media;
-mod network;
 mod object;
 mod parse;
 mod resolve;
@@ -20,13 +19,11 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::access::Pattern;
 pub use body::{AnyPlan, LayerPlan, LoadKind, PhasePlan, PlanKind, Terms};
-pub use error::PlanError;
-pub use load::{UNLIMITED_TIME_NS, load};
+pub use checks::{check_depth, check_pairs};
+pub use error::{Amount, PlanError, refuse};
+pub use load::{UNLIMITED_TIME_NS, buffer_bytes_max, load};
 pub use master::MasterPlan;
 pub use media::{MediaPlan, MixPlan, VerifyBacklog};
-pub use network::{
-    NetworkFacts, buffer_bytes_max, check_received, message_sizes, resolve_network, worker_endpoints,
-};
 pub use object::{
     ObjectFacts, ObjectPhase, fill_phases, needs_fill, object_options, object_phases, resolve_object,
 };
@@ -35,7 +32,6 @@ pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
 
 use crate::content::fill::{CHUNK_SIZE_BYTES_DEFAULT, DEDUP_POOL_CHUNKS};
 use crate::content::{ContentError, ContentSpec, Filler};
-pub use crate::network::NetworkPlan;
 pub use crate::object::ObjectPlan;
 use crate::spec::{CoresPolicy, OnError, Refill, Spacing, Warmup};
 

@@ -603,7 +603,7 @@ fn a_plan_is_written_with_its_layer_and_read_back() {
     let text = serde_json::to_string(&phase).expect("it is written");
     assert!(text.starts_with(r#"{"layer":"media","name":"randread","engine":"#), "{text}");
     let back: PhasePlan = serde_json::from_str(&text).expect("it is read");
-    assert_eq!((back.layer(), back == phase, back.of::<NetworkPlan>()), ("media", true, None));
+    assert_eq!((back.layer(), back == phase, back.of::<ObjectPlan>()), ("media", true, None));
     assert_eq!(format!("{phase:?}"), format!("{back:?}"));
     let refused = |text: &str| serde_json::from_str::<PhasePlan>(text).expect_err("refused").to_string();
     assert_eq!(refused("{}"), "missing field `layer`");
@@ -612,5 +612,5 @@ fn a_plan_is_written_with_its_layer_and_read_back() {
         "{}",
         refused(r#"{"layer":"medi\u001ba"}"#)
     );
-    assert!(refused(r#"{"layer":"network"}"#).contains("missing field `name`"));
+    assert!(refused(r#"{"layer":"media"}"#).contains("missing field `name`"));
 }

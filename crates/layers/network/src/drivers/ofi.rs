@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 use driver::{
     Arena, Capabilities, Completions, Driver, Error, ErrorKind, Operation, Registration, Submitted, Wait,
 };
-use workload::network::{Payload, Poll};
+use rpc::Poll;
 
-use crate::{OpenRequest, Rpc, SlotLayout};
+use crate::{OpenRequest, Payload, Rpc, SlotLayout};
 use links::{Link, Peer};
 use rpc::ofi::buffers::Buffer;
 use rpc::ofi::port::{EVENTS, Event, NO_CONTEXT, Port, Region};

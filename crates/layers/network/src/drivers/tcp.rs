@@ -6,7 +6,7 @@ use std::sync::Arc;
 use driver::{
     Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted, Tally, Wait,
 };
-use workload::network::EndpointPlan;
+use rpc::EndpointPlan;
 
 use crate::{OpenRequest, Rpc};
 use rpc::client::{

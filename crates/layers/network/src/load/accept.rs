@@ -2,9 +2,12 @@
 
 use driver::{Error, ErrorKind};
 use layer::AcceptLimits;
+use rpc::EndpointPlan;
 use rpc::address::Address;
-use workload::network::{EndpointPlan, NetworkPlan};
-use workload::plan::{PhasePlan, check_received};
+use workload::plan::PhasePlan;
+
+use crate::NetworkPlan;
+use crate::plan::check_received;
 
 /// Accepts a plan that a coordinator sent; the bytes of its buffers. Without a shared secret nobody knows who the coordinator is, and the load stays on
 /// this machine.

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use host::network::{InterfaceCounters, counters, interfaces, route_to};
 use layer::observations::LinkActivity;
 use rpc::interface::{Asked, FabricScan, ScannedInterface};
-use workload::network::{NetworkPlan, NetworkSpec};
+
+use crate::{NetworkPlan, NetworkSpec};
 
 /// An interface and its counters before a phase.
 pub(super) struct LinkWatch {

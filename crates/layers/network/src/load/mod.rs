@@ -12,11 +12,11 @@ mod sync;
 use driver::{Error, Registration};
 use layer::{AcceptLimits, DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, StageContext};
 use rpc::interface::ProviderFacts;
-use workload::layers::{Layer, LayerDef};
+use workload::layers::LayerDef;
 use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
-use crate::{DRIVERS, OpenRequest, Rpc};
+use crate::{DRIVERS, LAYER, OpenRequest, Rpc};
 use reach::Reaches;
 use run::{MasterPart, NetworkPart};
 
@@ -26,7 +26,7 @@ pub struct Network;
 
 impl Measured for Network {
     fn definition(&self) -> &'static LayerDef {
-        Layer::NETWORK.definition()
+        LAYER.definition()
     }
 
     fn drivers(&self) -> Vec<DriverEntry> {

@@ -1,8 +1,8 @@
 //! Activity of servers while others drive them, for live views.
 
+use rpc::EndpointPlan;
 use rpc::watch::{ServerReading, ServerWatch, WatchRequest, WatchedServer};
 use statistics::{HostRole, HostSnapshot};
-use workload::network::EndpointPlan;
 
 use super::run::Ready;
 use super::sync::distinct;

@@ -13,16 +13,17 @@ use layer::{Control, Tell};
 use rpc::address::{Address, Provider};
 use rpc::group::{self, GROUP_DEFAULT, Group};
 use rpc::interface::{self, Cache, Machine, Overrides, Want};
-use rpc::{Role, handshake};
-use workload::network::{EndpointPlan, NetworkSpec, RankTag, SocketPlan};
+use rpc::{EndpointPlan, Role, SocketPlan, handshake};
 use workload::object::without_password;
-use workload::plan::{MasterPlan, NetworkFacts};
+use workload::plan::MasterPlan;
 use workload::spec::Spec;
 
 use super::link::bound_interface;
 use super::resolve::{FIRST_TARGET, targets_of};
 use super::run::Access;
 use crate::local::{LocalEngine, LocalRequest, split_cores};
+use crate::plan::NetworkFacts;
+use crate::{NetworkSpec, RankTag, spec};
 
 /// Longest wait for an engine to say who it is.
 const ASK_WAIT: Duration = Duration::from_secs(10);
@@ -55,7 +56,7 @@ type Key = (Vec<String>, NetworkSpec, Option<Vec<u32>>, u64, Way);
 type Way = (Vec<String>, Option<PathBuf>, bool);
 
 fn key(spec: &Spec) -> Key {
-    let own = &spec.network;
+    let own = spec::of(spec);
     let network = NetworkSpec {
         group: own.group.clone(),
         path: own.path.clone(),
@@ -77,7 +78,7 @@ fn key(spec: &Spec) -> Key {
 }
 
 fn payload_bytes_max(spec: &Spec) -> u64 {
-    let sizes = spec.network.message_sizes.iter().flat_map(|(request, reply)| [request, reply]);
+    let sizes = spec::of(spec).message_sizes.iter().flat_map(|(request, reply)| [request, reply]);
     sizes.map(|payload| payload.size_bytes).max().unwrap_or(0)
 }
 
@@ -121,7 +122,7 @@ fn usage(message: impl Into<String>) -> Error {
 
 impl<'a> Finder<'a> {
     fn new(spec: &'a Spec, tell: Tell) -> Result<Self, Error> {
-        let own = &spec.network;
+        let own = spec::of(spec);
         let control = masters::control(spec)?;
         let timeout =
             own.timeout.map_or(ASK_WAIT, |timeout| Duration::from_nanos(timeout.ns()).min(ASK_WAIT));

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use driver::Error;
 use layer::{Phase, Planning};
+use rpc::EndpointPlan;
 use rpc::group::Group;
-use workload::network::{EndpointPlan, Payload};
-use workload::plan::{PhasePlan, expand_ladder, message_sizes, resolve_network};
+use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
 use super::reach::Reach;
+use crate::plan::{message_sizes, resolve_network};
+use crate::{NetworkSpec, Payload};
 
 /// The phases of a spec: one for each pair of message sizes, and for each step of a ladder.
 ///
@@ -31,8 +33,9 @@ fn phase(spec: &Spec, sizes: (Payload, Payload), reach: &Reach, seed: u64) -> Re
     if spec.cores.is_none() && spec.numa.is_none() && !reach.worker_cores.is_empty() {
         spec.cores = Some(reach.worker_cores.clone());
     }
-    if spec.network.bind_device.is_none() {
-        spec.network.bind_device.clone_from(&reach.bind_device);
+    if reach.bind_device.is_some() {
+        let bound = &mut spec.own.get_mut::<NetworkSpec>().bind_device;
+        *bound = bound.take().or_else(|| reach.bind_device.clone());
     }
     let plan =
         resolve_network(&spec, sizes, &reach.facts, seed).map_err(|error| Error::usage("plan", error.0))?;

@@ -9,8 +9,6 @@ use layer::observations::{LinkActivity, Observations};
 use layer::{Control, Part, Phase, Seen, StageContext};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 use statistics::Snapshot;
-use workload::network::NetworkPlan;
-use workload::plan::worker_endpoints;
 use workload::random::derive_seed;
 
 use super::link::LinkWatch;
@@ -18,7 +16,8 @@ use super::monitor::Monitor;
 use super::servers::{self, ServerWatch};
 use super::sync;
 use crate::local::LocalEngine;
-use crate::{OpenRequest, Rpc, RpcClass, RpcSource, SlotLayout, payload_seed};
+use crate::plan::worker_endpoints;
+use crate::{NetworkPlan, OpenRequest, Rpc, RpcClass, RpcSource, SlotLayout, payload_seed};
 
 /// State of the way to the endpoints of a phase.
 #[derive(Debug, Default)]

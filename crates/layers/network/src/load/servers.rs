@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use host::network::TcpCounters;
 use layer::observations::ServerActivity;
+use rpc::EndpointPlan;
 use rpc::inquiry::{ServerStatistics, statistics};
-use workload::network::{EndpointPlan, NetworkPlan};
 
 use super::run::Ready;
 use super::sync::{distinct, for_each};
+use crate::NetworkPlan;
 
 /// Longest wait for one endpoint.
 const WAIT: Duration = Duration::from_secs(2);

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use driver::{Error, ErrorKind, Secret};
 use layer::StageContext;
-use rpc::{Role, handshake};
-use workload::network::{EndpointPlan, NetworkPlan, SocketPlan};
+use rpc::{EndpointPlan, Role, SocketPlan, handshake};
 
 use super::run::Ready;
+use crate::NetworkPlan;
 
 /// Endpoints that are asked at the same time.
 const AT_ONCE: usize = 32;

@@ -4,11 +4,13 @@
 mod tests;
 
 use report::doubts::{Evidence, Kind, LOOPBACK};
+use rpc::Poll;
 use statistics::{by_part, tally};
 use units::human::human_bytes;
 use units::{count, counted, human_ns, percent};
-use workload::network::{NetworkPlan, Poll};
 use workload::plan::LayerPlan;
+
+use crate::NetworkPlan;
 
 /// Share of its time that a thread may be on its processor; above it, the network waits for it.
 const THREAD_BUSY_SHARE_MAX: f64 = 0.95;

@@ -8,7 +8,8 @@ use statistics::{
     MatrixFinding, MatrixPart, PhaseSamples, ShareSummary, Slow, SparseHistogram, by_origin, find_slow,
 };
 use units::{clean, counted, human_bytes_per_second, human_ns, percent, rate};
-use workload::network::NetworkPlan;
+
+use crate::NetworkPlan;
 
 /// Most lines a side: more are joined.
 pub(super) const SIDE_MAX: usize = 32;

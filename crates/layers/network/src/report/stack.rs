@@ -4,7 +4,8 @@ use report::record::{PhaseRecord, Record, StackRow};
 use report::stack::{FASTER_FACTOR, Outlook, Step, called, is_bandwidth, is_storage, speed, steps_between};
 use report::words::factor;
 use units::clean;
-use workload::network::NetworkPlan;
+
+use crate::NetworkPlan;
 
 /// The row of the network.
 pub(super) const ROW: &str = "network";

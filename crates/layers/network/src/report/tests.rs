@@ -1,13 +1,16 @@
 mod charts;
+mod compare;
+mod csv;
 mod stack;
 
 use report::record::Record;
-use report::sample::network::*;
-use workload::network::{EndpointPlan, NetworkPlan, Payload, PayloadKind, Traffic};
+use rpc::EndpointPlan;
 use workload::plan::LayerPlan as _;
 
 use super::matrix::Matrix;
 use super::words::places;
+use crate::sample::*;
+use crate::{NetworkPlan, Payload, PayloadKind, Traffic};
 
 /// The text of a record, with the report of the network.
 fn render(record: &Record, width: usize, colour: bool) -> String {

@@ -5,11 +5,11 @@ use report::record::{PhaseRecord, ServerActivity};
 use report::words::{bounded, percentile_words, processors};
 use statistics::{PhaseSamples, ShareSummary, by_origin, by_part, tally};
 use units::{clean, count, counted, human_bytes_per_second, human_ns, percent, rate};
-use workload::network::NetworkPlan;
 
 use super::heat;
 use super::matrix::Matrix;
 use super::words::{direction, directions, interface, masters, places};
+use crate::NetworkPlan;
 
 /// Rows of a table of endpoints or masters; of more, the slowest and the fastest stand there.
 const ROWS_MAX: usize = 16;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use report::record::PhaseRecord;
+use rpc::{EndpointPlan, InterfacePlan};
 use units::{clean, counted, human_bits_per_second, human_bytes_per_second, percent};
-use workload::network::{EndpointPlan, InterfacePlan, NetworkPlan, Traffic};
+
+use crate::{NetworkPlan, Traffic};
 
 /// Addresses that are named; of more, the rest is counted.
 const ADDRESSES_SHOWN: usize = 3;

@@ -1,9 +1,10 @@
 use std::sync::atomic::AtomicBool;
 
 use driver::{Operation, PageSize};
-use workload::network::{EndpointPlan, Payload, Poll, SocketPlan};
+use rpc::{EndpointPlan, Poll, SocketPlan};
 
 use super::*;
+use crate::Payload;
 
 fn request(endpoints: u32, sizes: (u64, u64), verify: bool) -> OpenRequest {
     let endpoint = |tag| EndpointPlan { rank: 0, tag, uri: String::new(), label: format!("0:{tag}") };

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use rpc::handshake::connect;
 use rpc::wire::{BULK_HEADER_BYTES, BulkHeader, HEADER_BYTES, Header, flag, opcode};
-use rpc::{Limits, Role};
-use workload::network::{Poll, SocketPlan};
+use rpc::{Limits, Poll, Role, SocketPlan};
 
 use super::peer::{self, Peer, PeerOptions};
 use super::support::{Rig, Setup, bulk, errno, iov, on_endpoints, pattern};

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use driver::{Completions, Operation, Wait};
-use network::{DRIVERS, Rpc};
+use network::{DRIVERS, Payload, Rpc};
 use peer::{FROM_PAGES, Peer, PeerOptions};
+use rpc::Poll;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use support::{POLLS, SECOND_NS, Setup, bulk, errno, everyone, iov, on_endpoints};
 use workload::engine::Feature;
-use workload::network::{Payload, Poll};
 
 /// The endpoints for a driver; those of a targetless one are names only.
 fn setup(entry: &support::Entry, options: &PeerOptions) -> (Option<Peer>, Setup) {

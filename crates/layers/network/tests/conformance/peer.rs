@@ -13,10 +13,9 @@ use rpc::handshake::{
 };
 use rpc::ofi::{FabricSettings, Listener};
 use rpc::{
-    Accepted, Answer, Budget, BulkReply, Call, Counters, InboxSender, Limits, Seat, Service, inbox, ofi,
-    socket, tcp,
+    Accepted, Answer, Budget, BulkReply, Call, Counters, EndpointPlan, InboxSender, Limits, Poll, Seat,
+    Service, SocketPlan, inbox, ofi, socket, tcp,
 };
-use workload::network::{EndpointPlan, Poll, SocketPlan};
 
 /// A way to reach endpoints, and what a driver can expect of it.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Registration, Tally, Wait};
-use network::{DRIVERS, OpenRequest, Rpc, SlotLayout};
+use network::{DRIVERS, OpenRequest, Payload, PayloadKind, Rpc, SlotLayout};
+use rpc::{EndpointPlan, Poll, SocketPlan};
 pub(crate) use testkit::content as pattern;
 use workload::engine::Feature;
-use workload::network::{EndpointPlan, Payload, PayloadKind, Poll, SocketPlan};
 
 use super::peer::{self, TRANSPORTS, Transport};
 

@@ -10,8 +10,7 @@ use rpc::address::Provider;
 use rpc::engine::{self, EngineRequest};
 use rpc::measure::Measure;
 use rpc::ofi::{providers, typed_names};
-use rpc::{Counters, Limits, TagMap};
-use workload::network::{EndpointPlan, Poll};
+use rpc::{Counters, EndpointPlan, Limits, Poll, TagMap};
 
 /// Largest bulk that the engine allows.
 pub(crate) const BULK_MAX: u64 = 16 << 20;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use driver::{Arena, Completions, Driver, Error, PageSize, Wait};
-use network::{DRIVERS, OpenRequest, Rpc, SlotLayout};
+use network::{DRIVERS, OpenRequest, Payload, PayloadKind, Rpc, SlotLayout};
 use rpc::payload::{Content, Direction};
-use workload::network::{EndpointPlan, Payload, PayloadKind, Poll, SocketPlan};
+use rpc::{EndpointPlan, Poll, SocketPlan};
 
 use crate::engine::Engine;
 

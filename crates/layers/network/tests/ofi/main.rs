@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use engine::{Engine, TAGS, tested};
 use load::Load;
-use workload::network::{Payload, PayloadKind, Poll};
+use network::{Payload, PayloadKind};
+use rpc::Poll;
 
 const NONE: Payload = Payload::EMPTY;
 

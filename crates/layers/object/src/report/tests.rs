@@ -1,8 +1,8 @@
 //! Words of plans that are built in place, lines of phases, and the store in a stack.
 
+use network::sample::{EMPTY, stack_row};
 use report::record::{Record, StackRow, StoreActivity, StoreSpace};
 use report::sample;
-use report::sample::network::{EMPTY, stack_row};
 use report::sample::object::{KV, ObjectShape, object_phase, object_plan};
 use workload::object::{ObjectOp, ObjectPlan, OpShare};
 use workload::plan::{LayerPlan as _, Pattern};

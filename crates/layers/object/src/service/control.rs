@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use driver::{Error, ErrorKind, Secret};
+use rpc::SocketPlan;
 use rpc::client::Caller;
 use serde::{Deserialize, Serialize};
-use workload::network::SocketPlan;
 use workload::object::Checksum;
 
 use super::wire::{Handle, Reader, put_counted};

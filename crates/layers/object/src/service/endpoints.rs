@@ -1,8 +1,8 @@
 //! Where a pool is: `engine://host:port/pool/container`.
 
 use driver::Error;
+use rpc::EndpointPlan;
 use rpc::address::Address;
-use workload::network::EndpointPlan;
 
 /// A target URL in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use std::time::Duration;
 use object::service::wire::{Handle, Request};
 use object::service::{Engine as Control, Location, opcode, select};
 use proptest::prelude::*;
+use rpc::SocketPlan;
 use rpc::client::Caller;
 use rpc::engine::Engine;
 use vos::model::ObjectId;
 use vos::{KeyPath, Read};
-use workload::network::SocketPlan;
 use workload::object::{Checksum, ObjectOp};
 
 use crate::support::{Rig, object, operation, pool_in, scratch, serve, small, url};

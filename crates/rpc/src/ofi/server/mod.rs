@@ -6,20 +6,20 @@ mod operations;
 mod parking;
 mod waiting;
 
-use driver::Error;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crate::inbox::{Accepted, Inbox, Role};
-use crate::seat::Seat;
-use crate::service::Service;
+use driver::Error;
 
 use super::buffers::{Buffer, Pool};
 use super::frame::PREFIX_BYTES_MAX;
 use super::port::{EVENTS, Event, NO_CONTEXT, PeerAddress, Port};
 use super::provider::FabricSettings;
 use super::watch::{Life, farewell, life};
+use crate::inbox::{Accepted, Inbox, Role};
+use crate::seat::Seat;
+use crate::service::Service;
 use clients::{Client, Clients};
 use operations::Operation;
 use waiting::Waiting;
@@ -85,7 +85,7 @@ impl Listener {
     /// When libfabric or the provider is not there, or the engine's memory does not suffice.
     pub fn open(seat: Seat, settings: &FabricSettings) -> Result<Self, Error> {
         let message_bytes = (PREFIX_BYTES_MAX + seat.limits.inline_bytes_max as usize).next_multiple_of(4096);
-        let waits = seat.poll != workload::network::Poll::Spin;
+        let waits = seat.poll != crate::Poll::Spin;
         let receive_count = (RECEIVES_BYTES / message_bytes).clamp(16, 256);
         let reply_count = (RECEIVES_BYTES / 2 / message_bytes).clamp(16, 128);
         let mut port = Port::open(settings, receive_count + reply_count + OPERATIONS, waits)?;
@@ -135,7 +135,7 @@ impl Listener {
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let facts = self.port.facts();
-        (self.seat.poll != workload::network::Poll::Spin && self.port.wait().is_none()).then(|| {
+        (self.seat.poll != crate::Poll::Spin && self.port.wait().is_none()).then(|| {
             format!("{} has nothing to sleep on: it is asked again after short sleeps", facts.provider)
         })
     }

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use workload::network::Poll;
-
 use super::*;
 use crate::ofi::frame::Frame;
 use crate::ofi::port::Remote;
 use crate::ofi::providers;
 use crate::service::{Answer, Call, Counters, Limits};
 use crate::wire::{Header, flag, opcode};
-use crate::{Budget, InboxSender, inbox};
+use crate::{Budget, InboxSender, Poll, inbox};
 
 struct Nothing;
 

@@ -3,8 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
-use workload::network::Poll;
-
+use crate::Poll;
 use crate::inbox::Inbox;
 use crate::ofi::port::Port;
 use crate::ofi::watch::Watch;

@@ -9,8 +9,7 @@ use std::fmt;
 
 use super::checks::{check_depth, check_pairs};
 use super::error::{Amount, PlanError, refuse};
-use super::load::load;
-use super::network::buffer_bytes_max;
+use super::load::{buffer_bytes_max, load};
 use super::resolve::content;
 use super::{LimitPlan, Pattern};
 use crate::access::Access;

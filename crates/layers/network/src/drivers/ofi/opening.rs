@@ -8,8 +8,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use driver::{Completions, Error, ErrorKind, Opened};
-use workload::network::{EndpointPlan, Poll};
+use rpc::{EndpointPlan, Poll};
 
+use super::links::{Link, Peer};
+use super::sending::{COPY_BYTES_MAX, Sent};
+use super::tickets::Tickets;
+use super::{DEPTH_MAX, Ofi, Shape, refused};
 use crate::{OpenRequest, Rpc};
 use rpc::ofi::FabricSettings;
 use rpc::ofi::buffers::Buffer;
@@ -18,11 +22,6 @@ use rpc::ofi::port::{EVENTS, Event, NO_CONTEXT, Port};
 use rpc::ofi::watch::Watch;
 use rpc::wire::{Header, opcode};
 use rpc::{Role, handshake};
-
-use super::links::{Link, Peer};
-use super::sending::{COPY_BYTES_MAX, Sent};
-use super::tickets::Tickets;
-use super::{DEPTH_MAX, Ofi, Shape, refused};
 
 /// Memory for receives that a driver aims at, in bytes.
 const RECEIVES_BYTES: usize = 64 << 20;

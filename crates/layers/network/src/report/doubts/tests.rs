@@ -3,9 +3,10 @@
 use host::topology::NumaNode;
 use report::doubts::Evidence;
 use report::record::{Doubt, LinkActivity, Observations, Record, ServerActivity};
-use report::sample::network as records;
+use rpc::Poll;
 use statistics::TallySample;
-use workload::network::{NetworkPlan, Poll};
+
+use crate::{NetworkPlan, sample as records};
 
 /// Doubts of a phase, with those of the network.
 fn find(evidence: &Evidence<'_>) -> Vec<Doubt> {

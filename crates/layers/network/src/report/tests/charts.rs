@@ -35,7 +35,7 @@ fn count(svg: &str, tag: &str) -> usize {
 
 #[test]
 fn links_have_heat_maps() {
-    let matrix = report::sample::network::matrix(4, &[(1, 3, 3)]);
+    let matrix = crate::sample::matrix(4, &[(1, 3, 3)]);
     let records = [named(&matrix)];
     let stems: Vec<_> = charts(&records).into_iter().map(|chart| chart.file_stem).collect();
     assert_eq!(stems[4..], ["5-matrix-links", "6-matrix-links-p99"]);
@@ -51,10 +51,10 @@ fn links_have_heat_maps() {
     assert!(svg.contains("<title>1 → 3: 326 MiB/s</title>"), "a pointing reader sees the pair");
     assert!(to_png(&chart, &Look::default(), 1.0).unwrap().starts_with(b"\x89PNG"));
     assert!(to_html(&records).contains("matrix: p99 by link"));
-    let large = report::sample::network::matrix(13, &[]);
+    let large = crate::sample::matrix(13, &[]);
     let svg = to_svg(&chart_of(&[named(&large)], "links"), &Look::default());
     assert_eq!(count(&svg, "rect"), 1 + 169 + 9);
     assert!(!self::texts(&svg).iter().any(|text| text == "961 MiB/s"), "no numbers in small cells");
-    let alone = report::sample::network::two_endpoints();
+    let alone = crate::sample::two_endpoints();
     assert!(charts(&[named(&alone)]).iter().all(|made| made.chart.heat.is_none()));
 }

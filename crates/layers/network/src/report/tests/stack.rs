@@ -1,9 +1,10 @@
 use report::record::{Doubt, Record};
-use report::sample::network::{EMPTY, MIB as BULK, loopback, stack_row};
 use report::sample::{self, StackShape};
 use report::stack::Verdict;
-use workload::network::NetworkPlan;
 use workload::spec::Operation::{RandRead, Read};
+
+use crate::NetworkPlan;
+use crate::sample::{EMPTY, MIB as BULK, loopback, stack_row};
 
 const MIB: u64 = 1 << 20;
 

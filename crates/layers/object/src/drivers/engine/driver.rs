@@ -8,7 +8,7 @@ use driver::{
     Submitted, Tally, Wait,
 };
 use rpc::client::{self, Channel, ChannelRequest, EndpointRequest, Reaper};
-use workload::network::{Poll, SocketPlan};
+use rpc::{Poll, SocketPlan};
 use workload::object::{ObjectOp, ObjectPlan, Redundancy};
 
 use super::geometry::Geometry;

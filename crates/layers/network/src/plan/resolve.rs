@@ -1,27 +1,21 @@
 //! From what was typed to RPCs: the plan of a phase of the network layer.
 
-mod received;
-
+use rpc::{EndpointPlan, InterfacePlan, Poll, SocketPlan};
 use units::ByteSize;
-
-use super::checks::{check_depth, check_pairs};
-use super::error::{Amount, PlanError, refuse};
-use super::load::{UNLIMITED_TIME_NS, load};
-use super::master::MasterPlan;
-use crate::engine::Feature;
-use crate::network::{
-    EndpointOrder, EndpointPlan, InterfacePlan, NetworkPlan, Payload, Poll, SocketPlan, Traffic,
+use workload::engine::Feature;
+use workload::plan::{
+    Amount, MasterPlan, PlanError, UNLIMITED_TIME_NS, buffer_bytes_max, check_depth, check_pairs, load,
+    refuse,
 };
-use crate::spec::{OnError, Share, Spec};
+use workload::spec::{OnError, Share, Spec};
 
-pub use received::check_received;
+use super::{EndpointOrder, NetworkPlan, Payload, Traffic};
+use crate::spec;
 
 /// RPCs in flight of all workers of a master together, where nothing is said (self_test's own).
 const INFLIGHT: u32 = 16;
 /// Longest wait for one RPC where nothing is said. CaRT waits 60 s; half of that still tells a slow server from a dead one.
 const TIMEOUT_NS: u64 = 30_000_000_000;
-/// Memory that buffers may take where it is not known how much there is, in bytes.
-const BUFFER_BYTES_MAX: u64 = 64 << 30;
 /// Pairs of a worker and one of its endpoints in one process: each has a histogram.
 const PARTS_MAX: u64 = 16_384;
 /// Buffers of a slot begin at pages.
@@ -29,7 +23,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// Facts of the network that planning needs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NetworkFacts {
+pub(crate) struct NetworkFacts {
     /// How endpoints are reached: `tcp`, `ofi+tcp`, `ofi+shm`, `null`, ...
     pub provider: String,
     /// Name of the driver: `tcp`, `ofi` or `null`.
@@ -52,11 +46,12 @@ pub struct NetworkFacts {
 
 /// The message sizes of a spec, one phase each; an empty RPC where none are given.
 #[must_use]
-pub fn message_sizes(spec: &Spec) -> Vec<(Payload, Payload)> {
-    if spec.network.message_sizes.is_empty() {
+pub(crate) fn message_sizes(spec: &Spec) -> Vec<(Payload, Payload)> {
+    let own = spec::of(spec);
+    if own.message_sizes.is_empty() {
         return vec![(Payload::EMPTY, Payload::EMPTY)];
     }
-    spec.network.message_sizes.clone()
+    own.message_sizes.clone()
 }
 
 /// Endpoints of one worker, as indexes into those of the plan. `master` is the index of the master that it works for; none where this
@@ -66,7 +61,7 @@ pub fn message_sizes(spec: &Spec) -> Vec<(Payload, Payload)> {
 /// the places w, w + n, ...; where there are fewer endpoints than workers, worker w has that with place w modulo their number, as
 /// connections are dealt out to servers.
 #[must_use]
-pub fn worker_endpoints(plan: &NetworkPlan, master: Option<usize>, worker: u32) -> Vec<u32> {
+pub(crate) fn worker_endpoints(plan: &NetworkPlan, master: Option<usize>, worker: u32) -> Vec<u32> {
     let of_master = master.and_then(|master| plan.masters.get(master));
     let all: Vec<u32> = match of_master {
         Some(master) => master.endpoints.clone(),
@@ -87,7 +82,7 @@ pub fn worker_endpoints(plan: &NetworkPlan, master: Option<usize>, worker: u32) 
 ///
 /// # Errors
 /// Whatever the request asks for that cannot be.
-pub fn resolve_network(
+pub(crate) fn resolve_network(
     spec: &Spec,
     (request, reply): (Payload, Payload),
     facts: &NetworkFacts,
@@ -100,7 +95,7 @@ pub fn resolve_network(
         );
     }
     check_words(spec, request, reply)?;
-    let own = &spec.network;
+    let own = spec::of(spec);
     let share = spec.share.unwrap_or(Share::Whole);
     let mut plan = NetworkPlan {
         name: spec.name.clone().unwrap_or_else(|| format!("{request} {reply}")),
@@ -138,7 +133,7 @@ pub fn resolve_network(
 /// Options that mean nothing here, or not beside each other.
 fn check_words(spec: &Spec, request: Payload, reply: Payload) -> Result<(), PlanError> {
     check_pairs(spec)?;
-    let own = &spec.network;
+    let own = spec::of(spec);
     let said = [spec.depth.is_some(), own.inflight.is_some(), own.inflight_per_endpoint.is_some()];
     let climbs_depth = spec.saturate && said[1..].contains(&true);
     let wrong = [
@@ -174,7 +169,7 @@ fn check_words(spec: &Spec, request: Payload, reply: Payload) -> Result<(), Plan
 }
 
 fn sockets(spec: &Spec) -> SocketPlan {
-    let own = &spec.network;
+    let own = spec::of(spec);
     SocketPlan {
         send_buffer_bytes: own.send_buffer.map(|size| size.0),
         receive_buffer_bytes: own.receive_buffer.map(|size| size.0),
@@ -234,7 +229,7 @@ fn is_at(master: &MasterPlan, endpoint: &EndpointPlan) -> bool {
 
 /// RPCs in flight for each worker; settles the order of endpoints too.
 fn depth(spec: &Spec, plan: &mut NetworkPlan) -> Result<u32, PlanError> {
-    let (own, threads) = (&spec.network, plan.load.threads);
+    let (own, threads) = (spec::of(spec), plan.load.threads);
     let most = endpoints_per_worker(plan).1;
     if let Some(each) = own.inflight_per_endpoint {
         plan.order = EndpointOrder::Pinned;
@@ -302,7 +297,7 @@ fn even_endpoints(plan: &NetworkPlan, option: &str) -> Result<u32, PlanError> {
 /// RPCs in flight on one connection at most.
 fn pipeline(spec: &Spec, plan: &NetworkPlan) -> Result<u32, PlanError> {
     let depth = plan.load.depth;
-    let Some(pipeline) = spec.network.pipeline else { return Ok(depth) };
+    let Some(pipeline) = spec::of(spec).pipeline else { return Ok(depth) };
     let connections = u64::from(endpoints_per_worker(plan).0) * u64::from(plan.connections);
     let room = u64::from(pipeline) * connections;
     if room < u64::from(depth) {
@@ -314,7 +309,7 @@ fn pipeline(spec: &Spec, plan: &NetworkPlan) -> Result<u32, PlanError> {
     Ok(pipeline)
 }
 
-fn check_memory(plan: &NetworkPlan, memory_bytes: Option<u64>) -> Result<(), PlanError> {
+pub(super) fn check_memory(plan: &NetworkPlan, memory_bytes: Option<u64>) -> Result<(), PlanError> {
     let threads = u64::from(plan.load.threads);
     let parts = threads * u64::from(endpoints_per_worker(plan).1);
     if parts > PARTS_MAX {
@@ -336,14 +331,8 @@ fn check_memory(plan: &NetworkPlan, memory_bytes: Option<u64>) -> Result<(), Pla
     Ok(())
 }
 
-/// Memory that buffers may take, in bytes: half of the machine's, where it is known.
-#[must_use]
-pub fn buffer_bytes_max(memory_bytes: Option<u64>) -> u64 {
-    memory_bytes.map_or(BUFFER_BYTES_MAX, |bytes| bytes / 2)
-}
-
 /// Buffers of one RPC and of all that are in flight in one process, in bytes.
-fn slots_bytes(plan: &NetworkPlan) -> (u64, u64) {
+pub(super) fn slots_bytes(plan: &NetworkPlan) -> (u64, u64) {
     let slot_bytes =
         [plan.request, plan.reply].map(|payload| payload.size_bytes.next_multiple_of(PAGE_BYTES));
     let slot_bytes = slot_bytes.iter().sum::<u64>().max(PAGE_BYTES);

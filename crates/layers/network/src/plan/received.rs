@@ -1,8 +1,10 @@
 //! A plan that another process resolved. It is believed as little as what is typed: whoever sent it may be of another mind, or broken.
 
-use super::{check_memory, slots_bytes};
-use crate::network::{ENDPOINTS_MAX, NetworkPlan, PAYLOAD_BYTES_MAX, Payload, PayloadKind};
-use crate::plan::error::{PlanError, refuse};
+use workload::plan::{PlanError, refuse};
+
+use super::resolve::{check_memory, slots_bytes};
+use super::{NetworkPlan, Payload, PayloadKind};
+use crate::grammar::{ENDPOINTS_MAX, PAYLOAD_BYTES_MAX};
 
 /// Threads that a plan may ask for, as the option says.
 const THREADS_MAX: u32 = 4096;
@@ -18,7 +20,7 @@ const PLACES_MAX: usize = 4096;
 ///
 /// # Errors
 /// The first number that cannot be, and what is accepted.
-pub fn check_received(plan: &NetworkPlan, memory_bytes: Option<u64>) -> Result<u64, PlanError> {
+pub(crate) fn check_received(plan: &NetworkPlan, memory_bytes: Option<u64>) -> Result<u64, PlanError> {
     check_endpoints(plan)?;
     check_payload("request", plan.request)?;
     check_payload("reply", plan.reply)?;

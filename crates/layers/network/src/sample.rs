@@ -1,17 +1,17 @@
-//! Records of the network layer.
+//! Records of the network layer, for tests.
+#![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
+use report::record::{LinkActivity, Observations, PhaseRecord, Record, ServerActivity};
+use report::sample::{self, DRIVE, INTERVAL_NS, INTERVALS, Shape, latencies, phase, plan, record};
+use rpc::{EndpointPlan, InterfacePlan, Poll, SocketPlan};
 use statistics::{
     CauseCount, ClassPoint, ClassTotals, ErrorCount, PartTotals, PhaseSamples, Series, SparseHistogram,
     TallySample, WarmUp, WorkerSamples, summarise,
 };
-use workload::network::{
-    EndpointOrder, EndpointPlan, InterfacePlan, Payload, PayloadKind, Poll, SocketPlan, Traffic,
-};
-use workload::plan::{MasterPlan, NetworkPlan, PhasePlan};
+use workload::plan::{MasterPlan, PhasePlan};
 use workload::spec::Share;
 
-use super::{DRIVE, INTERVAL_NS, INTERVALS, Shape, latencies, phase, plan, record};
-use crate::record::{LinkActivity, Observations, PhaseRecord, Record, ServerActivity};
+use crate::{EndpointOrder, NetworkPlan, Payload, PayloadKind, Traffic};
 
 /// One pair of a phase of the tests.
 #[derive(Clone, Copy)]
@@ -263,7 +263,7 @@ pub fn failing_endpoint() -> Record {
         Pair { master: 0, endpoint: 0, operations_per_second: 2000, latency_ns: 4_000_000, refused: 0 };
     let bad = Pair { endpoint: 1, operations_per_second: 100, refused: 7, ..good };
     let mut record = network_record(vec![network_phase(network_plan(MIB, EMPTY, 2), &[good, bad])]);
-    record.status = crate::record::Status::Partial;
+    record.status = report::record::Status::Partial;
     record
 }
 
@@ -300,7 +300,7 @@ pub fn matrix(ranks: usize, slow: &[(usize, usize, u64)]) -> Record {
 
 /// Empty RPCs of more and more in flight against one endpoint.
 pub fn in_flight_ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
-    let mut record = super::ladder(depths, unloaded_ns, rate_max);
+    let mut record = sample::ladder(depths, unloaded_ns, rate_max);
     for phase in &mut record.phases {
         let load = phase.plan.load().clone();
         phase.plan = PhasePlan::new(NetworkPlan { load, ..network_plan(EMPTY, EMPTY, 1) });
@@ -316,11 +316,11 @@ pub fn stack_row(record: &mut Record, load: &str, payloads: (Payload, Payload), 
     let pair = Pair { master: 0, endpoint: 0, operations_per_second, latency_ns: 100_000, refused: 0 };
     let plan = network_plan(payloads.0, payloads.1, 1);
     record.phases.push(network_phase(plan, &[pair]));
-    let row = crate::record::StackRow {
+    let row = report::record::StackRow {
         layer: "network".to_owned(),
         load: load.to_owned(),
         phase: Some(record.phases.len() - 1),
         missing: None,
     };
-    record.stack.get_or_insert_with(|| crate::record::StackRecord { rows: vec![] }).rows.push(row);
+    record.stack.get_or_insert_with(|| report::record::StackRecord { rows: vec![] }).rows.push(row);
 }

@@ -1,20 +1,17 @@
-//! Words of the network layer: payloads, polling, endpoints, and the plan of a phase that measures RPCs.
+//! The plan of a phase that measures RPCs: payloads, endpoints, who sends where.
 
 mod body;
-mod grammar;
-mod spec;
+mod received;
+mod resolve;
 
+pub(crate) use received::check_received;
+pub(crate) use resolve::{NetworkFacts, message_sizes, resolve_network, worker_endpoints};
+use rpc::{EndpointPlan, InterfacePlan, Poll, SocketPlan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::ByteSize;
-
-pub use grammar::{
-    BULK_FROM_BYTES, ENDPOINTS_MAX, MESSAGE_SIZES_MAX, PAYLOAD_BYTES_MAX, add_masters, message_sizes_text,
-    parse_endpoints, parse_message_sizes,
-};
-pub use spec::{EngineSpec, NetworkSpec, RankTag};
-
-use crate::plan::{LoadPlan, MasterPlan};
+use workload::plan::{LoadPlan, MasterPlan};
+use workload::spec::Share;
 
 /// How a payload travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
@@ -66,19 +63,6 @@ impl std::fmt::Display for Payload {
     }
 }
 
-/// How a thread waits for messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Poll {
-    /// It asks again and again and never sleeps: lowest latency, one processor each.
-    Spin,
-    /// It asks again for a while, then sleeps in the kernel.
-    #[default]
-    Adaptive,
-    /// It sleeps in the kernel until something comes.
-    Block,
-}
-
 /// Which endpoints a master sends to, when masters are engines themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -109,55 +93,6 @@ pub enum EndpointOrder {
     Pinned,
 }
 
-/// One endpoint of an engine.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct EndpointPlan {
-    /// Rank of the engine in its group.
-    pub rank: u32,
-    /// Tag: which of the engine's service threads.
-    pub tag: u32,
-    /// Address of the rank, as a URI: `tcp://10.0.0.1:31416`, `ofi+tcp://...`; for libfabric the rank's own name of this tag.
-    pub uri: String,
-    /// Label of the endpoint: `0:2`, or `node01:1611`.
-    pub label: String,
-}
-
-/// Sockets of the `tcp` driver.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct SocketPlan {
-    /// `SO_SNDBUF` in bytes; the kernel's own sizing when none.
-    pub send_buffer_bytes: Option<u64>,
-    /// `SO_RCVBUF` in bytes; the kernel's own sizing when none.
-    pub receive_buffer_bytes: Option<u64>,
-    /// `TCP_NODELAY`: small messages leave at once.
-    pub no_delay: bool,
-    /// `MSG_ZEROCOPY` for bulk: on, off, or where it pays (auto: not over loopback, and from 32 KiB on).
-    pub zero_copy: crate::engine::Feature,
-    /// Device that sockets are bound to (`SO_BINDTODEVICE`).
-    pub device: Option<String>,
-    /// Address that sockets are bound to.
-    pub source: Option<String>,
-}
-
-/// The interface that a load goes through.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct InterfacePlan {
-    /// Its name, such as `eth0`.
-    pub name: String,
-    /// The fabric's own name for it, such as `mlx5_0`; the same as `name` for sockets.
-    pub domain: String,
-    /// Its NUMA node; none where the machine does not say.
-    pub numa_node: Option<u32>,
-    /// Nominal speed in bits a second; none for loopback and virtual links.
-    pub speed_bits_per_second: Option<u64>,
-    /// Largest packet in bytes.
-    pub mtu_bytes: Option<u64>,
-    /// Whether it is loopback.
-    pub is_loopback: bool,
-    /// Why it was chosen, in words.
-    pub chosen: String,
-}
-
 /// One phase of the network layer, fully resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkPlan {
@@ -178,7 +113,7 @@ pub struct NetworkPlan {
     /// In which order endpoints get their RPCs.
     pub order: EndpointOrder,
     /// Whether each worker has endpoints of its own or uses all of them.
-    pub share: crate::spec::Share,
+    pub share: Share,
     /// Payload of a request.
     pub request: Payload,
     /// Payload of a reply.

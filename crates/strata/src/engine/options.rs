@@ -1,11 +1,13 @@
 //! Options of a server process.
 
 use units::{parse_index_list, parse_u64_in};
+use workload::option;
+use workload::options::value::{
+    address, count, label, nonzero_size, path, poll, socket_buffer, switch, word,
+};
+use workload::options::{OptionDef, durability, flush};
 
-use super::object::{durability, flush};
-use super::value::{address, count, label, nonzero_size, path, poll, socket_buffer, switch, word};
-use super::{Group, OptionDef};
-use crate::network::EngineSpec;
+use super::spec::EngineSpec;
 
 macro_rules! own {
     ($name:literal, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
@@ -26,7 +28,7 @@ macro_rules! own_switch {
 }
 
 /// Options of `strata engine`.
-pub static ENGINE: &[OptionDef<EngineSpec>] = &[
+pub(crate) static ENGINE: &[OptionDef<EngineSpec>] = &[
     own!("rank", "N", "0", Workload, "Rank of the engine in its group", rank, |text| {
         parse_u64_in("rank", text, 0..=u64::from(u32::MAX - 1)).map(|rank| rank as u32)
     }),
@@ -268,3 +270,6 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         |text| path("background", text)
     ),
 ];
+
+#[cfg(test)]
+mod tests;

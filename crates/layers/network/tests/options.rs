@@ -1,14 +1,13 @@
-//! The options of the network layer and of engines: each takes what it documents and refuses the rest in one line.
+//! The options of the network layer: each takes what it documents and refuses the rest in one line.
 
 use std::collections::HashSet;
 
+use network::{COMMON, EndpointOrder, LAYER, NETWORK, RankTag, Traffic};
+use rpc::Poll;
 use units::{ByteSize, Span};
 use workload::engine::Feature;
 use workload::job;
-use workload::network::{EndpointOrder, EngineSpec, Poll, RankTag, Traffic};
-use workload::options::{
-    COMMON, CONTROL, ENGINE, NETWORK, OPTIONS, PROGRAM, apply, find_in, is_repeatable, of, unknown,
-};
+use workload::options::{CONTROL, OPTIONS, PROGRAM, apply, find_in, is_repeatable, of, unknown};
 use workload::spec::{Layer, Spec};
 
 /// An option, texts that it takes, and texts that it refuses.
@@ -55,42 +54,9 @@ const OWN: &[Case] = &[
     ("name", &["knee"], &[]),
 ];
 
-const OF_ENGINES: &[Case] = &[
-    ("rank", &["0", "4294967294"], &["", "-1", "4294967295"]),
-    ("group", &["g"], &[""]),
-    ("path", &["/tmp"], &[""]),
-    ("dir", &["/dev/shm/pool"], &[""]),
-    ("pool", &["pool-1"], &["", "a b", ".", "a/b"]),
-    ("scm", &["2g"], &["", "0"]),
-    ("nvme", &["0", "100g"], &["", "-1"]),
-    ("threshold", &["64k"], &["", "0"]),
-    ("durability", &["none", "sync"], &["", "full"]),
-    ("flush", &["cpu"], &["", "clwb"]),
-    ("targets", &["0", "16", "4096"], &["", "-1", "4097"]),
-    ("helpers", &["0", "4"], &["", "4097"]),
-    (
-        "listen",
-        &["127.0.0.1:0", "[::1]:31416", "node01:65535"],
-        &["", "node01", ":0", "a:65536", "a:+1", "a b:1"],
-    ),
-    ("control", &["0.0.0.0:1611"], &["", "1611"]),
-    ("provider", &["tcp"], &[""]),
-    ("interface", &["lo"], &[""]),
-    ("domain", &["lo"], &[""]),
-    ("poll", &["block"], &["", "never"]),
-    ("send-buffer", &["1m"], &["0", "2g"]),
-    ("receive-buffer", &["1m"], &["0", "2g"]),
-    ("message-size-max", &["1m"], &["", "0"]),
-    ("bulk-size-max", &["1g"], &["", "0"]),
-    ("connections-max", &["1", "1048576"], &["0", "1048577"]),
-    ("memory-max", &["4g"], &["", "0"]),
-    ("cores", &["0-3"], &["", "3-0"]),
-    ("token-file", &["token"], &[""]),
-    ("background", &["engine.log"], &[""]),
-];
-
 fn network() -> Spec {
-    Spec { layer: Layer::NETWORK, ..Spec::default() }
+    registry::register();
+    Spec { layer: LAYER, ..Spec::default() }
 }
 
 fn given(key: &str, text: &str) -> Spec {
@@ -106,19 +72,14 @@ fn is_one_line(key: &str, message: &str) {
 
 #[test]
 fn names_and_letters_are_unique_and_plain() {
-    let options: Vec<_> = of(Layer::NETWORK).collect();
+    registry::register();
+    let options: Vec<_> = of(LAYER).collect();
     let names: HashSet<_> = options.iter().map(|option| option.name).collect();
     assert_eq!(names.len(), options.len());
     assert_eq!(options.len(), NETWORK.len() + COMMON.len());
     let letters: Vec<_> = options.iter().filter_map(|option| option.short).collect();
     assert_eq!(letters.iter().collect::<HashSet<_>>().len(), letters.len());
-    let of_engines: HashSet<_> = ENGINE.iter().map(|option| option.name).collect();
-    assert_eq!(of_engines.len(), ENGINE.len());
-    for (name, help) in options
-        .iter()
-        .map(|option| (option.name, option.help))
-        .chain(ENGINE.iter().map(|option| (option.name, option.help)))
-    {
+    for (name, help) in options.iter().map(|option| (option.name, option.help)) {
         assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{name}");
         assert!(!help.is_empty() && !help.contains('\n'), "{name}");
     }
@@ -127,9 +88,10 @@ fn names_and_letters_are_unique_and_plain() {
 
 #[test]
 fn every_option_of_media_holds_here_or_says_what_to_use() {
+    registry::register();
     for option in OPTIONS {
-        if find_in(Layer::NETWORK, option.name).is_none() {
-            let message = unknown(Layer::NETWORK, option.name).to_string();
+        if find_in(LAYER, option.name).is_none() {
+            let message = unknown(LAYER, option.name).to_string();
             is_one_line(option.name, &message);
             assert!(message.contains("is not an option of the network layer"), "{message}");
         }
@@ -143,7 +105,7 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
         );
     }
     assert_eq!(
-        unknown(Layer::NETWORK, "inflght").to_string(),
+        unknown(LAYER, "inflght").to_string(),
         "\"inflght\" is not an option: use inflight (the nearest there is)"
     );
 }
@@ -169,34 +131,6 @@ fn each_option_takes_what_it_documents_and_refuses_the_rest() {
 }
 
 #[test]
-fn each_option_of_an_engine_too() {
-    let covered: HashSet<_> = OF_ENGINES.iter().map(|case| case.0).collect();
-    for option in ENGINE {
-        assert_eq!(covered.contains(option.name), !option.is_switch(), "{}", option.name);
-        if option.is_switch() {
-            let mut spec = EngineSpec::default();
-            (option.apply)(&mut spec, "true").expect("a switch");
-            assert_ne!(spec, EngineSpec::default(), "{}", option.name);
-        }
-    }
-    for (key, taken, refused) in OF_ENGINES {
-        let option = ENGINE.iter().find(|option| option.name == *key).expect("an option");
-        for text in *taken {
-            let mut spec = EngineSpec::default();
-            (option.apply)(&mut spec, text).unwrap_or_else(|error| panic!("{key}={text}: {error}"));
-            assert_ne!(spec, EngineSpec::default(), "{key}={text} changed nothing");
-        }
-        for text in *refused {
-            let mut spec = EngineSpec::default();
-            let refusal = (option.apply)(&mut spec, text).err();
-            let message = refusal.unwrap_or_else(|| panic!("{key}={text} was taken")).to_string();
-            assert_eq!(spec, EngineSpec::default(), "{key}={text} was refused and left a trace");
-            is_one_line(key, &message);
-        }
-    }
-}
-
-#[test]
 fn choices_take_each_of_their_words() {
     let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     for option in NETWORK.iter().filter(|option| option.value.contains('|')) {
@@ -204,16 +138,12 @@ fn choices_take_each_of_their_words() {
             given(option.name, word);
         }
     }
-    for option in ENGINE.iter().filter(|option| option.value.contains('|')) {
-        for word in option.value.split('|').filter(is_word) {
-            (option.apply)(&mut EngineSpec::default(), word).expect("a choice");
-        }
-    }
 }
 
 #[test]
 fn a_job_file_has_the_same_keys() {
-    for option in of(Layer::NETWORK) {
+    registry::register();
+    for option in of(LAYER) {
         let key = option.name.replace('-', "_");
         let text = OWN.iter().find(|case| case.0 == option.name).map_or("true", |case| case.1[0]);
         if COMMON.contains(&option.name) && !option.is_switch() {
@@ -226,7 +156,7 @@ fn a_job_file_has_the_same_keys() {
 
 #[test]
 fn values_arrive_in_their_fields() {
-    let own = |key: &str, text: &str| given(key, text).network;
+    let own = |key: &str, text: &str| network::of(&given(key, text)).clone();
     assert_eq!(own("message-sizes", "0 b1m,i2k").message_sizes.len(), 2);
     let mut spec = network();
     for text in ["1:2", "0:2-3", "1:2"] {
@@ -235,8 +165,8 @@ fn values_arrive_in_their_fields() {
         apply(&mut spec, "master", text).expect("a master");
     }
     let pairs = |list: &[RankTag]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(pairs(&spec.network.endpoints), ["1:2", "0:2", "0:3", "1:2"]);
-    assert_eq!(pairs(&spec.network.masters), ["0:2", "0:3", "1:2"]);
+    assert_eq!(pairs(&network::of(&spec).endpoints), ["1:2", "0:2", "0:3", "1:2"]);
+    assert_eq!(pairs(&network::of(&spec).masters), ["0:2", "0:3", "1:2"]);
     assert_eq!(own("servers", "a, b:1").servers, ["a", "b:1"]);
     assert_eq!(
         (own("traffic", "incast").traffic, own("order", "pinned").order),

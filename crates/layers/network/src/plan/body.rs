@@ -1,10 +1,12 @@
 //! A plan of the network as a plan of any layer.
 
+use rpc::Poll;
 use units::{ByteSize, clean};
+use workload::plan::{LayerPlan, MasterPlan, Terms};
+use workload::spec::Spec;
 
-use super::{EndpointOrder, NetworkPlan, Payload, PayloadKind, Poll};
-use crate::plan::{LayerPlan, MasterPlan, Terms};
-use crate::spec::Spec;
+use super::{EndpointOrder, NetworkPlan, Payload, PayloadKind};
+use crate::spec;
 
 /// Terms of the network.
 const TERMS: Terms = Terms {
@@ -18,7 +20,7 @@ const TERMS: Terms = Terms {
 };
 
 impl LayerPlan for NetworkPlan {
-    crate::plan_parts!("network");
+    workload::plan_parts!("network");
 
     fn operation_name(&self) -> &'static str {
         "rpc"
@@ -114,7 +116,7 @@ impl LayerPlan for NetworkPlan {
     }
 
     fn settle_depth(&mut self, depth: u32, spec: &Spec) {
-        if spec.network.pipeline.is_none() {
+        if spec::of(spec).pipeline.is_none() {
             self.pipeline = depth;
         }
     }

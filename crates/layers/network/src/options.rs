@@ -1,13 +1,38 @@
 //! Options of a load on the network.
 
 use units::{parse_index_list, parse_u64_in};
-
-use super::value::{
-    above_zero, count, feature, ip_address, ladder, path, poll, socket_buffer, switch, word, words,
+use workload::layers::{Layer, LayerDef};
+use workload::options::value::{
+    above_zero, count, feature, ip_address, ladder, path, poll, socket_buffer, word, words,
 };
-use super::{Group, OptionDef, masters};
-use crate::network::{EndpointOrder, Traffic, add_masters, parse_endpoints, parse_message_sizes};
-use crate::spec::choice;
+use workload::options::{OptionDef, masters};
+use workload::plan::PlanKind;
+use workload::spec::choice;
+use workload::{as_media, option, own_of, switch_of};
+
+use crate::grammar::{add_masters, parse_endpoints, parse_message_sizes};
+use crate::plan::{EndpointOrder, NetworkPlan, Traffic};
+use crate::spec::{self, NetworkSpec};
+
+/// The layer, as users see it.
+pub const LAYER: Layer = Layer::of(&DEFINITION);
+
+static DEFINITION: LayerDef = LayerDef {
+    name: "network",
+    command: "net",
+    about: "Measure RPCs to engines, or between them; without a target, to an engine that is started here",
+    targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
+              group is named by --group or --endpoint",
+    target_count: (0, usize::MAX),
+    options: &[NETWORK],
+    common: COMMON,
+    secrets: &[],
+    refused: REFUSED,
+    is_one_phase: |spec| spec::of(spec).message_sizes.len() <= 1,
+    one_phase: "one pair of message sizes",
+    set_size: |spec, size| spec.block_size = Some(size),
+    plans: PlanKind::of::<NetworkPlan>("RPCs."),
+};
 
 /// Options of media that mean the same here.
 pub const COMMON: &[&str] = &[
@@ -40,7 +65,7 @@ const DRIVER: &str = "it for media alone: it is an option of its drivers";
 const FILES: &str = "it for media alone: RPCs leave no files";
 
 /// Options of media that this layer does not have, and what to do instead.
-pub const REFUSED: &[(&str, &str)] = &[
+const REFUSED: &[(&str, &str)] = &[
     ("op", "--message-sizes: what an RPC carries says what it does"),
     ("block-size", "--message-sizes: each pair is a phase"),
     ("size", "--message-sizes for the size of an RPC, and --bytes for that of a phase"),
@@ -84,7 +109,7 @@ pub const REFUSED: &[(&str, &str)] = &[
 
 macro_rules! own {
     ($($option:tt)*) => {
-        own_of!(network, $($option)*)
+        own_of!(NetworkSpec, $($option)*)
     };
 }
 
@@ -98,7 +123,8 @@ pub static NETWORK: &[OptionDef] = &[
         Workload,
         "Pairs of request and reply sizes, a phase each: \"(0 0) (b1m 0)\", \"i2k i2k,0 b1m\"; before a size e is empty, i in the message, b bulk; without a letter bulk from 1 MiB on; one size holds both ways",
         |spec, text| {
-            spec.network.message_sizes = parse_message_sizes(text)?;
+            let sizes = parse_message_sizes(text)?;
+            spec.own.get_mut::<NetworkSpec>().message_sizes = sizes;
             Ok(())
         }
     ),
@@ -110,7 +136,8 @@ pub static NETWORK: &[OptionDef] = &[
         Workload,
         "Endpoints of the group to send to: 0:2, 0-3:2-17, 0,2:2; may be given several times, order and duplicates are kept",
         |spec, text| {
-            spec.network.endpoints.extend(parse_endpoints(text)?);
+            let endpoints = parse_endpoints(text)?;
+            spec.own.get_mut::<NetworkSpec>().endpoints.extend(endpoints);
             Ok(())
         }
     ),
@@ -121,7 +148,12 @@ pub static NETWORK: &[OptionDef] = &[
         "this process",
         Workload,
         "Engines of the group that drive the load, all at once; may be given several times, sorted and each once",
-        |spec, text| add_masters(&mut spec.network.masters, text)
+        |spec, text| {
+            let mut masters = spec::of(spec).masters.clone();
+            add_masters(&mut masters, text)?;
+            spec.own.get_mut::<NetworkSpec>().masters = masters;
+            Ok(())
+        }
     ),
     option!(
         "servers",
@@ -131,7 +163,8 @@ pub static NETWORK: &[OptionDef] = &[
         Workload,
         "Control addresses of engines whose endpoints are sent to, in place of a group",
         |spec, text| {
-            spec.network.servers = words("servers", text)?;
+            let servers = words("servers", text)?;
+            spec.own.get_mut::<NetworkSpec>().servers = servers;
             Ok(())
         }
     ),
@@ -336,17 +369,15 @@ pub static NETWORK: &[OptionDef] = &[
         engine_poll,
         |text| poll("engine-poll", text)
     ),
-    option!(
+    own!(
         "engine-cores",
         None,
         "LIST",
         "the last processor, and the others for workers; not pinned where there is one alone",
         Engine,
         "Processors of the engine that loopback: starts: 0,2,4-7",
-        |spec, text| {
-            spec.network.engine_cores = Some(parse_index_list("engine-cores", text, 65_536)?);
-            Ok(())
-        }
+        engine_cores,
+        |text| parse_index_list("engine-cores", text, 65_536)
     ),
     own!(
         "timeout",
@@ -359,7 +390,7 @@ pub static NETWORK: &[OptionDef] = &[
         |text| above_zero("timeout", text, "5s")
     ),
     switch_of!(
-        network,
+        NetworkSpec,
         "no-sync",
         "off",
         Engine,

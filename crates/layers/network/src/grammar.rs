@@ -4,7 +4,8 @@ use std::fmt;
 
 use units::{ByteSize, ParseError};
 
-use super::{Payload, PayloadKind, RankTag};
+use crate::plan::{Payload, PayloadKind};
+use crate::spec::RankTag;
 
 /// A payload without a type is bulk from this size on, in bytes (self_test's threshold).
 pub const BULK_FROM_BYTES: u64 = 1 << 20;

@@ -1,14 +1,16 @@
 //! Options of the network layer, as typed.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
+use rpc::Poll;
 use units::{ByteSize, Span};
+use workload::engine::Feature;
+use workload::spec::Spec;
 
-use super::{EndpointOrder, Payload, Poll, Traffic};
-use crate::engine::Feature;
-use crate::object::{Durability, Flush};
+use crate::plan::{EndpointOrder, Payload, Traffic};
 
-/// Options of a load on the network; `None` means: not said. [`crate::spec::Spec::network`] holds it. `targets` of the spec are
+/// Options of a load on the network; `None` means: not said. [`of`] finds it in a spec. `targets` of the spec are
 /// URIs of engines (`tcp://host:port`, `ofi+tcp://host:port`), `null:`, or `loopback:` for an engine that the run starts itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
@@ -55,6 +57,13 @@ pub struct NetworkSpec {
     pub engine_cores: Option<Vec<u32>>,
 }
 
+/// Options of the network in a spec.
+#[must_use]
+pub fn of(spec: &Spec) -> &NetworkSpec {
+    static NOTHING_SAID: LazyLock<NetworkSpec> = LazyLock::new(NetworkSpec::default);
+    spec.own.get().unwrap_or(&NOTHING_SAID)
+}
+
 /// A rank and a tag: an endpoint by its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RankTag {
@@ -62,53 +71,4 @@ pub struct RankTag {
     pub rank: u32,
     /// Tag.
     pub tag: u32,
-}
-
-/// Options of a server process; `None` means: not said.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[allow(
-    missing_docs,
-    reason = "each field is the option of the same name, documented in the table of options"
-)]
-pub struct EngineSpec {
-    pub rank: Option<u32>,
-    pub group: Option<String>,
-    /// Directory of the group's attach info.
-    pub path: Option<PathBuf>,
-    /// It stands in no attach info (services that are addressed by host).
-    pub no_attach_info: bool,
-    /// `--dir`: directory of the pool that it serves objects from.
-    pub dir: Option<PathBuf>,
-    pub pool: Option<String>,
-    pub scm: Option<ByteSize>,
-    pub nvme: Option<ByteSize>,
-    pub threshold: Option<ByteSize>,
-    pub durability: Option<Durability>,
-    pub flush: Option<Flush>,
-    pub targets: Option<u32>,
-    pub helpers: Option<u32>,
-    /// Address and port for data: `127.0.0.1:0` when none.
-    pub listen: Option<String>,
-    /// Address and port for control: the data address with a free port when none.
-    pub control: Option<String>,
-    pub provider: Option<String>,
-    pub interface: Option<String>,
-    pub domain: Option<String>,
-    pub cores: Option<Vec<u32>>,
-    pub poll: Option<Poll>,
-    pub token_file: Option<PathBuf>,
-    /// TLS for control on loopback too; beyond it is always on.
-    pub tls: bool,
-    pub message_size_max: Option<ByteSize>,
-    pub bulk_size_max: Option<ByteSize>,
-    pub connections_max: Option<u32>,
-    pub memory_max: Option<ByteSize>,
-    pub send_buffer: Option<ByteSize>,
-    pub receive_buffer: Option<ByteSize>,
-    /// It ends when its standard input does: for engines that another process starts.
-    pub until_stdin_closes: bool,
-    /// It goes on in the background once it serves; its log goes to this file.
-    pub background: Option<PathBuf>,
-    /// How it calls itself in its first line, where another tool's words are spoken.
-    pub banner: Option<String>,
 }

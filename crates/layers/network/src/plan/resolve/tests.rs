@@ -1,10 +1,11 @@
 use units::Span;
+use workload::plan::{ArrivalPlan, PhasePlan};
+use workload::spec::{Spacing, Warmup};
 
 use super::*;
-use crate::network::NetworkSpec;
-use crate::network::PayloadKind;
-use crate::plan::{MasterPlan, PhasePlan};
-use crate::spec::{Layer, OnError, Warmup};
+use crate::grammar::parse_endpoints;
+use crate::plan::{PayloadKind, check_received};
+use crate::{LAYER, NetworkSpec};
 
 const EMPTY: (Payload, Payload) = (Payload::EMPTY, Payload::EMPTY);
 
@@ -46,9 +47,13 @@ fn facts(ranks: &[u32]) -> NetworkFacts {
 }
 
 fn spec(change: impl FnOnce(&mut Spec)) -> Spec {
-    let mut spec = Spec { layer: Layer::NETWORK, ..Spec::default() };
+    let mut spec = Spec { layer: LAYER, ..Spec::default() };
     change(&mut spec);
     spec
+}
+
+fn own(spec: &mut Spec) -> &mut NetworkSpec {
+    spec.own.get_mut()
 }
 
 fn plan(ranks: &[u32], change: impl FnOnce(&mut Spec)) -> NetworkPlan {
@@ -66,7 +71,7 @@ fn refusal(ranks: &[u32], change: impl FnOnce(&mut Spec)) -> String {
 fn directions(traffic: Traffic, of: &[u32], to: &[u32]) -> Result<Vec<Vec<u32>>, PlanError> {
     let facts = NetworkFacts { masters: masters(of), ..facts(to) };
     let spec = spec(|spec| {
-        spec.network.traffic = Some(traffic);
+        own(spec).traffic = Some(traffic);
         spec.clients = vec!["there".to_owned()];
     });
     let plan = resolve_network(&spec, EMPTY, &facts, 7)?;
@@ -101,7 +106,7 @@ fn what_is_in_flight_is_dealt_out_to_workers() {
     let depth = |threads, change: fn(&mut NetworkSpec)| {
         plan(&[0], |spec| {
             spec.threads = Some(threads);
-            change(&mut spec.network);
+            change(own(spec));
         })
         .load
         .depth
@@ -113,7 +118,7 @@ fn what_is_in_flight_is_dealt_out_to_workers() {
     let inflight = |threads, inflight| {
         refusal(&[0], |spec| {
             spec.threads = Some(threads);
-            spec.network.inflight = Some(inflight);
+            own(spec).inflight = Some(inflight);
         })
     };
     assert_eq!(
@@ -124,7 +129,7 @@ fn what_is_in_flight_is_dealt_out_to_workers() {
     assert_eq!(plan(&[0], |spec| spec.saturate = true).load.depth, 1, "it climbs from there");
     let twice = refusal(&[0], |spec| {
         spec.depth = Some(4);
-        spec.network.inflight = Some(4);
+        own(spec).inflight = Some(4);
     });
     assert!(twice.ends_with("all say how much is in flight: give one of them"), "{twice}");
     assert_eq!(
@@ -138,7 +143,7 @@ fn in_flight_per_endpoint_pins_slots() {
     let per_endpoint = |ranks: &[u32], threads, share| {
         let spec = spec(|spec| {
             (spec.threads, spec.share) = (Some(threads), Some(share));
-            spec.network.inflight_per_endpoint = Some(4);
+            own(spec).inflight_per_endpoint = Some(4);
         });
         resolve_network(&spec, EMPTY, &facts(ranks), 7)
             .map(|plan| (plan.order, plan.load.depth))
@@ -156,14 +161,14 @@ fn in_flight_per_endpoint_pins_slots() {
         "{uneven}"
     );
     let ordered = refusal(&[0], |spec| {
-        spec.network.inflight_per_endpoint = Some(1);
-        spec.network.order = Some(EndpointOrder::Random);
+        own(spec).inflight_per_endpoint = Some(1);
+        own(spec).order = Some(EndpointOrder::Random);
     });
     assert!(ordered.contains("use --order pinned"), "{ordered}");
     let pinned = |ranks: &[u32], depth: Option<u32>| {
         let spec = spec(|spec| {
             spec.depth = depth;
-            spec.network.order = Some(EndpointOrder::Pinned);
+            own(spec).order = Some(EndpointOrder::Pinned);
         });
         resolve_network(&spec, EMPTY, &facts(ranks), 7).map(|plan| plan.load.depth)
     };
@@ -189,7 +194,7 @@ fn masters_are_directed() {
         refused(Traffic::Matrix, &[0, 1], &[1, 1]).as_str(),
         "master 1:0 has no endpoint on another rank: give one more, or use --traffic all"
     );
-    let alone = refusal(&[0], |spec| spec.network.traffic = Some(Traffic::Ring));
+    let alone = refusal(&[0], |spec| own(spec).traffic = Some(Traffic::Ring));
     assert!(alone.contains("give --master or --clients"), "{alone}");
 }
 
@@ -201,7 +206,7 @@ fn masters_without_a_rank_are_told_by_their_label() {
     (master.rank, master.label) = (None, "node01:1611".to_owned());
     facts.masters = vec![master];
     let spec = spec(|spec| {
-        spec.network.traffic = Some(Traffic::Matrix);
+        own(spec).traffic = Some(Traffic::Matrix);
         spec.clients = vec!["node01:1611".to_owned()];
     });
     let plan = resolve_network(&spec, EMPTY, &facts, 7).expect("a plan");
@@ -220,8 +225,8 @@ fn workers_have_all_endpoints_or_their_own() {
     let facts = NetworkFacts { masters: masters(&[0, 1]), ..facts(&[0, 1, 2, 3]) };
     let spec = spec(|spec| {
         (spec.threads, spec.share) = (Some(2), Some(Share::Partition));
-        spec.network.traffic = Some(Traffic::Matrix);
-        spec.network.masters = crate::network::parse_endpoints("0-1:0").expect("masters");
+        own(spec).traffic = Some(Traffic::Matrix);
+        own(spec).masters = parse_endpoints("0-1:0").expect("masters");
     });
     let plan = resolve_network(&spec, EMPTY, &facts, 7).expect("a plan");
     assert_eq!([0, 1].map(|worker| worker_endpoints(&plan, Some(1), worker)), [vec![0, 3], vec![2]]);
@@ -234,8 +239,8 @@ fn what_cannot_be_is_refused() {
     has(refusal(&[0], |spec| spec.bytes = Some(ByteSize(1))), "use --count or --time");
     has(
         refusal(&[0], |spec| {
-            spec.network.pipeline = Some(2);
-            spec.network.connections = Some(3);
+            own(spec).pipeline = Some(2);
+            own(spec).connections = Some(3);
         }),
         "--pipeline 2 leaves room for 6 RPCs in flight on 3 connections of a worker, not for 16: use --depth 6",
     );
@@ -270,12 +275,12 @@ fn another_depth_takes_what_nobody_asked_for_along() {
         let spec = spec(change);
         let mut phase = PhasePlan::new(plan(&[0], change));
         phase.set_depth(depth, &spec);
-        (of(&phase), phase.network().map(|plan| plan.pipeline))
+        (of(&phase), phase.of::<NetworkPlan>().map(|plan| plan.pipeline))
     };
     assert_eq!(at(|_| {}, 64), ((64, 64, 64), Some(64)));
-    assert_eq!(at(|spec| spec.network.pipeline = Some(20), 8), ((8, 8, 8), Some(20)));
+    assert_eq!(at(|spec| own(spec).pipeline = Some(20), 8), ((8, 8, 8), Some(20)));
     assert_eq!(at(|spec| (spec.batch, spec.batch_max) = (Some(2), Some(3)), 64), ((64, 2, 3), Some(64)));
-    let as_deep = |spec: &mut Spec| (spec.depth, spec.network.pipeline) = (Some(4), Some(4));
+    let as_deep = |spec: &mut Spec| (spec.depth, own(spec).pipeline) = (Some(4), Some(4));
     assert_eq!(at(as_deep, 8), ((8, 8, 8), Some(4)), "it was asked for");
 }
 
@@ -316,7 +321,7 @@ fn what_is_resolved_here_is_accepted_elsewhere_and_nothing_beyond_it() {
     refused("interval_ns 0", &|plan| plan.load.interval_ns = 0);
     refused("number of processors 4097", &|plan| plan.load.cores = vec![0; 4097]);
     refused("a rate of inf", &|plan| {
-        let kind = crate::spec::Spacing::Constant;
-        plan.load.arrivals = Some(crate::plan::ArrivalPlan { rate_per_second: f64::INFINITY, kind });
+        let kind = Spacing::Constant;
+        plan.load.arrivals = Some(ArrivalPlan { rate_per_second: f64::INFINITY, kind });
     });
 }
