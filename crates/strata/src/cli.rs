@@ -1,14 +1,14 @@
 //! The command line, made from the tables of options.
 
-use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
+use layer::CommandKind;
+use layer::command::{arguments, fill, table_as_markdown};
 use workload::network::EngineSpec;
 use workload::options::{self, ENGINE, OptionDef};
 use workload::spec::{Layer, Spec};
 
-use crate::admin;
 use crate::compare::{COMPARE, CompareSpec};
 use crate::dialect::{self, DIALECT, DialectSpec};
 use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec};
@@ -32,8 +32,7 @@ pub(crate) fn command() -> Command {
             .args(arguments(OUTPUT)),
         )
         .subcommands(Layer::all().into_iter().map(measure))
-        .subcommand(admin::pool())
-        .subcommand(admin::container())
+        .subcommands(defined(CommandKind::Administration))
         .subcommand(crate::clean::command())
         .subcommand(with_options(
             Command::new("engine").about("Serve endpoints for network loads, and drive loads for others, until told to end"),
@@ -86,13 +85,21 @@ fn measure(layer: Layer) -> Command {
                 .required(fewest > 0)
                 .help(layer.targets),
         )
-        .args(arguments_of(options::of(layer)))
+        .args(arguments(options::of(layer)))
         .args(arguments(OUTPUT));
-    match layer.name {
-        "network" => command.subcommand(scan()),
-        "object" => command.subcommands([object_recipes(), crate::objects::audit::command(layer.targets)]),
-        _ => command,
-    }
+    let own = layer::find(layer.name).map(|layer| layer.commands()).unwrap_or_default();
+    let command = if layer.name == "object" { command.subcommand(object_recipes()) } else { command };
+    let below = own.iter().filter(|own| own.kind == CommandKind::OfLayer);
+    command.subcommands(below.map(|own| (own.define)()))
+}
+
+/// Commands of this kind that layers bring.
+pub(crate) fn brought(kind: CommandKind) -> impl Iterator<Item = layer::Command> {
+    layer::all().into_iter().flat_map(|layer| layer.commands()).filter(move |command| command.kind == kind)
+}
+
+fn defined(kind: CommandKind) -> impl Iterator<Item = Command> {
+    brought(kind).map(|command| (command.define)())
 }
 
 fn object_recipes() -> Command {
@@ -100,27 +107,8 @@ fn object_recipes() -> Command {
         .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
         .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(Layer::OBJECT.targets))
         .args(arguments(recipes::OWN))
-        .args(arguments_of(recipes::of_loads()))
+        .args(arguments(recipes::of_loads()))
         .args(arguments(OUTPUT))
-}
-
-fn scan() -> Command {
-    let word = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
-    Command::new("scan")
-        .about("Show network interfaces, their speeds, NUMA nodes and providers, and which one a load would go through")
-        .arg(Arg::new("to").value_name("TARGET").num_args(0..).help("Where the load would go: tcp://HOST:PORT, or a host"))
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
-        .arg(
-            Arg::new("refresh")
-                .long("refresh")
-                .action(ArgAction::SetTrue)
-                .help("Scan again, whatever was kept of the last scan"),
-        )
-        .arg(word("provider", "NAME", "For this provider: tcp, ofi+tcp, ofi+verbs, ... [default: tcp]"))
-        .arg(word("interface", "NAME", "With this interface asked for [default: $OFI_INTERFACE]"))
-        .arg(word("domain", "NAME", "With this domain asked for [default: $OFI_DOMAIN]"))
 }
 
 fn report() -> Command {
@@ -177,54 +165,8 @@ fn compare() -> Command {
     with_options(command, COMPARE).mut_arg("fail-if", |argument| argument.action(ArgAction::Append))
 }
 
-fn with_options<T>(command: Command, table: &'static [OptionDef<T>]) -> Command {
+fn with_options<T: 'static>(command: Command, table: &'static [OptionDef<T>]) -> Command {
     command.args(arguments(table))
-}
-
-/// One argument an option of the table.
-pub(crate) fn arguments<T>(table: &'static [OptionDef<T>]) -> impl Iterator<Item = Arg> {
-    arguments_of(table.iter())
-}
-
-fn arguments_of<T: 'static>(
-    options: impl Iterator<Item = &'static OptionDef<T>>,
-) -> impl Iterator<Item = Arg> {
-    options.map(|option| {
-        let help = StyledStr::from(format!("{} [default: {}]", option.help, option.default));
-        let mut argument =
-            Arg::new(option.name).long(option.name).help(help).help_heading(option.group.title());
-        if let Some(short) = option.short {
-            argument = argument.short(short);
-        }
-        if option.is_switch() {
-            argument.action(ArgAction::SetTrue)
-        } else if options::is_repeatable(option.name) {
-            argument.value_name(option.value).allow_hyphen_values(true).action(ArgAction::Append)
-        } else {
-            // Values may begin with a hyphen, so that our own parser refuses `-t -1` and says what is accepted.
-            argument.value_name(option.value).allow_hyphen_values(true)
-        }
-    })
-}
-
-/// Fills a spec from the matches of a table's options.
-fn fill<T: 'static>(
-    table: impl IntoIterator<Item = &'static OptionDef<T>>,
-    matches: &ArgMatches,
-    spec: &mut T,
-) -> Result<(), Error> {
-    for option in table {
-        let texts: Vec<&str> = if option.is_switch() {
-            matches.get_flag(option.name).then_some("true").into_iter().collect()
-        } else {
-            matches.get_many::<String>(option.name).into_iter().flatten().map(String::as_str).collect()
-        };
-        for text in texts {
-            (option.apply)(spec, text)
-                .map_err(|error| Error::usage("options", format!("--{}: {error}", option.name)))?;
-        }
-    }
-    Ok(())
 }
 
 /// The spec of a load on a layer.
@@ -341,26 +283,4 @@ pub(crate) fn markdown() -> String {
     table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);
     table_as_markdown("Options of `strata compare`", COMPARE, &mut text);
     text
-}
-
-fn table_as_markdown<T: 'static>(
-    title: &str,
-    table: impl IntoIterator<Item = &'static OptionDef<T>>,
-    text: &mut String,
-) {
-    use std::fmt::Write;
-    let escape = |cell: &str| cell.replace('|', "\\|");
-    // Writing to a String cannot fail.
-    let _ = write!(text, "\n## {title}\n\n| option | value | default | meaning |\n|---|---|---|---|\n");
-    for option in table {
-        let short = option.short.map_or_else(String::new, |short| format!("`-{short}`, "));
-        let value = if option.is_switch() { String::new() } else { format!("`{}`", escape(option.value)) };
-        let _ = writeln!(
-            text,
-            "| {short}`--{}` | {value} | {} | {} |",
-            option.name,
-            escape(option.default),
-            escape(option.help)
-        );
-    }
 }

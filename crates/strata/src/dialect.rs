@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgMatches, Command};
 use dialects::{Dialect, Progress, Request, Serve};
 use driver::{Error, ErrorKind};
+use layer::command::arguments as arguments_of;
 use live::LiveMode;
 use units::ParseError;
 use workload::network::EngineSpec;
@@ -15,9 +16,9 @@ use workload::spec::Spec;
 use crate::cli;
 use crate::commands::measure;
 use crate::options::OUTPUT;
-use crate::output::{emit, tell};
+use crate::output::{self, emit};
 use crate::world::ThisMachine;
-use crate::{engine, net};
+use crate::{engine, tell};
 
 /// Options of strata itself for a run under a link, where its words all belong to the dialect.
 const OPTIONS_VARIABLE: &str = "STRATA_OPTIONS";
@@ -135,7 +136,7 @@ fn speak(
         Ok(Request::Show(pieces)) => return emit(&pieces).map(|()| 0),
         Ok(Request::Run(run)) => *run,
         Ok(Request::Engine(serve)) => return engine::run(words, &engine_spec(serve, dialect)?),
-        Ok(Request::Tell(tell)) => return net::tell(&tell),
+        Ok(Request::Tell(tell)) => return tell::tell(&tell),
         Err(error) => {
             emit(&(dialect.refused)(rest, &error))?;
             return Err(error);
@@ -181,7 +182,7 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> R
         Request::Run(run) => {
             let carried = shown && run.render.carries_warnings();
             for warning in run.warnings.iter().filter(|_| !carried) {
-                tell(format_args!("strata: {}: warning: {warning}", dialect.name));
+                output::tell(format_args!("strata: {}: warning: {warning}", dialect.name));
             }
             secret(&mut run.token_file);
             let token_file = run.token_file.as_ref().map(|path| units::label_of(path.as_os_str()));
@@ -214,7 +215,7 @@ fn live_mode(progress: Progress) -> LiveMode {
 
 /// The table of options for help and docs.
 pub(crate) fn arguments() -> impl Iterator<Item = clap::Arg> {
-    cli::arguments(DIALECT).chain(cli::arguments(OUTPUT))
+    arguments_of(DIALECT).chain(arguments_of(OUTPUT))
 }
 
 #[cfg(test)]

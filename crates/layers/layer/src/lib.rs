@@ -1,5 +1,6 @@
 //! The common side of all layers: phases of a stage from their jobs to their outcomes, and observations around them.
 
+pub mod command;
 mod device;
 mod leftovers;
 mod machine;
@@ -12,6 +13,7 @@ mod stage;
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;
 
+pub use command::{Command, CommandKind, Console};
 pub use device::device_activity;
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;

@@ -13,6 +13,7 @@ use workload::plan::PhasePlan;
 use workload::random::derive_seed;
 use workload::spec::Spec;
 
+use crate::command::Command;
 use crate::leftovers::Leftovers;
 use crate::stage::{Part, StageContext, Tell};
 
@@ -185,6 +186,11 @@ pub trait Measured: Sync {
     /// Things that its runs make and may leave; none where they make none.
     fn leftovers(&self) -> Option<&'static dyn Leftovers> {
         None
+    }
+
+    /// Commands that it brings besides the one that measures it.
+    fn commands(&self) -> Vec<Command> {
+        Vec::new()
     }
 
     /// Lines of `strata list` behind those of its drivers.

@@ -3,6 +3,7 @@
 
 pub mod acknowledged;
 pub mod backend;
+mod commands;
 mod containers;
 mod daos;
 mod drivers;

@@ -43,6 +43,10 @@ impl Measured for Network {
         }]
     }
 
+    fn commands(&self) -> Vec<layer::Command> {
+        crate::commands::all()
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(NetworkRun { context: context.clone(), reaches: Reaches::default() })
     }

@@ -55,6 +55,10 @@ impl Measured for Objects {
         Some(&InStores)
     }
 
+    fn commands(&self) -> Vec<layer::Command> {
+        crate::commands::all()
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(ObjectRun { stores: Stores::new(context) })
     }
