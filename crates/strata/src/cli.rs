@@ -250,28 +250,19 @@ pub(crate) fn usage_error(words: &[String], error: &clap::Error) -> Error {
     Error::usage("usage", line).remedy(tip.unwrap_or_else(|| "see strata --help".to_owned()))
 }
 
-/// Titles of the tables of options of loads.
-const LOADS: [(&str, Layer); 3] = [
-    ("Options of a load (`strata media`, `strata run`)", Layer::MEDIA),
-    ("Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)", Layer::NETWORK),
-    (
-        "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)",
-        Layer::OBJECT,
-    ),
-];
-
 /// The tables of options as Markdown, for docs/options.md.
 pub(crate) fn markdown() -> String {
     let mut text = String::from(
         "# Options\n\nMade by `strata options` from the tables that the command line is made of. A job file takes the options of a load \
          as keys, with `_` for `-`.\n",
     );
-    for (title, layer) in LOADS {
+    for measured in layer::all() {
+        let layer = measured.definition();
         let own = layer.options.iter().copied().flatten();
-        table_as_markdown(title, own, &mut text);
+        table_as_markdown(&measured.options_title(), own, &mut text);
         if !layer.common.is_empty() {
             let common: Vec<String> = layer.common.iter().map(|name| format!("`--{name}`")).collect();
-            text += &format!("\nAs for media: {}.\n", common.join(", "));
+            text += &format!("\nAs for {}: {}.\n", Layer::default().name, common.join(", "));
         }
     }
     table_as_markdown("Options of `strata object recipes`", recipes::OWN, &mut text);

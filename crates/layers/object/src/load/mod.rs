@@ -55,6 +55,11 @@ impl Measured for Objects {
         Some(&InStores)
     }
 
+    fn options_title(&self) -> String {
+        "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)"
+            .to_owned()
+    }
+
     fn commands(&self) -> Vec<layer::Command> {
         crate::commands::all()
     }
