@@ -5,8 +5,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
 use layer::CommandKind;
 use layer::command::{arguments, fill, table_as_markdown};
-use workload::network::EngineSpec;
-use workload::options::{self, ENGINE, OptionDef};
+use workload::options::{self, OptionDef};
 use workload::spec::{Layer, Spec};
 
 use crate::compare::{COMPARE, CompareSpec};
@@ -32,12 +31,9 @@ pub(crate) fn command() -> Command {
             .args(arguments(OUTPUT)),
         )
         .subcommands(Layer::all().into_iter().map(measure))
-        .subcommands(defined(CommandKind::Administration))
+        .subcommands(defined(|kind| matches!(kind, CommandKind::Administration)))
         .subcommand(crate::clean::command())
-        .subcommand(with_options(
-            Command::new("engine").about("Serve endpoints for network loads, and drive loads for others, until told to end"),
-            ENGINE,
-        ))
+        .subcommands(defined(|kind| matches!(kind, CommandKind::Server(_))))
         .subcommand(
             Command::new("run")
                 .about("Run the phases of a job file (TOML)")
@@ -89,17 +85,14 @@ fn measure(layer: Layer) -> Command {
         .args(arguments(OUTPUT));
     let own = layer::find(layer.name).map(|layer| layer.commands()).unwrap_or_default();
     let command = if layer.name == "object" { command.subcommand(object_recipes()) } else { command };
-    let below = own.iter().filter(|own| own.kind == CommandKind::OfLayer);
+    let below = own.iter().filter(|own| matches!(own.kind, CommandKind::OfLayer));
     command.subcommands(below.map(|own| (own.define)()))
 }
 
-/// Commands of this kind that layers bring.
-pub(crate) fn brought(kind: CommandKind) -> impl Iterator<Item = layer::Command> {
-    layer::all().into_iter().flat_map(|layer| layer.commands()).filter(move |command| command.kind == kind)
-}
-
-fn defined(kind: CommandKind) -> impl Iterator<Item = Command> {
-    brought(kind).map(|command| (command.define)())
+/// Commands of a kind that layers bring.
+fn defined(is_meant: fn(CommandKind) -> bool) -> impl Iterator<Item = Command> {
+    let all = layer::all().into_iter().flat_map(|layer| layer.commands());
+    all.filter(move |command| is_meant(command.kind)).map(|command| (command.define)())
 }
 
 fn object_recipes() -> Command {
@@ -187,13 +180,6 @@ pub(crate) fn recipes_spec(matches: &ArgMatches) -> Result<(RecipesSpec, Spec), 
     Ok((own, spec))
 }
 
-/// Options of a server process.
-pub(crate) fn engine_spec(matches: &ArgMatches) -> Result<EngineSpec, Error> {
-    let mut spec = EngineSpec::default();
-    fill(ENGINE, matches, &mut spec)?;
-    Ok(spec)
-}
-
 /// Options of the output of a run.
 pub(crate) fn output_spec(matches: &ArgMatches) -> Result<OutputSpec, Error> {
     let mut spec = OutputSpec::default();
@@ -268,7 +254,8 @@ pub(crate) fn markdown() -> String {
     table_as_markdown("Options of `strata object recipes`", recipes::OWN, &mut text);
     let shared: Vec<String> = recipes::of_loads().map(|option| format!("`--{}`", option.name)).collect();
     text += &format!("\nAs for a load on an object store: {}.\n", shared.join(", "));
-    table_as_markdown("Options of `strata engine`", ENGINE, &mut text);
+    let brought: Vec<_> = layer::all().into_iter().flat_map(|layer| layer.commands()).collect();
+    brought.iter().for_each(|command| (command.document)(&mut text));
     table_as_markdown("Options of every command that measures", OUTPUT, &mut text);
     table_as_markdown("Options of `strata stack`", STACK, &mut text);
     table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);

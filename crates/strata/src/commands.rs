@@ -15,7 +15,7 @@ use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{charts, clean, cli, compare, dialect, engine, planning, recipes, saturate, stack};
+use crate::{charts, clean, cli, compare, dialect, planning, recipes, saturate, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -43,7 +43,6 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
             stack::run(words, &cli::stack_spec(matches)?, &cli::output_spec(matches)?)?
         }
         Some(("clean", matches)) => clean::run(matches)?,
-        Some(("engine", matches)) => engine::run(words, &cli::engine_spec(matches)?)?,
         Some(("as", matches)) => dialect::run(words, matches)?,
         Some(("run", matches)) => run_job(words, matches)?,
         Some(("compare", matches)) => compare::run(matches)?,
@@ -67,7 +66,12 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
             }
             (None, _) => {
                 let all = layer::all().into_iter().flat_map(|layer| layer.commands());
-                carry_out(all.filter(|own| own.kind != CommandKind::OfLayer), command, matches, words)?
+                carry_out(
+                    all.filter(|own| !matches!(own.kind, CommandKind::OfLayer)),
+                    command,
+                    matches,
+                    words,
+                )?
             }
         },
         None => 2,

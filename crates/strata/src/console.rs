@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::Error;
-use layer::{Console, Tell};
+use layer::{Console, Ending, RunContext, Tell};
 
-use crate::output;
+use crate::planning::Layers;
 use crate::signals::Attention;
+use crate::{lifetime, output};
 
 /// Terminal of this process.
 pub(crate) struct Terminal<'a> {
@@ -35,5 +36,13 @@ impl Console for Terminal<'_> {
 
     fn interrupts(&self, flag: &Arc<AtomicBool>) -> Result<Box<dyn Any>, Error> {
         Ok(Box::new(Attention::begin(flag)?))
+    }
+
+    fn ending(&self, until_stdin_closes: bool) -> Result<Ending, Error> {
+        lifetime::begin(until_stdin_closes)
+    }
+
+    fn context(&self) -> RunContext {
+        Layers::new(false).runs.context().clone()
     }
 }

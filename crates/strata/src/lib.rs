@@ -7,7 +7,7 @@ mod commands;
 mod compare;
 mod console;
 mod dialect;
-mod engine;
+mod lifetime;
 mod manifest;
 mod open_loop;
 mod options;

@@ -2,14 +2,17 @@
 
 use std::any::Any;
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender};
 
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, ArgMatches};
 use driver::Error;
 use workload::options::{self, OptionDef};
 
+use crate::measured::RunContext;
 use crate::stage::Tell;
 
 /// A command that a layer brings besides the one that measures it.
@@ -30,14 +33,34 @@ pub struct Command {
 pub type Run = fn(&ArgMatches, &dyn Console) -> Result<u8, Error>;
 
 /// Kinds of commands, in the order in which help and documents have them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub enum CommandKind {
     /// Stands below the command that measures the layer.
     OfLayer,
     /// Manages what the layer's targets hold.
     Administration,
-    /// Serves others until it is told to end.
-    Server,
+    /// Serves others until it is told to end. The function does so for another tool.
+    Server(fn(&ServerOptions<'_>, &dyn Console) -> Result<u8, Error>),
+}
+
+/// Options of a server in the words of another tool.
+pub struct ServerOptions<'a> {
+    /// Name of the tool, for refusals.
+    pub tool: &'static str,
+    /// Options by name, with their values as typed.
+    pub options: &'a [(&'static str, String)],
+    /// File with the secret that it shares with its clients.
+    pub token_file: Option<PathBuf>,
+    /// Its first line.
+    pub banner: String,
+}
+
+/// End of a server process: whoever may end it sends the reason.
+pub struct Ending {
+    /// Sender of reasons.
+    pub sender: Sender<String>,
+    /// Receiver of the first.
+    pub receiver: Receiver<String>,
 }
 
 /// Output, signals and words of the process that a command runs in.
@@ -62,6 +85,16 @@ pub trait Console {
     /// # Errors
     /// When signals cannot be handled.
     fn interrupts(&self, flag: &Arc<AtomicBool>) -> Result<Box<dyn Any>, Error>;
+
+    /// Begins to listen for signals that end a server process, and for the end of standard input where that ends it too. A second signal ends the
+    /// process at once.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    fn ending(&self, until_stdin_closes: bool) -> Result<Ending, Error>;
+
+    /// Surroundings of runs in this process.
+    fn context(&self) -> RunContext;
 }
 
 /// One argument for each option.

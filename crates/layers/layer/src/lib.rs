@@ -8,12 +8,13 @@ pub mod masters;
 mod measured;
 pub mod observations;
 pub mod secret;
+mod service;
 mod stage;
 
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;
 
-pub use command::{Command, CommandKind, Console};
+pub use command::{Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;
@@ -21,4 +22,5 @@ pub use measured::{
     AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed,
     add, all, find,
 };
+pub use service::{EngineService, Served};
 pub use stage::{Part, Parts, Seen, StageContext, Tell, plain_part, run};

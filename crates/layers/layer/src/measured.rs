@@ -15,6 +15,7 @@ use workload::spec::Spec;
 
 use crate::command::Command;
 use crate::leftovers::Leftovers;
+use crate::service::EngineService;
 use crate::stage::{Part, StageContext, Tell};
 
 /// A phase that is planned.
@@ -212,6 +213,11 @@ pub trait Measured: Sync {
     /// Commands that it brings besides the one that measures it.
     fn commands(&self) -> Vec<Command> {
         Vec::new()
+    }
+
+    /// Service that it brings to engines.
+    fn engine_service(&self) -> Option<&'static dyn EngineService> {
+        None
     }
 
     /// Lines of `strata list` behind those of its drivers.

@@ -1,16 +1,16 @@
 //! Commands about the network besides loads.
 
+mod engine;
 mod scan;
 
 use layer::{Command, CommandKind};
 
 /// All of them.
 pub(crate) fn all() -> Vec<Command> {
-    vec![Command {
-        name: "scan",
-        kind: CommandKind::OfLayer,
-        define: scan::command,
-        run: scan::run,
-        document: |_| {},
-    }]
+    let (define, run, document) = (engine::command, engine::run, engine::document);
+    let engine =
+        Command { name: "engine", kind: CommandKind::Server(engine::run_for), define, run, document };
+    let (define, run) = (scan::command, scan::run);
+    let scan = Command { name: "scan", kind: CommandKind::OfLayer, define, run, document: |_| {} };
+    vec![scan, engine]
 }

@@ -60,6 +60,10 @@ impl Measured for Objects {
             .to_owned()
     }
 
+    fn engine_service(&self) -> Option<&'static dyn layer::EngineService> {
+        Some(&crate::service::PoolService)
+    }
+
     fn commands(&self) -> Vec<layer::Command> {
         crate::commands::all()
     }
