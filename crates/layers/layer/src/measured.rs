@@ -123,7 +123,7 @@ pub struct RunContext {
     pub journal: Arc<dyn Journal>,
     /// Set by signals: waits outside of phases end.
     pub interrupt: Arc<AtomicBool>,
-    /// What the run makes stays.
+    /// Keeps everything that the run makes.
     pub keep: bool,
     /// Tells the user one line that belongs to no phase.
     pub tell: Tell,

@@ -30,6 +30,7 @@ pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
         complaints.extend(long_functions(path, &masked));
         complaints.extend(impurities(path, &masked));
         complaints.extend(layers_named(path, &masked));
+        complaints.extend(layers_wired(path, &masked));
     }
     complaints.extend(forbidden_words(path, &masked));
     complaints.extend(vague_documentation(path, text));
@@ -138,6 +139,26 @@ fn layers_named(path: &str, masked: &str) -> Vec<String> {
     let plans = ["MediaPlan", "NetworkPlan", "ObjectPlan", ".media()", ".network()", ".object()"];
     let found = plans.iter().filter(|plan| masked.contains(**plan));
     found.map(|plan| format!("{path}: {plan} is of one layer")).collect()
+}
+
+/// Parts of the command that name layers.
+const NAME_LAYERS: &[&str] = &["stack.rs", "stack/", "recipes/"];
+
+/// The command knows layers by their trait alone.
+fn layers_wired(path: &str, masked: &str) -> Vec<String> {
+    let Some(own) = path.strip_prefix("crates/strata/src/") else { return Vec::new() };
+    if NAME_LAYERS.iter().any(|part| own.starts_with(part)) {
+        return Vec::new();
+    }
+    let is_named = |layer: &&&str| {
+        masked.match_indices(**layer).any(|(at, _)| {
+            let before = masked[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+        })
+    };
+    let crates = ["media::", "network::", "object::", "vos::"];
+    let found = crates.iter().filter(is_named);
+    found.map(|layer| format!("{path}: {layer} is of one layer")).collect()
 }
 
 /// Names that say nothing to those who know the field.
@@ -332,6 +353,13 @@ mod tests {
         check("crates/report/src/x.rs", text, &["crates/report/src/x.rs: .network() is of one layer"]);
         check("crates/report/src/x/tests.rs", text, &[]);
         check(PLACE, text, &[]);
+    }
+
+    #[test]
+    fn a_layer_named_by_the_command_is_found() {
+        let text = "use media::probe;\nuse workload::object::Checksum;\nfn f() { self::network::g(); }\n";
+        check("crates/strata/src/sample.rs", text, &["crates/strata/src/sample.rs: media:: is of one layer"]);
+        check("crates/strata/src/stack.rs", text, &[]);
     }
 
     #[test]
