@@ -11,7 +11,6 @@ use workload::spec::{Layer, Spec};
 use crate::compare::{COMPARE, CompareSpec};
 use crate::dialect::{self, DIALECT, DialectSpec};
 use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec};
-use crate::recipes::{self, RecipesSpec};
 
 /// The whole command.
 pub(crate) fn command() -> Command {
@@ -31,9 +30,9 @@ pub(crate) fn command() -> Command {
             .args(arguments(OUTPUT)),
         )
         .subcommands(Layer::all().into_iter().map(measure))
-        .subcommands(defined(|kind| matches!(kind, CommandKind::Administration)))
+        .subcommands(brought(|kind| matches!(kind, CommandKind::Administration)))
         .subcommand(crate::clean::command())
-        .subcommands(defined(|kind| matches!(kind, CommandKind::Server(_))))
+        .subcommands(brought(|kind| matches!(kind, CommandKind::Server(_))))
         .subcommand(
             Command::new("run")
                 .about("Run the phases of a job file (TOML)")
@@ -84,24 +83,20 @@ fn measure(layer: Layer) -> Command {
         .args(arguments(options::of(layer)))
         .args(arguments(OUTPUT));
     let own = layer::find(layer.name).map(|layer| layer.commands()).unwrap_or_default();
-    let command = if layer.name == "object" { command.subcommand(object_recipes()) } else { command };
     let below = own.iter().filter(|own| matches!(own.kind, CommandKind::OfLayer));
-    command.subcommands(below.map(|own| (own.define)()))
+    command.subcommands(below.map(defined))
 }
 
 /// Commands of a kind that layers bring.
-fn defined(is_meant: fn(CommandKind) -> bool) -> impl Iterator<Item = Command> {
+fn brought(is_meant: fn(CommandKind) -> bool) -> impl Iterator<Item = Command> {
     let all = layer::all().into_iter().flat_map(|layer| layer.commands());
-    all.filter(move |command| is_meant(command.kind)).map(|command| (command.define)())
+    all.filter(move |command| is_meant(command.kind)).map(|command| defined(&command))
 }
 
-fn object_recipes() -> Command {
-    Command::new("recipes")
-        .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
-        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(Layer::OBJECT.targets))
-        .args(arguments(recipes::OWN))
-        .args(arguments(recipes::of_loads()))
-        .args(arguments(OUTPUT))
+/// A command that a layer brings, with its arguments.
+fn defined(command: &layer::Command) -> Command {
+    let defined = (command.define)();
+    if command.measures { defined.args(arguments(OUTPUT)) } else { defined }
 }
 
 fn report() -> Command {
@@ -168,16 +163,6 @@ pub(crate) fn load_spec(layer: Layer, matches: &ArgMatches) -> Result<Spec, Erro
     fill(options::of(layer), matches, &mut spec)?;
     spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
     Ok(spec)
-}
-
-/// Options of the recipes' load, and of the store that they are measured on.
-pub(crate) fn recipes_spec(matches: &ArgMatches) -> Result<(RecipesSpec, Spec), Error> {
-    let mut own = RecipesSpec::default();
-    fill(recipes::OWN, matches, &mut own)?;
-    let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
-    fill(recipes::of_loads(), matches, &mut spec)?;
-    spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
-    Ok((own, spec))
 }
 
 /// Options of the output of a run.
@@ -251,11 +236,10 @@ pub(crate) fn markdown() -> String {
             text += &format!("\nAs for {}: {}.\n", Layer::default().name, common.join(", "));
         }
     }
-    table_as_markdown("Options of `strata object recipes`", recipes::OWN, &mut text);
-    let shared: Vec<String> = recipes::of_loads().map(|option| format!("`--{}`", option.name)).collect();
-    text += &format!("\nAs for a load on an object store: {}.\n", shared.join(", "));
-    let brought: Vec<_> = layer::all().into_iter().flat_map(|layer| layer.commands()).collect();
-    brought.iter().for_each(|command| (command.document)(&mut text));
+    let all = layer::all().into_iter().flat_map(|layer| layer.commands());
+    let (servers, others): (Vec<_>, Vec<_>) =
+        all.partition(|command| matches!(command.kind, CommandKind::Server(_)));
+    others.iter().chain(&servers).for_each(|command| (command.document)(&mut text));
     table_as_markdown("Options of every command that measures", OUTPUT, &mut text);
     table_as_markdown("Options of `strata stack`", STACK, &mut text);
     table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);

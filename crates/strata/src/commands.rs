@@ -15,7 +15,7 @@ use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{charts, clean, cli, compare, dialect, planning, recipes, saturate, stack};
+use crate::{charts, clean, cli, compare, dialect, planning, saturate, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -56,10 +56,6 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
             (Some(layer), None) => {
                 measure(words, &[cli::load_spec(layer, matches)?], &cli::output_spec(matches)?, None)?
             }
-            (Some(_), Some(("recipes", matches))) => {
-                let (own, spec) = cli::recipes_spec(matches)?;
-                recipes::run(words, &own, &spec, &cli::output_spec(matches)?)?
-            }
             (Some(layer), Some((name, matches))) => {
                 let own = layer::find(layer.name)?.commands();
                 carry_out(own, name, matches, words)?
@@ -87,7 +83,9 @@ fn carry_out(
     words: &[String],
 ) -> Result<u8, Error> {
     let command = commands.into_iter().find(|command| command.name == name);
-    command.map_or(Ok(2), |command| (command.run)(matches, &Terminal { words }))
+    let Some(command) = command else { return Ok(2) };
+    let output = if command.measures { cli::output_spec(matches)? } else { OutputSpec::default() };
+    (command.run)(matches, &Terminal::new(words, output))
 }
 
 fn show(text: &str) -> Result<u8, Error> {

@@ -16,7 +16,7 @@ use workload::spec::Spec;
 use crate::cli;
 use crate::commands::measure;
 use crate::console::Terminal;
-use crate::options::OUTPUT;
+use crate::options::{OUTPUT, OutputSpec};
 use crate::output::{self, emit};
 use crate::tell;
 use crate::world::ThisMachine;
@@ -160,7 +160,7 @@ fn run_server(words: &[String], serve: Serve, dialect: &Dialect) -> Result<u8, E
         _ => None,
     });
     let run = servers.next().ok_or_else(|| Error::usage(dialect.name, "this build has no server"))?;
-    run(&asked, &Terminal { words })
+    run(&asked, &Terminal::new(words, OutputSpec::default()))
 }
 
 /// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect.

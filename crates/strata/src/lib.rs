@@ -13,7 +13,6 @@ mod open_loop;
 mod options;
 mod output;
 mod planning;
-mod recipes;
 mod saturate;
 mod session;
 mod signals;

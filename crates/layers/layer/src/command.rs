@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use driver::Error;
 use workload::options::{self, OptionDef};
 
-use crate::measured::RunContext;
+use crate::measured::{Phase, RunContext, Runs};
 use crate::stage::Tell;
 
 /// A command that a layer brings besides the one that measures it.
@@ -23,6 +23,8 @@ pub struct Command {
     pub kind: CommandKind,
     /// Its arguments, for the parser and for help.
     pub define: fn() -> clap::Command,
+    /// Whether it measures by [`Console::bench`]: it has the options of the output of a run too.
+    pub measures: bool,
     /// Carries it out; the exit code.
     pub run: Run,
     /// Writes the tables of its options as Markdown.
@@ -94,7 +96,63 @@ pub trait Console {
     fn ending(&self, until_stdin_closes: bool) -> Result<Ending, Error>;
 
     /// Surroundings of runs in this process.
-    fn context(&self) -> RunContext;
+    ///
+    /// With `keep` what they make stays.
+    fn context(&self, keep: bool) -> RunContext;
+
+    /// A new seed.
+    fn draw_seed(&self) -> u64;
+
+    /// Begins a run with a record: opens its outputs and writes the first record.
+    ///
+    /// # Errors
+    /// Outputs that cannot be opened.
+    fn bench(&self, request: &BenchRequest<'_>) -> Result<Box<dyn Bench>, Error>;
+}
+
+/// Facts of a run that a command measures.
+pub struct BenchRequest<'a> {
+    /// Paths that no output may be written to.
+    pub paths: &'a [String],
+    /// Seed of the run.
+    pub seed: u64,
+    /// What it makes stays.
+    pub keep: bool,
+    /// Number of its phases, for the live view.
+    pub phase_count: usize,
+}
+
+/// Run of single phases, with its record.
+pub trait Bench {
+    /// Takes over the layers of the run, which were begun with a [`Console::context`]: they end with it.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    fn adopt(&mut self, runs: Runs) -> Result<(), Error>;
+
+    /// Its record, of the type that the report has for records.
+    fn record(&mut self) -> &mut dyn Any;
+
+    /// Stores what a phase needs and none of the run has stored.
+    ///
+    /// # Errors
+    /// When that failed.
+    fn fill(&mut self, phase: &Phase) -> Result<(), Error>;
+
+    /// Runs a phase and adds it to the record; its index there.
+    ///
+    /// # Errors
+    /// When it could not begin.
+    fn run_phase(&mut self, phase: &Phase) -> Result<usize, Error>;
+
+    /// Whether the run was interrupted.
+    fn is_interrupted(&self) -> bool;
+
+    /// Ends the run and prints its report; the exit code. `result` is what stopped it.
+    ///
+    /// # Errors
+    /// What stopped or failed it, and outputs that were not written.
+    fn finish(self: Box<Self>, result: Result<(), Error>) -> Result<u8, Error>;
 }
 
 /// One argument for each option.

@@ -14,7 +14,7 @@ mod stage;
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;
 
-pub use command::{Command, CommandKind, Console, Ending, ServerOptions};
+pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;

@@ -11,6 +11,7 @@ pub mod load;
 mod operation;
 pub mod payload;
 mod rados;
+mod recipes;
 mod report;
 pub mod s3;
 pub mod service;

@@ -142,7 +142,7 @@ fn layers_named(path: &str, masked: &str) -> Vec<String> {
 }
 
 /// Parts of the command that name layers.
-const NAME_LAYERS: &[&str] = &["stack.rs", "stack/", "recipes/"];
+const NAME_LAYERS: &[&str] = &["stack.rs", "stack/"];
 
 /// The command knows layers by their trait alone.
 fn layers_wired(path: &str, masked: &str) -> Vec<String> {

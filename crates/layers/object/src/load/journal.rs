@@ -1,4 +1,4 @@
-//! What a run made in stores, in the list of all that it made.
+//! List of everything that a run made in stores, within the list of all that it made.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -141,8 +141,12 @@ impl Running {
             domain: overrides.domain.as_ref().map(|asked| asked.name.clone()),
             ..EngineRequest::new(services, Arc::new(log))
         };
-        let agent =
-            Arc::new(EngineAgent::new(&request, secret.clone(), console.context(), ending.sender.clone()));
+        let agent = Arc::new(EngineAgent::new(
+            &request,
+            secret.clone(),
+            console.context(false),
+            ending.sender.clone(),
+        ));
         let control = ControlServer::start(ControlRequest {
             listen: place.control,
             secret,
