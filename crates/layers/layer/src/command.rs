@@ -116,7 +116,7 @@ pub struct BenchRequest<'a> {
     pub paths: &'a [String],
     /// Seed of the run.
     pub seed: u64,
-    /// What it makes stays.
+    /// Keeps everything that it makes.
     pub keep: bool,
     /// Number of its phases, for the live view.
     pub phase_count: usize,
