@@ -1,18 +1,16 @@
 //! The command line, made from the tables of options.
 
-use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
+use layer::CommandKind;
+use layer::command::{arguments, fill, table_as_markdown};
 use workload::options::{self, OptionDef};
 use workload::spec::{Layer, Spec};
 
-use crate::admin;
 use crate::compare::{COMPARE, CompareSpec};
 use crate::dialect::{self, DIALECT, DialectSpec};
-use crate::engine::{ENGINE, EngineSpec};
 use crate::options::{OUTPUT, OutputSpec, STACK, StackSpec};
-use crate::recipes::{self, RecipesSpec};
 
 /// The whole command.
 pub(crate) fn command() -> Command {
@@ -32,13 +30,9 @@ pub(crate) fn command() -> Command {
             .args(arguments(OUTPUT)),
         )
         .subcommands(Layer::all().into_iter().map(measure))
-        .subcommand(admin::pool())
-        .subcommand(admin::container())
+        .subcommands(brought(|kind| matches!(kind, CommandKind::Administration)))
         .subcommand(crate::clean::command())
-        .subcommand(with_options(
-            Command::new("engine").about("Serve endpoints for network loads, and drive loads for others, until told to end"),
-            ENGINE,
-        ))
+        .subcommands(brought(|kind| matches!(kind, CommandKind::Server(_))))
         .subcommand(
             Command::new("run")
                 .about("Run the phases of a job file (TOML)")
@@ -86,41 +80,23 @@ fn measure(layer: Layer) -> Command {
                 .required(fewest > 0)
                 .help(layer.targets),
         )
-        .args(arguments_of(options::of(layer)))
+        .args(arguments(options::of(layer)))
         .args(arguments(OUTPUT));
-    match layer.name {
-        "network" => command.subcommand(scan()),
-        "object" => command.subcommands([object_recipes(), crate::objects::audit::command(layer.targets)]),
-        _ => command,
-    }
+    let own = layer::find(layer.name).map(|layer| layer.commands()).unwrap_or_default();
+    let below = own.iter().filter(|own| matches!(own.kind, CommandKind::OfLayer));
+    command.subcommands(below.map(defined))
 }
 
-fn object_recipes() -> Command {
-    Command::new("recipes")
-        .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
-        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(Layer::OBJECT.targets))
-        .args(arguments(recipes::OWN))
-        .args(arguments_of(recipes::of_loads()))
-        .args(arguments(OUTPUT))
+/// Commands of a kind that layers bring.
+fn brought(is_meant: fn(CommandKind) -> bool) -> impl Iterator<Item = Command> {
+    let all = layer::all().into_iter().flat_map(|layer| layer.commands());
+    all.filter(move |command| is_meant(command.kind)).map(|command| defined(&command))
 }
 
-fn scan() -> Command {
-    let word = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
-    Command::new("scan")
-        .about("Show network interfaces, their speeds, NUMA nodes and providers, and which one a load would go through")
-        .arg(Arg::new("to").value_name("TARGET").num_args(0..).help("Where the load would go: tcp://HOST:PORT, or a host"))
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON"))
-        .arg(
-            Arg::new("refresh")
-                .long("refresh")
-                .action(ArgAction::SetTrue)
-                .help("Scan again, whatever was kept of the last scan"),
-        )
-        .arg(word("provider", "NAME", "For this provider: tcp, ofi+tcp, ofi+verbs, ... [default: tcp]"))
-        .arg(word("interface", "NAME", "With this interface asked for [default: $OFI_INTERFACE]"))
-        .arg(word("domain", "NAME", "With this domain asked for [default: $OFI_DOMAIN]"))
+/// A command that a layer brings, with its arguments.
+fn defined(command: &layer::Command) -> Command {
+    let defined = (command.define)();
+    if command.measures { defined.args(arguments(OUTPUT)) } else { defined }
 }
 
 fn report() -> Command {
@@ -177,54 +153,8 @@ fn compare() -> Command {
     with_options(command, COMPARE).mut_arg("fail-if", |argument| argument.action(ArgAction::Append))
 }
 
-fn with_options<T>(command: Command, table: &'static [OptionDef<T>]) -> Command {
+fn with_options<T: 'static>(command: Command, table: &'static [OptionDef<T>]) -> Command {
     command.args(arguments(table))
-}
-
-/// One argument an option of the table.
-pub(crate) fn arguments<T>(table: &'static [OptionDef<T>]) -> impl Iterator<Item = Arg> {
-    arguments_of(table.iter())
-}
-
-fn arguments_of<T: 'static>(
-    options: impl Iterator<Item = &'static OptionDef<T>>,
-) -> impl Iterator<Item = Arg> {
-    options.map(|option| {
-        let help = StyledStr::from(format!("{} [default: {}]", option.help, option.default));
-        let mut argument =
-            Arg::new(option.name).long(option.name).help(help).help_heading(option.group.title());
-        if let Some(short) = option.short {
-            argument = argument.short(short);
-        }
-        if option.is_switch() {
-            argument.action(ArgAction::SetTrue)
-        } else if options::is_repeatable(option.name) {
-            argument.value_name(option.value).allow_hyphen_values(true).action(ArgAction::Append)
-        } else {
-            // Values may begin with a hyphen, so that our own parser refuses `-t -1` and says what is accepted.
-            argument.value_name(option.value).allow_hyphen_values(true)
-        }
-    })
-}
-
-/// Fills a spec from the matches of a table's options.
-fn fill<T: 'static>(
-    table: impl IntoIterator<Item = &'static OptionDef<T>>,
-    matches: &ArgMatches,
-    spec: &mut T,
-) -> Result<(), Error> {
-    for option in table {
-        let texts: Vec<&str> = if option.is_switch() {
-            matches.get_flag(option.name).then_some("true").into_iter().collect()
-        } else {
-            matches.get_many::<String>(option.name).into_iter().flatten().map(String::as_str).collect()
-        };
-        for text in texts {
-            (option.apply)(spec, text)
-                .map_err(|error| Error::usage("options", format!("--{}: {error}", option.name)))?;
-        }
-    }
-    Ok(())
 }
 
 /// The spec of a load on a layer.
@@ -232,23 +162,6 @@ pub(crate) fn load_spec(layer: Layer, matches: &ArgMatches) -> Result<Spec, Erro
     let mut spec = Spec { layer, ..Spec::default() };
     fill(options::of(layer), matches, &mut spec)?;
     spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
-    Ok(spec)
-}
-
-/// Options of the recipes' load, and of the store that they are measured on.
-pub(crate) fn recipes_spec(matches: &ArgMatches) -> Result<(RecipesSpec, Spec), Error> {
-    let mut own = RecipesSpec::default();
-    fill(recipes::OWN, matches, &mut own)?;
-    let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
-    fill(recipes::of_loads(), matches, &mut spec)?;
-    spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
-    Ok((own, spec))
-}
-
-/// Options of a server process.
-pub(crate) fn engine_spec(matches: &ArgMatches) -> Result<EngineSpec, Error> {
-    let mut spec = EngineSpec::default();
-    fill(ENGINE, matches, &mut spec)?;
     Ok(spec)
 }
 
@@ -308,59 +221,28 @@ pub(crate) fn usage_error(words: &[String], error: &clap::Error) -> Error {
     Error::usage("usage", line).remedy(tip.unwrap_or_else(|| "see strata --help".to_owned()))
 }
 
-/// Titles of the tables of options of loads.
-const LOADS: [(&str, Layer); 3] = [
-    ("Options of a load (`strata media`, `strata run`)", Layer::MEDIA),
-    ("Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)", network::LAYER),
-    (
-        "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)",
-        Layer::OBJECT,
-    ),
-];
-
 /// The tables of options as Markdown, for docs/options.md.
 pub(crate) fn markdown() -> String {
     let mut text = String::from(
         "# Options\n\nMade by `strata options` from the tables that the command line is made of. A job file takes the options of a load \
          as keys, with `_` for `-`.\n",
     );
-    for (title, layer) in LOADS {
+    for measured in layer::all() {
+        let layer = measured.definition();
         let own = layer.options.iter().copied().flatten();
-        table_as_markdown(title, own, &mut text);
+        table_as_markdown(&measured.options_title(), own, &mut text);
         if !layer.common.is_empty() {
             let common: Vec<String> = layer.common.iter().map(|name| format!("`--{name}`")).collect();
-            text += &format!("\nAs for media: {}.\n", common.join(", "));
+            text += &format!("\nAs for {}: {}.\n", Layer::default().name, common.join(", "));
         }
     }
-    table_as_markdown("Options of `strata object recipes`", recipes::OWN, &mut text);
-    let shared: Vec<String> = recipes::of_loads().map(|option| format!("`--{}`", option.name)).collect();
-    text += &format!("\nAs for a load on an object store: {}.\n", shared.join(", "));
-    table_as_markdown("Options of `strata engine`", ENGINE, &mut text);
+    let all = layer::all().into_iter().flat_map(|layer| layer.commands());
+    let (servers, others): (Vec<_>, Vec<_>) =
+        all.partition(|command| matches!(command.kind, CommandKind::Server(_)));
+    others.iter().chain(&servers).for_each(|command| (command.document)(&mut text));
     table_as_markdown("Options of every command that measures", OUTPUT, &mut text);
     table_as_markdown("Options of `strata stack`", STACK, &mut text);
     table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);
     table_as_markdown("Options of `strata compare`", COMPARE, &mut text);
     text
-}
-
-fn table_as_markdown<T: 'static>(
-    title: &str,
-    table: impl IntoIterator<Item = &'static OptionDef<T>>,
-    text: &mut String,
-) {
-    use std::fmt::Write;
-    let escape = |cell: &str| cell.replace('|', "\\|");
-    // Writing to a String cannot fail.
-    let _ = write!(text, "\n## {title}\n\n| option | value | default | meaning |\n|---|---|---|---|\n");
-    for option in table {
-        let short = option.short.map_or_else(String::new, |short| format!("`-{short}`, "));
-        let value = if option.is_switch() { String::new() } else { format!("`{}`", escape(option.value)) };
-        let _ = writeln!(
-            text,
-            "| {short}`--{}` | {value} | {} | {} |",
-            option.name,
-            escape(option.default),
-            escape(option.help)
-        );
-    }
 }

@@ -5,18 +5,17 @@ use std::collections::HashSet;
 use clap::ArgMatches;
 use dialects::Render;
 use driver::{Capabilities, Error};
-use layer::DriverEntry;
+use layer::{CommandKind, DriverEntry};
 use report::record::Record;
 use units::label_of;
 use workload::spec::{Layer, Spec};
 
+use crate::console::Terminal;
 use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{
-    admin, charts, clean, cli, compare, dialect, engine, net, objects, planning, recipes, saturate, stack,
-};
+use crate::{charts, clean, cli, compare, dialect, planning, saturate, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -43,10 +42,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
         Some(("stack", matches)) => {
             stack::run(words, &cli::stack_spec(matches)?, &cli::output_spec(matches)?)?
         }
-        Some(("pool", matches)) => admin::run_pool(matches)?,
-        Some(("container", matches)) => admin::run_container(matches)?,
         Some(("clean", matches)) => clean::run(matches)?,
-        Some(("engine", matches)) => engine::run(words, &cli::engine_spec(matches)?)?,
         Some(("as", matches)) => dialect::run(words, matches)?,
         Some(("run", matches)) => run_job(words, matches)?,
         Some(("compare", matches)) => compare::run(matches)?,
@@ -60,17 +56,36 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
             (Some(layer), None) => {
                 measure(words, &[cli::load_spec(layer, matches)?], &cli::output_spec(matches)?, None)?
             }
-            (Some(_), Some(("scan", matches))) => net::scan(matches)?,
-            (Some(_), Some(("audit", matches))) => objects::audit::run(matches)?,
-            (Some(_), Some(("recipes", matches))) => {
-                let (own, spec) = cli::recipes_spec(matches)?;
-                recipes::run(words, &own, &spec, &cli::output_spec(matches)?)?
+            (Some(layer), Some((name, matches))) => {
+                let own = layer::find(layer.name)?.commands();
+                carry_out(own, name, matches, words)?
             }
-            _ => 2,
+            (None, _) => {
+                let all = layer::all().into_iter().flat_map(|layer| layer.commands());
+                carry_out(
+                    all.filter(|own| !matches!(own.kind, CommandKind::OfLayer)),
+                    command,
+                    matches,
+                    words,
+                )?
+            }
         },
         None => 2,
     };
     Ok(code)
+}
+
+/// Carries out the command of this name among those that layers bring.
+fn carry_out(
+    commands: impl IntoIterator<Item = layer::Command>,
+    name: &str,
+    matches: &ArgMatches,
+    words: &[String],
+) -> Result<u8, Error> {
+    let command = commands.into_iter().find(|command| command.name == name);
+    let Some(command) = command else { return Ok(2) };
+    let output = if command.measures { cli::output_spec(matches)? } else { OutputSpec::default() };
+    (command.run)(matches, &Terminal::new(words, output))
 }
 
 fn show(text: &str) -> Result<u8, Error> {

@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use clap::{ArgMatches, Command};
 use dialects::{Dialect, Progress, Request, Serve};
 use driver::{Error, ErrorKind};
+use layer::command::arguments as arguments_of;
+use layer::{CommandKind, ServerOptions};
 use live::LiveMode;
 use units::ParseError;
 use workload::options::{self, Group, OptionDef, switch};
 use workload::spec::Spec;
 
+use crate::cli;
 use crate::commands::measure;
-use crate::engine::{ENGINE, EngineSpec};
-use crate::options::OUTPUT;
-use crate::output::{emit, tell};
+use crate::console::Terminal;
+use crate::options::{OUTPUT, OutputSpec};
+use crate::output::{self, emit};
+use crate::tell;
 use crate::world::ThisMachine;
-use crate::{cli, engine, net};
 
 /// Options of strata itself for a run under a link, where its words all belong to the dialect.
 const OPTIONS_VARIABLE: &str = "STRATA_OPTIONS";
@@ -133,8 +136,8 @@ fn speak(
     let run = match ask(dialect, rest, &own, true) {
         Ok(Request::Show(pieces)) => return emit(&pieces).map(|()| 0),
         Ok(Request::Run(run)) => *run,
-        Ok(Request::Engine(serve)) => return engine::run(words, &engine_spec(serve, dialect)?),
-        Ok(Request::Tell(tell)) => return net::tell(&tell),
+        Ok(Request::Engine(serve)) => return run_server(words, serve, dialect),
+        Ok(Request::Tell(tell)) => return tell::tell(&tell),
         Err(error) => {
             emit(&(dialect.refused)(rest, &error))?;
             return Err(error);
@@ -147,14 +150,17 @@ fn speak(
     measure(&words, &run.specs, &output, Some(run.render)).map_err(|error| in_place(error, dialect))
 }
 
-/// Spec of a server process.
-fn engine_spec(serve: Serve, dialect: &Dialect) -> Result<EngineSpec, Error> {
-    let mut spec =
-        EngineSpec { token_file: serve.token_file, banner: Some(serve.banner), ..EngineSpec::default() };
-    let mut said = serve.options.iter();
-    said.try_for_each(|(name, text)| options::apply_of(ENGINE, &mut spec, name, text))
-        .map_err(|error| Error::usage(dialect.name, error.to_string()))?;
-    Ok(spec)
+/// Serves as the words of a dialect say.
+fn run_server(words: &[String], serve: Serve, dialect: &Dialect) -> Result<u8, Error> {
+    let Serve { options, token_file, banner } = serve;
+    let asked = ServerOptions { tool: dialect.name, options: &options, token_file, banner };
+    let all = layer::all().into_iter().flat_map(|layer| layer.commands());
+    let mut servers = all.filter_map(|command| match command.kind {
+        CommandKind::Server(run) => Some(run),
+        _ => None,
+    });
+    let run = servers.next().ok_or_else(|| Error::usage(dialect.name, "this build has no server"))?;
+    run(&asked, &Terminal::new(words, OutputSpec::default()))
 }
 
 /// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect.
@@ -180,7 +186,7 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> R
         Request::Run(run) => {
             let carried = shown && run.render.carries_warnings();
             for warning in run.warnings.iter().filter(|_| !carried) {
-                tell(format_args!("strata: {}: warning: {warning}", dialect.name));
+                output::tell(format_args!("strata: {}: warning: {warning}", dialect.name));
             }
             secret(&mut run.token_file);
             let token_file = run.token_file.as_ref().map(|path| units::label_of(path.as_os_str()));
@@ -213,7 +219,7 @@ fn live_mode(progress: Progress) -> LiveMode {
 
 /// The table of options for help and docs.
 pub(crate) fn arguments() -> impl Iterator<Item = clap::Arg> {
-    cli::arguments(DIALECT).chain(cli::arguments(OUTPUT))
+    arguments_of(DIALECT).chain(arguments_of(OUTPUT))
 }
 
 #[cfg(test)]

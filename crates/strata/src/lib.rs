@@ -1,26 +1,24 @@
 //! The `strata` command: wires the crates together. A build with layers of its own adds them ([`layer::add`]) and calls [`run`].
 
-mod admin;
 mod charts;
 mod clean;
 mod cli;
 mod commands;
 mod compare;
+mod console;
 mod dialect;
-mod engine;
+mod lifetime;
 mod manifest;
-mod net;
-mod objects;
 mod open_loop;
 mod options;
 mod output;
 mod planning;
-mod recipes;
 mod saturate;
 mod session;
 mod signals;
 mod stack;
 mod status;
+mod tell;
 mod tool_cost;
 mod world;
 

@@ -59,11 +59,16 @@ impl Layers {
     /// No layer so far. With `keep` what the run makes stays.
     pub(crate) fn new(keep: bool) -> Self {
         let manifest = Arc::<Manifest>::default();
-        let journal: Arc<dyn Journal> = Arc::<Manifest>::clone(&manifest);
-        let interrupt = Arc::new(AtomicBool::new(false));
-        let tell = |line: std::fmt::Arguments<'_>| output::tell(line);
-        Self { runs: Runs::new(RunContext { journal, interrupt, keep, tell }), manifest }
+        Self { runs: Runs::new(context(&manifest, keep)), manifest }
     }
+}
+
+/// Surroundings of a run that notes in this manifest what it makes.
+pub(crate) fn context(manifest: &Arc<Manifest>, keep: bool) -> RunContext {
+    let journal: Arc<dyn Journal> = Arc::<Manifest>::clone(manifest);
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let tell = |line: std::fmt::Arguments<'_>| output::tell(line);
+    RunContext { journal, interrupt, keep, tell }
 }
 
 /// Plans everything that the specs ask for.

@@ -7,7 +7,9 @@ use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 
 use dialects::{NvmeNamespace, PathFacts, World};
+use driver::Error;
 use units::path_of;
+use workload::layers::Layer;
 
 use crate::commands::INPUT_BYTES_MAX;
 
@@ -34,7 +36,7 @@ impl World for ThisMachine {
     }
 
     fn look(&self, path: &str) -> PathFacts {
-        if media::rbd::is_image(path) {
+        if layer::all().iter().any(|layer| layer.is_image(path)) {
             let found = self.image_bytes(path);
             return found.map_or(PathFacts::Other, |size_bytes| PathFacts::BlockDevice { size_bytes });
         }
@@ -49,7 +51,7 @@ impl World for ThisMachine {
         } else if kind.is_dir() {
             PathFacts::Directory
         } else if kind.is_block_device() {
-            let size_bytes = media::probe::probe(path, false).map_or(0, |facts| facts.size_bytes);
+            let size_bytes = device_bytes(path).unwrap_or(0);
             PathFacts::BlockDevice { size_bytes }
         } else if kind.is_char_device() {
             PathFacts::CharacterDevice
@@ -59,11 +61,7 @@ impl World for ThisMachine {
     }
 
     fn image_bytes(&self, target: &str) -> Result<u64, String> {
-        let look = || {
-            let found = media::probe::probe(target, false);
-            found.map(|facts| facts.size_bytes).map_err(|error| error.to_string())
-        };
-        self.images.borrow_mut().entry(target.to_owned()).or_insert_with(look).clone()
+        self.images.borrow_mut().entry(target.to_owned()).or_insert_with(|| device_bytes(target)).clone()
     }
 
     fn processors(&self) -> Vec<u32> {
@@ -110,10 +108,21 @@ impl World for ThisMachine {
     }
 
     fn engines(&self) -> Vec<&'static str> {
-        let names = media::DRIVERS.iter().map(|registration| registration.name);
-        let io_uring = media::io_uring_is_available();
-        names.filter(|&name| name != "io_uring" || io_uring).collect()
+        // A load has this layer where its words name none.
+        let Ok(layer) = layer::find(Layer::default().name) else { return Vec::new() };
+        let names = layer.drivers().into_iter().map(|driver| driver.name);
+        names.filter(|name| layer.is_available(name)).collect()
     }
+}
+
+/// Size of a block device or an image.
+fn device_bytes(target: &str) -> Result<u64, String> {
+    let found = layer::all().into_iter().find_map(|layer| layer.device_bytes(target));
+    found
+        .unwrap_or_else(|| {
+            Err(Error::usage("probe", "no layer of this build has such targets").with("target", target))
+        })
+        .map_err(|error| error.to_string())
 }
 
 /// The text of a file, or of standard input for `-`.

@@ -1,5 +1,6 @@
 //! The common side of all layers: phases of a stage from their jobs to their outcomes, and observations around them.
 
+pub mod command;
 mod device;
 mod leftovers;
 mod machine;
@@ -7,11 +8,13 @@ pub mod masters;
 mod measured;
 pub mod observations;
 pub mod secret;
+pub mod server;
 mod stage;
 
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;
 
+pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;

@@ -13,7 +13,9 @@ use workload::plan::PhasePlan;
 use workload::random::derive_seed;
 use workload::spec::Spec;
 
+use crate::command::Command;
 use crate::leftovers::Leftovers;
+use crate::server::EngineService;
 use crate::stage::{Part, StageContext, Tell};
 
 /// A phase that is planned.
@@ -184,6 +186,37 @@ pub trait Measured: Sync {
 
     /// Things that its runs make and may leave; none where they make none.
     fn leftovers(&self) -> Option<&'static dyn Leftovers> {
+        None
+    }
+
+    /// Title of the table of its options in documents.
+    fn options_title(&self) -> String {
+        let LayerDef { name, command, .. } = self.definition();
+        format!("Options of a load on {name} (`strata {command}`, `layer = \"{name}\"` in a job file)")
+    }
+
+    /// Whether a driver can be used on this machine, by name.
+    fn is_available(&self, _driver: &str) -> bool {
+        true
+    }
+
+    /// Whether a target is an image of a block device that a library reaches.
+    fn is_image(&self, _target: &str) -> bool {
+        false
+    }
+
+    /// Size in bytes of a block device or an image; none where the layer has no such targets.
+    fn device_bytes(&self, _target: &str) -> Option<Result<u64, Error>> {
+        None
+    }
+
+    /// Commands that it brings besides the one that measures it.
+    fn commands(&self) -> Vec<Command> {
+        Vec::new()
+    }
+
+    /// Service that it brings to engines.
+    fn engine_service(&self) -> Option<&'static dyn EngineService> {
         None
     }
 

@@ -46,6 +46,22 @@ impl Measured for Media {
         Some(&Files)
     }
 
+    fn options_title(&self) -> String {
+        "Options of a load (`strata media`, `strata run`)".to_owned()
+    }
+
+    fn is_available(&self, driver: &str) -> bool {
+        driver != "io_uring" || crate::io_uring_is_available()
+    }
+
+    fn is_image(&self, target: &str) -> bool {
+        crate::rbd::is_image(target)
+    }
+
+    fn device_bytes(&self, target: &str) -> Option<Result<u64, Error>> {
+        Some(crate::probe::probe(target, false).map(|facts| facts.size_bytes))
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(RunOfMedia { context: context.clone(), state: None })
     }

@@ -1,6 +1,7 @@
 //! The network layer: RPCs that are measured, what comes next, and the drivers that carry them out.
 
 pub mod background;
+mod commands;
 mod drivers;
 mod grammar;
 mod load;

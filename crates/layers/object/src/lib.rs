@@ -3,6 +3,7 @@
 
 pub mod acknowledged;
 pub mod backend;
+mod commands;
 mod containers;
 mod daos;
 mod drivers;
@@ -10,6 +11,7 @@ pub mod load;
 mod operation;
 pub mod payload;
 mod rados;
+mod recipes;
 mod report;
 pub mod s3;
 pub mod service;

@@ -26,6 +26,7 @@ pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
         complaints.extend(long_functions(path, &masked));
         complaints.extend(impurities(path, &masked));
         complaints.extend(layers_named(path, &masked));
+        complaints.extend(layers_wired(path, &masked));
     }
     complaints.extend(forbidden_words(path, &masked));
     complaints.extend(vague_documentation(path, text));
@@ -138,6 +139,26 @@ fn layers_named(path: &str, masked: &str) -> Vec<String> {
     let in_reports = if is_report { NOT_IN_REPORTS } else { &[] };
     let found = of_a_layer.iter().chain(in_reports).filter(|word| masked.contains(**word));
     found.map(|word| format!("{path}: {word} is of one layer")).collect()
+}
+
+/// Parts of the command that name layers.
+const NAME_LAYERS: &[&str] = &["stack.rs", "stack/"];
+
+/// The command knows layers by their trait alone.
+fn layers_wired(path: &str, masked: &str) -> Vec<String> {
+    let Some(own) = path.strip_prefix("crates/strata/src/") else { return Vec::new() };
+    if NAME_LAYERS.iter().any(|part| own.starts_with(part)) {
+        return Vec::new();
+    }
+    let is_named = |layer: &&&str| {
+        masked.match_indices(**layer).any(|(at, _)| {
+            let before = masked[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+        })
+    };
+    let crates = ["media::", "network::", "object::", "vos::"];
+    let found = crates.iter().filter(is_named);
+    found.map(|layer| format!("{path}: {layer} is of one layer")).collect()
 }
 
 /// Names that say nothing to those who know the field.
@@ -347,6 +368,13 @@ mod tests {
         );
         check("crates/fleet/src/x.rs", "use host::network::links;\n", &[]);
         check("crates/layers/registry/src/x.rs", text, &[]);
+    }
+
+    #[test]
+    fn a_layer_named_by_the_command_is_found() {
+        let text = "use media::probe;\nuse workload::object::Checksum;\nfn f() { self::network::g(); }\n";
+        check("crates/strata/src/sample.rs", text, &["crates/strata/src/sample.rs: media:: is of one layer"]);
+        check("crates/strata/src/stack.rs", text, &[]);
     }
 
     #[test]

@@ -43,6 +43,14 @@ impl Measured for Network {
         }]
     }
 
+    fn options_title(&self) -> String {
+        "Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)".to_owned()
+    }
+
+    fn commands(&self) -> Vec<layer::Command> {
+        crate::commands::all()
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(NetworkRun { context: context.clone(), reaches: Reaches::default() })
     }

@@ -55,6 +55,19 @@ impl Measured for Objects {
         Some(&InStores)
     }
 
+    fn options_title(&self) -> String {
+        "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)"
+            .to_owned()
+    }
+
+    fn engine_service(&self) -> Option<&'static dyn layer::server::EngineService> {
+        Some(&crate::service::PoolService)
+    }
+
+    fn commands(&self) -> Vec<layer::Command> {
+        crate::commands::all()
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(ObjectRun { stores: Stores::new(context) })
     }

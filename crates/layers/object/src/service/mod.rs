@@ -13,6 +13,7 @@ mod control;
 mod endpoints;
 mod metadata;
 mod pools;
+mod served;
 mod shards;
 mod target;
 pub mod wire;
@@ -27,6 +28,7 @@ pub use control::{Command, Engine, PoolFacts, Response};
 pub(crate) use control::{handle_of, open_request};
 pub use endpoints::Location;
 pub use pools::Pools;
+pub(crate) use served::PoolService;
 
 /// Values up to this size travel in messages, larger ones as bulk, in bytes. Measured over loopback with 16 in flight, 4 KiB against 64 KiB here:
 /// values of 8 and 16 KiB are about twice as fast in messages, at 32 KiB there is no clear difference, and updates of 64 KiB are faster as

@@ -8,7 +8,7 @@ use super::table::RECIPES;
 
 /// Options of the recipes' load.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RecipesSpec {
+pub(super) struct RecipesSpec {
     /// Pairs of phases a recipe.
     pub(super) rounds: Option<u32>,
     /// Length of a phase.
@@ -23,14 +23,14 @@ const OF_LOADS: &[&str] = &["threads", "depth", "seed", "cores", "numa", "keep"]
 const OF_RECIPES: &[&str] = &["class", "containers", "object-names", "reopen"];
 
 /// The options of loads that hold here too.
-pub(crate) fn of_loads() -> impl Iterator<Item = &'static OptionDef> {
+pub(super) fn of_loads() -> impl Iterator<Item = &'static OptionDef> {
     let is_shared = |name: &str| OF_LOADS.contains(&name) || DRIVER_OPTIONS.contains(&name);
     options::of(Layer::OBJECT)
         .filter(move |option| is_shared(option.name) && !OF_RECIPES.contains(&option.name))
 }
 
 /// Options of its own.
-pub(crate) static OWN: &[OptionDef<RecipesSpec>] = &[
+pub(super) static OWN: &[OptionDef<RecipesSpec>] = &[
     OptionDef {
         name: "rounds",
         short: None,

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use driver::Error;
-use object::load::scratch;
-use object::service::{Pools, factory};
+use layer::server::{EngineService, EngineSpec, Served};
 use rpc::engine::ServiceFactory;
-use rpc::measure::Measure;
-use units::{ByteSize, label_of};
+use units::{ByteSize, ParseError, label_of};
 use vos::{OpenOptions, Pool, PoolOptions};
+use workload::options::{durability, flush};
 
-use super::spec::EngineSpec;
+use super::{Pools, factory};
+use crate::load::scratch;
 
 /// Mapped memory of a pool that is made, where nothing is said, in bytes.
 const SCM_BYTES: u64 = 1 << 30;
@@ -20,8 +20,20 @@ const SEGMENTS_MIN: u64 = 16;
 /// Values from this size on go to the data file, where nothing is said, in bytes.
 const THRESHOLD_BYTES: u64 = 4096;
 
+/// Targets of a pool that is made, where nothing is said.
+const TARGETS: u32 = 1;
+
+/// The value of a word of the options, or its default.
+fn word<T: Default>(
+    said: Option<&str>,
+    parse: impl FnOnce(&str) -> Result<T, ParseError>,
+) -> Result<T, Error> {
+    let parsed = said.map(parse).transpose();
+    Ok(parsed.map_err(|error| Error::usage("options", error.to_string()))?.unwrap_or_default())
+}
+
 /// An open pool, with its label.
-pub(super) struct ServedPool {
+struct ServedPool {
     label: String,
     directory: PathBuf,
     pool: Arc<Pool>,
@@ -34,7 +46,7 @@ impl ServedPool {
     ///
     /// # Errors
     /// Options of a pool without one, and why it cannot be opened or made.
-    pub(super) fn open(spec: &EngineSpec) -> Result<Option<Self>, Error> {
+    fn open(spec: &EngineSpec, log: &dyn Fn(&str)) -> Result<Option<Self>, Error> {
         if spec.dir.is_none() && spec.pool.is_none() {
             return refuse_without(spec).map(|()| None);
         }
@@ -45,8 +57,8 @@ impl ServedPool {
         let name = directory.file_name().map(label_of);
         let label = spec.pool.clone().or(name).unwrap_or_else(|| "pool".to_owned());
         let open = OpenOptions {
-            durability: spec.durability.unwrap_or_default(),
-            flush: spec.flush.unwrap_or_default(),
+            durability: word(spec.durability, |text| durability("durability", text))?,
+            flush: word(spec.flush, |text| flush("flush", text))?,
             ..OpenOptions::default()
         };
         let pool = if Pool::exists(&directory) {
@@ -60,14 +72,14 @@ impl ServedPool {
                     .remedy("leave out --targets"));
             }
             if spec.threshold.is_some() {
-                super::log(
+                log(
                     "the pool is there already: its threshold stays as it was made, whatever --threshold says",
                 );
             }
             pool
         } else {
             let options = PoolOptions {
-                targets: spec.targets.unwrap_or(super::TARGETS).max(1),
+                targets: spec.targets.unwrap_or(TARGETS).max(1),
                 scm_bytes: spec.scm.map_or(SCM_BYTES, |size| size.0),
                 nvme_bytes: spec.nvme.map_or(0, |size| size.0),
                 threshold_bytes: spec.threshold.map_or(THRESHOLD_BYTES, |size| size.0),
@@ -78,14 +90,23 @@ impl ServedPool {
         };
         Ok(Some(Self { label, directory, pool: Arc::new(pool), is_scratch }))
     }
+}
 
-    /// Its targets: each has a service thread.
-    pub(super) fn targets(&self) -> u32 {
+/// Pools, served by engines.
+pub(crate) struct PoolService;
+
+impl EngineService for PoolService {
+    fn open(&self, spec: &EngineSpec, log: &dyn Fn(&str)) -> Result<Option<Box<dyn Served>>, Error> {
+        Ok(ServedPool::open(spec, log)?.map(|pool| Box::new(pool) as Box<dyn Served>))
+    }
+}
+
+impl Served for ServedPool {
+    fn targets(&self) -> u32 {
         self.pool.targets().len() as u32
     }
 
-    /// `, pool tank in /mnt/pmem (durable by msync)`.
-    pub(super) fn words(&self) -> String {
+    fn words(&self) -> String {
         format!(
             ", pool {} in {} (durable by {})",
             self.label,
@@ -94,32 +115,22 @@ impl ServedPool {
         )
     }
 
-    /// Faults that opening it found.
-    pub(super) fn findings(&self) -> Vec<String> {
+    fn findings(&self) -> Vec<String> {
         self.pool.findings().to_vec()
     }
 
-    /// Exposure that a token does not protect from.
-    pub(super) fn exposure(&self) -> Option<String> {
+    fn exposure(&self) -> Option<String> {
         let directory = self.directory.display();
         Pool::is_readable_by_others(&self.directory).then(|| {
             format!("other users of this machine may read the pool's files, whatever the token: chmod -R go= {directory}")
         })
     }
 
-    /// The services of the engine's tags.
-    ///
-    /// # Errors
-    /// A label that is none.
-    pub(super) fn services(&self) -> Result<ServiceFactory, Error> {
+    fn services(&self) -> Result<ServiceFactory, Error> {
         Ok(factory(Pools::new()?.with(&self.label, Arc::clone(&self.pool))?))
     }
 
-    /// Closes it once nobody serves it any more; removes it where it was made for this engine alone.
-    ///
-    /// # Errors
-    /// Data that were not saved.
-    pub(super) fn close(self) -> Result<(), Error> {
+    fn close(self: Box<Self>) -> Result<(), Error> {
         let pool = Arc::into_inner(self.pool).ok_or_else(|| {
             Error::new(
                 driver::ErrorKind::Run,
@@ -131,11 +142,6 @@ impl ServedPool {
         pool.close()?;
         if self.is_scratch { Pool::destroy(&self.directory) } else { Ok(()) }
     }
-}
-
-/// The services of an engine without a pool.
-pub(super) fn measuring() -> ServiceFactory {
-    Arc::new(|_| Box::new(Measure::new()))
 }
 
 /// Options that are for a pool that is made.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use driver::Error;
 use layer::secret;
-use object::service::{Engine, Location};
 use vos::ContainerInfo;
 use vos::{PoolOptions, PoolUsage};
 use workload::object::Checksum;
 
 use super::{Admin, Held, PoolFacts};
+use crate::service::{Engine, Location};
 
 /// Longest wait for an answer.
 const WAIT: Duration = Duration::from_secs(10);

@@ -8,15 +8,15 @@ mod text;
 
 use clap::ArgMatches;
 use driver::{Error, ErrorKind};
-use object::service::PoolFacts;
+use layer::Console;
 use vos::ContainerInfo;
 use vos::{PoolOptions, PoolUsage};
 use workload::object::Checksum;
 
-pub(crate) use cli::{container, pool};
+pub(super) use cli::{container, pool};
 
-use crate::output::print;
-use object::load::directory_of;
+use crate::load::directory_of;
+use crate::service::PoolFacts;
 
 /// Operations of a store on its pools and containers.
 trait Admin {
@@ -91,10 +91,10 @@ fn not_managed(target: &str) -> Error {
 ///
 /// # Errors
 /// A request that is refused, or an operation that could not be done.
-pub(crate) fn run_pool(matches: &ArgMatches) -> Result<u8, Error> {
+pub(super) fn run_pool(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let Some((what, matches)) = matches.subcommand() else { return Ok(2) };
     if what == "check" {
-        return check::run(matches);
+        return check::run(matches, console);
     }
     let (mut store, container) = open(matches)?;
     if let Some(container) = container {
@@ -106,19 +106,21 @@ pub(crate) fn run_pool(matches: &ArgMatches) -> Result<u8, Error> {
     let result = match what {
         "create" => store
             .create_pool(&cli::pool_options(matches)?)
-            .and_then(|facts| show(&facts, shows_json, text::pool)),
-        "list" => store.pools().and_then(|pools| show(&pools, shows_json, |pools| text::pools(pools))),
+            .and_then(|facts| show(console, &facts, shows_json, text::pool)),
+        "list" => {
+            store.pools().and_then(|pools| show(console, &pools, shows_json, |pools| text::pools(pools)))
+        }
         "query" => store.pool().and_then(|mut facts| {
             facts.usage = Some(store.usage()?);
-            show(&facts, shows_json, text::pool)
+            show(console, &facts, shows_json, text::pool)
         }),
-        _ => destroy_pool(store.as_mut(), matches),
+        _ => destroy_pool(store.as_mut(), matches, console),
     };
     let closed = store.close();
     result.and(closed).map(|()| 0)
 }
 
-fn destroy_pool(store: &mut dyn Admin, matches: &ArgMatches) -> Result<(), Error> {
+fn destroy_pool(store: &mut dyn Admin, matches: &ArgMatches, console: &dyn Console) -> Result<(), Error> {
     let Held { name, containers } = store.held()?;
     if containers != Some(0) && !matches.get_flag("destroy-data") {
         let what = "the pool holds containers that this command did not make";
@@ -129,14 +131,14 @@ fn destroy_pool(store: &mut dyn Admin, matches: &ArgMatches) -> Result<(), Error
             .remedy("give --destroy-data to destroy them with it"));
     }
     store.destroy_pool()?;
-    print(&format!("destroyed pool {name}\n"))
+    console.print(&format!("destroyed pool {name}\n"))
 }
 
 /// `strata container ...`.
 ///
 /// # Errors
 /// A request that is refused, or an operation that could not be done.
-pub(crate) fn run_container(matches: &ArgMatches) -> Result<u8, Error> {
+pub(super) fn run_container(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let Some((what, matches)) = matches.subcommand() else { return Ok(2) };
     let (mut store, named) = open(matches)?;
     let shows_json = matches.get_flag("json");
@@ -152,31 +154,38 @@ pub(crate) fn run_container(matches: &ArgMatches) -> Result<u8, Error> {
         (None, None) => Err(Error::usage("container", "no label").remedy("give it after the target")),
     };
     let result = match what {
-        "list" => store.containers().and_then(|all| show(&all, shows_json, |all| text::containers(all))),
+        "list" => {
+            store.containers().and_then(|all| show(console, &all, shows_json, |all| text::containers(all)))
+        }
         "create" => {
             let checksum = cli::checksum(matches)?;
             label()
                 .and_then(|label| store.create_container(&label, checksum))
-                .and_then(|info| show(&info, shows_json, text::container))
+                .and_then(|info| show(console, &info, shows_json, text::container))
         }
         "query" => label()
             .and_then(|label| store.container(&label))
-            .and_then(|info| show(&info, shows_json, text::container)),
-        "snapshot" => label().and_then(|label| snapshot(store.as_mut(), &label, matches)),
-        _ => label().and_then(|label| destroy_container(store.as_mut(), &label, matches)),
+            .and_then(|info| show(console, &info, shows_json, text::container)),
+        "snapshot" => label().and_then(|label| snapshot(store.as_mut(), &label, matches, console)),
+        _ => label().and_then(|label| destroy_container(store.as_mut(), &label, matches, console)),
     };
     let closed = store.close();
     result.and(closed).map(|()| 0)
 }
 
 /// Makes a snapshot, or destroys one. What snapshots there are, a query shows.
-fn snapshot(store: &mut dyn Admin, label: &str, matches: &ArgMatches) -> Result<(), Error> {
+fn snapshot(
+    store: &mut dyn Admin,
+    label: &str,
+    matches: &ArgMatches,
+    console: &dyn Console,
+) -> Result<(), Error> {
     let Some(text) = matches.get_one::<String>("destroy") else {
         let epoch = store.create_snapshot(label)?;
         return if matches.get_flag("json") {
-            print(&format!("{}\n", serde_json::json!({ "label": label, "epoch": epoch })))
+            console.print(&format!("{}\n", serde_json::json!({ "label": label, "epoch": epoch })))
         } else {
-            print(&format!("snapshot {epoch} of container {label}\n"))
+            console.print(&format!("snapshot {epoch} of container {label}\n"))
         };
     };
     let epoch: u64 = text
@@ -200,10 +209,15 @@ fn snapshot(store: &mut dyn Admin, label: &str, matches: &ArgMatches) -> Result<
             ));
     }
     store.destroy_snapshot(label, epoch)?;
-    print(&format!("destroyed snapshot {epoch} of container {label}\n"))
+    console.print(&format!("destroyed snapshot {epoch} of container {label}\n"))
 }
 
-fn destroy_container(store: &mut dyn Admin, label: &str, matches: &ArgMatches) -> Result<(), Error> {
+fn destroy_container(
+    store: &mut dyn Admin,
+    label: &str,
+    matches: &ArgMatches,
+    console: &dyn Console,
+) -> Result<(), Error> {
     let info = store.container(label)?;
     if !matches.get_flag("destroy-data") {
         return Err(Error::new(ErrorKind::Unsafe, "container", "the container was not made by this command")
@@ -211,16 +225,21 @@ fn destroy_container(store: &mut dyn Admin, label: &str, matches: &ArgMatches) -
             .remedy("give --destroy-data to destroy it with all that is in it"));
     }
     store.destroy_container(label)?;
-    print(&format!("destroyed container {label}\n"))
+    console.print(&format!("destroyed container {label}\n"))
 }
 
 /// Prints a thing as JSON or as text.
-fn show<T: serde::Serialize + ?Sized>(thing: &T, as_json: bool, text: fn(&T) -> String) -> Result<(), Error> {
+fn show<T: serde::Serialize + ?Sized>(
+    console: &dyn Console,
+    thing: &T,
+    as_json: bool,
+    text: fn(&T) -> String,
+) -> Result<(), Error> {
     if as_json {
         let json = serde_json::to_string_pretty(thing)
             .map_err(|error| Error::new(ErrorKind::Run, "output", error.to_string()))?;
-        print(&format!("{json}\n"))
+        console.print(&format!("{json}\n"))
     } else {
-        print(&text(thing))
+        console.print(&text(thing))
     }
 }

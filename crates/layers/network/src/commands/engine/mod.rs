@@ -1,59 +1,91 @@
 //! `strata engine`: a server process, from its options to its end.
 
 mod agent;
-pub(crate) mod lifetime;
-mod options;
-mod pool;
-mod spec;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use clap::{ArgMatches, Command};
 use driver::Error;
 use fleet::{ControlRequest, ControlServer};
-use layer::secret;
-use network::background;
+use layer::command::{arguments, fill, table_as_markdown};
+use layer::server::{ENGINE, EngineSpec, Served};
+use layer::{Console, Ending, ServerOptions, Tell, secret};
 use rpc::address::Provider;
-use rpc::engine::{Engine, EngineRequest};
+use rpc::engine::{Engine, EngineRequest, ServiceFactory};
 use rpc::group::{self, GROUP_DEFAULT};
 use rpc::interface::{Cache, Machine, Overrides};
+use rpc::measure::Measure;
 use rpc::{Limits, SocketPlan, TagMap};
-pub(crate) use spec::EngineSpec;
 
-use crate::output::{print, tell};
+use workload::options;
+
+use crate::{background, providers};
 use agent::EngineAgent;
-use lifetime::Lifetime;
-pub(crate) use options::ENGINE;
-use pool::ServedPool;
 
 /// Targets where no number is given.
 const TARGETS: u32 = 1;
 
-/// Serves until it is told to end. `words` are those that this process was called with.
+/// The command.
+pub(super) fn command() -> Command {
+    Command::new("engine")
+        .about("Serve endpoints for network loads, and drive loads for others, until told to end")
+        .args(arguments(ENGINE))
+}
+
+/// Its options as Markdown.
+pub(super) fn document(text: &mut String) {
+    table_as_markdown("Options of `strata engine`", ENGINE, text);
+}
+
+/// Serves as the words say.
 ///
 /// # Errors
-/// When the engine cannot begin.
-pub(crate) fn run(words: &[String], spec: &EngineSpec) -> Result<u8, Error> {
+/// Bad usage, and when the engine cannot begin.
+pub(super) fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
+    let mut spec = EngineSpec::default();
+    fill(ENGINE, matches, &mut spec)?;
+    serve(&spec, console)
+}
+
+/// Serves as the words of another tool say.
+///
+/// # Errors
+/// As for [`run`].
+pub(super) fn run_for(asked: &ServerOptions<'_>, console: &dyn Console) -> Result<u8, Error> {
+    let mut spec = EngineSpec {
+        token_file: asked.token_file.clone(),
+        banner: Some(asked.banner.clone()),
+        ..EngineSpec::default()
+    };
+    let mut said = asked.options.iter();
+    said.try_for_each(|(name, text)| options::apply_of(ENGINE, &mut spec, name, text))
+        .map_err(|error| Error::usage(asked.tool, error.to_string()))?;
+    serve(&spec, console)
+}
+
+/// Serves until it is told to end.
+fn serve(spec: &EngineSpec, console: &dyn Console) -> Result<u8, Error> {
     if let Some(path) = &spec.background
         && !background::is_detached()
     {
-        return background::start(words, path).and_then(|line| print(&line)).map(|()| 0);
+        return background::start(console.words(), path).and_then(|line| console.print(&line)).map(|()| 0);
     }
     background::settle()?;
-    let lifetime = Lifetime::begin(spec.until_stdin_closes)?;
-    let running = Running::start(spec, &lifetime)?;
-    print(&format!("{}\n", running.first_line(spec)))?;
+    let ending = console.ending(spec.until_stdin_closes)?;
+    let running = Running::start(spec, console, &ending)?;
+    console.print(&format!("{}\n", running.first_line(spec)))?;
     background::release(spec.background.is_some())?;
-    let why = lifetime.wait();
-    log(&format!("ends: {why}"));
+    let why = ending.receiver.recv().unwrap_or_else(|_| "nothing is left to wait for".to_owned());
+    log(console.tell(), &format!("ends: {why}"));
     running.stop()?;
     Ok(0)
 }
 
 /// Says something on standard error, with the time.
-fn log(text: &str) {
+fn log(tell: Tell, text: &str) {
     tell(format_args!("{} {text}", humantime::format_rfc3339_millis(SystemTime::now())));
 }
 
@@ -63,11 +95,13 @@ struct Running {
     control: ControlServer,
     attach_info: Option<PathBuf>,
     group: String,
-    pool: Option<ServedPool>,
+    served: Option<Box<dyn Served>>,
 }
 
 impl Running {
-    fn start(spec: &EngineSpec, lifetime: &Lifetime) -> Result<Self, Error> {
+    fn start(spec: &EngineSpec, console: &dyn Console, ending: &Ending) -> Result<Self, Error> {
+        let tell = console.tell();
+        let log = move |text: &str| log(tell, text);
         let secret = secret::shared(spec.token_file.as_deref())?;
         let group = spec.group.clone().unwrap_or_else(|| GROUP_DEFAULT.to_owned());
         let overrides = Overrides::from_environment(spec.interface.as_deref(), spec.domain.as_deref());
@@ -75,13 +109,16 @@ impl Running {
         if secret.is_none() {
             place.check_without_secret()?;
         }
-        let pool = ServedPool::open(spec)?;
-        pool.iter().flat_map(ServedPool::findings).for_each(|finding| log(&finding));
+        let served = served(spec, &log)?;
+        served.iter().flat_map(|served| served.findings()).for_each(|finding| log(&finding));
         if secret.is_some() {
-            pool.iter().filter_map(ServedPool::exposure).for_each(|exposure| log(&exposure));
+            served.iter().filter_map(|served| served.exposure()).for_each(|exposure| log(&exposure));
         }
-        let targets = pool.as_ref().map_or(spec.targets.unwrap_or(TARGETS), ServedPool::targets);
-        let services = pool.as_ref().map_or_else(|| Ok(pool::measuring()), ServedPool::services)?;
+        let targets = served.as_ref().map_or(spec.targets.unwrap_or(TARGETS), |served| served.targets());
+        let services = match &served {
+            Some(served) => served.services()?,
+            None => measuring(),
+        };
         let attach_info_dir = (!spec.no_attach_info).then(|| group::attach_info_dir(spec.path.as_deref()));
         let mut request = EngineRequest {
             rank: spec.rank.unwrap_or(0),
@@ -105,7 +142,12 @@ impl Running {
             domain: overrides.domain.as_ref().map(|asked| asked.name.clone()),
             ..EngineRequest::new(services, Arc::new(log))
         };
-        let agent = Arc::new(EngineAgent::new(&request, secret.clone(), lifetime.teller()));
+        let agent = Arc::new(EngineAgent::new(
+            &request,
+            secret.clone(),
+            console.context(false),
+            ending.sender.clone(),
+        ));
         let control = ControlServer::start(ControlRequest {
             listen: place.control,
             secret,
@@ -117,7 +159,7 @@ impl Running {
         let engine = Engine::start(request)?;
         agent.serves_at(engine.uri());
         let attach_info = attach_info_dir.map(|directory| group::attach_info_path(&directory, &group));
-        Ok(Self { engine, control, attach_info, group, pool })
+        Ok(Self { engine, control, attach_info, group, served })
     }
 
     /// `engine: rank 0 of daos_server serves 3 tags (0 metadata, 1 monitoring, 2 target) at tcp://127.0.0.1:31416, control
@@ -135,9 +177,9 @@ impl Running {
             Some(path) => format!(", attach info {}", path.display()),
             None => String::new(),
         };
-        let pool = self.pool.as_ref().map_or_else(String::new, ServedPool::words);
+        let served = self.served.as_ref().map_or_else(String::new, |served| served.words());
         format!(
-            "engine: rank {} of {} serves {tags} at {}, control {}{attach_info}{pool}",
+            "engine: rank {} of {} serves {tags} at {}, control {}{attach_info}{served}",
             self.engine.rank(),
             self.group,
             self.engine.uri(),
@@ -145,15 +187,30 @@ impl Running {
         )
     }
 
-    /// Ends a job that it runs, then the endpoints, then the pool.
+    /// Ends a job that it runs, then the endpoints, then closes the data.
     fn stop(self) -> Result<(), Error> {
-        let Self { engine, control, pool, .. } = self;
+        let Self { engine, control, served, .. } = self;
         control.stop();
         engine.stop();
-        // What they still hold of the pool goes with them.
+        // Data that they still hold go with them.
         drop(engine);
-        pool.map_or(Ok(()), ServedPool::close)
+        served.map_or(Ok(()), Served::close)
     }
+}
+
+/// Services of an engine that serves no data.
+fn measuring() -> ServiceFactory {
+    Arc::new(|_| Box::new(Measure::new()))
+}
+
+/// Data of the layer whose services the options ask for.
+fn served(spec: &EngineSpec, log: &dyn Fn(&str)) -> Result<Option<Box<dyn Served>>, Error> {
+    for service in layer::all().into_iter().filter_map(|layer| layer.engine_service()) {
+        if let Some(served) = service.open(spec, log)? {
+            return Ok(Some(served));
+        }
+    }
+    Ok(None)
 }
 
 /// Where an engine is.
@@ -203,7 +260,7 @@ fn place(spec: &EngineSpec, overrides: &Overrides) -> Result<ListenOptions, Erro
 
 /// An address of an interface of this machine, with a free port.
 fn address_of(interface: &str) -> Result<String, Error> {
-    let found = Cache::from_environment().find(&Machine::default(), &network::providers)?;
+    let found = Cache::from_environment().find(&Machine::default(), &providers)?;
     let wrong = |message: &str| {
         let names: Vec<&str> =
             found.scan.interfaces.iter().map(|found| found.interface.name.as_str()).collect();

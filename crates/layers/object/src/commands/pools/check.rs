@@ -5,11 +5,12 @@ use std::fmt::Write;
 
 use clap::ArgMatches;
 use driver::Error;
+use layer::Console;
 use units::{ByteSize, path_of};
 use vos::{CheckReport, Finding, FindingKind, Pool, RepairReport};
 
 use super::show;
-use object::load::directory_of;
+use crate::load::directory_of;
 
 /// Findings that are shown as text; JSON has all.
 const SHOWN_MAX: usize = 100;
@@ -18,7 +19,7 @@ const SHOWN_MAX: usize = 100;
 ///
 /// # Errors
 /// A target that is none, no pool, one that is open elsewhere.
-pub(super) fn run(matches: &ArgMatches) -> Result<u8, Error> {
+pub(super) fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let target = matches.get_one::<String>("target").map_or("", String::as_str);
     let Some(directory) = directory_of(target) else {
         let is_engine = target.starts_with("engine:") || target.starts_with("engine+");
@@ -33,11 +34,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     let (path, as_json) = (path_of(directory), matches.get_flag("json"));
     if matches.get_flag("repair") {
         let report = Pool::repair(&path)?;
-        show(&report, as_json, repaired)?;
+        show(console, &report, as_json, repaired)?;
         Ok(u8::from(!report.is_whole()))
     } else {
         let report = Pool::check(&path)?;
-        show(&report, as_json, checked)?;
+        show(console, &report, as_json, checked)?;
         Ok(u8::from(!report.is_clean()))
     }
 }

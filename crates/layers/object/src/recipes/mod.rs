@@ -5,24 +5,24 @@ mod table;
 
 use std::sync::Arc;
 
+use clap::{Arg, ArgMatches};
 use driver::Error;
-use object::load::plan::{names_container, one, only_phase};
-use object::load::{ObjectRun, Store, Stores, directory_of, refusal};
+use layer::command::{arguments, fill, table_as_markdown};
+use layer::{Bench, BenchRequest, Command, CommandKind, Console, Runs};
 use report::recipes::{factor_of, finding_of};
-use report::record::{RecipeFinding, RecipeRecord, RecipesRecord};
+use report::record::{PhaseRecord, RecipeFinding, RecipeRecord, RecipesRecord, Record};
 use units::{ByteSize, Span};
 use workload::object::ObjectOp;
 use workload::options as load_options;
 use workload::plan::ObjectPhase;
 use workload::random::{Random, derive_seed};
-use workload::spec::{Spec, Warmup};
+use workload::spec::{Layer, Spec, Warmup};
 
-pub(crate) use options::{OWN, RecipesSpec, of_loads};
+use options::{OWN, RecipesSpec, of_loads};
 use table::{RECIPES, Recipe, Side};
 
-use crate::options::OutputSpec;
-use crate::planning::{Layers, Planned};
-use crate::session::{self, Session};
+use crate::load::plan::{names_container, one, only_phase};
+use crate::load::{ObjectRun, Store, Stores, directory_of, refusal};
 
 /// Pairs of phases a recipe, where nothing is said.
 const ROUNDS: u32 = 8;
@@ -49,22 +49,41 @@ struct Test {
     sides: [(Spec, ObjectPhase); 2],
 }
 
+/// The command.
+pub(crate) fn command() -> Command {
+    Command { name: "recipes", kind: CommandKind::OfLayer, define, measures: true, run, document }
+}
+
+fn define() -> clap::Command {
+    clap::Command::new("recipes")
+        .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
+        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(Layer::OBJECT.targets))
+        .args(arguments(OWN))
+        .args(arguments(of_loads()))
+}
+
+fn document(text: &mut String) {
+    table_as_markdown("Options of `strata object recipes`", OWN, text);
+    let shared: Vec<String> = of_loads().map(|option| format!("`--{}`", option.name)).collect();
+    *text += &format!("\nAs for a load on an object store: {}.\n", shared.join(", "));
+}
+
 /// Measures the recipes.
 ///
 /// # Errors
 /// Bad usage, and what could not be measured.
-pub(crate) fn run(
-    words: &[String],
-    own: &RecipesSpec,
-    spec: &Spec,
-    output: &OutputSpec,
-) -> Result<u8, Error> {
-    let seed = spec.seed.unwrap_or_else(session::draw_seed);
-    let mut layers = Layers::new(spec.keep);
-    let (mut stores, mut named) = (Stores::new(layers.runs.context()), spec.clone());
+fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
+    let mut own = RecipesSpec::default();
+    fill(OWN, matches, &mut own)?;
+    let mut named = Spec { layer: Layer::OBJECT, ..Spec::default() };
+    fill(of_loads(), matches, &mut named)?;
+    named.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
+    let (seed, keep) = (named.seed.unwrap_or_else(|| console.draw_seed()), named.keep);
+    let mut runs = Runs::new(console.context(keep));
+    let mut stores = Stores::new(runs.context());
     stores.name_target(&mut named)?;
     let target = named.targets.first().cloned().unwrap_or_default();
-    let (tests, mut found) = plan(own, &named)?;
+    let (tests, mut found) = plan(&own, &named)?;
     let mut specs: Vec<Spec> =
         tests.iter().flat_map(|test| test.sides.iter().map(|(spec, _)| spec.clone())).collect();
     if specs.is_empty() {
@@ -75,15 +94,20 @@ pub(crate) fn run(
     stores.find(&mut specs.iter_mut().collect::<Vec<_>>())?;
     let store = Arc::clone(stores.of(&specs[0])?);
     let paths: Vec<String> = directory_of(&target).map(str::to_owned).into_iter().collect();
-    let mut session = Session::begin(words, output, &paths, seed, spec.keep, None)?;
     let rounds = own.rounds.unwrap_or(ROUNDS);
-    session.phase_count = tests.len() * 2 * rounds as usize;
+    let phase_count = tests.len() * 2 * rounds as usize;
+    let mut bench = console.bench(&BenchRequest { paths: &paths, seed, keep, phase_count })?;
     found.rounds = rounds;
-    session.record.recipes = Some(found);
-    layers.runs.put(spec.layer.name, Box::new(ObjectRun::on(stores)));
-    let adopted = session.adopt(layers);
-    let result = adopted.and_then(|()| measure(&mut session, &tests, &store, rounds, seed));
-    session.finish(result)
+    record_of(&mut *bench).recipes = Some(found);
+    runs.put(named.layer.name, Box::new(ObjectRun::on(stores)));
+    let adopted = bench.adopt(runs);
+    let result = adopted.and_then(|()| measure(&mut *bench, &tests, &store, rounds, seed));
+    bench.finish(result)
+}
+
+/// Record of the run.
+fn record_of(bench: &mut dyn Bench) -> &mut Record {
+    bench.record().downcast_mut().expect("a run has a record of the report")
 }
 
 /// The recipes that the store of the spec has the operations for, and the record of all.
@@ -136,7 +160,7 @@ fn side(own: &RecipesSpec, spec: &Spec, recipe: &Recipe, side: &Side, at: usize)
     let first = 1 + at as u64 * IDS_OF_RECIPE;
     let is_without = std::ptr::eq(side, &recipe.without);
     made.object.first_id = Some(if is_without { first } else { first + IDS_OF_RECIPE / 2 });
-    let driver = object::backend::driver_of(made.targets.first().map_or("", String::as_str))?;
+    let driver = crate::backend::driver_of(made.targets.first().map_or("", String::as_str))?;
     let honours = |name: &str| driver.capabilities.options.contains(&name);
     let names_container = names_container(&made);
     if honours("container") && made.object.container.is_none() && !names_container {
@@ -150,7 +174,7 @@ fn side(own: &RecipesSpec, spec: &Spec, recipe: &Recipe, side: &Side, at: usize)
 
 /// Measures every test in pairs.
 fn measure(
-    session: &mut Session,
+    bench: &mut dyn Bench,
     tests: &[Test],
     store: &Arc<Store>,
     rounds: u32,
@@ -159,18 +183,18 @@ fn measure(
     store.connect()?;
     for test in tests {
         if test.recipe.needs_targets && store.told().targets < 2 {
-            note(session, test.at, |record| record.reason = Some("the store has one target".to_owned()));
+            note(bench, test.at, |record| record.reason = Some("the store has one target".to_owned()));
             continue;
         }
-        let result = measure_one(session, test, store, rounds, seed);
-        if session.is_interrupted() {
+        let result = measure_one(bench, test, store, rounds, seed);
+        if bench.is_interrupted() {
             return result;
         }
-        let failure = result.err().map(|error| error.to_string()).or_else(|| failure_of(session, test.at));
-        let factor = if failure.is_none() { factor(session, test.at) } else { None };
+        let failure = result.err().map(|error| error.to_string()).or_else(|| failure_of(bench, test.at));
+        let factor = if failure.is_none() { factor(bench, test.at) } else { None };
         let is_idle = factor.is_none() && failure.is_none();
         let failure = failure.or_else(|| is_idle.then(|| IDLE.to_owned()));
-        note(session, test.at, |record| {
+        note(bench, test.at, |record| {
             record.factor = factor;
             record.finding = match (&factor, &failure) {
                 (Some(factor), _) => finding_of(factor),
@@ -183,15 +207,15 @@ fn measure(
 }
 
 /// Changes the record of a recipe.
-fn note(session: &mut Session, at: usize, change: impl FnOnce(&mut RecipeRecord)) {
-    if let Some(record) = session.record.recipes.as_mut().and_then(|found| found.recipes.get_mut(at)) {
+fn note(bench: &mut dyn Bench, at: usize, change: impl FnOnce(&mut RecipeRecord)) {
+    if let Some(record) = record_of(bench).recipes.as_mut().and_then(|found| found.recipes.get_mut(at)) {
         change(record);
     }
 }
 
 /// Runs the pairs of one recipe; within a pair, which side comes first is drawn.
 fn measure_one(
-    session: &mut Session,
+    bench: &mut dyn Bench,
     test: &Test,
     store: &Arc<Store>,
     rounds: u32,
@@ -212,29 +236,35 @@ fn measure_one(
             let name = if number == 0 { "without" } else { "with" };
             spec.name = Some(format!("{} {name} {}", test.recipe.name, round + 1));
             let planned = one(&spec, phase, store, derive_seed(seed, &[phase_number]))?;
-            let planned = Planned::of(planned);
-            session.fill(&planned)?;
-            pair[number] = session.run_phase(&planned)?;
-            if crate::saturate::ends_run(session, pair[number]) {
-                note(session, test.at, |record| record.pairs.push([pair[number]; 2]));
+            bench.fill(&planned)?;
+            pair[number] = bench.run_phase(&planned)?;
+            if ends_run(bench, pair[number]) {
+                note(bench, test.at, |record| record.pairs.push([pair[number]; 2]));
                 return Ok(());
             }
         }
-        note(session, test.at, |record| record.pairs.push(pair));
+        note(bench, test.at, |record| record.pairs.push(pair));
     }
     Ok(())
 }
 
+/// Whether the run ends with this phase: it failed, or somebody ended it.
+fn ends_run(bench: &mut dyn Bench, at: usize) -> bool {
+    bench.is_interrupted() || record_of(bench).phases[at].failure.is_some()
+}
+
 /// Failure in the phases of a recipe.
-fn failure_of(session: &Session, at: usize) -> Option<String> {
-    let found = session.record.recipes.as_ref()?.recipes.get(at)?;
-    found.pairs.iter().flatten().find_map(|&at| session.record.phases[at].failure.clone())
+fn failure_of(bench: &mut dyn Bench, at: usize) -> Option<String> {
+    let Record { recipes, phases, .. } = record_of(bench);
+    let found = recipes.as_ref()?.recipes.get(at)?;
+    found.pairs.iter().flatten().find_map(|&at| phases[at].failure.clone())
 }
 
 /// Factor computed from the pairs of a recipe. Pairs in which one side completed nothing have no ratio; they are left out.
-fn factor(session: &Session, at: usize) -> Option<report::record::RecipeFactor> {
-    let found = session.record.recipes.as_ref()?.recipes.get(at)?;
-    let rates = found.pairs.iter().map(|pair| pair.map(|at| rate(&session.record.phases[at])));
+fn factor(bench: &mut dyn Bench, at: usize) -> Option<report::record::RecipeFactor> {
+    let Record { recipes, phases, .. } = record_of(bench);
+    let found = recipes.as_ref()?.recipes.get(at)?;
+    let rates = found.pairs.iter().map(|pair| pair.map(|at| rate(&phases[at])));
     let (without, with): (Vec<f64>, Vec<f64>) = rates
         .filter(|pair| pair.iter().all(|rate| *rate > 0.0))
         .map(|[without, with]| (without, with))
@@ -243,7 +273,7 @@ fn factor(session: &Session, at: usize) -> Option<report::record::RecipeFactor> 
 }
 
 /// Rate a second: of records, however many operations each took; of ids, however many each operation took.
-fn rate(phase: &report::record::PhaseRecord) -> f64 {
+fn rate(phase: &PhaseRecord) -> f64 {
     let per_second = phase.summary.total.operations_per_second;
     let Some(plan) = phase.plan.object() else { return per_second };
     let takes_ids = plan.operations().all(|operation| operation == ObjectOp::AllocateIds);

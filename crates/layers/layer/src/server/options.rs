@@ -2,10 +2,11 @@
 
 use units::{parse_index_list, parse_u64_in};
 use workload::option;
+use workload::options::OptionDef;
 use workload::options::value::{
     address, count, label, nonzero_size, path, poll, socket_buffer, switch, word,
 };
-use workload::options::{OptionDef, durability, flush};
+use workload::spec::choice;
 
 use super::spec::EngineSpec;
 
@@ -28,7 +29,7 @@ macro_rules! own_switch {
 }
 
 /// Options of `strata engine`.
-pub(crate) static ENGINE: &[OptionDef<EngineSpec>] = &[
+pub static ENGINE: &[OptionDef<EngineSpec>] = &[
     own!("rank", "N", "0", Workload, "Rank of the engine in its group", rank, |text| {
         parse_u64_in("rank", text, 0..=u64::from(u32::MAX - 1)).map(|rank| rank as u32)
     }),
@@ -115,7 +116,7 @@ pub(crate) static ENGINE: &[OptionDef<EngineSpec>] = &[
         Data,
         "When an update counts as done: in memory; in memory, and durable within 10 ms or 1 MiB; when it is durable",
         durability,
-        |text| durability("durability", text)
+        |text| choice("durability", text, &[("none", "none"), ("batch", "batch"), ("sync", "sync")])
     ),
     own!(
         "flush",
@@ -124,7 +125,7 @@ pub(crate) static ENGINE: &[OptionDef<EngineSpec>] = &[
         Data,
         "How mapped memory is made durable; with PMEM_NO_FLUSH=1 cpu fences alone",
         flush,
-        |text| flush("flush", text)
+        |text| choice("flush", text, &[("auto", "auto"), ("cpu", "cpu"), ("msync", "msync")])
     ),
     own!(
         "listen",

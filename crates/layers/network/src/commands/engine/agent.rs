@@ -9,10 +9,8 @@ use fleet::{Agent, Description, PlanMessage, Prepared, Role};
 use host::Environment;
 use layer::Control;
 use layer::masters::{self, MasterSettings};
-use report::record::SCHEMA_VERSION;
+use layer::{RunContext, SCHEMA_VERSION};
 use rpc::engine::EngineRequest;
-
-use crate::planning::Layers;
 
 /// An engine as its callers see it.
 pub(super) struct EngineAgent {
@@ -24,7 +22,12 @@ pub(super) struct EngineAgent {
 
 impl EngineAgent {
     /// The agent of an engine that is about to start.
-    pub(super) fn new(request: &EngineRequest, secret: Option<Secret>, end: Sender<String>) -> Self {
+    pub(super) fn new(
+        request: &EngineRequest,
+        secret: Option<Secret>,
+        context: RunContext,
+        end: Sender<String>,
+    ) -> Self {
         let environment = Environment::gather(&[]);
         let description = Description {
             role: Role::Engine,
@@ -40,7 +43,7 @@ impl EngineAgent {
             environment: serde_json::to_value(environment).unwrap_or_default(),
         };
         let masters = MasterSettings {
-            context: Layers::new(false).runs.context().clone(),
+            context,
             control: Control { secret, tls: false, domain: request.domain.clone() },
             cores: request.cores.clone(),
         };

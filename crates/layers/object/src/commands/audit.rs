@@ -8,18 +8,19 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::{Error, ErrorKind};
-use object::ConnectRequest;
-use object::acknowledged::{Acknowledged, AuditReport, Verdict, audit};
-use object::backend::driver_of;
-use object::load::of_files;
+use layer::Console;
 use units::path_of;
+use workload::layers::Layer;
 use workload::object::ObjectOptions;
 
-use crate::output::print;
-use crate::signals::Attention;
+use crate::ConnectRequest;
+use crate::acknowledged::{Acknowledged, AuditReport, Verdict, audit};
+use crate::backend::driver_of;
+use crate::load::of_files;
 
 /// The command.
-pub(crate) fn command(targets: &str) -> Command {
+pub(super) fn command() -> Command {
+    let targets = Layer::OBJECT.targets;
     let file =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("FILE").help(help);
     Command::new("audit")
@@ -35,7 +36,7 @@ pub(crate) fn command(targets: &str) -> Command {
 ///
 /// # Errors
 /// A file that is none, a store that cannot be opened or broke.
-pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
+pub(super) fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let name = matches.get_one::<String>("file").map_or("", String::as_str);
     let file = File::open(path_of(name)).map_err(|error| {
         Error::usage("audit", format!("cannot read the file: {error}"))
@@ -45,9 +46,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     let acknowledged = Acknowledged::read(BufReader::with_capacity(1 << 20, file), name)?;
     let target = matches.get_one::<String>("targets").unwrap_or(&acknowledged.target);
     let interrupt = Arc::new(AtomicBool::new(false));
-    let _attention = Attention::begin(&interrupt)?;
+    let _attention = console.interrupts(&interrupt)?;
     let request = request(&acknowledged, target, &interrupt, matches)?;
-    let backend = object::connect(&request)?;
+    let backend = crate::connect(&request)?;
     let report = audit(&acknowledged, &*backend, &interrupt);
     let closed = backend.close();
     let report = report?;
@@ -55,9 +56,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     if matches.get_flag("json") {
         let json = serde_json::to_string_pretty(&report)
             .map_err(|error| Error::new(ErrorKind::Run, "output", error.to_string()))?;
-        print(&format!("{json}\n"))?;
+        console.print(&format!("{json}\n"))?;
     } else {
-        print(&text(&acknowledged, target, &report))?;
+        console.print(&text(&acknowledged, target, &report))?;
     }
     Ok(u8::from(!report.is_good()))
 }

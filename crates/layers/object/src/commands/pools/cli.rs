@@ -39,7 +39,7 @@ fn verb(name: &'static str, about: &'static str) -> Command {
 }
 
 /// `strata pool`.
-pub(crate) fn pool() -> Command {
+pub(in crate::commands) fn pool() -> Command {
     Command::new("pool")
         .about("Make, list, query, check or destroy pools of embedded stores and engines")
         .subcommand_required(true)
@@ -66,7 +66,7 @@ pub(crate) fn pool() -> Command {
 }
 
 /// `strata container`.
-pub(crate) fn container() -> Command {
+pub(in crate::commands) fn container() -> Command {
     Command::new("container")
         .about("Make, list, query or destroy containers of a pool")
         .subcommand_required(true)

@@ -1,0 +1,223 @@
+//! Commands that belong to one layer, and the console that they run at.
+
+use std::any::Any;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender};
+
+use clap::builder::StyledStr;
+use clap::{Arg, ArgAction, ArgMatches};
+use driver::Error;
+use workload::options::{self, OptionDef};
+
+use crate::measured::{Phase, RunContext, Runs};
+use crate::stage::Tell;
+
+/// A command that a layer brings besides the one that measures it.
+pub struct Command {
+    /// Name.
+    pub name: &'static str,
+    /// Where it stands among the other commands.
+    pub kind: CommandKind,
+    /// Its arguments, for the parser and for help.
+    pub define: fn() -> clap::Command,
+    /// Whether it measures by [`Console::bench`]: it has the options of the output of a run too.
+    pub measures: bool,
+    /// Carries it out; the exit code.
+    pub run: Run,
+    /// Writes the tables of its options as Markdown.
+    pub document: fn(&mut String),
+}
+
+/// Carries a command out; the exit code.
+pub type Run = fn(&ArgMatches, &dyn Console) -> Result<u8, Error>;
+
+/// Kinds of commands, in the order in which help and documents have them.
+#[derive(Clone, Copy, Debug)]
+pub enum CommandKind {
+    /// Stands below the command that measures the layer.
+    OfLayer,
+    /// Manages what the layer's targets hold.
+    Administration,
+    /// Serves others until it is told to end. The function does so for another tool.
+    Server(fn(&ServerOptions<'_>, &dyn Console) -> Result<u8, Error>),
+}
+
+/// Options of a server in the words of another tool.
+pub struct ServerOptions<'a> {
+    /// Name of the tool, for refusals.
+    pub tool: &'static str,
+    /// Options by name, with their values as typed.
+    pub options: &'a [(&'static str, String)],
+    /// File with the secret that it shares with its clients.
+    pub token_file: Option<PathBuf>,
+    /// Its first line.
+    pub banner: String,
+}
+
+/// End of a server process: whoever may end it sends the reason.
+pub struct Ending {
+    /// Sender of reasons.
+    pub sender: Sender<String>,
+    /// Receiver of the first.
+    pub receiver: Receiver<String>,
+}
+
+/// Output, signals and words of the process that a command runs in.
+pub trait Console {
+    /// Words that the process was called with.
+    fn words(&self) -> &[String];
+
+    /// Prints text to standard output.
+    ///
+    /// # Errors
+    /// When it does not take it. A reader that has gone away is no error.
+    fn print(&self, text: &str) -> Result<(), Error>;
+
+    /// Tells the user one line on standard error.
+    fn tell(&self) -> Tell;
+
+    /// Width of a page on standard output, in columns.
+    fn width(&self) -> usize;
+
+    /// Has signals set the flag until the guard is dropped; a second signal ends the process at once.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    fn interrupts(&self, flag: &Arc<AtomicBool>) -> Result<Box<dyn Any>, Error>;
+
+    /// Begins to listen for signals that end a server process, and for the end of standard input where that ends it too. A second signal ends the
+    /// process at once.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    fn ending(&self, until_stdin_closes: bool) -> Result<Ending, Error>;
+
+    /// Surroundings of runs in this process.
+    ///
+    /// With `keep` what they make stays.
+    fn context(&self, keep: bool) -> RunContext;
+
+    /// A new seed.
+    fn draw_seed(&self) -> u64;
+
+    /// Begins a run with a record: opens its outputs and writes the first record.
+    ///
+    /// # Errors
+    /// Outputs that cannot be opened.
+    fn bench(&self, request: &BenchRequest<'_>) -> Result<Box<dyn Bench>, Error>;
+}
+
+/// Facts of a run that a command measures.
+pub struct BenchRequest<'a> {
+    /// Paths that no output may be written to.
+    pub paths: &'a [String],
+    /// Seed of the run.
+    pub seed: u64,
+    /// Keeps everything that it makes.
+    pub keep: bool,
+    /// Number of its phases, for the live view.
+    pub phase_count: usize,
+}
+
+/// Run of single phases, with its record.
+pub trait Bench {
+    /// Takes over the layers of the run, which were begun with a [`Console::context`]: they end with it.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    fn adopt(&mut self, runs: Runs) -> Result<(), Error>;
+
+    /// Its record, of the type that the report has for records.
+    fn record(&mut self) -> &mut dyn Any;
+
+    /// Stores what a phase needs and none of the run has stored.
+    ///
+    /// # Errors
+    /// When that failed.
+    fn fill(&mut self, phase: &Phase) -> Result<(), Error>;
+
+    /// Runs a phase and adds it to the record; its index there.
+    ///
+    /// # Errors
+    /// When it could not begin.
+    fn run_phase(&mut self, phase: &Phase) -> Result<usize, Error>;
+
+    /// Whether the run was interrupted.
+    fn is_interrupted(&self) -> bool;
+
+    /// Ends the run and prints its report; the exit code. `result` is what stopped it.
+    ///
+    /// # Errors
+    /// What stopped or failed it, and outputs that were not written.
+    fn finish(self: Box<Self>, result: Result<(), Error>) -> Result<u8, Error>;
+}
+
+/// One argument for each option.
+pub fn arguments<T: 'static>(
+    options: impl IntoIterator<Item = &'static OptionDef<T>>,
+) -> impl Iterator<Item = Arg> {
+    options.into_iter().map(|option| {
+        let help = StyledStr::from(format!("{} [default: {}]", option.help, option.default));
+        let mut argument =
+            Arg::new(option.name).long(option.name).help(help).help_heading(option.group.title());
+        if let Some(short) = option.short {
+            argument = argument.short(short);
+        }
+        if option.is_switch() {
+            argument.action(ArgAction::SetTrue)
+        } else if options::is_repeatable(option.name) {
+            argument.value_name(option.value).allow_hyphen_values(true).action(ArgAction::Append)
+        } else {
+            // Values may begin with a hyphen, so that our own parser refuses `-t -1` and says what is accepted.
+            argument.value_name(option.value).allow_hyphen_values(true)
+        }
+    })
+}
+
+/// Fills a spec from the matches of a table's options.
+///
+/// # Errors
+/// A value that an option does not take.
+pub fn fill<T: 'static>(
+    table: impl IntoIterator<Item = &'static OptionDef<T>>,
+    matches: &ArgMatches,
+    spec: &mut T,
+) -> Result<(), Error> {
+    for option in table {
+        let texts: Vec<&str> = if option.is_switch() {
+            matches.get_flag(option.name).then_some("true").into_iter().collect()
+        } else {
+            matches.get_many::<String>(option.name).into_iter().flatten().map(String::as_str).collect()
+        };
+        for text in texts {
+            (option.apply)(spec, text)
+                .map_err(|error| Error::usage("options", format!("--{}: {error}", option.name)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a table of options as Markdown.
+pub fn table_as_markdown<T: 'static>(
+    title: &str,
+    table: impl IntoIterator<Item = &'static OptionDef<T>>,
+    text: &mut String,
+) {
+    let escape = |cell: &str| cell.replace('|', "\\|");
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\n## {title}\n\n| option | value | default | meaning |\n|---|---|---|---|\n");
+    for option in table {
+        let short = option.short.map_or_else(String::new, |short| format!("`-{short}`, "));
+        let value = if option.is_switch() { String::new() } else { format!("`{}`", escape(option.value)) };
+        let _ = writeln!(
+            text,
+            "| {short}`--{}` | {value} | {} | {} |",
+            option.name,
+            escape(option.default),
+            escape(option.help)
+        );
+    }
+}

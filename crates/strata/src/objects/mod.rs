@@ -1,3 +1,0 @@
-//! Commands about object stores besides loads.
-
-pub(crate) mod audit;
