@@ -98,7 +98,7 @@ fn measure(layer: Layer) -> Command {
 fn object_recipes() -> Command {
     Command::new("recipes")
         .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
-        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(Layer::OBJECT.targets))
+        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(object::LAYER.targets))
         .args(arguments(recipes::OWN))
         .args(arguments_of(recipes::of_loads()))
         .args(arguments(OUTPUT))
@@ -239,7 +239,7 @@ pub(crate) fn load_spec(layer: Layer, matches: &ArgMatches) -> Result<Spec, Erro
 pub(crate) fn recipes_spec(matches: &ArgMatches) -> Result<(RecipesSpec, Spec), Error> {
     let mut own = RecipesSpec::default();
     fill(recipes::OWN, matches, &mut own)?;
-    let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
+    let mut spec = Spec { layer: object::LAYER, ..Spec::default() };
     fill(recipes::of_loads(), matches, &mut spec)?;
     spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
     Ok((own, spec))
@@ -314,7 +314,7 @@ const LOADS: [(&str, Layer); 3] = [
     ("Options of a load on the network (`strata net`, `layer = \"network\"` in a job file)", Layer::NETWORK),
     (
         "Options of a load on an object store (`strata object`, `layer = \"object\"` in a job file)",
-        Layer::OBJECT,
+        object::LAYER,
     ),
 ];
 

@@ -11,7 +11,9 @@ pub mod human;
 mod list;
 mod name;
 mod nearest;
+mod password;
 mod percent;
+pub mod random;
 mod rate;
 mod schema;
 mod span;
@@ -23,6 +25,7 @@ pub use human::{human_bits_per_second, human_bytes_per_second, human_ns, human_r
 pub use list::{parse_index_list, parse_u64_in, split_list};
 pub use name::{label_of, path_of};
 pub use nearest::nearest;
+pub use password::without_password;
 pub use percent::Percent;
 pub use rate::Rate;
 pub use span::Span;

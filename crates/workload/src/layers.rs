@@ -8,7 +8,6 @@ use std::sync::{PoisonError, RwLock};
 use units::ParseError;
 
 use crate::network::NetworkPlan;
-use crate::object::ObjectPlan;
 use crate::options::{self, OptionDef};
 use crate::plan::{MediaPlan, PlanKind};
 use crate::spec::{Spec, choice};
@@ -100,27 +99,8 @@ static NETWORK: LayerDef = LayerDef {
     plans: PlanKind::of::<NetworkPlan>("RPCs."),
 };
 
-static OBJECT: LayerDef = LayerDef {
-    name: "object",
-    command: "object",
-    about: "Measure an object store; without a target, an embedded one of this run in memory",
-    targets: OBJECT_TARGETS,
-    target_count: (0, 1),
-    options: &[options::OBJECT],
-    common: options::OBJECT_COMMON,
-    secrets: options::OBJECT_SECRETS,
-    refused: options::OBJECT_REFUSED,
-    is_one_phase: |spec| spec.object.operations.len() <= 1,
-    one_phase: ONE_OPERATION,
-    set_size: |spec, size| spec.object.value_size = Some(size),
-    plans: PlanKind::of::<ObjectPlan>("Objects."),
-};
-
-/// Forms of targets of the object layer, as its table of drivers has them.
-pub const OBJECT_TARGETS: &str = "null:, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, rados://POOL[/CONTAINER], daos://POOL/CONTAINER, s3://BUCKET[/PREFIX]";
-
 /// Layers that are always there, in the order of help and of the schema.
-static BUILT_IN: [Layer; 3] = [Layer::MEDIA, Layer::NETWORK, Layer::OBJECT];
+static BUILT_IN: [Layer; 2] = [Layer::MEDIA, Layer::NETWORK];
 
 /// Layers that were added.
 static ADDED: RwLock<Vec<Layer>> = RwLock::new(Vec::new());
@@ -134,8 +114,12 @@ impl Layer {
     pub const MEDIA: Self = Self(&MEDIA);
     /// RPCs.
     pub const NETWORK: Self = Self(&NETWORK);
-    /// Objects.
-    pub const OBJECT: Self = Self(&OBJECT);
+
+    /// The layer of this entry. It is in the list once it was added.
+    #[must_use]
+    pub const fn new(definition: &'static LayerDef) -> Self {
+        Self(definition)
+    }
 
     /// Adds a layer to the list. A name or command that the list has already leaves it as it is.
     pub fn add(layer: &'static LayerDef) {
@@ -217,9 +201,12 @@ pub trait OwnSpec: Any + fmt::Debug + Send + Sync {
 
     /// Whether the other are the same.
     fn is_same(&self, other: &dyn OwnSpec) -> bool;
+
+    /// Whether they are as if nothing was said.
+    fn is_default(&self) -> bool;
 }
 
-impl<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync> OwnSpec for T {
+impl<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync + Default> OwnSpec for T {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -234,6 +221,10 @@ impl<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync> OwnSpec for T {
 
     fn is_same(&self, other: &dyn OwnSpec) -> bool {
         other.as_any().downcast_ref() == Some(self)
+    }
+
+    fn is_default(&self) -> bool {
+        *self == T::default()
     }
 }
 
@@ -263,8 +254,11 @@ impl Clone for OwnSpecs {
 
 impl PartialEq for OwnSpecs {
     fn eq(&self, other: &Self) -> bool {
-        let is_same =
-            |of: &TypeId, own: &dyn OwnSpec| other.0.get(of).is_some_and(|other| own.is_same(&**other));
-        self.0.len() == other.0.len() && self.0.iter().all(|(of, own)| is_same(of, &**own))
+        let is_in = |other: &Self, of: &TypeId, own: &dyn OwnSpec| match other.0.get(of) {
+            Some(other) => own.is_same(&**other),
+            None => own.is_default(),
+        };
+        self.0.iter().all(|(of, own)| is_in(other, of, &**own))
+            && other.0.iter().all(|(of, own)| is_in(self, of, &**own))
     }
 }

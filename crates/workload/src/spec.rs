@@ -197,8 +197,6 @@ pub struct Spec {
     pub layer: Layer,
     /// Options of the network layer.
     pub network: crate::network::NetworkSpec,
-    /// Options of the object layer.
-    pub object: crate::object::ObjectSpec,
     /// Options of layers that were added.
     pub own: crate::layers::OwnSpecs,
     /// Control addresses of processes that drive the load (masters).
@@ -317,7 +315,7 @@ impl Spec {
 ///
 /// # Errors
 /// Lists the choices.
-pub(crate) fn choice<T: Copy>(what: &str, text: &str, choices: &[(&str, T)]) -> Result<T, ParseError> {
+pub fn choice<T: Copy>(what: &str, text: &str, choices: &[(&str, T)]) -> Result<T, ParseError> {
     choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
         ParseError::new(format!("a value of {what}"), text, format!("one of {}", names.join(", ")))

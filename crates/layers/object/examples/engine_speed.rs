@@ -9,13 +9,13 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Clock as _, Completions, Driver, HostClock, Operation, PageSize, Wait};
 use network::{Rpc, SlotLayout};
+use object::plan::{ObjectOp, ObjectPlan};
 use object::service::Pools;
 use object::{ConnectRequest, ObjectOperation, OpenRequest};
 use rpc::engine::{Engine, EngineRequest};
 use vos::model::{Key, ObjectId};
-use vos::{Pool, PoolOptions};
+use vos::{ObjectClass, ObjectType, Pool, PoolOptions};
 use workload::network::{EndpointPlan, Payload, PayloadKind, Poll, SocketPlan};
-use workload::object::{ObjectClass, ObjectOp, ObjectPlan, ObjectType};
 
 #[path = "../tests/conformance/plan.rs"]
 mod plan;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use driver::Error;
 use layer::secret;
 use object::service::{Engine, Location};
+use vos::Checksum;
 use vos::ContainerInfo;
 use vos::{PoolOptions, PoolUsage};
-use workload::object::Checksum;
 
 use super::{Admin, Held, PoolFacts};
 

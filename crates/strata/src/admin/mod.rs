@@ -9,9 +9,9 @@ mod text;
 use clap::ArgMatches;
 use driver::{Error, ErrorKind};
 use object::service::PoolFacts;
+use vos::Checksum;
 use vos::ContainerInfo;
 use vos::{PoolOptions, PoolUsage};
-use workload::object::Checksum;
 
 pub(crate) use cli::{container, pool};
 

@@ -12,8 +12,8 @@ use object::ConnectRequest;
 use object::acknowledged::{Acknowledged, AuditReport, Verdict, audit};
 use object::backend::driver_of;
 use object::load::of_files;
+use object::plan::ObjectOptions;
 use units::path_of;
-use workload::object::ObjectOptions;
 
 use crate::output::print;
 use crate::signals::Attention;

@@ -203,7 +203,7 @@ mod tests {
             assert!(RECIPES[..at].iter().all(|other| other.name != recipe.name), "{}", recipe.name);
             assert!(recipe.question.ends_with('?') && recipe.advice.len() < 110, "{}", recipe.name);
             for side in [&recipe.without, &recipe.with] {
-                let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
+                let mut spec = Spec { layer: object::LAYER, ..Spec::default() };
                 for (key, value) in recipe.common.iter().chain(side.options) {
                     options::apply(&mut spec, key, value).expect(recipe.name);
                 }

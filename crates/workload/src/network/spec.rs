@@ -6,7 +6,7 @@ use units::{ByteSize, Span};
 
 use super::{EndpointOrder, Payload, Poll, Traffic};
 use crate::engine::Feature;
-use crate::object::{Durability, Flush};
+use vos::{Durability, Flush};
 
 /// Options of a load on the network; `None` means: not said. [`crate::spec::Spec::network`] holds it. `targets` of the spec are
 /// URIs of engines (`tcp://host:port`, `ofi+tcp://host:port`), `null:`, or `loopback:` for an engine that the run starts itself.

@@ -2,8 +2,8 @@
 
 use units::{Span, parse_u64_in};
 
+use super::OptionDef;
 use super::value::{above_zero, some_text};
-use super::{Group, OptionDef};
 use crate::control::{
     parse_ignored_errors, parse_latency_target, parse_nice, parse_priority_shares, parse_rate_min,
     parse_steady,

@@ -2,10 +2,10 @@
 
 use units::{parse_index_list, parse_u64_in};
 
-use super::object::{durability, flush};
+use super::OptionDef;
 use super::value::{address, count, label, nonzero_size, path, poll, socket_buffer, switch, word};
-use super::{Group, OptionDef};
 use crate::network::EngineSpec;
+use crate::spec::choice;
 
 macro_rules! own {
     ($name:literal, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
@@ -113,7 +113,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         Data,
         "When an update counts as done: in memory; in memory, and durable within 10 ms or 1 MiB; when it is durable",
         durability,
-        |text| durability("durability", text)
+        |text| choice("durability", text, vos::Durability::CHOICES)
     ),
     own!(
         "flush",
@@ -122,7 +122,7 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         Data,
         "How mapped memory is made durable; with PMEM_NO_FLUSH=1 cpu fences alone",
         flush,
-        |text| flush("flush", text)
+        |text| choice("flush", text, vos::Flush::CHOICES)
     ),
     own!(
         "listen",

@@ -1,7 +1,7 @@
 //! Options of the way to other processes: those that drive a load (masters), and engines. A layer words them as they are for it.
 
+use super::OptionDef;
 use super::value::{path, switch, words};
-use super::{Group, OptionDef};
 use crate::spec::Spec;
 
 /// Options of a load that other processes may drive.
@@ -11,21 +11,27 @@ pub static MASTERS: &[OptionDef] = &[
     tls("TLS for control on loopback too"),
 ];
 
-pub(super) const fn clients(help: &'static str) -> OptionDef {
+/// Control addresses of masters.
+#[must_use]
+pub const fn clients(help: &'static str) -> OptionDef {
     option!("clients", None, "HOST[:PORT],...", "this process", Workload, help, |spec: &mut Spec, text| {
         spec.clients = words("clients", text)?;
         Ok(())
     })
 }
 
-pub(super) const fn token_file(help: &'static str) -> OptionDef {
+/// File with the shared secret.
+#[must_use]
+pub const fn token_file(help: &'static str) -> OptionDef {
     option!("token-file", None, "FILE", "none", Run, help, |spec: &mut Spec, text| {
         spec.token_file = Some(path("token-file", text)?);
         Ok(())
     })
 }
 
-pub(super) const fn tls(help: &'static str) -> OptionDef {
+/// TLS for control on loopback too.
+#[must_use]
+pub const fn tls(help: &'static str) -> OptionDef {
     option!("tls", None, "", "off on loopback, on beyond it", Run, help, |spec: &mut Spec, text| {
         spec.tls = switch("tls", text)?;
         Ok(())

@@ -3,7 +3,7 @@
 use units::{ParseError, Percent, Span, parse_index_list, parse_u64_in};
 
 use super::value::{above_zero, count, feature, ladder, nonzero_size, operations, some_text, switch, warmup};
-use super::{Group, OptionDef, given};
+use super::{OptionDef, given};
 use crate::engine::{MemoryOperation, SyncCall, SyncMode};
 use crate::spec::{CachePolicy, CoresPolicy, Layout, OnError, Refill, Share, Spacing, choice};
 

@@ -1,45 +1,50 @@
 //! The tables of options: parser, help, completions, man page, job files and docs are made from them. One table a layer, over the
 //! same [`Spec`]; the options of media that hold for other layers too stand in the table of media alone.
 
+/// An entry of a table of options.
+#[macro_export]
 macro_rules! option {
     ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:expr, $apply:expr) => {
-        OptionDef {
+        $crate::options::OptionDef {
             name: $name,
             short: $short,
             value: $value,
             default: $default,
             help: $help,
-            group: Group::$group,
+            group: $crate::options::Group::$group,
             apply: $apply,
         }
     };
 }
 
-/// An option whose parsed value is kept in a field of one layer's part of the spec.
+/// An option whose parsed value is kept in a field of one layer's own spec, the type of which comes first.
+#[macro_export]
 macro_rules! own_of {
-    ($layer:ident, $name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
-        option!($name, $short, $value, $default, $group, $help, |spec, text| {
-            spec.$layer.$field = Some($parse(text)?);
+    ($spec:ty, $name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
+        $crate::option!($name, $short, $value, $default, $group, $help, |spec, text| {
+            spec.own.get_mut::<$spec>().$field = Some($parse(text)?);
             Ok(())
         })
     };
 }
 
-/// A switch of one layer.
+/// A switch of one layer, the type of whose own spec comes first.
+#[macro_export]
 macro_rules! switch_of {
-    ($layer:ident, $name:literal, $default:literal, $group:ident, $help:literal, $field:ident) => {
-        option!($name, None, "", $default, $group, $help, |spec, text| {
-            spec.$layer.$field = switch($name, text)?;
+    ($spec:ty, $name:literal, $default:literal, $group:ident, $help:literal, $field:ident) => {
+        $crate::option!($name, None, "", $default, $group, $help, |spec, text| {
+            spec.own.get_mut::<$spec>().$field = $crate::options::switch($name, text)?;
             Ok(())
         })
     };
 }
 
 /// An option of media that reads the same in another layer and has another default or meaning there.
+#[macro_export]
 macro_rules! as_media {
     ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal) => {
-        option!($name, $short, $value, $default, $group, $help, |spec, text| {
-            super::apply_as_media(spec, $name, text)
+        $crate::option!($name, $short, $value, $default, $group, $help, |spec, text| {
+            $crate::options::apply_as_media(spec, $name, text)
         })
     };
 }
@@ -49,9 +54,8 @@ mod engine;
 mod masters;
 mod media;
 mod network;
-mod object;
 mod program;
-mod value;
+pub mod value;
 
 use units::ParseError;
 
@@ -59,12 +63,9 @@ use crate::spec::{Layer, Spec};
 
 pub use control::CONTROL;
 pub use engine::ENGINE;
-pub use masters::MASTERS;
+pub use masters::{MASTERS, clients, tls, token_file};
 pub use media::OPTIONS;
 pub use network::{COMMON, NETWORK, REFUSED as NETWORK_REFUSED};
-pub use object::{
-    COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT, REFUSED as OBJECT_REFUSED, SECRETS as OBJECT_SECRETS,
-};
 pub use program::PROGRAM;
 pub use value::{path, switch};
 
@@ -157,7 +158,10 @@ pub fn is_repeatable(name: &str) -> bool {
 }
 
 /// Applies the option of media with this name.
-fn apply_as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
+///
+/// # Errors
+/// As [`apply_of`].
+pub fn apply_as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
     apply_of(OPTIONS, spec, name, text)
 }
 

@@ -5,7 +5,7 @@ use units::{parse_index_list, parse_u64_in};
 use super::value::{
     above_zero, count, feature, ip_address, ladder, path, poll, socket_buffer, switch, word, words,
 };
-use super::{Group, OptionDef, masters};
+use super::{OptionDef, masters};
 use crate::network::{EndpointOrder, Traffic, add_masters, parse_endpoints, parse_message_sizes};
 use crate::spec::choice;
 
@@ -83,8 +83,11 @@ pub const REFUSED: &[(&str, &str)] = &[
 ];
 
 macro_rules! own {
-    ($($option:tt)*) => {
-        own_of!(network, $($option)*)
+    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
+        option!($name, $short, $value, $default, $group, $help, |spec, text| {
+            spec.network.$field = Some($parse(text)?);
+            Ok(())
+        })
     };
 }
 
@@ -358,13 +361,17 @@ pub static NETWORK: &[OptionDef] = &[
         timeout,
         |text| above_zero("timeout", text, "5s")
     ),
-    switch_of!(
-        network,
+    option!(
         "no-sync",
+        None,
+        "",
         "off",
         Engine,
         "Do not ask every endpoint for a sign of life before the first phase",
-        no_sync
+        |spec, text| {
+            spec.network.no_sync = switch("no-sync", text)?;
+            Ok(())
+        }
     ),
     own!(
         "buffer-align",

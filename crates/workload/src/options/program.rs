@@ -3,7 +3,7 @@
 use units::{ParseError, Span};
 
 use super::value::{above_zero, some_text, switch};
-use super::{Group, OptionDef, given};
+use super::{OptionDef, given};
 
 macro_rules! of_program {
     ($name:literal, $value:literal, $default:literal, $help:literal, $field:ident, $parse:expr) => {

@@ -8,10 +8,6 @@ use crate::engine::Feature;
 use crate::network::Poll;
 use crate::spec::{Ladder, LadderDimension, OPERATIONS, Warmup, choice};
 
-/// Longest key of a load, in bytes: an operation carries its keys in place.
-const KEY_BYTES_MAX: usize = 47;
-/// Digits of the largest number.
-const NUMBER_BYTES_MAX: usize = 20;
 /// Longest label of a pool or container (DAOS has the same).
 const LABEL_BYTES_MAX: usize = 127;
 
@@ -23,15 +19,27 @@ pub fn switch(name: &str, text: &str) -> Result<bool, ParseError> {
     choice(name, text, &[("true", true), ("false", false)])
 }
 
-pub(super) fn feature(name: &str, text: &str) -> Result<Feature, ParseError> {
+/// A feature of the kernel: `auto`, `on` or `off`.
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn feature(name: &str, text: &str) -> Result<Feature, ParseError> {
     choice(name, text, &[("auto", Feature::Auto), ("on", Feature::On), ("off", Feature::Off)])
 }
 
-pub(super) fn count(name: &str, text: &str, min: u64, max: u64) -> Result<u32, ParseError> {
+/// A number from `min` to `max`.
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn count(name: &str, text: &str, min: u64, max: u64) -> Result<u32, ParseError> {
     parse_u64_in(name, text, min..=max).map(|value| value as u32)
 }
 
-pub(super) fn nonzero_size(name: &str, text: &str) -> Result<ByteSize, ParseError> {
+/// A size above 0.
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn nonzero_size(name: &str, text: &str) -> Result<ByteSize, ParseError> {
     let size: ByteSize = text.parse()?;
     if size.0 == 0 {
         Err(ParseError::new(format!("a value of {name}"), text, "a size above 0"))
@@ -40,7 +48,11 @@ pub(super) fn nonzero_size(name: &str, text: &str) -> Result<ByteSize, ParseErro
     }
 }
 
-pub(super) fn warmup(text: &str) -> Result<Warmup, ParseError> {
+/// How a load ends its warm-up.
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn warmup(text: &str) -> Result<Warmup, ParseError> {
     match text {
         "auto" => Ok(Warmup::Auto),
         "none" => Ok(Warmup::None),
@@ -52,7 +64,10 @@ pub(super) fn warmup(text: &str) -> Result<Warmup, ParseError> {
 }
 
 /// A ladder; `sizes` is the option of sizes that the layer can climb, where it has one.
-pub(super) fn ladder(text: &str, sizes: Option<&'static str>) -> Result<Ladder, ParseError> {
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn ladder(text: &str, sizes: Option<&'static str>) -> Result<Ladder, ParseError> {
     let mut choices = vec![
         ("depth", LadderDimension::Depth),
         ("threads", LadderDimension::Threads),
@@ -86,12 +101,19 @@ pub(super) fn ladder(text: &str, sizes: Option<&'static str>) -> Result<Ladder, 
     Ok(Ladder { dimension, values })
 }
 
-pub(super) fn operations(text: &str) -> Result<Vec<crate::spec::Operation>, ParseError> {
+/// Operations of media, parted by commas.
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn operations(text: &str) -> Result<Vec<crate::spec::Operation>, ParseError> {
     text.split(',').map(|word| choice("op", word.trim(), OPERATIONS)).collect()
 }
 
 /// A word that goes to the system as it is.
-pub(super) fn word(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn word(name: &str, text: &str) -> Result<String, ParseError> {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(ParseError::new(format!("a value of {name}"), text, "a word without blanks"));
     }
@@ -99,7 +121,10 @@ pub(super) fn word(name: &str, text: &str) -> Result<String, ParseError> {
 }
 
 /// A text that is not empty.
-pub(super) fn some_text(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn some_text(name: &str, text: &str) -> Result<String, ParseError> {
     if text.is_empty() {
         return Err(ParseError::new(format!("a value of {name}"), text, "a text that is not empty"));
     }
@@ -118,37 +143,18 @@ pub fn path(name: &str, text: &str) -> Result<PathBuf, ParseError> {
 }
 
 /// A list of words parted by commas.
-pub(super) fn words(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn words(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
     split_list(name, text)?.into_iter().map(|item| word(name, item)).collect()
 }
 
-/// A list of names parted by commas. A backslash makes the sign behind it a part of the name, also a comma or a blank.
-pub(super) fn names(name: &str, text: &str) -> Result<Vec<String>, ParseError> {
-    let refuse = |accepted: &str| ParseError::new(format!("a value of {name}"), text, accepted);
-    let mut typed = text.chars();
-    // Each sign, and whether a backslash was before it.
-    let mut signs = Vec::new();
-    while let Some(sign) = typed.next() {
-        signs.push(if sign == '\\' { (typed.next().unwrap_or(sign), true) } else { (sign, false) });
-    }
-    let is_blank = |&(sign, is_literal): &(char, bool)| !is_literal && sign.is_whitespace();
-    let names = signs.split(|sign| *sign == (',', false)).map(|part| {
-        let first = part.iter().position(|sign| !is_blank(sign));
-        let last = part.iter().rposition(|sign| !is_blank(sign));
-        let (Some(first), Some(last)) = (first, last) else {
-            return Err(refuse("names with one comma between each two"));
-        };
-        let own = &part[first..=last];
-        if own.iter().any(|sign| is_blank(sign) || (!sign.1 && sign.0.is_control())) {
-            return Err(refuse("names without blanks, or with a backslash before each"));
-        }
-        Ok(own.iter().map(|(sign, _)| *sign).collect())
-    });
-    names.collect()
-}
-
 /// `HOST:PORT`.
-pub(super) fn address(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn address(name: &str, text: &str) -> Result<String, ParseError> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     match text.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && is_port(port) => word(name, text),
@@ -160,12 +166,19 @@ pub(super) fn address(name: &str, text: &str) -> Result<String, ParseError> {
     }
 }
 
-pub(super) fn poll(name: &str, text: &str) -> Result<Poll, ParseError> {
+/// How a thread waits for what comes.
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn poll(name: &str, text: &str) -> Result<Poll, ParseError> {
     choice(name, text, &[("spin", Poll::Spin), ("adaptive", Poll::Adaptive), ("block", Poll::Block)])
 }
 
 /// Size of a buffer of a socket: the system takes it as a signed number of 32 bits.
-pub(super) fn socket_buffer(name: &str, text: &str) -> Result<ByteSize, ParseError> {
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn socket_buffer(name: &str, text: &str) -> Result<ByteSize, ParseError> {
     let size = nonzero_size(name, text)?;
     if size.0 > 1 << 30 {
         return Err(ParseError::new(format!("a value of {name}"), text, "a size of at most 1GiB"));
@@ -173,7 +186,11 @@ pub(super) fn socket_buffer(name: &str, text: &str) -> Result<ByteSize, ParseErr
     Ok(size)
 }
 
-pub(super) fn above_zero(name: &str, text: &str, such_as: &str) -> Result<Span, ParseError> {
+/// A duration above 0, `such_as` this one.
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn above_zero(name: &str, text: &str, such_as: &str) -> Result<Span, ParseError> {
     let span: Span = text.parse()?;
     if span.ns() == 0 {
         return Err(ParseError::new(name, text, format!("a duration above 0, such as {such_as}")));
@@ -181,7 +198,11 @@ pub(super) fn above_zero(name: &str, text: &str, such_as: &str) -> Result<Span, 
     Ok(span)
 }
 
-pub(super) fn ip_address(name: &str, text: &str) -> Result<String, ParseError> {
+/// An address of a host.
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn ip_address(name: &str, text: &str) -> Result<String, ParseError> {
     match text.parse::<core::net::IpAddr>() {
         Ok(address) => Ok(address.to_string()),
         Err(_) => {
@@ -190,48 +211,11 @@ pub(super) fn ip_address(name: &str, text: &str) -> Result<String, ParseError> {
     }
 }
 
-/// A number above 0.
-pub(super) fn positive(name: &str, text: &str) -> Result<u64, ParseError> {
-    parse_u64_in(name, text, 1..=u64::MAX)
-}
-
-/// An epoch, as stores tell it: in decimal digits, or as 0x and hexadecimal ones (DAOS).
-pub(super) fn epoch(name: &str, text: &str) -> Result<u64, ParseError> {
-    let number = match text.strip_prefix("0x") {
-        Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
-            u64::from_str_radix(digits, 16).ok()
-        }
-        Some(_) => None,
-        None => parse_u64_in(name, text, 1..=u64::MAX - 1).ok(),
-    };
-    number.filter(|number| (1..u64::MAX).contains(number)).ok_or_else(|| {
-        let accepted = "an epoch as the store tells it, such as 17 or 0x1a2b";
-        ParseError::new(format!("a value of {name}"), text, accepted)
-    })
-}
-
-/// Numbers of objects, dkeys, akeys and records: `O,D,A,R`.
-pub(super) fn quadruple(name: &str, text: &str, min: u64) -> Result<[u64; 4], ParseError> {
-    let numbers: Result<Vec<u64>, _> =
-        text.split(',').map(|item| parse_u64_in(name, item.trim(), min..=u64::MAX)).collect();
-    numbers?.try_into().map_err(|_| {
-        let accepted = "numbers of objects, dkeys, akeys and records, such as 1,256,16,16";
-        ParseError::new(format!("a value of {name}"), text, accepted)
-    })
-}
-
-/// Prefix of keys: a number of up to 20 digits must fit behind it. How long a pattern of names may be (it has braces) is the driver's to say.
-pub(super) fn prefix(name: &str, text: &str) -> Result<String, ParseError> {
-    let room = KEY_BYTES_MAX - NUMBER_BYTES_MAX;
-    if text.len() > room && !text.contains('{') {
-        let accepted = format!("at most {room} bytes: with its number a key has {KEY_BYTES_MAX} at most");
-        return Err(ParseError::new(format!("a value of {name}"), text, accepted));
-    }
-    word(name, text)
-}
-
 /// Label of a pool or a container.
-pub(super) fn label(name: &str, text: &str) -> Result<String, ParseError> {
+///
+/// # Errors
+/// Any other text, with what would be accepted.
+pub fn label(name: &str, text: &str) -> Result<String, ParseError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if text.is_empty() || text.len() > LABEL_BYTES_MAX || !text.chars().all(is_plain) || text.starts_with('.')
     {
@@ -239,25 +223,4 @@ pub(super) fn label(name: &str, text: &str) -> Result<String, ParseError> {
         return Err(ParseError::new(format!("a value of {name}"), text, accepted));
     }
     Ok(text.to_owned())
-}
-
-/// URLs of S3 servers, parted by commas.
-pub(super) fn s3_endpoints(text: &str) -> Result<Vec<String>, ParseError> {
-    let urls = words("s3-endpoint", text)?;
-    let is_url = |url: &String| {
-        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-        rest.map(|rest| rest.strip_suffix('/').unwrap_or(rest)).is_some_and(|host| {
-            let port = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
-            let is_port = port.is_none_or(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0));
-            !host.is_empty() && !host.starts_with(':') && !host.contains(['/', '@', '?', '#']) && is_port
-        })
-    };
-    match urls.iter().find(|url| !is_url(url)) {
-        Some(url) => {
-            // What may be a password is shown to nobody.
-            let shown = crate::object::without_password(url);
-            Err(ParseError::new("an S3 endpoint", &shown, "http://HOST[:PORT] such as http://10.0.0.1:7480"))
-        }
-        None => Ok(urls.into_iter().map(|url| url.trim_end_matches('/').to_owned()).collect()),
-    }
 }

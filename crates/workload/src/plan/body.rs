@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use units::{clean, counted, rate};
 
-use super::{LoadPlan, MasterPlan, MediaPlan, NetworkPlan, ObjectPlan};
+use super::{LoadPlan, MasterPlan, MediaPlan, NetworkPlan};
 use crate::layers::Layer;
 use crate::spec::{Spacing, Spec};
 use crate::target::TargetPlan;
@@ -293,12 +293,6 @@ impl PhasePlan {
     /// The plan, where it measures the network.
     #[must_use]
     pub fn network(&self) -> Option<&NetworkPlan> {
-        self.of()
-    }
-
-    /// The plan, where it measures objects.
-    #[must_use]
-    pub fn object(&self) -> Option<&ObjectPlan> {
         self.of()
     }
 

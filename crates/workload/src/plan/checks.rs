@@ -8,7 +8,7 @@ use crate::spec::{Operation, Share, Spec};
 use crate::target::{TargetKind, TargetPlan};
 
 /// Options that mean nothing without another one, or beside it.
-pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
+pub fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
     let syncs = spec.fsync.is_some() || spec.end_fsync == Some(true);
     let wrong = [
         (
@@ -121,7 +121,10 @@ pub(super) fn check_engine(
 }
 
 /// Refuses a depth that an engine cannot have; `instead` is what would have it, besides threads.
-pub(super) fn check_depth(
+///
+/// # Errors
+/// Such a depth, with what would have it.
+pub fn check_depth(
     depth: u32,
     engine: &str,
     asynchronous: bool,

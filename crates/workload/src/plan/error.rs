@@ -22,12 +22,17 @@ impl From<ParseError> for PlanError {
     }
 }
 
-pub(super) fn refuse<T>(message: String) -> Result<T, PlanError> {
+/// A refusal with this message.
+///
+/// # Errors
+/// Always.
+pub fn refuse<T>(message: String) -> Result<T, PlanError> {
     Err(PlanError(message))
 }
 
 /// A size in a message: `4KiB`, or `1279 bytes` where it is no whole number of a unit.
-pub(super) struct Amount(pub(super) u64);
+#[derive(Clone, Copy, Debug)]
+pub struct Amount(pub u64);
 
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,6 @@ mod load;
 mod master;
 mod media;
 mod network;
-mod object;
 mod parse;
 mod resolve;
 #[cfg(test)]
@@ -20,23 +19,20 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::access::Pattern;
 pub use body::{AnyPlan, LayerPlan, LoadKind, PhasePlan, PlanKind, Terms};
-pub use error::PlanError;
+pub use checks::{check_depth, check_pairs};
+pub use error::{Amount, PlanError, refuse};
 pub use load::{UNLIMITED_TIME_NS, load};
 pub use master::MasterPlan;
 pub use media::{MediaPlan, MixPlan, VerifyBacklog};
 pub use network::{
     NetworkFacts, buffer_bytes_max, check_received, message_sizes, resolve_network, worker_endpoints,
 };
-pub use object::{
-    ObjectFacts, ObjectPhase, fill_phases, needs_fill, object_options, object_phases, resolve_object,
-};
 pub use parse::{ContentChoice, parse_backlog, parse_content, parse_mix};
-pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
+pub use resolve::{EngineFacts, content, default_engine, expand_ladder, resolve};
 
 use crate::content::fill::{CHUNK_SIZE_BYTES_DEFAULT, DEDUP_POOL_CHUNKS};
 use crate::content::{ContentError, ContentSpec, Filler};
 pub use crate::network::NetworkPlan;
-pub use crate::object::ObjectPlan;
 use crate::spec::{CoresPolicy, OnError, Refill, Spacing, Warmup};
 
 /// Data content of writes.

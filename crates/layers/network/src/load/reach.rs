@@ -14,8 +14,8 @@ use rpc::address::{Address, Provider};
 use rpc::group::{self, GROUP_DEFAULT, Group};
 use rpc::interface::{self, Cache, Machine, Overrides, Want};
 use rpc::{Role, handshake};
+use units::without_password;
 use workload::network::{EndpointPlan, NetworkSpec, RankTag, SocketPlan};
-use workload::object::without_password;
 use workload::plan::{MasterPlan, NetworkFacts};
 use workload::spec::Spec;
 

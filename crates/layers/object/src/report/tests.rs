@@ -4,11 +4,11 @@ use report::record::{Record, StackRow, StoreActivity, StoreSpace};
 use report::sample;
 use report::sample::network::{EMPTY, stack_row};
 use report::sample::object::{KV, ObjectShape, object_phase, object_plan};
-use workload::object::{ObjectOp, ObjectPlan, OpShare};
 use workload::plan::{LayerPlan as _, Pattern};
 use workload::spec::Operation::RandRead;
 
 use super::words::{data, place, store};
+use crate::plan::{ObjectOp, ObjectPlan, OpShare};
 
 /// The text of a record, with the reports of the network and of objects.
 fn render(record: &Record, width: usize, colour: bool) -> String {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use driver::{Error, ErrorKind, Secret};
 use rpc::client::Caller;
 use serde::{Deserialize, Serialize};
+use vos::Checksum;
 use workload::network::SocketPlan;
-use workload::object::Checksum;
+
+use vos::claims::{Asked, Ending, Found};
+use vos::{ContainerInfo, Pool, PoolInfo, PoolUsage};
 
 use super::wire::{Handle, Reader, put_counted};
 use super::{Location, opcode};
-use vos::claims::{Asked, Ending, Found};
-use vos::{ContainerInfo, PoolInfo};
-use vos::{Pool, PoolUsage};
 
 /// Containers that one answer lists at most.
 pub(super) const CONTAINERS_A_PAGE: usize = 1000;

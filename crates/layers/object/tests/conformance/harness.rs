@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use object::backend::Forgetful;
+use object::plan::{ObjectOp, ObjectOptions, S3Key};
 use object::{Backend, ConnectRequest, DRIVERS, Registration};
-use workload::object::{ObjectClass, ObjectOp, ObjectOptions, S3Key};
+use vos::ObjectClass;
 
 use super::plan;
 

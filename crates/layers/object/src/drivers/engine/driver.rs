@@ -8,16 +8,19 @@ use driver::{
     Submitted, Tally, Wait,
 };
 use rpc::client::{self, Channel, ChannelRequest, EndpointRequest, Reaper};
+use vos::Redundancy;
 use workload::network::{Poll, SocketPlan};
-use workload::object::{ObjectOp, ObjectPlan, Redundancy};
+
+use crate::plan::{ObjectOp, ObjectPlan};
+
+use vos::erasure::Striping;
+use vos::model::{Key, ObjectId};
+use vos::placement::Placement;
 
 use super::geometry::Geometry;
 use crate::service::wire::Handle;
 use crate::service::{INLINE_BYTES_MAX, Location};
 use crate::{ObjectOperation, OpenRequest};
-use vos::erasure::Striping;
-use vos::model::{Key, ObjectId};
-use vos::placement::Placement;
 
 /// The worker's buffers.
 pub(super) const VALUES: u32 = 0;

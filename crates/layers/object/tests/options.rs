@@ -2,13 +2,11 @@
 
 use std::collections::HashSet;
 
+use object::plan::{Addressing, ObjectOp, ObjectSpec, PunchScope, Scope, Signing, ValueKind};
 use proptest::prelude::*;
 use units::{ByteSize, Span};
+use vos::{Allocation, Checksum, Durability, Flush};
 use workload::job;
-use workload::object::{
-    Addressing, Allocation, Checksum, Durability, Flush, ObjectOp, ObjectSpec, PunchScope, Scope, Signing,
-    ValueKind,
-};
 use workload::options::{
     DRIVER_OPTIONS, OBJECT, OBJECT_COMMON, OPTIONS, apply, apply_secret, find_in, is_repeatable, of, unknown,
 };
