@@ -193,7 +193,7 @@ pub enum CoresPolicy {
     reason = "each field is the option of the same name, documented in the table of options"
 )]
 pub struct Spec {
-    /// The layer; in a job file `layer = "network"` or `layer = "object"`.
+    /// The layer; in a job file `layer = "NAME"`.
     pub layer: Layer,
     /// Options of the network layer.
     pub network: crate::network::NetworkSpec,

@@ -127,6 +127,7 @@ fn names_and_letters_are_unique_and_plain() {
 
 #[test]
 fn every_option_of_media_holds_here_or_says_what_to_use() {
+    registry::register();
     for option in OPTIONS {
         if find_in(Layer::NETWORK, option.name).is_none() {
             let message = unknown(Layer::NETWORK, option.name).to_string();

@@ -1,9 +1,9 @@
 //! Words of plans that are built in place, lines of phases, and the store in a stack.
 
+use crate::sample::{KV, ObjectShape, object_phase, object_plan};
 use report::record::{Record, StackRow, StoreActivity, StoreSpace};
 use report::sample;
 use report::sample::network::{EMPTY, stack_row};
-use report::sample::object::{KV, ObjectShape, object_phase, object_plan};
 use workload::plan::{LayerPlan as _, Pattern};
 use workload::spec::Operation::RandRead;
 

@@ -1,8 +1,8 @@
 //! Doubts of the object layer.
 
+use crate::sample::{KV, object_phase};
 use report::doubts::{Evidence, find};
 use report::record::{Doubt, Record};
-use report::sample::object::{KV, object_phase};
 use vos::Durability;
 
 use crate::plan::{ObjectOp, ObjectPlan, OpShare};

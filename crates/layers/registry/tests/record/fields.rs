@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Line of the page after which all text is made from the schema.
 pub(super) const START: &str =
-    "<!-- From here on made from the schema: UPDATE_SCHEMA=1 cargo test -p report -->\n";
+    "<!-- From here on made from the schema: UPDATE_SCHEMA=1 cargo test -p registry -->\n";
 
 /// One section a type, in the order in which they are first referred to.
 pub(super) fn markdown(schema: &Value) -> String {
