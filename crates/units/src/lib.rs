@@ -2,7 +2,8 @@
 //!
 //! Every type reads the text that a person types (`4k`, `1.5g`, `30s`, `300k`, `70%`), refuses all other text with
 //! a [`ParseError`] of one line that says what is accepted, and prints (`Display`) a text that reads back as the
-//! same value. The functions of [`human`] print rounded values for tables.
+//! same value. The functions of [`human`] print rounded values for tables. [`random`] has the seeds and numbers that all random choices
+//! are drawn from.
 
 mod byte_size;
 mod decimal;

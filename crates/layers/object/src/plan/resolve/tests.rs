@@ -585,7 +585,7 @@ proptest! {
         class in 0usize..4,
     ) {
         let mut spec = Spec { layer: LAYER, targets: vec!["vos:p".to_owned()], threads, ..Spec::default() };
-        spec.object = ObjectSpec {
+        *ObjectSpec::of_mut(&mut spec) = ObjectSpec {
             operations: operations.iter().map(|&at| ObjectOp::ALL[at]).collect(),
             objects: counts[0], dkeys: counts[1], akeys: counts[2], records: counts[3],
             value_size: sizes[0].map(|size| ByteSize(size).to_string()),
@@ -649,7 +649,7 @@ fn every_option_of_drivers_is_refused_where_it_means_nothing() {
         };
         assert_eq!(message, expected);
     }
-    let timeout = spec_on("vos:p", "op=put timeout=5s").object.timeout;
+    let timeout = ObjectSpec::of(&spec_on("vos:p", "op=put timeout=5s")).timeout;
     assert_eq!(timeout, Some(Span(5_000_000_000)));
 }
 
