@@ -2,11 +2,12 @@
 
 use std::panic::AssertUnwindSafe;
 
-use workload::options::apply;
+use workload::options::{self, OptionDef, apply};
 use workload::spec::Spec;
 
 /// A spec of a layer with these options.
 pub(crate) fn made(layer: &str, options: &[(&str, &str)]) -> Spec {
+    registry::register();
     with(Spec::of_layer(layer).expect(layer), options)
 }
 
@@ -44,7 +45,13 @@ pub(crate) fn assert_asks_all(spec: &Spec, name: &str, values: &[&str]) {
 
 /// A spec of the same layer with nothing said.
 fn fresh(spec: &Spec) -> Spec {
-    Spec { layer: spec.layer, ..Spec::default() }
+    let mut fresh = Spec { layer: spec.layer, ..Spec::default() };
+    // Options of one layer alone are listed from the first on that was read.
+    let is_own = |option: &&OptionDef| option.is_switch() && options::find(option.name).is_none();
+    if let Some(switch) = options::of(spec.layer).find(is_own) {
+        (switch.apply)(&mut fresh, "false").expect("a switch");
+    }
+    fresh
 }
 
 fn lines(spec: &Spec) -> Vec<String> {

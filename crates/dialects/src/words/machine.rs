@@ -18,6 +18,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// Eight processors, io_uring, and nothing else.
     pub(crate) fn new() -> Self {
+        registry::register();
         Self {
             processors: (0..8).collect(),
             engines: vec!["psync", "libaio", "io_uring", "mmap"],

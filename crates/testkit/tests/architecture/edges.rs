@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("media", &["ceph", "driver", "host", "layer", "report", "runner", "statistics", "units", "workload"]),
     ("rpc", &["driver", "host", "units", "workload"]),
     ("network", &["driver", "report", "rpc", "statistics", "units", "workload"]),
-    ("object", &["ceph", "driver", "host", "report", "rpc", "units", "vos", "workload"]),
+    ("object", &["ceph", "driver", "host", "layer", "report", "rpc", "runner", "units", "vos", "workload"]),
     ("registry", &["layer", "media", "network", "object", "report"]),
     ("fleet", &["driver", "statistics", "workload"]),
     ("live", &["statistics", "units"]),

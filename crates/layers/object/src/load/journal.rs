@@ -1,4 +1,4 @@
-//! What a run made in stores, in the list of all that it made.
+//! Objects that a run made in stores, in the list of all that it made.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
