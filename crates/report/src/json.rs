@@ -1,8 +1,5 @@
 //! The record as JSON: indented for people, with histograms and intervals on one line each.
 
-#[cfg(test)]
-mod tests;
-
 use std::io;
 
 use serde::{Deserialize, Serialize};

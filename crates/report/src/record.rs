@@ -2,8 +2,9 @@
 
 use driver::ClockSource;
 use host::Environment;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use statistics::{Knee, PhaseSamples, Summary};
 use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
@@ -260,7 +261,15 @@ pub struct Record {
     pub recipes: Option<RecipesRecord>,
     /// Objects, containers, pools and buckets that the run has made in stores and has not removed: `strata clean` removes them.
     #[serde(default)]
-    pub made: Vec<workload::object::MadeInStore>,
+    #[schemars(schema_with = "made_schema")]
+    pub made: Vec<Value>,
+}
+
+/// Schema of the list of what a run made and left, as the layer has it whose list that is.
+fn made_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut leftovers = layer::all().into_iter().filter_map(|layer| layer.leftovers());
+    let entry = leftovers.find_map(|kind| kind.schema(generator)).unwrap_or_default();
+    json_schema!({ "type": "array", "items": entry })
 }
 
 /// Whether two phases were at work at the same time.

@@ -1,8 +1,6 @@
 //! Records for tests: made from declared rates and latencies, by the same statistics as real ones.
 #![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
-pub mod object;
-
 use driver::ClockSource;
 use host::block::{BlockDevice, DeviceNumber};
 use host::memory::MemoryFacts;
@@ -75,7 +73,7 @@ pub fn plan(shape: &Shape) -> PhasePlan {
     PhasePlan::new(media_plan(shape))
 }
 
-fn media_plan(shape: &Shape) -> MediaPlan {
+pub fn media_plan(shape: &Shape) -> MediaPlan {
     let block = units::ByteSize(shape.block_bytes).to_string();
     MediaPlan {
         name: shape.operation.name().to_owned(),
@@ -432,4 +430,40 @@ pub fn stack(rows: &[StackShape]) -> Record {
     let mut record = record(rows.iter().map(|row| phase(&shape(row))).collect());
     record.stack = Some(StackRecord { rows: rows.iter().enumerate().map(row).collect() });
     record
+}
+
+/// A recipe that matters, one that does not, and one that could not be tested.
+pub fn recipes() -> RecipesRecord {
+    let recipe = |name: &str, factor: f64, finding| RecipeRecord {
+        name: name.to_owned(),
+        question: "is it faster?".to_owned(),
+        without: "one index for all".to_owned(),
+        with: "an index of each worker's own".to_owned(),
+        unit: "records".to_owned(),
+        advice: "give each process an index of its own".to_owned(),
+        pairs: vec![],
+        factor: Some(RecipeFactor {
+            factor,
+            low: factor * 0.95,
+            high: factor * 1.05,
+            without_per_second: 1000.0,
+            with_per_second: factor * 1000.0,
+        }),
+        finding,
+        reason: None,
+    };
+    let untested = RecipeRecord {
+        factor: None,
+        reason: Some("the store has one target".to_owned()),
+        ..recipe("class", 1.0, RecipeFinding::NotTested)
+    };
+    RecipesRecord {
+        target: "vos:/mnt/pmem".to_owned(),
+        rounds: 8,
+        recipes: vec![
+            recipe("index-kv", 3.0, RecipeFinding::Matters),
+            recipe("value-size", 1.01, RecipeFinding::DoesNotMatter),
+            untested,
+        ],
+    }
 }

@@ -61,7 +61,7 @@ impl Address {
     /// When it is none.
     pub fn parse(uri: &str) -> Result<Self, Error> {
         let malformed = || {
-            let shown = workload::object::without_password(uri);
+            let shown = units::without_password(uri);
             Error::usage("address", format!("{shown:?} is no address of an endpoint"))
                 .remedy("accepted are tcp://HOST:PORT and ofi+PROVIDER://HOST:PORT, IPv6 as tcp://[::1]:PORT")
         };

@@ -81,7 +81,7 @@ impl Session {
             schema_version: SCHEMA_VERSION,
             strata_version: env!("CARGO_PKG_VERSION").to_owned(),
             debug_build: cfg!(debug_assertions),
-            command_line: words.iter().map(|word| workload::object::without_password(word)).collect(),
+            command_line: words.iter().map(|word| units::without_password(word)).collect(),
             run_id: format!("{run:016x}"),
             seed,
             started_at: utc(SystemTime::now()),
@@ -262,7 +262,7 @@ impl Session {
     }
 
     /// Objects, containers, pools and buckets that the run made and has not removed.
-    fn made_in_stores<T: serde::de::DeserializeOwned>(&self) -> Vec<T> {
+    fn made_in_stores(&self) -> Vec<serde_json::Value> {
         serde_json::from_value(self.layers.manifest.noted("made")).unwrap_or_default()
     }
 

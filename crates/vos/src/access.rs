@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::Flush;
 use driver::{Error, ErrorKind};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
-use workload::object::Flush;
 
 use super::flush::Flusher;
 use super::storage_target::{Access, file_error};

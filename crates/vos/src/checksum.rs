@@ -1,8 +1,8 @@
 //! Checksums of data, in chunks, made while it is copied.
 #![allow(unsafe_code)]
 
+use crate::Checksum;
 use crc_fast::CrcAlgorithm;
-use workload::object::Checksum;
 
 use super::copy::copy_out;
 use super::flush::{Flusher, copy_durable};

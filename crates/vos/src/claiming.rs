@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::Redundancy;
 use driver::Error;
-use workload::object::Redundancy;
 
 use super::containers::Row;
 use super::pool::Pool;

@@ -245,7 +245,7 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
-    use workload::object::{ObjectClass, ObjectType};
+    use crate::{ObjectClass, ObjectType};
 
     use super::*;
 

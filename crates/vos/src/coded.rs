@@ -7,7 +7,7 @@
 mod arrays;
 mod group;
 
-use workload::random::derive_seed;
+use units::random::derive_seed;
 
 use crate::erasure::{Coder, Striping, TAG_BYTES, Tag, cell_bytes, cell_range};
 use crate::model::Epoch;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Checksum;
 use driver::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
-use workload::object::Checksum;
 
 use super::checksum::crc32c;
 use super::files;

@@ -1,6 +1,6 @@
 //! Descriptions of pools and containers, as people and remote clients get them.
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 /// Space of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

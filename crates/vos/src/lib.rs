@@ -53,11 +53,13 @@ mod tests;
 mod transaction;
 mod types;
 mod usage;
+mod words;
 
 pub use check::{CheckReport, Finding, FindingKind, RepairReport};
 pub use error::StoreError;
 pub use info::{ContainerInfo, PoolInfo};
 pub use making::{Layout, Standing};
+pub use model::{Groups, ObjectClass, ObjectType, Redundancy};
 pub use order::{Held, Order};
 pub use pool::{ContainerFacts, OpenOptions, Pool, PoolOptions};
 pub use storage_target::{Lease, Reservation, Target};
@@ -67,6 +69,7 @@ pub use types::{
     Ack, Aggregated, Anchor, ContainerId, ContainerProperties, ContainerUsage, Fetched, FoundExtent,
     Iterated, KeyPath, Largest, PoolUsage, Punch, Read, SpaceInfo, Write,
 };
+pub use words::{Allocation, Checksum, Choices, Durability, Flush};
 
 /// Version of the format on disk. A store of another one is refused.
 pub const FORMAT_VERSION: u32 = 2;

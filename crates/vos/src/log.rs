@@ -5,7 +5,7 @@ mod commit;
 
 use std::sync::Arc;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::data::DataFile;
 use super::error::StoreError;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use parking_lot::{Mutex, MutexGuard};
-use workload::random::mix64;
+use units::random::mix64;
 
 use super::error::StoreError;
 use super::transaction::Transaction;

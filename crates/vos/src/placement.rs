@@ -1,9 +1,9 @@
 //! Where objects lie: class, object id and dkey give the group of shards, and the targets of its shards. Pure, and the same on every
 //! machine: what was placed is found again.
 
+use crate::{ObjectClass, Redundancy};
 use driver::Error;
-use workload::object::{ObjectClass, Redundancy};
-use workload::random::mix64;
+use units::random::mix64;
 
 use crate::model::ObjectId;
 
@@ -24,8 +24,8 @@ impl Placement {
     pub fn new(class: ObjectClass, targets: u32) -> Result<Self, Error> {
         let Some(groups) = class.groups_over(targets) else {
             let needed = match class.groups {
-                workload::object::Groups::All => class.group_size(),
-                workload::object::Groups::Count(count) => class.group_size() * u32::from(count),
+                crate::Groups::All => class.group_size(),
+                crate::Groups::Count(count) => class.group_size() * u32::from(count),
             };
             return Err(Error::usage(
                 "class",
@@ -110,8 +110,8 @@ fn hash_key(key: &[u8]) -> u64 {
 mod tests {
     use std::collections::BTreeSet;
 
+    use crate::ObjectType;
     use proptest::prelude::*;
-    use workload::object::ObjectType;
 
     use super::*;
     use crate::model::Key;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::{Allocation, Checksum, Durability, Flush};
 use driver::{Error, ErrorKind};
 use parking_lot::Mutex;
-use workload::object::{Allocation, Checksum, Durability, Flush};
 
 use super::access::access_of;
 use super::batch::Committer;

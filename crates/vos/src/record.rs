@@ -19,7 +19,7 @@
 //! change it is; checksums), data (on a line of its own from
 //! 1 KiB on).
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::checksum;
 use super::data::Spread;

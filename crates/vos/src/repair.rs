@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use workload::object::Redundancy;
+use crate::Redundancy;
 
 use super::error::StoreError;
 use super::storage_target::{Mark, Target};

@@ -1,6 +1,6 @@
 //! Arguments and results of operations of the store.
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use crate::model::{Epoch, ObjectId};
 

@@ -1,6 +1,5 @@
 //! Job files: TOML with the options' names as keys (`block_size = "4k"`), `targets`, and a `[[phase]]` table for each phase. Keys
-//! outside the phases hold for all of them. `layer = "network"` or `layer = "object"` makes a phase one of that layer, with the options of that
-//! layer; keys outside the phases then hold for the phases whose layer has them.
+//! outside the phases hold for all of them. `layer = "NAME"` makes a phase one of that layer, with the options of that layer; keys outside the phases then hold for the phases whose layer has them.
 
 use toml::{Table, Value};
 use units::ParseError;

@@ -7,7 +7,6 @@ use std::sync::{PoisonError, RwLock};
 
 use units::ParseError;
 
-use crate::object::ObjectPlan;
 use crate::options::{self, OptionDef};
 use crate::plan::{MediaPlan, PlanKind};
 use crate::spec::{Spec, choice};
@@ -82,26 +81,7 @@ static MEDIA: LayerDef = LayerDef {
     plans: PlanKind::of::<MediaPlan>("Files, devices, memory."),
 };
 
-static OBJECT: LayerDef = LayerDef {
-    name: "object",
-    command: "object",
-    about: "Measure an object store; without a target, an embedded one of this run in memory",
-    targets: OBJECT_TARGETS,
-    target_count: (0, 1),
-    options: &[options::OBJECT],
-    common: options::OBJECT_COMMON,
-    secrets: options::OBJECT_SECRETS,
-    refused: options::OBJECT_REFUSED,
-    is_one_phase: |spec| spec.object.operations.len() <= 1,
-    one_phase: ONE_OPERATION,
-    set_size: |spec, size| spec.object.value_size = Some(size),
-    plans: PlanKind::of::<ObjectPlan>("Objects."),
-};
-
-/// Forms of targets of the object layer, as its table of drivers has them.
-pub const OBJECT_TARGETS: &str = "null:, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, rados://POOL[/CONTAINER], daos://POOL/CONTAINER, s3://BUCKET[/PREFIX]";
-
-/// Layers that were added, in the order of help and of the schema; they stand between media and objects.
+/// Layers that were added, in the order of help and of the schema; they stand behind media.
 static ADDED: RwLock<Vec<Layer>> = RwLock::new(Vec::new());
 
 /// A layer of the list.
@@ -111,8 +91,6 @@ pub struct Layer(&'static LayerDef);
 impl Layer {
     /// Files, devices, memory.
     pub const MEDIA: Self = Self(&MEDIA);
-    /// Objects.
-    pub const OBJECT: Self = Self(&OBJECT);
 
     /// The layer of this entry.
     #[must_use]
@@ -124,7 +102,7 @@ impl Layer {
     pub fn add(layer: &'static LayerDef) {
         let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
         let is_other = |known: &Self| known.name != layer.name && known.command != layer.command;
-        if [Self::MEDIA, Self::OBJECT].iter().chain(added.iter()).all(is_other) {
+        if std::iter::once(&Self::MEDIA).chain(added.iter()).all(is_other) {
             added.push(Self(layer));
         }
     }
@@ -133,7 +111,7 @@ impl Layer {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-        [&[Self::MEDIA], &added[..], &[Self::OBJECT]].concat()
+        [&[Self::MEDIA], &added[..]].concat()
     }
 
     /// Its entry.
@@ -200,9 +178,12 @@ pub trait OwnSpec: Any + fmt::Debug + Send + Sync {
 
     /// Whether the other are the same.
     fn is_same(&self, other: &dyn OwnSpec) -> bool;
+
+    /// Whether they are as if nothing was said.
+    fn is_default(&self) -> bool;
 }
 
-impl<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync> OwnSpec for T {
+impl<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync + Default> OwnSpec for T {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -217,6 +198,10 @@ impl<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync> OwnSpec for T {
 
     fn is_same(&self, other: &dyn OwnSpec) -> bool {
         other.as_any().downcast_ref() == Some(self)
+    }
+
+    fn is_default(&self) -> bool {
+        *self == T::default()
     }
 }
 
@@ -246,8 +231,11 @@ impl Clone for OwnSpecs {
 
 impl PartialEq for OwnSpecs {
     fn eq(&self, other: &Self) -> bool {
-        let is_same =
-            |of: &TypeId, own: &dyn OwnSpec| other.0.get(of).is_some_and(|other| own.is_same(&**other));
-        self.0.len() == other.0.len() && self.0.iter().all(|(of, own)| is_same(of, &**own))
+        let is_in = |other: &Self, of: &TypeId, own: &dyn OwnSpec| match other.0.get(of) {
+            Some(other) => own.is_same(&**other),
+            None => own.is_default(),
+        };
+        self.0.iter().all(|(of, own)| is_in(other, of, &**own))
+            && other.0.iter().all(|(of, own)| is_in(self, of, &**own))
     }
 }

@@ -12,12 +12,12 @@ pub mod engine;
 pub mod job;
 pub mod layers;
 pub mod mix;
-pub mod object;
 pub mod options;
 pub mod plan;
 pub mod program;
-pub mod random;
 pub mod replay;
 pub mod spec;
 pub mod target;
 pub mod zoned;
+
+pub use units::random;

@@ -193,10 +193,8 @@ pub enum CoresPolicy {
     reason = "each field is the option of the same name, documented in the table of options"
 )]
 pub struct Spec {
-    /// The layer; in a job file `layer = "network"` or `layer = "object"`.
+    /// The layer; in a job file `layer = "NAME"`.
     pub layer: Layer,
-    /// Options of the object layer.
-    pub object: crate::object::ObjectSpec,
     /// Options of layers that were added.
     pub own: crate::layers::OwnSpecs,
     /// Control addresses of processes that drive the load (masters).

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use driver::Error;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::measured::Journal;
@@ -13,6 +14,11 @@ use crate::stage::Tell;
 pub trait Leftovers: Sync {
     /// Key under which they stand in the list of a run ([`Journal::note`]).
     fn key(&self) -> &'static str;
+
+    /// Schema of one entry of that list, where records have the list too.
+    fn schema(&self, _generator: &mut SchemaGenerator) -> Option<Schema> {
+        None
+    }
 
     /// They in a few words, one for each thing or lot; none where `made` is no such list.
     fn words(&self, made: &Value) -> Vec<String>;

@@ -9,13 +9,13 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Clock as _, Completions, Driver, HostClock, Operation, PageSize, Wait};
 use network::{Payload, PayloadKind, Rpc, SlotLayout};
+use object::plan::{ObjectOp, ObjectPlan};
 use object::service::Pools;
 use object::{ConnectRequest, ObjectOperation, OpenRequest};
 use rpc::engine::{Engine, EngineRequest};
 use rpc::{EndpointPlan, Poll, SocketPlan};
 use vos::model::{Key, ObjectId};
-use vos::{Pool, PoolOptions};
-use workload::object::{ObjectClass, ObjectOp, ObjectPlan, ObjectType};
+use vos::{ObjectClass, ObjectType, Pool, PoolOptions};
 
 #[path = "../tests/conformance/plan.rs"]
 mod plan;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use driver::{Arena, Completions, Driver, Error, ErrorKind, PageSize, Wait};
+use object::plan::{ObjectOp, ObjectOptions, ObjectPlan, S3Key, Signing};
 use object::{Backend, ConnectRequest, ObjectOperation, OpenRequest};
 use testkit::s3::{S3Options, S3Server};
+use vos::ObjectType;
 use vos::model::{Key, ObjectId};
-use workload::object::{ObjectOp, ObjectOptions, ObjectPlan, ObjectType, S3Key, Signing};
 
 #[path = "../tests/conformance/plan.rs"]
 mod plan;

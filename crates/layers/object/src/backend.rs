@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Capabilities, Error, Opened, Secret};
 use vos::PoolInfo;
-use workload::object::{Made, ObjectOptions, ObjectPlan, S3Key};
 
 use crate::ObjectOperation;
 use crate::drivers::DRIVERS;
+use crate::plan::{Made, ObjectOptions, ObjectPlan, S3Key};
 
 /// Keeps what a run makes in its stores, so that it can be removed also when the run was killed.
 pub trait Journal: Send + Sync {

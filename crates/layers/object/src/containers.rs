@@ -3,9 +3,9 @@
 use driver::{Error, ErrorKind};
 use parking_lot::Mutex;
 use vos::claims::{Asked, Ending, Found, Ids};
-use workload::object::{Made, ObjectOp, ObjectPlan, Scope};
 
 use crate::backend::{ConnectRequest, Removing};
+use crate::plan::{Made, ObjectOp, ObjectPlan, Scope};
 
 /// A container that the run made or asked for, or stores in.
 #[derive(Clone, Debug, PartialEq, Eq)]

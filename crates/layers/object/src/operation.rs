@@ -1,7 +1,8 @@
 //! The operation of this layer.
 
 use driver::Operation;
-use workload::object::{OBJECT_OPERATIONS, ObjectOp};
+
+use crate::plan::{OBJECT_OPERATIONS, ObjectOp};
 
 use vos::model::{Key, ObjectId};
 

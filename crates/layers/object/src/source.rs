@@ -9,7 +9,6 @@ use workload::access::Access;
 use workload::block_size::BlockSizes;
 use workload::content::Filler;
 use workload::mix::Mix;
-use workload::object::{ObjectOp, ObjectPlan, Scope};
 use workload::plan::Pattern;
 use workload::random::{derive_seed, label};
 use workload::spec::{Refill, Share};
@@ -17,6 +16,7 @@ use workload::spec::{Refill, Share};
 use crate::ObjectOperation;
 use crate::acknowledged::Recorder;
 use crate::payload::{Payload, SERIES_MASK};
+use crate::plan::{ObjectOp, ObjectPlan, Scope};
 
 mod dataset;
 mod grain;
@@ -205,7 +205,7 @@ pub fn replaced_series(earlier: &[&ObjectPlan], plan: &ObjectPlan, run: u64) -> 
         return Vec::new();
     }
     let of = |plan: &ObjectPlan| {
-        let data = workload::object::DatasetPlan {
+        let data = crate::plan::DatasetPlan {
             value_size: String::new(),
             value_size_bytes_max: 0,
             ..plan.dataset.clone()

@@ -1,6 +1,7 @@
 //! Job files and options of several layers.
 
 use network::LAYER as NETWORK;
+use object::plan::ObjectSpec;
 use units::Span;
 use workload::job::{self, parse};
 use workload::options::unknown;
@@ -80,16 +81,20 @@ fn phases_of_all_layers_take_their_own_options() {
     assert!(specs.iter().all(|spec| spec.threads == Some(2)));
     let timeout = Some(Span(5_000_000_000));
     assert_eq!(
-        (specs[0].object.timeout, network::of(&specs[1]).timeout, specs[2].object.timeout),
+        (
+            ObjectSpec::of(&specs[0]).timeout,
+            network::of(&specs[1]).timeout,
+            ObjectSpec::of(&specs[2]).timeout
+        ),
         (None, timeout, timeout)
     );
     assert_eq!(
-        (specs[0].mix.as_deref(), specs[2].mix.as_deref(), specs[2].object.mix.as_deref()),
+        (specs[0].mix.as_deref(), specs[2].mix.as_deref(), ObjectSpec::of(&specs[2]).mix.as_deref()),
         (Some("70"), None, Some("get=70,put=30"))
     );
     assert_eq!(specs[2].ladder.as_ref().map(|ladder| ladder.dimension), Some(LadderDimension::BlockSize));
     let steps = workload::plan::expand_ladder(&specs[2]);
-    let sizes: Vec<_> = steps.iter().map(|step| step.object.value_size.as_deref()).collect();
+    let sizes: Vec<_> = steps.iter().map(|step| ObjectSpec::of(step).value_size.as_deref()).collect();
     assert_eq!(sizes, [Some("4KiB"), Some("8KiB")]);
     assert!(steps.iter().all(|step| step.block_size.is_none()));
 }
@@ -99,7 +104,7 @@ fn an_option_of_other_layers_is_refused_with_their_names() {
     registry::register();
     let elsewhere = |layer, name: &str| unknown(layer, name).to_string();
     assert_eq!(
-        elsewhere(Layer::OBJECT, "inflight"),
+        elsewhere(object::LAYER, "inflight"),
         "\"inflight\" is not an option of the object layer: use it for the network layer alone"
     );
     assert!(elsewhere(NETWORK, "akeys").ends_with("of the network layer: use it for the object layer alone"));

@@ -33,7 +33,7 @@ fn what_matters_is_large_and_sure() {
 #[test]
 fn the_page_says_what_matters_and_why_not_all_was_tested() {
     let mut record = sample::record(vec![]);
-    record.recipes = Some(sample::object::recipes());
+    record.recipes = Some(sample::recipes());
     let page = crate::render(&record, 120, false);
     for line in [
         "recipes on vos:/mnt/pmem",

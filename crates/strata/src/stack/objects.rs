@@ -9,11 +9,11 @@ use network::local::{LocalEngine, LocalRequest, split_cores};
 use object::ConnectRequest;
 use object::backend::Journal as _;
 use object::load::StoreJournal;
+use object::plan::{Made, ObjectSpec};
 use report::record::StackRow;
 use units::{ByteSize, Span, label_of};
 use vos::{Pool, PoolOptions, PoolUuid};
-use workload::object::Made;
-use workload::spec::{Layer, Spec};
+use workload::spec::Spec;
 
 use super::{Row, apply, only_phase};
 use crate::planning::{Layers, Planned};
@@ -150,7 +150,7 @@ impl StackStores {
     ) -> Result<Vec<Planned>, Error> {
         let specs = LOADS.iter().map(|(load, words)| self.spec(layer, target, load, words, is_quick));
         let mut specs = specs.collect::<Result<Vec<Spec>, Error>>()?;
-        runs.of(Layer::OBJECT.name)?.find(&mut specs.iter_mut().collect::<Vec<_>>())?;
+        runs.of(object::LAYER.name)?.find(&mut specs.iter_mut().collect::<Vec<_>>())?;
         specs.iter().map(|spec| only_phase(spec, runs, seed)).collect()
     }
 
@@ -164,7 +164,7 @@ impl StackStores {
     ) -> Result<Spec, Error> {
         let time_ns = if is_quick { 300_000_000 } else { 2_000_000_000 };
         let mut spec = Spec {
-            layer: Layer::OBJECT,
+            layer: object::LAYER,
             targets: vec![target.to_owned()],
             time: Some(Span(time_ns)),
             name: Some(format!("{layer}: {load}")),
@@ -179,7 +179,7 @@ impl StackStores {
             apply(&mut spec, key, value)?;
         }
         if !is_remote {
-            spec.object.scm = Some(ByteSize(self.scm_bytes));
+            ObjectSpec::of_mut(&mut spec).scm = Some(ByteSize(self.scm_bytes));
         }
         Ok(spec)
     }

@@ -168,7 +168,7 @@ fn a_store_that_takes_its_space_while_it_runs_is_doubted() {
 #[test]
 fn the_null_driver_does_every_operation() {
     let scratch = Scratch::new();
-    for operation in workload::object::OBJECT_OPERATIONS {
+    for operation in object::plan::OBJECT_OPERATIONS {
         let keys = if *operation == "query" { "--integer-dkeys" } else { "" };
         let record = scratch.measured(&format!("object null: --op {operation} --count 10 {keys}"));
         assert!(operations(&record, 0) <= 10 && operations(&record, 0) > 0, "{operation}");

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::{Checksum, Flush, Redundancy};
 use driver::{Error, ErrorKind};
-use workload::object::{Checksum, Flush, Redundancy};
 
 pub use self::report::{CheckReport, Finding, FindingKind, RepairReport};
 use super::access::access_of;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use workload::object::Redundancy;
+use crate::Redundancy;
 
 use super::report::{Finding, FindingKind};
 use super::{Examined, cells, copies};

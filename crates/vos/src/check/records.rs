@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::report::{Finding, FindingKind};
 use super::space;

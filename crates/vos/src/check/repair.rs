@@ -82,7 +82,7 @@ fn mend_files(dir: &Path, examined: &mut Examined, mender: &mut Mender) -> Resul
     Ok(true)
 }
 
-fn adopt(table: &mut Table, id: ContainerId, checksum: workload::object::Checksum) -> Result<(), Error> {
+fn adopt(table: &mut Table, id: ContainerId, checksum: crate::Checksum) -> Result<(), Error> {
     table.next = table.next.max(id.0.saturating_add(1));
     table.rows.push(Row {
         id,

@@ -1,6 +1,6 @@
 //! Lives of a pool: random changes, cuts at every moment, and after each cut the pool is opened and all promises are held against it.
 
-use workload::object::Durability;
+use crate::Durability;
 
 use super::disk::Dice;
 use super::image::Image;

@@ -1,6 +1,6 @@
 //! Defects that kills of processes do not show, one by one.
 
-use workload::object::{Checksum, Durability};
+use crate::{Checksum, Durability};
 
 use super::disk::Hook;
 use super::world::{Keys, LABEL, Scenario, World, content};

@@ -22,14 +22,14 @@ pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
     pub(super) fn new(seed: u64) -> Self {
-        Self(workload::random::mix64(seed) | 1)
+        Self(units::random::mix64(seed) | 1)
     }
 
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        workload::random::mix64(self.0) % bound
+        units::random::mix64(self.0) % bound
     }
 
     pub(super) fn one_in(&mut self, count: u64) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use workload::object::{ObjectClass, ObjectType};
+use crate::{ObjectClass, ObjectType};
 
 use super::promises::Value;
 use super::world::{Keys, PART_BYTES, PARTS, World, number_of};

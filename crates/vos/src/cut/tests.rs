@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::campaign::{Lived, live};
-use workload::random::derive_seed;
+use units::random::derive_seed;
 
 /// So many cuts where nobody asks for another number.
 const CUTS: u64 = 1000;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::{Checksum, Durability};
 use tempfile::TempDir;
-use workload::object::{Checksum, Durability};
 
 use super::disk::{Dice, Disk};
 use super::image::Image;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use workload::object::{ObjectClass, ObjectType};
+use crate::{ObjectClass, ObjectType};
 
 /// A 128-bit object id: type (8), redundancy (8), groups (16), then 96 bits of the user's, as in DAOS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

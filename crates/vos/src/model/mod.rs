@@ -1,9 +1,11 @@
-//! Model of the layer: object ids, keys, extents, epochs.
+//! Model of the layer: object ids, classes and types, keys, extents, epochs.
 
+mod class;
 mod id;
 mod key;
 mod name;
 
+pub use class::{Groups, ObjectClass, ObjectType, Redundancy};
 pub use id::ObjectId;
 pub use key::{KEY_BYTES_MAX, Key};
 pub use name::NO_NUMBER;

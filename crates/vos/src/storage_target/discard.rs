@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
+use crate::Checksum;
 use parking_lot::MutexGuard;
-use workload::object::Checksum;
 
 use super::aggregate::{Policy, Swept};
 use super::room::{Lack, Reclaimed};

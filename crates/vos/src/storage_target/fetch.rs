@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::reading::{gather, with_scratch};
 use super::{State, Target};

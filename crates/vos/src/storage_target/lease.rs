@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::Target;
 use super::fetch::{Pins, chunks_around};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use workload::object::Redundancy;
+use crate::Redundancy;
 
 use super::discard::Epochs;
 use super::{Discard, Target};

@@ -26,9 +26,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::{Allocation, Checksum, Durability};
 use driver::Findings;
 use parking_lot::{Condvar, Mutex};
-use workload::object::{Allocation, Checksum, Durability};
 
 pub(super) use census::{Census, Reference, Seen, SegmentFacts, Sort};
 pub(super) use checkpoint::is_whole;

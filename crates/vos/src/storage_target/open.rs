@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::{Allocation, Durability};
 use driver::{Error, ErrorKind};
 use parking_lot::{Condvar, Mutex};
-use workload::object::{Allocation, Durability};
 
 use super::room::Lack;
 use super::{ContainerState, State, Target, loose, room};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::room::Lack;
 use super::{State, Target};

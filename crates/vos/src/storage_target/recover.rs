@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::marks::{Mark, is_spread};
 use super::open::TargetSetup;

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::room::Lack;
 use super::{State, Target, update};

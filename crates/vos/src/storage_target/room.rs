@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use workload::object::Allocation;
+use crate::Allocation;
 
 use super::clean::Effort;
 use super::open::TargetSetup;

@@ -132,7 +132,7 @@ pub(crate) fn scan(segment: &[u8], sequence: u32, visit: &mut dyn FnMut(&Found, 
 
 #[cfg(test)]
 mod tests {
-    use workload::object::Checksum;
+    use crate::Checksum;
 
     use super::*;
     use crate::model::ObjectId;

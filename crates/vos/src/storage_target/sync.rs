@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use workload::object::Durability;
+use crate::Durability;
 
 use super::Target;
 use crate::error::StoreError;

@@ -1,6 +1,6 @@
 //! Updates.
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::room::Lack;
 use super::{State, Target};

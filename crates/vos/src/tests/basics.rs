@@ -1,6 +1,6 @@
 //! Known answers, on every ground.
 
-use workload::object::{Checksum, Durability};
+use crate::{Checksum, Durability};
 
 use super::support::{Fixture, GROUNDS, Ground, MIB, content};
 use crate::model::Epoch;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use workload::object::{Checksum, ObjectClass, ObjectType};
+use crate::{Checksum, ObjectClass, ObjectType};
 
 use super::support::{Fixture, Ground, MIB, content};
 use crate::model::ObjectId;

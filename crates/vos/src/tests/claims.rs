@@ -1,6 +1,6 @@
 //! Claims survive a kill, what nobody claims is others', and a pool says what is not of one run.
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::support::{Fixture, Ground, MIB};
 use crate::claims::{Asked, Ending, Ids};

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::support::{Fixture, Ground, MIB, content};
 use crate::{Ack, Pool, Read, StoreError, Write};

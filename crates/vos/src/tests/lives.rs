@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use workload::object::Checksum;
+use crate::Checksum;
 
 use super::support::{Fixture, GROUNDS, Ground, MIB, content};
 use crate::record::LINE_BYTES;

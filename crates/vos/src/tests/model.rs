@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::Checksum;
 use proptest::prelude::*;
-use workload::object::Checksum;
 
 use super::support::{Fixture, Ground, MIB, content};
 use crate::model::Epoch;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::Checksum;
 use parking_lot::{Mutex, RwLock};
-use workload::object::Checksum;
 
 use super::support::{Fixture, Ground, MIB, content};
 use crate::error::StoreError;

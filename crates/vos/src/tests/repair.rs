@@ -1,7 +1,7 @@
 //! Changes of several targets that were cut off between two of them.
 
+use crate::{Checksum, ObjectClass, ObjectType};
 use tempfile::TempDir;
-use workload::object::{Checksum, ObjectClass, ObjectType};
 
 use super::support::{Ground, MIB, content};
 use crate::coded::{Coded as Coder, Group};

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::{Allocation, Checksum, Durability};
 use parking_lot::Mutex;
-use workload::object::{Allocation, Checksum, Durability};
 
 use super::support::{Fixture, GROUNDS, Ground, MIB, content};
 use crate::model::ObjectId;

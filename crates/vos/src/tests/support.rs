@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::{Checksum, Durability, Flush};
 use tempfile::TempDir;
 pub(super) use testkit::content;
-use workload::object::{Checksum, Durability, Flush};
 
 use crate::model::ObjectId;
 use crate::{ContainerId, ContainerProperties, KeyPath, OpenOptions, Pool, PoolOptions};

@@ -62,7 +62,6 @@ macro_rules! as_media {
 mod control;
 pub mod masters;
 mod media;
-mod object;
 mod program;
 pub mod value;
 
@@ -73,10 +72,6 @@ use crate::spec::{Layer, Spec};
 pub use control::CONTROL;
 pub use masters::MASTERS;
 pub use media::OPTIONS;
-pub use object::{
-    COMMON as OBJECT_COMMON, DRIVER_OPTIONS, OBJECT, REFUSED as OBJECT_REFUSED, SECRETS as OBJECT_SECRETS,
-    durability, flush,
-};
 pub use program::PROGRAM;
 pub use value::{path, switch};
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use units::{clean, counted, rate};
 
-use super::{LoadPlan, MasterPlan, MediaPlan, ObjectPlan};
+use super::{LoadPlan, MasterPlan, MediaPlan};
 use crate::layers::Layer;
 use crate::spec::{Spacing, Spec};
 use crate::target::TargetPlan;
@@ -288,12 +288,6 @@ impl PhasePlan {
     /// The same, to change it.
     pub fn media_mut(&mut self) -> Option<&mut MediaPlan> {
         self.of_mut()
-    }
-
-    /// The plan, where it measures objects.
-    #[must_use]
-    pub fn object(&self) -> Option<&ObjectPlan> {
-        self.of()
     }
 
     /// Workers and operations in flight: `4 threads x depth 32`, `2 masters x 1 thread x 16 in flight`.

@@ -7,7 +7,6 @@ mod error;
 mod load;
 mod master;
 mod media;
-mod object;
 mod parse;
 mod resolve;
 #[cfg(test)]
@@ -24,15 +23,11 @@ pub use error::{Amount, PlanError, refuse};
 pub use load::{UNLIMITED_TIME_NS, buffer_bytes_max, load};
 pub use master::MasterPlan;
 pub use media::{MediaPlan, MixPlan, VerifyBacklog};
-pub use object::{
-    ObjectFacts, ObjectPhase, fill_phases, needs_fill, object_options, object_phases, resolve_object,
-};
 pub use parse::{ContentChoice, parse_backlog, parse_content, parse_mix};
-pub use resolve::{EngineFacts, default_engine, expand_ladder, resolve};
+pub use resolve::{EngineFacts, content, default_engine, expand_ladder, resolve};
 
 use crate::content::fill::{CHUNK_SIZE_BYTES_DEFAULT, DEDUP_POOL_CHUNKS};
 use crate::content::{ContentError, ContentSpec, Filler};
-pub use crate::object::ObjectPlan;
 use crate::spec::{CoresPolicy, OnError, Refill, Spacing, Warmup};
 
 /// Data content of writes.

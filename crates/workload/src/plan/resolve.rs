@@ -377,7 +377,10 @@ pub(super) fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) ->
 }
 
 /// Plan of the stored content; random content is made anew as `refill` says where nothing is said.
-pub(super) fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanError> {
+///
+/// # Errors
+/// Options of the content that do not go together.
+pub fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanError> {
     let content = parse_content(spec.content.as_deref().unwrap_or("random"))?;
     let (compress_percent, dedupe_percent) = (spec.compress.unwrap_or(0), spec.dedupe.unwrap_or(0));
     if content != ContentChoice::Random && (compress_percent > 0 || dedupe_percent > 0) {

@@ -597,13 +597,29 @@ fn another_depth_is_what_a_plain_run_of_it_would_be() {
     }
 }
 
+/// A plan of another layer.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+struct OtherPlan {
+    name: String,
+    engine: String,
+    load: LoadPlan,
+}
+
+impl LayerPlan for OtherPlan {
+    crate::plan_parts!("other");
+
+    fn operation_words(&self) -> String {
+        String::new()
+    }
+}
+
 #[test]
 fn a_plan_is_written_with_its_layer_and_read_back() {
     let phase = PhasePlan::new(plan("op=randread"));
     let text = serde_json::to_string(&phase).expect("it is written");
     assert!(text.starts_with(r#"{"layer":"media","name":"randread","engine":"#), "{text}");
     let back: PhasePlan = serde_json::from_str(&text).expect("it is read");
-    assert_eq!((back.layer(), back == phase, back.of::<ObjectPlan>()), ("media", true, None));
+    assert_eq!((back.layer(), back == phase, back.of::<OtherPlan>()), ("media", true, None));
     assert_eq!(format!("{phase:?}"), format!("{back:?}"));
     let refused = |text: &str| serde_json::from_str::<PhasePlan>(text).expect_err("refused").to_string();
     assert_eq!(refused("{}"), "missing field `layer`");

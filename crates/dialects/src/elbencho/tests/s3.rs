@@ -1,7 +1,8 @@
 //! Buckets: command lines and results.
 
+use object::sample::{KV, ObjectShape, object_phase};
 use report::record::PhaseRecord;
-use report::sample::{self, object::ObjectShape};
+use report::sample;
 use serde_json::{Value, json};
 use units::Span;
 use workload::options::apply_secret;
@@ -153,14 +154,9 @@ fn what_cannot_be_or_is_of_others_is_refused() {
 
 /// Operations of a phase on objects of `value_bytes`, 1000 a second at 800 us for 4 s.
 fn phase(operation: &str, value_bytes: u64, request: usize, parts: (u64, u64)) -> PhaseRecord {
-    let shape = ObjectShape {
-        engine: "s3",
-        value_bytes,
-        operations_per_second: 1000.0,
-        latency_ns: 800_000,
-        ..sample::object::KV
-    };
-    let mut phase = sample::object::object_phase(&shape);
+    let shape =
+        ObjectShape { engine: "s3", value_bytes, operations_per_second: 1000.0, latency_ns: 800_000, ..KV };
+    let mut phase = object_phase(&shape);
     let mut plan = serde_json::to_value(&phase.plan).expect("JSON");
     for (pointer, value) in [
         ("/mix/0/operation", json!(operation)),

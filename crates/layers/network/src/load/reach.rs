@@ -14,7 +14,7 @@ use rpc::address::{Address, Provider};
 use rpc::group::{self, GROUP_DEFAULT, Group};
 use rpc::interface::{self, Cache, Machine, Overrides, Want};
 use rpc::{EndpointPlan, Role, SocketPlan, handshake};
-use workload::object::without_password;
+use units::without_password;
 use workload::plan::MasterPlan;
 use workload::spec::Spec;
 

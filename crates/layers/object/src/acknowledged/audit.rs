@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Arena, Completions, Driver, Error, ErrorKind, PageSize, Wait};
 use serde::Serialize;
-use workload::object::{ObjectOp, ObjectPlan, OpShare};
 use workload::plan::LimitPlan;
 
 use super::read::{Acknowledged, Known, Value};
 use crate::payload::{Payload, SERIES_MASK};
+use crate::plan::{ObjectOp, ObjectPlan, OpShare};
 use crate::{Backend, ObjectOperation, OpenRequest};
 
 /// Examples that are kept of each verdict.

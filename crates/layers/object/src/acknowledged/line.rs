@@ -1,10 +1,11 @@
 //! Lines of the file.
 
-use workload::object::ObjectOp;
+use crate::plan::ObjectOp;
+
+use vos::model::{Key, ObjectId};
 
 use crate::ObjectOperation;
 use crate::payload::checksum;
-use vos::model::{Key, ObjectId};
 
 /// First line: name and version of the format.
 pub const FORMAT: &str = "strata acknowledged 1";

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use driver::Error;
-use workload::object::{ObjectPlan, Scope};
+
+use crate::plan::{ObjectPlan, Scope};
+
+use vos::model::{Key, ObjectId};
 
 use super::line::{Entry, FORMAT, open};
-use vos::model::{Key, ObjectId};
 
 /// A write of a value that was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

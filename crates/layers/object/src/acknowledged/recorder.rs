@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use crossbeam_queue::ArrayQueue;
 use driver::{Clock, Error, Fault, HostClock};
 use parking_lot::Mutex;
-use workload::object::ObjectPlan;
 
 use super::line::{Entry, FORMAT, seal};
 use crate::ObjectOperation;
+use crate::plan::ObjectPlan;
 
 /// Updates that wait to be written at most: so many are lost at most when the process is killed.
 pub(super) const WAITING_MAX: usize = 16_384;
@@ -96,9 +96,7 @@ impl Recorder {
         let mut file =
             file.map_err(|error| failed("cannot make the file of what was acknowledged", path, error))?;
         let mut text = format!("{FORMAT}\n");
-        for line in
-            [format!("run {run:016x}"), format!("target {}", workload::object::without_password(target))]
-        {
+        for line in [format!("run {run:016x}"), format!("target {}", units::without_password(target))] {
             let from = text.len();
             text.push_str(&line);
             seal(&mut text, from);

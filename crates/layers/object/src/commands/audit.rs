@@ -6,12 +6,11 @@ use std::io::BufReader;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::plan::ObjectOptions;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::{Error, ErrorKind};
 use layer::Console;
 use units::path_of;
-use workload::layers::Layer;
-use workload::object::ObjectOptions;
 
 use crate::ConnectRequest;
 use crate::acknowledged::{Acknowledged, AuditReport, Verdict, audit};
@@ -20,7 +19,7 @@ use crate::load::of_files;
 
 /// The command.
 pub(super) fn command() -> Command {
-    let targets = Layer::OBJECT.targets;
+    let targets = crate::LAYER.targets;
     let file =
         |name: &'static str, help: &'static str| Arg::new(name).long(name).value_name("FILE").help(help);
     Command::new("audit")

@@ -11,7 +11,13 @@ use std::sync::Arc;
 
 use driver::{Capabilities, Error, ErrorKind, Opened};
 use parking_lot::Mutex;
-use workload::object::{Made, ObjectPlan, Scope};
+
+use crate::plan::{Made, ObjectPlan, Scope};
+
+use ids::ObjectIds;
+use placed::Placement;
+use vos::PoolInfo;
+use vos::claims::Ending;
 
 use crate::backend::Removing;
 use crate::containers::{Containers, Fate, changed_ids};
@@ -19,12 +25,7 @@ use crate::daos::abi::PoolFacts;
 use crate::daos::calls::Patience;
 use crate::daos::errors::{BUSY, EXISTS, NONEXISTENT, failed};
 use crate::daos::session::{Container, Pool, hexadecimal};
-use crate::snapshots;
-use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
-use ids::ObjectIds;
-use placed::Placement;
-use vos::PoolInfo;
-use vos::claims::Ending;
+use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration, snapshots};
 
 /// The table line.
 pub(super) const REGISTRATION: Registration = Registration {

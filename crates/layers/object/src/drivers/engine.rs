@@ -19,7 +19,11 @@ use std::time::Duration;
 
 use ::driver::{Capabilities, Error, ErrorKind, Opened, Operation};
 use rpc::client::DEPTH_MAX;
-use workload::object::{Made, ObjectPlan, Scope};
+
+use crate::plan::{Made, ObjectPlan, Scope};
+
+use vos::PoolInfo;
+use vos::placement::Placement;
 
 use crate::backend::Removing;
 use crate::containers::{Containers, changed_ids};
@@ -27,8 +31,6 @@ use crate::service::{Engine, Location, PoolFacts};
 use crate::snapshots;
 use crate::source::check_value_size;
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
-use vos::PoolInfo;
-use vos::placement::Placement;
 
 /// The table line.
 pub(super) const REGISTRATION: Registration = Registration {

@@ -29,6 +29,6 @@ mod tests {
     #[test]
     fn help_has_the_forms_of_targets_of_the_table() {
         let forms: Vec<_> = DRIVERS.iter().map(|driver| driver.target).collect();
-        assert_eq!(workload::layers::OBJECT_TARGETS, forms.join(", "));
+        assert_eq!(crate::definition::TARGETS, forms.join(", "));
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Submitted};
-use workload::object::{Made, ObjectPlan};
 
 use crate::backend::Removing;
+use crate::plan::{Made, ObjectPlan};
 use crate::{Backend, BackendFacts, ObjectOperation, OpenRequest, Registration};
 
 /// The table line.

@@ -10,14 +10,16 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use driver::{Capabilities, Error, ErrorKind, Opened};
-use workload::object::{Made, ObjectOp, ObjectPlan, Scope};
+
+use crate::plan::{Made, ObjectOp, ObjectPlan, Scope};
+
+use vos::PoolInfo;
+use vos::claims::{Asked, Ending};
 
 use crate::backend::Removing;
 use crate::containers::{Containers, changed_ids};
 use crate::rados::cluster::{Cluster, List, Pool, refused};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
-use vos::PoolInfo;
-use vos::claims::{Asked, Ending};
 
 /// The table line.
 pub(super) const REGISTRATION: Registration = Registration {

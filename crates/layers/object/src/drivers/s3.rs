@@ -14,10 +14,10 @@ use driver::{
     Submitted, Tally, Wait,
 };
 use rpc::tcp::poller::{Interest, Poller};
-use workload::object::ObjectOp;
 
 use crate::backend::Registration;
 use crate::operation::ObjectOperation;
+use crate::plan::ObjectOp;
 use crate::s3::{
     Answers, Cause, Client, Expected, Link, Names, Own, Progress, Site, Trouble, Writer, errno_of_loss,
     words_of_loss,

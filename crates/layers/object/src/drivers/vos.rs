@@ -6,16 +6,18 @@ use std::sync::Arc;
 use driver::{Capabilities, Error, Opened, Operation};
 use parking_lot::{Mutex, RwLock};
 use units::ByteSize;
-use workload::object::{Made, ObjectOptions, ObjectPlan, Scope};
+
+use crate::plan::{Made, ObjectOptions, ObjectPlan, Scope};
+
+use vos::claims::{Ending, Ids};
+use vos::placement::Placement;
+use vos::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolInfo, PoolOptions, PoolUuid};
 
 use crate::backend::Removing;
 use crate::containers::{Containers, changed_ids, claim, told};
 use crate::snapshots;
 use crate::source::{appended_bytes, check_value_size};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
-use vos::claims::{Ending, Ids};
-use vos::placement::Placement;
-use vos::{ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolInfo, PoolOptions, PoolUuid};
 
 mod arrays;
 mod listing;

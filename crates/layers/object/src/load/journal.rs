@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use driver::{Error, ErrorKind};
 use layer::Journal;
-use workload::object::{Made, MadeInStore};
 
-use crate::ConnectRequest;
-use crate::backend;
+use crate::plan::{Made, MadeInStore};
+use crate::{ConnectRequest, backend};
 
 /// Key of the list under which objects, containers, pools and buckets stand.
 pub const JOURNAL_KEY: &str = "made";

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use driver::{Error, ErrorKind};
 use layer::{CleanRequest, Leftovers, Tell};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 use units::path_of;
-use workload::object::{Made, MadeInStore};
 
 use super::progress::Told;
 use super::secret::of_files;
 use super::stores::directory_of;
 use super::{JOURNAL_KEY, StoreJournal};
 use crate::backend::{Journal as _, driver_of};
+use crate::plan::{Made, MadeInStore};
 use crate::{Backend, ConnectRequest};
 
 /// Things in stores.
@@ -23,6 +24,10 @@ pub(super) struct InStores;
 impl Leftovers for InStores {
     fn key(&self) -> &'static str {
         JOURNAL_KEY
+    }
+
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(generator.subschema_for::<MadeInStore>())
     }
 
     fn words(&self, made: &Value) -> Vec<String> {

@@ -14,14 +14,15 @@ use std::path::PathBuf;
 use driver::{Error, ErrorKind};
 use layer::{DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, StageContext};
 use units::path_of;
-use workload::layers::{Layer, LayerDef};
-use workload::object::ObjectPlan;
-use workload::plan::{PhasePlan, expand_ladder, object_phases};
+use workload::layers::LayerDef;
+use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
-use crate::DRIVERS;
 use leftovers::InStores;
 use run::{ObjectPart, Ready};
+
+use crate::plan::{ObjectPlan, object_phases};
+use crate::{DRIVERS, LAYER};
 
 pub use journal::{JOURNAL_KEY, StoreJournal};
 pub use progress::Told;
@@ -34,7 +35,7 @@ pub struct Objects;
 
 impl Measured for Objects {
     fn definition(&self) -> &'static LayerDef {
-        Layer::OBJECT.definition()
+        LAYER.definition()
     }
 
     fn drivers(&self) -> Vec<DriverEntry> {

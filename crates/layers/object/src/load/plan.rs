@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use driver::Error;
 use layer::Phase;
-use workload::object::ObjectPlan;
-use workload::plan::{
-    ObjectPhase, PhasePlan, PlanError, fill_phases, needs_fill, object_phases, resolve_object,
-};
+use workload::plan::{PhasePlan, PlanError};
 use workload::spec::Spec;
 
 use super::Store;
+use crate::plan::{
+    ObjectPhase, ObjectPlan, ObjectSpec, fill_phases, needs_fill, object_phases, resolve_object,
+};
 
 /// A plan that cannot be, as the command says it.
 pub fn usage(error: PlanError) -> Error {
@@ -52,10 +52,11 @@ pub fn one(spec: &Spec, phase: &ObjectPhase, store: &Arc<Store>, seed: u64) -> R
     crate::check_plan(&plan)?;
     store.check(&plan)?;
     let capabilities = crate::backend::driver_of(&plan.target)?.capabilities;
+    let own = ObjectSpec::of(spec);
     Ok(Phase {
         state: Some(Arc::clone(store) as Arc<dyn Any + Send + Sync>),
         // A climb fills its steps itself: each may need more than the one before.
-        fills: !spec.object.no_fill && spec.object.snapshot.is_none() && store.facts().engine != "null",
+        fills: !own.no_fill && own.snapshot.is_none() && store.facts().engine != "null",
         ..Phase::new(PhasePlan::new(plan), &capabilities)
     })
 }

@@ -9,10 +9,10 @@ use host::traffic::{self, Traffic};
 use layer::observations::{AcknowledgedFile, Observations, StoreActivity, StoreSpace};
 use layer::{Part, Seen, device_activity};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
-use workload::object::ObjectPlan;
 
 use super::Store;
 use crate::acknowledged::{Cost, Recorder};
+use crate::plan::ObjectPlan;
 use crate::{Backend, ObjectSource, OpenRequest};
 
 /// Time beyond the longest wait of an operation that a driver may take to give it up, in nanoseconds.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use driver::{Error, Secret};
 use layer::secret::{read_guarded, shared};
-use workload::object::S3Key;
+
+use crate::plan::S3Key;
 
 /// The access key and the secret key of S3: the two words of a file, else `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; none where
 /// neither is there.

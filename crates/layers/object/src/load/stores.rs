@@ -8,8 +8,6 @@ use driver::Error;
 use layer::{RunContext, Tell, secret};
 use units::ByteSize;
 use vos::{Layout, Pool};
-use workload::object::{ObjectOp, ObjectPlan, ObjectSpec, S3Key};
-use workload::plan::{ObjectFacts, object_options, object_phases, resolve_object};
 use workload::spec::Spec;
 
 use super::journal::StoreJournal;
@@ -17,6 +15,9 @@ use super::progress::Told;
 use super::{plan, scratch};
 use crate::acknowledged::Recorder;
 use crate::backend::{Journal, driver_of};
+use crate::plan::{
+    ObjectFacts, ObjectOp, ObjectPlan, ObjectSpec, S3Key, object_options, object_phases, resolve_object,
+};
 use crate::{Backend, BackendFacts, ConnectRequest, Registration};
 
 /// One store.
@@ -111,10 +112,10 @@ impl Store {
         let options = &mut plan.options;
         options.targets = layout.targets;
         options.threshold_bytes = layout.threshold_bytes;
-        if spec.object.nvme.is_none() {
+        if ObjectSpec::of(spec).nvme.is_none() {
             options.nvme_bytes = layout.nvme_bytes;
         }
-        if spec.object.scm.is_none() {
+        if ObjectSpec::of(spec).scm.is_none() {
             options.scm_bytes = layout.scm_bytes;
         }
     }
@@ -292,13 +293,14 @@ impl Stores {
         let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
         let climbs = if specs.iter().any(|spec| spec.saturate) { cores.saturating_mul(8) } else { 1 };
         let threads = plans.iter().map(|plan| plan.load.threads).max().unwrap_or(1).max(climbs);
-        let fills = specs.iter().any(|spec| !spec.object.no_fill && spec.object.snapshot.is_none())
-            && plans.iter().any(|plan| plan.any(ObjectOp::needs_data));
+        let fills =
+            specs.iter().any(|spec| !ObjectSpec::of(spec).no_fill && ObjectSpec::of(spec).snapshot.is_none())
+                && plans.iter().any(|plan| plan.any(ObjectOp::needs_data));
         let request = ConnectRequest {
             target: target.to_owned(),
             options,
             secret: secret::shared(first.token_file.as_deref())?,
-            s3_key: s3_key(&first.object, registration.name)?,
+            s3_key: s3_key(ObjectSpec::of(first), registration.name)?,
             creates: fills || plans.iter().any(|plan| plan.any(ObjectOp::changes)),
             threads,
             destroys: specs.iter().any(|spec| spec.destroy_data),
@@ -307,7 +309,7 @@ impl Stores {
         };
         let is_default = self.default_target.as_deref() == Some(target);
         let mut store = Store::new(request, self.context.keep, self.context.tell)?;
-        if store.is_there() && specs.iter().all(|spec| spec.object.scm.is_none()) {
+        if store.is_there() && specs.iter().all(|spec| ObjectSpec::of(spec).scm.is_none()) {
             // Its size was settled when it was made; that of this load is a default.
             store.request.options.scm_bytes = 0;
         }
@@ -353,8 +355,8 @@ impl Stores {
 
 /// The file that all specs of a store name, or none of them does.
 fn acknowledged(specs: &[&Spec]) -> Result<Option<PathBuf>, Error> {
-    let first = specs.first().and_then(|spec| spec.object.acknowledged.clone());
-    if specs.iter().any(|spec| spec.object.acknowledged != first) {
+    let first = specs.first().and_then(|spec| ObjectSpec::of(spec).acknowledged.clone());
+    if specs.iter().any(|spec| ObjectSpec::of(spec).acknowledged != first) {
         let what = "--acknowledged names one file for all phases on a store";
         return Err(Error::usage("object", what).remedy("give it before the first phase of the job file"));
     }
@@ -370,7 +372,7 @@ fn acknowledged(specs: &[&Spec]) -> Result<Option<PathBuf>, Error> {
 /// Refuses another threshold than that of the pool.
 fn check_threshold(spec: &Spec, layout: &Layout) -> Result<(), Error> {
     let there = ByteSize(layout.threshold_bytes);
-    match spec.object.threshold {
+    match ObjectSpec::of(spec).threshold {
         Some(asked) if asked != there && layout.nvme_bytes > 0 => {
             let message = format!("the pool was made with --threshold {there}, and {asked} is asked for");
             Err(Error::usage("object", message)

@@ -5,10 +5,11 @@ use std::ffi::{CStr, c_char, c_int};
 use std::sync::Arc;
 
 use ceph::{Access, Handle};
+
+use crate::plan::ObjectOptions;
 pub(crate) use ceph::{refused, text};
 use driver::{Arena, Error};
 use parking_lot::Mutex;
-use workload::object::ObjectOptions;
 
 use super::layout::{MARKER, Name};
 use super::library::{Api, CMPXATTR_EQ, CREATE_EXCLUSIVE};

@@ -5,6 +5,7 @@ mod table;
 
 use std::sync::Arc;
 
+use crate::plan::{ObjectOp, ObjectPhase, ObjectPlan, ObjectSpec};
 use clap::{Arg, ArgMatches};
 use driver::Error;
 use layer::command::{arguments, fill, table_as_markdown};
@@ -12,11 +13,9 @@ use layer::{Bench, BenchRequest, Command, CommandKind, Console, Runs};
 use report::recipes::{factor_of, finding_of};
 use report::record::{PhaseRecord, RecipeFinding, RecipeRecord, RecipesRecord, Record};
 use units::{ByteSize, Span};
-use workload::object::ObjectOp;
 use workload::options as load_options;
-use workload::plan::ObjectPhase;
 use workload::random::{Random, derive_seed};
-use workload::spec::{Layer, Spec, Warmup};
+use workload::spec::{Spec, Warmup};
 
 use options::{OWN, RecipesSpec, of_loads};
 use table::{RECIPES, Recipe, Side};
@@ -57,7 +56,7 @@ pub(crate) fn command() -> Command {
 fn define() -> clap::Command {
     clap::Command::new("recipes")
         .about("Measure what users are told about object stores on this one: each with and without, and which matter here")
-        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(Layer::OBJECT.targets))
+        .arg(Arg::new("targets").value_name("TARGET").num_args(0..=1).help(crate::LAYER.targets))
         .args(arguments(OWN))
         .args(arguments(of_loads()))
 }
@@ -75,7 +74,7 @@ fn document(text: &mut String) {
 fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let mut own = RecipesSpec::default();
     fill(OWN, matches, &mut own)?;
-    let mut named = Spec { layer: Layer::OBJECT, ..Spec::default() };
+    let mut named = Spec { layer: crate::LAYER, ..Spec::default() };
     fill(of_loads(), matches, &mut named)?;
     named.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
     let (seed, keep) = (named.seed.unwrap_or_else(|| console.draw_seed()), named.keep);
@@ -159,15 +158,16 @@ fn side(own: &RecipesSpec, spec: &Spec, recipe: &Recipe, side: &Side, at: usize)
     // Each side has objects of its own: what one stores the other must not find.
     let first = 1 + at as u64 * IDS_OF_RECIPE;
     let is_without = std::ptr::eq(side, &recipe.without);
-    made.object.first_id = Some(if is_without { first } else { first + IDS_OF_RECIPE / 2 });
     let driver = crate::backend::driver_of(made.targets.first().map_or("", String::as_str))?;
     let honours = |name: &str| driver.capabilities.options.contains(&name);
     let names_container = names_container(&made);
-    if honours("container") && made.object.container.is_none() && !names_container {
-        made.object.container = Some(CONTAINER.to_owned());
+    let own = ObjectSpec::of_mut(&mut made);
+    own.first_id = Some(if is_without { first } else { first + IDS_OF_RECIPE / 2 });
+    if honours("container") && own.container.is_none() && !names_container {
+        own.container = Some(CONTAINER.to_owned());
     }
-    if honours("scm") && made.object.scm.is_none() {
-        made.object.scm = Some(ByteSize(SCM_BYTES));
+    if honours("scm") && own.scm.is_none() {
+        own.scm = Some(ByteSize(SCM_BYTES));
     }
     Ok(made)
 }
@@ -231,7 +231,8 @@ fn measure_one(
             let mut spec = spec.clone();
             let phase_number = u64::from(round) * 2 + number as u64;
             if test.recipe.is_fresh {
-                spec.object.first_id = spec.object.first_id.map(|id| id + (1 + phase_number) * IDS_OF_PHASE);
+                let own = ObjectSpec::of_mut(&mut spec);
+                own.first_id = own.first_id.map(|id| id + (1 + phase_number) * IDS_OF_PHASE);
             }
             let name = if number == 0 { "without" } else { "with" };
             spec.name = Some(format!("{} {name} {}", test.recipe.name, round + 1));
@@ -275,7 +276,7 @@ fn factor(bench: &mut dyn Bench, at: usize) -> Option<report::record::RecipeFact
 /// Rate a second: of records, however many operations each took; of ids, however many each operation took.
 fn rate(phase: &PhaseRecord) -> f64 {
     let per_second = phase.summary.total.operations_per_second;
-    let Some(plan) = phase.plan.object() else { return per_second };
+    let Some(plan) = phase.plan.of::<ObjectPlan>() else { return per_second };
     let takes_ids = plan.operations().all(|operation| operation == ObjectOp::AllocateIds);
     let ids = if takes_ids { f64::from(plan.ids_per_call) } else { 1.0 };
     per_second * ids / plan.sequence.len().max(1) as f64

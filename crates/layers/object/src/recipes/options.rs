@@ -1,8 +1,8 @@
 //! Options of `strata object recipes`.
 
+use crate::options::DRIVER_OPTIONS;
 use units::{ParseError, Span, parse_u64_in};
-use workload::options::{self, DRIVER_OPTIONS, Group, OptionDef};
-use workload::spec::Layer;
+use workload::options::{self, Group, OptionDef};
 
 use super::table::RECIPES;
 
@@ -25,7 +25,7 @@ const OF_RECIPES: &[&str] = &["class", "containers", "object-names", "reopen"];
 /// The options of loads that hold here too.
 pub(super) fn of_loads() -> impl Iterator<Item = &'static OptionDef> {
     let is_shared = |name: &str| OF_LOADS.contains(&name) || DRIVER_OPTIONS.contains(&name);
-    options::of(Layer::OBJECT)
+    options::of(crate::LAYER)
         .filter(move |option| is_shared(option.name) && !OF_RECIPES.contains(&option.name))
 }
 

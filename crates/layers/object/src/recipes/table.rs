@@ -198,12 +198,12 @@ mod tests {
     #[test]
     fn names_are_told_apart_and_every_option_is_one() {
         use workload::options;
-        use workload::spec::{Layer, Spec};
+        use workload::spec::Spec;
         for (at, recipe) in RECIPES.iter().enumerate() {
             assert!(RECIPES[..at].iter().all(|other| other.name != recipe.name), "{}", recipe.name);
             assert!(recipe.question.ends_with('?') && recipe.advice.len() < 110, "{}", recipe.name);
             for side in [&recipe.without, &recipe.with] {
-                let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
+                let mut spec = Spec { layer: crate::LAYER, ..Spec::default() };
                 for (key, value) in recipe.common.iter().chain(side.options) {
                     options::apply(&mut spec, key, value).expect(recipe.name);
                 }

@@ -6,7 +6,9 @@ mod tests;
 use report::doubts::{CLIENT_SATURATED, Evidence, Kind, LOOPBACK};
 use units::human::human_bytes;
 use units::{count, percent};
-use workload::object::{Durability, ObjectPlan};
+use vos::Durability;
+
+use crate::plan::ObjectPlan;
 
 /// Page faults that read a disk, for each operation, above which the store waits for a disk that is not part of the measurement.
 const MAJOR_FAULTS_PER_OPERATION_MAX: f64 = 0.01;

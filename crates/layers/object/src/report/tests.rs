@@ -1,14 +1,14 @@
 //! Words of plans that are built in place, lines of phases, and the store in a stack.
 
+use crate::sample::{KV, ObjectShape, object_phase, object_plan};
 use network::sample::{EMPTY, stack_row};
 use report::record::{Record, StackRow, StoreActivity, StoreSpace};
 use report::sample;
-use report::sample::object::{KV, ObjectShape, object_phase, object_plan};
-use workload::object::{ObjectOp, ObjectPlan, OpShare};
 use workload::plan::{LayerPlan as _, Pattern};
 use workload::spec::Operation::RandRead;
 
 use super::words::{data, place, store};
+use crate::plan::{ObjectOp, ObjectPlan, OpShare};
 
 /// The text of a record, with the reports of the network and of objects.
 fn render(record: &Record, width: usize, colour: bool) -> String {

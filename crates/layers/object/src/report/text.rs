@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use report::page::{Page, Style};
 use report::record::PhaseRecord;
 use units::{clean, count, rate};
-use workload::object::ObjectPlan;
 
 use super::words::{data, place, store};
+use crate::plan::ObjectPlan;
 
 /// Where the data lies, and what it is.
 pub(super) fn places_of(page: &mut Page, plan: &ObjectPlan) {

@@ -3,7 +3,9 @@
 use report::record::{StoreActivity, StoreSpace};
 use units::human::{human_bytes, human_ns};
 use units::{ByteSize, clean, count, counted};
-use workload::object::{Checksum, ObjectPlan, Scope, ValueKind};
+use vos::Checksum;
+
+use crate::plan::{ObjectPlan, Scope, ValueKind};
 
 /// Data set that a phase works on: `2 objects x 256 dkeys x 16 akeys x 16 records: 131k single values of 64B`.
 pub(super) fn data(plan: &ObjectPlan) -> String {

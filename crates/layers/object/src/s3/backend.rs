@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use driver::{Error, ErrorKind, Opened};
 use parking_lot::Mutex;
-use workload::object::{Made, ObjectOp, ObjectPlan, Scope};
 
 use super::cleaning::{PAGE, Seen, Sweep};
 use super::client::{Client, Upload, Walk};
@@ -14,6 +13,7 @@ use super::names::{NameSet, Own, PutByRun, mark};
 use super::site::Site;
 use crate::backend::{Backend, BackendFacts, ConnectRequest, OpenRequest, Removing};
 use crate::operation::ObjectOperation;
+use crate::plan::{Made, ObjectOp, ObjectPlan, Scope};
 
 /// Name of an object that is put to see what the server does, before the number of the run.
 const PROBE: &str = ".strata-probe-";

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use driver::{Error, ErrorKind};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use workload::object::Addressing;
 
 use super::text::{self, Keep};
+use crate::plan::Addressing;
 
 const ACCEPTED: &str = "http://host:port or https://host:port, such as http://127.0.0.1:9000";
 
@@ -89,7 +89,7 @@ impl Endpoint {
     ) -> Result<Self, Error> {
         let parts = parse(name).ok_or_else(|| {
             // What may be a password is shown to nobody.
-            let shown = workload::object::without_password(name);
+            let shown = units::without_password(name);
             let remedy =
                 if shown == name { "" } else { "; keys come from the environment, or --s3-key-file" };
             Error::usage("s3", format!("{shown:?} is no endpoint"))

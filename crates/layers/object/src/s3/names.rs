@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use workload::object::{Made, ObjectPlan, Scope};
+use crate::plan::{Made, ObjectPlan, Scope};
+
+use vos::model::NO_NUMBER;
 
 use super::client::Upload;
 use super::site::{Site, names_objects};
-use vos::model::NO_NUMBER;
 
 /// Most names that are kept track of: a bit each, 256 MiB.
 const TRACKED_MAX: u64 = 1 << 31;

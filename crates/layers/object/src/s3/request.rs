@@ -1,6 +1,6 @@
 //! Requests, written into buffers that are kept.
 
-use workload::object::{S3Key, Signing};
+use crate::plan::{S3Key, Signing};
 
 use super::endpoint::Endpoint;
 use super::response::MARK;
@@ -156,7 +156,7 @@ fn write_options(out: &mut Vec<u8>, ask: &Ask<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use workload::object::Addressing;
+    use crate::plan::Addressing;
 
     use super::*;
 

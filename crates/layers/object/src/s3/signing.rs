@@ -4,9 +4,9 @@
 //! the known answers of the tests.
 
 use ring::{digest, hmac};
-use workload::object::S3Key;
 
 use super::text;
+use crate::plan::S3Key;
 
 const ALGORITHM: &[u8] = b"AWS4-HMAC-SHA256";
 /// SHA-256 of no bytes.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use driver::Error;
 use rustls::ClientConfig;
-use workload::object::{ObjectOptions, ObjectPlan, S3Key, Scope, Signing};
+
+use crate::plan::{ObjectOptions, ObjectPlan, S3Key, Scope, Signing};
+
+use vos::model::Key;
 
 use super::endpoint::{Endpoint, client_config};
 use super::request::Writer;
 use super::text::{self, Keep};
-use vos::model::Key;
 
 /// Where the objects are.
 pub(crate) struct Site {

@@ -7,13 +7,12 @@ use driver::{Error, ErrorKind, Secret};
 use rpc::SocketPlan;
 use rpc::client::Caller;
 use serde::{Deserialize, Serialize};
-use workload::object::Checksum;
+use vos::Checksum;
+use vos::claims::{Asked, Ending, Found};
+use vos::{ContainerInfo, Pool, PoolInfo, PoolUsage};
 
 use super::wire::{Handle, Reader, put_counted};
 use super::{Location, opcode};
-use vos::claims::{Asked, Ending, Found};
-use vos::{ContainerInfo, PoolInfo};
-use vos::{Pool, PoolUsage};
 
 /// Containers that one answer lists at most.
 pub(super) const CONTAINERS_A_PAGE: usize = 1000;

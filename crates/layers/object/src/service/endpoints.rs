@@ -24,7 +24,7 @@ impl Location {
     /// Bad usage that says the form.
     pub fn parse(url: &str) -> Result<Self, Error> {
         let refuse = |why: &str| {
-            let shown = workload::object::without_password(url);
+            let shown = units::without_password(url);
             Error::usage("engine", format!("{shown:?} is no target: {why}")).remedy(format!("use {FORM}"))
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("it is no URL"))?;

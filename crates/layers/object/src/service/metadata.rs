@@ -5,12 +5,12 @@ use std::sync::Arc;
 use driver::Error;
 use rpc::{Answer, Call, Service};
 
+use vos::{ContainerFacts, ContainerInfo, ContainerProperties, Pool, StoreError};
+
 use super::control::{self, CONTAINERS_A_PAGE, Command, PoolFacts, Response};
 use super::opcode;
 use super::pools::Pools;
 use super::wire::{Reader, Request};
-use vos::ContainerInfo;
-use vos::{ContainerFacts, ContainerProperties, Pool, StoreError};
 
 /// See the module.
 pub(super) struct Metadata {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use driver::Error;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::wire::Handle;
 use vos::{ContainerId, Pool};
+
+use super::wire::Handle;
 
 /// Pools by label. One start of an engine has one of these.
 pub struct Pools {

@@ -7,8 +7,8 @@ use driver::Error;
 use layer::server::{EngineService, EngineSpec, Served};
 use rpc::engine::ServiceFactory;
 use units::{ByteSize, ParseError, label_of};
-use vos::{OpenOptions, Pool, PoolOptions};
-use workload::options::{durability, flush};
+use vos::{Durability, Flush, OpenOptions, Pool, PoolOptions};
+use workload::spec::choice;
 
 use super::{Pools, factory};
 use crate::load::scratch;
@@ -57,8 +57,8 @@ impl ServedPool {
         let name = directory.file_name().map(label_of);
         let label = spec.pool.clone().or(name).unwrap_or_else(|| "pool".to_owned());
         let open = OpenOptions {
-            durability: word(spec.durability, |text| durability("durability", text))?,
-            flush: word(spec.flush, |text| flush("flush", text))?,
+            durability: word(spec.durability, |text| choice("durability", text, Durability::CHOICES))?,
+            flush: word(spec.flush, |text| choice("flush", text, Flush::CHOICES))?,
             ..OpenOptions::default()
         };
         let pool = if Pool::exists(&directory) {

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use workload::object::{ObjectClass, Redundancy};
+use vos::{ObjectClass, Redundancy};
 
-use super::wire::Request;
 use vos::coded::Group;
 use vos::model::{Epoch, ObjectId};
 use vos::placement::Placement;
 use vos::{Ack, KeyPath, Pool, Punch, StoreError, Target, Write, punch_all, update_all};
+
+use super::wire::Request;
 
 /// The shards of a dkey.
 pub(super) struct Shards {

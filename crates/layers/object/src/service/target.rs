@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rpc::{Answer, BulkReply, BulkSink, Call, Inline, Service};
 
+use vos::coded::{Coded, Flaw, extent_of};
+use vos::model::Epoch;
+use vos::{Ack, Anchor, KeyPath, Pool, Punch, Read, Reservation, StoreError, Target, Write};
+
 use super::pools::{Pools, container_of};
 use super::shards::{Shards, spread_class};
 use super::wire::Request;
 use super::{INLINE_BYTES_MAX, opcode, select};
-use vos::coded::{Coded, Flaw, extent_of};
-use vos::model::Epoch;
-use vos::{Ack, Anchor, KeyPath, Pool, Punch, Read, Reservation, StoreError, Target, Write};
 
 /// Bytes of a list's reply before its entries.
 const LIST_HEAD_BYTES: usize = 20;

@@ -1,11 +1,14 @@
 //! From the number of a place to object, keys and extent.
 
 use driver::Error;
-use workload::object::{ObjectClass, ObjectOp, ObjectPlan, ObjectType, Scope, ValueKind};
+use vos::{ObjectClass, ObjectType};
+
+use crate::plan::{ObjectOp, ObjectPlan, Scope, ValueKind};
+
+use vos::model::{Key, Names, ObjectId};
 
 use super::{Grain, is_private};
 use crate::ObjectOperation;
-use vos::model::{Key, Names, ObjectId};
 
 /// Where an operation works: numbers of object, dkey, akey and record, counted over all that was stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,13 +2,16 @@
 
 use driver::Error;
 use units::ByteSize;
+use vos::Redundancy;
 use workload::access::Access;
 use workload::block_size::BlockSizes;
-use workload::object::{DatasetPlan, ObjectOp, ObjectPlan, PunchScope, Redundancy};
 use workload::spec::Share;
 
-use super::is_private;
+use crate::plan::{DatasetPlan, ObjectOp, ObjectPlan, PunchScope};
+
 use vos::erasure::{EXTENT_CELL_BYTES, Striping, TAG_BYTES, cell_bytes};
+
+use super::is_private;
 
 /// Bytes of a record beside its value, about: header, keys, checksums, and what the next line begins after.
 const RECORD_BYTES: f64 = 160.0;

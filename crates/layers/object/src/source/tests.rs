@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::*;
 use driver::PageSize;
-use workload::object::{ObjectClass, ObjectType, OpShare, PunchScope, ValueKind};
+use vos::{ObjectClass, ObjectType};
 
+use super::*;
 use crate::fixture::plan;
+use crate::plan::{OpShare, PunchScope, ValueKind};
 
 const RUN: u64 = 77;
 

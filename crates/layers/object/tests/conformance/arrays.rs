@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use libc::ENOENT;
 use object::Backend;
-use workload::object::ObjectOp::{self, Create, Destroy, Open, OpenWithAttr, Read, Size, Write};
-use workload::object::{ObjectType, ValueKind};
+use object::plan::ObjectOp::{self, Create, Destroy, Open, OpenWithAttr, Read, Size, Write};
+use object::plan::ValueKind;
+use vos::ObjectType;
 use workload::random::Random;
 
 use super::harness::{Entry, keepers};

@@ -4,9 +4,10 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use ::vos::ObjectClass;
 use object::backend::Forgetful;
+use object::plan::{ObjectOp, ObjectOptions, S3Key};
 use object::{Backend, ConnectRequest, DRIVERS, Registration};
-use workload::object::{ObjectClass, ObjectOp, ObjectOptions, S3Key};
 
 use super::plan;
 

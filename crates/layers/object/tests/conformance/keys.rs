@@ -2,9 +2,10 @@
 
 use libc::{EIO, ENOENT};
 use object::Backend;
+use object::plan::ObjectOp::{Get, List, Put, Remove, Stat};
+use object::plan::ValueKind;
 use std::sync::Arc;
-use workload::object::ObjectOp::{Get, List, Put, Remove, Stat};
-use workload::object::{ObjectType, ValueKind};
+use vos::ObjectType;
 
 use super::harness::{Entry, keepers};
 use super::rig::{ROOM_BYTES, Rig, errno, key, pattern, plan_of};

@@ -13,7 +13,7 @@ mod vos;
 use std::collections::BTreeSet;
 
 use object::DRIVERS;
-use workload::object::OBJECT_OPERATIONS;
+use object::plan::OBJECT_OPERATIONS;
 
 #[test]
 fn every_driver_file_is_registered() {

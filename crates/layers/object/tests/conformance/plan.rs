@@ -1,9 +1,7 @@
 //! A plan to be changed.
 
-use workload::object::{
-    DatasetPlan, ObjectClass, ObjectOp, ObjectOptions, ObjectPlan, ObjectType, OpShare, PunchScope, Scope,
-    ValueKind,
-};
+use object::plan::{DatasetPlan, ObjectOp, ObjectOptions, ObjectPlan, OpShare, PunchScope, Scope, ValueKind};
+use vos::{ObjectClass, ObjectType};
 use workload::plan::{ContentChoice, ContentPlan, Pattern};
 use workload::spec::{Refill, Share};
 

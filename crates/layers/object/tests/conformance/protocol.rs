@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use driver::{Operation, Wait};
 use object::ObjectOperation;
-use workload::object::ObjectOp::{self, Get, Put};
-use workload::object::{ObjectType, Scope, ValueKind};
+use object::plan::ObjectOp::{self, Get, Put};
+use object::plan::{Scope, ValueKind};
+use vos::ObjectType;
 use workload::random::Random;
 
 use super::harness::{Entry, everyone, keepers};

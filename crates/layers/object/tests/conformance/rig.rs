@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Wait};
+use object::plan::{ObjectOp, ObjectPlan, ValueKind};
 use object::{Backend, ObjectOperation, OpenRequest};
+use vos::ObjectType;
 use vos::model::{Key, ObjectId};
-use workload::object::{ObjectOp, ObjectPlan, ObjectType, ValueKind};
 
 use super::harness::Entry;
 use super::plan::plan;

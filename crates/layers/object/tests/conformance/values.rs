@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use libc::ENOENT;
 use object::Backend;
-use workload::object::ObjectOp::{
+use object::plan::ObjectOp::{
     self, Aggregate, AllocateIds, Collect, Discard, Fetch, Iterate, OpenContainer, Punch, Query, Update,
 };
-use workload::object::{ObjectType, PunchScope, Redundancy, ValueKind};
+use object::plan::{PunchScope, ValueKind};
+use vos::{ObjectType, Redundancy};
 use workload::random::Random;
 
 use super::harness::{Entry, keepers};

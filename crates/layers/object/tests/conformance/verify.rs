@@ -1,9 +1,10 @@
 //! Loads of the source on drivers, with every value checked.
 
 use driver::{Fault, Operation, Source};
+use object::plan::ObjectOp::{self, Fetch, Get, Put, Read, Update, Write};
+use object::plan::{ObjectPlan, ValueKind};
 use object::{ObjectOperation, ObjectSource};
-use workload::object::ObjectOp::{self, Fetch, Get, Put, Read, Update, Write};
-use workload::object::{ObjectPlan, ObjectType, ValueKind};
+use vos::ObjectType;
 use workload::plan::Pattern;
 
 use super::harness::{Entry, keepers};

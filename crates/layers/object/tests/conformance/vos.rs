@@ -6,9 +6,9 @@ use std::sync::Arc;
 use libc::{EBADMSG, ENOSPC};
 use object::ConnectRequest;
 use object::backend::Forgetful;
-use vos::Pool;
-use workload::object::ObjectOp::{self, Fetch, Get, Put, Update};
-use workload::object::{Durability, ObjectType, Redundancy, ValueKind};
+use object::plan::ObjectOp::{self, Fetch, Get, Put, Update};
+use object::plan::ValueKind;
+use vos::{Durability, ObjectType, Pool, Redundancy};
 
 use super::harness::{Entry, Stand, keepers};
 use super::rig::{Rig, errno, key, keys, pattern, plan_of};

@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use libloading::Library;
+use object::plan::{ObjectOp, ObjectPlan, PunchScope, ValueKind};
 use object::{Backend, ConnectRequest, ObjectOperation};
 use rig::{Rig, errno, operation};
 use vos::model::{Key, ObjectId};
-use workload::object::{ObjectClass, ObjectOp, ObjectPlan, ObjectType, PunchScope, ValueKind};
+use vos::{ObjectClass, ObjectType};
 
 /// State behind the library at first.
 const WORLD: &[(&str, c_int)] =

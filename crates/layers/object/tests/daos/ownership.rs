@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicU64;
 
 use object::backend::Journal;
+use object::plan::Made;
 use parking_lot::Mutex as Lock;
-use workload::object::Made;
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! Reading at a snapshot.
 
-use workload::object::{ObjectOp, ObjectPlan, ObjectType, ValueKind};
+use object::plan::{ObjectOp, ObjectPlan, ValueKind};
+use vos::ObjectType;
 
 use crate::rig::{Rig, errno, operation};
 use crate::{backend, end, fake, key, object, typed};

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use object::ObjectOperation;
+use object::plan::{ObjectOp, ObjectPlan, PunchScope, ValueKind};
+use vos::ObjectClass;
 use vos::model::{Key, ObjectId};
 use vos::placement::Placement;
 use vos::{Ack, KeyPath, Pool, Punch};
-use workload::object::{ObjectClass, ObjectOp, ObjectPlan, PunchScope, ValueKind};
 
 use crate::support::{Rig, content, object, operation, pool_in, scratch, serve, small, url};
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use object::ObjectOperation;
-use workload::object::{ObjectClass, ObjectOp};
+use object::plan::ObjectOp;
+use vos::ObjectClass;
 
 use crate::support::{Rig, object, operation, pool_in, scratch, serve, small, url};
 
@@ -60,7 +61,7 @@ impl Drop for Engine {
     }
 }
 
-fn plan() -> workload::object::ObjectPlan {
+fn plan() -> object::plan::ObjectPlan {
     let mut plan = Rig::plan(&[ObjectOp::Update, ObjectOp::Fetch], 40_000, 16);
     plan.class = ObjectClass::SX;
     // A drive that others write to may take longer for a sync than operations usually may.
@@ -150,7 +151,7 @@ fn handles_of_an_engine_that_was_started_again_are_stale() {
     assert_eq!(rig.run(&operation(ObjectOp::Fetch, id, 0, 100)), 100);
 }
 
-fn plan_of_one() -> workload::object::ObjectPlan {
+fn plan_of_one() -> object::plan::ObjectPlan {
     Rig::plan(&[ObjectOp::Update, ObjectOp::Fetch], 100, 1)
 }
 

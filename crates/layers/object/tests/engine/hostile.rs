@@ -3,15 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use object::plan::ObjectOp;
 use object::service::wire::{Handle, Request};
 use object::service::{Engine as Control, Location, opcode, select};
 use proptest::prelude::*;
 use rpc::SocketPlan;
 use rpc::client::Caller;
 use rpc::engine::Engine;
+use vos::Checksum;
 use vos::model::ObjectId;
 use vos::{KeyPath, Read};
-use workload::object::{Checksum, ObjectOp};
 
 use crate::support::{Rig, object, operation, pool_in, scratch, serve, small, url};
 
@@ -48,8 +49,8 @@ fn copies_are_changed_in_one_order_for_all_clients() {
     let pool = pool_in(dir.path(), &small(3));
     let engine = serve(pool.clone(), None);
     let handle = handle(&engine);
-    let class: workload::object::ObjectClass = "RP_3G1".parse().expect("a class");
-    let object = ObjectId::new(workload::object::ObjectType::MultiHashed, class, 1);
+    let class: vos::ObjectClass = "RP_3G1".parse().expect("a class");
+    let object = ObjectId::new(vos::ObjectType::MultiHashed, class, 1);
     let placement = ::vos::placement::Placement::new(class, 3).expect("fits");
     let leader = placement.target(object, 0, 0);
     let container = pool.find_container("c").expect("made").id;
@@ -139,8 +140,8 @@ fn a_punch_of_everything_takes_no_more_memory_than_one_of_a_part() {
     let dir = scratch();
     let engine = serve(pool_in(dir.path(), &small(3)), None);
     let handle = handle(&engine);
-    let class: workload::object::ObjectClass = "EC_2P1G1".parse().expect("a class");
-    let object = ObjectId::new(workload::object::ObjectType::MultiHashed, class, 1);
+    let class: vos::ObjectClass = "EC_2P1G1".parse().expect("a class");
+    let object = ObjectId::new(vos::ObjectType::MultiHashed, class, 1);
     let placement = ::vos::placement::Placement::new(class, 3).expect("fits");
     let mut caller = caller(&engine, 2 + placement.target(object, 0, 0));
     let selector = select::EXTENT;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use driver::{Error, Secret};
 use object::ObjectOperation;
+use object::plan::{ObjectOp, PunchScope, Scope, ValueKind};
 use object::service::{Engine as Control, Location};
 use vos::model::Key;
-use vos::{Ack, KeyPath, PoolOptions, Punch};
-use workload::object::{Checksum, ObjectClass, ObjectOp, ObjectType, PunchScope, Scope, ValueKind};
+use vos::{Ack, Checksum, KeyPath, ObjectClass, ObjectType, PoolOptions, Punch};
 
 use crate::support::{Rig, object, operation, pool_in, request, scratch, serve, small, url};
 

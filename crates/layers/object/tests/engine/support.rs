@@ -7,14 +7,15 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Secret, Wait};
 use object::backend::Forgetful;
+use object::plan::{ObjectOp, ObjectPlan};
 use object::service::Pools;
 use object::{Backend, ConnectRequest, ObjectOperation, OpenRequest};
 use rpc::TagMap;
 use rpc::engine::{Engine, EngineRequest};
 use tempfile::TempDir;
+use vos::ObjectType;
 use vos::model::{Key, ObjectId};
 use vos::{OpenOptions, Pool, PoolOptions};
-use workload::object::{ObjectOp, ObjectPlan, ObjectType};
 
 pub(crate) const POOL: &str = "tank";
 const SECOND_NS: u64 = 1_000_000_000;

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use std::sync::atomic::AtomicBool;
 
+use object::plan::{ObjectOp, ObjectPlan, PunchScope, Scope, ValueKind};
 use object::{Backend, ConnectRequest};
 use rig::{Rig, errno, operation};
 use testkit::CephNode;
+use vos::ObjectType;
 use vos::model::{Key, ObjectId};
-use workload::object::{ObjectOp, ObjectPlan, ObjectType, PunchScope, Scope, ValueKind};
 
 fn node() -> Option<&'static CephNode> {
     testkit::ceph_node(env!("CARGO_TARGET_TMPDIR"))
@@ -49,7 +50,7 @@ fn arrays(operation: ObjectOp) -> ObjectPlan {
 }
 
 fn array_id(lo: u64) -> ObjectId {
-    ObjectId::new(ObjectType::ArrayByte, workload::object::ObjectClass::S1, lo)
+    ObjectId::new(ObjectType::ArrayByte, vos::ObjectClass::S1, lo)
 }
 
 fn key(text: &str) -> Key {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Completion, Completions, Driver, PageSize, Wait};
+use object::plan::{ObjectOp, ObjectPlan};
 use object::{Backend, ObjectOperation, OpenRequest};
 use vos::model::{Key, ObjectId};
-use workload::object::{ObjectOp, ObjectPlan};
 
 pub(crate) fn errno(number: i32) -> i64 {
     -i64::from(number)

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use object::plan::{ObjectOp, OpShare};
 use testkit::fault_proxy::{FaultProxy, Meddling, good};
 use testkit::s3::S3Server;
-use workload::object::{ObjectOp, OpShare};
 
 use crate::bed::{BUCKET, Bed, operation, server};
 

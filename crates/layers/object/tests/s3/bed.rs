@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use driver::{Arena, Completions, Driver, Error, PageSize, Wait};
+use object::plan::{ObjectOp, ObjectOptions, ObjectPlan, S3Key};
 use object::{Backend, ConnectRequest, ObjectOperation, OpenRequest};
 pub(crate) use testkit::content;
 use testkit::s3::{S3Options, S3Server};
+use vos::ObjectType;
 use vos::model::{Key, ObjectId};
-use workload::object::{ObjectOp, ObjectOptions, ObjectPlan, ObjectType, S3Key};
 
 use crate::plan;
 

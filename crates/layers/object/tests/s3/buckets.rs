@@ -1,7 +1,7 @@
 //! Buckets and keys of the user, before and after a run.
 
+use object::plan::{ObjectOp, OpShare, S3Key, Scope, Signing};
 use testkit::s3::{Fault, S3Options, S3Server};
-use workload::object::{ObjectOp, OpShare, S3Key, Scope, Signing};
 
 use crate::bed::{BUCKET, Bed, key, operation, options, plan, request, server};
 
@@ -107,7 +107,7 @@ fn only_what_the_run_made_is_deleted() {
 #[test]
 fn what_a_bucket_cannot_do_is_refused() {
     let server = server();
-    let refused = |change: fn(&mut workload::object::ObjectPlan)| {
+    let refused = |change: fn(&mut object::plan::ObjectPlan)| {
         let error = Bed::new(&server, change).prepare().expect_err("refused");
         assert_eq!(error.exit_code(), 2, "{error}");
         error.to_string()

@@ -1,7 +1,7 @@
 //! Failures at the server or on the way are told, and nothing short is taken for whole.
 
+use object::plan::ObjectOp;
 use testkit::s3::{Fault, S3Server};
-use workload::object::ObjectOp;
 
 use crate::bed::{BUCKET, Bed, Worker, content, operation, server};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use object::ObjectOperation;
+use object::plan::{Addressing, ObjectOp, Signing};
 use proptest::prelude::*;
 use vos::model::Key;
-use workload::object::{Addressing, ObjectOp, Signing};
 
 use crate::bed::{BUCKET, Bed, content, operation, server};
 

@@ -1,8 +1,8 @@
 //! Only what a run made is removed or written over, whoever else uses the bucket.
 
+use object::plan::{ObjectOp, OpShare};
 use testkit::fault_proxy::{FaultProxy, Meddling, good};
 use testkit::s3::{S3Options, S3Server};
-use workload::object::{ObjectOp, OpShare};
 
 use crate::bed::{BUCKET, Bed, Worker, content, operation, server};
 

@@ -1,7 +1,7 @@
 //! Ceph's gateway, on a node that the tests start.
 
+use object::plan::{Addressing, ObjectOp, ObjectOptions, ObjectPlan, S3Key, Signing};
 use object::{ConnectRequest, ObjectOperation};
-use workload::object::{Addressing, ObjectOp, ObjectOptions, ObjectPlan, S3Key, Signing};
 
 use crate::bed::{Bed, content, operation, options, plan, request};
 

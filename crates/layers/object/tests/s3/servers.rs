@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use object::ConnectRequest;
+use object::plan::{ObjectOp, ObjectPlan, S3Key};
 use testkit::fault_proxy::{FaultProxy, Meddling};
-use workload::object::{ObjectOp, ObjectPlan, S3Key};
 
 use crate::bed::{Bed, operation, options, plan, request};
 

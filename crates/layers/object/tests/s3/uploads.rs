@@ -1,7 +1,7 @@
 //! Uploads in parts.
 
+use object::plan::ObjectOp;
 use testkit::s3::Fault;
-use workload::object::ObjectOp;
 
 use crate::bed::{BUCKET, Bed, content, operation, server};
 

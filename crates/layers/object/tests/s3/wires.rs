@@ -3,8 +3,8 @@
 use std::io::Write as _;
 
 use object::ObjectOperation;
+use object::plan::ObjectOp;
 use testkit::s3::{Fault, S3Options, S3Server};
-use workload::object::ObjectOp;
 
 use crate::bed::{BUCKET, Bed, content, key, operation, options, plan, request, server};
 

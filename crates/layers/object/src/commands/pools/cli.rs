@@ -1,11 +1,12 @@
 //! The words of `strata pool` and `strata container`.
 
+use crate::plan::ObjectSpec;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
+use vos::Checksum;
 use vos::PoolOptions;
-use workload::object::Checksum;
 use workload::options;
-use workload::spec::{Layer, Spec};
+use workload::spec::Spec;
 
 const TARGETS: &str = "vos:DIR, or engine://HOST:PORT[/POOL[/CONTAINER]]";
 /// Options of loads that mean the same when a pool is made.
@@ -91,7 +92,7 @@ pub(in crate::commands) fn container() -> Command {
 
 /// Applies options that loads have too.
 fn spec_of(matches: &ArgMatches, names: &[&str]) -> Result<Spec, Error> {
-    let mut spec = Spec { layer: Layer::OBJECT, ..Spec::default() };
+    let mut spec = Spec { layer: crate::LAYER, ..Spec::default() };
     for name in names {
         if let Some(text) = matches.get_one::<String>(name) {
             options::apply(&mut spec, name, text)
@@ -103,7 +104,8 @@ fn spec_of(matches: &ArgMatches, names: &[&str]) -> Result<Spec, Error> {
 
 /// Options that a pool is made with.
 pub(super) fn pool_options(matches: &ArgMatches) -> Result<PoolOptions, Error> {
-    let spec = spec_of(matches, OF_POOLS)?.object;
+    let spec = spec_of(matches, OF_POOLS)?;
+    let spec = ObjectSpec::of(&spec);
     let default = PoolOptions::default();
     Ok(PoolOptions {
         targets: spec.targets.unwrap_or(default.targets),
@@ -117,5 +119,5 @@ pub(super) fn pool_options(matches: &ArgMatches) -> Result<PoolOptions, Error> {
 
 /// The checksum of a container that is made.
 pub(super) fn checksum(matches: &ArgMatches) -> Result<Checksum, Error> {
-    Ok(spec_of(matches, &["checksum"])?.object.checksum.unwrap_or_default())
+    Ok(ObjectSpec::of(&spec_of(matches, &["checksum"])?).checksum.unwrap_or_default())
 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use driver::Error;
 use units::path_of;
+use vos::Checksum;
 use vos::ContainerInfo;
 use vos::{
     ContainerFacts, ContainerProperties, OpenOptions, Pool, PoolOptions, PoolUsage, Standing, StoreError,
 };
-use workload::object::Checksum;
 
 use super::{Admin, Held, PoolFacts};
 

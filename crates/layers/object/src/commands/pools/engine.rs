@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use driver::Error;
 use layer::secret;
+use vos::Checksum;
 use vos::ContainerInfo;
 use vos::{PoolOptions, PoolUsage};
-use workload::object::Checksum;
 
 use super::{Admin, Held, PoolFacts};
 use crate::service::{Engine, Location};

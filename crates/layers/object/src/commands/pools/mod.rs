@@ -9,9 +9,9 @@ mod text;
 use clap::ArgMatches;
 use driver::{Error, ErrorKind};
 use layer::Console;
+use vos::Checksum;
 use vos::ContainerInfo;
 use vos::{PoolOptions, PoolUsage};
-use workload::object::Checksum;
 
 pub(super) use cli::{container, pool};
 

@@ -5,13 +5,16 @@
 use std::ffi::c_int;
 
 use driver::Error;
-use workload::object::{ObjectPlan, ObjectType, ValueKind};
+use vos::ObjectType;
+
+use crate::plan::{ObjectPlan, ValueKind};
+
+use vos::claims::Ids;
 
 use crate::daos::abi::{Handle, OBJECT_READ_WRITE, Oid};
 use crate::daos::calls::Patience;
 use crate::daos::errors::{INVALID, failed};
 use crate::daos::session::Container;
-use vos::claims::Ids;
 
 /// Bits of the upper half of an id that are the user's.
 const USER_BITS: u64 = 0xffff_ffff;
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn kinds_that_exclude_each_other_have_ids_of_their_own() {
-        let mut plan = crate::fixture::plan(workload::object::ObjectOp::Update);
+        let mut plan = crate::fixture::plan(crate::plan::ObjectOp::Update);
         let mut of = |object_type, value, cell| {
             (plan.object_type, plan.dataset.value, plan.cell_size_bytes) = (object_type, value, cell);
             kind(&plan).map_err(|error| error.to_string())

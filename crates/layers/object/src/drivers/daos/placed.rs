@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use driver::Error;
 use parking_lot::Mutex;
-use workload::object::Made;
+
+use crate::plan::Made;
+
+use vos::claims::{Found, Ids};
 
 use super::ids::ObjectIds;
 use super::sweep::{Sweep, Task};
@@ -12,7 +15,6 @@ use crate::backend::{ConnectRequest, Removing};
 use crate::containers::Containers;
 use crate::daos::errors::failed;
 use crate::daos::session::Container;
-use vos::claims::{Found, Ids};
 
 /// Objects of the run in one container.
 #[derive(Clone, Debug, PartialEq, Eq)]

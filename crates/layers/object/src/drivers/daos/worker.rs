@@ -10,15 +10,17 @@ use std::time::Duration;
 
 use driver::polled::{self, InFlight, Polled};
 use driver::{Arena, Completions, Driver, Error, Findings, Submitted, Wait};
-use workload::object::{ObjectOp, ObjectPlan};
+
+use crate::plan::{ObjectOp, ObjectPlan};
+
+use slot::Slot;
+use vos::model::ObjectId;
 
 use crate::daos::abi::{Event, Handle, OBJECT_READ_WRITE, Oid, TX_NONE};
 use crate::daos::errors::{errno, failed, words};
 use crate::daos::library::Api;
 use crate::daos::session::Container;
 use crate::{ObjectOperation, OpenRequest};
-use slot::Slot;
-use vos::model::ObjectId;
 
 /// Events taken from the queue at once.
 const EVENTS: usize = 64;

@@ -9,15 +9,18 @@ use driver::{
 };
 use rpc::client::{self, Channel, ChannelRequest, EndpointRequest, Reaper};
 use rpc::{Poll, SocketPlan};
-use workload::object::{ObjectOp, ObjectPlan, Redundancy};
+use vos::Redundancy;
+
+use crate::plan::{ObjectOp, ObjectPlan};
+
+use vos::erasure::Striping;
+use vos::model::{Key, ObjectId};
+use vos::placement::Placement;
 
 use super::geometry::Geometry;
 use crate::service::wire::Handle;
 use crate::service::{INLINE_BYTES_MAX, Location};
 use crate::{ObjectOperation, OpenRequest};
-use vos::erasure::Striping;
-use vos::model::{Key, ObjectId};
-use vos::placement::Placement;
 
 /// The worker's buffers.
 pub(super) const VALUES: u32 = 0;

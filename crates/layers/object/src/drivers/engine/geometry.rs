@@ -2,7 +2,8 @@
 
 use driver::Error;
 use rpc::client::DEPTH_MAX;
-use workload::object::{ObjectOp, ObjectPlan};
+
+use crate::plan::{ObjectOp, ObjectPlan};
 
 use vos::placement::Placement;
 

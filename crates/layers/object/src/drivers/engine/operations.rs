@@ -1,13 +1,16 @@
 //! Requests of operations, to the targets that placement names.
 #![allow(unsafe_code)]
 
-use workload::object::{ObjectOp, PunchScope, Redundancy, ValueKind};
+use vos::Redundancy;
+
+use crate::plan::{ObjectOp, PunchScope, ValueKind};
+
+use vos::model::Key;
 
 use super::driver::{Cursor, EngineDriver, Running};
 use super::issue::{Ask, Moves};
 use crate::ObjectOperation;
 use crate::service::{opcode, select};
-use vos::model::Key;
 
 /// Bytes of an array's attributes: cell size and cells of a chunk, as they are kept under dkey 0.
 pub(super) const ATTRIBUTES_BYTES: usize = 16;

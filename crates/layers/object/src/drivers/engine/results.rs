@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use rpc::client::Done;
-use workload::object::ObjectOp;
 
 use super::driver::{EngineDriver, Piece};
 use super::operations::ATTRIBUTES_BYTES;
+use crate::plan::ObjectOp;
 use crate::service::opcode;
 use crate::service::wire::Reader;
 

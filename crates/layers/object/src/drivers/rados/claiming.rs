@@ -4,9 +4,10 @@ use std::ffi::CStr;
 
 use driver::{Error, ErrorKind};
 
+use vos::claims::{Asked, Claims, Ending, Found};
+
 use crate::rados::cluster::{List, Pool, refused};
 use crate::rados::layout::{MARKER, object_of};
-use vos::claims::{Asked, Claims, Ending, Found};
 
 /// How often claims are read again where others change them.
 const ATTEMPTS_MAX: u32 = 100;

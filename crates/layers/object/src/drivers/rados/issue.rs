@@ -4,14 +4,16 @@
 use std::ffi::{c_char, c_int};
 
 use ceph::Handle;
-use workload::object::{ObjectOp, PunchScope, ValueKind};
+
+use crate::plan::{ObjectOp, PunchScope, ValueKind};
+
+use vos::model::{Key, ObjectId};
 
 use super::worker::{Flow, Sent, Step, Worker};
 use crate::ObjectOperation;
 use crate::rados::layout::{MARKER, Name, Piece, piece};
 use crate::rados::library::{CMPXATTR_GT, CREATE_EXCLUSIVE};
 use crate::rados::parts::SCRATCH_BYTES;
-use vos::model::{Key, ObjectId};
 
 /// Extended attribute of an array's attributes: its largest chunk, as 16 hexadecimal digits.
 const LARGEST: &std::ffi::CStr = c"largest";

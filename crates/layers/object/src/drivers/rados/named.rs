@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
 use parking_lot::Mutex;
-use workload::object::{Made, ObjectOp, ObjectPlan};
 
 use crate::backend::{ConnectRequest, Removing};
 use crate::containers::Containers;
+use crate::plan::{Made, ObjectOp, ObjectPlan};
 use crate::rados::cluster::{Cluster, Pool, text};
 use crate::rados::marks::{Found, Mark};
 

@@ -8,13 +8,15 @@ use std::time::Duration;
 use ceph::Handle;
 use driver::polled::{self, InFlight, Polled};
 use driver::{Arena, Completions, Driver, Error, Findings, Submitted, Wait};
-use workload::object::{ObjectOp, ObjectPlan};
+
+use crate::plan::{ObjectOp, ObjectPlan};
+
+use vos::model::ObjectId;
 
 use crate::rados::cluster::{List, Pool};
 use crate::rados::layout::pieces;
 use crate::rados::parts::Parts;
 use crate::{ObjectOperation, OpenRequest};
-use vos::model::ObjectId;
 
 /// Requests of one operation in flight.
 const WINDOW: u32 = 16;

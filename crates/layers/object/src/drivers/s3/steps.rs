@@ -1,7 +1,7 @@
 //! From one request of an operation to the next.
 #![allow(unsafe_code)]
 
-use workload::object::ObjectOp;
+use crate::plan::ObjectOp;
 
 use crate::operation::ObjectOperation;
 use crate::s3::Link;

@@ -1,10 +1,11 @@
 //! Arrays: chunks under dkeys from 1 on, attributes under dkey 0.
 
-use workload::object::ObjectPlan;
+use crate::plan::ObjectPlan;
 
-use super::volume::{At, Volume};
 use vos::model::{Key, ObjectId};
 use vos::{Read, StoreError, Write};
+
+use super::volume::{At, Volume};
 
 /// Cell and chunk size of the arrays of a phase.
 #[derive(Clone, Copy)]

@@ -1,8 +1,9 @@
 //! Listing the keys of an object, from where the last list of a slot ended.
 
-use super::volume::{Volume, any_found};
 use vos::model::{KEY_BYTES_MAX, ObjectId};
 use vos::{Anchor, StoreError};
+
+use super::volume::{Volume, any_found};
 
 /// Where a slot's list stands.
 #[derive(Clone, Copy)]

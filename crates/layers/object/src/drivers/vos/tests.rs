@@ -1,15 +1,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use workload::object::{ObjectClass, ObjectType};
+use vos::{ObjectClass, ObjectType};
 
-use super::volume::{At, Volume};
 use vos::erasure::{TAG_BYTES, cell_bytes};
 use vos::model::ObjectId;
 use vos::placement::Placement;
 use vos::{
     Ack, ContainerProperties, KeyPath, OpenOptions, Pool, PoolOptions, Punch, Read, StoreError, Write,
 };
+
+use super::volume::{At, Volume};
 
 const SHARDS: usize = 6;
 const DATA: usize = 4;
@@ -43,7 +44,7 @@ fn volumes_of(
     let container = pool.create_container("c", &ContainerProperties::default()).expect("a container");
     let class: ObjectClass = class.parse().expect("a class");
     let placement = Placement::new(class, SHARDS as u32).expect("enough targets");
-    let mut plan = crate::fixture::plan(workload::object::ObjectOp::Update);
+    let mut plan = crate::fixture::plan(crate::plan::ObjectOp::Update);
     plan.dataset.value_size_bytes_max = 100_000;
     let locks = Arc::clone(pool.order());
     let one = || Volume::new(pool.targets().to_vec(), container, placement, &plan, Arc::clone(&locks));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use driver::Findings;
+use vos::Redundancy;
 use vos::coded::{Coded, Group, extent_of};
 use vos::model::{Epoch, Key, ObjectId};
 use vos::placement::Placement;
@@ -10,7 +11,8 @@ use vos::{
     Ack, Aggregated, Anchor, ContainerId, Iterated, KeyPath, Largest, Order, Punch, Read, StoreError, Target,
     Write, punch_all, update_all,
 };
-use workload::object::{ObjectPlan, Redundancy};
+
+use crate::plan::ObjectPlan;
 
 /// Object, dkey and akey.
 #[derive(Clone, Copy)]

@@ -4,14 +4,17 @@
 use std::sync::Arc;
 
 use driver::{Arena, Clock, Completions, Driver, Error, HostClock, Span, Submitted, Tally};
-use workload::object::{Durability, ObjectOp, ObjectOptions, ObjectPlan, PunchScope, ValueKind};
+use vos::Durability;
+
+use crate::plan::{ObjectOp, ObjectOptions, ObjectPlan, PunchScope, ValueKind};
+
+use vos::{Ack, Aggregated, Punch, Read, StoreError, Write};
 
 use super::Shared;
 use super::arrays::Arrays;
 use super::listing::Lists;
 use super::volume::{At, Volume};
 use crate::{ObjectOperation, OpenRequest};
-use vos::{Ack, Aggregated, Punch, Read, StoreError, Write};
 
 /// The driver.
 pub(super) struct Worker {

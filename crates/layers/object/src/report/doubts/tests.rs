@@ -1,9 +1,11 @@
 //! Doubts of the object layer.
 
+use crate::sample::{KV, object_phase};
 use report::doubts::{Evidence, find};
 use report::record::{Doubt, Record};
-use report::sample::object::{KV, object_phase};
-use workload::object::{Durability, ObjectOp, ObjectPlan, OpShare};
+use vos::Durability;
+
+use crate::plan::{ObjectOp, ObjectPlan, OpShare};
 
 /// Doubts of the first phase of a record.
 fn doubts(record: &Record) -> Vec<Doubt> {

@@ -1,7 +1,7 @@
 //! A server in this process with an empty bucket.
 
+use object::plan::S3Key;
 use testkit::s3::{S3Options, S3Server};
-use workload::object::S3Key;
 
 use super::{Harness, Stand};
 

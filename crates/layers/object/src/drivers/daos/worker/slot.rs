@@ -3,7 +3,9 @@
 
 use std::ffi::c_int;
 
-use workload::object::{ObjectOp, PunchScope, ValueKind};
+use crate::plan::{ObjectOp, PunchScope, ValueKind};
+
+use vos::model::{KEY_BYTES_MAX, Key};
 
 use super::{BYTE_ARRAY, Face, KEY_VALUE, Worker};
 use crate::ObjectOperation;
@@ -12,7 +14,6 @@ use crate::daos::abi::{
     KeyDescriptor, OBJECT_READ_WRITE, Range, Sgl, TX_NONE,
 };
 use crate::daos::errors::{INVALID, NONEXISTENT};
-use vos::model::{KEY_BYTES_MAX, Key};
 
 /// Room for one listed key, in bytes.
 const LISTED_BYTES: usize = 64;

@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 use units::{ByteSize, Span};
+use vos::{Checksum, Durability};
+use workload::options::apply;
 
 use super::*;
-use crate::object::{
-    Checksum, DatasetPlan, Durability, OBJECT_OPERATIONS, ObjectSpec, PunchScope, Signing, ValueKind,
-};
-use crate::options::{DRIVER_OPTIONS, apply};
-use crate::spec::Layer;
+use crate::LAYER;
+use crate::options::DRIVER_OPTIONS;
+use crate::plan::{DatasetPlan, OBJECT_OPERATIONS, PunchScope, Signing, ValueKind};
 
 const VOS_OPTIONS: &[&str] = &[
     "container",
@@ -58,7 +58,7 @@ fn s3() -> ObjectFacts {
 
 /// A spec from `key=value` words, read as a job file would.
 fn spec_on(target: &str, words: &str) -> Spec {
-    let mut spec = Spec { layer: Layer::OBJECT, targets: vec![target.to_owned()], ..Spec::default() };
+    let mut spec = Spec { layer: LAYER, targets: vec![target.to_owned()], ..Spec::default() };
     for word in words.split_whitespace() {
         let (key, value) = word.split_once('=').unwrap_or((word, "true"));
         apply(&mut spec, key, value).unwrap_or_else(|error| panic!("{word}: {error}"));
@@ -584,8 +584,8 @@ proptest! {
         (threads, targets, array, private) in (prop::option::of(1u32..64), 0u32..9, any::<bool>(), any::<bool>()),
         class in 0usize..4,
     ) {
-        let mut spec = Spec { layer: Layer::OBJECT, targets: vec!["vos:p".to_owned()], threads, ..Spec::default() };
-        spec.object = ObjectSpec {
+        let mut spec = Spec { layer: LAYER, targets: vec!["vos:p".to_owned()], threads, ..Spec::default() };
+        *ObjectSpec::of_mut(&mut spec) = ObjectSpec {
             operations: operations.iter().map(|&at| ObjectOp::ALL[at]).collect(),
             objects: counts[0], dkeys: counts[1], akeys: counts[2], records: counts[3],
             value_size: sizes[0].map(|size| ByteSize(size).to_string()),
@@ -649,7 +649,7 @@ fn every_option_of_drivers_is_refused_where_it_means_nothing() {
         };
         assert_eq!(message, expected);
     }
-    let timeout = spec_on("vos:p", "op=put timeout=5s").object.timeout;
+    let timeout = ObjectSpec::of(&spec_on("vos:p", "op=put timeout=5s")).timeout;
     assert_eq!(timeout, Some(Span(5_000_000_000)));
 }
 
@@ -685,7 +685,7 @@ fn names_of_objects_are_one_for_each() {
 #[test]
 fn fields_of_a_plan_are_read_as_the_record_has_them() {
     let plan = plans_on("vos:pool", "op=get dkeys=7 value-size=4k", &vos()).expect("good").remove(0);
-    let plan = crate::plan::PhasePlan::new(plan);
+    let plan = workload::plan::PhasePlan::new(plan);
     assert_eq!(plan.value("/layer"), Some("object".into()));
     assert_eq!(plan.value("/dataset/dkeys"), Some(7.into()));
     assert_eq!(plan.value("/mix/0/operation"), Some("get".into()));

@@ -2,16 +2,14 @@
 
 use std::collections::HashSet;
 
+use object::LAYER;
+use object::options::{COMMON, DRIVER_OPTIONS, OBJECT};
+use object::plan::{Addressing, ObjectOp, ObjectSpec, PunchScope, Scope, Signing, ValueKind};
 use proptest::prelude::*;
 use units::ByteSize;
+use vos::{Allocation, Checksum, Durability, Flush};
 use workload::job;
-use workload::object::{
-    Addressing, Allocation, Checksum, Durability, Flush, ObjectOp, ObjectSpec, PunchScope, Scope, Signing,
-    ValueKind,
-};
-use workload::options::{
-    DRIVER_OPTIONS, OBJECT, OBJECT_COMMON, OPTIONS, apply, apply_secret, find_in, is_repeatable, of, unknown,
-};
+use workload::options::{OPTIONS, apply, apply_secret, find_in, is_repeatable, of, unknown};
 use workload::spec::{Layer, Spec};
 
 /// An option, texts that it takes, and texts that it refuses.
@@ -111,7 +109,8 @@ const OWN: &[Case] = &[
 ];
 
 fn object() -> Spec {
-    Spec { layer: Layer::OBJECT, ..Spec::default() }
+    registry::register();
+    Spec { layer: LAYER, ..Spec::default() }
 }
 
 fn given(key: &str, text: &str) -> Spec {
@@ -132,12 +131,9 @@ fn refusal(key: &str, text: &str) -> String {
 
 #[test]
 fn names_and_letters_are_unique_and_plain() {
-    let options: Vec<_> = of(Layer::OBJECT).collect();
-    assert_eq!(
-        options.len(),
-        OBJECT.len() + OBJECT_COMMON.len(),
-        "each name of the common ones is one of media"
-    );
+    registry::register();
+    let options: Vec<_> = of(LAYER).collect();
+    assert_eq!(options.len(), OBJECT.len() + COMMON.len(), "each name of the common ones is one of media");
     let names: HashSet<_> = options.iter().map(|option| option.name).collect();
     assert_eq!(names.len(), options.len());
     let letters: Vec<_> = options.iter().filter_map(|option| option.short).collect();
@@ -154,11 +150,12 @@ fn names_and_letters_are_unique_and_plain() {
 
 #[test]
 fn every_option_of_media_holds_here_or_says_what_to_use() {
-    for option in OPTIONS.iter().filter(|option| find_in(Layer::OBJECT, option.name).is_none()) {
-        let message = unknown(Layer::OBJECT, option.name).to_string();
+    registry::register();
+    for option in OPTIONS.iter().filter(|option| find_in(LAYER, option.name).is_none()) {
+        let message = unknown(LAYER, option.name).to_string();
         assert!(message.contains("is not an option of the object layer: use "), "{message}");
     }
-    let here = |name: &str| unknown(Layer::OBJECT, name).to_string();
+    let here = |name: &str| unknown(LAYER, name).to_string();
     assert_eq!(here("block-size"), "\"block-size\" is not an option of the object layer: use --value-size");
     assert_eq!(here("dkey"), "\"dkey\" is not an option: use dkeys (the nearest there is)");
     assert!(here("quite-another").ends_with("use an option of `strata object --help`"));
@@ -166,6 +163,11 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
     assert!(
         elsewhere(Layer::MEDIA, "akeys").ends_with("of the media layer: use it for the object layer alone")
     );
+    assert!(
+        elsewhere(Layer::named("network").expect("a layer"), "akeys")
+            .ends_with("of the network layer: use it for the object layer alone")
+    );
+    assert!(elsewhere(Layer::MEDIA, "zero-copy").ends_with("use it for the network and object layers alone"));
 }
 
 #[test]
@@ -197,17 +199,20 @@ fn each_option_takes_what_it_documents_and_refuses_the_rest() {
 
 #[test]
 fn secrets_are_no_options_and_are_shown_to_nobody() {
+    registry::register();
     let mut spec = Spec::of_layer("object").expect("the layer");
     assert_eq!(spec, object());
     apply_secret(&mut spec, "s3-key", "access\na secret:of two").expect("two lines");
-    let key = spec.object.s3_key.clone().expect("a key");
+    let key = ObjectSpec::of(&spec).s3_key.clone().expect("a key");
     assert_eq!((key.access.as_str(), key.secret.as_str()), ("access", "a secret:of two"));
     assert!(!format!("{spec:?}").contains("secret:"));
     let refused = apply_secret(&mut spec, "s3-key", "in one line").expect_err("one line").to_string();
     assert!(refused.contains("two lines") && !refused.contains("in one"), "{refused}");
     let refused = apply_secret(&mut spec, "s3-keys", "hidden").expect_err("no secret").to_string();
     assert_eq!(refused, "\"s3-keys\" is not an option: use one of s3-key");
-    assert!(find_in(Layer::OBJECT, "s3-key").is_none(), "no flag, and no key of job files");
+    assert!(find_in(LAYER, "s3-key").is_none(), "no flag, and no key of job files");
+    let unknown = Spec::of_layer("objects").expect_err("no layer").to_string();
+    assert_eq!(unknown, "\"objects\" is not a value of layer: use one of media, network, object");
 }
 
 #[test]
@@ -233,10 +238,11 @@ fn slips_are_answered_with_the_nearest() {
 
 #[test]
 fn a_job_file_has_the_same_keys() {
-    for option in of(Layer::OBJECT) {
+    registry::register();
+    for option in of(LAYER) {
         let key = option.name.replace('-', "_");
         let text = OWN.iter().find(|case| case.0 == option.name).map_or("true", |case| case.1[0]);
-        if OBJECT_COMMON.contains(&option.name) && !option.is_switch() {
+        if COMMON.contains(&option.name) && !option.is_switch() {
             continue;
         }
         let specs = job::parse(&format!("layer = 'object'\n{key} = '{text}'\n")).expect("a job");
@@ -247,7 +253,7 @@ fn a_job_file_has_the_same_keys() {
          s3_endpoint = ['http://a', 'http://b']\nno_fill = true\n",
     )
     .expect("a job");
-    let own = &specs[0].object;
+    let own = ObjectSpec::of(&specs[0]);
     assert_eq!(
         (own.operations.as_slice(), own.first),
         (&[ObjectOp::Put, ObjectOp::Get][..], Some([0, 1, 2, 3]))
@@ -258,7 +264,7 @@ fn a_job_file_has_the_same_keys() {
 
 #[test]
 fn values_arrive_in_their_fields() {
-    let own = |key: &str, text: &str| given(key, text).object;
+    let own = |key: &str, text: &str| ObjectSpec::of(&given(key, text)).clone();
     assert_eq!(own("op", "put,get").operations, [ObjectOp::Put, ObjectOp::Get]);
     assert_eq!(own("sequence", "open, read").sequence, [ObjectOp::Open, ObjectOp::Read]);
     assert_eq!(own("mix", "get:70,put:30").mix.as_deref(), Some("get:70,put:30"));
@@ -315,9 +321,9 @@ fn values_arrive_in_their_fields() {
     assert!(is_repeatable("s3-endpoint"));
     let mut spec = given("s3-endpoint", "http://a/");
     apply(&mut spec, "s3-endpoint", "http://b:1").expect("another");
-    assert_eq!(spec.object.s3_endpoints, ["http://a", "http://b:1"]);
-    assert_eq!(given("object-names", "a,b").object.object_names, ["a", "b"]);
-    assert_eq!(given("object-names", r"a\,b, c\ d ,\\,e\").object.object_names, ["a,b", "c d", r"\", r"e\"]);
+    assert_eq!(ObjectSpec::of(&spec).s3_endpoints, ["http://a", "http://b:1"]);
+    assert_eq!(own("object-names", "a,b").object_names, ["a", "b"]);
+    assert_eq!(own("object-names", r"a\,b, c\ d ,\\,e\").object_names, ["a,b", "c d", r"\", r"e\"]);
     let words = [
         own("rados-conf", "x").rados_conf,
         own("rados-user", "x").rados_user,
@@ -333,7 +339,7 @@ fn values_arrive_in_their_fields() {
 
 #[test]
 fn files_arrive_in_their_fields() {
-    let own = |key: &str| given(key, "x").object;
+    let own = |key: &str| ObjectSpec::of(&given(key, "x")).clone();
     let files = [
         own("s3-key-file").s3_key_file,
         own("acknowledged").acknowledged,

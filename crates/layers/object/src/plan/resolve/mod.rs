@@ -7,17 +7,15 @@ mod options;
 
 use std::fmt;
 
-use super::checks::{check_depth, check_pairs};
-use super::error::{Amount, PlanError, refuse};
-use super::load::{buffer_bytes_max, load};
-use super::resolve::content;
-use super::{LimitPlan, Pattern};
-use crate::access::Access;
-use crate::content::Refill;
-use crate::object::{
-    Groups, Interface, ObjectClass, ObjectOp, ObjectPlan, ObjectType, OpShare, Scope, parse_mix,
+use vos::{Groups, ObjectClass, ObjectType};
+use workload::access::Access;
+use workload::content::Refill;
+use workload::plan::{
+    Amount, LimitPlan, Pattern, PlanError, buffer_bytes_max, check_depth, check_pairs, content, load, refuse,
 };
-use crate::spec::{OnError, Share, Spec};
+use workload::spec::{OnError, Share, Spec};
+
+use super::{Interface, ObjectOp, ObjectPlan, ObjectSpec, OpShare, Scope, parse_mix};
 
 pub use fill::{fill_phases, needs_fill};
 pub use options::object_options;
@@ -110,7 +108,7 @@ impl fmt::Display for ObjectPhase {
 /// # Errors
 /// None of the three, or two of them.
 pub fn object_phases(spec: &Spec) -> Result<Vec<ObjectPhase>, PlanError> {
-    let own = &spec.object;
+    let own = ObjectSpec::of(spec);
     match (&own.operations[..], &own.mix, &own.sequence[..]) {
         ([], None, []) => refuse(
             "nothing to do: give --op such as put,get, --mix such as get=70,put=30, or --sequence such as open,read"
@@ -126,6 +124,7 @@ pub fn object_phases(spec: &Spec) -> Result<Vec<ObjectPhase>, PlanError> {
 /// Arguments of several parts of planning.
 struct Request<'a> {
     spec: &'a Spec,
+    own: &'a ObjectSpec,
     facts: &'a ObjectFacts,
     /// Operations of the phase.
     operations: Vec<ObjectOp>,
@@ -153,13 +152,12 @@ impl Request<'_> {
 
     /// Whether what the phase reads may be stored before it: not where that is said to be there, and not at a snapshot, which is older.
     fn may_fill(&self) -> bool {
-        !self.spec.object.no_fill && self.spec.object.snapshot.is_none()
+        !self.own.no_fill && self.own.snapshot.is_none()
     }
 
     /// Whether each worker has records of its own.
     fn is_private(&self) -> bool {
-        let own = &self.spec.object;
-        own.object_scope == Some(Scope::Private) || own.containers == Some(Scope::Private)
+        self.own.object_scope == Some(Scope::Private) || self.own.containers == Some(Scope::Private)
     }
 }
 
@@ -174,11 +172,11 @@ pub fn resolve_object(
     seed: u64,
 ) -> Result<ObjectPlan, PlanError> {
     check_pairs(spec)?;
-    let own = &spec.object;
+    let own = ObjectSpec::of(spec);
     let operations = phase.operations();
     let all: Vec<ObjectOp> =
         object_phases(spec)?.iter().flat_map(ObjectPhase::operations).chain(operations.clone()).collect();
-    let mut request = Request { spec, facts, operations, all, interface: None, phase };
+    let mut request = Request { spec, own, facts, operations, all, interface: None, phase };
     checks::check_operations(&mut request)?;
     checks::check_words(&request)?;
     let (target, container) = place(spec)?;
@@ -244,13 +242,13 @@ fn place(spec: &Spec) -> Result<(String, String), PlanError> {
         _ => None,
     };
     let named = named.filter(|name| !name.is_empty());
-    match (named, &spec.object.container) {
+    match (named, &ObjectSpec::of(spec).container) {
         (Some(named), Some(asked)) if named != asked => {
             refuse(format!("--container {asked} is not the container of {target}: leave one of the two out"))
         }
         (Some(named), _) => Ok((target.clone(), named.to_owned())),
         // What has names of its own lies in no container, unless it is told which.
-        (None, None) if !spec.object.object_names.is_empty() => Ok((target.clone(), String::new())),
+        (None, None) if !ObjectSpec::of(spec).object_names.is_empty() => Ok((target.clone(), String::new())),
         (None, asked) => Ok((target.clone(), asked.clone().unwrap_or_else(|| CONTAINER.to_owned()))),
     }
 }
@@ -258,7 +256,7 @@ fn place(spec: &Spec) -> Result<(String, String), PlanError> {
 /// The class: over all targets, where there are several.
 fn class(request: &Request<'_>) -> Result<ObjectClass, PlanError> {
     let targets = options::targets(request)?;
-    let class = match request.spec.object.class {
+    let class = match request.own.class {
         Some(class) => class,
         None if targets == 1 || !request.facts.honours("class") => ObjectClass::S1,
         None => ObjectClass::SX,
@@ -290,7 +288,7 @@ fn object_type(request: &Request<'_>, cell_size_bytes: u64) -> ObjectType {
         }
         Some(Interface::Array) if cell_size_bytes == 1 => ObjectType::ArrayByte,
         Some(Interface::Array) => ObjectType::ArrayAttr,
-        Some(Interface::Keys) | None if request.spec.object.integer_dkeys => ObjectType::DkeyUint64,
+        Some(Interface::Keys) | None if request.own.integer_dkeys => ObjectType::DkeyUint64,
         Some(Interface::Keys) | None => ObjectType::MultiHashed,
     }
 }
@@ -328,10 +326,8 @@ fn default_time_ns(request: &Request<'_>, plan: &ObjectPlan) -> Option<u64> {
     let is_maintenance =
         |operation| matches!(operation, ObjectOp::Aggregate | ObjectOp::Discard | ObjectOp::Collect);
     let stores_alone = request.any(ObjectOp::stores) && !request.any(ObjectOp::needs_data);
-    let ends = request.spec.object.one_pass
-        || stores_alone
-        || request.any(is_maintenance)
-        || plan.takes_or_creates_once();
+    let ends =
+        request.own.one_pass || stores_alone || request.any(is_maintenance) || plan.takes_or_creates_once();
     (!ends).then_some(TIME_NS)
 }
 

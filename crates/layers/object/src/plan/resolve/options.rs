@@ -1,9 +1,11 @@
 //! Options of the drivers, resolved.
 
+use vos::{Checksum, Redundancy};
+use workload::block_size::BlockSizes;
+use workload::plan::{Amount, PlanError, refuse};
+
 use super::Request;
-use crate::block_size::BlockSizes;
-use crate::object::{Checksum, ObjectOp, ObjectOptions, ObjectPlan, Redundancy};
-use crate::plan::error::{Amount, PlanError, refuse};
+use crate::plan::{ObjectOp, ObjectOptions, ObjectPlan};
 
 /// Smallest default of a store's memory, in bytes.
 const SCM_BYTES_MIN: u64 = 256 << 20;
@@ -19,7 +21,7 @@ const PARTS_MAX: u64 = 10_000;
 
 /// Options of the phase's driver. What it does not honour stays at nothing.
 pub(super) fn options(request: &Request<'_>) -> Result<ObjectOptions, PlanError> {
-    let (own, facts) = (&request.spec.object, request.facts);
+    let (own, facts) = (request.own, request.facts);
     if facts.honours("s3-endpoint") && own.s3_endpoints.is_empty() {
         return refuse("no server: give --s3-endpoint http://HOST:PORT".to_owned());
     }
@@ -56,7 +58,7 @@ pub(super) fn options(request: &Request<'_>) -> Result<ObjectOptions, PlanError>
 
 /// Targets of the store; 0 where it is not known.
 pub(super) fn targets(request: &Request<'_>) -> Result<u32, PlanError> {
-    let (asked, facts) = (request.spec.object.targets, request.facts);
+    let (asked, facts) = (request.own.targets, request.facts);
     match (asked, facts.targets) {
         (Some(asked), known) if known > 0 && known != asked => refuse(format!(
             "--store-targets {asked} is for a store that is made, and this one has {known}: leave it out"
@@ -68,7 +70,7 @@ pub(super) fn targets(request: &Request<'_>) -> Result<u32, PlanError> {
 }
 
 fn part_bytes(request: &Request<'_>) -> Result<u64, PlanError> {
-    let own = &request.spec.object;
+    let own = request.own;
     let part = own.s3_part_size.map_or(0, |part| part.0);
     if part == 0 {
         return Ok(0);
@@ -92,7 +94,7 @@ fn part_bytes(request: &Request<'_>) -> Result<u64, PlanError> {
 
 /// Gives a store that is made memory for the data of the phase, where its size was not said.
 pub(super) fn size_store(request: &Request<'_>, plan: &mut ObjectPlan) {
-    if request.spec.object.scm.is_none() && request.facts.honours("scm") {
+    if request.own.scm.is_none() && request.facts.honours("scm") {
         plan.options.scm_bytes = scm_bytes(plan);
     }
 }

@@ -1,21 +1,32 @@
-use proptest::prelude::*;
+//! Records of all layers as JSON, and their schema.
 
-use super::*;
-use crate::sample::{self, DRIVE};
+mod fields;
+
+use object::sample::{KV, object_phase};
+use proptest::prelude::*;
+use report::record::{Record, Status};
+use report::sample::{self, DRIVE};
+use report::{from_json, schema, to_json};
+
+const SCHEMA_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/record.schema.json");
+const RECORD_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/record.md");
 
 fn records() -> Vec<Record> {
+    registry::register();
     use workload::spec::Operation;
     let mut partial = sample::record(vec![sample::phase(&DRIVE)]);
-    partial.status = crate::record::Status::Partial;
+    partial.status = Status::Partial;
     partial.failure = Some("no space left\non device".to_owned());
     let mut recipes = sample::record(vec![sample::phase(&DRIVE)]);
-    recipes.recipes = Some(sample::object::recipes());
+    recipes.recipes = Some(sample::recipes());
     vec![
         sample::record(vec![]),
         partial,
         sample::ladder(&[1, 8], 20_000.0, 100_000.0),
+        network::sample::failing_endpoint(),
+        network::sample::matrix(3, &[]),
         recipes,
-        sample::record(vec![sample::object::object_phase(&sample::object::KV)]),
+        sample::record(vec![object_phase(&KV)]),
         sample::stack(&[
             ("memory", Operation::Read, 1 << 20, 9000.0),
             ("media", Operation::Read, 1 << 20, 900.0),
@@ -145,6 +156,32 @@ fn unknown_fields_of_later_strata_are_passed_over() {
     assert_eq!(from_json(&extended).unwrap(), records()[0]);
 }
 
+/// Writes the file anew when UPDATE_SCHEMA is 1, and gives what it holds.
+fn kept(path: &str, text: &str) -> String {
+    if std::env::var_os("UPDATE_SCHEMA").is_some_and(|value| value == "1") {
+        std::fs::write(path, text).unwrap();
+    }
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_schema_file_is_up_to_date() {
+    registry::register();
+    let file = kept(SCHEMA_FILE, &(serde_json::to_string_pretty(&schema()).unwrap() + "\n"));
+    let file: serde_json::Value = serde_json::from_str(&file).unwrap();
+    assert!(file == schema(), "docs/record.schema.json is out of date: run this test with UPDATE_SCHEMA=1");
+}
+
+#[test]
+fn the_fields_in_the_docs_are_up_to_date() {
+    registry::register();
+    let page = std::fs::read_to_string(RECORD_PAGE).unwrap();
+    let start = page.find(fields::START).unwrap() + fields::START.len();
+    let text = format!("{}{}", &page[..start], fields::markdown(&schema()));
+    let file = kept(RECORD_PAGE, &text);
+    assert!(file == text, "docs/record.md is out of date: run this test with UPDATE_SCHEMA=1");
+}
+
 #[test]
 fn records_follow_the_schema() {
     let validator = jsonschema::validator_for(&schema()).unwrap();
@@ -171,8 +208,8 @@ proptest! {
         let end = (at + bytes.len()).min(text.len());
         text.splice(at..end, bytes);
         if let Ok(record) = from_json(&String::from_utf8_lossy(&text)) {
-            prop_assert!(!crate::render(&record, 80, true).is_empty());
-            prop_assert!(!crate::to_csv(&record).is_empty());
+            prop_assert!(!report::render(&record, 80, true).is_empty());
+            prop_assert!(!report::to_csv(&record).is_empty());
         }
     }
 }

@@ -2,68 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// When an update counts as done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Durability {
-    /// When it is in the store's memory; it is made durable when the store is closed, or sooner.
-    None,
-    /// When it is in the store's memory; it is made durable with others, within 10 ms or 1 MiB.
-    Batch,
-    /// When it is durable. Updates in flight at the same time share a sync.
-    #[default]
-    Sync,
-}
-
-/// How mapped memory is made durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Flush {
-    /// By the CPU on tmpfs and DAX, by system calls elsewhere.
-    #[default]
-    Auto,
-    /// Cache lines are flushed and fenced (`clwb`, `clflushopt`, `clflush`); with `PMEM_NO_FLUSH=1` fenced alone.
-    Cpu,
-    /// msync(2).
-    Msync,
-}
-
-/// When a store in this process takes its space from the file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Allocation {
-    /// Before a phase, as much as it is known to write; what comes beyond that a little ahead, by a thread beside the workers.
-    #[default]
-    Ahead,
-    /// All of it, when the store is made or opened.
-    Whole,
-    /// By the update that needs it.
-    Needed,
-}
-
-/// Checksum of a container's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Checksum {
-    /// None: data that rots is not noticed.
-    Off,
-    /// 16 bits (CRC-16/T10-DIF).
-    Crc16,
-    /// 32 bits (CRC-32C).
-    #[default]
-    Crc32,
-    /// 64 bits (CRC-64/XZ).
-    Crc64,
-    /// SHA-1.
-    Sha1,
-    /// SHA-256.
-    Sha256,
-    /// SHA-512.
-    Sha512,
-    /// Adler-32.
-    Adler32,
-}
+use vos::{Allocation, Checksum, Durability, Flush};
 
 /// How a bucket stands in an S3 request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

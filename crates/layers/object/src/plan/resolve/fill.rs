@@ -1,10 +1,12 @@
 //! Phases that store the records for a phase that reads.
 
+use vos::ObjectType;
+use workload::block_size::BlockSizes;
+use workload::plan::{LimitPlan, Pattern};
+use workload::spec::{OnError, Share, Warmup};
+
 use super::is_unlimited;
-use crate::block_size::BlockSizes;
-use crate::object::{Interface, ObjectOp, ObjectPlan, ObjectType, OpShare, ValueKind};
-use crate::plan::{LimitPlan, Pattern};
-use crate::spec::{OnError, Warmup};
+use crate::plan::{Interface, ObjectOp, ObjectPlan, OpShare, ValueKind};
 
 /// The interface of the objects that a plan works on.
 fn interface(plan: &ObjectPlan) -> Interface {
@@ -40,7 +42,7 @@ pub fn fill_phases(plan: &ObjectPlan) -> Vec<ObjectPlan> {
             dataset.value_size = size.to_string();
         }
     }
-    fill.share = if fill.is_private() { crate::spec::Share::Whole } else { crate::spec::Share::Partition };
+    fill.share = if fill.is_private() { Share::Whole } else { Share::Partition };
     let records = fill.dataset.record_count();
     if !fill.is_private() {
         // Fewer records than workers: the others have nothing to do.

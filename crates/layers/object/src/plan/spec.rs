@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use units::{ByteSize, Span};
 
-use super::{
-    Addressing, Allocation, Checksum, Durability, Flush, ObjectClass, ObjectOp, PunchScope, Scope, Signing,
-    ValueKind,
-};
+use vos::{Allocation, Checksum, Durability, Flush, ObjectClass};
+use workload::spec::Spec;
+
+use super::{Addressing, ObjectOp, PunchScope, Scope, Signing, ValueKind};
 
 /// Keys of an S3 user. They stand in no output.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl fmt::Debug for S3Key {
     }
 }
 
-/// Options of a load on an object store; `None` means: not said. [`crate::spec::Spec::object`] holds it. The one target of the spec is
+/// Options of a load on an object store; `None` means: not said. [`Spec::own`] holds it. The one target of the spec is
 /// a URL: `vos:DIR`, `engine://host:port/pool/container`, `rados://pool`, `s3://bucket`, `daos://pool/container` or `null:`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
@@ -103,4 +104,20 @@ pub struct ObjectSpec {
     pub daos_system: Option<String>,
     /// `--acknowledged`: file of the updates that were acknowledged.
     pub acknowledged: Option<PathBuf>,
+}
+
+/// Options of a spec that says nothing.
+static NOTHING: LazyLock<ObjectSpec> = LazyLock::new(ObjectSpec::default);
+
+impl ObjectSpec {
+    /// The options of a spec that are of this layer.
+    #[must_use]
+    pub fn of(spec: &Spec) -> &Self {
+        spec.own.get().unwrap_or(&NOTHING)
+    }
+
+    /// The same, to say one.
+    pub fn of_mut(spec: &mut Spec) -> &mut Self {
+        spec.own.get_mut()
+    }
 }

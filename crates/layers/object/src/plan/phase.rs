@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ObjectClass, ObjectOp, ObjectOptions, ObjectType};
-use crate::plan::{ContentPlan, LimitPlan, LoadPlan, Pattern};
-use crate::spec::Share;
+use vos::{ObjectClass, ObjectType};
+use workload::plan::{ContentPlan, LimitPlan, LoadPlan, Pattern};
+use workload::spec::Share;
+
+use super::{ObjectOp, ObjectOptions};
 
 /// Kind of value under an akey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -2,10 +2,11 @@
 
 use units::ByteSize;
 
+use workload::block_size::BlockSizes;
+use workload::plan::{Amount, PlanError, refuse};
+
 use super::Request;
-use crate::block_size::BlockSizes;
-use crate::object::{DatasetPlan, Interface, ObjectOp, PunchScope, ValueKind};
-use crate::plan::error::{Amount, PlanError, refuse};
+use crate::plan::{DatasetPlan, Interface, ObjectOp, PunchScope, ValueKind};
 
 /// Largest value, in bytes.
 const VALUE_BYTES_MAX: u64 = 1 << 30;
@@ -33,7 +34,7 @@ pub(super) enum Unit {
 /// Unit that the operations of a phase go over: the finest of theirs.
 pub(super) fn unit(request: &Request<'_>) -> Unit {
     let of = |&operation: &ObjectOp| match operation {
-        ObjectOp::Punch => match request.spec.object.punch.unwrap_or_default() {
+        ObjectOp::Punch => match request.own.punch.unwrap_or_default() {
             PunchScope::Record => Unit::Record,
             PunchScope::Akey => Unit::Akey,
             PunchScope::Dkey => Unit::Dkey,
@@ -82,7 +83,7 @@ struct Values {
 /// # Errors
 /// Counts that do not fit, a part beyond the whole, values that overlap.
 pub(super) fn dataset(request: &Request<'_>) -> Result<DatasetPlan, PlanError> {
-    let own = &request.spec.object;
+    let own = request.own;
     let values = values(request)?;
     let is_array = request.is_array();
     let is_named = !own.object_names.is_empty();
@@ -177,7 +178,7 @@ fn check_extent(request: &Request<'_>, whole: [u64; 4], values: &Values) -> Resu
             Amount(values.sizes.max())
         ));
     }
-    let first_id = request.spec.object.first_id.unwrap_or(FIRST_ID);
+    let first_id = request.own.first_id.unwrap_or(FIRST_ID);
     if whole[0].checked_mul(threads).and_then(|objects| objects.checked_add(first_id)).is_none() {
         return refuse(format!(
             "ids of {} objects do not fit behind --first-id {first_id}: use a smaller one",
@@ -188,7 +189,7 @@ fn check_extent(request: &Request<'_>, whole: [u64; 4], values: &Values) -> Resu
 }
 
 fn values(request: &Request<'_>) -> Result<Values, PlanError> {
-    let own = &request.spec.object;
+    let own = request.own;
     let default = if request.is_array() { "1MiB" } else { "4KiB" };
     let sizes: BlockSizes = own.value_size.as_deref().unwrap_or(default).parse()?;
     if sizes.max() > VALUE_BYTES_MAX {
@@ -238,7 +239,7 @@ fn ranges(request: &Request<'_>, sizes: BlockSizes) -> Result<Values, PlanError>
         ));
     };
     // More than the value is a short read of it all.
-    let range = request.spec.object.read_size.map_or(value, |read| read.0.min(value));
+    let range = request.own.read_size.map_or(value, |read| read.0.min(value));
     if !value.is_multiple_of(range) {
         return refuse(format!(
             "values of {} are not cut into ranges of {}: use a --read-size that divides the value",
@@ -252,7 +253,7 @@ fn ranges(request: &Request<'_>, sizes: BlockSizes) -> Result<Values, PlanError>
 
 /// Bytes that reads of the phase ask for, where that is more than what was written.
 pub(super) fn short_read(request: &Request<'_>, dataset: &DatasetPlan) -> Option<u64> {
-    let asked = request.spec.object.read_size?.0;
+    let asked = request.own.read_size?.0;
     let is_longer = asked > dataset.value_size_bytes_max && request.any(ObjectOp::loads);
     is_longer.then_some(asked)
 }
@@ -262,7 +263,7 @@ pub(super) fn short_read(request: &Request<'_>, dataset: &DatasetPlan) -> Option
 /// # Errors
 /// Sizes and positions that are not whole cells.
 pub(super) fn cells(request: &Request<'_>) -> Result<(u64, u64), PlanError> {
-    let own = &request.spec.object;
+    let own = request.own;
     let cell = own.cell_size.map_or(1, |cell| cell.0);
     let chunk = own.chunk_size.map_or(CHUNK_BYTES, |chunk| chunk.0);
     if !chunk.is_multiple_of(cell) {

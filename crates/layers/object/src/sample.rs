@@ -1,17 +1,13 @@
-//! Phases of the object layer.
+//! Plans and phases of object stores for tests.
+#![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
-use workload::object::{
-    DatasetPlan, ObjectClass, ObjectOp, ObjectOptions, ObjectPlan, ObjectType, OpShare, PunchScope, Scope,
-    ValueKind,
-};
+use report::record::{Observations, PhaseRecord, StoreActivity, StoreSpace};
+use report::sample::{DRIVE, Shape, media_plan, phase};
+use vos::{ObjectClass, ObjectType};
 use workload::plan::{Pattern, PhasePlan};
 use workload::spec::{Operation, Share};
 
-use super::{DRIVE, Shape, media_plan, phase};
-use crate::record::{
-    Observations, PhaseRecord, RecipeFactor, RecipeFinding, RecipeRecord, RecipesRecord, StoreActivity,
-    StoreSpace,
-};
+use crate::plan::{DatasetPlan, ObjectOp, ObjectOptions, ObjectPlan, OpShare, PunchScope, Scope, ValueKind};
 
 /// Properties of an object phase that the tests make up.
 #[derive(Clone, Copy)]
@@ -116,40 +112,4 @@ pub fn object_phase(shape: &ObjectShape) -> PhaseRecord {
         ..made.observations
     };
     made
-}
-
-/// A recipe that matters, one that does not, and one that could not be tested.
-pub fn recipes() -> RecipesRecord {
-    let recipe = |name: &str, factor: f64, finding| RecipeRecord {
-        name: name.to_owned(),
-        question: "is it faster?".to_owned(),
-        without: "one index for all".to_owned(),
-        with: "an index of each worker's own".to_owned(),
-        unit: "records".to_owned(),
-        advice: "give each process an index of its own".to_owned(),
-        pairs: vec![],
-        factor: Some(RecipeFactor {
-            factor,
-            low: factor * 0.95,
-            high: factor * 1.05,
-            without_per_second: 1000.0,
-            with_per_second: factor * 1000.0,
-        }),
-        finding,
-        reason: None,
-    };
-    let untested = RecipeRecord {
-        factor: None,
-        reason: Some("the store has one target".to_owned()),
-        ..recipe("class", 1.0, RecipeFinding::NotTested)
-    };
-    RecipesRecord {
-        target: "vos:/mnt/pmem".to_owned(),
-        rounds: 8,
-        recipes: vec![
-            recipe("index-kv", 3.0, RecipeFinding::Matters),
-            recipe("value-size", 1.01, RecipeFinding::DoesNotMatter),
-            untested,
-        ],
-    }
 }

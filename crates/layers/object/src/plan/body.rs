@@ -2,16 +2,17 @@
 
 use units::clean;
 
-use super::{Durability, ObjectPlan, Scope};
-use crate::access::Pattern;
-use crate::plan::{LayerPlan, Terms};
+use vos::Durability;
+use workload::plan::{LayerPlan, Pattern, Terms};
+
+use super::{ObjectPlan, Scope};
 
 /// Terms of object stores.
 const TERMS: Terms =
     Terms { size: "value size", size_column: "value", size_points: "value sizes", ..Terms::COMMON };
 
 impl LayerPlan for ObjectPlan {
-    crate::plan_parts!("object");
+    workload::plan_parts!("object");
 
     fn operation_name(&self) -> &'static str {
         match self.mix.as_slice() {

@@ -1,144 +1,31 @@
-//! Options of a load on an object store.
+//! The table of options of a load on an object store.
 
 use units::{ParseError, parse_u64_in};
+use vos::{Allocation, Checksum, Durability, Flush};
+use workload::options::OptionDef;
+use workload::options::masters::{tls, token_file};
+use workload::options::value::{above_zero, count, label, ladder, nonzero_size, path, some_text, word};
+use workload::spec::choice;
+use workload::{as_media, option, own_of, switch_of};
 
-use super::value::{
-    above_zero, count, epoch, label, ladder, names, nonzero_size, path, positive, prefix, quadruple,
-    s3_endpoints, some_text, switch, word,
+use super::value::{epoch, names, positive, prefix, quadruple, s3_endpoints};
+use crate::plan::{
+    Addressing, ObjectSpec, PunchScope, S3Key, Scope, Signing, ValueKind, parse_mix, parse_operations,
 };
-use super::{OptionDef, masters};
-use crate::object::{
-    Addressing, Allocation, Checksum, Durability, Flush, PunchScope, S3Key, Scope, Signing, ValueKind,
-    parse_mix, parse_operations,
-};
-use crate::spec::choice;
-
-/// Options of media that mean the same here.
-pub const COMMON: &[&str] = &[
-    "threads",
-    "depth",
-    "count",
-    "bytes",
-    "warmup",
-    "rate",
-    "arrivals",
-    "think-time",
-    "think-blocks",
-    "think-after",
-    "think-spin",
-    "no-catch-up",
-    "start-delay",
-    "concurrent",
-    "end-others",
-    "saturate",
-    "batch-min",
-    "batch-max",
-    "content",
-    "compress",
-    "dedupe",
-    "dedupe-set",
-    "dedupe-global",
-    "seed",
-    "cores",
-    "cores-policy",
-    "numa",
-    "split-latency",
-    "interval",
-    "on-error",
-    "name",
-];
-
-const RECORDS: &str = "--objects, --dkeys, --akeys and --records: they say what there is to work on";
-const DURABLE: &str = "--durability: it says when an update counts as done";
-const DRIVER: &str = "it for media alone: it is an option of its drivers";
-const VERIFY: &str = "--verify alone: a value says by itself which record it is, and is checked as a whole";
-
-/// Options of media that this layer does not have, and what to do instead.
-pub const REFUSED: &[(&str, &str)] = &[
-    ("block-size", "--value-size"),
-    ("size", RECORDS),
-    ("offset", "--first for the first record, or --record-offset for a place within it"),
-    ("align", "--stride: it is the distance of an array's records"),
-    ("fsync", DURABLE),
-    ("end-fsync", DURABLE),
-    ("sync-call", "--flush: it is the way in which memory is made durable"),
-    ("sync", DURABLE),
-    ("engine", "the target: its scheme (vos:, engine:, rados:, s3:, daos:, null:) is the driver"),
-    ("direct", "--nvme and --threshold: the data file of a store is always past the page cache"),
-    ("register-files", DRIVER),
-    ("register-buffers", DRIVER),
-    ("defer-taskrun", DRIVER),
-    ("sqpoll", DRIVER),
-    ("sqpoll-core", DRIVER),
-    ("iopoll", DRIVER),
-    ("hipri", DRIVER),
-    ("nowait", DRIVER),
-    ("rwf-dsync", DURABLE),
-    ("dontcache", DRIVER),
-    ("map-sync", DRIVER),
-    ("memory-operation", DRIVER),
-    ("huge-pages", "it for media alone: buffers of values are on base pages"),
-    ("cache", "it for media alone: a store has no page cache of its own to drop"),
-    ("layout", "--no-fill to leave out what is stored before a phase that reads"),
-    ("verify-interval", VERIFY),
-    ("verify-run", VERIFY),
-    (
-        "no-read-back",
-        "--op put alone: what was stored is read back where --op asks for it, as in --op put,get",
-    ),
-];
 
 macro_rules! own {
-    ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal, $field:ident, $parse:expr) => {
-        option!($name, $short, $value, $default, $group, $help, |spec, text| {
-            spec.object.$field = Some($parse(text)?);
-            Ok(())
-        })
+    ($($option:tt)*) => {
+        own_of!(ObjectSpec, $($option)*)
     };
 }
 
 macro_rules! own_switch {
-    ($name:literal, $default:literal, $group:ident, $help:literal, $field:ident) => {
-        option!($name, None, "", $default, $group, $help, |spec, text| {
-            spec.object.$field = switch($name, text)?;
-            Ok(())
-        })
+    ($($option:tt)*) => {
+        switch_of!(ObjectSpec, $($option)*)
     };
 }
 
-/// Options that a driver honours or has no use for: one that is given and stands not among those of the driver is refused.
-pub const DRIVER_OPTIONS: &[&str] = &[
-    "container",
-    "containers",
-    "object-names",
-    "class",
-    "reopen",
-    "snapshot",
-    "scm",
-    "nvme",
-    "threshold",
-    "store-targets",
-    "durability",
-    "flush",
-    "allocate",
-    "checksum",
-    "zero-copy",
-    "retries",
-    "timeout",
-    "s3-endpoint",
-    "s3-region",
-    "s3-addressing",
-    "s3-signing",
-    "s3-part-size",
-    "s3-key-file",
-    "rados-conf",
-    "rados-user",
-    "daos-system",
-    "token-file",
-    "tls",
-];
-
-/// Options of a load on an object store, besides [`COMMON`].
+/// Options of a load on an object store, besides [`super::COMMON`].
 pub static OBJECT: &[OptionDef] = &[
     option!(
         "op",
@@ -148,7 +35,7 @@ pub static OBJECT: &[OptionDef] = &[
         Workload,
         "put, get, remove, list, stat (keys); write, read, size, create, open, open-with-attr, destroy (arrays); update, fetch, punch, query, iterate (dkeys and akeys); open-container, allocate-ids, aggregate, discard, collect; a list runs one phase after another",
         |spec, text| {
-            spec.object.operations = parse_operations("op", text)?;
+            ObjectSpec::of_mut(spec).operations = parse_operations("op", text)?;
             Ok(())
         }
     ),
@@ -170,7 +57,7 @@ pub static OBJECT: &[OptionDef] = &[
         Workload,
         "One phase that does these one after the other for each record: open,read",
         |spec, text| {
-            spec.object.sequence = parse_operations("sequence", text)?;
+            ObjectSpec::of_mut(spec).sequence = parse_operations("sequence", text)?;
             Ok(())
         }
     ),
@@ -183,7 +70,7 @@ pub static OBJECT: &[OptionDef] = &[
         Workload,
         "rados: each object is one of the pool's under this name, in no namespace where the target names none; update, fetch and punch of extents; \\ before a comma or a blank makes it one of the name",
         |spec, text| {
-            spec.object.object_names = names("object-names", text)?;
+            ObjectSpec::of_mut(spec).object_names = names("object-names", text)?;
             Ok(())
         }
     ),
@@ -226,7 +113,7 @@ pub static OBJECT: &[OptionDef] = &[
         Workload,
         "Bytes of a record: 4k, a range 1k-64k, or shares 4k:70,64k:30; which size a record has follows from its number",
         value_size,
-        |text: &str| text.parse::<crate::block_size::BlockSizes>().map(|_| text.to_owned())
+        |text: &str| text.parse::<workload::block_size::BlockSizes>().map(|_| text.to_owned())
     ),
     own!(
         "stride",
@@ -496,7 +383,7 @@ pub static OBJECT: &[OptionDef] = &[
         Engine,
         "When an update counts as done: in memory; in memory, and durable within 10 ms or 1 MiB; when it is durable",
         durability,
-        |text| durability("durability", text)
+        |text| choice("durability", text, Durability::CHOICES)
     ),
     own!(
         "flush",
@@ -506,7 +393,7 @@ pub static OBJECT: &[OptionDef] = &[
         Engine,
         "vos: how mapped memory is made durable; with PMEM_NO_FLUSH=1 cpu fences alone",
         flush,
-        |text| flush("flush", text)
+        |text| choice("flush", text, Flush::CHOICES)
     ),
     own!(
         "allocate",
@@ -516,7 +403,7 @@ pub static OBJECT: &[OptionDef] = &[
         Engine,
         "vos: when the store takes its space; whole: all of it when it is made or opened; needed: by the update that needs it",
         allocation,
-        |text| allocation("allocate", text)
+        |text| choice("allocate", text, Allocation::CHOICES)
     ),
     own!(
         "checksum",
@@ -526,7 +413,7 @@ pub static OBJECT: &[OptionDef] = &[
         Engine,
         "Checksum of the data of a container that is made, verified at every read",
         checksum,
-        |text| checksum("checksum", text)
+        |text| choice("checksum", text, Checksum::CHOICES)
     ),
     own!(
         "zero-copy",
@@ -566,7 +453,8 @@ pub static OBJECT: &[OptionDef] = &[
         Engine,
         "s3: http://HOST[:PORT] of a server; may be given several times, and workers are dealt out to them",
         |spec, text| {
-            spec.object.s3_endpoints.extend(s3_endpoints(text)?);
+            let urls = s3_endpoints(text)?;
+            ObjectSpec::of_mut(spec).s3_endpoints.extend(urls);
             Ok(())
         }
     ),
@@ -677,8 +565,8 @@ pub static OBJECT: &[OptionDef] = &[
         acknowledged,
         |text| path("acknowledged", text)
     ),
-    masters::token_file("engine: file with the secret that engines beyond loopback demand"),
-    masters::tls("engine: TLS for control on loopback too"),
+    token_file("engine: file with the secret that engines beyond loopback demand"),
+    tls("engine: TLS for control on loopback too"),
     as_media!(
         "keep",
         None,
@@ -709,48 +597,12 @@ pub static SECRETS: &[OptionDef] = &[option!(
         let (access, secret) = text.split_once('\n').ok_or_else(|| {
             ParseError::new("a key of S3", "***", "the access key and the secret key on two lines")
         })?;
-        spec.object.s3_key = Some(S3Key { access: access.to_owned(), secret: secret.to_owned() });
+        ObjectSpec::of_mut(spec).s3_key =
+            Some(S3Key { access: access.to_owned(), secret: secret.to_owned() });
         Ok(())
     }
 )];
 
 fn scope(name: &str, text: &str) -> Result<Scope, ParseError> {
     choice(name, text, &[("shared", Scope::Shared), ("private", Scope::Private)])
-}
-
-/// When an update counts as done: `none`, `batch` or `sync`.
-///
-/// # Errors
-/// Another word.
-pub fn durability(name: &str, text: &str) -> Result<Durability, ParseError> {
-    let choices = [("none", Durability::None), ("batch", Durability::Batch), ("sync", Durability::Sync)];
-    choice(name, text, &choices)
-}
-
-/// How mapped memory is made durable: `auto`, `cpu` or `msync`.
-///
-/// # Errors
-/// Another word.
-pub fn flush(name: &str, text: &str) -> Result<Flush, ParseError> {
-    choice(name, text, &[("auto", Flush::Auto), ("cpu", Flush::Cpu), ("msync", Flush::Msync)])
-}
-
-fn allocation(name: &str, text: &str) -> Result<Allocation, ParseError> {
-    let choices =
-        [("ahead", Allocation::Ahead), ("whole", Allocation::Whole), ("needed", Allocation::Needed)];
-    choice(name, text, &choices)
-}
-
-fn checksum(name: &str, text: &str) -> Result<Checksum, ParseError> {
-    let choices = [
-        ("off", Checksum::Off),
-        ("crc16", Checksum::Crc16),
-        ("crc32", Checksum::Crc32),
-        ("crc64", Checksum::Crc64),
-        ("sha1", Checksum::Sha1),
-        ("sha256", Checksum::Sha256),
-        ("sha512", Checksum::Sha512),
-        ("adler32", Checksum::Adler32),
-    ];
-    choice(name, text, &choices)
 }

@@ -1,11 +1,12 @@
 //! Checks of options that do not go together.
 
+use workload::plan::{PlanError, refuse};
+use workload::spec::{LadderDimension, Share};
+
 use super::dataset::{Unit, unit, units};
 use super::{ObjectPhase, Request, check_pattern};
-use crate::object::{Interface, ObjectOp, ObjectPlan, PunchScope, ValueKind};
 use crate::options::DRIVER_OPTIONS;
-use crate::plan::error::{PlanError, refuse};
-use crate::spec::{LadderDimension, Share};
+use crate::plan::{Interface, ObjectOp, ObjectPlan, PunchScope, ValueKind};
 
 /// Refuses operations that the driver does not have, and those of several interfaces; settles the interface.
 pub(super) fn check_operations(request: &mut Request<'_>) -> Result<(), PlanError> {
@@ -53,7 +54,7 @@ pub(super) fn check_operations(request: &mut Request<'_>) -> Result<(), PlanErro
 
 /// Refuses a snapshot where there can be none, and operations that have no use for one.
 fn check_snapshot(request: &Request<'_>) -> Result<(), PlanError> {
-    let Some(epoch) = request.spec.object.snapshot else { return Ok(()) };
+    let Some(epoch) = request.own.snapshot else { return Ok(()) };
     if !request.facts.honours("snapshot") {
         return refuse(format!(
             "--snapshot {epoch} is for stores that keep versions, and {} shows the latest alone: use vos:, engine:// or daos://",
@@ -74,7 +75,7 @@ fn check_snapshot(request: &Request<'_>) -> Result<(), PlanError> {
 
 /// Driver options that were given.
 fn given(request: &Request<'_>) -> Vec<&'static str> {
-    let own = &request.spec.object;
+    let own = request.own;
     let said = |name: &str| match name {
         "container" => own.container.is_some(),
         "object-names" => !own.object_names.is_empty(),
@@ -136,7 +137,7 @@ type Wrong = (bool, &'static str);
 
 /// Options that `--acknowledged` does not go with: a store that is audited later must still have the records it acknowledged.
 fn unaudited(request: &Request<'_>) -> Vec<Wrong> {
-    if request.spec.object.acknowledged.is_none() {
+    if request.own.acknowledged.is_none() {
         return Vec::new();
     }
     let any = |is_such: fn(ObjectOp) -> bool| request.all.iter().any(|&operation| is_such(operation));
@@ -155,7 +156,7 @@ fn unaudited(request: &Request<'_>) -> Vec<Wrong> {
 
 /// Options of operations that are not asked for.
 fn meaningless(request: &Request<'_>) -> Vec<Wrong> {
-    let own = &request.spec.object;
+    let own = request.own;
     let any = |is_such: fn(ObjectOp) -> bool| request.all.iter().any(|&operation| is_such(operation));
     let sized = own.value_size.is_some()
         || request.spec.ladder.as_ref().is_some_and(|ladder| ladder.dimension == LadderDimension::BlockSize);
@@ -197,7 +198,7 @@ fn meaningless(request: &Request<'_>) -> Vec<Wrong> {
 
 /// Options of another interface.
 fn misplaced(request: &Request<'_>) -> Vec<Wrong> {
-    let own = &request.spec.object;
+    let own = request.own;
     let (keys, is_array) = (request.interface == Some(Interface::KeyValue), request.is_array());
     let is_single = !is_array && own.value.unwrap_or_default() == ValueKind::Single;
     let is_part = own.first.is_some() || own.whole.is_some();
@@ -260,7 +261,7 @@ fn misplaced(request: &Request<'_>) -> Vec<Wrong> {
 
 /// Options that do not go together.
 fn contradictory(request: &Request<'_>) -> Vec<Wrong> {
-    let (spec, own) = (request.spec, &request.spec.object);
+    let (spec, own) = (request.spec, request.own);
     let ranged = request.facts.reads_ranges() && request.operations.contains(&ObjectOp::Read);
     let shaped =
         spec.content.is_some() || spec.compress.is_some() || spec.dedupe.is_some() || spec.refill.is_some();

@@ -1,0 +1,113 @@
+//! Options of object stores: the table, options that are those of media, options that have a substitute.
+
+mod table;
+mod value;
+
+pub use table::{OBJECT, SECRETS};
+
+/// Options of media that mean the same here.
+pub const COMMON: &[&str] = &[
+    "threads",
+    "depth",
+    "count",
+    "bytes",
+    "warmup",
+    "rate",
+    "arrivals",
+    "think-time",
+    "think-blocks",
+    "think-after",
+    "think-spin",
+    "no-catch-up",
+    "start-delay",
+    "concurrent",
+    "end-others",
+    "saturate",
+    "batch-min",
+    "batch-max",
+    "content",
+    "compress",
+    "dedupe",
+    "dedupe-set",
+    "dedupe-global",
+    "seed",
+    "cores",
+    "cores-policy",
+    "numa",
+    "split-latency",
+    "interval",
+    "on-error",
+    "name",
+];
+
+const RECORDS: &str = "--objects, --dkeys, --akeys and --records: they say what there is to work on";
+const DURABLE: &str = "--durability: it says when an update counts as done";
+const DRIVER: &str = "it for media alone: it is an option of its drivers";
+const VERIFY: &str = "--verify alone: a value says by itself which record it is, and is checked as a whole";
+
+/// Options of media that this layer does not have, and what to do instead.
+pub const REFUSED: &[(&str, &str)] = &[
+    ("block-size", "--value-size"),
+    ("size", RECORDS),
+    ("offset", "--first for the first record, or --record-offset for a place within it"),
+    ("align", "--stride: it is the distance of an array's records"),
+    ("fsync", DURABLE),
+    ("end-fsync", DURABLE),
+    ("sync-call", "--flush: it is the way in which memory is made durable"),
+    ("sync", DURABLE),
+    ("engine", "the target: its scheme (vos:, engine:, rados:, s3:, daos:, null:) is the driver"),
+    ("direct", "--nvme and --threshold: the data file of a store is always past the page cache"),
+    ("register-files", DRIVER),
+    ("register-buffers", DRIVER),
+    ("defer-taskrun", DRIVER),
+    ("sqpoll", DRIVER),
+    ("sqpoll-core", DRIVER),
+    ("iopoll", DRIVER),
+    ("hipri", DRIVER),
+    ("nowait", DRIVER),
+    ("rwf-dsync", DURABLE),
+    ("dontcache", DRIVER),
+    ("map-sync", DRIVER),
+    ("memory-operation", DRIVER),
+    ("huge-pages", "it for media alone: buffers of values are on base pages"),
+    ("cache", "it for media alone: a store has no page cache of its own to drop"),
+    ("layout", "--no-fill to leave out what is stored before a phase that reads"),
+    ("verify-interval", VERIFY),
+    ("verify-run", VERIFY),
+    (
+        "no-read-back",
+        "--op put alone: what was stored is read back where --op asks for it, as in --op put,get",
+    ),
+];
+
+/// Options that a driver honours or has no use for: one that is given and stands not among those of the driver is refused.
+pub const DRIVER_OPTIONS: &[&str] = &[
+    "container",
+    "containers",
+    "object-names",
+    "class",
+    "reopen",
+    "snapshot",
+    "scm",
+    "nvme",
+    "threshold",
+    "store-targets",
+    "durability",
+    "flush",
+    "allocate",
+    "checksum",
+    "zero-copy",
+    "retries",
+    "timeout",
+    "s3-endpoint",
+    "s3-region",
+    "s3-addressing",
+    "s3-signing",
+    "s3-part-size",
+    "s3-key-file",
+    "rados-conf",
+    "rados-user",
+    "daos-system",
+    "token-file",
+    "tls",
+];
