@@ -151,7 +151,7 @@ pub trait Bench {
     /// Ends the run and prints its report; the exit code. `result` is what stopped it.
     ///
     /// # Errors
-    /// What stopped or failed it, and outputs that were not written.
+    /// The failure that ended it, and outputs that were not written.
     fn finish(self: Box<Self>, result: Result<(), Error>) -> Result<u8, Error>;
 }
 

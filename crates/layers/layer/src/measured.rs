@@ -318,7 +318,7 @@ pub trait LayerRun {
     /// Removes what the run made, unless it shall stay, and closes the rest.
     ///
     /// # Errors
-    /// What is left, or was not saved.
+    /// Things that are left, or were not saved.
     fn end(&mut self) -> Result<(), Error> {
         Ok(())
     }
