@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("vos", &["driver", "host", "units"]),
     ("workload", &["units"]),
     ("ceph", &["driver"]),
+    ("dfs", &["driver"]),
     ("runner", &["driver", "host", "statistics", "units", "workload"]),
     ("rpc", &["driver", "host", "units", "workload"]),
     ("fleet", &["driver", "statistics"]),
