@@ -124,13 +124,20 @@ impl Content {
             let checker = BlockChecker::new(None, id, interval as u32);
             let mut checker =
                 checker.map_err(|error| fault(&self.path(operation), "layout", &error.to_string()))?;
-            checker.check_block(&buffer[..whole], operation.offset_bytes, Expected::Any).map_err(
-                |mismatch| {
-                    let place = mismatch.offset + mismatch.at_byte;
-                    let detail = format!("offset {place}: {}", mismatch.fault);
-                    fault(&self.path(operation), mismatch.fault.name(), &detail)
-                },
-            )?;
+            let (sealed, offset) = (&buffer[..whole], operation.offset_bytes);
+            if let Err(mismatch) = checker.check_block(sealed, offset, Expected::Any) {
+                let at = (mismatch.at_byte as usize).min(whole - 1);
+                let expected = checker.remade(sealed, offset, Expected::Any)[at];
+                let (place, found) = (mismatch.offset + mismatch.at_byte, sealed[at]);
+                // A whole block that belongs elsewhere begins as the right one would.
+                let bytes = if expected == found {
+                    String::new()
+                } else {
+                    format!(": expected byte {expected:#04x}, found {found:#04x}")
+                };
+                let detail = format!("offset {place}: {}{bytes}", mismatch.fault);
+                return Err(fault(&self.path(operation), mismatch.fault.name(), &detail));
+            }
         }
         for (at, &found) in buffer.iter().enumerate().skip(whole) {
             let expected = tail(id, operation.offset_bytes, at);

@@ -208,18 +208,14 @@ impl Made {
         self.note()
     }
 
-    /// Removes all of it; `progress` tells how much of a set there can be.
+    /// Removes all of it.
     ///
     /// # Errors
     /// The first that could not be removed; the others are tried all the same.
-    pub(crate) fn remove_all(
-        &mut self,
-        progress: impl Fn(&[String], &FileSet) -> Option<Arc<Progress>>,
-    ) -> Result<(), Error> {
+    pub(crate) fn remove_all(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
         for set in std::mem::take(&mut self.sets) {
-            let removed = remove_set(&set, &self.run_id, progress(&set.targets, &set.set).as_deref());
-            result = result.and(removed.map(drop));
+            result = result.and(remove_set(&set, &self.run_id).map(drop));
         }
         let noted = if result.is_ok() { self.note() } else { Ok(()) };
         result.and(noted)
@@ -277,7 +273,7 @@ fn is_own(file: &MadeFile, run_id: &str) -> bool {
 }
 
 /// Removes what a run made of a set: of trees the names of the set alone, so that what others put there stays. How many names.
-fn remove_set(set: &MadeSet, run_id: &str, progress: Option<&Progress>) -> Result<u64, Error> {
+fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
     let mut removed = 0;
     let own: Vec<&MadeFile> = set.made.iter().filter(|file| is_own(file, run_id)).collect();
     if set.set.shape == Shape::Tree {
@@ -286,7 +282,7 @@ fn remove_set(set: &MadeSet, run_id: &str, progress: Option<&Progress>) -> Resul
             let target = &set.targets[rank as usize % set.targets.len()];
             let top = format!("{target}/{}", set.set.top(rank));
             if own.iter().any(|file| file.path == top) {
-                removed += remove_tree(set, target, rank, progress)?;
+                removed += remove_tree(&set.set, target, rank)?;
             }
         }
     }
@@ -312,49 +308,59 @@ fn remove_set(set: &MadeSet, run_id: &str, progress: Option<&Progress>) -> Resul
     result.map(|()| removed)
 }
 
-/// Removes the names of a tree. What is not there was not made.
-fn remove_tree(made: &MadeSet, target: &str, tree: u32, progress: Option<&Progress>) -> Result<u64, Error> {
-    let set = &made.set;
+/// Removes the names of a tree that are of the set; how many.
+fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
     let mut removed = 0;
-    let mut remove = |path: &[u8], is_directory: bool| -> Result<(), Error> {
-        let path = String::from_utf8_lossy(path).into_owned();
+    for node in (0..set.nodes()).rev() {
+        let mut path = format!("{target}/").into_bytes();
+        set.push_node(tree, node, &mut path);
+        let path = String::from_utf8_lossy(&path).into_owned();
         let at = path_of(&path).into_owned();
-        let gone = if is_directory { std::fs::remove_dir(&at) } else { std::fs::remove_file(&at) };
-        match gone {
+        removed += remove_items(set, &at, tree, node)?;
+        match std::fs::remove_dir(&at) {
             Ok(()) => removed += 1,
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
             Err(error) => return Err(failed("cannot remove what this run made", &at)(error)),
         }
-        Ok(())
-    };
-    let ranks = if set.shared_tree { 0..set.ranks } else { tree..tree + 1 };
-    for rank in ranks {
-        // What was in flight when a phase ended was not counted.
-        let beyond = |count: u64| count.saturating_add(4096).min(set.items);
-        let files = progress.map_or(set.items, |progress| beyond(progress.files.of(rank, set.items)));
-        let directories =
-            progress.map_or(set.items, |progress| beyond(progress.directories.of(rank, set.items)));
-        for (kind, count) in [(NameKind::File, files), (NameKind::Directory, directories)] {
-            for item in 0..count {
-                let mut path = format!("{target}/").into_bytes();
-                set.push_node(rank, set.node_of(item), &mut path);
-                path.push(b'/');
-                set.push_name(kind, rank, item, &mut path);
-                remove(&path, kind == NameKind::Directory)?;
-                if kind == NameKind::File && progress.is_none() {
-                    path.push(b'~');
-                    remove(&path, false)?;
-                }
-            }
-        }
-    }
-    for node in (0..set.nodes()).rev() {
-        let mut path = format!("{target}/").into_bytes();
-        set.push_node(tree, node, &mut path);
-        remove(&path, true)?;
     }
     Ok(removed)
+}
+
+/// Removes the items of the set from a directory of its tree; how many.
+fn remove_items(set: &FileSet, directory: &Path, tree: u32, node: u64) -> Result<u64, Error> {
+    let mut removed = 0;
+    loop {
+        let entries = match std::fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(removed),
+            Err(error) => return Err(failed("cannot list the directory", directory)(error)),
+        };
+        let before = removed;
+        for entry in entries {
+            let entry = entry.map_err(failed("cannot list the directory", directory))?;
+            let Some(kind) = set.item_named(tree, node, entry.file_name().as_encoded_bytes()) else {
+                continue;
+            };
+            let path = entry.path();
+            let gone = if kind == NameKind::Directory {
+                std::fs::remove_dir(&path)
+            } else {
+                std::fs::remove_file(&path)
+            };
+            match gone {
+                Ok(()) => removed += 1,
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
+                }
+                Err(error) => return Err(failed("cannot remove what this run made", &path)(error)),
+            }
+        }
+        // A listing may pass over names while others are removed.
+        if removed == before {
+            return Ok(removed);
+        }
+    }
 }
 
 /// File sets, as `strata clean` shows and removes them.
@@ -389,7 +395,7 @@ impl Leftovers for FileSets {
                 }
                 continue;
             }
-            let removed = remove_set(set, &run_id, None)?;
+            let removed = remove_set(set, &run_id)?;
             (request.print)(&format!("  files in {}: removed {removed}\n", set.targets.join(", ")))?;
         }
         if request.removes && !sets.is_empty() {

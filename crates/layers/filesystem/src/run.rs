@@ -123,8 +123,12 @@ impl LayerRun for FsRun {
         for step in expand_ladder(spec) {
             for operation in resolve::operations(&step) {
                 let seed = planning.seed_of(phases.len());
-                phases
-                    .push(phase(&step, resolve::plan(&step, operation, seed, self.context.journal.run())?)?);
+                let phase = phase(&step, resolve::plan(&step, operation, seed, self.context.journal.run())?)?;
+                let so_far = phases.iter().map(|phase| &phase.plan);
+                let earlier: Vec<&PhasePlan> = planning.before.iter().copied().chain(so_far).collect();
+                let fills = self.fills(&phase, &earlier);
+                phases.extend(fills);
+                phases.push(phase);
             }
         }
         Ok(phases)
@@ -149,7 +153,7 @@ impl LayerRun for FsRun {
                         && made.operation.phase().over == over
                         && operation == FsOp::Create))
         });
-        if !needs || is_made || is_there(plan, over) {
+        if !needs || !phase.fills || is_made || is_there(plan, over) {
             return Vec::new();
         }
         let mut fill = FsPlan {
@@ -203,16 +207,10 @@ impl LayerRun for FsRun {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        let Some(made) = self.made.as_mut().filter(|_| !self.context.keep) else { return Ok(()) };
-        let progress = &self.progress;
-        made.remove_all(|targets, set| {
-            let absolute = |target: &String| std::path::absolute(path_of(target)).ok();
-            let is_same = |known: &&(Key, Arc<Progress>)| {
-                let (own, known) = &known.0;
-                known == set && own.iter().map(absolute).eq(targets.iter().map(absolute))
-            };
-            progress.iter().find(is_same).map(|(_, progress)| Arc::clone(progress))
-        })
+        match &mut self.made {
+            Some(made) if !self.context.keep => made.remove_all(),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -154,6 +154,40 @@ impl FileSet {
         }
     }
 
+    /// Kind of the item that a name in a directory of a tree is, where it is one of the set, or its second name.
+    #[must_use]
+    pub fn item_named(&self, tree: u32, node: u64, name: &[u8]) -> Option<NameKind> {
+        let name = name.strip_suffix(b"~").unwrap_or(name);
+        let text = std::str::from_utf8(name).ok()?;
+        let holder = node.checked_sub(if self.leaves_only { self.first_leaf() } else { 0 })?;
+        let (kind, rank, item) = match self.naming {
+            Naming::Strata => {
+                let kind = if text.starts_with('D') { NameKind::Directory } else { NameKind::File };
+                let (rank, item) = text.get(1..)?.split_once('.')?;
+                (kind, rank, item.parse().ok()?)
+            }
+            Naming::Elbencho => {
+                let (rank, item) = text.strip_prefix('r')?.split_once('-')?;
+                let kind = if item.starts_with('D') { NameKind::Directory } else { NameKind::File };
+                let item: u64 = item.get(1..)?.parse().ok()?;
+                (kind, rank, holder.checked_mul(self.items_per_directory)?.checked_add(item)?)
+            }
+            Naming::Mdtest => {
+                let (kind, rest) = match text.strip_prefix("dir.mdtest.") {
+                    Some(rest) => (NameKind::Directory, rest),
+                    None => (NameKind::File, text.strip_prefix("file.mdtest.")?),
+                };
+                let (rank, item) = rest.split_once('.')?;
+                (kind, rank, item.parse().ok()?)
+            }
+        };
+        let rank: u32 = rank.parse().ok()?;
+        let is_of_tree = if self.shared_tree { rank < self.ranks } else { rank == tree };
+        let mut made = Vec::new();
+        self.push_name(kind, rank, item, &mut made);
+        (is_of_tree && item < self.items && self.node_of(item) == node && made == name).then_some(kind)
+    }
+
     /// Path of the one file of a rank, for sets that are no tree, with `target` as typed.
     #[must_use]
     pub fn file_path(&self, target: &str, rank: u32) -> String {
@@ -249,6 +283,30 @@ mod tests {
         let flat =
             FileSet { naming: Naming::Mdtest, levels: 0, leaves_only: false, shared_tree: true, ..set() };
         assert_eq!(path(&flat, 1, 3), "test-dir.0-0/mdtest_tree.0/file.mdtest.1.3");
+    }
+
+    #[test]
+    fn names_of_the_set_are_known_and_others_are_not() {
+        for naming in [Naming::Strata, Naming::Elbencho, Naming::Mdtest] {
+            let set = FileSet { naming, ..set() };
+            for item in 0..set.items {
+                for kind in [NameKind::File, NameKind::Directory] {
+                    let mut name = Vec::new();
+                    set.push_name(kind, 1, item, &mut name);
+                    let node = set.node_of(item);
+                    assert_eq!(set.item_named(1, node, &name), Some(kind));
+                    assert_eq!(set.item_named(0, node, &name), None, "of another tree");
+                    assert!(naming == Naming::Elbencho || set.item_named(1, node % 3 + 1, &name).is_none());
+                    name.push(b'~');
+                    assert_eq!(set.item_named(1, node, &name), Some(kind), "a second name");
+                    name.push(b'1');
+                    assert_eq!(set.item_named(1, node, &name), None);
+                }
+            }
+            for other in ["mine", "f1.12", "f1.007", "r1-f4", "f-1.0", "file.mdtest.1.99", "", "~"] {
+                assert_eq!(set.item_named(1, 1, other.as_bytes()), None, "{other}");
+            }
+        }
     }
 
     #[test]
