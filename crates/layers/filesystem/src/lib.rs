@@ -6,6 +6,7 @@ mod content;
 mod drivers;
 mod find;
 mod made;
+mod names;
 mod operation;
 mod options;
 mod phases;

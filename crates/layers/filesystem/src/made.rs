@@ -13,7 +13,7 @@ use serde_json::Value;
 use units::{label_of, path_of};
 use workload::target::MadeFile;
 
-use crate::calls::root_of;
+use crate::names::root_of;
 use crate::operation::NameKind;
 use crate::plan::FsPlan;
 use crate::progress::Progress;

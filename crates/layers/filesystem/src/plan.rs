@@ -156,6 +156,13 @@ impl FsPlan {
         &self.targets[rank as usize % self.targets.len()]
     }
 
+    /// Bytes of a whole file: of a shared one, the parts of all ranks.
+    #[must_use]
+    pub fn whole_file_bytes(&self) -> u64 {
+        let ranks = if self.set.shape == Shape::Shared { u64::from(self.set.ranks) } else { 1 };
+        self.geometry.file_size_bytes * self.geometry.segments * ranks
+    }
+
     /// Rank whose items worker `worker` works on.
     #[must_use]
     pub fn rank_of(&self, worker: u32) -> u32 {

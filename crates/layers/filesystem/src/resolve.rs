@@ -45,13 +45,14 @@ pub(crate) fn operations(spec: &Spec) -> Vec<FsOp> {
 /// Options that do not go together, with what would be accepted.
 pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> Result<FsPlan, Error> {
     let own = spec::of(spec);
-    let engine = spec.engine.clone().unwrap_or_else(|| "posix".to_owned());
-    let capabilities = &drivers::find(&engine)?.capabilities;
     let depth = spec.depth.unwrap_or(1);
+    let default = if depth > 1 { "io_uring" } else { "posix" };
+    let engine = spec.engine.clone().unwrap_or_else(|| default.to_owned());
+    let capabilities = &drivers::find(&engine)?.capabilities;
     let depth_max = if capabilities.asynchronous { capabilities.depth_max } else { 1 };
     if depth > depth_max {
         return Err(usage(format!(
-            "--depth {depth}: the engine {engine} has one operation in flight: use --threads"
+            "--depth {depth}: the engine {engine} takes up to {depth_max} at once: use --threads, or --engine io_uring"
         )));
     }
     let mut load = workload::plan::load(spec, depth, None, seed).map_err(|error| usage(error.0))?;

@@ -1,5 +1,6 @@
 //! Drivers of this layer.
 
+mod io_uring;
 mod null;
 mod posix;
 
@@ -25,6 +26,7 @@ pub struct OpenRequest {
 pub static DRIVERS: &[Registration<FsOperation, OpenRequest>] = &[
     // One line each, as the architecture test reads them.
     posix::REGISTRATION,
+    io_uring::REGISTRATION,
     null::REGISTRATION,
 ];
 

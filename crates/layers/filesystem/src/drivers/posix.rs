@@ -1,9 +1,10 @@
 //! `posix`: one system call an operation.
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use driver::{Capabilities, Error, Opened, Operation, Registration};
@@ -11,8 +12,10 @@ use rustix::fs::{Advice, AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, R
 use rustix::io::{Errno, retry_on_intr};
 
 use super::OpenRequest;
-use crate::calls::{Calls, Files, OpenMode, root_of};
+use crate::calls::{Calls, Files, OpenMode};
+use crate::names::root_of;
 use crate::operation::FsOperation;
+use crate::plan::FsPlan;
 use crate::set::Shape;
 
 const CAPABILITIES: Capabilities = Capabilities {
@@ -33,34 +36,47 @@ pub(super) const REGISTRATION: Registration<FsOperation, OpenRequest> = Registra
 };
 
 /// Extended attribute that is set, read and removed.
-const XATTR: &CStr = c"user.strata.measured";
-const XATTR_VALUE: &[u8] = &[7; 64];
-const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
-const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+pub(super) const XATTR: &CStr = c"user.strata.measured";
+pub(super) const XATTR_VALUE: &[u8] = &[7; 64];
+pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+pub(super) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 /// Buffer of a listing, in bytes: entries of a large directory come in few calls.
 pub(crate) const LIST_BYTES: usize = 128 << 10;
 
 fn open(request: &OpenRequest) -> Result<Opened<FsOperation>, Error> {
-    let plan = &request.plan;
-    let mut roots = Vec::new();
-    let mut paths = Vec::new();
-    for target in &plan.targets {
-        let root = if plan.set.shape == Shape::Tree { target } else { root_of(target) };
+    let roots = open_roots(&request.plan)?;
+    let driver = Files::new(Posix::default(), &request.plan, &request.arena, roots);
+    Ok(Opened { driver: Box::new(driver), notes: Vec::new() })
+}
+
+/// Opens the root of each target of a plan.
+///
+/// # Errors
+/// The system's, with the path.
+pub(super) fn open_roots(plan: &FsPlan) -> Result<Vec<Directory>, Error> {
+    let open = |target: &String| {
+        let root = if plan.set.shape == Shape::Tree { target.as_str() } else { root_of(target) };
         let root = if root.is_empty() { "." } else { root };
         let path = units::path_of(root);
-        let opened =
-            rustix::fs::open(&*path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        roots.push(opened.map_err(|errno| {
-            Error::system("posix", "cannot open the directory", errno).with("path", root)
-        })?);
-        paths.push(
-            CString::new(path.as_os_str().as_bytes())
-                .map_err(|_| Error::usage("posix", "a path has a NUL"))?,
-        );
-    }
-    let roots = roots.into_iter().zip(paths).map(|(fd, path)| Directory { fd, path: Some(path) }).collect();
-    let driver = Files::new(Posix { listing: ListBuffer::default() }, plan, &request.arena, roots);
-    Ok(Opened { driver: Box::new(driver), notes: Vec::new() })
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(&*path, flags, Mode::empty())
+            .map_err(|errno| Error::system("posix", "cannot open the directory", errno).with("path", root))?;
+        let path = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| Error::usage("posix", "a path has a NUL").with("path", root))?;
+        Ok(Directory { fd, path: Some(path) })
+    };
+    plan.targets.iter().map(open).collect()
+}
+
+/// Flags of open(2).
+#[inline]
+pub(super) fn open_flags(mode: OpenMode) -> OFlags {
+    let mut flags = OFlags::CLOEXEC | if mode.write { OFlags::RDWR } else { OFlags::RDONLY };
+    flags.set(OFlags::CREATE, mode.create);
+    flags.set(OFlags::EXCL, mode.exclusive);
+    flags.set(OFlags::TRUNC, mode.truncate);
+    flags.set(OFlags::DIRECT, mode.direct);
+    flags
 }
 
 /// A directory that is open, and of a root its path as typed: extended attributes have no calls that are relative to a descriptor.
@@ -69,17 +85,23 @@ pub(crate) struct Directory {
     path: Option<CString>,
 }
 
-/// Memory of listings, made when the first is wanted.
-#[derive(Default)]
-struct ListBuffer(std::cell::RefCell<Vec<MaybeUninit<u8>>>);
+impl Directory {
+    /// Its descriptor.
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
 
-struct Posix {
-    listing: ListBuffer,
+/// The system calls of one worker.
+#[derive(Default)]
+pub(super) struct Posix {
+    /// Memory of listings, made when the first is wanted.
+    listing: RefCell<Vec<MaybeUninit<u8>>>,
 }
 
 impl Posix {
     /// The path of a name below a root.
-    fn whole(at: &Directory, path: &CStr) -> Result<CString, Errno> {
+    pub(super) fn whole(at: &Directory, path: &CStr) -> Result<CString, Errno> {
         let mut whole = at.path.as_ref().ok_or(Errno::BADF)?.as_bytes().to_vec();
         whole.push(b'/');
         whole.extend_from_slice(path.to_bytes());
@@ -98,11 +120,7 @@ impl Calls for Posix {
 
     #[inline]
     fn open(&self, at: &Directory, name: &CStr, mode: OpenMode) -> Result<OwnedFd, Errno> {
-        let mut flags = OFlags::CLOEXEC | if mode.write { OFlags::RDWR } else { OFlags::RDONLY };
-        flags.set(OFlags::CREATE, mode.create);
-        flags.set(OFlags::EXCL, mode.exclusive);
-        flags.set(OFlags::TRUNC, mode.truncate);
-        flags.set(OFlags::DIRECT, mode.direct);
+        let flags = open_flags(mode);
         retry_on_intr(|| rustix::fs::openat(&at.fd, name, flags, FILE_MODE))
     }
 
@@ -168,7 +186,7 @@ impl Calls for Posix {
 
     fn list(&self, at: &Directory, path: &CStr) -> Result<u64, Errno> {
         let opened = self.open_directory(at, path)?;
-        let mut buffer = self.listing.0.borrow_mut();
+        let mut buffer = self.listing.borrow_mut();
         if buffer.is_empty() {
             buffer.resize(LIST_BYTES, MaybeUninit::uninit());
         }
