@@ -212,11 +212,14 @@ impl FsSource {
 
     /// Gives a slot its next item; false where none is left.
     fn begin_item(&mut self, slot: u32) -> bool {
-        if !self.passes_wall() {
+        let over = self.plan.operation.phase().over;
+        // A directory is made after the one that it lies in, and removed before it: one at a time.
+        let is_tree = matches!(over, Over::Nodes | Over::NodesReversed);
+        if (is_tree && self.slots.iter().any(|other| other.is_active)) || !self.passes_wall() {
             return false;
         }
         let Some(mut item) = self.items.next() else { return false };
-        if self.plan.operation.phase().over == Over::NodesReversed {
+        if over == Over::NodesReversed {
             item = self.node_count - 1 - item;
         }
         let blocks = if self.plan.operation.moves_data() {
@@ -329,6 +332,8 @@ impl Source<FsOperation> for FsSource {
                     self.done += 1;
                 }
                 if !self.begin_item(slot) {
+                    // Another slot still has calls on its item to make.
+                    self.is_waiting |= self.slots.iter().any(|other| other.is_active);
                     break None;
                 }
             }
