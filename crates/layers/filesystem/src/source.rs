@@ -45,6 +45,9 @@ impl Order {
 #[derive(Default)]
 struct Current {
     item: u64,
+    /// Number of its open file: an item that moves to another slot keeps it.
+    handle: u32,
+    is_in_flight: bool,
     is_active: bool,
     is_first: bool,
     has_failed: bool,
@@ -101,6 +104,8 @@ impl FsSource {
         let rank = plan.rank_of(worker);
         let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
         let (kind, items) = share(plan, rank, progress);
+        // Directories of a tree have an order of their own.
+        let item_order = if kind == NameKind::Node { OffsetOrder::Sequential } else { plan.item_order };
         let is_one_file = plan.set.shape != Shape::Tree && plan.operation.moves_data();
         let file = if is_one_file {
             let all = plan.geometry.blocks();
@@ -121,9 +126,9 @@ impl FsSource {
             rank,
             kind,
             calls: plan.operation.phase().calls,
-            items: Order::new(plan.item_order, items, seed)?,
+            items: Order::new(item_order, items, seed)?,
             node_count: items,
-            slots: (0..plan.load.depth).map(|_| Current::default()).collect(),
+            slots: (0..plan.load.depth).map(|handle| Current { handle, ..Current::default() }).collect(),
             file,
             content: Content::new(plan, arena, worker)?,
             progress: Arc::clone(progress),
@@ -142,7 +147,7 @@ impl FsSource {
             is_first: false,
             is_second: false,
             slot,
-            handle: slot,
+            handle: self.slots[slot as usize].handle,
             rank: self.rank,
             item,
             offset_bytes: 0,
@@ -228,9 +233,35 @@ impl FsSource {
         } else {
             None
         };
+        let handle = self.slots[slot as usize].handle;
         self.slots[slot as usize] =
-            Current { item, is_active: true, is_first: true, blocks, ..Current::default() };
+            Current { item, handle, is_active: true, is_first: true, blocks, ..Current::default() };
         true
+    }
+
+    /// The next call on the item of a slot, on its next item, or on one of another slot that goes on.
+    fn next_of_items(&mut self, slot: u32) -> Option<FsOperation> {
+        let at = slot as usize;
+        loop {
+            if self.slots[at].is_active {
+                if let Some(operation) = self.step(slot) {
+                    self.slots[at].is_in_flight = true;
+                    return Some(operation);
+                }
+                self.slots[at].is_active = false;
+                self.done += 1;
+            }
+            if self.begin_item(slot) {
+                continue;
+            }
+            match self.slots.iter().position(|other| other.is_active && !other.is_in_flight) {
+                Some(other) => self.slots.swap(at, other),
+                None => {
+                    self.is_waiting |= self.slots.iter().any(|other| other.is_active);
+                    return None;
+                }
+            }
+        }
     }
 
     /// The next block of the one file.
@@ -320,24 +351,7 @@ impl Source<FsOperation> for FsSource {
     #[inline]
     fn next(&mut self, slot: u32) -> Option<FsOperation> {
         (self.is_waiting, self.waits_at_wall) = (false, false);
-        let operation = if self.file.is_some() {
-            self.next_of_file(slot)
-        } else {
-            loop {
-                if self.slots[slot as usize].is_active {
-                    if let Some(operation) = self.step(slot) {
-                        return Some(operation);
-                    }
-                    self.slots[slot as usize].is_active = false;
-                    self.done += 1;
-                }
-                if !self.begin_item(slot) {
-                    // Another slot still has calls on its item to make.
-                    self.is_waiting |= self.slots.iter().any(|other| other.is_active);
-                    break None;
-                }
-            }
-        };
+        let operation = if self.file.is_some() { self.next_of_file(slot) } else { self.next_of_items(slot) };
         if operation.is_none() && !self.is_waiting {
             let done = self.done;
             self.wall.iter_mut().for_each(|wall| wall.arrive(done));
@@ -380,11 +394,15 @@ impl Source<FsOperation> for FsSource {
     fn abandon(&mut self, operation: &FsOperation) {
         match &mut self.file {
             Some(file) => file.has_failed |= matches!(operation.class, FsClass::Open | FsClass::Create),
-            None => self.slots[operation.slot as usize].has_failed = true,
+            None => {
+                let current = &mut self.slots[operation.slot as usize];
+                (current.has_failed, current.is_in_flight) = (true, false);
+            }
         }
     }
 
     fn check(&mut self, operation: &FsOperation, bytes: u64) -> Result<(), Fault> {
+        self.slots[operation.slot as usize].is_in_flight = false;
         self.note(operation);
         self.content.check(operation, bytes)
     }
