@@ -12,7 +12,7 @@ use crate::operation::{FsClass, FsOperation, NameKind};
 use crate::phases::{Call, FsOp, Over};
 use crate::plan::{FsPlan, OffsetOrder};
 use crate::progress::{AtWall, Progress, Wall, WearOut};
-use crate::set::Shape;
+use crate::set::{Naming, Shape};
 
 /// Numbers below `count` in an order, each as often as the order says, `count` of them.
 pub(crate) struct Order {
@@ -224,8 +224,10 @@ impl FsSource {
             return false;
         }
         let Some(mut item) = self.items.next() else { return false };
-        if over == Over::NodesReversed {
-            item = self.node_count - 1 - item;
+        match over {
+            Over::Nodes => item += first_node(&self.plan),
+            Over::NodesReversed => item = self.node_count - 1 - item,
+            _ => {}
         }
         let blocks = if self.plan.operation.moves_data() {
             let seed = derive_seed(self.plan.load.seed, &[u64::from(self.rank), item]);
@@ -325,6 +327,11 @@ impl FsSource {
     }
 }
 
+/// First directory of a tree that its phase makes: the one that holds all others is there already where the whole tree lies in it.
+fn first_node(plan: &FsPlan) -> u64 {
+    u64::from(plan.operation == FsOp::TreeCreate && plan.set.naming == Naming::Elbencho)
+}
+
 /// Kind of the names of a worker's share, and how many there are of the rank that it works on.
 fn share(plan: &FsPlan, rank: u32, progress: &Progress) -> (NameKind, u64) {
     let set = &plan.set;
@@ -333,7 +340,7 @@ fn share(plan: &FsPlan, rank: u32, progress: &Progress) -> (NameKind, u64) {
         Over::Nodes | Over::NodesReversed => {
             // One rank of each shared tree makes and removes it, so that parents are there before their children.
             let is_owner = !set.shared_tree || (rank as usize) < plan.targets.len();
-            (NameKind::Node, if is_owner { set.nodes() } else { 0 })
+            (NameKind::Node, if is_owner { set.nodes() - first_node(plan) } else { 0 })
         }
         Over::Directories if makes => (NameKind::Directory, set.items),
         Over::Directories => (NameKind::Directory, progress.directories.of(rank, set.items)),
