@@ -1,10 +1,10 @@
 //! Files and directories that runs made and left.
 
+use crate::target::MadeFile;
 use driver::{Error, ErrorKind};
 use layer::{CleanRequest, Leftovers};
 use serde_json::Value;
 use units::ByteSize;
-use workload::target::MadeFile;
 
 use crate::layout::{self, Leftover};
 

@@ -5,8 +5,9 @@ mod scratch;
 use driver::ErrorKind;
 use media::probe::probe;
 use media::safety::check_writable;
+use media::target::TargetFacts;
 use scratch::{Loop, Mounted, run, skipped};
-use workload::target::{TargetFacts, TargetKind};
+use workload::target::TargetKind;
 
 const MIB: u64 = 1 << 20;
 

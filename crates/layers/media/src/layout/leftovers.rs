@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use crate::target::MadeFile;
 use driver::Error;
 use units::path_of;
-use workload::target::MadeFile;
 
 use super::manifest::identity_of;
 use crate::probe::MARK;

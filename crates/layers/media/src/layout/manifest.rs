@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use crate::target::{FileIdentity, MadeFile};
 use driver::{Error, ErrorKind};
 use rustix::fs::FlockOperation;
 use units::label_of;
-use workload::target::{FileIdentity, MadeFile};
 
 /// Files that a run keeps locked: as many file descriptors are taken.
 const HELD_MAX: usize = 128;
