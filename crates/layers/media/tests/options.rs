@@ -227,7 +227,7 @@ fn given(key: &str, text: &str) -> Spec {
     spec
 }
 
-/// What is given in the options that media alone has.
+/// Options that media alone has, with this one given.
 fn own(key: &str, text: &str) -> MediaSpec {
     media::of(&given(key, text)).clone()
 }

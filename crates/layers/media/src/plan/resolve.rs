@@ -105,9 +105,7 @@ pub fn resolve(
     let shares_grains = grain_bytes.is_some() && course.is_none() && mix.write_percent > 0;
     check_one_writer(&pattern, shares_grains && load.threads > 1)?;
     schedule(&mut load, spec.replay.as_deref());
-    if spec.batch.is_none() {
-        load.batch = default_batch(load.depth, options.direct, &targets);
-    }
+    load.batch = spec.batch.unwrap_or_else(|| default_batch(load.depth, options.direct, &targets));
     Ok(MediaPlan {
         name: spec.name.clone().unwrap_or_else(|| operation.name().to_owned()),
         engine: engine.name.to_owned(),
