@@ -57,12 +57,12 @@ fn the_lines_of_the_tuning_guide_run_on_all_drives() {
         assert_eq!((specs[0].concurrent, specs[1].concurrent), (false, true));
         for spec in &specs {
             assert_eq!((spec.threads, spec.depth), (Some(4), Some(16)));
-            assert_eq!(of(&spec).operations, [Operation::Read]);
+            assert_eq!(of(spec).operations, [Operation::Read]);
             assert_eq!(spec.block_size.as_deref(), Some(block.to_string().as_str()));
             assert_eq!(spec.time, Some(Span(60_000_000_000)));
             assert_eq!((spec.warmup, spec.share), (Some(Warmup::None), Some(Share::Whole)));
-            assert_eq!((of(&spec).options.direct, of(&spec).engine.as_deref()), (true, Some("io_uring")));
-            assert_eq!((spec.pattern.as_deref(), of(&spec).mix, spec.count), (None, None, None));
+            assert_eq!((of(spec).options.direct, of(spec).engine.as_deref()), (true, Some("io_uring")));
+            assert_eq!((spec.pattern.as_deref(), of(spec).mix, spec.count), (None, None, None));
         }
     }
 }
@@ -109,13 +109,13 @@ fn transports_are_drives_or_paths() {
 fn paths_are_driven_by_libaio_or_io_uring() {
     let spec = &specs("-q 8 -o 4096 -w rw -M 70 -t 5 -a 2 --fua -F 0.9 -w randrw /dev/sdb")[0];
     assert_eq!(
-        (of(&spec).engine.as_deref(), spec.targets.as_slice()),
+        (of(spec).engine.as_deref(), spec.targets.as_slice()),
         (Some("libaio"), &["/dev/sdb".to_owned()][..])
     );
     assert_eq!((reads(spec), spec.pattern.as_deref()), (Some(70), Some("zipf:0.9")));
-    assert_eq!((spec.warmup, of(&spec).options.sync), (Some(Warmup::Fixed(2_000_000_000)), SyncMode::Dsync));
+    assert_eq!((spec.warmup, of(spec).options.sync), (Some(Warmup::Fixed(2_000_000_000)), SyncMode::Dsync));
     assert_eq!((spec.threads, spec.cores.as_deref()), (Some(1), Some(&[0][..])));
-    assert!(of(&spec).engine_options_given.contains(&"sync"));
+    assert!(of(spec).engine_options_given.contains(&"sync"));
     assert_eq!(of(&specs("-R -q 8 -o 4096 -w read -t 5 /dev/sdb")[0]).engine.as_deref(), Some("io_uring"));
     let without = Machine { engines: vec!["psync", "libaio"], ..machine() };
     let run = run_on("-R -q 8 -o 4096 -w read -t 5 /dev/sdb", &without);

@@ -19,13 +19,13 @@ fn the_lines_of_the_slides_run() {
     let fresh = Machine::new();
     let write = &run_on("-w -s 50g /mnt/smb/myfile1 /mnt/smb/myfile2", &fresh).specs[0];
     assert_eq!(write.targets, ["/mnt/smb/myfile1", "/mnt/smb/myfile2"]);
-    assert_eq!(of(&write).operations, [Operation::Write]);
-    assert_eq!((of(&write).size, write.block_size.as_deref()), (Some(ByteSize(50 * GIB)), Some("1048576")));
-    assert_eq!((write.threads, write.depth, of(&write).engine.as_deref()), (Some(1), Some(1), Some("psync")));
-    assert_eq!((write.time, write.count, of(&write).options.direct), (None, None, false));
+    assert_eq!(of(write).operations, [Operation::Write]);
+    assert_eq!((of(write).size, write.block_size.as_deref()), (Some(ByteSize(50 * GIB)), Some("1048576")));
+    assert_eq!((write.threads, write.depth, of(write).engine.as_deref()), (Some(1), Some(1), Some("psync")));
+    assert_eq!((write.time, write.count, of(write).options.direct), (None, None, false));
     assert_eq!((write.warmup, write.share), (Some(Warmup::None), Some(Share::Partition)));
     assert_eq!(
-        (of(&write).layout, write.refill, write.keep),
+        (of(write).layout, write.refill, write.keep),
         (Some(Layout::Sparse), Some(Refill::Full), true)
     );
 
@@ -127,8 +127,8 @@ fn strided_threads_take_blocks_in_turn() {
     let specs = specs("-r --strided -t 4 -b 1m --cores 0,1 /data/file");
     assert_eq!(specs.len(), 4);
     for (thread, spec) in (0u64..).zip(&specs) {
-        assert_eq!(of(&spec).offset.map_or(0, |offset| offset.0), thread << 20);
-        assert_eq!(of(&spec).size, Some(ByteSize(GIB - (thread << 20))));
+        assert_eq!(of(spec).offset.map_or(0, |offset| offset.0), thread << 20);
+        assert_eq!(of(spec).size, Some(ByteSize(GIB - (thread << 20))));
         assert_eq!(
             (spec.threads, spec.count, spec.pattern.as_deref()),
             (Some(1), Some(256), Some("strided:4"))
@@ -152,10 +152,10 @@ fn mixes_are_in_the_write_phase() {
     let shape = |at: usize| {
         let spec = &split[at];
         (
-            of(&spec).operations[0],
+            of(spec).operations[0],
             spec.threads.unwrap(),
-            of(&spec).offset.map_or(0, |offset| offset.0),
-            of(&spec).size.unwrap().0,
+            of(spec).offset.map_or(0, |offset| offset.0),
+            of(spec).size.unwrap().0,
         )
     };
     assert_eq!(shape(0), (Operation::Write, 3, GIB / 4, GIB / 4 * 3));
@@ -173,8 +173,8 @@ fn mixes_are_in_the_write_phase() {
 fn verification_carries_the_salt() {
     let run = run_on("-w -r --verify 7 -s 1g f", &Machine::new());
     for spec in &run.specs {
-        assert!(spec.verify && of(&spec).no_read_back);
-        assert_eq!((of(&spec).verify_run, spec.refill), (Some(7), None));
+        assert!(spec.verify && of(spec).no_read_back);
+        assert_eq!((of(spec).verify_run, spec.refill), (Some(7), None));
     }
     let direct = run_on("-w --verify 7 --verifydirect -s 1g f", &Machine::new());
     assert!(!of(&direct.specs[0]).no_read_back);
@@ -246,7 +246,7 @@ fn configuration_files_give_way_to_the_command_line() {
     let world = machine().text("/etc/e.conf", text);
     let spec = &run_on("-c /etc/e.conf -t 2 /data/file", &world).specs[0];
     assert_eq!(
-        (spec.threads, of(&spec).options.direct, spec.block_size.as_deref()),
+        (spec.threads, of(spec).options.direct, spec.block_size.as_deref()),
         (Some(2), true, Some("65536"))
     );
     let off = run_on("-c /etc/e.conf --direct=false /data/file", &world);

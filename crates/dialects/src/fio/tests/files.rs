@@ -25,13 +25,13 @@ fn the_job_of_lu_4198_is_read_as_written() {
     let made = job(LUSTRE);
     assert_eq!(made.len(), 1);
     let spec = &made[0];
-    assert_eq!((spec.threads, spec.depth, of(&spec).options.direct), (Some(128), Some(1), true));
+    assert_eq!((spec.threads, spec.depth, of(spec).options.direct), (Some(128), Some(1), true));
     assert_eq!(spec.targets.len(), 128);
     assert_eq!(
         (spec.targets[0].as_str(), spec.targets[127].as_str()),
         ("/cache0/fio.out/f.0.0", "/cache0/fio.out/f.127.0")
     );
-    assert_eq!((of(&spec).size, spec.bytes), (Some(ByteSize(1 << 30)), Some(ByteSize(128 << 30))));
+    assert_eq!((of(spec).size, spec.bytes), (Some(ByteSize(1 << 30)), Some(ByteSize(128 << 30))));
     assert_eq!(spec.time.map(|time| time.ns()), Some(120_000_000_000));
 }
 

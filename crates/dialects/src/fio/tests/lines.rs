@@ -91,7 +91,7 @@ fn clones_have_files_of_their_own() {
 #[test]
 fn offset_increment_takes_clones_apart() {
     let line = "--name=x --filename=/dev/d --size=1g --offset=1m --offset_increment=1g --numjobs=3 --group_reporting";
-    let offsets: Vec<_> = specs(line).iter().map(|spec| of(&spec).offset.map(|offset| offset.0)).collect();
+    let offsets: Vec<_> = specs(line).iter().map(|spec| of(spec).offset.map(|offset| offset.0)).collect();
     assert_eq!(offsets, [Some(1 << 20), Some((1 << 20) + (1 << 30)), Some((1 << 20) + (2 << 30))]);
 }
 
