@@ -33,7 +33,7 @@ static DEFINITION: LayerDef = LayerDef {
     )
 };
 
-/// Options of media that mean the same here.
+/// Options of several layers that mean the same here.
 pub const COMMON: &[&str] = &[
     "threads",
     "warmup",
