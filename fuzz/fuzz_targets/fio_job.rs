@@ -9,6 +9,7 @@ use world::Machine;
 
 // The first line is the command line, the rest a job file.
 fuzz_target!(|text: &str| {
+    registry::register();
     let (line, job) = text.split_once('\n').unwrap_or((text, ""));
     let words: Vec<String> = line.split(' ').chain(["a"]).map(str::to_owned).collect();
     if let Err(error) = dialects::fio::parse(&words, &Machine(job)) {

@@ -2,9 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use workload::plan::{EngineFacts, default_engine, expand_ladder, resolve};
+use media::plan::{EngineFacts, default_engine, resolve};
+use media::target::TargetFacts;
+use workload::plan::expand_ladder;
 use workload::spec::{Operation, Spec};
-use workload::target::{TargetFacts, TargetKind};
+use workload::target::TargetKind;
 
 const ENGINE: EngineFacts = EngineFacts {
     name: "io_uring",
@@ -19,7 +21,7 @@ const ENGINE: EngineFacts = EngineFacts {
 // Lines of `key=value`.
 fuzz_target!(|input: (u8, u64, &str)| {
     let (kind, size_bytes, text) = input;
-    let mut spec = Spec::default();
+    let mut spec = Spec { layer: media::LAYER, ..Spec::default() };
     for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
         if let Err(error) = workload::options::apply(&mut spec, key, value) {
             assert_eq!(error.to_string().lines().count(), 1);
@@ -27,8 +29,8 @@ fuzz_target!(|input: (u8, u64, &str)| {
     }
     let facts = [target(kind, size_bytes)];
     let _ = default_engine(&spec, &facts, true);
-    let operations =
-        if spec.operations.is_empty() { vec![Operation::RandRead] } else { spec.operations.clone() };
+    let given = &media::of(&spec).operations;
+    let operations = if given.is_empty() { &vec![Operation::RandRead] } else { given };
     for step in expand_ladder(&spec).iter().take(4) {
         for &operation in operations.iter().take(4) {
             match resolve(step, operation, &facts, &ENGINE, 1) {

@@ -9,6 +9,7 @@ use world::Machine;
 
 // One word a line; the whole as a list of tests too.
 fuzz_target!(|text: &str| {
+    registry::register();
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
     for parse in [dialects::daos_perf::parse_vos, dialects::daos_perf::parse_daos] {
         if let Err(error) = parse(&words, &Machine(text)) {

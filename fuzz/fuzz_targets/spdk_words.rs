@@ -9,6 +9,7 @@ use world::Machine;
 
 // One word a line.
 fuzz_target!(|text: &str| {
+    registry::register();
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
     if let Err(error) = dialects::spdk::parse(&words, &Machine(text)) {
         assert_eq!(error.to_string().lines().count(), 1);

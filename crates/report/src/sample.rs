@@ -8,16 +8,14 @@ use host::processor::Processor;
 use host::system::System;
 use host::target::FilesystemFacts;
 use host::{Environment, TargetEnvironment};
+use serde_json::json;
 use statistics::{
     ClassPoint, ClassTotals, Histogram, KneeOptions, LadderPoint, PhaseSamples, Series, SparseHistogram,
     WarmUp, WorkerSamples, find_knee, summarise,
 };
-use workload::engine::EngineOptions;
-use workload::plan::{
-    ContentChoice, ContentPlan, LimitPlan, LoadPlan, MediaPlan, MixPlan, Pattern, PhasePlan,
-};
-use workload::spec::{CachePolicy, LadderDimension, OnError, Operation, Refill, Share, Warmup};
-use workload::target::{TargetKind, TargetPlan};
+use workload::plan::{ContentChoice, ContentPlan, LimitPlan, LoadPlan, Pattern, PhasePlan};
+use workload::spec::{LadderDimension, OnError, Operation, Refill, Share, Warmup};
+use workload::target::TargetKind;
 
 use crate::record::*;
 
@@ -57,87 +55,97 @@ pub const DRIVE: Shape = Shape {
     cpu_ns: 2400,
 };
 
-fn mix(operation: Operation) -> MixPlan {
-    let (read_percent, write_percent, discard_percent) = match operation {
-        Operation::Read | Operation::RandRead => (100, 0, 0),
-        Operation::Write | Operation::RandWrite => (0, 100, 0),
-        Operation::ReadWrite | Operation::RandRw => (70, 30, 0),
-        Operation::Discard | Operation::RandDiscard => (0, 0, 100),
-        Operation::DiscardWrite | Operation::RandDiscardWrite => (0, 50, 50),
-        Operation::Nop => (0, 0, 0),
-    };
-    MixPlan { read_percent, write_percent, discard_percent }
+/// Percent of reads, writes and discards.
+fn mix(operation: Operation) -> [u8; 3] {
+    match operation {
+        Operation::Read | Operation::RandRead => [100, 0, 0],
+        Operation::Write | Operation::RandWrite => [0, 100, 0],
+        Operation::ReadWrite | Operation::RandRw => [70, 30, 0],
+        Operation::Discard | Operation::RandDiscard => [0, 0, 100],
+        Operation::DiscardWrite | Operation::RandDiscardWrite => [0, 50, 50],
+        Operation::Nop => [0, 0, 0],
+    }
 }
 
+/// A plan of media as records have it: the layer must have been added to those that there are.
 pub fn plan(shape: &Shape) -> PhasePlan {
-    PhasePlan::new(media_plan(shape))
+    #[cfg(test)]
+    workload::layers::Layer::add(media::LAYER.definition());
+    let [read, write, discard] = mix(shape.operation);
+    let plan = json!({
+        "layer": "media",
+        "name": shape.operation.name(),
+        "engine": shape.engine,
+        "options": {
+            "direct": shape.direct,
+            "sync": "none", "memory_operation": "copy",
+            "register_files": "auto", "register_buffers": "auto", "defer_taskrun": "auto",
+            "sqpoll": false, "sqpoll_core": null, "iopoll": false, "hipri": false, "nowait": false,
+            "rwf_dsync": false, "dontcache": false, "map_sync": false,
+        },
+        "targets": [{
+            "path": "/data/file",
+            "kind": shape.kind,
+            "offset_bytes": 0,
+            "size_bytes": 10u64 << 30,
+            "direct_alignment_bytes": 512,
+        }],
+        "operation": shape.operation,
+        "mix": { "read_percent": read, "write_percent": write, "discard_percent": discard },
+        "pattern": if shape.operation.is_random() { Pattern::Permutation } else { Pattern::Sequential },
+        "block_size": units::ByteSize(shape.block_bytes).to_string(),
+        "block_size_bytes_max": shape.block_bytes,
+        "align_bytes": shape.block_bytes,
+        "share": Share::Partition,
+        "content": content(),
+        "verify_interval_bytes": null, "fsync_every": null, "end_fsync": false,
+        "cache": "keep", "huge_pages": false,
+        "load": load(shape),
+    });
+    serde_json::from_value(plan).expect("a plan of media")
 }
 
-pub fn media_plan(shape: &Shape) -> MediaPlan {
-    let block = units::ByteSize(shape.block_bytes).to_string();
-    MediaPlan {
-        name: shape.operation.name().to_owned(),
-        engine: shape.engine.to_owned(),
-        options: EngineOptions { direct: shape.direct, ..EngineOptions::default() },
-        targets: vec![TargetPlan {
-            path: "/data/file".to_owned(),
-            kind: shape.kind,
-            offset_bytes: 0,
-            size_bytes: 10 << 30,
-            direct_alignment_bytes: 512,
-        }],
-        operation: shape.operation,
-        mix: mix(shape.operation),
-        pattern: if shape.operation.is_random() { Pattern::Permutation } else { Pattern::Sequential },
-        course: None,
-        zoned: None,
-        block_size: block,
-        block_size_bytes_max: shape.block_bytes,
-        align_bytes: shape.block_bytes,
-        share: Share::Partition,
-        content: ContentPlan {
-            content: ContentChoice::Random,
-            compress_percent: 0,
-            dedupe_percent: 0,
-            dedupe_set_chunks: None,
-            dedupe_set_seed: None,
-            refill: Refill::Full,
-        },
-        verify_interval_bytes: None,
-        fsync_every: None,
-        end_fsync: false,
-        verify_run: None,
-        verify_grain_bytes: None,
-        verify_pattern: None,
-        verify_backlog: None,
-        verify_dump: None,
-        serialize_overlap: false,
-        replay: None,
-        layout: Default::default(),
-        cache: CachePolicy::Keep,
-        huge_pages: false,
-        load: LoadPlan {
-            schedule: None,
-            threads: shape.threads,
-            depth: shape.depth,
-            batch: shape.depth,
-            batch_min: 1,
-            batch_max: shape.depth,
-            limit: LimitPlan { time_ns: Some(INTERVALS * INTERVAL_NS), operations: None, bytes: None },
-            warmup: Warmup::Auto,
-            arrivals: None,
-            interval_ns: INTERVAL_NS,
-            on_error: OnError::Stop,
-            think: None,
-            start_delay_ns: 0,
-            end_others: false,
-            split_latency: false,
-            cores: vec![],
-            cores_policy: Default::default(),
-            numa: vec![],
-            control: workload::control::Control::default(),
-            seed: 42,
-        },
+/// Changes a field of a plan, by its JSON pointer.
+pub fn change(plan: &mut PhasePlan, pointer: &str, to: impl serde::Serialize) {
+    let mut fields = serde_json::to_value(&*plan).expect("a plan");
+    *fields.pointer_mut(pointer).expect(pointer) = json!(to);
+    *plan = serde_json::from_value(fields).expect("a plan");
+}
+
+/// Incompressible data, new with each write.
+pub fn content() -> ContentPlan {
+    ContentPlan {
+        content: ContentChoice::Random,
+        compress_percent: 0,
+        dedupe_percent: 0,
+        dedupe_set_chunks: None,
+        dedupe_set_seed: None,
+        refill: Refill::Full,
+    }
+}
+
+pub fn load(shape: &Shape) -> LoadPlan {
+    LoadPlan {
+        schedule: None,
+        threads: shape.threads,
+        depth: shape.depth,
+        batch: shape.depth,
+        batch_min: 1,
+        batch_max: shape.depth,
+        limit: LimitPlan { time_ns: Some(INTERVALS * INTERVAL_NS), operations: None, bytes: None },
+        warmup: Warmup::Auto,
+        arrivals: None,
+        interval_ns: INTERVAL_NS,
+        on_error: OnError::Stop,
+        think: None,
+        start_delay_ns: 0,
+        end_others: false,
+        split_latency: false,
+        cores: vec![],
+        cores_policy: Default::default(),
+        numa: vec![],
+        control: workload::control::Control::default(),
+        seed: 42,
     }
 }
 
@@ -162,12 +170,11 @@ pub fn latencies(count: u64, mean_ns: u64) -> SparseHistogram {
 
 /// The classes of a shape with their share of the operations.
 fn classes(operation: Operation) -> Vec<(&'static str, f64)> {
-    let mix = mix(operation);
-    let all = [("read", mix.read_percent), ("write", mix.write_percent), ("discard", mix.discard_percent)];
-    let used: Vec<_> = all
-        .iter()
+    let used: Vec<_> = ["read", "write", "discard"]
+        .into_iter()
+        .zip(mix(operation))
         .filter(|(_, share)| *share > 0)
-        .map(|(name, share)| (*name, f64::from(*share) / 100.0))
+        .map(|(name, share)| (name, f64::from(share) / 100.0))
         .collect();
     if used.is_empty() { vec![("nop", 1.0)] } else { used }
 }
@@ -233,10 +240,15 @@ pub fn samples(shape: &Shape) -> PhaseSamples {
 }
 
 pub fn phase(shape: &Shape) -> PhaseRecord {
+    phase_of(plan(shape), shape)
+}
+
+/// A phase of this shape with a plan of any layer.
+pub fn phase_of(plan: PhasePlan, shape: &Shape) -> PhaseRecord {
     let samples = samples(shape);
     let summary = summarise(&samples, WarmUp::Auto);
     PhaseRecord {
-        plan: plan(shape),
+        plan,
         stage: 0,
         request: 0,
         is_read_back: false,
@@ -355,9 +367,19 @@ pub fn record(phases: Vec<PhaseRecord>) -> Record {
 
 /// A ladder over depth of one worker on a server with `unloaded_ns` and at most `rate_max` operations a second.
 pub fn ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
+    ladder_of(plan, depths, unloaded_ns, rate_max)
+}
+
+/// The same with plans of any layer.
+pub fn ladder_of(
+    plan: impl Fn(&Shape) -> PhasePlan,
+    depths: &[u32],
+    unloaded_ns: f64,
+    rate_max: f64,
+) -> Record {
     let rung = |&depth: &u32| {
         let rate = rate_max.min(f64::from(depth) * 1e9 / unloaded_ns);
-        phase(&Shape {
+        let shape = Shape {
             threads: 1,
             depth,
             operations_per_second: rate,
@@ -365,7 +387,8 @@ pub fn ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
             latency_ns: (f64::from(depth) / rate * 1e9 / 1.03) as u64,
             jitter: 0.005,
             ..DRIVE
-        })
+        };
+        phase_of(plan(&shape), &shape)
     };
     let phases: Vec<_> = depths.iter().map(rung).collect();
     let points: Vec<_> = phases.iter().map(point).collect();

@@ -9,7 +9,7 @@ use layer::{Planning, Runs, Seed};
 use report::record::{StackRecord, StackRow};
 use units::{ByteSize, Span, label_of};
 use workload::options;
-use workload::spec::{Operation, Spec};
+use workload::spec::Spec;
 use workload::target::TargetKind;
 
 use crate::options::{OutputSpec, StackSpec};
@@ -21,7 +21,6 @@ use objects::StackStores;
 /// One load that every layer gets.
 struct Load {
     name: &'static str,
-    operation: Operation,
     options: &'static [(&'static str, &'static str)],
     /// Writes to storage are made durable after each 64 MiB, whatever caches they pass.
     fsync: &'static str,
@@ -31,26 +30,22 @@ struct Load {
 const LOADS: &[Load] = &[
     Load {
         name: "1 MiB sequential write",
-        operation: Operation::Write,
-        options: &[("block-size", "1m"), ("depth", "8")],
+        options: &[("op", "write"), ("block-size", "1m"), ("depth", "8")],
         fsync: "64",
     },
     Load {
         name: "1 MiB sequential read",
-        operation: Operation::Read,
-        options: &[("block-size", "1m"), ("depth", "8")],
+        options: &[("op", "read"), ("block-size", "1m"), ("depth", "8")],
         fsync: "",
     },
     Load {
         name: "4 KiB random write",
-        operation: Operation::RandWrite,
-        options: &[("block-size", "4k"), ("depth", "32")],
+        options: &[("op", "randwrite"), ("block-size", "4k"), ("depth", "32")],
         fsync: "16384",
     },
     Load {
         name: "4 KiB random read",
-        operation: Operation::RandRead,
-        options: &[("block-size", "4k"), ("depth", "32")],
+        options: &[("op", "randread"), ("block-size", "4k"), ("depth", "32")],
         fsync: "",
     },
 ];
@@ -289,9 +284,9 @@ fn plan_row(
     let time_ns = if layer.place == Medium::Storage { measured_ns } else { measured_ns / 4 };
     let size = size(spec).to_string();
     let mut row = Spec {
-        operations: vec![load.operation],
         destroy_data: spec.destroy_data,
         time: Some(Span(time_ns)),
+        layer: media::LAYER,
         ..Spec::default()
     };
     let is_storage = layer.place == Medium::Storage;

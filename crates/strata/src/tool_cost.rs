@@ -8,7 +8,7 @@ use layer::StageContext;
 use report::record::ToolCost;
 use statistics::{WarmUp, summarise};
 use workload::options;
-use workload::spec::{Operation, Spec};
+use workload::spec::Spec;
 
 use crate::{output, planning};
 
@@ -17,9 +17,8 @@ const CLOCK_READINGS: u32 = 100_000;
 
 /// Measures the tool for 30 ms, with one worker at depth 1: the dearest case for each operation.
 pub(crate) fn measure() -> Result<ToolCost, Error> {
-    let mut spec =
-        Spec { targets: vec!["null:".to_owned()], operations: vec![Operation::RandRead], ..Spec::default() };
-    for (key, value) in [("time", "30ms"), ("warmup", "none"), ("seed", "1")] {
+    let mut spec = Spec { targets: vec!["null:".to_owned()], ..Spec::default() };
+    for (key, value) in [("op", "randread"), ("time", "30ms"), ("warmup", "none"), ("seed", "1")] {
         options::apply(&mut spec, key, value)
             .map_err(|error| Error::usage("tool cost", error.to_string()))?;
     }

@@ -175,7 +175,9 @@ fn share_at(shares: &[(u64, u8)], mut place: u64) -> u64 {
     unreachable!("the percentages add up to 100")
 }
 
-pub(crate) fn common_divisor(a: u64, b: u64) -> u64 {
+/// The largest number that both are multiples of.
+#[must_use]
+pub fn common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 

@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Vec<Spec>, PlanError> {
             phases.len()
         )));
     }
-    let layer = layer_of(&common, Layer::MEDIA).map_err(|error| PlanError(format!("job: {error}")))?;
+    let layer = layer_of(&common, Layer::default()).map_err(|error| PlanError(format!("job: {error}")))?;
     if phases.is_empty() {
         let alone = common_spec(&common, layer, &[layer], &Table::new())?;
         return Ok(vec![alone]);
@@ -146,19 +146,18 @@ fn scalar(value: &Value) -> Result<String, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Operation;
 
     #[test]
     fn phases_inherit_and_override() {
         let specs = parse(
-            "targets = ['/a']\nblock_size = '4k'\nthreads = 2\ndirect = true\n[[phase]]\nop = 'write'\n[[phase]]\nop = 'randread'\nthreads = 4\ncores = [0, 1]\n",
+            "targets = ['/a']\nblock_size = '4k'\nthreads = 2\nverify = true\n[[phase]]\npattern = 'backward'\n[[phase]]\npattern = 'uniform'\nthreads = 4\ncores = [0, 1]\n",
         )
         .expect("job");
         assert_eq!(specs.len(), 2);
-        assert_eq!(specs[0].operations, [Operation::Write]);
+        assert_eq!(specs[0].pattern.as_deref(), Some("backward"));
         assert_eq!((specs[0].threads, specs[1].threads), (Some(2), Some(4)));
         assert_eq!(specs[1].cores.as_deref(), Some(&[0, 1][..]));
-        assert!(specs.iter().all(|spec| spec.targets == ["/a"] && spec.direct == Some(true)));
+        assert!(specs.iter().all(|spec| spec.targets == ["/a"] && spec.verify));
     }
 
     #[test]
@@ -166,7 +165,7 @@ mod tests {
         let message = |text: &str| parse(text).expect_err("refused").to_string();
         assert!(message("x = [").starts_with("job: line 1: "));
         assert!(
-            message("op = 'write'\n[[phase]]\ndepht = 3").contains("phase 1: depht: "),
+            message("seed = 1\n[[phase]]\ndepht = 3").contains("phase 1: depht: "),
             "{}",
             message("[[phase]]\ndepht = 3")
         );

@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock};
 use units::ParseError;
 
 use crate::options::{self, OptionDef};
-use crate::plan::{MediaPlan, PlanKind};
+use crate::plan::PlanKind;
 use crate::spec::{Spec, choice};
 
 const ONE_OPERATION: &str = "one operation";
@@ -25,9 +25,9 @@ pub struct LayerDef {
     pub targets: &'static str,
     /// Fewest and most targets on a command line.
     pub target_count: (usize, usize),
-    /// Options that it alone has, or that mean something else here than in media, in the order of help.
+    /// Its options in the order of help: those that it alone has, shared ones that mean something else here, whole tables of shared ones.
     pub options: &'static [&'static [OptionDef]],
-    /// Options of media that it takes over as they are.
+    /// Options of several layers ([`options::SHARED`]) that it takes over as they are, besides.
     pub common: &'static [&'static str],
     /// Secrets that other tools have on their command lines: options without a flag and a key of job files, so that they stand in no record.
     pub secrets: &'static [OptionDef],
@@ -41,6 +41,8 @@ pub struct LayerDef {
     pub set_size: fn(&mut Spec, String),
     /// How its plans are read from records.
     pub plans: PlanKind,
+    /// Whether specs that name no layer are of this one.
+    pub is_default: bool,
 }
 
 impl LayerDef {
@@ -61,27 +63,16 @@ impl LayerDef {
             one_phase: ONE_OPERATION,
             set_size: |spec, size| spec.block_size = Some(size),
             plans,
+            is_default: false,
         }
     }
 }
 
-static MEDIA: LayerDef = LayerDef {
-    name: "media",
-    command: "media",
-    about: "Measure files, block devices, character devices, or memory",
-    targets: "A file, a block or character device, an image of Ceph (rbd:POOL/IMAGE), null: or mem:; several make one range",
-    target_count: (1, usize::MAX),
-    options: &[options::OPTIONS, options::CONTROL, options::PROGRAM],
-    common: &[],
-    secrets: &[],
-    refused: &[],
-    is_one_phase: |spec| spec.operations.len() == 1,
-    one_phase: ONE_OPERATION,
-    set_size: |spec, size| spec.block_size = Some(size),
-    plans: PlanKind::of::<MediaPlan>("Files, devices, memory."),
-};
+/// The layer of specs that name none, while no layer was added: options of several layers, and no plans.
+static NONE: LayerDef =
+    LayerDef { options: options::SHARED, common: &[], ..LayerDef::new("none", "Nothing", PlanKind::NONE) };
 
-/// Layers that were added, in the order of help and of the schema; they stand behind media.
+/// Layers that were added, in the order of help and of the schema; that of specs that name none is the first.
 static ADDED: RwLock<Vec<Layer>> = RwLock::new(Vec::new());
 
 /// A layer of the list.
@@ -89,9 +80,6 @@ static ADDED: RwLock<Vec<Layer>> = RwLock::new(Vec::new());
 pub struct Layer(&'static LayerDef);
 
 impl Layer {
-    /// Files, devices, memory.
-    pub const MEDIA: Self = Self(&MEDIA);
-
     /// The layer of this entry.
     #[must_use]
     pub const fn of(definition: &'static LayerDef) -> Self {
@@ -102,16 +90,16 @@ impl Layer {
     pub fn add(layer: &'static LayerDef) {
         let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
         let is_other = |known: &Self| known.name != layer.name && known.command != layer.command;
-        if std::iter::once(&Self::MEDIA).chain(added.iter()).all(is_other) {
-            added.push(Self(layer));
+        if added.iter().all(is_other) {
+            let at = if layer.is_default { 0 } else { added.len() };
+            added.insert(at, Self(layer));
         }
     }
 
     /// All of them.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-        [&[Self::MEDIA], &added[..]].concat()
+        ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Its entry.
@@ -146,8 +134,9 @@ impl std::ops::Deref for Layer {
 }
 
 impl Default for Layer {
+    /// The first of the list.
     fn default() -> Self {
-        Self::MEDIA
+        ADDED.read().unwrap_or_else(PoisonError::into_inner).first().copied().unwrap_or(Self(&NONE))
     }
 }
 
@@ -205,7 +194,7 @@ impl<T: Any + Clone + PartialEq + fmt::Debug + Send + Sync + Default> OwnSpec fo
     }
 }
 
-/// Options of layers that were added, one struct for each.
+/// Options of layers, one struct for each.
 #[derive(Debug, Default)]
 pub struct OwnSpecs(BTreeMap<TypeId, Box<dyn OwnSpec>>);
 

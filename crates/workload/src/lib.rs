@@ -7,17 +7,14 @@ pub mod block_size;
 pub mod class_sizes;
 pub mod content;
 pub mod control;
-pub mod course;
 pub mod engine;
 pub mod job;
 pub mod layers;
 pub mod mix;
 pub mod options;
 pub mod plan;
-pub mod program;
 pub mod replay;
 pub mod spec;
 pub mod target;
-pub mod zoned;
 
 pub use units::random;

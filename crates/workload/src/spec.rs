@@ -6,7 +6,6 @@ use units::{ByteSize, ParseError, Rate, Span};
 
 pub use crate::arrival::Spacing;
 pub use crate::content::Refill;
-use crate::engine::{Feature, MemoryOperation, SyncCall, SyncMode};
 pub use crate::layers::Layer;
 
 /// Operation of a phase on its targets.
@@ -141,37 +140,6 @@ pub struct Ladder {
     pub values: Vec<u64>,
 }
 
-/// Whether the page cache is dropped for the targets before a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CachePolicy {
-    /// Left as it is.
-    Keep,
-    /// Dropped for the targets.
-    Drop,
-    /// The range is read once before the phase, so that a buffered read finds it there.
-    Warm,
-}
-
-/// How a file that a phase needs is made before it.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Layout {
-    /// Filled when it is read or overwritten at random, allocated when it is written in order.
-    #[default]
-    Auto,
-    /// Filled with data.
-    Fill,
-    /// Its space is allocated (fallocate(2)) and not written.
-    Allocate,
-    /// It is given its length, and no space.
-    Sparse,
-    /// It is not made: a file that is missing or too short fails the phase, and what is there stays as it is.
-    Existing,
-}
-
 /// Which of the processors of `--cores` a worker may run on.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
@@ -185,8 +153,8 @@ pub enum CoresPolicy {
     Shared,
 }
 
-/// Options of the user. `None` means: not said. One table ([`crate::options::OPTIONS`]) fills it from the command line and from
-/// job files; [`crate::plan::resolve`] turns it into a plan.
+/// Options of the user. `None` means: not said. The tables of options of its layer fill it from the command line and from job files; the layer
+/// turns it into plans.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
     missing_docs,
@@ -195,7 +163,7 @@ pub enum CoresPolicy {
 pub struct Spec {
     /// The layer; in a job file `layer = "NAME"`.
     pub layer: Layer,
-    /// Options of layers that were added.
+    /// Options of single layers.
     pub own: crate::layers::OwnSpecs,
     /// Control addresses of processes that drive the load (masters).
     pub clients: Vec<String>,
@@ -205,12 +173,7 @@ pub struct Spec {
     pub tls: bool,
     pub name: Option<String>,
     pub targets: Vec<String>,
-    pub operations: Vec<Operation>,
     pub block_size: Option<String>,
-    pub size: Option<ByteSize>,
-    pub sizes: Option<Vec<ByteSize>>,
-    pub offset: Option<ByteSize>,
-    pub align: Option<ByteSize>,
     pub threads: Option<u32>,
     pub depth: Option<u32>,
     pub time: Option<Span>,
@@ -221,21 +184,7 @@ pub struct Spec {
     pub arrivals: Option<Spacing>,
     pub ladder: Option<Ladder>,
     pub saturate: bool,
-    pub engine: Option<String>,
-    pub direct: Option<bool>,
-    pub sync: Option<SyncMode>,
-    pub fsync: Option<u64>,
-    pub end_fsync: Option<bool>,
-    pub sync_call: Option<SyncCall>,
-    pub mix: Option<String>,
     pub pattern: Option<String>,
-    pub gap: Option<i64>,
-    pub run: Option<crate::course::Run>,
-    pub random_percent: Option<crate::course::Percents>,
-    pub own_positions: bool,
-    pub zones: Option<crate::course::Zones>,
-    pub zoned: Option<crate::zoned::ZonedChoice>,
-    pub visit: Option<crate::course::Visit>,
     pub share: Option<Share>,
     pub content: Option<String>,
     pub compress: Option<u8>,
@@ -244,17 +193,8 @@ pub struct Spec {
     pub dedupe_global: bool,
     pub refill: Option<Refill>,
     pub verify: bool,
-    pub verify_interval: Option<ByteSize>,
-    pub verify_run: Option<u64>,
-    pub no_read_back: bool,
-    pub verify_pattern: Option<crate::content::RepeatedBytes>,
-    pub verify_backlog: Option<crate::plan::VerifyBacklog>,
-    pub verify_dump: Option<String>,
-    pub serialize_overlap: bool,
     /// Operations of a log, in place of drawn ones.
     pub replay: Option<std::sync::Arc<crate::replay::Replay>>,
-    pub layout: Option<Layout>,
-    pub cache: Option<CachePolicy>,
     pub seed: Option<u64>,
     pub cores: Option<Vec<u32>>,
     pub cores_policy: Option<CoresPolicy>,
@@ -272,31 +212,11 @@ pub struct Spec {
     pub on_error: Option<OnError>,
     pub keep: bool,
     pub destroy_data: bool,
-    pub huge_pages: bool,
     pub batch: Option<u32>,
     pub batch_min: Option<u32>,
     pub batch_max: Option<u32>,
-    pub register_files: Option<Feature>,
-    pub register_buffers: Option<Feature>,
-    pub defer_taskrun: Option<Feature>,
-    pub sqpoll: bool,
-    pub sqpoll_core: Option<u32>,
-    pub iopoll: bool,
-    pub hipri: bool,
-    pub nowait: bool,
-    pub rwf_dsync: bool,
-    pub dontcache: bool,
-    pub map_sync: bool,
-    pub memory_operation: Option<MemoryOperation>,
     /// Control of the load while it runs.
     pub control: crate::control::Control,
-    pub operation_priorities: Vec<crate::control::PriorityShare>,
-    pub force_async: Option<u32>,
-    pub advice: Option<crate::engine::Advice>,
-    pub program: Option<crate::program::Program>,
-    pub burn: Option<crate::program::Burn>,
-    /// Names of the engine options that were given, so that an engine that does not honour one can refuse it.
-    pub engine_options_given: Vec<&'static str>,
 }
 
 impl Spec {

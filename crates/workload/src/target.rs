@@ -1,12 +1,10 @@
-//! Facts of a target that a plan needs.
+//! Targets of a phase: files, devices, and what stands for them.
 
 use std::borrow::Cow;
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::zoned::ZonedFacts;
 
 /// Kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,55 +37,6 @@ impl TargetKind {
     #[must_use]
     pub fn is_storage(self) -> bool {
         self.is_local_storage() || self == Self::Image
-    }
-}
-
-/// A file or directory that a run made, or is about to make, as its manifest names it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeFile {
-    /// Absolute path, as [`units::label_of`] writes it.
-    pub path: String,
-    /// By what it is known again; none: it was about to be made, under a name that was free.
-    pub identity: Option<FileIdentity>,
-}
-
-/// By what a file is known again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileIdentity {
-    /// Number of its device.
-    pub device: u64,
-    /// Number of its inode.
-    pub inode: u64,
-    /// When it was made, in nanoseconds since 1970, where the file system keeps it: inodes are given again.
-    pub born_ns: Option<u64>,
-}
-
-/// Facts about a target that a plan is made from. Gathered by the layer, so that planning stays pure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TargetFacts {
-    /// Path or URL as the user gave it.
-    pub path: String,
-    /// Kind of the target (for a file to be created: `file`).
-    pub kind: TargetKind,
-    /// Whether it exists.
-    pub exists: bool,
-    /// Its size now, in bytes; 0 where it has none.
-    pub size_bytes: u64,
-    /// Bytes of it that are allocated on the medium; below `size_bytes` it is sparse.
-    pub allocated_bytes: u64,
-    /// Alignment that direct I/O needs of offsets and lengths, in bytes.
-    pub direct_alignment_bytes: u64,
-    /// Free space of the file system that it lies on, in bytes, where it lies on one.
-    pub free_bytes: Option<u64>,
-    /// Its zones, where it is a zoned block device.
-    #[serde(default)]
-    pub zoned: Option<ZonedFacts>,
-}
-
-impl TargetFacts {
-    /// The name that its path stands for, for the system.
-    pub fn place(&self) -> Cow<'_, Path> {
-        units::path_of(&self.path)
     }
 }
 

@@ -137,7 +137,6 @@ fn spec(
         pattern: (settings.is_shuffled && command.test.moves_values()).then(|| "permutation".to_owned()),
         refill: (command.test == Test::Update && !verify).then_some(Refill::Once),
         verify,
-        no_read_back: verify,
         keep: settings.keep,
         ..base("object", settings, command)?
     };

@@ -294,7 +294,6 @@ impl Settings {
             rate,
             refill: (is_put && !self.verify && self.refills).then_some(Refill::Full),
             verify: moves && self.verify,
-            no_read_back: is_put && self.verify,
             keep: self.keep,
             // Nothing is put: what there is shall go.
             destroy_data: operation == Operation::Remove && !self.has(Operation::Put),

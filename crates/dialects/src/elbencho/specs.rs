@@ -1,12 +1,13 @@
 //! From settings to specs.
 
 use driver::Error;
-use units::{ByteSize, Rate, Span};
-use workload::spec::{CachePolicy, Layout, Operation, Refill, Share, Spec, Warmup};
+use units::{Rate, Span};
+use workload::spec::{Operation, Refill, Share, Spec, Warmup};
 
 use super::paths::{Dataset, Kind};
 use super::settings::{Mix, Order, Settings};
 use super::table::{TABLE, TOOL};
+use crate::options::{said, said_if, say, switch};
 
 /// A phase of the table: one or more specs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -267,45 +268,51 @@ fn spec(settings: &Settings, dataset: &Dataset, part: &Part) -> Result<Spec, Err
         _ => "libaio",
     };
     let layout = match dataset.kind {
-        Kind::File if writes && settings.preallocate => Some(Layout::Allocate),
+        Kind::File if writes && settings.preallocate => Some("allocate"),
         // What elbencho writes grows the file: nothing is allocated beforehand.
-        Kind::File if writes && !reads => Some(Layout::Sparse),
+        Kind::File if writes && !reads => Some("sparse"),
         _ => None,
     };
     let refill = if settings.refills { Refill::Full } else { Refill::Once };
-    Ok(Spec {
+    let usage = |error: units::ParseError| Error::usage(TOOL, error.to_string());
+    let mut spec = Spec {
         targets: dataset.paths.clone(),
-        operations: vec![operation(settings, part.access)],
         block_size: Some(dataset.block_bytes.to_string()),
-        size: Some(ByteSize(part.size_bytes)),
-        offset: (part.offset_bytes > 0).then_some(ByteSize(part.offset_bytes)),
-        align: is_unaligned.then_some(ByteSize(1)),
         threads: Some(part.threads),
         depth: Some(settings.depth),
         time: settings.time,
         count: part.count,
         warmup: Some(Warmup::None),
         rate: rate(settings, dataset, part)?,
-        engine: Some(engine.to_owned()),
-        direct: Some(settings.direct),
-        end_fsync: (settings.sync && !settings.drop_cache && writes).then_some(true),
-        mix: match part.access {
-            Access::Mixed(percent) => Some(percent.to_string()),
-            Access::Read | Access::Write => None,
-        },
         pattern: part.pattern.clone(),
         share: Some(Share::Partition),
         refill: (writes && settings.salt.is_none()).then_some(refill),
         verify: settings.salt.is_some(),
-        verify_run: settings.salt,
-        no_read_back: settings.salt.is_some() && !settings.verify_written,
-        layout,
-        cache: (settings.drop_cache && reads).then_some(CachePolicy::Drop),
         cores: rotated(settings.cores.as_ref(), part.first_thread),
         numa: rotated(settings.zones.as_ref(), part.first_thread),
         keep: !settings.delete,
-        ..Spec::default()
-    })
+        ..Spec::of_layer("media").map_err(usage)?
+    };
+    let mix = match part.access {
+        Access::Mixed(percent) => Some(percent),
+        Access::Read | Access::Write => None,
+    };
+    let own = [
+        said("op", operation(settings, part.access).name()),
+        said("size", part.size_bytes),
+        said_if("offset", (part.offset_bytes > 0).then_some(part.offset_bytes)),
+        said_if("align", is_unaligned.then_some(1)),
+        said("engine", engine),
+        switch("direct", settings.direct),
+        switch("end-fsync", settings.sync && !settings.drop_cache && writes),
+        said_if("mix", mix),
+        said_if("verify-run", settings.salt),
+        switch("no-read-back", settings.salt.is_some() && !settings.verify_written),
+        said_if("layout", layout),
+        said_if("cache", (settings.drop_cache && reads).then_some("drop")),
+    ];
+    say(&mut spec, own).map_err(usage)?;
+    Ok(spec)
 }
 
 /// How much each phase would do, as `--dryrun` shows it.

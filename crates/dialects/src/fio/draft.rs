@@ -1,7 +1,7 @@
 //! The options of one job, read.
 
 use workload::replay::ReplayClass;
-use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
+use workload::spec::{CoresPolicy, Operation, Spacing};
 
 use crate::fio::fault::Origin;
 use crate::fio::model::{LogValue, Unified};
@@ -152,7 +152,7 @@ draft! {
     exit_what: String,
     exitall: bool,
     fadvise_hint: Advise,
-    fallocate: Layout,
+    fallocate: &'static str,
     file_append: bool,
     fdatasync: u64,
     file_service_type: String,

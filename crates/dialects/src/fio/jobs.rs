@@ -36,6 +36,8 @@ pub(super) struct Assembled {
     sections: Vec<usize>,
     /// For each spec, whether objects are read back when all are written.
     reads_back: Vec<bool>,
+    /// For each spec, where the range of each file ends.
+    pub(super) ends_bytes: Vec<u64>,
     clones: usize,
     files: usize,
 }
@@ -142,6 +144,7 @@ impl Assembled {
         spec.concurrent = concurrent;
         self.sections.push(at);
         self.reads_back.push(built.reads_back);
+        self.ends_bytes.push(built.end_bytes);
         self.jobs.push(shown);
         self.specs.push(spec);
     }

@@ -1,10 +1,11 @@
 //! `--readonly`: nothing is written, by no job and by no preparation of one.
 
-use workload::spec::{Layout, Spec};
+use workload::spec::Spec;
 
 use super::fault::{Fault, shown};
 use super::jobs::Assembled;
 use super::model::{Direction, Job};
+use crate::options::{said, say};
 use crate::{PathFacts, World};
 
 /// Refuses jobs that write or trim, and files that a job would need made or extended; the others are used as they are.
@@ -15,7 +16,8 @@ pub(super) fn hold(all: &mut Assembled, world: &dyn World) -> Result<(), Fault> 
         return refused(format!("job {} has rw={}: only reads are allowed", shown(&job.name), job.rw));
     }
     // A job that reads objects makes none.
-    for spec in all.specs.iter_mut().filter(|spec| spec.layer.name == "media") {
+    let of_files = |(spec, _): &(&mut Spec, &u64)| spec.layer.name == "media";
+    for (spec, &end_bytes) in all.specs.iter_mut().zip(&all.ends_bytes).filter(of_files) {
         for path in &spec.targets {
             let (name, path) = (shown(spec.name.as_deref().unwrap_or("")), path.as_str());
             match world.look(path) {
@@ -25,24 +27,19 @@ pub(super) fn hold(all: &mut Assembled, world: &dyn World) -> Result<(), Fault> 
                         shown(path)
                     ));
                 }
-                PathFacts::File { size_bytes } if size_bytes < needed_bytes(spec) => {
+                PathFacts::File { size_bytes } if size_bytes < end_bytes => {
                     return refused(format!(
                         "job {name} reads {} to byte {}, but it has {size_bytes} bytes and is not extended: give size={size_bytes}, or less",
                         shown(path),
-                        needed_bytes(spec)
+                        end_bytes
                     ));
                 }
                 _ => {}
             }
         }
         // Holes of a file stay as they are, too.
-        spec.layout = Some(Layout::Existing);
+        say(spec, [said("layout", "existing")])
+            .map_err(|error| Fault::of("--readonly", error.to_string()))?;
     }
     Ok(())
-}
-
-/// Where the range of each target ends.
-fn needed_bytes(spec: &Spec) -> u64 {
-    let bytes = |size: Option<units::ByteSize>| size.map_or(0, |size| size.0);
-    bytes(spec.offset).saturating_add(bytes(spec.size))
 }

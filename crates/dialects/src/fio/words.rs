@@ -2,7 +2,7 @@
 
 use workload::control::SteadyFigure;
 use workload::replay::ReplayClass;
-use workload::spec::{CoresPolicy, Layout, Operation, Spacing};
+use workload::spec::{CoresPolicy, Operation, Spacing};
 
 use crate::fio::draft::{Access, Advise, Engine, HttpMode, Https, OnErrors, PatternPart, Verify, ZoneMode};
 use crate::fio::engines::{ENGINES, OTHER_ENGINES};
@@ -172,10 +172,10 @@ impl Value<'_> {
         Ok(format!("zoned:{}", zones.join(",")))
     }
 
-    pub(crate) fn layout(&self) -> Read<Layout> {
+    pub(crate) fn layout(&self) -> Read<&'static str> {
         let why = match self.text {
-            "none" | "0" | "truncate" => return Ok(Layout::Sparse),
-            "native" | "posix" | "1" => return Ok(Layout::Allocate),
+            "none" | "0" | "truncate" => return Ok("sparse"),
+            "native" | "posix" | "1" => return Ok("allocate"),
             "keep" => "space beyond a file's end is not allocated here",
             _ => return Err(self.wrong("none, native, posix or truncate")),
         };

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use workload::layers::OwnSpecs;
-use workload::options::{apply, find};
+use workload::options::{SHARED, apply};
 use workload::spec::Spec;
 
 /// A spec of a layer with these options.
@@ -52,7 +52,9 @@ fn fresh(spec: &Spec) -> Spec {
 /// The spec with the struct of its layer's own options, also where none of them is said.
 fn whole(spec: &Spec) -> Spec {
     let mut own = spec.layer.options.iter().copied().flatten();
-    let switch = own.find(|option| option.is_switch() && find(option.name).is_none());
+    let switch = own.find(|option| {
+        option.is_switch() && SHARED.iter().copied().flatten().all(|shared| shared.name != option.name)
+    });
     match switch.filter(|_| spec.own == OwnSpecs::default()) {
         Some(switch) => with(spec.clone(), &[(switch.name, "false")]),
         None => spec.clone(),

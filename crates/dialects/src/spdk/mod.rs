@@ -12,6 +12,7 @@ use units::{ByteSize, Span};
 use workload::plan::Pattern;
 use workload::spec::{OnError, Operation, Share, Spec, Warmup};
 
+use crate::options::{said, said_if, say, switch};
 use crate::words::{Words, quoted};
 use crate::{PathFacts, Piece, Progress, Request, Run, World};
 use render::{Device, Model, Tracking};
@@ -203,30 +204,31 @@ impl Load {
         warnings: &mut Vec<String>,
     ) -> Result<Spec, Error> {
         let threads = cores.len() as u32 * self.queues;
+        let usage = |error: units::ParseError| Error::usage(TOOL, error.to_string());
         let mut spec = Spec {
             name: Some(target.name.clone()),
             targets: vec![target.path.clone()],
-            operations: vec![self.operation],
             block_size: Some(self.block_size_bytes.to_string()),
             threads: Some(threads),
             depth: Some(self.depth),
             time: Some(self.time),
             count: self.count(target, threads, world)?,
             warmup: Some(self.warmup),
-            engine: Some(engine(words, target, world, warnings)),
-            direct: Some(true),
-            mix: self.mix.clone(),
             pattern: self.pattern.clone(),
             share: Some(Share::Whole),
             cores: Some(cores.to_vec()),
             keep: true,
             on_error: Some(if words.has("continue-on-error") { OnError::Continue } else { OnError::Stop }),
-            ..Spec::default()
+            ..Spec::of_layer("media").map_err(usage)?
         };
-        if words.has("fua") {
-            let apply = workload::options::apply(&mut spec, "sync", "dsync");
-            apply.map_err(|error| Error::usage(TOOL, error.to_string()))?;
-        }
+        let own = [
+            said("op", self.operation.name()),
+            said("engine", engine(words, target, world, warnings)),
+            switch("direct", true),
+            said_if("mix", self.mix.as_ref()),
+            said_if("sync", words.has("fua").then_some("dsync")),
+        ];
+        say(&mut spec, own).map_err(usage)?;
         Ok(spec)
     }
 

@@ -1,11 +1,12 @@
 //! Command lines of spdk_nvme_perf, their refusals, and its table.
 
+use media::engine::SyncMode;
+use media::of;
 use proptest::prelude::*;
 use report::record::{Doubt, PhaseRecord, Record};
 use report::sample::{self, Shape};
 use statistics::{ErrorCount, Histogram, WarmUp, summarise};
 use units::Span;
-use workload::engine::SyncMode;
 use workload::spec::{OnError, Operation, Share, Spec, Warmup};
 
 use super::*;
@@ -40,6 +41,11 @@ fn refusal(line: &str) -> String {
     }
 }
 
+/// Percent of reads of a mix.
+fn reads(spec: &Spec) -> Option<u8> {
+    of(spec).mix.map(|mix| mix.read_percent)
+}
+
 #[test]
 fn the_lines_of_the_tuning_guide_run_on_all_drives() {
     for block in [1_048_576u64, 4096] {
@@ -51,12 +57,12 @@ fn the_lines_of_the_tuning_guide_run_on_all_drives() {
         assert_eq!((specs[0].concurrent, specs[1].concurrent), (false, true));
         for spec in &specs {
             assert_eq!((spec.threads, spec.depth), (Some(4), Some(16)));
-            assert_eq!(spec.operations, [Operation::Read]);
+            assert_eq!(of(spec).operations, [Operation::Read]);
             assert_eq!(spec.block_size.as_deref(), Some(block.to_string().as_str()));
             assert_eq!(spec.time, Some(Span(60_000_000_000)));
             assert_eq!((spec.warmup, spec.share), (Some(Warmup::None), Some(Share::Whole)));
-            assert_eq!((spec.direct, spec.engine.as_deref()), (Some(true), Some("io_uring")));
-            assert_eq!((spec.pattern.as_deref(), spec.mix.as_deref(), spec.count), (None, None, None));
+            assert_eq!((of(spec).options.direct, of(spec).engine.as_deref()), (true, Some("io_uring")));
+            assert_eq!((spec.pattern.as_deref(), of(spec).mix, spec.count), (None, None, None));
         }
     }
 }
@@ -103,17 +109,17 @@ fn transports_are_drives_or_paths() {
 fn paths_are_driven_by_libaio_or_io_uring() {
     let spec = &specs("-q 8 -o 4096 -w rw -M 70 -t 5 -a 2 --fua -F 0.9 -w randrw /dev/sdb")[0];
     assert_eq!(
-        (spec.engine.as_deref(), spec.targets.as_slice()),
+        (of(spec).engine.as_deref(), spec.targets.as_slice()),
         (Some("libaio"), &["/dev/sdb".to_owned()][..])
     );
-    assert_eq!((spec.mix.as_deref(), spec.pattern.as_deref()), (Some("70"), Some("zipf:0.9")));
-    assert_eq!((spec.warmup, spec.sync), (Some(Warmup::Fixed(2_000_000_000)), Some(SyncMode::Dsync)));
+    assert_eq!((reads(spec), spec.pattern.as_deref()), (Some(70), Some("zipf:0.9")));
+    assert_eq!((spec.warmup, of(spec).options.sync), (Some(Warmup::Fixed(2_000_000_000)), SyncMode::Dsync));
     assert_eq!((spec.threads, spec.cores.as_deref()), (Some(1), Some(&[0][..])));
-    assert!(spec.engine_options_given.contains(&"sync"));
-    assert_eq!(specs("-R -q 8 -o 4096 -w read -t 5 /dev/sdb")[0].engine.as_deref(), Some("io_uring"));
+    assert!(of(spec).engine_options_given.contains(&"sync"));
+    assert_eq!(of(&specs("-R -q 8 -o 4096 -w read -t 5 /dev/sdb")[0]).engine.as_deref(), Some("io_uring"));
     let without = Machine { engines: vec!["psync", "libaio"], ..machine() };
     let run = run_on("-R -q 8 -o 4096 -w read -t 5 /dev/sdb", &without);
-    assert_eq!(run.specs[0].engine.as_deref(), Some("libaio"));
+    assert_eq!(of(&run.specs[0]).engine.as_deref(), Some("libaio"));
     assert_eq!(run.warnings, ["io_uring is not allowed here: libaio is used"]);
 }
 
@@ -147,7 +153,7 @@ fn cores_that_are_not_there_are_named_and_left_out() {
 fn a_ratio_without_a_mix_is_left_out_with_a_warning() {
     let run = run_on("-q 1 -o 4k -w read -M 50 -t 1 /dev/sdb", &machine());
     assert_eq!(run.warnings, ["-M/--rwmixread is left out: it goes with -w rw and randrw"]);
-    assert_eq!(run.specs[0].mix, None);
+    assert_eq!(of(&run.specs[0]).mix, None);
 }
 
 #[test]

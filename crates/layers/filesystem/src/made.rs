@@ -6,12 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
-use layer::{CleanRequest, Journal, Leftovers, MARK, identity_of};
+use layer::{CleanRequest, Journal, Leftovers, MARK, MadeFile, identity_of};
 use rustix::fs::XattrFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use units::{label_of, path_of};
-use workload::target::MadeFile;
 
 use crate::names::root_of;
 use crate::operation::NameKind;

@@ -3,13 +3,13 @@
 use units::{ByteSize, ParseError, parse_u64_in};
 use workload::layers::{Layer, LayerDef};
 use workload::options::OptionDef;
-use workload::options::value::{nonzero_size, some_text};
+use workload::options::value::{nonzero_size, some_text, word};
 use workload::plan::PlanKind;
 use workload::spec::choice;
-use workload::{as_media, option, own_of, switch_of};
+use workload::{as_shared, option, own_of, switch_of};
 
 use crate::phases::parse_operations;
-use crate::plan::{FsPlan, OffsetOrder, PathForm, RankShift};
+use crate::plan::{CacheBefore, FsPlan, OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
 use crate::spec::{self, FsSpec};
 
@@ -55,7 +55,6 @@ const COMMON: &[&str] = &[
     "batch",
     "batch-min",
     "batch-max",
-    "direct",
     "content",
     "compress",
     "dedupe",
@@ -79,6 +78,7 @@ const DRIVER: &str = "it for media alone: it is an option of its drivers";
 const REFUSED: &[(&str, &str)] = &[
     ("size", "--file-size, --files and --dirs: they say what there is to work on"),
     ("offset", "--segments and --file-size: workers have their places by rank"),
+    ("sync-call", "--fsync or --end-fsync: files are made durable by fsync"),
     ("pattern", "--order for the blocks of a file, --item-order for the files"),
     ("mix", "--op with one operation a phase, and concurrent = true in a job file for several at once"),
     ("layout", "--no-fill to leave out files that are made before a phase that needs them"),
@@ -213,7 +213,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         file_size,
         |text| nonzero_size("file-size", text)
     ),
-    as_media!(
+    as_shared!(
         "block-size",
         Some('b'),
         "SIZE",
@@ -264,8 +264,17 @@ pub(crate) static FILES: &[OptionDef] = &[
             _ => parse_u64_in("rank-shift", text, 0..=u64::from(u32::MAX)).map(|by| RankShift::By(by as u32)),
         }
     ),
-    as_media!("fsync", None, "N", "never", Workload, "Makes a file durable after every N writes to it"),
-    as_media!("end-fsync", None, "", "off", Workload, "Makes a file durable before it is closed"),
+    own!(
+        "fsync",
+        None,
+        "N",
+        "never",
+        Workload,
+        "Makes a file durable after every N writes to it",
+        fsync,
+        |text| positive("fsync", text)
+    ),
+    own_switch!("end-fsync", "off", Workload, "Makes a file durable before it is closed", end_fsync),
     own_switch!(
         "truncate-first",
         "off",
@@ -318,7 +327,7 @@ pub(crate) static FILES: &[OptionDef] = &[
             Ok(())
         }
     ),
-    as_media!(
+    as_shared!(
         "time",
         None,
         "DURATION",
@@ -333,7 +342,10 @@ pub(crate) static FILES: &[OptionDef] = &[
         "After --time each worker goes on until it has done as much as the one that had done most by then",
         wear_out
     ),
-    as_media!("engine", Some('e'), "NAME", "posix", Engine, "Driver: see `strata list`"),
+    own!("engine", Some('e'), "NAME", "posix", Engine, "Driver: see `strata list`", engine, |text| word(
+        "engine", text
+    )),
+    own_switch!("direct", "off", Engine, "Past the page cache (O_DIRECT)", direct),
     own!(
         "paths",
         None,
@@ -344,15 +356,17 @@ pub(crate) static FILES: &[OptionDef] = &[
         paths,
         |text| choice("paths", text, &[("relative", PathForm::Relative), ("full", PathForm::Full)])
     ),
-    as_media!(
+    own!(
         "cache",
         None,
         "keep|drop",
         "keep",
         Engine,
-        "Page cache before a phase: left, or dropped for the files (with their inodes and names where the rights allow it)"
+        "Page cache before a phase: left, or dropped for the files (with their inodes and names where the rights allow it)",
+        cache,
+        |text| choice("cache", text, &[("keep", CacheBefore::Keep), ("drop", CacheBefore::Drop)])
     ),
-    as_media!(
+    as_shared!(
         "verify",
         None,
         "",

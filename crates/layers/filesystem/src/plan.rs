@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{ByteSize, clean, count, counted};
 use workload::plan::{ContentPlan, LayerPlan, LoadKind, LoadPlan, Terms};
-use workload::spec::CachePolicy;
 
 use crate::phases::{FsOp, Over};
 use crate::set::{FileSet, Naming, Shape};
@@ -43,6 +42,17 @@ pub enum PathForm {
     Relative,
     /// By the full path.
     Full,
+}
+
+/// Page cache before a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheBefore {
+    /// Left as it is.
+    #[default]
+    Keep,
+    /// Dropped for the files.
+    Drop,
 }
 
 /// Blocks of a file.
@@ -135,7 +145,7 @@ pub struct FsPlan {
     /// Seed by which blocks that this run writes are known.
     pub verify_run: u64,
     /// Page cache before the phase.
-    pub cache: CachePolicy,
+    pub cache: CacheBefore,
     /// Stonewall with wear-out, in nanoseconds: then each worker goes on until it has done as much as the one that had done most.
     pub wear_out_ns: Option<u64>,
     /// Conditions of a search.
@@ -249,7 +259,7 @@ impl LayerPlan for FsPlan {
             (self.verify, "verified"),
             (self.set.shared_tree && self.set.shape == Shape::Tree, "shared tree"),
             (self.paths == PathForm::Full, "full paths"),
-            (self.cache == CachePolicy::Drop, "cache dropped"),
+            (self.cache == CacheBefore::Drop, "cache dropped"),
             (self.set.naming == Naming::Mdtest, "names of mdtest"),
             (self.set.naming == Naming::Elbencho, "names of elbencho"),
         ];

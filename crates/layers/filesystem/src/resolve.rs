@@ -3,7 +3,7 @@
 use driver::Error;
 use units::ByteSize;
 use workload::plan::{LimitPlan, LoadPlan};
-use workload::spec::{CachePolicy, Refill, Spec};
+use workload::spec::{Refill, Spec};
 
 use crate::drivers;
 use crate::phases::{FsOp, Over};
@@ -47,7 +47,7 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
     let own = spec::of(spec);
     let depth = spec.depth.unwrap_or(1);
     let default = if depth > 1 { "io_uring" } else { "posix" };
-    let engine = spec.engine.clone().unwrap_or_else(|| default.to_owned());
+    let engine = own.engine.clone().unwrap_or_else(|| default.to_owned());
     let capabilities = &drivers::find(&engine)?.capabilities;
     let depth_max = if capabilities.asynchronous { capabilities.depth_max } else { 1 };
     if depth > depth_max {
@@ -59,13 +59,10 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
     let set = file_set(spec, own, load.threads)?;
     check_operation(operation, &set, own)?;
     let geometry = geometry(spec, own, &set)?;
-    check_direct(spec, &geometry)?;
+    check_direct(own, &geometry)?;
     let wear_out_ns = wear_out(own, &mut load, operation)?;
     let content =
         workload::plan::content(spec, spec.refill.unwrap_or(Refill::Once)).map_err(|error| usage(error.0))?;
-    if spec.cache == Some(CachePolicy::Warm) {
-        return Err(usage("--cache warm: use keep or drop: a phase of --op read warms the files"));
-    }
     Ok(FsPlan {
         name: name(spec, operation),
         engine,
@@ -75,15 +72,15 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
         item_order: own.item_order.unwrap_or_default(),
         rank_shift: own.rank_shift.unwrap_or(RankShift::By(0)),
         paths: own.paths.unwrap_or(PathForm::Relative),
-        direct: spec.direct.unwrap_or(false),
-        fsync_every: spec.fsync,
-        end_fsync: spec.end_fsync.unwrap_or(false),
+        direct: own.direct,
+        fsync_every: own.fsync,
+        end_fsync: own.end_fsync,
         truncate_first: own.truncate_first,
         exclusive: own.exclusive,
         preallocate: own.preallocate,
         verify: spec.verify,
         verify_run,
-        cache: spec.cache.unwrap_or(CachePolicy::Keep),
+        cache: own.cache.unwrap_or_default(),
         wear_out_ns,
         find: find(own, operation)?,
         content,
@@ -231,10 +228,10 @@ fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error>
     Ok(Geometry { block_size_bytes, file_size_bytes, segments, order: own.order.unwrap_or_default() })
 }
 
-fn check_direct(spec: &Spec, geometry: &Geometry) -> Result<(), Error> {
+fn check_direct(own: &FsSpec, geometry: &Geometry) -> Result<(), Error> {
     let is_aligned =
         geometry.block_size_bytes.is_multiple_of(512) && geometry.file_size_bytes.is_multiple_of(512);
-    if spec.direct == Some(true) && !is_aligned {
+    if own.direct && !is_aligned {
         return Err(usage(
             "--direct needs a --block-size and a --file-size that are multiples of 512 (of some devices: 4096)",
         ));

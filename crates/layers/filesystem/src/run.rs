@@ -13,7 +13,7 @@ use runner::{Job, Opener, Outcome, WorkerSetup};
 use units::path_of;
 use workload::layers::LayerDef;
 use workload::plan::{PhasePlan, expand_ladder};
-use workload::spec::{CachePolicy, Spec};
+use workload::spec::Spec;
 
 use crate::cache;
 use crate::drivers::{self, DRIVERS, OpenRequest};
@@ -22,7 +22,7 @@ use crate::made::{FileSets, Made};
 use crate::operation::FsClass;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
-use crate::plan::FsPlan;
+use crate::plan::{CacheBefore, FsPlan};
 use crate::progress::{Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
@@ -162,7 +162,7 @@ impl LayerRun for FsRun {
             is_fill: true,
             rank_shift: crate::plan::RankShift::By(0),
             wear_out_ns: None,
-            cache: CachePolicy::Keep,
+            cache: CacheBefore::Keep,
             item_order: crate::plan::OffsetOrder::Sequential,
             ..plan.clone()
         };
@@ -191,7 +191,7 @@ impl LayerRun for FsRun {
                 _ => None,
             };
             let mut notes = Vec::new();
-            if plan.cache == CachePolicy::Drop && plan.engine != "null" {
+            if plan.cache == CacheBefore::Drop && plan.engine != "null" {
                 notes.extend(cache::drop_of(plan, &context.interrupt)?);
             }
             begin_making(plan, &progress);

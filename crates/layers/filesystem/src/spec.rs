@@ -6,7 +6,7 @@ use units::ByteSize;
 use workload::spec::Spec;
 
 use crate::phases::FsOp;
-use crate::plan::{OffsetOrder, PathForm, RankShift};
+use crate::plan::{CacheBefore, OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
 
 /// Options of a load on files and directories; `None` means: not said. [`of`] finds it in a spec.
@@ -34,6 +34,11 @@ pub struct FsSpec {
     pub item_order: Option<OffsetOrder>,
     pub rank_shift: Option<RankShift>,
     pub wear_out: bool,
+    pub engine: Option<String>,
+    pub direct: bool,
+    pub fsync: Option<u64>,
+    pub end_fsync: bool,
+    pub cache: Option<CacheBefore>,
     pub paths: Option<PathForm>,
     pub truncate_first: bool,
     pub exclusive: bool,

@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
-pub use identity::{MARK, identity_of};
+pub use identity::{FileIdentity, MARK, MadeFile, identity_of};
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;
 pub use measured::{

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::spec::CachePolicy;
 use driver::{Error, ErrorKind};
 use rustix::fs::{Advice, fadvise};
-use workload::spec::CachePolicy;
 use workload::target::TargetPlan;
 
 /// Bytes read at once to warm the cache.

@@ -1,8 +1,8 @@
 //! Content of the writes of this layer.
 
+use crate::plan::MediaPlan;
 use driver::Error;
 use workload::content::{BlockWriter, Filler, Repeated};
-use workload::plan::MediaPlan;
 
 /// Stream of the data that files are laid out with; workers use their numbers.
 pub(crate) const LAYOUT_STREAM: u64 = u64::MAX;

@@ -5,12 +5,12 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
+use crate::engine::{Advice, SyncCall, SyncMode};
 use driver::{Arena, Capabilities, Error, ErrorKind};
 use host::block::{BlockDevice, DeviceNumber};
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use units::path_of;
-use workload::engine::{Advice, SyncCall, SyncMode};
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::{MediaClass, MediaOperation, OpenRequest, zoned};

@@ -1,9 +1,10 @@
 //! How many operations a phase has that ends by itself.
 
+use crate::plan::MediaPlan;
+use crate::zoned::{ZonedPlan, ZonedTarget};
 use workload::block_size::BlockSizes;
-use workload::plan::{MediaPlan, Pattern};
+use workload::plan::Pattern;
 use workload::spec::Share;
-use workload::zoned::{ZonedPlan, ZonedTarget};
 
 use crate::region::Region;
 

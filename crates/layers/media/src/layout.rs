@@ -12,11 +12,11 @@ use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::atomic::AtomicBool;
 
+use crate::spec::Layout;
 use driver::{Error, ErrorKind};
 use host::extents::{self, Backing};
 use rustix::fs::{FallocateFlags, XattrFlags};
 use units::ByteSize;
-use workload::spec::Layout;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::probe::is_own;

@@ -1,10 +1,9 @@
 //! Files and directories that runs made and left.
 
 use driver::{Error, ErrorKind};
-use layer::{CleanRequest, Leftovers};
+use layer::{CleanRequest, Leftovers, MadeFile};
 use serde_json::Value;
 use units::ByteSize;
-use workload::target::MadeFile;
 
 use crate::layout::{self, Leftover};
 

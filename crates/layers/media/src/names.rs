@@ -2,8 +2,9 @@
 
 use std::io;
 
+use crate::target::TargetFacts;
 use driver::{Error, ErrorKind};
-use workload::target::{TargetFacts, TargetKind, TargetPlan};
+use workload::target::{TargetKind, TargetPlan};
 
 use crate::layout::Manifest;
 use crate::probe;

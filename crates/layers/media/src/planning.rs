@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 
+use crate::plan::{EngineFacts, MediaPlan, default_engine, resolve};
+use crate::spec::{self, CachePolicy, Layout, MediaSpec};
+use crate::target::TargetFacts;
 use driver::{Capabilities, Error, Registration};
-use workload::plan::{EngineFacts, MediaPlan, PlanError, default_engine, resolve};
-use workload::spec::{CachePolicy, Layout, Operation, Spec};
-use workload::target::{TargetFacts, TargetKind, TargetPlan};
+use workload::plan::PlanError;
+use workload::spec::{Operation, Spec};
+use workload::target::{TargetKind, TargetPlan};
 
 use crate::{DRIVERS, MediaOperation, OpenRequest};
 
@@ -124,7 +127,7 @@ fn check_existing(plans: &[(usize, &MediaPlan)]) -> Result<(), Error> {
 /// Whether what a phase writes is read back after it.
 #[must_use]
 pub fn reads_back(spec: &Spec, plan: &MediaPlan) -> bool {
-    spec.verify && !spec.no_read_back && plan.mix.write_percent > 0
+    spec.verify && !spec::of(spec).no_read_back && plan.mix.write_percent > 0
 }
 
 /// One sequential pass over all that was written, in the blocks that were written, with no limit but the range.
@@ -132,28 +135,15 @@ pub fn reads_back(spec: &Spec, plan: &MediaPlan) -> bool {
 /// # Errors
 /// As for [`plan_phase`].
 pub fn plan_read_back(spec: &Spec, written: &MediaPlan, seed: u64) -> Result<Phase, Error> {
-    let back = Spec {
+    let mut back = Spec {
         name: Some("verify".to_owned()),
-        operations: vec![Operation::Read],
         block_size: Some(back_size(written)),
         pattern: None,
-        gap: None,
-        run: None,
-        random_percent: None,
-        own_positions: false,
-        zones: None,
-        zoned: None,
-        visit: None,
-        mix: None,
         rate: None,
         arrivals: None,
         time: None,
         count: None,
         bytes: None,
-        fsync: None,
-        end_fsync: None,
-        sync_call: None,
-        align: None,
         think_time: None,
         think_blocks: None,
         think_after: None,
@@ -166,6 +156,23 @@ pub fn plan_read_back(spec: &Spec, written: &MediaPlan, seed: u64) -> Result<Pha
             ..workload::control::Control::default()
         },
         ..spec.clone()
+    };
+    let own = spec::of_mut(&mut back);
+    *own = MediaSpec {
+        operations: vec![Operation::Read],
+        gap: None,
+        run: None,
+        random_percent: None,
+        own_positions: false,
+        zones: None,
+        zoned: None,
+        visit: None,
+        mix: None,
+        fsync: None,
+        end_fsync: false,
+        sync_call: None,
+        align: None,
+        ..own.clone()
     };
     let (mut plan, capabilities) = plan_phase(&back, Operation::Read, seed)?;
     plan.verify_grain_bytes = written.verify_grain_bytes;
@@ -190,12 +197,13 @@ pub type Phase = (MediaPlan, Capabilities);
 /// # Errors
 /// Bad usage, targets that cannot be probed, and data that would be destroyed without leave.
 pub fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result<Phase, Error> {
+    let own = spec::of(spec);
     if spec.targets.is_empty() {
         return Err(Error::usage("plan", "no target")
             .remedy("give a file, a block device, rbd:POOL/IMAGE, null: or mem:"));
     }
-    let can_create = spec.size.is_some() || spec.sizes.is_some() || spec.control.ends_when_full;
-    let needs = spec.engine.as_deref().and_then(crate::names::needs);
+    let can_create = own.size.is_some() || own.sizes.is_some() || spec.control.ends_when_full;
+    let needs = own.engine.as_deref().and_then(crate::names::needs);
     let mut facts: Vec<TargetFacts> = Vec::with_capacity(spec.targets.len());
     let mut known = HashSet::new();
     for path in &spec.targets {
@@ -212,14 +220,14 @@ pub fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result<Phase,
     if facts.iter().any(|target| target.kind != facts[0].kind) && facts.iter().any(is_without_path) {
         return Err(Error::usage("plan", "null: and mem: do not go together with other targets"));
     }
-    let name = match &spec.engine {
+    let name = match &own.engine {
         Some(name) => name.as_str(),
         None => default_engine(spec, &facts, crate::io_uring_is_available()),
     };
     let registration = driver::find(DRIVERS, name)?;
     let engine = facts_of(registration);
     check_target_engine(&facts, &engine)?;
-    let has_program = spec.program.as_ref().is_some_and(|program| !program.path.is_empty());
+    let has_program = own.options.program.as_ref().is_some_and(|program| !program.path.is_empty());
     if engine.name == "exec" && !has_program {
         return Err(Error::usage("plan", "engine exec needs a program to run").remedy("give --program"));
     }

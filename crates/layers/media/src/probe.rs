@@ -4,11 +4,12 @@ use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::target::TargetFacts;
 use driver::Error;
 use host::block::{BlockDevice, DeviceNumber};
 use rustix::fs::{Access, AtFlags, Mode, OFlags, SeekFrom, StatxFlags};
 use units::path_of;
-use workload::target::{TargetFacts, TargetKind};
+use workload::target::TargetKind;
 
 use crate::rbd::{self, Image, Use};
 

@@ -1,10 +1,10 @@
 //! A worker's part of the targets: all ranges one after the other, cut into places.
 
+use crate::course::{Course, CoursePlan, Extent, Fitted, Ground};
+use crate::plan::MediaPlan;
 use driver::Error;
 use units::ParseError;
 use workload::access::Access;
-use workload::course::{Course, CoursePlan, Extent, Fitted, Ground};
-use workload::plan::MediaPlan;
 use workload::random::derive_seed;
 use workload::spec::Share;
 

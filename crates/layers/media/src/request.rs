@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::engine::EngineOptions;
 use driver::Arena;
-use workload::engine::EngineOptions;
 use workload::target::TargetPlan;
 
 use crate::rbd::Images;

@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::plan::MediaPlan;
 use driver::{Error, ErrorKind};
-use layer::{DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, StageContext};
+use layer::{
+    DriverEntry, LayerRun, Leftovers, MadeFile, Measured, Part, Phase, Planning, RunContext, StageContext,
+};
 use units::path_of;
-use workload::layers::{Layer, LayerDef};
-use workload::plan::{MediaPlan, PhasePlan, expand_ladder};
+use workload::layers::LayerDef;
+use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::{Operation, Spec};
-use workload::target::MadeFile;
 
 use crate::layout::{self, Manifest};
 use crate::leftovers::{Files, JOURNAL_KEY};
 use crate::planning::{self, check_shared_ranges, check_together, plan_phase, plan_read_back, reads_back};
+use crate::spec;
 use crate::{DRIVERS, MediaPhase, MediaRun};
 
 /// Files, devices, memory.
@@ -22,7 +25,7 @@ pub struct Media;
 
 impl Measured for Media {
     fn definition(&self) -> &'static LayerDef {
-        Layer::MEDIA.definition()
+        crate::LAYER.definition()
     }
 
     fn drivers(&self) -> Vec<DriverEntry> {
@@ -30,7 +33,7 @@ impl Measured for Media {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), Error> {
-        if spec.operations.is_empty() {
+        if spec::of(spec).operations.is_empty() {
             return Err(Error::usage("plan", "no operation").remedy(
                 "give --op: read, write, randread, randwrite, readwrite, randrw, discard, randdiscard or nop",
             ));
@@ -115,11 +118,12 @@ impl LayerRun for RunOfMedia {
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases = Vec::new();
         for step in expand_ladder(spec) {
-            for (number, operation) in step.operations.iter().enumerate() {
+            let operations = &spec::of(&step).operations;
+            for (number, operation) in operations.iter().enumerate() {
                 let planned = plan_phase(&step, *operation, planning.seed_of(phases.len()))?;
                 let written = reads_back(&step, &planned.0).then(|| planned.0.clone());
                 phases.push(phase(&step, planned));
-                let next = step.operations.get(number + 1);
+                let next = operations.get(number + 1);
                 let reads_next = matches!(next, Some(Operation::Read | Operation::RandRead));
                 if let Some(written) = written.filter(|_| !reads_next) {
                     phases.push(read_back(&step, &written, planning.seed_of(phases.len()))?);

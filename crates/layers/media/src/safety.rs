@@ -8,11 +8,12 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::target::TargetFacts;
 use driver::{Error, ErrorKind};
 use host::block::{self, DeviceNumber};
 use host::mounts::{self, Mount};
 use units::path_of;
-use workload::target::{TargetFacts, TargetKind};
+use workload::target::TargetKind;
 
 pub use crate::probe::is_own;
 use signatures::recognise_by;

@@ -5,15 +5,16 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::course::{Course, Fitted};
+use crate::plan::MediaPlan;
 use driver::{Arena, Error, Fault, Operation as _, Source};
 use units::ParseError;
 use workload::access::Access;
 use workload::block_size::BlockSizes;
 use workload::class_sizes::ClassSizes;
 use workload::content::Filler;
-use workload::course::{Course, Fitted};
 use workload::mix::Mix;
-use workload::plan::{ContentChoice, MediaPlan, Pattern};
+use workload::plan::{ContentChoice, Pattern};
 use workload::random::{Random, derive_seed};
 use workload::replay::{ReplayClass, ReplayStep};
 use workload::spec::{Operation, Refill};

@@ -7,10 +7,10 @@ mod ledger;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use crate::plan::MediaPlan;
 use driver::{Error, Fault};
 use units::path_of;
 use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch, Repeated};
-use workload::plan::MediaPlan;
 
 use crate::{MediaClass, MediaOperation};
 use backlog::{Backlog, Block};

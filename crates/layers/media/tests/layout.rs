@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Error, ErrorKind};
 use host::extents::{Extents, extents};
+use layer::MARK;
 use media::layout::{Manifest, Progress, Request, prepare};
-use media::probe::{MARK, is_own, probe};
+use media::probe::{is_own, probe};
+use media::spec::Layout;
 use scratch::{Loop, Mounted, run, skipped};
-use workload::spec::Layout;
 use workload::target::{TargetKind, TargetPlan};
 
 const MIB: u64 = 1 << 20;

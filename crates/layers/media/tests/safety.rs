@@ -5,8 +5,9 @@ mod scratch;
 use driver::ErrorKind;
 use media::probe::probe;
 use media::safety::check_writable;
+use media::target::TargetFacts;
 use scratch::{Loop, Mounted, run, skipped};
-use workload::target::{TargetFacts, TargetKind};
+use workload::target::TargetKind;
 
 const MIB: u64 = 1 << 20;
 
@@ -161,7 +162,7 @@ fn files_of_others_are_refused() {
     std::fs::write(&path, b"thesis").unwrap();
     assert!(refusal(text, false).unwrap().contains("data that strata did not write"));
     assert_eq!(refusal(text, true), None);
-    let name = media::probe::MARK;
+    let name = layer::MARK;
     if rustix::fs::setxattr(&path, name, b"run", rustix::fs::XattrFlags::empty()).is_ok() {
         assert_eq!(refusal(text, false), None, "marked");
     }

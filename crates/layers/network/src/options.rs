@@ -8,7 +8,7 @@ use workload::options::value::{
 use workload::options::{OptionDef, masters};
 use workload::plan::PlanKind;
 use workload::spec::choice;
-use workload::{as_media, option, own_of, switch_of};
+use workload::{as_shared, option, own_of, switch_of};
 
 use crate::grammar::{add_masters, parse_endpoints, parse_message_sizes};
 use crate::plan::{EndpointOrder, NetworkPlan, Traffic};
@@ -18,23 +18,22 @@ use crate::spec::{self, NetworkSpec};
 pub const LAYER: Layer = Layer::of(&DEFINITION);
 
 static DEFINITION: LayerDef = LayerDef {
-    name: "network",
     command: "net",
-    about: "Measure RPCs to engines, or between them; without a target, to an engine that is started here",
     targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
               group is named by --group or --endpoint",
-    target_count: (0, usize::MAX),
     options: &[NETWORK],
     common: COMMON,
-    secrets: &[],
     refused: REFUSED,
     is_one_phase: |spec| spec::of(spec).message_sizes.len() <= 1,
     one_phase: "one pair of message sizes",
-    set_size: |spec, size| spec.block_size = Some(size),
-    plans: PlanKind::of::<NetworkPlan>("RPCs."),
+    ..LayerDef::new(
+        "network",
+        "Measure RPCs to engines, or between them; without a target, to an engine that is started here",
+        PlanKind::of::<NetworkPlan>("RPCs."),
+    )
 };
 
-/// Options of media that mean the same here.
+/// Options of several layers that mean the same here.
 pub const COMMON: &[&str] = &[
     "threads",
     "warmup",
@@ -225,7 +224,7 @@ pub static NETWORK: &[OptionDef] = &[
             choice("order", text, &choices)
         }
     ),
-    as_media!(
+    as_shared!(
         "share",
         None,
         "partition|whole",
@@ -253,7 +252,7 @@ pub static NETWORK: &[OptionDef] = &[
         inflight_per_endpoint,
         |text| count("inflight-per-endpoint", text, 1, 65_536)
     ),
-    as_media!(
+    as_shared!(
         "depth",
         Some('q'),
         "N",
@@ -281,8 +280,8 @@ pub static NETWORK: &[OptionDef] = &[
         pipeline,
         |text| count("pipeline", text, 1, 65_536)
     ),
-    as_media!("time", None, "DURATION", "5s when no limit is given", Load, "End after this long"),
-    as_media!(
+    as_shared!("time", None, "DURATION", "5s when no limit is given", Load, "End after this long"),
+    as_shared!(
         "count",
         None,
         "N",
@@ -290,7 +289,7 @@ pub static NETWORK: &[OptionDef] = &[
         Load,
         "End after this many RPCs of all workers of a master together"
     ),
-    as_media!(
+    as_shared!(
         "bytes",
         None,
         "SIZE",
@@ -298,7 +297,7 @@ pub static NETWORK: &[OptionDef] = &[
         Load,
         "End after this many payload bytes of all workers of a master together, requests and replies"
     ),
-    as_media!(
+    as_shared!(
         "rate",
         Some('r'),
         "RATE",
@@ -318,7 +317,7 @@ pub static NETWORK: &[OptionDef] = &[
             Ok(())
         }
     ),
-    as_media!("batch", None, "N", "all free slots", Load, "Most RPCs handed to the driver at once"),
+    as_shared!("batch", None, "N", "all free slots", Load, "Most RPCs handed to the driver at once"),
     own!(
         "provider",
         None,
@@ -467,7 +466,7 @@ pub static NETWORK: &[OptionDef] = &[
         bind_address,
         |text| ip_address("bind-address", text)
     ),
-    as_media!(
+    as_shared!(
         "verify",
         None,
         "",
@@ -477,7 +476,7 @@ pub static NETWORK: &[OptionDef] = &[
     ),
     masters::token_file("File with the secret that engines beyond loopback demand"),
     masters::tls("TLS for control on loopback too"),
-    as_media!(
+    as_shared!(
         "on-error",
         None,
         "stop|continue",
@@ -485,5 +484,5 @@ pub static NETWORK: &[OptionDef] = &[
         Run,
         "After a failed RPC: end the phase, or count it and go on"
     ),
-    as_media!("name", None, "NAME", "the message sizes", Run, "Name of the phase in tables and the record"),
+    as_shared!("name", None, "NAME", "the message sizes", Run, "Name of the phase in tables and the record"),
 ];

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
 use report::record::{LinkActivity, Observations, PhaseRecord, Record, ServerActivity};
-use report::sample::{self, DRIVE, INTERVAL_NS, INTERVALS, Shape, latencies, phase, plan, record};
+use report::sample::{self, DRIVE, INTERVAL_NS, INTERVALS, Shape, latencies, load, phase_of, record};
 use rpc::{EndpointPlan, InterfacePlan, Poll, SocketPlan};
 use statistics::{
     CauseCount, ClassPoint, ClassTotals, ErrorCount, PartTotals, PhaseSamples, Series, SparseHistogram,
@@ -86,7 +86,7 @@ pub fn network_plan(request: Payload, reply: Payload, ranks: u32) -> NetworkPlan
         timeout_ns: 60_000_000_000,
         socket: SocketPlan { no_delay: true, ..SocketPlan::default() },
         interface: Some(interface()),
-        load: plan(&Shape { threads: 1, depth: 16, ..DRIVE }).load().clone(),
+        load: load(&Shape { threads: 1, depth: 16, ..DRIVE }),
     }
 }
 
@@ -234,7 +234,7 @@ pub fn network_phase(plan: NetworkPlan, pairs: &[Pair]) -> PhaseRecord {
     };
     let samples = samples(workers);
     let summary = summarise(&samples, WarmUp::Auto);
-    PhaseRecord { plan: PhasePlan::new(plan), samples, summary, observations, ..phase(&DRIVE) }
+    PhaseRecord { samples, summary, observations, ..phase_of(PhasePlan::new(plan), &DRIVE) }
 }
 
 fn network_record(phases: Vec<PhaseRecord>) -> Record {
@@ -300,10 +300,10 @@ pub fn matrix(ranks: usize, slow: &[(usize, usize, u64)]) -> Record {
 
 /// Empty RPCs of more and more in flight against one endpoint.
 pub fn in_flight_ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Record {
-    let mut record = sample::ladder(depths, unloaded_ns, rate_max);
+    let plan =
+        |shape: &Shape| PhasePlan::new(NetworkPlan { load: load(shape), ..network_plan(EMPTY, EMPTY, 1) });
+    let mut record = sample::ladder_of(plan, depths, unloaded_ns, rate_max);
     for phase in &mut record.phases {
-        let load = phase.plan.load().clone();
-        phase.plan = PhasePlan::new(NetworkPlan { load, ..network_plan(EMPTY, EMPTY, 1) });
         for class in phase.summary.classes.iter_mut().chain([&mut phase.summary.total]) {
             (class.bytes, class.bytes_per_second, class.bandwidth) = (0, 0.0, None);
         }

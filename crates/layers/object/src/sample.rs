@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "the names say it; nothing but tests uses this")]
 
 use report::record::{Observations, PhaseRecord, StoreActivity, StoreSpace};
-use report::sample::{DRIVE, Shape, media_plan, phase};
+use report::sample::{self, DRIVE, Shape};
 use vos::{ObjectClass, ObjectType};
 use workload::plan::{Pattern, PhasePlan};
 use workload::spec::{Operation, Share};
@@ -30,7 +30,6 @@ pub const KV: ObjectShape = ObjectShape {
 
 /// The plan of this shape: one KV object with 1000 keys.
 pub fn object_plan(shape: &ObjectShape) -> ObjectPlan {
-    let media = media_plan(&Shape { threads: 1, depth: 1, ..DRIVE });
     ObjectPlan {
         name: shape.operation.name().to_owned(),
         engine: shape.engine.to_owned(),
@@ -71,17 +70,17 @@ pub fn object_plan(shape: &ObjectShape) -> ObjectPlan {
         short_read_bytes: None,
         snapshot: None,
         keeps_handles: true,
-        content: media.content,
+        content: sample::content(),
         verify: false,
         options: ObjectOptions { targets: 1, ..ObjectOptions::default() },
         is_fill: false,
-        load: media.load,
+        load: sample::load(&Shape { threads: 1, depth: 1, ..DRIVE }),
     }
 }
 
 /// A phase of this shape, steady, on a store with half of its space used.
 pub fn object_phase(shape: &ObjectShape) -> PhaseRecord {
-    let mut made = phase(&Shape {
+    let shaped = Shape {
         operation: Operation::Read,
         block_bytes: shape.value_bytes,
         threads: 1,
@@ -90,9 +89,9 @@ pub fn object_phase(shape: &ObjectShape) -> PhaseRecord {
         latency_ns: shape.latency_ns,
         cpu_ns: shape.latency_ns,
         ..DRIVE
-    });
+    };
+    let mut made = sample::phase_of(PhasePlan::new(object_plan(shape)), &shaped);
     let name = shape.operation.name();
-    made.plan = PhasePlan::new(object_plan(shape));
     made.samples.classes = vec![name.to_owned()];
     for class in made.samples.workers.iter_mut().flat_map(|worker| &mut worker.classes) {
         class.class = name.to_owned();

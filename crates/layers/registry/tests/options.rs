@@ -1,10 +1,11 @@
 //! Job files and options of several layers.
 
+use media::LAYER as MEDIA;
 use network::LAYER as NETWORK;
 use object::plan::ObjectSpec;
 use units::Span;
 use workload::job::{self, parse};
-use workload::options::unknown;
+use workload::options::{SHARED, unknown};
 use workload::spec::{LadderDimension, Layer, Spec};
 
 #[test]
@@ -15,7 +16,7 @@ fn phases_of_several_layers_take_their_own_options() {
          targets = ['loopback:']\nmessage_sizes = '0 b1m'\nendpoint = ['0:2', '1:2-3']\n",
     )
     .expect("a job");
-    assert_eq!((specs[0].layer, specs[1].layer), (Layer::MEDIA, NETWORK));
+    assert_eq!((specs[0].layer, specs[1].layer), (MEDIA, NETWORK));
     assert!(specs.iter().all(|spec| spec.threads == Some(2)));
     assert_eq!((specs[0].block_size.as_deref(), specs[1].block_size.as_deref()), (Some("4k"), None));
     assert_eq!(
@@ -55,7 +56,7 @@ fn layers_refuse_the_options_of_others() {
     );
     assert!(message("[[phase]]\ninflight = 4\n").contains("use it for the network layer alone"));
     assert!(message("timeout = '5s'\n[[phase]]\nop = 'read'\n").contains("job: timeout: "));
-    assert!(message("layer = 'objects'\n").contains("use one of media, network, object"));
+    assert!(message("layer = 'objects'\n").contains("use one of media, network, object, filesystem"));
     assert!(message("depth = 0\n[[phase]]\ndepth = 3\n").contains("job: depth: "));
 }
 
@@ -65,7 +66,7 @@ fn phases_of_several_layers_run_at_the_same_time() {
     let specs =
         parse("[[phase]]\nop = 'read'\n[[phase]]\nlayer = 'network'\nconcurrent = true\n").expect("a job");
     let found: Vec<_> = specs.iter().map(|spec| (spec.layer, spec.concurrent)).collect();
-    assert_eq!(found, [(Layer::MEDIA, false), (NETWORK, true)]);
+    assert_eq!(found, [(MEDIA, false), (NETWORK, true)]);
 }
 
 #[test]
@@ -88,9 +89,10 @@ fn phases_of_all_layers_take_their_own_options() {
         ),
         (None, timeout, timeout)
     );
+    let reads_of_media = |spec| media::of(spec).mix.map(|mix| mix.read_percent);
     assert_eq!(
-        (specs[0].mix.as_deref(), specs[2].mix.as_deref(), ObjectSpec::of(&specs[2]).mix.as_deref()),
-        (Some("70"), None, Some("get=70,put=30"))
+        (reads_of_media(&specs[0]), reads_of_media(&specs[2]), ObjectSpec::of(&specs[2]).mix.as_deref()),
+        (Some(70), None, Some("get=70,put=30"))
     );
     assert_eq!(specs[2].ladder.as_ref().map(|ladder| ladder.dimension), Some(LadderDimension::BlockSize));
     let steps = workload::plan::expand_ladder(&specs[2]);
@@ -108,7 +110,7 @@ fn an_option_of_other_layers_is_refused_with_their_names() {
         "\"inflight\" is not an option of the object layer: use it for the network layer alone"
     );
     assert!(elsewhere(NETWORK, "akeys").ends_with("of the network layer: use it for the object layer alone"));
-    assert!(elsewhere(Layer::MEDIA, "zero-copy").ends_with("use it for the network and object layers alone"));
+    assert!(elsewhere(MEDIA, "zero-copy").ends_with("use it for the network and object layers alone"));
 }
 
 #[test]
@@ -116,4 +118,14 @@ fn a_layer_of_another_name_is_refused_with_those_that_there_are() {
     registry::register();
     let unknown = Spec::of_layer("objects").expect_err("no layer").to_string();
     assert_eq!(unknown, "\"objects\" is not a value of layer: use one of media, network, object, filesystem");
+}
+
+#[test]
+fn what_a_layer_takes_over_is_there() {
+    registry::register();
+    let shared: Vec<&str> = SHARED.iter().copied().flatten().map(|option| option.name).collect();
+    for layer in Layer::all() {
+        let missing: Vec<_> = layer.common.iter().filter(|name| !shared.contains(name)).collect();
+        assert!(missing.is_empty(), "{layer:?}: {missing:?}");
+    }
 }

@@ -4,7 +4,7 @@ use workload::spec::Operation;
 
 use super::*;
 use crate::record::{Doubt, Record};
-use crate::sample::{DRIVE, INTERVALS, Shape, ladder, phase, record, stack};
+use crate::sample::{self, DRIVE, INTERVALS, Shape, ladder, phase, record, stack};
 
 const NASTY: &str = "<script>&\"'\u{1}\u{1b}]0;\u{FFFE}";
 
@@ -105,7 +105,7 @@ fn several_records_share_their_charts() {
 #[test]
 fn phases_that_ran_at_the_same_time_have_charts_together() {
     let (mut late, name) = (phase(&DRIVE), "writes".to_owned());
-    late.plan.media_mut().expect("media").name = name;
+    *late.plan.name_mut() = name;
     late.plan.load_mut().start_delay_ns = 2_000_000_000;
     let record = record(vec![phase(&DRIVE), late]);
     let made = charts(&[named(&record)]);
@@ -222,8 +222,8 @@ fn names_cannot_break_out() {
     record.failure = Some(NASTY.to_owned());
     record.status = crate::record::Status::Partial;
     let phase = &mut record.phases[0];
-    phase.plan.media_mut().expect("media").name = NASTY.to_owned();
-    phase.plan.media_mut().expect("media").engine = NASTY.to_owned();
+    *phase.plan.name_mut() = NASTY.to_owned();
+    sample::change(&mut phase.plan, "/engine", NASTY);
     phase.summary.classes[0].class = NASTY.to_owned();
     phase.failure = Some(NASTY.to_owned());
     let records = [Named { name: NASTY, record: &record }];

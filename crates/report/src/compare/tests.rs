@@ -176,7 +176,7 @@ fn repeats_are_compared_by_their_own_spread() {
 fn phases_meet_by_name_and_order() {
     let named = |name: &str, rate: f64| {
         let mut made = phase_of(&Shape { operations_per_second: rate, ..DRIVE });
-        made.plan.media_mut().expect("media").name = name.to_owned();
+        *made.plan.name_mut() = name.to_owned();
         made
     };
     let a = record(vec![named("x", 1e5), named("x", 2e5), named("old", 1e5)]);
@@ -199,7 +199,7 @@ fn nothing_to_compare_is_refused() {
     let none = operand("b", vec![]);
     assert_eq!(compare(&a, &none, false, &[]).unwrap_err(), "b: no record to compare");
     let mut other = a.clone();
-    other.records[0].1.phases[0].plan.media_mut().expect("media").name = "another".to_owned();
+    *other.records[0].1.phases[0].plan.name_mut() = "another".to_owned();
     assert!(compare(&a, &other, false, &[]).unwrap_err().contains("no phase of A"));
     assert!(compare(&operand("a", vec![record(vec![])]), &a, false, &[]).is_err());
 }
@@ -276,7 +276,7 @@ fn many_phases_are_held_to_a_stricter_level() {
         let one = |at: usize| {
             let rate = if at == 0 { odd } else { 1e5 };
             let mut made = phase_of(&Shape { operations_per_second: rate, ..DRIVE });
-            made.plan.media_mut().expect("media").name = format!("phase {at}");
+            *made.plan.name_mut() = format!("phase {at}");
             made
         };
         record((0..10).map(one).collect())
@@ -360,9 +360,9 @@ fn json_holds_to_its_schema() {
 #[test]
 fn text_keeps_to_its_width_and_steers_no_terminal() {
     let mut a = at_rates("a\u{1b}[31m", &[4e5]);
-    a.records[0].1.phases[0].plan.media_mut().expect("media").name = "na\nme\u{1b}[2J".to_owned();
+    *a.records[0].1.phases[0].plan.name_mut() = "na\nme\u{1b}[2J".to_owned();
     let mut b = at_rates("b", &[3e5]);
-    b.records[0].1.phases[0].plan.media_mut().expect("media").name = "na\nme\u{1b}[2J".to_owned();
+    *b.records[0].1.phases[0].plan.name_mut() = "na\nme\u{1b}[2J".to_owned();
     b.records[0].1.environment.system.kernel = Some("\u{7}".to_owned());
     let found = compare(&a, &b, false, &limits(&["slower:1%"])).unwrap();
     for width in [40, 60, 80, 120] {
@@ -405,7 +405,7 @@ fn a_limit_does_not_see_a_phase_that_is_missing() {
     let a = at_rates("a", &[4e5]);
     let mut both = at_rates("b", &[4e5]);
     let mut again = both.records[0].1.phases[0].clone();
-    again.plan.media_mut().expect("media").name = "randread".to_owned();
+    *again.plan.name_mut() = "randread".to_owned();
     both.records[0].1.phases.push(again);
     let found = compare(&both, &a, false, &limits(&["slower:50%"])).unwrap();
     assert_eq!(found.limits[0].blind_to, ["randread (2): only A has it"]);

@@ -73,7 +73,7 @@ fn one_row_a_class_and_one_for_all() {
 #[test]
 fn names_with_commas_quotes_and_newlines_are_quoted() {
     let mut phase = sample::phase(&DRIVE);
-    phase.plan.media_mut().expect("media").name = "a, \"b\"\nc".to_owned();
+    *phase.plan.name_mut() = "a, \"b\"\nc".to_owned();
     let text = to_csv(&sample::record(vec![phase]));
     assert!(text.lines().nth(1).unwrap().starts_with("\"a, \"\"b\"\""), "{text}");
     assert_eq!(cell(&rows(&text), 1, "name"), "a, \"b\"\nc");
@@ -94,8 +94,8 @@ proptest! {
     #[test]
     fn any_text_reads_back(name in any::<String>(), path in any::<String>(), failure in any::<String>()) {
         let mut phase = sample::phase(&Shape { threads: 1, ..DRIVE });
-        phase.plan.media_mut().expect("media").name.clone_from(&name);
-        phase.plan.media_mut().expect("media").targets[0].path.clone_from(&path);
+        phase.plan.name_mut().clone_from(&name);
+        sample::change(&mut phase.plan, "/targets/0/path", &path);
         phase.failure = Some(failure.clone());
         let rows = rows(&to_csv(&sample::record(vec![phase])));
         prop_assert_eq!(rows.len(), 3);

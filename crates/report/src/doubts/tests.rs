@@ -105,7 +105,7 @@ fn not_steady() {
     assert_eq!(detail("not_steady", &slow, stalled(10, 14)), None, "16 operations");
     let synced = |record: &mut Record| {
         stalled(36, 40)(record);
-        phase(record).plan.media_mut().expect("media").end_fsync = true;
+        sample::change(&mut phase(record).plan, "/end_fsync", true);
     };
     assert_eq!(detail("not_steady", &WRITES, synced), None, "the fsync at the end");
     let wandering = |record: &mut Record| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use workload::options::OPTIONS;
+use workload::options;
 
 use crate::support::{Ended, Scratch, parse_record, total};
 
@@ -156,7 +156,7 @@ fn help_names_every_option() {
     let help = succeeded(scratch.run("media --help"));
     let man = succeeded(scratch.run("man")).replace("\\-", "-");
     let page = succeeded(scratch.run("options"));
-    for option in OPTIONS {
+    for option in options::of(media::LAYER) {
         let flag = format!("--{}", option.name);
         assert!(help.contains(&flag), "{flag} is not in the help");
         assert!(man.contains(&flag), "{flag} is not in the man page");

@@ -10,8 +10,7 @@ const EXEMPT_FILE_LINES_MAX: usize = 1000;
 const FUNCTION_LINES_MAX: usize = 71;
 
 /// Files that are one table.
-const TABLES: &[&str] =
-    &["crates/workload/src/options/media.rs", "crates/layers/object/src/options/table.rs"];
+const TABLES: &[&str] = &["crates/layers/object/src/options/table.rs"];
 
 /// Complaints about one Rust source.
 pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
@@ -128,28 +127,33 @@ fn impurities(path: &str, masked: &str) -> Vec<String> {
     found.map(|reach| format!("{path}: {reach} in a crate that is pure")).collect()
 }
 
-/// Words of one layer that stand in its own folder alone; `strata` has some of them so far.
-const OF_A_LAYER: &[&str] =
-    &["NetworkPlan", "NetworkSpec", "use network::", "ObjectPlan", "ObjectSpec", "MadeInStore"];
-/// Words of layers whose plans are not in their folders so far: the report knows layers by traits alone.
-const NOT_IN_REPORTS: &[&str] = &["MediaPlan", ".media()", ".object()"];
+/// Words of a layer that stand in its own folder alone.
+const OF_A_LAYER: &[(&str, &[&str])] = &[
+    ("media", &["MediaPlan", "MediaSpec", "use media::", "media::of"]),
+    ("network", &["NetworkPlan", "NetworkSpec", "use network::", "network::of"]),
+    ("object", &["ObjectPlan", "ObjectSpec", "MadeInStore", "use object::"]),
+];
+/// The parts that name layers: their list, and the stack.
+const NAMES_LAYERS: &[&str] =
+    &["crates/layers/registry/", "crates/strata/src/stack.rs", "crates/strata/src/stack/"];
+
+fn names_layers(path: &str) -> bool {
+    NAMES_LAYERS.iter().any(|names| path.starts_with(names))
+}
 
 fn layers_named(path: &str, masked: &str) -> Vec<String> {
-    let is_below = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
-    let of_a_layer = if is_below(&["crates/layers/", "crates/strata/", "fuzz/"]) { &[] } else { OF_A_LAYER };
-    let is_report = is_below(&["crates/report/src/"]) && !is_below(&["crates/report/src/sample"]);
-    let in_reports = if is_report { NOT_IN_REPORTS } else { &[] };
-    let found = of_a_layer.iter().chain(in_reports).filter(|word| masked.contains(**word));
+    if names_layers(path) || !path.contains("/src/") {
+        return Vec::new();
+    }
+    let is_elsewhere = |layer: &str| !path.starts_with(&format!("crates/layers/{layer}/"));
+    let words = OF_A_LAYER.iter().filter(|(layer, _)| is_elsewhere(layer)).flat_map(|(_, words)| *words);
+    let found = words.filter(|word| masked.contains(**word));
     found.map(|word| format!("{path}: {word} is of one layer")).collect()
 }
 
-/// Parts of the command that name layers.
-const NAME_LAYERS: &[&str] = &["stack.rs", "stack/"];
-
 /// The command knows layers by their trait alone.
 fn layers_wired(path: &str, masked: &str) -> Vec<String> {
-    let Some(own) = path.strip_prefix("crates/strata/src/") else { return Vec::new() };
-    if NAME_LAYERS.iter().any(|part| own.starts_with(part)) {
+    if names_layers(path) || !path.starts_with("crates/strata/src/") {
         return Vec::new();
     }
     let is_named = |layer: &&&str| {
@@ -287,7 +291,7 @@ mod tests {
         check(
             TABLES[0],
             &"x();\n".repeat(1001),
-            &["crates/workload/src/options/media.rs: 1001 lines, at most 1000"],
+            &["crates/layers/object/src/options/table.rs: 1001 lines, at most 1000"],
         );
     }
 
@@ -350,14 +354,6 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_of_one_layer_in_the_report_is_found() {
-        let text = "fn f(plan: &PhasePlan) { plan.object(); }\n";
-        check("crates/report/src/x.rs", text, &["crates/report/src/x.rs: .object() is of one layer"]);
-        check("crates/report/src/x/tests.rs", text, &[]);
-        check(PLACE, text, &[]);
-    }
-
-    #[test]
     fn a_layer_that_is_named_outside_its_folder_is_found() {
         let text = "use network::NetworkPlan;\n";
         check(
@@ -373,8 +369,23 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_outside_the_folder_of_its_layer_is_found() {
+        let text = "fn f(plan: &MediaPlan, spec: &NetworkSpec) {}\n";
+        for path in ["crates/strata/src/stack/x.rs", "crates/report/src/x/tests.rs"] {
+            check(path, text, &[]);
+        }
+        check(PLACE, text, &["crates/layers/media/src/sample.rs: NetworkSpec is of one layer"]);
+        check(
+            "crates/report/src/x.rs",
+            "type T = MediaPlan;",
+            &["crates/report/src/x.rs: MediaPlan is of one layer"],
+        );
+    }
+
+    #[test]
     fn a_layer_named_by_the_command_is_found() {
-        let text = "use media::probe;\nuse workload::object::Checksum;\nfn f() { self::network::g(); }\n";
+        let text =
+            "fn g() { media::probe(); }\nuse workload::object::Checksum;\nfn f() { self::network::g(); }\n";
         check("crates/strata/src/sample.rs", text, &["crates/strata/src/sample.rs: media:: is of one layer"]);
         check("crates/strata/src/stack.rs", text, &[]);
     }

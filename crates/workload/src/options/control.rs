@@ -1,14 +1,10 @@
-//! Options that control a load of media while it runs.
+//! Options that control a load while it runs.
 
 use units::{Span, parse_u64_in};
 
 use super::OptionDef;
 use super::value::{above_zero, some_text};
-use crate::control::{
-    parse_ignored_errors, parse_latency_target, parse_nice, parse_priority_shares, parse_rate_min,
-    parse_steady,
-};
-use crate::engine::Advice;
+use crate::control::{parse_ignored_errors, parse_latency_target, parse_nice, parse_rate_min, parse_steady};
 use crate::spec::{OnError, choice};
 
 macro_rules! control {
@@ -20,7 +16,7 @@ macro_rules! control {
     };
 }
 
-/// Options of control, all of media alone.
+/// Options of control, for layers that carry all of it out.
 pub static CONTROL: &[OptionDef] = &[
     control!(
         "keep-operations",
@@ -182,52 +178,4 @@ pub static CONTROL: &[OptionDef] = &[
         str::parse
     ),
     control!("nice", "N", "0", Run, "Added to the niceness of the workers: -20 to 19", nice, parse_nice),
-    option!(
-        "operation-priority",
-        None,
-        "CLASS[/SIZE]:PERCENT@PRIORITY,...",
-        "none",
-        Engine,
-        "libaio, io_uring: priority of a share of the operations: read:20@realtime:0,write/64k:5@idle",
-        |spec, text| {
-            spec.operation_priorities = parse_priority_shares(text)?;
-            super::given(spec, "operation-priority");
-            Ok(())
-        }
-    ),
-    option!(
-        "force-async",
-        None,
-        "N",
-        "never",
-        Engine,
-        "io_uring: every Nth operation is carried out by a thread of the kernel (IOSQE_ASYNC)",
-        |spec, text| {
-            spec.force_async = Some(parse_u64_in("force-async", text, 1..=u64::from(u32::MAX))? as u32);
-            super::given(spec, "force-async");
-            Ok(())
-        }
-    ),
-    option!(
-        "advise",
-        None,
-        "none|sequential|random|noreuse",
-        "none",
-        Engine,
-        "What the kernel is told of the order of access to files and devices (posix_fadvise)",
-        |spec, text| {
-            spec.advice = Some(choice(
-                "advise",
-                text,
-                &[
-                    ("none", Advice::None),
-                    ("sequential", Advice::Sequential),
-                    ("random", Advice::Random),
-                    ("noreuse", Advice::NoReuse),
-                ],
-            )?);
-            super::given(spec, "advise");
-            Ok(())
-        }
-    ),
 ];

@@ -1,5 +1,5 @@
 //! The tables of options: parser, help, completions, man page, job files and docs are made from them. One table a layer, over the
-//! same [`Spec`]; the options of media that hold for other layers too stand in the table of media alone.
+//! same [`Spec`]; the options of loads that several layers have stand in tables of their own ([`SHARED`]).
 
 /// An option without a field of its own: how it applies is said in full.
 #[macro_export]
@@ -49,20 +49,19 @@ macro_rules! switch_of {
     };
 }
 
-/// An option of media that reads the same in another layer and has another default or meaning there.
+/// An option of several layers ([`SHARED`]) that reads the same in one of them and has another default or meaning there.
 #[macro_export]
-macro_rules! as_media {
+macro_rules! as_shared {
     ($name:literal, $short:expr, $value:literal, $default:literal, $group:ident, $help:literal) => {
         $crate::option!($name, $short, $value, $default, $group, $help, |spec, text| {
-            $crate::options::apply_as_media(spec, $name, text)
+            $crate::options::apply_shared(spec, $name, text)
         })
     };
 }
 
 mod control;
 pub mod masters;
-mod media;
-mod program;
+mod shared;
 pub mod value;
 
 use units::ParseError;
@@ -71,8 +70,7 @@ use crate::spec::{Layer, Spec};
 
 pub use control::CONTROL;
 pub use masters::MASTERS;
-pub use media::OPTIONS;
-pub use program::PROGRAM;
+pub use shared::{BLOCK_SIZE, CONTENT, LOAD, PATTERN, RUN, SHARE, SHARED};
 pub use value::{path, switch};
 
 /// Heading that an option stands under in help and docs.
@@ -144,17 +142,14 @@ impl<T> OptionDef<T> {
     }
 }
 
-/// Notes that an engine option was given, so that an engine without it can refuse.
-fn given(spec: &mut Spec, name: &'static str) {
-    if !spec.engine_options_given.contains(&name) {
-        spec.engine_options_given.push(name);
-    }
-}
-
 /// The options of a layer, each once, in the order of help.
 pub fn of(layer: Layer) -> impl Iterator<Item = &'static OptionDef> {
     let own = layer.options.iter().copied().flatten();
-    own.chain(OPTIONS.iter().filter(move |option| layer.common.contains(&option.name)))
+    own.chain(shared().filter(move |option| layer.common.contains(&option.name)))
+}
+
+fn shared() -> impl Iterator<Item = &'static OptionDef> + Clone {
+    SHARED.iter().copied().flatten()
 }
 
 /// Whether an option may be given several times, each adding to what was said before.
@@ -163,18 +158,12 @@ pub fn is_repeatable(name: &str) -> bool {
     matches!(name, "endpoint" | "master" | "s3-endpoint")
 }
 
-/// Applies the option of media with this name.
+/// Applies the option of several layers with this name.
 ///
 /// # Errors
 /// A bad value, with what would be accepted.
-pub fn apply_as_media(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
-    apply_of(OPTIONS, spec, name, text)
-}
-
-/// The option of a flag or job-file key of the media layer.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static OptionDef> {
-    find_in(Layer::MEDIA, name)
+pub fn apply_shared(spec: &mut Spec, name: &'static str, text: &str) -> Result<(), ParseError> {
+    apply_in(shared(), spec, name, text)
 }
 
 /// The option of a flag or job-file key of a layer.
@@ -208,10 +197,19 @@ pub fn apply_secret(spec: &mut Spec, name: &str, text: &str) -> Result<(), Parse
 /// # Errors
 /// A name that the table does not have, or a bad value, with what would be accepted.
 pub fn apply_of<T>(table: &[OptionDef<T>], spec: &mut T, name: &str, text: &str) -> Result<(), ParseError> {
-    match table.iter().find(|option| option.name == name) {
+    apply_in(table.iter(), spec, name, text)
+}
+
+fn apply_in<'a, T: 'a>(
+    options: impl Iterator<Item = &'a OptionDef<T>> + Clone,
+    spec: &mut T,
+    name: &str,
+    text: &str,
+) -> Result<(), ParseError> {
+    match options.clone().find(|option| option.name == name) {
         Some(option) => (option.apply)(spec, text),
         None => {
-            let names: Vec<_> = table.iter().map(|option| option.name).collect();
+            let names: Vec<_> = options.map(|option| option.name).collect();
             Err(ParseError::new("an option", name, format!("one of {}", names.join(", "))))
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use units::{ByteSize, ParseError, Rate, Span, parse_u64_in, split_list};
 
 use crate::engine::{Feature, Poll};
-use crate::spec::{Ladder, LadderDimension, OPERATIONS, Warmup, choice};
+use crate::spec::{Ladder, LadderDimension, Warmup, choice};
 
 /// Longest label of a pool or container (DAOS has the same).
 const LABEL_BYTES_MAX: usize = 127;
@@ -98,14 +98,6 @@ pub fn ladder(text: &str, sizes: Option<&'static str>) -> Result<Ladder, ParseEr
     };
     let values = list.split(',').map(str::trim).map(parse).collect::<Result<Vec<_>, _>>()?;
     Ok(Ladder { dimension, values })
-}
-
-/// A list of operations of media.
-///
-/// # Errors
-/// A word that is no operation.
-pub fn operations(text: &str) -> Result<Vec<crate::spec::Operation>, ParseError> {
-    text.split(',').map(|word| choice("op", word.trim(), OPERATIONS)).collect()
 }
 
 /// A word that goes to the system as it is.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use units::{clean, counted, rate};
 
-use super::{LoadPlan, MasterPlan, MediaPlan};
+use super::{LoadPlan, MasterPlan};
 use crate::layers::Layer;
 use crate::spec::{Spacing, Spec};
 use crate::target::TargetPlan;
@@ -279,17 +279,6 @@ impl PhasePlan {
         self.0.as_any_mut().downcast_mut()
     }
 
-    /// The plan, where it measures media.
-    #[must_use]
-    pub fn media(&self) -> Option<&MediaPlan> {
-        self.of()
-    }
-
-    /// The same, to change it.
-    pub fn media_mut(&mut self) -> Option<&mut MediaPlan> {
-        self.of_mut()
-    }
-
     /// Workers and operations in flight: `4 threads x depth 32`, `2 masters x 1 thread x 16 in flight`.
     #[must_use]
     pub fn concurrency(&self) -> String {
@@ -394,6 +383,13 @@ pub struct PlanKind {
 }
 
 impl PlanKind {
+    /// No plans.
+    pub(crate) const NONE: Self = Self {
+        about: "",
+        read: |_| Err(serde_json::Error::custom("a layer without plans")),
+        schema: |_| Schema::default(),
+    };
+
     /// Plans of this type, with one line about them.
     #[must_use]
     pub const fn of<T: LayerPlan + DeserializeOwned + JsonSchema>(about: &'static str) -> Self {

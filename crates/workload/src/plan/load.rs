@@ -1,8 +1,10 @@
 //! The load of a phase, the same for all layers.
 
+use units::ByteSize;
+
 use super::error::{PlanError, refuse};
 use super::{ArrivalPlan, LimitPlan, LoadPlan, ThinkPlan};
-use crate::spec::{OnError, Spacing, Spec, Warmup};
+use crate::spec::{LadderDimension, OnError, Spacing, Spec, Warmup};
 
 /// Length of a phase without an end of its own where no limit is given, in nanoseconds.
 pub const UNLIMITED_TIME_NS: u64 = 5_000_000_000;
@@ -85,4 +87,21 @@ fn default_interval_ns(time_ns: Option<u64>) -> u64 {
 #[must_use]
 pub fn buffer_bytes_max(memory_bytes: Option<u64>) -> u64 {
     memory_bytes.map_or(BUFFER_BYTES_MAX, |bytes| bytes / 2)
+}
+
+/// One spec a value of the ladder; the spec itself when it has none.
+#[must_use]
+pub fn expand_ladder(spec: &Spec) -> Vec<Spec> {
+    let Some(ladder) = &spec.ladder else { return vec![spec.clone()] };
+    let step = |&value: &u64| {
+        let mut step = Spec { ladder: None, ..spec.clone() };
+        match ladder.dimension {
+            LadderDimension::Depth => step.depth = Some(value as u32),
+            LadderDimension::Threads => step.threads = Some(value as u32),
+            LadderDimension::BlockSize => (spec.layer.set_size)(&mut step, ByteSize(value).to_string()),
+            LadderDimension::Rate => step.rate = units::Rate::new(value as f64).ok(),
+        }
+        step
+    };
+    ladder.values.iter().map(step).collect()
 }

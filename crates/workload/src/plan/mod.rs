@@ -2,16 +2,10 @@
 
 mod body;
 mod checks;
-mod course;
+mod content;
 mod error;
 mod load;
 mod master;
-mod media;
-mod parse;
-mod resolve;
-#[cfg(test)]
-mod tests;
-mod zoned;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,58 +13,12 @@ use serde::{Deserialize, Serialize};
 pub use crate::access::Pattern;
 pub use body::{AnyPlan, LayerPlan, LoadKind, PhasePlan, PlanKind, Terms};
 pub use checks::{check_depth, check_pairs};
+pub use content::{ContentChoice, ContentPlan, content, parse_content};
 pub use error::{Amount, PlanError, refuse};
-pub use load::{UNLIMITED_TIME_NS, buffer_bytes_max, load};
+pub use load::{UNLIMITED_TIME_NS, buffer_bytes_max, expand_ladder, load};
 pub use master::MasterPlan;
-pub use media::{MediaPlan, MixPlan, VerifyBacklog};
-pub use parse::{ContentChoice, parse_backlog, parse_content, parse_mix};
-pub use resolve::{EngineFacts, content, default_engine, expand_ladder, resolve};
 
-use crate::content::fill::{CHUNK_SIZE_BYTES_DEFAULT, DEDUP_POOL_CHUNKS};
-use crate::content::{ContentError, ContentSpec, Filler};
-use crate::spec::{CoresPolicy, OnError, Refill, Spacing, Warmup};
-
-/// Data content of writes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ContentPlan {
-    /// Content that is written.
-    pub content: ContentChoice,
-    /// Percent of each 4 KiB that compresses away.
-    pub compress_percent: u8,
-    /// Percent of 4 KiB chunks that are copies.
-    pub dedupe_percent: u8,
-    /// Different chunks that copies are copies of, where not the few that there are without being asked.
-    #[serde(default)]
-    pub dedupe_set_chunks: Option<u64>,
-    /// Seed that those follow from, where they are the same in several phases.
-    #[serde(default)]
-    pub dedupe_set_seed: Option<u64>,
-    /// When buffers are filled anew.
-    pub refill: Refill,
-}
-
-impl ContentPlan {
-    /// Filler of the buffers of `stream` (a worker) in a phase of this seed.
-    ///
-    /// # Errors
-    /// As [`Filler::new`].
-    pub fn filler(&self, seed: u64, stream: u64) -> Result<Filler, ContentError> {
-        let spec = match &self.content {
-            ContentChoice::Zero => ContentSpec::Zero,
-            ContentChoice::Bytes(bytes) => ContentSpec::Pattern { bytes: bytes.clone() },
-            ContentChoice::Random if self.compress_percent == 0 && self.dedupe_percent == 0 => {
-                ContentSpec::Random
-            }
-            ContentChoice::Random => ContentSpec::Reducible {
-                compressible_percent: self.compress_percent,
-                dedupable_percent: self.dedupe_percent,
-                chunk_size_bytes: CHUNK_SIZE_BYTES_DEFAULT,
-            },
-        };
-        let chunks = self.dedupe_set_chunks.unwrap_or(DEDUP_POOL_CHUNKS);
-        Ok(Filler::new(&spec, self.refill, seed, stream)?.with_copies_of(chunks, self.dedupe_set_seed))
-    }
-}
+use crate::spec::{CoresPolicy, OnError, Spacing, Warmup};
 
 /// The open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

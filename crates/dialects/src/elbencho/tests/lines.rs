@@ -1,31 +1,44 @@
 //! Known specs for command lines.
 
+use media::of;
+use media::spec::{CachePolicy, Layout};
 use units::{ByteSize, Rate, Span};
-use workload::spec::{CachePolicy, Layout, Operation, Refill, Share, Warmup};
+use workload::spec::{Operation, Refill, Share, Warmup};
 
 use super::{GIB, machine, run, run_on, spec, specs};
 use crate::words::machine::{Machine, words};
 use crate::{Progress, Request};
+
+/// Percent of reads of a mix.
+fn reads(spec: &workload::spec::Spec) -> Option<u8> {
+    of(spec).mix.map(|mix| mix.read_percent)
+}
 
 #[test]
 fn the_lines_of_the_slides_run() {
     let fresh = Machine::new();
     let write = &run_on("-w -s 50g /mnt/smb/myfile1 /mnt/smb/myfile2", &fresh).specs[0];
     assert_eq!(write.targets, ["/mnt/smb/myfile1", "/mnt/smb/myfile2"]);
-    assert_eq!(write.operations, [Operation::Write]);
-    assert_eq!((write.size, write.block_size.as_deref()), (Some(ByteSize(50 * GIB)), Some("1048576")));
-    assert_eq!((write.threads, write.depth, write.engine.as_deref()), (Some(1), Some(1), Some("psync")));
-    assert_eq!((write.time, write.count, write.direct), (None, None, Some(false)));
+    assert_eq!(of(write).operations, [Operation::Write]);
+    assert_eq!((of(write).size, write.block_size.as_deref()), (Some(ByteSize(50 * GIB)), Some("1048576")));
+    assert_eq!((write.threads, write.depth, of(write).engine.as_deref()), (Some(1), Some(1), Some("psync")));
+    assert_eq!((write.time, write.count, of(write).options.direct), (None, None, false));
     assert_eq!((write.warmup, write.share), (Some(Warmup::None), Some(Share::Partition)));
-    assert_eq!((write.layout, write.refill, write.keep), (Some(Layout::Sparse), Some(Refill::Full), true));
+    assert_eq!(
+        (of(write).layout, write.refill, write.keep),
+        (Some(Layout::Sparse), Some(Refill::Full), true)
+    );
 
     let line = "-r -t 4 -b 4k --lat --direct --rand --timelimit 10 /mnt/smb/myfile1 /mnt/smb/myfile2";
     let read = spec(line);
-    assert_eq!(read.operations, [Operation::RandRead]);
-    assert_eq!((read.threads, read.direct, read.pattern.as_deref()), (Some(4), Some(true), Some("uniform")));
+    assert_eq!(of(&read).operations, [Operation::RandRead]);
+    assert_eq!(
+        (read.threads, of(&read).options.direct, read.pattern.as_deref()),
+        (Some(4), true, Some("uniform"))
+    );
     assert_eq!(read.time, Some(Span(10_000_000_000)));
     assert_eq!(read.count, Some(2 * 50 * GIB / 4096), "ends with its work if that is sooner");
-    assert_eq!((read.refill, read.layout, read.cache), (None, None, None));
+    assert_eq!((read.refill, of(&read).layout, of(&read).cache), (None, None, None));
 
     let tmpfs = Machine::new().file("/mnt/tmpfs/file", GIB);
     for block in ["4k", "16k", "64k", "256k", "1m"] {
@@ -43,7 +56,7 @@ fn a_slip_of_the_slides_is_taken_as_meant() {
     let run = run_on(&format!("-t 128 -r -s 10g -b 1m --direct -rand {}", paths.join(" ")), &world);
     assert_eq!(run.warnings, ["-rand is taken as --rand"]);
     assert_eq!((run.specs[0].targets.len(), run.specs[0].threads), (128, Some(128)));
-    assert_eq!(run.specs[0].operations, [Operation::RandRead]);
+    assert_eq!(of(&run.specs[0]).operations, [Operation::RandRead]);
     assert_eq!(run.specs[0].count, None, "one pass draws as many as there are blocks");
 }
 
@@ -64,13 +77,13 @@ fn brackets_in_paths_are_expanded() {
 #[test]
 fn sizes_with_every_suffix_are_exact() {
     let size =
-        |text: &str| run_on(&format!("-w -s {text} -b 1k f"), &Machine::new()).specs[0].size.unwrap().0;
+        |text: &str| of(&run_on(&format!("-w -s {text} -b 1k f"), &Machine::new()).specs[0]).size.unwrap().0;
     assert_eq!((size("1MiB"), size("1.5g"), size("4k"), size("2M")), (1 << 20, 3 * GIB / 2, 4096, 2 << 20));
 }
 
 #[test]
 fn engines_and_queues() {
-    let engine = |options: &str| spec(&format!("-r {options} /data/file")).engine.unwrap();
+    let engine = |options: &str| of(&spec(&format!("-r {options} /data/file"))).engine.clone().unwrap();
     assert_eq!(
         [engine(""), engine("--iodepth 1"), engine("--iodepth 2"), engine("--mmap")],
         ["psync", "psync", "libaio", "mmap"]
@@ -98,9 +111,9 @@ fn orders_of_blocks() {
     assert_eq!(pattern("-w --rand --randalgo fast -s 1g /dev/nvme0n1").as_deref(), Some("uniform"));
     assert_eq!(pattern("-r --strided /data/file"), None, "one thread takes all blocks in order");
     let unaligned = spec("-r --rand --norandalign -b 4k --randamount 10m -t 2 /data/file");
-    assert_eq!((unaligned.align, unaligned.count), (Some(ByteSize(1)), Some(2560)));
+    assert_eq!((of(&unaligned).align, unaligned.count), (Some(ByteSize(1)), Some(2560)));
     let direct = run("-r --rand --norandalign --direct -b 4k /data/file");
-    assert_eq!((direct.specs[0].align, direct.specs[0].count), (None, None));
+    assert_eq!((of(&direct.specs[0]).align, direct.specs[0].count), (None, None));
     assert_eq!(direct.warnings, ["--norandalign is left out: --direct needs aligned positions"]);
     let amount = run("-r --rand --randamount 10000000 -b 4k -t 2 /data/file");
     assert_eq!(amount.specs[0].count, Some(2440));
@@ -114,8 +127,8 @@ fn strided_threads_take_blocks_in_turn() {
     let specs = specs("-r --strided -t 4 -b 1m --cores 0,1 /data/file");
     assert_eq!(specs.len(), 4);
     for (thread, spec) in (0u64..).zip(&specs) {
-        assert_eq!(spec.offset.map_or(0, |offset| offset.0), thread << 20);
-        assert_eq!(spec.size, Some(ByteSize(GIB - (thread << 20))));
+        assert_eq!(of(spec).offset.map_or(0, |offset| offset.0), thread << 20);
+        assert_eq!(of(spec).size, Some(ByteSize(GIB - (thread << 20))));
         assert_eq!(
             (spec.threads, spec.count, spec.pattern.as_deref()),
             (Some(1), Some(256), Some("strided:4"))
@@ -127,21 +140,22 @@ fn strided_threads_take_blocks_in_turn() {
 #[test]
 fn mixes_are_in_the_write_phase() {
     let mixed = spec("-w --rwmixpct 70 --rand -b 4k -s 1g /dev/nvme0n1");
-    assert_eq!((mixed.operations.as_slice(), mixed.mix.as_deref()), (&[Operation::RandRw][..], Some("70")));
+    assert_eq!((of(&mixed).operations.as_slice(), reads(&mixed)), (&[Operation::RandRw][..], Some(70)));
     assert_eq!((mixed.pattern.as_deref(), mixed.name.as_deref()), (Some("permutation"), Some("RWMIX70")));
-    assert_eq!(mixed.layout, None, "what is read must be filled");
-    let edges =
-        ["0", "100"].map(|percent| spec(&format!("-w --rwmixpct {percent} -s 1g /dev/nvme0n1")).mix.unwrap());
-    assert_eq!(edges, ["0", "100"]);
+    assert_eq!(of(&mixed).layout, None, "what is read must be filled");
+    let edges = ["0", "100"].map(|percent| {
+        of(&spec(&format!("-w --rwmixpct {percent} -s 1g /dev/nvme0n1"))).mix.unwrap().read_percent
+    });
+    assert_eq!(edges, [0, 100]);
 
     let split = specs("-w --rwmixthr 1 -t 4 -b 1m -s 1g --limitread 10m --limitwrite 20m /dev/nvme0n1");
     let shape = |at: usize| {
         let spec = &split[at];
         (
-            spec.operations[0],
+            of(spec).operations[0],
             spec.threads.unwrap(),
-            spec.offset.map_or(0, |offset| offset.0),
-            spec.size.unwrap().0,
+            of(spec).offset.map_or(0, |offset| offset.0),
+            of(spec).size.unwrap().0,
         )
     };
     assert_eq!(shape(0), (Operation::Write, 3, GIB / 4, GIB / 4 * 3));
@@ -149,21 +163,21 @@ fn mixes_are_in_the_write_phase() {
     assert_eq!((split[0].concurrent, split[1].concurrent), (false, true));
     assert_eq!((split[0].rate, split[1].rate), (Rate::new(60.0).ok(), Rate::new(10.0).ok()));
     let all = spec("-w --rwmixthr 2 -t 2 -s 1g /dev/nvme0n1");
-    assert_eq!((all.operations[0], all.name.as_deref()), (Operation::Read, Some("MIX-T2")));
-    assert_eq!(spec("-w --rwmixthr 0 -s 1g /dev/nvme0n1").operations[0], Operation::Write);
+    assert_eq!((of(&all).operations[0], all.name.as_deref()), (Operation::Read, Some("MIX-T2")));
+    assert_eq!(of(&spec("-w --rwmixthr 0 -s 1g /dev/nvme0n1")).operations[0], Operation::Write);
     let many = specs("-w --rwmixthr 1 -t 4 -b 1m -s 1g /dev/nvme0n1 /dev/nvme1n1");
-    assert_eq!((many[1].size, many[1].targets.len()), (Some(ByteSize(GIB / 4)), 2));
+    assert_eq!((of(&many[1]).size, many[1].targets.len()), (Some(ByteSize(GIB / 4)), 2));
 }
 
 #[test]
 fn verification_carries_the_salt() {
     let run = run_on("-w -r --verify 7 -s 1g f", &Machine::new());
     for spec in &run.specs {
-        assert!(spec.verify && spec.no_read_back);
-        assert_eq!((spec.verify_run, spec.refill), (Some(7), None));
+        assert!(spec.verify && of(spec).no_read_back);
+        assert_eq!((of(spec).verify_run, spec.refill), (Some(7), None));
     }
     let direct = run_on("-w --verify 7 --verifydirect -s 1g f", &Machine::new());
-    assert!(!direct.specs[0].no_read_back);
+    assert!(!of(&direct.specs[0]).no_read_back);
     assert_eq!(direct.warnings, ["--verifydirect reads back when the write phase is over"]);
     assert!(!spec("-r --verify 0 /data/file").verify);
     assert!(spec("-r --rand --verify 3 /data/file").verify);
@@ -173,15 +187,15 @@ fn verification_carries_the_salt() {
 fn data_caches_and_files() {
     let fresh = |line: &str| run_on(line, &Machine::new()).specs.remove(0);
     assert_eq!(fresh("-w -s 1g --blockvarpct 0 --blockvaralgo strong f").refill, Some(Refill::Once));
-    assert_eq!(fresh("-w -s 1g --preallocfile f").layout, Some(Layout::Allocate));
-    assert_eq!(fresh("-w -s 1g --trunctosize --trunc f").layout, Some(Layout::Sparse));
+    assert_eq!(of(&fresh("-w -s 1g --preallocfile f")).layout, Some(Layout::Allocate));
+    assert_eq!(of(&fresh("-w -s 1g --trunctosize --trunc f")).layout, Some(Layout::Sparse));
     assert!(!fresh("-w -F -s 1g f").keep);
-    assert_eq!(spec("-w -s 1g /dev/nvme0n1").layout, None);
+    assert_eq!(of(&spec("-w -s 1g /dev/nvme0n1")).layout, None);
     let cold = run_on("-w -r --sync --dropcache --timelimit 4 -s 1g f", &Machine::new());
-    assert_eq!((cold.specs[0].cache, cold.specs[1].cache), (None, Some(CachePolicy::Drop)));
-    assert_eq!(cold.specs[0].end_fsync, None);
+    assert_eq!((of(&cold.specs[0]).cache, of(&cold.specs[1]).cache), (None, Some(CachePolicy::Drop)));
+    assert!(!of(&cold.specs[0]).end_fsync);
     let synced = run_on("-w -r --sync -s 1g f", &Machine::new());
-    assert_eq!((synced.specs[0].end_fsync, synced.specs[1].end_fsync), (Some(true), None));
+    assert_eq!((of(&synced.specs[0]).end_fsync, of(&synced.specs[1]).end_fsync), (true, false));
     assert_eq!(synced.warnings, ["--sync is done at the end of the write phase, within its time"]);
 }
 
@@ -210,7 +224,7 @@ fn what_is_made_smaller_is_told() {
     assert_eq!(small.specs[0].block_size.as_deref(), Some("307200"));
     assert_eq!(small.warnings, ["the block size is reduced to the size of 307200 bytes"]);
     let odd = run("-r -s 10001 -b 1k /data/file");
-    assert_eq!(odd.specs[0].size, Some(ByteSize(9216)));
+    assert_eq!(of(&odd.specs[0]).size, Some(ByteSize(9216)));
     assert_eq!(odd.warnings, ["the last 785 bytes of each path, less than a block, are left out"]);
     let uneven = run("-r -s 10m -t 3 --timelimit 5 /data/file");
     assert!(uneven.warnings[0].starts_with("10 blocks cannot be shared evenly by 3 threads"));
@@ -231,9 +245,12 @@ fn configuration_files_give_way_to_the_command_line() {
     let text = "# a comment\nthreads = 8\nblock=64k\nlat=true\ndirect=1 # too\nread=true\nwrite=false\n\n";
     let world = machine().text("/etc/e.conf", text);
     let spec = &run_on("-c /etc/e.conf -t 2 /data/file", &world).specs[0];
-    assert_eq!((spec.threads, spec.direct, spec.block_size.as_deref()), (Some(2), Some(true), Some("65536")));
+    assert_eq!(
+        (spec.threads, of(spec).options.direct, spec.block_size.as_deref()),
+        (Some(2), true, Some("65536"))
+    );
     let off = run_on("-c /etc/e.conf --direct=false /data/file", &world);
-    assert_eq!((off.specs[0].direct, off.specs[0].threads), (Some(false), Some(8)));
+    assert_eq!((of(&off.specs[0]).options.direct, off.specs[0].threads), (false, Some(8)));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::Site;
 use super::control::is_of_files;
 use super::targets::Files;
 use crate::PathFacts;
+use crate::fio::draft::ZoneMode;
 use crate::fio::fault::{Fault, shown};
 use crate::fio::value::Amount;
 
@@ -18,7 +19,7 @@ impl Site<'_> {
     pub(super) fn amount(&mut self, files: &Files) -> Result<(), Fault> {
         let offset_bytes = self.offset(files)?;
         if offset_bytes > 0 {
-            self.spec.offset = Some(ByteSize(offset_bytes));
+            self.set("offset", "offset", &offset_bytes.to_string())?;
         }
         let region_bytes = self.region(files, offset_bytes)?;
         if self.draft.create_only == Some(true) {
@@ -88,7 +89,7 @@ impl Site<'_> {
         if is_of_files(self.engine.ours) {
             // Each file is one operation, however long it is.
             let each = self.blocks.max_bytes;
-            self.spec.size = Some(ByteSize(each));
+            self.set("size", "size", &each.to_string())?;
             return Ok(each.saturating_mul(count));
         }
         let filesize = match self.draft.filesize {
@@ -124,7 +125,8 @@ impl Site<'_> {
                 "size={bytes} does not divide into blocks on {count} files: each has {each} bytes"
             ));
         }
-        self.spec.size = Some(ByteSize(self.walked_bytes(files, offset_bytes, each)));
+        let walked_bytes = self.walked_bytes(files, offset_bytes, each);
+        self.set("size", "size", &walked_bytes.to_string())?;
         each.checked_mul(count).ok_or_else(|| Fault::of("nrfiles", "the files together are too large"))
     }
 
@@ -151,11 +153,11 @@ impl Site<'_> {
         }
         let seed = self.draft.randseed.unwrap_or(super::SEED);
         let mut random = Random::new(derive_seed(seed, &[SIZES]));
-        let sizes: Vec<ByteSize> =
-            files.each.iter().map(|_| ByteSize((least + random.below(most - least + 1)) * block)).collect();
-        let sum = sizes.iter().map(|size| size.0).sum();
-        self.spec.sizes = Some(sizes);
-        Ok(sum)
+        let sizes: Vec<u64> =
+            files.each.iter().map(|_| (least + random.below(most - least + 1)) * block).collect();
+        let texts: Vec<String> = sizes.iter().map(u64::to_string).collect();
+        self.set("filesize", "sizes", &texts.join(","))?;
+        Ok(sizes.iter().sum())
     }
 
     fn is_device(&self, files: &Files) -> bool {
@@ -180,17 +182,17 @@ impl Site<'_> {
     fn walked_bytes(&self, files: &Files, offset_bytes: u64, each: u64) -> u64 {
         let left =
             |path: &String| self.known_bytes(path).map_or(each, |size| size.saturating_sub(offset_bytes));
-        match self.spec.zones {
-            Some(_) => files.each.iter().map(left).min().unwrap_or(each).max(each),
-            None => each,
+        match self.draft.zonemode {
+            Some(ZoneMode::Strided) => files.each.iter().map(left).min().unwrap_or(each).max(each),
+            _ => each,
         }
     }
 
     /// Bytes that `rw=read:8k` moves of a file: it ends with the range where the file goes on behind it, or cuts its
     /// last block, and begins anew where the file ends too, as in fio.
     fn bytes_to_end(&self, files: &Files, each: u64) -> Option<u64> {
-        let gap = u64::try_from(self.spec.gap.unwrap_or(0)).ok().filter(|&gap| gap > 0)?;
-        let offset_bytes = self.spec.offset.map_or(0, |offset| offset.0);
+        let gap = self.said_bytes("gap").filter(|&gap| gap > 0)?;
+        let offset_bytes = self.said_bytes("offset").unwrap_or(0);
         let goes_on = |path: &String| self.known_bytes(path).is_some_and(|size| size > each + offset_bytes);
         let ends = offset_bytes > 0 || files.each.iter().any(goes_on);
         let block = self.blocks.max_bytes;
@@ -269,7 +271,7 @@ impl Site<'_> {
     fn ends_itself(&self, files: &Files) -> bool {
         let is_endless = |path: &String| self.clones.world.look(path) == PathFacts::CharacterDevice;
         let is_varied = self.blocks.min_bytes != self.blocks.max_bytes;
-        let goes_on = self.spec.zones.is_some() || self.spec.gap.is_some();
+        let goes_on = self.draft.zonemode == Some(ZoneMode::Strided) || self.said("gap").is_some();
         !(goes_on
             || files.is_null
             || files.each.iter().any(is_endless)

@@ -205,7 +205,10 @@ impl Site<'_> {
         // What never starts needs no room.
         let blocks = self.spec.bytes.map(|bytes| bytes.0 / self.blocks.min_bytes + 1);
         let blocks = blocks.or_else(|| {
-            self.spec.time.is_none().then(|| self.spec.size.map(|size| size.0 / self.blocks.min_bytes + 1))?
+            self.spec
+                .time
+                .is_none()
+                .then(|| self.said_bytes("size").map(|size| size / self.blocks.min_bytes + 1))?
         });
         // What `size` says is of each file, and a trim has its write.
         let files = self.spec.targets.len().max(1) as u64;

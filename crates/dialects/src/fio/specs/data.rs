@@ -2,7 +2,7 @@
 
 use units::ByteSize;
 use workload::class_sizes::ClassSizes;
-use workload::spec::{CachePolicy, Layout, Refill};
+use workload::spec::Refill;
 
 use super::Site;
 use super::targets::Files;
@@ -16,11 +16,12 @@ impl Site<'_> {
     pub(super) fn data(&mut self, files: &Files) -> Result<(), Fault> {
         if !files.is_null {
             self.layout()?;
-            self.spec.cache = Some(match (self.draft.pre_read, self.draft.invalidate) {
-                (Some(true), _) => CachePolicy::Warm,
-                (_, Some(false)) => CachePolicy::Keep,
-                _ => CachePolicy::Drop,
-            });
+            let cache = match (self.draft.pre_read, self.draft.invalidate) {
+                (Some(true), _) => "warm",
+                (_, Some(false)) => "keep",
+                _ => "drop",
+            };
+            self.set("invalidate", "cache", cache)?;
         }
         // Reads of a job are checked where its writes would be.
         let reads_unchecked = self.draft.do_verify == Some(false) && !self.writes();
@@ -40,14 +41,14 @@ impl Site<'_> {
                 "is refused for a job that reads: it would read what was never written; nearest: 0",
             ));
         }
-        self.spec.layout = Some(if self.reads() || draft.overwrite == Some(true) {
-            Layout::Fill
+        let layout = if self.reads() || draft.overwrite == Some(true) {
+            "fill"
         } else if on_open {
-            Layout::Sparse
+            "sparse"
         } else {
-            draft.fallocate.unwrap_or(Layout::Allocate)
-        });
-        Ok(())
+            draft.fallocate.unwrap_or("allocate")
+        };
+        self.set("fallocate", "layout", layout)
     }
 
     pub(super) fn content(&mut self, files: &Files) -> Result<(), Fault> {
@@ -167,18 +168,20 @@ impl Site<'_> {
             ));
         }
         self.spec.verify = true;
-        self.spec.no_read_back = draft.do_verify == Some(false);
+        if draft.do_verify == Some(false) {
+            self.set("do_verify", "no-read-back", "true")?;
+        }
         self.verified_content()?;
         self.verified_when()?;
         if draft.verify_dump == Some(true) {
-            self.spec.verify_dump = Some(".".to_owned());
+            self.set("verify_dump", "verify-dump", ".")?;
         }
         let range_bytes = self.range_bytes(files);
         let done = self.known_writes(range_bytes)?;
         match (draft.verify_only == Some(true), done) {
-            (true, Some(writes)) => self.check_in_order(Some(writes)),
-            (true, None) if self.covers_in_part(range_bytes) => self.check_in_order(None),
-            (true, None) => self.check_all(range_bytes),
+            (true, Some(writes)) => self.check_in_order(Some(writes))?,
+            (true, None) if self.covers_in_part(range_bytes) => self.check_in_order(None)?,
+            (true, None) => self.check_all(range_bytes)?,
             // Reads of a job go over the range in the order of its writes.
             (false, Some(writes)) => self.spec.count = Some(writes),
             (false, None) => {}
@@ -221,7 +224,7 @@ impl Site<'_> {
                     "verify_interval={asked} does not divide all blocks: headers are {interval} bytes apart"
                 ));
             }
-            self.spec.verify_interval = Some(ByteSize(interval));
+            self.set("verify_interval", "verify-interval", &interval.to_string())?;
         }
         if draft.verify_offset.unwrap_or(0) > 0 {
             self.warn("verify_offset: the header stands at the beginning of its interval, and all bytes behind it are checked");

@@ -24,12 +24,12 @@ impl Site<'_> {
             && !["null", "falloc", "ftruncate", "cpu", "exec", "rbd"].contains(&engine.ours)
             && !is_of_files(engine.ours)
         {
-            self.spec.direct = Some(true);
+            self.set("direct", "direct", "true")?;
         }
         self.engine_options()?;
         self.durability()?;
         if self.draft.huge_pages.unwrap_or(false) {
-            self.spec.huge_pages = true;
+            self.set("iomem", "huge-pages", "true")?;
         }
         Ok(depth)
     }
@@ -188,7 +188,7 @@ impl Site<'_> {
             self.set("fsync", "sync-call", "fsync")?;
         }
         if at_end {
-            self.spec.end_fsync = Some(true);
+            self.set("end_fsync", "end-fsync", "true")?;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ mod targets;
 mod work;
 mod zoned;
 
+use units::ByteSize;
 use workload::options;
 use workload::spec::{OnError, Operation, Spec};
 
@@ -53,6 +54,8 @@ pub(crate) struct Built {
     pub(crate) warnings: Vec<String>,
     /// Whether objects are read back when all are written.
     pub(crate) reads_back: bool,
+    /// Where the range of each file ends.
+    pub(crate) end_bytes: u64,
 }
 
 /// A job on its way.
@@ -63,6 +66,8 @@ struct Site<'a> {
     engine: Engine,
     blocks: Blocks,
     spec: Spec,
+    /// Options that were said by name, with their values.
+    said: Vec<(&'static str, String)>,
     warnings: Vec<String>,
     /// Whether threads of the kernel carry the operations out.
     draws_threads: bool,
@@ -101,13 +106,13 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
             Some(replay) => replay::blocks(replay),
             None => shape::blocks(draft, access.operation)?,
         },
-        spec: Spec::default(),
+        spec: Spec::of_layer("media").map_err(|error| Fault::of("ioengine", error.to_string()))?,
+        said: Vec::new(),
         warnings: draft.notes.clone(),
         draws_threads: false,
         reads_back: false,
     };
     site.spec.name = Some(draft.name.clone().unwrap_or_else(|| clones.job.section.to_string()));
-    site.spec.operations = vec![access.operation];
     site.spec.threads = Some(clones.count);
     site.spec.split_latency = true;
     if is_of_objects(site.engine.ours) {
@@ -115,6 +120,7 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
         return Ok(site.built(access, depth));
     }
     object_options::refuse_options(draft, site.engine.ours)?;
+    site.set("rw", "op", access.operation.name())?;
     let depth = match replayed {
         Some(replay) => {
             let depth = site.driver()?;
@@ -126,14 +132,16 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
     };
     site.place()?;
     site.control()?;
-    site.rest();
+    site.rest()?;
     Ok(site.built(access, depth))
 }
 
 impl Site<'_> {
     fn built(self, access: Access, depth: u32) -> Built {
+        let bytes = |option| self.said_bytes(option).unwrap_or(0);
+        let end_bytes = bytes("offset").saturating_add(bytes("size"));
         let Self { engine, blocks, spec, warnings, reads_back, .. } = self;
-        Built { spec, access, engine, depth, blocks, warnings, reads_back }
+        Built { spec, access, engine, depth, blocks, warnings, reads_back, end_bytes }
     }
 
     /// Builds the load of a job that draws its operations; its depth.
@@ -153,8 +161,32 @@ impl Site<'_> {
     }
 
     /// Gives a spec one of its options; `key` is the option of fio that asks for it.
-    fn set(&mut self, key: &str, option: &str, text: &str) -> Result<(), Fault> {
-        options::apply(&mut self.spec, option, text).map_err(|error| Fault::of(key, error.to_string()))
+    fn set(&mut self, key: &str, option: &'static str, text: &str) -> Result<(), Fault> {
+        options::apply(&mut self.spec, option, text).map_err(|error| Fault::of(key, error.to_string()))?;
+        self.said.retain(|(said, _)| *said != option);
+        self.said.push((option, text.to_owned()));
+        Ok(())
+    }
+
+    /// The value of an option that was said by name.
+    fn said(&self, option: &str) -> Option<&str> {
+        self.said.iter().find(|(said, _)| *said == option).map(|(_, text)| text.as_str())
+    }
+
+    /// The same in bytes.
+    fn said_bytes(&self, option: &str) -> Option<u64> {
+        self.said(option)?.parse::<ByteSize>().ok().map(ByteSize::bytes)
+    }
+
+    /// Makes options of the layer as if they had not been said.
+    fn unsay(&mut self, options: &[&str]) -> Result<(), Fault> {
+        self.said.retain(|(said, _)| !options.contains(said));
+        let mut anew = Spec { layer: self.spec.layer, ..Spec::default() };
+        for (option, text) in &self.said {
+            options::apply(&mut anew, option, text).map_err(|error| Fault::of(option, error.to_string()))?;
+        }
+        self.spec.own = anew.own;
+        Ok(())
     }
 
     fn warn(&mut self, text: impl Into<String>) {
@@ -217,7 +249,7 @@ impl Site<'_> {
         }
     }
 
-    fn rest(&mut self) {
+    fn rest(&mut self) -> Result<(), Fault> {
         let draft = self.draft;
         self.common();
         if draft.verifies() {
@@ -225,7 +257,10 @@ impl Site<'_> {
             self.spec.control.on_mismatch = Some(if is_fatal { OnError::Stop } else { OnError::Continue });
         }
         // A queue may be deeper than a verified file has blocks.
-        self.spec.serialize_overlap = draft.serialize_overlap.unwrap_or(false) || self.spec.verify;
+        if draft.serialize_overlap.unwrap_or(false) || self.spec.verify {
+            self.set("serialize_overlap", "serialize-overlap", "true")?;
+        }
+        Ok(())
     }
 
     /// Options that jobs of every engine have.

@@ -24,7 +24,6 @@ impl Site<'_> {
         self.check_options(access)?;
         let unknown = |error: units::ParseError| Fault::of("ioengine", error.to_string());
         self.spec.layer = Layer::named("object").map_err(unknown)?;
-        self.spec.operations.clear();
         let depth = self.depth()?;
         self.batches(depth)?;
         let files = self.files_of_job()?;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use units::ByteSize;
 use workload::replay::{Replay, ReplayClass, parse_log};
-use workload::spec::{Layout, Operation};
+use workload::spec::Operation;
 
 use super::targets::Files;
 use super::{Blocks, Clones, Site};
@@ -106,7 +105,7 @@ impl Site<'_> {
         let ends = (0..replay.files.len().max(1)).map(|target| replay.end_bytes(target));
         let end_bytes = ends.max().unwrap_or(0).max(self.blocks.max_bytes);
         if !looked.iter().all(is_device) {
-            self.spec.size = Some(ByteSize(end_bytes));
+            self.set("read_iolog", "size", &end_bytes.to_string())?;
         }
         let makes = replay.has(ReplayClass::Write);
         self.spec.targets.clone_from(&files);
@@ -119,7 +118,9 @@ impl Site<'_> {
         self.set("read_iolog", "warmup", "none")?;
         self.spec.replay = Some(Arc::new(replay));
         // What a log only reads must be there.
-        self.spec.layout = (!is_null).then_some(if makes { Layout::Sparse } else { Layout::Existing });
+        if !is_null {
+            self.set("read_iolog", "layout", if makes { "sparse" } else { "existing" })?;
+        }
         Ok(Files { each: files, shared: true, is_null })
     }
 }

@@ -1,9 +1,7 @@
 //! Shape of the load: operation, sizes, mix, order.
 
 use workload::class_sizes::ClassSizes;
-use workload::course::{Percents, Run, Zones};
-use workload::options;
-use workload::spec::{Operation, Spec};
+use workload::spec::Operation;
 
 use super::{Site, of_direction};
 use crate::fio::draft::{Access, Draft, ZoneMode};
@@ -89,9 +87,7 @@ pub(super) fn blocks(draft: &Draft, operation: Operation) -> Result<Blocks, Faul
             of => texts[of[0]].clone(),
         }
     };
-    // The spec reads the same text later; reading it here gives its sizes.
-    options::apply(&mut Spec::default(), "block-size", &text)
-        .map_err(|error| Fault::of(key, error.to_string()))?;
+    // The spec reads the same text later.
     let sizes: ClassSizes =
         text.parse().map_err(|error: units::ParseError| Fault::of(key, error.to_string()))?;
     let read_share = f64::from(draft.rwmixread.unwrap_or(50)) / 100.0;
@@ -130,10 +126,12 @@ impl Site<'_> {
             return self.random_order(access);
         }
         if access.gap_bytes != 0 {
-            self.spec.gap = Some(access.gap_bytes);
+            self.set("rw", "gap", &access.gap_bytes.to_string())?;
         }
         // Each direction has a place of its own in a file.
-        self.spec.own_positions = self.operation.is_mixed();
+        if self.operation.is_mixed() {
+            self.set("rw", "own-positions", "true")?;
+        }
         Ok(())
     }
 
@@ -159,8 +157,8 @@ impl Site<'_> {
             return Err(Fault::of("zonemode", "strided needs zonesize, the bytes to move in a zone"));
         }
         let range_bytes = draft.zonerange.filter(|&bytes| bytes > 0).unwrap_or(size_bytes);
-        self.spec.zones = Some(Zones { size_bytes, range_bytes, skip_bytes: draft.zoneskip.unwrap_or(0) });
-        Ok(())
+        let skip_bytes = draft.zoneskip.unwrap_or(0);
+        self.set("zonemode", "zones", &format!("{size_bytes}/{range_bytes}/{skip_bytes}"))
     }
 
     /// Whether blocks of several sizes fit between each other, so that each byte comes once a pass. A job that ends with a time needs no
@@ -210,19 +208,20 @@ impl Site<'_> {
             self.set("ba", "align", &align.to_string())?;
         }
         if access.run > 1 {
-            let identical = self.draft.rw_identical.unwrap_or(false);
-            self.spec.run = Some(Run { operations: access.run, identical });
+            let kind = if self.draft.rw_identical.unwrap_or(false) { "identical:" } else { "" };
+            self.set("rw", "run", &format!("{kind}{}", access.run))?;
         }
-        let percents =
-            Percents(self.draft.percentage_random.unwrap_or_default().map(|share| share.unwrap_or(100)));
-        if percents != Percents::default() {
+        let percents = self.draft.percentage_random.unwrap_or_default().map(|share| share.unwrap_or(100));
+        if percents != [100; 3] {
             if access.run > 1 {
                 return Err(Fault::of(
                     "percentage_random",
                     "and the part of rw after its colon both say what follows what: give one",
                 ));
             }
-            self.spec.random_percent = Some(percents);
+            let [read, write, discard] = percents;
+            let text = format!("read={read},write={write},discard={discard}");
+            self.set("percentage_random", "random-percent", &text)?;
         }
         Ok(())
     }

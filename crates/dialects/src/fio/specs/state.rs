@@ -10,9 +10,9 @@ use crate::fio::state::{loaded, path};
 impl Site<'_> {
     /// Bytes of the files of one clone; none where they have no size of their own.
     pub(super) fn range_bytes(&self, files: &Files) -> Option<u64> {
-        match &self.spec.sizes {
-            Some(sizes) => Some(sizes.iter().map(|size| size.0).sum()),
-            None => self.spec.size.map(|size| size.0.saturating_mul(files.each.len() as u64)),
+        match self.said("sizes") {
+            Some(sizes) => sizes.split(',').map(|size| size.parse::<u64>().ok()).sum(),
+            None => self.said_bytes("size").map(|size| size.saturating_mul(files.each.len() as u64)),
         }
     }
 
@@ -29,29 +29,23 @@ impl Site<'_> {
     }
 
     /// Reads every block of the range once, however often it was written.
-    pub(super) fn check_all(&mut self, range_bytes: Option<u64>) {
-        self.spec.operations = vec![Operation::Read];
+    pub(super) fn check_all(&mut self, range_bytes: Option<u64>) -> Result<(), Fault> {
         self.spec.pattern = None;
-        self.spec.align = None;
-        self.spec.own_positions = false;
-        self.read_only();
         self.spec.bytes = self.spec.bytes.filter(|bytes| range_bytes.is_some_and(|range| bytes.0 < range));
+        self.unsay(&["mix", "layout", "pattern", "align", "own-positions"])?;
+        self.set("verify_only", "op", Operation::Read.name())
     }
 
     /// Reads the blocks that the job writes, in the order in which it does, or the first of them.
-    pub(super) fn check_in_order(&mut self, writes: Option<u64>) {
+    pub(super) fn check_in_order(&mut self, writes: Option<u64>) -> Result<(), Fault> {
         let is_random = self.operation == Operation::RandWrite;
-        self.spec.operations = vec![if is_random { Operation::RandRead } else { Operation::Read }];
-        self.read_only();
         if let Some(writes) = writes {
             self.spec.count = Some(writes);
             self.spec.bytes = None;
         }
-    }
-
-    fn read_only(&mut self) {
-        self.spec.mix = None;
-        self.spec.layout = None;
+        self.unsay(&["mix", "layout"])?;
+        let operation = if is_random { Operation::RandRead } else { Operation::Read };
+        self.set("verify_only", "op", operation.name())
     }
 
     /// How many of the first writes the files of `verify_state_load` know to be done, where that is less than all of the range: none

@@ -1,3 +1,4 @@
+use media::of;
 use units::ByteSize;
 use workload::spec::Operation;
 
@@ -24,13 +25,13 @@ fn the_job_of_lu_4198_is_read_as_written() {
     let made = job(LUSTRE);
     assert_eq!(made.len(), 1);
     let spec = &made[0];
-    assert_eq!((spec.threads, spec.depth, spec.direct), (Some(128), Some(1), Some(true)));
+    assert_eq!((spec.threads, spec.depth, of(spec).options.direct), (Some(128), Some(1), true));
     assert_eq!(spec.targets.len(), 128);
     assert_eq!(
         (spec.targets[0].as_str(), spec.targets[127].as_str()),
         ("/cache0/fio.out/f.0.0", "/cache0/fio.out/f.127.0")
     );
-    assert_eq!((spec.size, spec.bytes), (Some(ByteSize(1 << 30)), Some(ByteSize(128 << 30))));
+    assert_eq!((of(spec).size, spec.bytes), (Some(ByteSize(1 << 30)), Some(ByteSize(128 << 30))));
     assert_eq!(spec.time.map(|time| time.ns()), Some(120_000_000_000));
 }
 
@@ -42,7 +43,7 @@ fn sections_comments_and_globals() {
     assert_eq!(made.len(), 2);
     assert_eq!(made[0].block_size.as_deref(), Some("8192"));
     assert_eq!((made[1].block_size.as_deref(), made[1].concurrent), (Some("16384"), false));
-    assert_eq!(made[1].operations, [Operation::RandRead]);
+    assert_eq!(of(&made[1]).operations, [Operation::RandRead]);
 }
 
 #[test]
@@ -64,7 +65,7 @@ fn includes_are_read_beside_the_file() {
     machine.texts.insert("jobs/common".to_owned(), "size=2m\nbs=8k\n".to_owned());
     let all = assembled("jobs/a.fio", &machine).expect("read");
     assert_eq!(
-        (all.specs[0].size, all.specs[0].block_size.as_deref()),
+        (of(&all.specs[0]).size, all.specs[0].block_size.as_deref()),
         (Some(ByteSize(2 << 20)), Some("8192"))
     );
     machine.texts.insert("jobs/common".to_owned(), "include common\n".to_owned());
@@ -90,7 +91,7 @@ fn variables_and_arithmetic() {
     let text = machine.texts["a.fio"].replace("(2*$mb_memory)m", "(2 * 1m)");
     machine.texts.insert("a.fio".to_owned(), text);
     let spec = assembled("a.fio", &machine).expect("read").specs.remove(0);
-    assert_eq!((spec.size, spec.threads), (Some(ByteSize(4 << 20)), Some(4)));
+    assert_eq!((of(&spec).size, spec.threads), (Some(ByteSize(4 << 20)), Some(4)));
     assert_eq!((spec.block_size.as_deref(), spec.targets[3].as_str()), (Some("4096"), "/mnt/a/2/x.3.0"));
     assert_eq!(spec.bytes, Some(ByteSize(4 * (2 << 20))));
 }

@@ -1,37 +1,46 @@
+use media::course::Visit;
+use media::engine::{SyncCall, SyncMode};
+use media::of;
+use media::spec::{CachePolicy, Layout};
 use units::ByteSize;
-use workload::course::Visit;
-use workload::engine::{Advice, Feature, SyncCall, SyncMode};
-use workload::spec::{
-    CachePolicy, CoresPolicy, Layout, OnError, Operation, Refill, Share, Spacing, Spec, Warmup,
-};
+use workload::engine::Feature;
+use workload::spec::{CoresPolicy, OnError, Operation, Refill, Share, Spacing, Spec, Warmup};
 
 use super::*;
 use crate::fio::model::{Direction, Format, LogKind};
+use crate::options::asked;
 use crate::{Destination, Progress};
+
+/// Percent of reads of a mix.
+fn reads(spec: &Spec) -> Option<u8> {
+    of(spec).mix.map(|mix| mix.read_percent)
+}
 
 #[test]
 fn fio_defaults_are_fio_s() {
-    let expected = Spec {
+    let mut expected = Spec {
         name: Some("x".to_owned()),
         targets: vec!["f".to_owned()],
-        operations: vec![Operation::Read],
         block_size: Some("4096".to_owned()),
-        size: Some(ByteSize(1 << 30)),
         threads: Some(1),
         depth: Some(1),
         batch: Some(1),
         warmup: Some(Warmup::None),
-        engine: Some("psync".to_owned()),
-        layout: Some(Layout::Fill),
-        cache: Some(CachePolicy::Drop),
         seed: Some(137),
         split_latency: true,
         on_error: Some(OnError::Stop),
         keep: true,
-        advice: Some(Advice::Sequential),
-        engine_options_given: vec!["advise"],
-        ..Spec::default()
+        ..asked::made("media", &[])
     };
+    let own = [
+        ("op", "read"),
+        ("size", "1g"),
+        ("engine", "psync"),
+        ("layout", "fill"),
+        ("cache", "drop"),
+        ("advise", "sequential"),
+    ];
+    expected = asked::with(expected, &own);
     assert_eq!(spec(""), expected);
 }
 
@@ -40,13 +49,13 @@ fn the_line_that_everyone_types() {
     let made = spec(
         "--rw=randrw --rwmixread=70 --bs=8k --ioengine=libaio --iodepth=32 --direct=1 --numjobs=4 --runtime=60 --time_based --group_reporting",
     );
-    assert_eq!(made.operations, [Operation::RandRw]);
-    assert_eq!((made.mix.as_deref(), made.block_size.as_deref()), (Some("70"), Some("8192")));
+    assert_eq!(of(&made).operations, [Operation::RandRw]);
+    assert_eq!((reads(&made), made.block_size.as_deref()), (Some(70), Some("8192")));
     assert_eq!((made.threads, made.depth, made.batch), (Some(4), Some(32), Some(1)));
-    assert_eq!((made.engine.as_deref(), made.direct), (Some("libaio"), Some(true)));
+    assert_eq!((of(&made).engine.as_deref(), of(&made).options.direct), (Some("libaio"), true));
     assert_eq!(made.time.map(|time| time.ns()), Some(60_000_000_000));
     assert_eq!((made.bytes, made.share), (None, Some(Share::Whole)));
-    assert_eq!((made.pattern.as_deref(), made.layout), (Some("permutation"), Some(Layout::Fill)));
+    assert_eq!((made.pattern.as_deref(), of(&made).layout), (Some("permutation"), Some(Layout::Fill)));
 }
 
 #[test]
@@ -59,7 +68,7 @@ fn runtime_alone_ends_at_the_size_too() {
     let made = spec("--loops=3");
     assert_eq!((made.time, made.bytes), (None, Some(ByteSize(3 << 30))));
     let made = spec("--io_size=10m");
-    assert_eq!((made.size, made.bytes), (Some(ByteSize(1 << 30)), Some(ByteSize(10 << 20))));
+    assert_eq!((of(&made).size, made.bytes), (Some(ByteSize(1 << 30)), Some(ByteSize(10 << 20))));
     let made = spec("--number_ios=100 --numjobs=2 --group_reporting");
     assert_eq!((made.count, made.bytes), (Some(200), Some(ByteSize(2 << 30))));
     assert_eq!(spec("--ramp_time=5").warmup, Some(Warmup::Fixed(5_000_000_000)));
@@ -71,7 +80,7 @@ fn clones_have_files_of_their_own() {
         specs("--name=x --rw=write --size=1m --numjobs=2 --group_reporting --directory=/d --nrfiles=2");
     assert_eq!(made.len(), 1);
     assert_eq!(made[0].targets, ["/d/x.0.0", "/d/x.0.1", "/d/x.1.0", "/d/x.1.1"]);
-    assert_eq!((made[0].size, made[0].share), (Some(ByteSize(512 << 10)), Some(Share::Partition)));
+    assert_eq!((of(&made[0]).size, made[0].share), (Some(ByteSize(512 << 10)), Some(Share::Partition)));
     let made = specs("--name=x --rw=write --size=1m --numjobs=3 --directory=/a:/b");
     let targets: Vec<_> = made.iter().map(|spec| spec.targets[0].as_str()).collect();
     assert_eq!(targets, ["/a/x.0.0", "/b/x.1.0", "/a/x.2.0"]);
@@ -82,7 +91,7 @@ fn clones_have_files_of_their_own() {
 #[test]
 fn offset_increment_takes_clones_apart() {
     let line = "--name=x --filename=/dev/d --size=1g --offset=1m --offset_increment=1g --numjobs=3 --group_reporting";
-    let offsets: Vec<_> = specs(line).iter().map(|spec| spec.offset.map(|offset| offset.0)).collect();
+    let offsets: Vec<_> = specs(line).iter().map(|spec| of(spec).offset.map(|offset| offset.0)).collect();
     assert_eq!(offsets, [Some(1 << 20), Some((1 << 20) + (1 << 30)), Some((1 << 20) + (2 << 30))]);
 }
 
@@ -92,27 +101,27 @@ fn sizes_in_percent_are_of_what_is_there() {
     let machine = Machine { paths: [("/dev/d".to_owned(), device)].into(), ..Machine::default() };
     let one = |line: &str| assembled(line, &machine).expect("read").specs.remove(0);
     let made = one("--name=x --filename=/dev/d --size=50%");
-    assert_eq!(made.size, Some(ByteSize(500 << 20)));
+    assert_eq!(of(&made).size, Some(ByteSize(500 << 20)));
     let made = one("--name=x --filename=/dev/d --size=100% --runtime=10");
-    assert_eq!((made.size, made.bytes), (None, Some(ByteSize(1000 << 20))));
+    assert_eq!((of(&made).size, made.bytes), (None, Some(ByteSize(1000 << 20))));
     let made = one("--name=x --filename=/dev/d --offset=25% --loops=2");
-    assert_eq!((made.offset, made.bytes), (Some(ByteSize(250 << 20)), Some(ByteSize(1500 << 20))));
+    assert_eq!((of(&made).offset, made.bytes), (Some(ByteSize(250 << 20)), Some(ByteSize(1500 << 20))));
     assert_eq!(one("--name=/dev/d").targets, ["/dev/d"]);
 }
 
 #[test]
 fn filesize_is_the_file_and_size_what_is_done() {
     let made = specs("--name=x --filename=f --filesize=1g --size=100m").remove(0);
-    assert_eq!((made.size, made.bytes), (Some(ByteSize(1 << 30)), Some(ByteSize(100 << 20))));
+    assert_eq!((of(&made).size, made.bytes), (Some(ByteSize(1 << 30)), Some(ByteSize(100 << 20))));
     let made = specs("--name=x --filename=f --filesize=128G --size=999G").remove(0);
-    assert_eq!((made.size, made.bytes), (Some(ByteSize(128 << 30)), None));
+    assert_eq!((of(&made).size, made.bytes), (Some(ByteSize(128 << 30)), None));
 }
 
 #[test]
 fn filenames_between_colons() {
     let made = specs(r"--name=x --filename=/a:/b\:c --size=2m --rw=randread").remove(0);
     assert_eq!(
-        (made.targets, made.size),
+        (made.targets.clone(), of(&made).size),
         (vec!["/a".to_owned(), "/b:c".to_owned()], Some(ByteSize(1 << 20)))
     );
 }
@@ -131,39 +140,41 @@ fn block_sizes_of_every_kind() {
     assert_eq!(size("--bs=(4*1k)"), "4096");
     assert_eq!(size("--bs=0x1000"), "4096");
     let made = spec("--rw=randread --bsrange=4k-64k");
-    assert_eq!((made.align, made.pattern.as_deref()), (None, Some("fitted")));
+    assert_eq!((of(&made).align, made.pattern.as_deref()), (None, Some("fitted")));
     let made = spec("--rw=randread --bsrange=4k-64k --time_based --runtime=1");
-    assert_eq!((made.align, made.pattern.as_deref()), (Some(ByteSize(4096)), Some("permutation")));
+    assert_eq!((of(&made).align, made.pattern.as_deref()), (Some(ByteSize(4096)), Some("permutation")));
     let made = spec("--rw=randread --bs=4k --blockalign=512");
-    assert_eq!((made.align, made.pattern.as_deref()), (Some(ByteSize(512)), Some("uniform")));
+    assert_eq!((of(&made).align, made.pattern.as_deref()), (Some(ByteSize(512)), Some("uniform")));
 }
 
 #[test]
 fn directions_of_a_mix_differ() {
     let made = spec("--rw=randrw --bs=4k,16k");
-    assert_eq!((made.block_size.as_deref(), made.align), (Some("read=4096,write=16384"), None));
+    assert_eq!((made.block_size.as_deref(), of(&made).align), (Some("read=4096,write=16384"), None));
     let made = spec("--rw=rw --bsrange=4k-8k,16k-32k");
     assert_eq!(
-        (made.block_size.as_deref(), made.own_positions),
+        (made.block_size.as_deref(), of(&made).own_positions),
         (Some("read=4096-8192,write=16384-32768"), true)
     );
     assert_eq!(spec("--rw=read --bsrange=4k-6k --bs_unaligned=1").block_size.as_deref(), Some("4096-6144/1"));
     assert_eq!(spec("--rw=randread --bs=4k,8k --bs_is_seq_rand=1").block_size.as_deref(), Some("8192"));
     assert_eq!(spec("--rw=read --bs=4k,8k --bs_is_seq_rand=1").block_size.as_deref(), Some("4096"));
-    assert_eq!(spec("--rw=rw --rwmixwrite=12.5").mix.as_deref(), Some("88"));
+    assert_eq!(reads(&spec("--rw=rw --rwmixwrite=12.5")), Some(88));
 }
 
 #[test]
 fn zones_and_turns() {
     let zones = |options: &str| {
-        spec(&format!("--zonemode=strided {options}"))
+        of(&spec(&format!("--zonemode=strided {options}")))
             .zones
             .map(|zones| (zones.size_bytes, zones.range_bytes, zones.skip_bytes))
     };
     assert_eq!(zones("--zonesize=8k"), Some((8192, 8192, 0)));
     assert_eq!(zones("--zonesize=8k --zonerange=1m --zoneskip=2m"), Some((8192, 1 << 20, 2 << 20)));
-    assert_eq!(spec("--zonemode=none").zones, None);
-    let zoned = |options: &str| spec(&format!("--zonemode=zbd {options}")).zoned.expect("zones of a device");
+    assert_eq!(of(&spec("--zonemode=none")).zones, None);
+    let zoned = |options: &str| {
+        of(&spec(&format!("--zonemode=zbd {options}"))).zoned.clone().expect("zones of a device")
+    };
     let plain = zoned("--rw=write");
     assert_eq!((plain.rounds, plain.size, plain.open_max), (true, None, None));
     let all = zoned(
@@ -175,7 +186,7 @@ fn zones_and_turns() {
     assert_eq!((all.reset_threshold, all.reset_frequency), (Some(0.5), Some(0.01)));
     assert_eq!(zoned("--rw=randwrite --zone_reset_threshold=.5").reset_threshold, None, "as in fio");
     assert_eq!(spec("--rw=trim --bs=8m --zonemode=zbd").block_size, None, "a zone, whatever its size");
-    let visit = |options: &str| specs(&format!("--name=x --filename=a:b --size=1m {options}"))[0].visit;
+    let visit = |options: &str| of(&specs(&format!("--name=x --filename=a:b --size=1m {options}"))[0]).visit;
     assert_eq!(visit("--rw=read"), Some(Visit::RoundRobin(1)));
     assert_eq!(visit("--rw=read --file_service_type=roundrobin:4"), Some(Visit::RoundRobin(4)));
     assert_eq!(visit("--rw=read --file_service_type=random:2"), Some(Visit::Random(2)));
@@ -185,7 +196,8 @@ fn zones_and_turns() {
 
 #[test]
 fn units_are_fio_s() {
-    let bytes = |options: &str| specs(&format!("--name=x --filename=f {options}"))[0].size.map(|size| size.0);
+    let bytes =
+        |options: &str| of(&specs(&format!("--name=x --filename=f {options}"))[0]).size.map(|size| size.0);
     assert_eq!(bytes("--size=1m"), Some(1 << 20));
     assert_eq!(bytes("--size=1mb"), Some(1 << 20));
     assert_eq!(bytes("--size=1MiB"), Some(1_000_000));
@@ -207,17 +219,17 @@ fn order_of_positions() {
         pattern("--rw=randread --random_distribution=zoned:50/5:30/15:20/").as_deref(),
         Some("zoned:50/5,30/15,20/80")
     );
-    assert_eq!((spec("--rw=read:-8k --bs=4k").gap, pattern("--rw=read:-8k")), (Some(-8192), None));
-    assert_eq!((spec("--rw=write:12k").gap, spec("--rw=write:0").gap), (Some(12_288), None));
-    let run = |options: &str| spec(options).run.map(|run| (run.operations, run.identical));
+    assert_eq!((of(&spec("--rw=read:-8k --bs=4k")).gap, pattern("--rw=read:-8k")), (Some(-8192), None));
+    assert_eq!((of(&spec("--rw=write:12k")).gap, of(&spec("--rw=write:0")).gap), (Some(12_288), None));
+    let run = |options: &str| of(&spec(options)).run.map(|run| (run.operations, run.identical));
     assert_eq!(run("--rw=randread:8"), Some((8, false)));
     assert_eq!(run("--rw=randwrite:8 --rw_sequencer=identical"), Some((8, true)));
     assert_eq!((run("--rw=randread:1"), run("--rw=randread")), (None, None));
-    let percents = |options: &str| spec(options).random_percent.map(|percents| percents.0);
+    let percents = |options: &str| of(&spec(options)).random_percent.map(|percents| percents.0);
     assert_eq!(percents("--rw=randrw --percentage_random=40,70"), Some([40, 70, 70]));
     assert_eq!(percents("--rw=randread --percentage_random=100"), None);
     assert_eq!(pattern("--rw=read"), None);
-    assert_eq!(spec("--rw=randread --percentage_random=0").operations, [Operation::Read]);
+    assert_eq!(of(&spec("--rw=randread --percentage_random=0")).operations, [Operation::Read]);
 }
 
 #[test]
@@ -232,14 +244,33 @@ fn drivers_and_their_options() {
     let made = spec(
         "--ioengine=io_uring --iodepth=8 --fixedbufs --registerfiles --sqthread_poll --sqthread_poll_cpu=1 --hipri --direct=1",
     );
-    assert_eq!((made.register_buffers, made.register_files), (Some(Feature::On), Some(Feature::On)));
-    assert_eq!((made.sqpoll, made.sqpoll_core, made.iopoll, made.hipri), (true, Some(1), true, false));
+    assert_eq!(
+        (of(&made).options.register_buffers, of(&made).options.register_files),
+        (Feature::On, Feature::On)
+    );
+    assert_eq!(
+        (
+            of(&made).options.sqpoll,
+            of(&made).options.sqpoll_core,
+            of(&made).options.iopoll,
+            of(&made).options.hipri
+        ),
+        (true, Some(1), true, false)
+    );
     let made = spec("--ioengine=pvsync2 --hipri --uncached=1 --nowait=1");
-    assert_eq!((made.hipri, made.dontcache, made.nowait, made.iopoll), (true, true, true, false));
-    assert_eq!(made.engine_options_given, ["hipri", "dontcache", "nowait", "advise"]);
-    assert_eq!(spec("--buffered=0").direct, Some(true));
-    assert_eq!(spec("--direct=1 --buffered=1").direct, None);
-    assert!(spec("--mem=mmaphuge").huge_pages);
+    assert_eq!(
+        (
+            of(&made).options.hipri,
+            of(&made).options.dontcache,
+            of(&made).options.nowait,
+            of(&made).options.iopoll
+        ),
+        (true, true, true, false)
+    );
+    assert_eq!(of(&made).engine_options_given, ["hipri", "dontcache", "nowait", "advise"]);
+    assert!(of(&spec("--buffered=0")).options.direct);
+    assert!(!of(&spec("--direct=1 --buffered=1")).options.direct);
+    assert!(of(&spec("--mem=mmaphuge")).huge_pages);
     let made = spec("--ioengine=libaio --iodepth=16 --iodepth_batch=8 --iodepth_batch_complete=4");
     assert_eq!((made.batch, made.batch_min), (Some(8), Some(4)));
     assert_eq!(spec("--ioengine=libaio --iodepth=16 --iodepth_batch=0").batch, Some(16));
@@ -249,7 +280,7 @@ fn drivers_and_their_options() {
 fn an_engine_that_waits_has_depth_1_and_says_so() {
     let all = assembled("--name=x --filename=f --size=1g --ioengine=sync --iodepth=32", &Machine::default())
         .unwrap();
-    assert_eq!((all.specs[0].engine.as_deref(), all.specs[0].depth), (Some("psync"), Some(1)));
+    assert_eq!((of(&all.specs[0]).engine.as_deref(), all.specs[0].depth), (Some("psync"), Some(1)));
     assert!(all.warnings[0].contains("runs as psync"), "{:?}", all.warnings);
     assert!(all.warnings[1].contains("iodepth=32 is 1"), "{:?}", all.warnings);
     assert_eq!((all.jobs[0].engine.as_str(), all.jobs[0].depth), ("sync", 1));
@@ -258,8 +289,11 @@ fn an_engine_that_waits_has_depth_1_and_says_so() {
 #[test]
 fn the_null_engine_has_the_target_of_nothing() {
     let made = specs("--name=x --ioengine=null --size=100g --rw=randread --numjobs=2 --direct=1").remove(0);
-    assert_eq!((made.targets, made.direct, made.cache), (vec!["null:".to_owned()], None, None));
-    assert_eq!(made.engine.as_deref(), Some("null"));
+    assert_eq!(
+        (made.targets.clone(), of(&made).options.direct, of(&made).cache),
+        (vec!["null:".to_owned()], false, None)
+    );
+    assert_eq!(of(&made).engine.as_deref(), Some("null"));
 }
 
 #[test]
@@ -302,28 +336,28 @@ fn a_warning_is_told_once_with_its_jobs() {
 #[test]
 fn durability() {
     let made = spec("--rw=write --fsync=8");
-    assert_eq!((made.fsync, made.sync_call), (Some(8), Some(SyncCall::Fsync)));
+    assert_eq!((of(&made).fsync, of(&made).sync_call), (Some(8), Some(SyncCall::Fsync)));
     let made = spec("--rw=write --fdatasync=8");
-    assert_eq!((made.fsync, made.sync_call), (Some(8), None));
+    assert_eq!((of(&made).fsync, of(&made).sync_call), (Some(8), None));
     let made = spec("--rw=write --end_fsync=1");
-    assert_eq!((made.end_fsync, made.sync_call), (Some(true), Some(SyncCall::Fsync)));
-    assert_eq!(spec("--rw=read --end_fsync=1 --fsync=1").end_fsync, None);
+    assert_eq!((of(&made).end_fsync, of(&made).sync_call), (true, Some(SyncCall::Fsync)));
+    assert!(!of(&spec("--rw=read --end_fsync=1 --fsync=1")).end_fsync);
     let made = spec("--rw=write --end_fsync=1 --runtime=5 --time_based");
-    assert_eq!((made.end_fsync, made.time.is_some(), made.bytes), (Some(true), true, None));
-    assert_eq!(spec("--rw=write --sync=1").sync, Some(SyncMode::Sync));
-    assert_eq!(spec("--rw=write --sync=dsync").sync, Some(SyncMode::Dsync));
-    assert_eq!(spec("--rw=write --sync=0").sync, None);
+    assert_eq!((of(&made).end_fsync, made.time.is_some(), made.bytes), (true, true, None));
+    assert_eq!(of(&spec("--rw=write --sync=1")).options.sync, SyncMode::Sync);
+    assert_eq!(of(&spec("--rw=write --sync=dsync")).options.sync, SyncMode::Dsync);
+    assert_eq!(of(&spec("--rw=write --sync=0")).options.sync, SyncMode::None);
 }
 
 #[test]
 fn what_lies_there_before() {
-    assert_eq!(spec("--rw=write").layout, Some(Layout::Allocate));
-    assert_eq!(spec("--rw=write --fallocate=none").layout, Some(Layout::Sparse));
-    assert_eq!(spec("--rw=write --create_on_open=1").layout, Some(Layout::Sparse));
-    assert_eq!(spec("--rw=randwrite --overwrite=1").layout, Some(Layout::Fill));
-    assert_eq!(spec("--rw=randrw").layout, Some(Layout::Fill));
-    assert_eq!(spec("--invalidate=0").cache, Some(CachePolicy::Keep));
-    assert_eq!(spec("--pre_read=1").cache, Some(CachePolicy::Warm));
+    assert_eq!(of(&spec("--rw=write")).layout, Some(Layout::Allocate));
+    assert_eq!(of(&spec("--rw=write --fallocate=none")).layout, Some(Layout::Sparse));
+    assert_eq!(of(&spec("--rw=write --create_on_open=1")).layout, Some(Layout::Sparse));
+    assert_eq!(of(&spec("--rw=randwrite --overwrite=1")).layout, Some(Layout::Fill));
+    assert_eq!(of(&spec("--rw=randrw")).layout, Some(Layout::Fill));
+    assert_eq!(of(&spec("--invalidate=0")).cache, Some(CachePolicy::Keep));
+    assert_eq!(of(&spec("--pre_read=1")).cache, Some(CachePolicy::Warm));
     assert!(!spec("--unlink=1").keep);
 }
 
@@ -349,23 +383,23 @@ fn what_is_written() {
 #[test]
 fn verified_blocks() {
     let made = spec("--rw=randwrite --verify=crc32c --verify_interval=4k");
-    assert!(made.verify && !made.no_read_back);
-    assert_eq!((made.refill, made.verify_interval), (None, Some(ByteSize(4096))));
-    assert!(spec("--rw=write --verify=md5 --do_verify=0").no_read_back);
+    assert!(made.verify && !of(&made).no_read_back);
+    assert_eq!((made.refill, of(&made).verify_interval), (None, Some(ByteSize(4096))));
+    assert!(of(&spec("--rw=write --verify=md5 --do_verify=0")).no_read_back);
     assert!(!spec("--rw=write --verify=0").verify);
     let made = spec("--rw=randwrite --verify=sha256 --verify_only");
-    assert_eq!((made.operations, made.pattern), (vec![Operation::Read], None));
+    assert_eq!((&of(&made).operations[..], made.pattern.as_deref()), (&[Operation::Read][..], None));
     let made = spec("--rw=write --verify=md5 --verify_backlog=32 --verify_backlog_batch=8 --verify_dump=1");
-    let backlog = made.verify_backlog.unwrap();
-    assert_eq!((backlog.blocks, backlog.batch, made.verify_dump.as_deref()), (32, 8, Some(".")));
+    let backlog = of(&made).verify_backlog.unwrap();
+    assert_eq!((backlog.blocks, backlog.batch, of(&made).verify_dump.as_deref()), (32, 8, Some(".")));
     assert_eq!(made.control.on_mismatch, Some(OnError::Continue));
     let made = spec("--rw=read --verify=pattern --verify_pattern=0xdead%o\"a\" --verify_fatal=1");
-    let pattern = made.verify_pattern.unwrap();
+    let pattern = of(&made).verify_pattern.clone().unwrap();
     assert_eq!((pattern.bytes.len(), &pattern.offsets_at[..]), (11, &[2][..]));
     assert_eq!(made.control.on_mismatch, Some(OnError::Stop));
     // What is too long for the blocks is cut to what divides them.
     let made = spec("--rw=write --verify=md5 --bssplit=1k/50:6k/50 --verify_interval=4k");
-    assert_eq!(made.verify_interval, Some(ByteSize(1024)));
+    assert_eq!(of(&made).verify_interval, Some(ByteSize(1024)));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The specs are ones that planning takes.
 
-use workload::plan::{EngineFacts, resolve};
-use workload::target::{TargetFacts, TargetKind};
+use media::of;
+use media::plan::{EngineFacts, resolve};
+use media::target::TargetFacts;
+use workload::target::TargetKind;
 
 use super::*;
 
@@ -73,10 +75,12 @@ fn every_load_can_be_planned() {
     ] {
         for spec in specs(&format!("--name=x --filename=f --size=1g {line}")) {
             let engines = ["psync", "pvsync2", "libaio", "io_uring", "mmap", "null"];
-            let name =
-                engines.into_iter().find(|name| spec.engine.as_deref() == Some(name)).expect("an engine");
+            let name = engines
+                .into_iter()
+                .find(|name| of(&spec).engine.as_deref() == Some(name))
+                .expect("an engine");
             let facts: Vec<TargetFacts> = spec.targets.iter().map(|path| facts(path)).collect();
-            let plan = resolve(&spec, spec.operations[0], &facts, &engine(name), 1);
+            let plan = resolve(&spec, of(&spec).operations[0], &facts, &engine(name), 1);
             assert!(plan.is_ok(), "{line}: {}", plan.err().map(|error| error.0).unwrap_or_default());
         }
     }

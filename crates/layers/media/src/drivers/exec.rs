@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::program::Program;
 use driver::{Capabilities, Completions, Driver, Error, Opened, Registration, Submitted};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
-use workload::program::Program;
 
 use crate::descriptor::{self, INVALID, UNSUPPORTED};
 use crate::{MediaClass, MediaOperation, OpenRequest};

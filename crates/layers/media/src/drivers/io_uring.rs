@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
+use crate::engine::SyncCall;
 use driver::{
     Arena, Capabilities, Clock, Completions, Driver, Error, HostClock, Opened, Operation, Registration, Span,
     Submitted, Wait,
@@ -14,7 +15,6 @@ use driver::{
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, opcode};
-use workload::engine::SyncCall;
 use workload::target::TargetKind;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};

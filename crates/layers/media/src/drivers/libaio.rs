@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::engine::SyncCall;
 use driver::{
     Arena, Capabilities, Clock, Completions, Driver, Error, HostClock, Opened, Registration, Span, Submitted,
     Wait,
 };
 use rustix::event::{EventfdFlags, eventfd};
-use workload::engine::SyncCall;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
 use crate::shaping::Priorities;

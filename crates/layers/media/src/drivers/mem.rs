@@ -5,9 +5,9 @@ use std::hint::black_box;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::engine::MemoryOperation;
 use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Registration};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use workload::engine::MemoryOperation;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::descriptor::{self, Bounds, INVALID, UNSUPPORTED};

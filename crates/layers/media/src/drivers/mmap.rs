@@ -5,10 +5,10 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::engine::SyncCall;
 use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Operation, Registration};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
-use workload::engine::SyncCall;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};

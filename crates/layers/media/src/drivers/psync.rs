@@ -4,9 +4,9 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use crate::engine::SyncCall;
 use driver::{Arena, Capabilities, Error, Opened, Operation, Registration};
 use rustix::io::retry_on_intr;
-use workload::engine::SyncCall;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
 use crate::one_by_one::{CarryOut, OneByOne};

@@ -5,9 +5,9 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use crate::engine::SyncCall;
 use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Operation, Registration};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
-use workload::engine::SyncCall;
 use workload::target::TargetPlan;
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use driver::Error;
 use units::path_of;
-use workload::target::MadeFile;
 
-use layer::{MARK, identity_of};
+use layer::{MARK, MadeFile, identity_of};
 
 /// State of a file that a run made, or was about to make.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
-use layer::identity_of;
+use layer::{FileIdentity, MadeFile, identity_of};
 use rustix::fs::FlockOperation;
 use units::label_of;
-use workload::target::{FileIdentity, MadeFile};
 
 /// Files that a run keeps locked: as many file descriptors are taken.
 const HELD_MAX: usize = 128;

@@ -1,12 +1,13 @@
+use crate::plan::{EngineFacts, MediaPlan, resolve};
+use crate::target::TargetFacts;
 use workload::options;
-use workload::plan::{EngineFacts, MediaPlan, resolve};
 use workload::spec::{Operation, Spec};
-use workload::target::{TargetFacts, TargetKind};
+use workload::target::TargetKind;
 
 use super::{Region, SizedCursor};
 
 fn plan(options: &[(&str, &str)], sizes: &[u64]) -> MediaPlan {
-    let mut spec = Spec::default();
+    let mut spec = Spec { layer: crate::LAYER, ..Spec::default() };
     for (key, value) in options {
         options::apply(&mut spec, key, value).expect("option");
     }

@@ -1,9 +1,9 @@
 //! Doubts about who did the work: strata, or the kernel's workers, instead of the target.
 
+use crate::plan::MediaPlan;
 use report::doubts::Evidence;
 use statistics::{PhaseSamples, WorkerSamples};
 use units::percent;
-use workload::plan::MediaPlan;
 
 use super::evidence::targets;
 

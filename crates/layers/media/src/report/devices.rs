@@ -1,10 +1,10 @@
 //! Doubts about the devices of the targets: who else uses them, and limits on them.
 
+use crate::plan::MediaPlan;
 use host::control_group::IoLimitKind;
 use report::doubts::Evidence;
 use units::human::human_bytes;
 use units::human_bytes_per_second;
-use workload::plan::MediaPlan;
 
 use super::evidence::{on_drives, place_of, targets};
 

@@ -1,8 +1,8 @@
 //! Targets of a phase as evidence: files, devices and images, and their places.
 
+use crate::plan::MediaPlan;
 use host::TargetEnvironment;
 use report::doubts::Evidence;
-use workload::plan::MediaPlan;
 use workload::target::{TargetKind, TargetPlan};
 
 use super::place;

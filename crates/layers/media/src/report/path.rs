@@ -1,14 +1,14 @@
 //! Doubts about the way from an operation to the medium: what lies between, and what of it reaches the lowest device that
 //! can be found.
 
+use crate::engine::SyncMode;
+use crate::plan::MediaPlan;
 use host::TargetEnvironment;
 use host::block::BlockDevice;
 use report::doubts::Evidence;
 use report::record::DeviceActivity;
 use units::human::human_bytes;
 use units::percent;
-use workload::engine::SyncMode;
-use workload::plan::MediaPlan;
 
 use super::evidence::{is_dax, on_drives, place_of, targets, through_page_cache};
 use super::place;

@@ -1,8 +1,10 @@
 //! Remedies that take the place of a kind's usual one where that names what is already so.
 
+use crate::plan::MediaPlan;
+use crate::spec::CachePolicy;
 use report::doubts::Evidence;
-use workload::plan::{ContentChoice, MediaPlan};
-use workload::spec::{CachePolicy, Refill};
+use workload::plan::ContentChoice;
+use workload::spec::Refill;
 
 use super::path;
 

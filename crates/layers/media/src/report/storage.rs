@@ -1,10 +1,12 @@
 //! Doubts about whether the storage was really asked: memory, holes and data that shrink.
 
+use crate::engine::SyncMode;
+use crate::plan::MediaPlan;
+use crate::spec::CachePolicy;
 use report::doubts::Evidence;
 use units::percent;
-use workload::engine::SyncMode;
-use workload::plan::{ContentChoice, MediaPlan};
-use workload::spec::{CachePolicy, Refill};
+use workload::plan::ContentChoice;
+use workload::spec::Refill;
 
 use super::evidence::{place_of, targets, through_page_cache};
 use super::{path, place};

@@ -2,19 +2,32 @@
 
 mod path;
 
+use crate::MediaPlan;
+use crate::engine::SyncMode;
+use crate::spec::CachePolicy;
 use host::TargetEnvironment;
 use host::block::BlockDevice;
 use report::doubts::{Evidence, find};
 use report::record::{Doubt, Observations, PhaseRecord, Record};
 use report::sample::{self, DRIVE, Shape};
 use statistics::{ClassSummary, SteadyReason, WarmUp, summarise};
-use workload::engine::SyncMode;
 use workload::plan::{ArrivalPlan, ContentChoice};
-use workload::spec::{CachePolicy, Operation, Refill, Spacing, Warmup};
+use workload::spec::{Operation, Refill, Spacing, Warmup};
 use workload::target::TargetKind;
 
 const WRITES: Shape = Shape { operation: Operation::RandWrite, ..DRIVE };
 const BUFFERED: Shape = Shape { direct: false, engine: "psync", depth: 1, ..DRIVE };
+
+/// A phase of this shape.
+fn made(shape: &Shape) -> PhaseRecord {
+    layer::add(&crate::Media);
+    sample::phase(shape)
+}
+
+/// The plan of the first phase of a record.
+fn plan(record: &mut Record) -> &mut MediaPlan {
+    record.phases[0].plan.of_mut().expect("a plan of media")
+}
 
 /// Doubts of the first phase of a record.
 fn doubts(record: &Record) -> Vec<Doubt> {
@@ -24,14 +37,14 @@ fn doubts(record: &Record) -> Vec<Doubt> {
 
 /// Kinds found after a change to a record with one phase of this shape.
 fn found(shape: &Shape, change: impl FnOnce(&mut Record)) -> Vec<String> {
-    let mut record = sample::record(vec![sample::phase(shape)]);
+    let mut record = sample::record(vec![made(shape)]);
     change(&mut record);
     doubts(&record).into_iter().map(|doubt| doubt.kind).collect()
 }
 
 /// The details of one kind after a change; none when it stays silent.
 fn detail(kind: &str, shape: &Shape, change: impl FnOnce(&mut Record)) -> Option<String> {
-    let mut record = sample::record(vec![sample::phase(shape)]);
+    let mut record = sample::record(vec![made(shape)]);
     change(&mut record);
     doubts(&record).into_iter().find(|doubt| doubt.kind == kind).map(|doubt| doubt.detail)
 }
@@ -98,7 +111,7 @@ fn page_cache() {
     assert_eq!(detail("page_cache", &DRIVE, cached), None, "direct reads pass it by");
     let warm = |record: &mut Record| {
         cached(record);
-        phase(record).plan.media_mut().expect("media").cache = CachePolicy::Warm;
+        plan(record).cache = CachePolicy::Warm;
     };
     assert_eq!(detail("page_cache", &BUFFERED, warm), None, "a warm cache was asked for");
     assert_eq!(detail("page_cache", &Shape { direct: false, ..WRITES }, cached), None);
@@ -125,36 +138,14 @@ fn buffered_writes() {
     assert!(detail("buffered_writes", &shape, |_| ()).unwrap().ends_with("makes them durable"));
     assert_eq!(detail("buffered_writes", &WRITES, |_| ()), None);
     assert_eq!(detail("buffered_writes", &BUFFERED, |_| ()), None);
-    assert_eq!(
-        detail("buffered_writes", &shape, |record| phase(record)
-            .plan
-            .media_mut()
-            .expect("media")
-            .end_fsync = true),
-        None
-    );
-    assert_eq!(
-        detail("buffered_writes", &shape, |record| phase(record)
-            .plan
-            .media_mut()
-            .expect("media")
-            .fsync_every = Some(1)),
-        None
-    );
-    assert_eq!(
-        detail("buffered_writes", &shape, |record| phase(record)
-            .plan
-            .media_mut()
-            .expect("media")
-            .options
-            .sync = SyncMode::Dsync),
-        None
-    );
+    assert_eq!(detail("buffered_writes", &shape, |record| plan(record).end_fsync = true), None);
+    assert_eq!(detail("buffered_writes", &shape, |record| plan(record).fsync_every = Some(1)), None);
+    assert_eq!(detail("buffered_writes", &shape, |record| plan(record).options.sync = SyncMode::Dsync), None);
     let memory = Shape { kind: TargetKind::Memory, ..shape };
     assert_eq!(detail("buffered_writes", &memory, |_| ()), None);
     let written_over = |record: &mut Record| {
         reached(record);
-        phase(record).plan.media_mut().expect("media").end_fsync = true;
+        plan(record).end_fsync = true;
     };
     assert_eq!(
         detail("buffered_writes", &shape, written_over).unwrap(),
@@ -162,11 +153,11 @@ fn buffered_writes() {
     );
     let zeros = |record: &mut Record| {
         written_over(record);
-        phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
+        plan(record).content.content = ContentChoice::Zero;
     };
     assert_eq!(detail("buffered_writes", &shape, zeros), None, "a file system that compresses writes less");
     let never_synced = |record: &mut Record| {
-        phase(record).plan.media_mut().expect("media").fsync_every = Some(1 << 40);
+        plan(record).fsync_every = Some(1 << 40);
         let sync =
             ClassSummary { class: "sync".to_owned(), operations: 0, ..phase(record).summary.total.clone() };
         phase(record).summary.classes.push(sync);
@@ -177,23 +168,20 @@ fn buffered_writes() {
 #[test]
 fn compressible_content() {
     let zeros = |record: &mut Record| {
-        phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
+        plan(record).content.content = ContentChoice::Zero;
     };
     assert!(detail("compressible_content", &WRITES, zeros).unwrap().starts_with("only zeros"));
-    let shaped =
-        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.compress_percent = 40;
+    let shaped = |record: &mut Record| plan(record).content.compress_percent = 40;
     assert!(detail("compressible_content", &WRITES, shaped).unwrap().starts_with("40% of what is written"));
-    let once =
-        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.refill = Refill::Once;
+    let once = |record: &mut Record| plan(record).content.refill = Refill::Once;
     assert!(detail("compressible_content", &WRITES, once).unwrap().starts_with("buffers are filled once"));
-    let stamp =
-        |record: &mut Record| phase(record).plan.media_mut().expect("media").content.refill = Refill::Stamp;
+    let stamp = |record: &mut Record| plan(record).content.refill = Refill::Stamp;
     assert!(detail("compressible_content", &WRITES, stamp).unwrap().starts_with("all but 16 bytes"));
     assert_eq!(detail("compressible_content", &WRITES, |_| ()), None);
     assert_eq!(detail("compressible_content", &DRIVE, zeros), None, "nothing is written");
     let verified = |record: &mut Record| {
         zeros(record);
-        phase(record).plan.media_mut().expect("media").verify_interval_bytes = Some(4096);
+        plan(record).verify_interval_bytes = Some(4096);
     };
     assert_eq!(
         detail("compressible_content", &WRITES, verified),
@@ -264,7 +252,7 @@ fn who_compresses() {
     let told = |change: &dyn Fn(&mut Record)| {
         let zeros = |record: &mut Record| {
             change(record);
-            phase(record).plan.media_mut().expect("media").content.content = ContentChoice::Zero;
+            plan(record).content.content = ContentChoice::Zero;
         };
         detail("compressible_content", &WRITES, zeros)
     };
@@ -322,7 +310,7 @@ fn client_saturated() {
     );
     let polled = |record: &mut Record| {
         busy(record);
-        phase(record).plan.media_mut().expect("media").options.iopoll = true;
+        plan(record).options.iopoll = true;
     };
     assert_eq!(detail("client_saturated", &DRIVE, polled), None, "polling keeps a processor busy");
     let open = |record: &mut Record| {
@@ -355,7 +343,7 @@ fn kernel_workers() {
     assert_eq!(detail("kernel_workers", &idle, took(0.4)), None, "0.004 processors");
     let polled = |record: &mut Record| {
         took(0.4)(record);
-        phase(record).plan.media_mut().expect("media").options.sqpoll = true;
+        plan(record).options.sqpoll = true;
     };
     assert_eq!(detail("kernel_workers", &buffered, polled), None, "the thread that polls was asked for");
 }
@@ -402,7 +390,7 @@ fn other_io() {
 
 /// The doubts of the first of two phases of a stage, where the second is of another shape.
 fn beside(shape: &Shape, other: &Shape, change: impl FnOnce(&mut Record)) -> Vec<Doubt> {
-    let mut record = sample::record(vec![sample::phase(shape), sample::phase(other)]);
+    let mut record = sample::record(vec![made(shape), made(other)]);
     change(&mut record);
     doubts(&record)
 }
@@ -433,7 +421,7 @@ fn phases_that_ran_together_share_what_was_seen() {
     assert!(detail_found.ends_with("makes them durable"), "{detail_found}");
     let synced = |record: &mut Record| {
         reached(record);
-        phase(record).plan.media_mut().expect("media").end_fsync = true;
+        plan(record).end_fsync = true;
     };
     let detail_found = details("buffered_writes", beside(&buffered, &WRITES, synced)).unwrap();
     assert!(detail_found.starts_with("at most 25.0% of the bytes written"), "{detail_found}");

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
+use crate::plan::{EngineFacts, MediaPlan, resolve};
+use crate::target::TargetFacts;
 use driver::{Arena, PageSize, Source as _};
 use workload::options;
-use workload::plan::{EngineFacts, MediaPlan, resolve};
 use workload::spec::{Operation, Spec};
-use workload::target::{TargetFacts, TargetKind};
+use workload::target::TargetKind;
 
 use super::MediaSource;
 use crate::operations_of;
@@ -12,7 +13,7 @@ use crate::operations_of;
 const RANGE_BYTES: u64 = 6 << 20;
 
 fn plan(operation: Operation, words: &[(&str, &str)]) -> MediaPlan {
-    let mut spec = Spec::default();
+    let mut spec = Spec { layer: crate::LAYER, ..Spec::default() };
     for (key, value) in words {
         options::apply(&mut spec, key, value).expect("option");
     }

@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::plan::MediaPlan;
 use driver::{Error, ErrorKind};
 use host::block;
 use layer::Tell;
-use workload::plan::MediaPlan;
 
 /// Runs the commands of all plans that stand before, or after, the phase.
 ///

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::plan::MediaPlan;
 use driver::{Arena, PageSize};
 use runner::{Job, Opener, WorkerSetup};
-use workload::plan::MediaPlan;
 use workload::spec::Operation;
 
 use super::ledgers::Check;

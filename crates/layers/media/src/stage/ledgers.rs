@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::plan::MediaPlan;
 use driver::Error;
-use workload::plan::MediaPlan;
 use workload::target::TargetPlan;
 
 use crate::Ledger;

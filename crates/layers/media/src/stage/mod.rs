@@ -7,11 +7,11 @@ mod observed;
 
 use std::sync::Arc;
 
+use crate::plan::MediaPlan;
 use driver::Error;
 use layer::observations::Observations;
 use layer::{Part, Seen, StageContext, Tell};
 use runner::{Job, Outcome};
-use workload::plan::MediaPlan;
 
 use crate::layout::{self, Manifest, Progress};
 use crate::zoned::ZoneTables;
@@ -85,7 +85,7 @@ impl MediaRun {
         }))
     }
 
-    /// Makes the files of a phase ([`workload::spec::Layout`]).
+    /// Makes the files of a phase ([`crate::spec::Layout`]).
     fn lay_out(
         &mut self,
         phase: &MediaPhase<'_>,

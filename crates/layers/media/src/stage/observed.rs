@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use crate::plan::MediaPlan;
 use host::block::{self, BlockDevice, DeviceNumber};
 use host::extents::{self, Extents};
 use host::network::{self, SYS_CLASS};
 use host::page_cache;
 use host::traffic::{self, Traffic};
 use layer::observations::{DeviceActivity, MachineTraffic, Observations, RangeFacts};
-use workload::plan::MediaPlan;
 use workload::target::{TargetKind, TargetPlan};
 
 /// `FUSE_SUPER_MAGIC` of linux/magic.h.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use workload::plan::VerifyBacklog;
+use crate::plan::VerifyBacklog;
 
 /// A block that was written: target, offset and length.
 pub(crate) type Block = (u16, u64, u32);

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::plan::MediaPlan;
 use driver::Error;
-use workload::plan::MediaPlan;
 use workload::target::TargetPlan;
 
 use super::target_id;

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use crate::zoned::{ZoneModel, ZonedFacts};
 use driver::Error;
 use host::block::{BlockDevice, DeviceNumber};
 use rustix::io::Errno;
 use rustix::ioctl::{self, Opcode, Setter, Updater, ioctl as call};
 use units::path_of;
-use workload::zoned::{ZoneModel, ZonedFacts};
 
 use super::{Condition, Kind, ZoneDevice, ZoneReport};
 

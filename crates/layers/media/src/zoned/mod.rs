@@ -3,8 +3,10 @@
 //! [`ZoneTable`] is the state of one device's zones, shared by all workers that write it: a lock, because each write moves a pointer that
 //! all of them see. `ZonedWalk` is one worker's way over it. Neither makes a system call but to ask for a zone whose write failed.
 
+mod choice;
 mod device;
 mod group;
+mod plan;
 mod set;
 mod state;
 mod table;
@@ -14,8 +16,10 @@ mod walk;
 
 use driver::Error;
 
+pub use choice::ZonedChoice;
 pub use device::{BlockZones, facts, report_all};
 pub(crate) use device::{finish, reset, zone_bytes};
+pub use plan::{ZoneModel, ZonedFacts, ZonedPlan, ZonedTarget};
 pub use set::{OpenZones, ZoneSet, ZoneTables, check_consent};
 pub use table::ZoneTable;
 pub(crate) use walk::{Step, ZonedWalk};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::plan::MediaPlan;
+use crate::zoned::{ZoneModel, ZonedPlan, ZonedTarget};
 use driver::{Error, ErrorKind};
-use workload::plan::MediaPlan;
 use workload::spec::Share;
 use workload::target::TargetPlan;
-use workload::zoned::{ZoneModel, ZonedPlan, ZonedTarget};
 
 use super::device::{BlockZones, report_all};
 use super::group::{EarlyResets, Group, quotas};

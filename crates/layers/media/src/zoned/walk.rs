@@ -1,12 +1,13 @@
 //! One worker's way over the zones of its targets.
 
+use crate::plan::MediaPlan;
+use crate::zoned::ZonedPlan;
 use units::ParseError;
 use workload::block_size::BlockSizes;
 use workload::class_sizes::ClassSizes;
-use workload::plan::{LimitPlan, MediaPlan};
+use workload::plan::LimitPlan;
 use workload::random::{Random, derive_seed};
 use workload::spec::Operation;
-use workload::zoned::ZonedPlan;
 
 use super::set::{Ground, ZoneSet};
 use super::state::{At, Turn, Writer};

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use crate::support::{BLOCK, LoopDevice, Rig, Scratch, carries, on_files, operation, pattern, plan, skip};
 use driver::{Completion, Wait};
+use media::engine::EngineOptions;
 use media::{DRIVERS, MediaClass, MediaOperation};
-use workload::engine::EngineOptions;
 use workload::target::TargetKind;
 
 const FULL: i64 = BLOCK as i64;

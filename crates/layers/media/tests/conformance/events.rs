@@ -4,10 +4,10 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use driver::{Completions, Driver, Either, Joined, Wait};
+use media::engine::EngineOptions;
 use media::{DRIVERS, MediaClass, MediaOperation};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use testkit::SlowFile;
-use workload::engine::EngineOptions;
 use workload::target::TargetKind;
 
 use super::support::{

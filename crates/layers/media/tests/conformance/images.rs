@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use driver::Wait;
+use media::engine::EngineOptions;
 use media::{DRIVERS, MediaClass, MediaOperation};
-use workload::engine::EngineOptions;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::support::{BLOCK, Entry, Rig, operation, pattern, plan};

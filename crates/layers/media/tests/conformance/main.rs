@@ -9,12 +9,12 @@ mod support;
 use std::path::Path;
 
 use driver::{Completions, Operation, Wait};
+use media::engine::{EngineOptions, SyncCall};
 use media::{DRIVERS, MediaClass, MediaOperation};
 use support::{
     BLOCK, Entry, Rig, Scratch, carries, of_this_machine, on_files, operation, pattern, plan, plan_for, skip,
     storing,
 };
-use workload::engine::{EngineOptions, SyncCall};
 use workload::target::TargetKind;
 
 const BLOCK_BYTES: usize = BLOCK as usize;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::support::{BLOCK, Entry, Rig, Scratch, on_files, operation, pattern, plan, plan_for};
 use driver::{Arena, PageSize};
+use media::engine::{Advice, EngineOptions, MemoryOperation, SyncMode};
 use media::{DRIVERS, MediaClass, OpenRequest};
 use workload::control::parse_priority_shares;
-use workload::engine::{Advice, EngineOptions, Feature, MemoryOperation, SyncMode};
+use workload::engine::Feature;
 use workload::target::TargetKind;
 
 /// The settings of an option that can be tried on any machine, and the words that a refusal must have.

@@ -7,9 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Registration, Wait};
+use media::engine::EngineOptions;
 use media::{DRIVERS, MediaClass, MediaOperation, OpenRequest};
 pub(crate) use testkit::content as pattern;
-use workload::engine::EngineOptions;
 use workload::target::{TargetKind, TargetPlan};
 
 /// A line of the table of drivers.

@@ -1,11 +1,11 @@
-//! Options of object stores: the table, options that are those of media, options that have a substitute.
+//! Options of object stores: the table, options of several layers, options of others that have a substitute.
 
 mod table;
 mod value;
 
 pub use table::{OBJECT, SECRETS};
 
-/// Options of media that mean the same here.
+/// Options of several layers that mean the same here.
 pub const COMMON: &[&str] = &[
     "threads",
     "depth",

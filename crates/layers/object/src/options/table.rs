@@ -6,7 +6,7 @@ use workload::options::OptionDef;
 use workload::options::masters::{tls, token_file};
 use workload::options::value::{above_zero, count, label, ladder, nonzero_size, path, some_text, word};
 use workload::spec::choice;
-use workload::{as_media, option, own_of, switch_of};
+use workload::{as_shared, option, own_of, switch_of};
 
 use super::value::{epoch, names, positive, prefix, quadruple, s3_endpoints};
 use crate::plan::{
@@ -298,7 +298,7 @@ pub static OBJECT: &[OptionDef] = &[
         snapshot,
         |text| epoch("snapshot", text)
     ),
-    as_media!(
+    as_shared!(
         "pattern",
         None,
         "PATTERN",
@@ -306,7 +306,7 @@ pub static OBJECT: &[OptionDef] = &[
         Workload,
         "Order of records: sequential, backward, strided:RECORDS; permutation (each record once a pass), uniform, zipf:THETA, pareto:H, normal:PERCENT, zoned:ACCESS/SIZE,..."
     ),
-    as_media!(
+    as_shared!(
         "share",
         None,
         "partition|whole",
@@ -314,7 +314,7 @@ pub static OBJECT: &[OptionDef] = &[
         Workload,
         "Whether each worker has its own part of the records or goes over all of them"
     ),
-    as_media!(
+    as_shared!(
         "time",
         None,
         "DURATION",
@@ -341,7 +341,7 @@ pub static OBJECT: &[OptionDef] = &[
             Ok(())
         }
     ),
-    as_media!("batch", None, "N", "all free slots", Load, "Most operations handed to the driver at once"),
+    as_shared!("batch", None, "N", "all free slots", Load, "Most operations handed to the driver at once"),
     own!(
         "scm",
         None,
@@ -539,7 +539,7 @@ pub static OBJECT: &[OptionDef] = &[
         daos_system,
         |text| word("daos-system", text)
     ),
-    as_media!(
+    as_shared!(
         "refill",
         None,
         "full|stamp|once",
@@ -547,7 +547,7 @@ pub static OBJECT: &[OptionDef] = &[
         Data,
         "Before a value is stored: fill the buffer anew, stamp 16 bytes of each 4 KiB, or nothing"
     ),
-    as_media!(
+    as_shared!(
         "verify",
         None,
         "",
@@ -567,7 +567,7 @@ pub static OBJECT: &[OptionDef] = &[
     ),
     token_file("engine: file with the secret that engines beyond loopback demand"),
     tls("engine: TLS for control on loopback too"),
-    as_media!(
+    as_shared!(
         "keep",
         None,
         "",
@@ -575,7 +575,7 @@ pub static OBJECT: &[OptionDef] = &[
         Run,
         "Leave what the run made: objects of a bucket, containers, the pool"
     ),
-    as_media!(
+    as_shared!(
         "destroy-data",
         None,
         "",

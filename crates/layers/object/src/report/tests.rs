@@ -68,6 +68,7 @@ fn what_was_stored_before_stands_in_a_line() {
 
 #[test]
 fn the_store_lies_beside_and_says_what_the_network_takes() {
+    registry::register();
     let mut record = sample::stack(&[
         ("memory", RandRead, 4096, 1e6),
         ("media", RandRead, 4096, 10_000.0),

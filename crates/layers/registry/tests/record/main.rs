@@ -74,6 +74,7 @@ const LATER: &[(&str, &[&str])] = &[
 
 #[test]
 fn a_record_from_before_still_loads() {
+    registry::register();
     let record = sample::record(vec![sample::phase(&DRIVE)]);
     let mut old = serde_json::to_value(&record).unwrap();
     for (place, fields) in LATER {

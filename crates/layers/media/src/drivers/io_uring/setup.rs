@@ -4,10 +4,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
+use crate::engine::EngineOptions;
 use driver::{Error, ErrorKind};
 use io_uring::types::Fd;
 use io_uring::{Builder, EnterFlags, IoUring, opcode};
-use workload::engine::{EngineOptions, Feature};
+use workload::engine::Feature;
 use workload::target::TargetKind;
 
 use crate::OpenRequest;

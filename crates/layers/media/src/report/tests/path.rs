@@ -1,8 +1,9 @@
 //! Doubts about the way to the medium, on records: what no machine shows on demand.
 
+use crate::engine::SyncMode;
+use crate::spec::CachePolicy;
 use host::control_group::IoLimitKind;
-use workload::engine::SyncMode;
-use workload::spec::{CachePolicy, Operation};
+use workload::spec::Operation;
 
 use report::record::{DeviceActivity, IoLimitActivity, MachineTraffic};
 
@@ -23,7 +24,7 @@ fn bottom(read_bytes: u64, written_bytes: u64) -> Vec<DeviceActivity> {
 }
 
 fn synced(record: &mut Record) {
-    phase(record).plan.media_mut().expect("media").options.sync = SyncMode::Dsync;
+    plan(record).options.sync = SyncMode::Dsync;
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn read_amplification() {
     assert_eq!(detail("read_amplification", &mapped, ahead), None, "what is read ahead once at the end");
     let delayed = |record: &mut Record| {
         times(13)(record);
-        phase(record).plan.media_mut().expect("media").load.start_delay_ns = 1;
+        plan(record).load.start_delay_ns = 1;
     };
     assert_eq!(detail("read_amplification", &mapped, delayed), None, "counted over more than the samples");
 }
@@ -173,7 +174,7 @@ fn unwritten_extents() {
     let told = |shape: &Shape, unwritten: f64| {
         detail("unwritten_extents", shape, |record| {
             let bytes = moved(record, if shape.operation == Operation::Read { "read" } else { "write" });
-            phase(record).plan.media_mut().expect("media").targets[0].size_bytes = bytes;
+            plan(record).targets[0].size_bytes = bytes;
             seen(record).unwritten_fraction = Some(unwritten);
         })
     };
@@ -269,7 +270,7 @@ fn io_throttled() {
 #[test]
 fn remedies_do_not_name_what_is_so() {
     let remedy = |kind: &str, shape: &Shape, change: &dyn Fn(&mut Record)| {
-        let mut record = sample::record(vec![sample::phase(shape)]);
+        let mut record = sample::record(vec![made(shape)]);
         change(&mut record);
         doubts(&record).into_iter().find(|doubt| doubt.kind == kind).unwrap().remedy
     };
@@ -277,11 +278,11 @@ fn remedies_do_not_name_what_is_so() {
     assert!(remedy("page_cache", &BUFFERED, &cached).contains("--cache drop"));
     let dropped = |record: &mut Record| {
         cached(record);
-        phase(record).plan.media_mut().expect("media").cache = CachePolicy::Drop;
+        plan(record).cache = CachePolicy::Drop;
     };
     assert!(!remedy("page_cache", &BUFFERED, &dropped).contains("--cache drop"));
     let stamped = |record: &mut Record| {
-        phase(record).plan.media_mut().expect("media").content.refill = Refill::Stamp;
+        plan(record).content.refill = Refill::Stamp;
         phase(record).summary.tool_share_max = 0.4;
     };
     assert!(!remedy("client_saturated", &WRITES, &stamped).contains("--refill stamp"));

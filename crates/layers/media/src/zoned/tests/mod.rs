@@ -4,13 +4,14 @@ mod simulated;
 
 use std::sync::Arc;
 
+use crate::plan::{EngineFacts, MediaPlan, resolve};
+use crate::target::TargetFacts;
+use crate::zoned::{ZoneModel, ZonedFacts};
 use proptest::prelude::*;
 use workload::options;
-use workload::plan::{EngineFacts, MediaPlan, resolve};
 use workload::random::Random;
 use workload::spec::{Operation, Spec};
-use workload::target::{TargetFacts, TargetKind};
-use workload::zoned::{ZoneModel, ZonedFacts};
+use workload::target::TargetKind;
 
 use self::simulated::{Device, Shape};
 use super::set::filled;
@@ -52,7 +53,7 @@ fn facts(shape: &Shape) -> TargetFacts {
 }
 
 fn plan(shape: &Shape, operation: Operation, words: &str) -> MediaPlan {
-    let mut spec = Spec::default();
+    let mut spec = Spec { layer: crate::LAYER, ..Spec::default() };
     for word in words.split_whitespace() {
         let (key, value) = word.split_once('=').unwrap_or((word, "true"));
         options::apply(&mut spec, key, value).expect("option");

@@ -18,6 +18,7 @@ fn cell<'a>(rows: &'a [Vec<String>], row: usize, column: &str) -> &'a str {
 
 #[test]
 fn the_network_has_columns_of_its_own() {
+    registry::register();
     let record = crate::sample::two_endpoints();
     let found = rows(&to_csv(&record));
     let total = found.len() - 1;
@@ -33,6 +34,7 @@ fn the_network_has_columns_of_its_own() {
 
 #[test]
 fn pairs_have_rows_of_their_own() {
+    registry::register();
     let found = rows(&to_csv_by_pair(&crate::sample::failing_endpoint()));
     assert_eq!(found.len(), 3);
     assert_eq!((cell(&found, 2, "master"), cell(&found, 2, "endpoint")), ("", "1:2"));

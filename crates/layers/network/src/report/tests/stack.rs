@@ -30,6 +30,7 @@ fn network(verdict: &Verdict) -> &[String] {
 #[test]
 fn the_network_is_compared_with_the_storage_behind_it() {
     let rows = [three(Read, MIB, [9800.0, 2000.0, 1900.0]), three(RandRead, 4096, [1e6, 10_000.0, 9500.0])];
+    registry::register();
     let mut record = sample::stack(&rows.concat());
     let before = verdict(&record);
     assert_eq!(network(&before), &[""; 0]);

@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
+use media::engine::{MemoryOperation, SyncCall, SyncMode};
+use media::spec::{CachePolicy, Layout};
+use media::{LAYER, MediaSpec};
 use units::{ByteSize, Rate, Span};
-use workload::engine::{Feature, MemoryOperation, SyncCall, SyncMode};
+use workload::engine::Feature;
 use workload::job;
-use workload::options::{OptionDef, apply, find, of};
+use workload::options::{OptionDef, apply, find_in, of};
 use workload::spec::{
-    CachePolicy, CoresPolicy, Ladder, LadderDimension, Layer, Layout, OnError, Operation, Refill, Share,
-    Spacing, Spec, Warmup,
+    CoresPolicy, Ladder, LadderDimension, OnError, Operation, Refill, Share, Spacing, Spec, Warmup,
 };
 
 /// An option, texts that it takes, and texts that it refuses.
@@ -211,20 +213,30 @@ fn cases() -> impl Iterator<Item = &'static Case> {
 }
 
 fn options() -> impl Iterator<Item = &'static OptionDef> {
-    of(Layer::MEDIA)
+    of(LAYER)
+}
+
+fn silent() -> Spec {
+    layer::add(&media::Media);
+    Spec { layer: LAYER, ..Spec::default() }
 }
 
 fn given(key: &str, text: &str) -> Spec {
-    let mut spec = Spec::default();
+    let mut spec = silent();
     apply(&mut spec, key, text).unwrap_or_else(|error| panic!("{key}={text}: {error}"));
     spec
 }
 
+/// Options that media alone has, with this one given.
+fn own(key: &str, text: &str) -> MediaSpec {
+    media::of(&given(key, text)).clone()
+}
+
 fn refusal(key: &str, text: &str) -> String {
-    let mut spec = Spec::default();
+    let mut spec = silent();
     let refused = apply(&mut spec, key, text);
     let message = refused.err().unwrap_or_else(|| panic!("{key}={text} was taken")).to_string();
-    assert_eq!(spec, Spec::default(), "{key}={text} was refused and left a trace");
+    assert_eq!(spec, silent(), "{key}={text} was refused and left a trace");
     message
 }
 
@@ -259,7 +271,7 @@ fn every_option_is_covered_here() {
 #[test]
 fn each_option_takes_what_it_documents() {
     for (key, text) in cases().flat_map(|case| case.1.iter().map(|text| (case.0, *text))) {
-        assert_ne!(given(key, text), Spec::default(), "{key}={text} changed nothing");
+        assert_ne!(given(key, text), silent(), "{key}={text} changed nothing");
     }
 }
 
@@ -291,7 +303,7 @@ fn each_option_refuses_the_rest_in_one_line() {
 #[test]
 fn switches_are_on_or_off() {
     for option in options().filter(|option| option.is_switch()) {
-        assert_ne!(given(option.name, "true"), Spec::default(), "{}", option.name);
+        assert_ne!(given(option.name, "true"), silent(), "{}", option.name);
         given(option.name, "false");
         for text in ["", "1", "on", "TRUE"] {
             let message = refusal(option.name, text);
@@ -305,8 +317,8 @@ fn switches_are_on_or_off() {
 fn a_job_file_has_the_same_keys() {
     for option in options() {
         let key = option.name.replace('-', "_");
-        assert_eq!(find(&key).map(|found| found.name), Some(option.name));
-        assert_eq!(find(option.name).map(|found| found.name), Some(option.name));
+        assert_eq!(find_in(LAYER, &key).map(|found| found.name), Some(option.name));
+        assert_eq!(find_in(LAYER, option.name).map(|found| found.name), Some(option.name));
         let text = cases().find(|case| case.0 == option.name).map_or("true", |case| case.1[0]);
         let specs = job::parse(&format!("{key} = '{text}'\n")).expect("a job");
         assert_eq!(specs, [given(option.name, text)], "{key}");
@@ -316,9 +328,12 @@ fn a_job_file_has_the_same_keys() {
     );
     let specs = specs.expect("a job");
     let spec = &specs[0];
-    assert_eq!((spec.depth, spec.direct, spec.cores.as_deref()), (Some(8), Some(true), Some(&[0, 2][..])));
+    assert_eq!(
+        (spec.depth, media::of(spec).options.direct, spec.cores.as_deref()),
+        (Some(8), true, Some(&[0, 2][..]))
+    );
     assert_eq!(spec.rate, Rate::new(2.5).ok());
-    assert_eq!(spec.operations, [Operation::Read, Operation::Write]);
+    assert_eq!(media::of(spec).operations, [Operation::Read, Operation::Write]);
 }
 
 #[test]
@@ -354,8 +369,8 @@ fn well_known_slips_are_answered() {
 #[test]
 fn values_arrive_in_their_fields() {
     let size = |bytes| Some(ByteSize(bytes));
-    assert_eq!(given("size", "1.5g").size, size(3 << 29));
-    assert_eq!((given("offset", "4KB").offset, given("align", "4k").align), (size(4000), size(4096)));
+    assert_eq!(own("size", "1.5g").size, size(3 << 29));
+    assert_eq!((own("offset", "4KB").offset, own("align", "4k").align), (size(4000), size(4096)));
     assert_eq!(given("block-size", "4k:70,64k:30").block_size.as_deref(), Some("4k:70,64k:30"));
     assert_eq!(
         (given("time", "500ms").time, given("time", "2").time),
@@ -368,7 +383,7 @@ fn values_arrive_in_their_fields() {
     );
     assert_eq!(given("rate", "300k").rate, Rate::new(300_000.0).ok());
     assert_eq!(given("arrivals", "poisson").arrivals, Some(Spacing::Poisson));
-    assert_eq!(given("op", "trim, randrw").operations, [Operation::Discard, Operation::RandRw]);
+    assert_eq!(own("op", "trim, randrw").operations, [Operation::Discard, Operation::RandRw]);
     let ladder = |dimension, values: &[u64]| Some(Ladder { dimension, values: values.to_vec() });
     assert_eq!(given("ladder", "depth=1,2,4").ladder, ladder(LadderDimension::Depth, &[1, 2, 4]));
     assert_eq!(given("ladder", "threads=3").ladder, ladder(LadderDimension::Threads, &[3]));
@@ -378,23 +393,23 @@ fn values_arrive_in_their_fields() {
     );
     assert_eq!(given("ladder", "rate=1k,2.5k").ladder, ladder(LadderDimension::Rate, &[1000, 2500]));
     assert_eq!(
-        (given("share", "whole").share, given("cache", "warm").cache),
+        (given("share", "whole").share, own("cache", "warm").cache),
         (Some(Share::Whole), Some(CachePolicy::Warm))
     );
     assert_eq!(
-        (given("sync", "sync").sync, given("refill", "once").refill),
-        (Some(SyncMode::Sync), Some(Refill::Once))
+        (own("sync", "sync").options.sync, given("refill", "once").refill),
+        (SyncMode::Sync, Some(Refill::Once))
     );
-    assert_eq!(given("memory-operation", "fill").memory_operation, Some(MemoryOperation::Fill));
+    assert_eq!(own("memory-operation", "fill").options.memory_operation, MemoryOperation::Fill);
     assert_eq!((given("compress", "50%").compress, given("dedupe", "30").dedupe), (Some(50), Some(30)));
     assert_eq!(given("cores", "0,2,4-7").cores.as_deref(), Some(&[0, 2, 4, 5, 6, 7][..]));
     assert_eq!(
         (given("interval", "1ms").interval, given("on-error", "continue").on_error),
         (Some(Span(1_000_000)), Some(OnError::Continue))
     );
-    assert_eq!((given("fsync", "8").fsync, given("end-fsync", "true").end_fsync), (Some(8), Some(true)));
+    assert_eq!((own("fsync", "8").fsync, own("end-fsync", "true").end_fsync), (Some(8), true));
     assert_eq!(
-        (given("sync-call", "fsync").sync_call, given("layout", "sparse").layout),
+        (own("sync-call", "fsync").sync_call, own("layout", "sparse").layout),
         (Some(SyncCall::Fsync), Some(Layout::Sparse))
     );
     assert_eq!(given("cores-policy", "shared").cores_policy, Some(CoresPolicy::Shared));
@@ -403,7 +418,7 @@ fn values_arrive_in_their_fields() {
         (Some(Span(1_000_000)), Some(Span(2_000_000_000)))
     );
     assert_eq!(
-        (given("think-blocks", "8").think_blocks, given("verify-run", "7").verify_run),
+        (given("think-blocks", "8").think_blocks, own("verify-run", "7").verify_run),
         (Some(8), Some(7))
     );
     assert_eq!((given("seed", "42").seed, given("count", "9").count), (Some(42), Some(9)));
@@ -411,7 +426,7 @@ fn values_arrive_in_their_fields() {
 
 #[test]
 fn engine_options_are_remembered_for_engines_without_them() {
-    let named = |key: &str, text: &str| given(key, text).engine_options_given;
+    let named = |key: &str, text: &str| own(key, text).engine_options_given;
     for key in ["sqpoll", "iopoll", "hipri", "nowait", "rwf-dsync", "dontcache", "map-sync"] {
         assert_eq!((named(key, "true"), named(key, "false")), (vec![key], vec![]));
     }
@@ -425,5 +440,6 @@ fn engine_options_are_remembered_for_engines_without_them() {
     assert!(named("direct", "true").is_empty() && named("depth", "4").is_empty());
     let mut spec = given("register-files", "on");
     apply(&mut spec, "register_files", "off").expect("a value");
-    assert_eq!((spec.register_files, spec.engine_options_given.len()), (Some(Feature::Off), 1));
+    let own = media::of(&spec);
+    assert_eq!((own.options.register_files, own.engine_options_given.len()), (Feature::Off, 1));
 }

@@ -3,10 +3,10 @@
 use units::ParseError;
 
 use super::{CoursePlan, Visit, Zones};
-use crate::access::{Access, Pattern};
-use crate::block_size::BlockSizes;
-use crate::class_sizes::ClassSizes;
-use crate::random::{Random, derive_seed};
+use workload::access::{Access, Pattern};
+use workload::block_size::BlockSizes;
+use workload::class_sizes::ClassSizes;
+use workload::random::{Random, derive_seed};
 
 /// No operation was there yet.
 const NOWHERE: u64 = u64::MAX;

@@ -1,14 +1,18 @@
 //! Options of the engines that move no data: exec and cpu.
 
 use units::{ParseError, Span};
+use workload::option;
+use workload::options::OptionDef;
+use workload::options::value::{above_zero, some_text, switch};
 
-use super::value::{above_zero, some_text, switch};
-use super::{OptionDef, given};
+use super::given;
+use crate::spec;
 
 macro_rules! of_program {
     ($name:literal, $value:literal, $default:literal, $help:literal, $field:ident, $parse:expr) => {
         option!($name, None, $value, $default, Engine, $help, |spec, text| {
-            spec.program.get_or_insert_default().$field = $parse(text)?;
+            let value = $parse(text)?;
+            spec::of_mut(spec).options.program.get_or_insert_default().$field = value;
             given(spec, $name);
             Ok(())
         })
@@ -16,7 +20,7 @@ macro_rules! of_program {
 }
 
 /// Options of exec and cpu.
-pub static PROGRAM: &[OptionDef] = &[
+pub(super) static PROGRAM: &[OptionDef] = &[
     of_program!("program", "PATH", "none", "exec: the program that an operation runs", path, |text| {
         some_text("program", text)
     }),
@@ -60,7 +64,8 @@ pub static PROGRAM: &[OptionDef] = &[
         Engine,
         "cpu: how long an operation keeps the processor busy",
         |spec, text| {
-            spec.burn.get_or_insert_default().chunk_ns = above_zero("cpu-chunk", text, "10ms")?.ns();
+            spec::of_mut(spec).options.burn.get_or_insert_default().chunk_ns =
+                above_zero("cpu-chunk", text, "10ms")?.ns();
             given(spec, "cpu-chunk");
             Ok(())
         }
@@ -73,7 +78,7 @@ pub static PROGRAM: &[OptionDef] = &[
         Engine,
         "cpu: sort numbers in memory instead of turning round and round",
         |spec, text| {
-            spec.burn.get_or_insert_default().sorts = switch("cpu-sort", text)?;
+            spec::of_mut(spec).options.burn.get_or_insert_default().sorts = switch("cpu-sort", text)?;
             given(spec, "cpu-sort");
             Ok(())
         }

@@ -1,10 +1,17 @@
 use units::ByteSize;
+use workload::content::Refill;
+use workload::options;
+use workload::plan::{
+    ArrivalPlan, ContentChoice, LayerPlan, LimitPlan, PhasePlan, PlanError, ThinkPlan, expand_ladder,
+    parse_content,
+};
+use workload::spec::{CoresPolicy, LadderDimension, OnError, Share, Spacing, Spec, Warmup};
+use workload::target::TargetKind;
 
 use super::*;
 use crate::engine::SyncCall;
-use crate::options;
-use crate::spec::{CachePolicy, LadderDimension, Layout, Share, Spec};
-use crate::target::{TargetFacts, TargetKind};
+use crate::spec::{CachePolicy, Layout};
+use crate::target::TargetFacts;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -66,7 +73,7 @@ fn file(size_bytes: u64) -> TargetFacts {
 
 /// A spec from `key=value` words, read as a job file would.
 fn spec(words: &str) -> Spec {
-    let mut spec = Spec::default();
+    let mut spec = Spec { layer: crate::LAYER, ..Spec::default() };
     for word in words.split_whitespace() {
         let (key, value) = word.split_once('=').unwrap_or((word, "true"));
         options::apply(&mut spec, key, value).expect("an option");
@@ -76,7 +83,7 @@ fn spec(words: &str) -> Spec {
 
 fn plan_on(words: &str, facts: &[TargetFacts], engine: &EngineFacts) -> Result<MediaPlan, PlanError> {
     let spec = spec(words);
-    let operation = *spec.operations.first().expect("an operation");
+    let operation = *crate::spec::of(&spec).operations.first().expect("an operation");
     resolve(&spec, operation, facts, engine, 7)
 }
 
@@ -606,7 +613,7 @@ struct OtherPlan {
 }
 
 impl LayerPlan for OtherPlan {
-    crate::plan_parts!("other");
+    workload::plan_parts!("other");
 
     fn operation_words(&self) -> String {
         String::new()
@@ -615,6 +622,7 @@ impl LayerPlan for OtherPlan {
 
 #[test]
 fn a_plan_is_written_with_its_layer_and_read_back() {
+    layer::add(&crate::Media);
     let phase = PhasePlan::new(plan("op=randread"));
     let text = serde_json::to_string(&phase).expect("it is written");
     assert!(text.starts_with(r#"{"layer":"media","name":"randread","engine":"#), "{text}");

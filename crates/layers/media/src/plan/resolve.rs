@@ -1,21 +1,23 @@
 //! From what was typed to what will be done.
 
 use units::ByteSize;
+use workload::access::Pattern;
+use workload::class_sizes::ClassSizes;
+use workload::content::Refill;
+use workload::plan::{
+    Amount, ArrivalPlan, ContentPlan, LoadPlan, PlanError, UNLIMITED_TIME_NS, content, load, refuse,
+};
+use workload::replay::{Replay, ReplayPlan};
+use workload::spec::{LadderDimension, Operation, Share, Spacing, Spec};
+use workload::target::{TargetKind, TargetPlan};
 
 use super::checks::{check_direct, check_engine, check_fitted, check_one_writer, check_pairs, check_share};
 use super::course::course;
-use super::error::{Amount, PlanError, refuse};
-use super::load::{UNLIMITED_TIME_NS, load};
 use super::zoned::{Phase, zoned};
-use super::{
-    ArrivalPlan, ContentChoice, ContentPlan, LoadPlan, MediaPlan, MixPlan, Pattern, parse_content, parse_mix,
-};
-use crate::class_sizes::ClassSizes;
-use crate::content::fill::CHUNK_SIZE_BYTES_DEFAULT;
+use super::{MediaPlan, MixPlan};
 use crate::engine::EngineOptions;
-use crate::replay::{Replay, ReplayPlan};
-use crate::spec::{CachePolicy, LadderDimension, Layout, Operation, Refill, Share, Spacing, Spec};
-use crate::target::{TargetFacts, TargetKind, TargetPlan};
+use crate::spec::{self, CachePolicy, Layout};
+use crate::target::TargetFacts;
 
 /// Range that a target without a size of its own gets: large enough that random positions do not repeat soon.
 const SIZELESS_RANGE_BYTES: u64 = 1 << 40;
@@ -46,6 +48,7 @@ pub struct EngineFacts {
 /// The driver for a spec that names none: `null`, `mem` and `rbd` for their targets, psync at depth 1, io_uring above.
 #[must_use]
 pub fn default_engine(spec: &Spec, facts: &[TargetFacts], io_uring_allowed: bool) -> &'static str {
+    let own = spec::of(spec);
     let climbs_depth = spec.saturate
         || spec.ladder.as_ref().is_some_and(|ladder| {
             ladder.dimension == LadderDimension::Depth && ladder.values.iter().any(|&depth| depth > 1)
@@ -54,27 +57,10 @@ pub fn default_engine(spec: &Spec, facts: &[TargetFacts], io_uring_allowed: bool
         Some(TargetKind::Null) => "null",
         Some(TargetKind::Memory) => "mem",
         Some(TargetKind::Image) => "rbd",
-        _ if spec.depth.unwrap_or(1) == 1 && !climbs_depth && spec.operations != [Operation::Nop] => "psync",
+        _ if spec.depth.unwrap_or(1) == 1 && !climbs_depth && own.operations != [Operation::Nop] => "psync",
         _ if io_uring_allowed => "io_uring",
         _ => "libaio",
     }
-}
-
-/// One spec a value of the ladder; the spec itself when it has none.
-#[must_use]
-pub fn expand_ladder(spec: &Spec) -> Vec<Spec> {
-    let Some(ladder) = &spec.ladder else { return vec![spec.clone()] };
-    let step = |&value: &u64| {
-        let mut step = Spec { ladder: None, ..spec.clone() };
-        match ladder.dimension {
-            LadderDimension::Depth => step.depth = Some(value as u32),
-            LadderDimension::Threads => step.threads = Some(value as u32),
-            LadderDimension::BlockSize => (spec.layer.set_size)(&mut step, ByteSize(value).to_string()),
-            LadderDimension::Rate => step.rate = units::Rate::new(value as f64).ok(),
-        }
-        step
-    };
-    ladder.values.iter().map(step).collect()
 }
 
 /// Resolves one operation of a spec on targets with known facts into a phase.
@@ -88,6 +74,7 @@ pub fn resolve(
     engine: &EngineFacts,
     seed: u64,
 ) -> Result<MediaPlan, PlanError> {
+    let own = spec::of(spec);
     if facts.is_empty() {
         return refuse("no target: give a file, a block device, rbd:POOL/IMAGE, null: or mem:".to_owned());
     }
@@ -118,9 +105,7 @@ pub fn resolve(
     let shares_grains = grain_bytes.is_some() && course.is_none() && mix.write_percent > 0;
     check_one_writer(&pattern, shares_grains && load.threads > 1)?;
     schedule(&mut load, spec.replay.as_deref());
-    if spec.batch.is_none() {
-        load.batch = default_batch(load.depth, options.direct, &targets);
-    }
+    load.batch = spec.batch.unwrap_or_else(|| default_batch(load.depth, options.direct, &targets));
     Ok(MediaPlan {
         name: spec.name.clone().unwrap_or_else(|| operation.name().to_owned()),
         engine: engine.name.to_owned(),
@@ -137,18 +122,18 @@ pub fn resolve(
         share,
         content,
         verify_interval_bytes,
-        fsync_every: spec.fsync,
-        end_fsync: spec.end_fsync.unwrap_or(false),
-        verify_run: spec.verify_run,
+        fsync_every: own.fsync,
+        end_fsync: own.end_fsync,
+        verify_run: own.verify_run,
         verify_grain_bytes: grain_bytes,
-        verify_pattern: spec.verify_pattern.clone(),
-        verify_backlog: spec.verify_backlog.filter(|_| mix.write_percent > 0),
-        verify_dump: spec.verify_dump.clone(),
-        serialize_overlap: spec.serialize_overlap,
+        verify_pattern: own.verify_pattern.clone(),
+        verify_backlog: own.verify_backlog.filter(|_| mix.write_percent > 0),
+        verify_dump: own.verify_dump.clone(),
+        serialize_overlap: own.serialize_overlap,
         replay: spec.replay.as_deref().map(replay_plan),
         layout: layout(spec, mix, verify_interval_bytes),
-        cache: spec.cache.unwrap_or(CachePolicy::Keep),
-        huge_pages: spec.huge_pages,
+        cache: own.cache.unwrap_or(CachePolicy::Keep),
+        huge_pages: own.huge_pages,
         load,
     })
 }
@@ -186,8 +171,9 @@ fn block_sizes(spec: &Spec, operation: Operation) -> Result<ClassSizes, PlanErro
 
 /// Blocks that are only checked are never made: made anew they would be right, whatever became of those that were written.
 fn layout(spec: &Spec, mix: MixPlan, verify_interval_bytes: Option<u64>) -> Layout {
+    let own = spec::of(spec);
     let is_check = verify_interval_bytes.is_some() && mix.write_percent == 0 && mix.discard_percent == 0;
-    match spec.layout {
+    match own.layout {
         _ if is_check => Layout::Existing,
         // How much there will be is not known, so nothing is allocated.
         _ if spec.control.ends_when_full => Layout::Sparse,
@@ -196,6 +182,7 @@ fn layout(spec: &Spec, mix: MixPlan, verify_interval_bytes: Option<u64>) -> Layo
 }
 
 fn mix(spec: &Spec, operation: Operation) -> Result<MixPlan, PlanError> {
+    let own = spec::of(spec);
     let pure = |read_percent, write_percent, discard_percent| MixPlan {
         read_percent,
         write_percent,
@@ -209,22 +196,23 @@ fn mix(spec: &Spec, operation: Operation) -> Result<MixPlan, PlanError> {
         Operation::Nop => pure(0, 0, 0),
         Operation::ReadWrite | Operation::RandRw => pure(50, 50, 0),
     };
-    match &spec.mix {
-        Some(text) if operation.is_mixed() => Ok(parse_mix(text)?),
-        Some(_) if spec.operations.iter().any(|operation| operation.is_mixed()) => Ok(plan),
+    match &own.mix {
+        Some(mix) if operation.is_mixed() => Ok(*mix),
+        Some(_) if own.operations.iter().any(|operation| operation.is_mixed()) => Ok(plan),
         Some(_) => refuse(format!("--mix goes with --op readwrite or randrw, not with {}", operation.name())),
         None => Ok(plan),
     }
 }
 
 fn pattern(spec: &Spec, operation: Operation) -> Result<Pattern, PlanError> {
+    let own = spec::of(spec);
     let default = if operation.is_random() { Pattern::Permutation } else { Pattern::Sequential };
     let Some(text) = &spec.pattern else { return Ok(default) };
     let pattern: Pattern = text.parse()?;
     if pattern.is_random() == operation.is_random() {
         return Ok(pattern);
     }
-    if spec.operations.iter().any(|other| other.is_random() == pattern.is_random()) {
+    if own.operations.iter().any(|other| other.is_random() == pattern.is_random()) {
         return Ok(default);
     }
     let kind = if operation.is_random() {
@@ -236,47 +224,27 @@ fn pattern(spec: &Spec, operation: Operation) -> Result<Pattern, PlanError> {
 }
 
 fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, PlanError> {
-    if let Some(option) = spec.engine_options_given.iter().find(|option| !engine.options.contains(option)) {
+    let own = spec::of(spec);
+    if let Some(option) = own.engine_options_given.iter().find(|option| !engine.options.contains(option)) {
         return refuse(format!(
             "--{option} is not an option of engine {}: see `strata list` for the engine that has it",
             engine.name
         ));
     }
-    let direct = spec.direct.unwrap_or(false);
+    let EngineOptions { direct, iopoll, sqpoll, sqpoll_core, .. } = own.options;
     if direct && !engine.direct {
         return refuse(format!(
             "--direct means nothing to engine {}: use psync, pvsync2, libaio or io_uring",
             engine.name
         ));
     }
-    if spec.iopoll && !direct {
+    if iopoll && !direct {
         return refuse("--iopoll polls the device: it needs --direct".to_owned());
     }
-    if spec.sqpoll_core.is_some() && !spec.sqpoll {
+    if sqpoll_core.is_some() && !sqpoll {
         return refuse("--sqpoll-core pins the thread of --sqpoll: give both".to_owned());
     }
-    Ok(EngineOptions {
-        direct,
-        sync: spec.sync.unwrap_or_default(),
-        sync_call: spec.sync_call.unwrap_or_default(),
-        register_files: spec.register_files.unwrap_or_default(),
-        register_buffers: spec.register_buffers.unwrap_or_default(),
-        defer_taskrun: spec.defer_taskrun.unwrap_or_default(),
-        sqpoll: spec.sqpoll,
-        sqpoll_core: spec.sqpoll_core,
-        iopoll: spec.iopoll,
-        hipri: spec.hipri,
-        nowait: spec.nowait,
-        rwf_dsync: spec.rwf_dsync,
-        dontcache: spec.dontcache,
-        map_sync: spec.map_sync,
-        memory_operation: spec.memory_operation.unwrap_or_default(),
-        operation_priorities: spec.operation_priorities.clone(),
-        force_async: spec.force_async,
-        advice: spec.advice.unwrap_or_default(),
-        program: spec.program.clone(),
-        burn: spec.burn,
-    })
+    Ok(EngineOptions { sync_call: own.sync_call.unwrap_or_default(), ..own.options.clone() })
 }
 
 fn target_ranges(
@@ -293,9 +261,10 @@ fn target_range(
     target: &TargetFacts,
     sizes: &ClassSizes,
 ) -> Result<TargetPlan, PlanError> {
-    let offset_bytes = spec.offset.map_or(0, |offset| offset.0);
-    let listed = spec.sizes.as_ref().filter(|listed| !listed.is_empty());
-    let asked = listed.map(|listed| listed[at % listed.len()]).or(spec.size).map(|size| size.0);
+    let own = spec::of(spec);
+    let offset_bytes = own.offset.map_or(0, |offset| offset.0);
+    let listed = own.sizes.as_ref().filter(|listed| !listed.is_empty());
+    let asked = listed.map(|listed| listed[at % listed.len()]).or(own.size).map(|size| size.0);
     let size_bytes = match target.kind {
         TargetKind::Null | TargetKind::CharacterDevice => asked.unwrap_or(SIZELESS_RANGE_BYTES),
         TargetKind::Memory => asked.unwrap_or(MEMORY_RANGE_BYTES),
@@ -357,7 +326,8 @@ fn fill_bytes(target: &TargetFacts, sizes: &ClassSizes) -> u64 {
 }
 
 fn alignment(spec: &Spec, sizes: &ClassSizes, pattern: &Pattern) -> Result<u64, PlanError> {
-    match spec.align {
+    let own = spec::of(spec);
+    match own.align {
         None => Ok(sizes.max()),
         Some(_) if !pattern.is_random() => {
             refuse("--align is for random operations: sequential ones follow each other".to_owned())
@@ -376,43 +346,6 @@ pub(super) fn default_batch(depth: u32, direct: bool, targets: &[TargetPlan]) ->
     if direct && on_drive { 1 } else { depth }
 }
 
-/// Plan of the stored content; random content is made anew as `refill` says where nothing is said.
-///
-/// # Errors
-/// Options of the content that do not go together.
-pub fn content(spec: &Spec, refill: Refill) -> Result<ContentPlan, PlanError> {
-    let content = parse_content(spec.content.as_deref().unwrap_or("random"))?;
-    let (compress_percent, dedupe_percent) = (spec.compress.unwrap_or(0), spec.dedupe.unwrap_or(0));
-    if content != ContentChoice::Random && (compress_percent > 0 || dedupe_percent > 0) {
-        return refuse("--compress and --dedupe shape random content: leave out --content".to_owned());
-    }
-    // Shares of compressible and repeated data hold only when every write is made anew.
-    let shaped = compress_percent > 0 || dedupe_percent > 0;
-    let refill = match spec.refill {
-        Some(refill) if shaped && refill != Refill::Full => {
-            return refuse("--compress and --dedupe need --refill full".to_owned());
-        }
-        Some(refill) => refill,
-        None if shaped => Refill::Full,
-        None if content == ContentChoice::Random => refill,
-        None => Refill::Once,
-    };
-    if dedupe_percent == 0 && (spec.dedupe_set.is_some() || spec.dedupe_global) {
-        return refuse(
-            "--dedupe-set and --dedupe-global are of the copies of --dedupe: give it too".to_owned(),
-        );
-    }
-    let chunks = |set: ByteSize| set.0.div_ceil(CHUNK_SIZE_BYTES_DEFAULT.into());
-    Ok(ContentPlan {
-        content,
-        compress_percent,
-        dedupe_percent,
-        dedupe_set_chunks: spec.dedupe_set.map(chunks),
-        dedupe_set_seed: spec.dedupe_global.then(|| spec.seed.unwrap_or(0)),
-        refill,
-    })
-}
-
 fn verify_interval(
     spec: &Spec,
     sizes: &ClassSizes,
@@ -421,8 +354,9 @@ fn verify_interval(
     mix: MixPlan,
     load: &LoadPlan,
 ) -> Result<Option<u64>, PlanError> {
+    let own = spec::of(spec);
     if !spec.verify {
-        return match spec.verify_interval {
+        return match own.verify_interval {
             Some(_) => refuse("--verify-interval is for --verify: give both".to_owned()),
             None => Ok(None),
         };
@@ -444,7 +378,7 @@ fn verify_interval(
                 .to_owned(),
         );
     }
-    if spec
+    if own
         .verify_pattern
         .as_ref()
         .is_some_and(|pattern| pattern.bytes.iter().all(|byte| *byte == 0) && pattern.offsets_at.is_empty())
@@ -456,9 +390,9 @@ fn verify_interval(
     if spec.share == Some(Share::Whole) && load.threads > 1 && mix.write_percent > 0 {
         return refuse("--verify needs each block to have one writer: leave out --share whole".to_owned());
     }
-    let interval = spec.verify_interval.map_or(unit.min(4096), |size| size.0);
+    let interval = own.verify_interval.map_or(unit.min(4096), |size| size.0);
     let interval =
-        if spec.verify_interval.is_none() && !unit.is_multiple_of(interval) { 512 } else { interval };
+        if own.verify_interval.is_none() && !unit.is_multiple_of(interval) { 512 } else { interval };
     if interval < 512 || !interval.is_multiple_of(512) || !unit.is_multiple_of(interval) {
         return refuse(format!(
             "verification interval {} does not divide block size {} into parts of whole 512-byte sectors: use 4k and a multiple of it",
@@ -471,6 +405,6 @@ fn verify_interval(
 
 /// Divisor of blocks of several sizes, or of offsets other than their multiples; none where they are of one size.
 fn grain(sizes: &ClassSizes, align_bytes: u64) -> Option<u64> {
-    let unit = crate::block_size::common_divisor(sizes.granularity(), align_bytes);
+    let unit = workload::block_size::common_divisor(sizes.granularity(), align_bytes);
     (unit != sizes.max()).then_some(unit)
 }

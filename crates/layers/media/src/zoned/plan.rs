@@ -1,9 +1,8 @@
-//! Zoned block devices: what `--zones zbd` asks for, what a device says of its zones, and what a plan makes of both.
+//! Zones of a phase: what `--zones zbd` asks for, what a device says of its zones, and what a plan makes of both.
 //!
 //! A sequential zone is written at its write pointer only, and is reset as a whole before it is written anew; conventional zones
 //! take writes anywhere. Terms are those of ZBC, ZAC and NVMe ZNS, and of the kernel's `blkzoned.h`.
 
-mod choice;
 #[cfg(test)]
 mod tests;
 
@@ -12,8 +11,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::ByteSize;
-
-pub use choice::ZonedChoice;
 
 /// How a device takes writes to its sequential zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

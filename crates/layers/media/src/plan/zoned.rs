@@ -1,14 +1,17 @@
 //! The zones of a phase's targets: what was asked for, held against what the devices say.
 
 use units::ByteSize;
+use workload::access::Pattern;
+use workload::class_sizes::ClassSizes;
+use workload::plan::{Amount, PlanError, refuse};
+use workload::spec::{Operation, Share, Spec};
+use workload::target::{TargetKind, TargetPlan};
 
-use super::error::{Amount, PlanError, refuse};
+use super::MixPlan;
 use super::resolve::EngineFacts;
-use super::{MixPlan, Pattern};
-use crate::class_sizes::ClassSizes;
 use crate::engine::EngineOptions;
-use crate::spec::{Operation, Share, Spec};
-use crate::target::{TargetFacts, TargetKind, TargetPlan};
+use crate::spec;
+use crate::target::TargetFacts;
 use crate::zoned::{ZoneModel, ZonedChoice, ZonedFacts, ZonedPlan, ZonedTarget};
 
 /// Parts of a phase that its zones must go with.
@@ -41,7 +44,7 @@ pub(super) fn zoned(
     facts: &[TargetFacts],
     targets: &mut [TargetPlan],
 ) -> Result<Option<ZonedPlan>, PlanError> {
-    let Some(choice) = &phase.spec.zoned else {
+    let Some(choice) = &spec::of(phase.spec).zoned else {
         facts.iter().zip(targets).try_for_each(|(facts, target)| check_plain(phase, facts, target))?;
         return Ok(None);
     };
@@ -95,14 +98,15 @@ fn check_plain(phase: &Phase<'_>, facts: &TargetFacts, target: &TargetPlan) -> R
 
 /// Other options of a load that say where operations go.
 fn check_together(phase: &Phase<'_>) -> Result<(), PlanError> {
+    let own = spec::of(phase.spec);
     let spec = phase.spec;
     let plain = [Pattern::Sequential, Pattern::Permutation, Pattern::Uniform];
-    let shapes = spec.gap.is_some()
-        || spec.run.is_some()
-        || spec.random_percent.is_some()
-        || spec.own_positions
-        || spec.visit.is_some()
-        || spec.align.is_some();
+    let shapes = own.gap.is_some()
+        || own.run.is_some()
+        || own.random_percent.is_some()
+        || own.own_positions
+        || own.visit.is_some()
+        || own.align.is_some();
     let wrong = [
         (phase.operation == Operation::Nop, "--op nop touches no zone: leave out --zones"),
         (
@@ -122,7 +126,7 @@ fn check_together(phase: &Phase<'_>) -> Result<(), PlanError> {
             "a log says where operations go, and --zones zbd does too: leave out one of them",
         ),
         (
-            spec.serialize_overlap,
+            own.serialize_overlap,
             "--serialize-overlap has nothing to do with --zones zbd, which writes each byte of a zone once: leave it out",
         ),
         (

@@ -1,6 +1,6 @@
 use super::*;
-use crate::access::Pattern;
-use crate::class_sizes::ClassSizes;
+use workload::access::Pattern;
+use workload::class_sizes::ClassSizes;
 
 const KIB: u64 = 1024;
 

@@ -1,6 +1,7 @@
 use units::ByteSize;
 
 use super::*;
+use crate::zoned::ZonedChoice;
 
 #[test]
 fn what_is_asked_for_is_read() {

@@ -1,45 +1,8 @@
 //! Small grammars of options that a plan keeps resolved.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use units::{ParseError, Percent, parse_u64_in};
 
 use super::{MixPlan, VerifyBacklog};
-
-/// Content of buffers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ContentChoice {
-    /// Incompressible.
-    Random,
-    /// Zeros.
-    Zero,
-    /// These bytes, repeated.
-    Bytes(Vec<u8>),
-}
-
-/// Reads `random`, `zero` or `0x...`.
-///
-/// # Errors
-/// Anything else.
-pub fn parse_content(text: &str) -> Result<ContentChoice, ParseError> {
-    let refuse =
-        || ParseError::new("a content", text, "random, zero or hexadecimal bytes such as 0xdeadbeef");
-    match text {
-        "random" => Ok(ContentChoice::Random),
-        "zero" => Ok(ContentChoice::Zero),
-        _ => {
-            let is_hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-            let is_whole = |digits: &&str| !digits.is_empty() && digits.len().is_multiple_of(2);
-            let digits = text.strip_prefix("0x").filter(is_hex).filter(is_whole).ok_or_else(refuse)?;
-            (0..digits.len())
-                .step_by(2)
-                .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| refuse()))
-                .collect::<Result<Vec<_>, _>>()
-                .map(ContentChoice::Bytes)
-        }
-    }
-}
 
 /// Reads `70` (percent of reads, the rest writes) or `read=70,write=25,discard=5`.
 ///

@@ -1,8 +1,8 @@
 //! Random positions for blocks of several sizes that fit between each other.
 
 use super::{Extent, Position};
-use crate::access::Permutation;
-use crate::random::derive_seed;
+use workload::access::Permutation;
+use workload::random::derive_seed;
 
 /// Walks extents at random so that every byte comes once a pass: a block begins at a unit that was not visited yet, and ends early where
 /// the next one was.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{ByteSize, ParseError, Percent};
 
-use crate::class_sizes::CLASSES;
+use workload::class_sizes::CLASSES;
 
 /// How a worker goes over its range, where more is asked for than a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,11 +1,13 @@
 //! The course over a range: what of it goes together.
 
-use super::Pattern;
-use super::error::{Amount, PlanError, refuse};
-use crate::class_sizes::ClassSizes;
+use workload::access::Pattern;
+use workload::class_sizes::ClassSizes;
+use workload::plan::{Amount, PlanError, refuse};
+use workload::spec::{Operation, Spec};
+use workload::target::TargetPlan;
+
 use crate::course::CoursePlan;
-use crate::spec::{Operation, Spec};
-use crate::target::TargetPlan;
+use crate::spec;
 
 /// The course of a phase; none where its pattern says all.
 pub(super) fn course(
@@ -15,17 +17,18 @@ pub(super) fn course(
     pattern: &Pattern,
     targets: &[TargetPlan],
 ) -> Result<Option<CoursePlan>, PlanError> {
+    let own = spec::of(spec);
     let random = operation.is_random();
     let plan = CoursePlan {
-        gap_bytes: spec.gap.unwrap_or(0),
-        run: spec.run.unwrap_or_default(),
-        random_percent: spec.random_percent.unwrap_or_default(),
-        own_positions: spec.own_positions,
-        zones: spec.zones,
-        visit: spec.visit.unwrap_or_default(),
+        gap_bytes: own.gap.unwrap_or(0),
+        run: own.run.unwrap_or_default(),
+        random_percent: own.random_percent.unwrap_or_default(),
+        own_positions: own.own_positions,
+        zones: own.zones,
+        visit: own.visit.unwrap_or_default(),
     };
     // Zones of a device say where operations go.
-    if spec.zoned.is_some() {
+    if own.zoned.is_some() {
         return Ok(None);
     }
     if plan == CoursePlan::default() && sizes.common().is_none() && !operation.is_mixed() {
@@ -45,7 +48,7 @@ pub(super) fn course(
             "--gap is for sequential operations: use --op read, write, readwrite or discard",
         ),
         (
-            (spec.run.is_some() || spec.random_percent.is_some()) && !random,
+            (own.run.is_some() || own.random_percent.is_some()) && !random,
             "--run and --random-percent are for random operations: use --op randread, randwrite, randrw or randdiscard",
         ),
         (
@@ -58,7 +61,7 @@ pub(super) fn course(
         ),
         (plan.gap_bytes != 0 && plan.zones.is_some(), "--gap and --zones both leave out bytes: give one"),
         (
-            plan.run.operations > 1 && spec.random_percent.is_some(),
+            plan.run.operations > 1 && own.random_percent.is_some(),
             "--run and --random-percent both say what follows what: give one",
         ),
         (
@@ -72,7 +75,7 @@ pub(super) fn course(
     check_room(&plan, sizes, targets)?;
     if spec.verify {
         // With blocks of several sizes an operation waits for those that it shares bytes with.
-        let waits = spec.serialize_overlap || sizes.single().is_none();
+        let waits = own.serialize_overlap || sizes.single().is_none();
         let depth = if waits { 1 } else { spec.depth.unwrap_or(1) };
         check_verified(&plan, sizes.granularity(), depth, targets)?;
     }

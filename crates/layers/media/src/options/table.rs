@@ -1,0 +1,431 @@
+//! Options that media alone has, beside those of loads of any layer: they stand in this order in help.
+
+use units::{ParseError, parse_u64_in};
+use workload::control::parse_priority_shares;
+use workload::options::OptionDef;
+use workload::options::value::{count, feature, nonzero_size, some_text, switch};
+use workload::spec::{OPERATIONS, Spec, choice};
+use workload::{option, own_of, switch_of};
+
+use super::given;
+use crate::course::parse_gap;
+use crate::engine::{Advice, MemoryOperation, SyncCall, SyncMode};
+use crate::plan::{parse_backlog, parse_mix};
+use crate::spec::{self, CachePolicy, Layout, MediaSpec};
+use crate::zoned::ZonedChoice;
+
+macro_rules! own {
+    ($($option:tt)*) => {
+        own_of!(MediaSpec, $($option)*)
+    };
+}
+
+macro_rules! own_switch {
+    ($($option:tt)*) => {
+        switch_of!(MediaSpec, $($option)*)
+    };
+}
+
+/// An option of some drivers, which name it in their capabilities.
+macro_rules! of_engine {
+    ($name:literal, $value:literal, $default:literal, $help:literal, $field:ident, $parse:expr) => {
+        option!($name, None, $value, $default, Engine, $help, |spec, text| {
+            let value = $parse(text)?;
+            spec::of_mut(spec).options.$field = value;
+            given(spec, $name);
+            Ok(())
+        })
+    };
+}
+
+macro_rules! engine_switch {
+    ($name:literal, $field:ident, $help:literal) => {
+        option!($name, None, "", "off", Engine, $help, |spec, text| {
+            let is_on = switch($name, text)?;
+            spec::of_mut(spec).options.$field = is_on;
+            if is_on {
+                given(spec, $name);
+            }
+            Ok(())
+        })
+    };
+}
+
+macro_rules! engine_feature {
+    ($name:literal, $field:ident, $help:literal) => {
+        of_engine!($name, "auto|on|off", "auto", $help, $field, |text| feature($name, text))
+    };
+}
+
+/// Operations.
+pub(super) static OPERATION: &[OptionDef] = &[option!(
+    "op",
+    None,
+    "OP[,OP...]",
+    "none: it must be given",
+    Workload,
+    "read, write, randread, randwrite, readwrite, randrw, discard, randdiscard or nop; a list runs one phase after another",
+    |spec, text| {
+        let words = text.split(',').map(|word| choice("op", word.trim(), OPERATIONS));
+        spec::of_mut(spec).operations = words.collect::<Result<_, _>>()?;
+        Ok(())
+    }
+)];
+
+/// The range of each target.
+pub(super) static RANGE: &[OptionDef] = &[
+    own!(
+        "size",
+        Some('s'),
+        "SIZE",
+        "the size of the target",
+        Workload,
+        "Bytes of each target to work on; a file that is not there is created with this size",
+        size,
+        |text| nonzero_size("size", text)
+    ),
+    own!(
+        "sizes",
+        None,
+        "SIZE,SIZE,...",
+        "--size for all",
+        Workload,
+        "The same for each target its own, in their order; where there are more targets the list begins anew",
+        sizes,
+        |text: &str| text.split(',').map(|size| nonzero_size("sizes", size.trim())).collect::<Result<_, _>>()
+    ),
+    own!("offset", None, "SIZE", "0", Workload, "Where in each target the range begins", offset, str::parse),
+    own!(
+        "align",
+        None,
+        "SIZE",
+        "the block size",
+        Workload,
+        "Random positions are multiples of this",
+        align,
+        |text| nonzero_size("align", text)
+    ),
+];
+
+/// Mixes, and the course over the range.
+pub(super) static POSITIONS: &[OptionDef] = &[
+    own!(
+        "mix",
+        None,
+        "PERCENT",
+        "50 for readwrite and randrw",
+        Workload,
+        "Percentage of reads, or shares such as read=70,write=25,discard=5; the ratio is kept exactly",
+        mix,
+        parse_mix
+    ),
+    own!(
+        "gap",
+        None,
+        "SIZE|-SIZE",
+        "0",
+        Workload,
+        "Sequential operations leave out so many bytes after each block; -SIZE goes back from its end",
+        gap,
+        parse_gap
+    ),
+    own!(
+        "run",
+        None,
+        "N|identical:N",
+        "1",
+        Workload,
+        "Random operations come in runs: N that follow each other, or N at the same position",
+        run,
+        str::parse
+    ),
+    own!(
+        "random-percent",
+        None,
+        "PERCENT",
+        "100",
+        Workload,
+        "Share of random operations that go to a random position; the others follow the one before. By class: read=70,write=100",
+        random_percent,
+        str::parse
+    ),
+    own_switch!(
+        "own-positions",
+        "off: a mix goes over the range once, with reads and writes in turns",
+        Workload,
+        "Reads, writes and discards of a mix each go over the range on their own",
+        own_positions
+    ),
+    option!(
+        "zones",
+        None,
+        "SIZE/RANGE[/SKIP]|zbd[,...]",
+        "the whole range",
+        Workload,
+        "Move SIZE bytes in a zone of RANGE bytes, leave out SKIP, and go on with the next zone: 8m/64m/192m. zbd: keep to the write pointers of a zoned block device: zbd,max-open=8",
+        |spec, text| {
+            let (zones, zoned) = if ZonedChoice::is_meant(text) {
+                (None, Some(text.parse()?))
+            } else {
+                (Some(text.parse()?), None)
+            };
+            let own = spec::of_mut(spec);
+            (own.zones, own.zoned) = (zones, zoned);
+            Ok(())
+        }
+    ),
+    own!(
+        "visit",
+        None,
+        "ORDER",
+        "sequential",
+        Workload,
+        "Several targets: sequential (one after the other), roundrobin or roundrobin:N (N operations each), random or random:N",
+        visit,
+        str::parse
+    ),
+];
+
+/// When writes are made durable.
+pub(super) static DURABLE: &[OptionDef] = &[
+    own!(
+        "fsync",
+        None,
+        "N",
+        "never",
+        Workload,
+        "Make the target durable after every N writes of a worker (--sync-call)",
+        fsync,
+        |text| parse_u64_in("fsync", text, 1..=u64::MAX)
+    ),
+    own_switch!(
+        "end-fsync",
+        "off",
+        Workload,
+        "Make every target durable at the end of each worker's writes, inside the measured time (--sync-call)",
+        end_fsync
+    ),
+    own!(
+        "sync-call",
+        None,
+        "fdatasync|fsync",
+        "fdatasync",
+        Workload,
+        "The call of --fsync and --end-fsync: data alone, or all metadata with it",
+        sync_call,
+        |text| choice("sync-call", text, &[("fdatasync", SyncCall::Fdatasync), ("fsync", SyncCall::Fsync)],)
+    ),
+];
+
+/// The driver, its options, and what stands before a phase.
+pub(super) static ENGINE: &[OptionDef] = &[
+    own!(
+        "engine",
+        Some('e'),
+        "NAME",
+        "psync at depth 1, io_uring above (libaio where it is not allowed)",
+        Engine,
+        "Driver: see `strata list`",
+        engine,
+        |text: &str| Ok::<_, ParseError>(text.to_owned())
+    ),
+    option!("direct", None, "", "off", Engine, "Past the page cache (O_DIRECT)", |spec, text| {
+        spec::of_mut(spec).options.direct = switch("direct", text)?;
+        Ok(())
+    }),
+    of_engine!(
+        "sync",
+        "none|dsync|sync",
+        "none",
+        "Open with O_DSYNC or O_SYNC: a write returns when it is durable",
+        sync,
+        |text| choice(
+            "sync",
+            text,
+            &[("none", SyncMode::None), ("dsync", SyncMode::Dsync), ("sync", SyncMode::Sync)]
+        )
+    ),
+    engine_feature!("register-files", register_files, "io_uring: register file descriptors with the ring"),
+    engine_feature!("register-buffers", register_buffers, "io_uring: register buffers with the ring"),
+    engine_feature!("defer-taskrun", defer_taskrun, "io_uring: single issuer and deferred task run"),
+    engine_switch!("sqpoll", sqpoll, "io_uring: a kernel thread picks submissions up"),
+    of_engine!("sqpoll-core", "N", "any", "io_uring: processor of that kernel thread", sqpoll_core, |text| {
+        count("sqpoll-core", text, 0, 65_535).map(Some)
+    }),
+    engine_switch!(
+        "iopoll",
+        iopoll,
+        "io_uring: poll for completions; needs --direct and a device with poll queues"
+    ),
+    engine_switch!("hipri", hipri, "pvsync2: polled completion (RWF_HIPRI)"),
+    engine_switch!("nowait", nowait, "pvsync2: fail with EAGAIN instead of waiting (RWF_NOWAIT)"),
+    engine_switch!("rwf-dsync", rwf_dsync, "pvsync2: each write durable when it returns (RWF_DSYNC)"),
+    engine_switch!(
+        "dontcache",
+        dontcache,
+        "pvsync2: through the page cache but not left there (RWF_DONTCACHE)"
+    ),
+    engine_switch!("map-sync", map_sync, "mmap: MAP_SYNC, durable by CPU flush; needs a DAX file system"),
+    of_engine!(
+        "memory-operation",
+        "copy|fill|read",
+        "copy",
+        "mem: what is done to memory",
+        memory_operation,
+        |text| choice(
+            "memory-operation",
+            text,
+            &[
+                ("copy", MemoryOperation::Copy),
+                ("fill", MemoryOperation::Fill),
+                ("read", MemoryOperation::Read)
+            ]
+        )
+    ),
+    own_switch!("huge-pages", "off", Engine, "Buffers on huge pages of 2 MiB", huge_pages),
+    own!(
+        "cache",
+        None,
+        "keep|drop|warm",
+        "keep",
+        Engine,
+        "Page cache of the targets before a phase: left, dropped, or filled by reading the range once",
+        cache,
+        |text| choice(
+            "cache",
+            text,
+            &[("keep", CachePolicy::Keep), ("drop", CachePolicy::Drop), ("warm", CachePolicy::Warm)],
+        )
+    ),
+    own!(
+        "layout",
+        None,
+        "auto|fill|allocate|sparse|existing",
+        "auto: filled when it is read or overwritten at random, else allocated; existing where blocks are only checked",
+        Data,
+        "How a file that is not there, or is too short, is made before the phase",
+        layout,
+        |text| choice(
+            "layout",
+            text,
+            &[
+                ("auto", Layout::Auto),
+                ("fill", Layout::Fill),
+                ("allocate", Layout::Allocate),
+                ("sparse", Layout::Sparse),
+                ("existing", Layout::Existing)
+            ]
+        )
+    ),
+];
+
+/// How blocks are verified.
+pub(super) static VERIFY: &[OptionDef] = &[
+    own!(
+        "verify-interval",
+        None,
+        "SIZE",
+        "4k, or the block size when smaller",
+        Data,
+        "Bytes under one verification header",
+        verify_interval,
+        |text| nonzero_size("verify-interval", text)
+    ),
+    own!(
+        "verify-run",
+        None,
+        "N",
+        "drawn, and in the record",
+        Data,
+        "Number that verified blocks carry; a later run that reads with the same number refuses blocks of others",
+        verify_run,
+        |text| parse_u64_in("verify-run", text, 1..=u64::MAX)
+    ),
+    own_switch!(
+        "no-read-back",
+        "off",
+        Data,
+        "With --verify: do not read back after a phase that wrote",
+        no_read_back
+    ),
+    own!(
+        "verify-pattern",
+        None,
+        "BYTES",
+        "headers and data of their own",
+        Data,
+        "With --verify: blocks repeat these bytes and nothing else: 0xdeadbeef, %o (8 bytes) for the block's offset, joined with +. \
+         An old block cannot be told from a new one",
+        verify_pattern,
+        str::parse
+    ),
+    own!(
+        "verify-backlog",
+        None,
+        "N[:BATCH]",
+        "after the phase",
+        Data,
+        "With --verify: each worker reads back BATCH blocks (N where it is left out) whenever it has written N",
+        verify_backlog,
+        parse_backlog
+    ),
+    own!(
+        "verify-dump",
+        None,
+        "DIRECTORY",
+        "off",
+        Data,
+        "With --verify: keep wrong blocks as files NAME.OFFSET.received, and what they should be as NAME.OFFSET.expected",
+        verify_dump,
+        |text| some_text("verify-dump", text)
+    ),
+    own_switch!(
+        "serialize-overlap",
+        "off",
+        Load,
+        "An operation waits for those of its worker in flight that it shares bytes with",
+        serialize_overlap
+    ),
+];
+
+/// Options of drivers that shape single operations.
+pub(super) static HINTS: &[OptionDef] = &[
+    option!(
+        "operation-priority",
+        None,
+        "CLASS[/SIZE]:PERCENT@PRIORITY,...",
+        "none",
+        Engine,
+        "libaio, io_uring: priority of a share of the operations: read:20@realtime:0,write/64k:5@idle",
+        |spec: &mut Spec, text| {
+            spec::of_mut(spec).options.operation_priorities = parse_priority_shares(text)?;
+            given(spec, "operation-priority");
+            Ok(())
+        }
+    ),
+    of_engine!(
+        "force-async",
+        "N",
+        "never",
+        "io_uring: every Nth operation is carried out by a thread of the kernel (IOSQE_ASYNC)",
+        force_async,
+        |text| count("force-async", text, 1, u32::MAX.into()).map(Some)
+    ),
+    of_engine!(
+        "advise",
+        "none|sequential|random|noreuse",
+        "none",
+        "What the kernel is told of the order of access to files and devices (posix_fadvise)",
+        advice,
+        |text| choice(
+            "advise",
+            text,
+            &[
+                ("none", Advice::None),
+                ("sequential", Advice::Sequential),
+                ("random", Advice::Random),
+                ("noreuse", Advice::NoReuse),
+            ]
+        )
+    ),
+];
