@@ -122,7 +122,8 @@ impl Pool {
                 Err(error) => {
                     let mut made = done.iter().rev();
                     // What cannot be taken back stays, with what was stored before it.
-                    let _ = made.try_for_each(|(placed, epoch)| placed.target.take_back(&placed.place, *epoch));
+                    let _ =
+                        made.try_for_each(|(placed, epoch)| placed.target.take_back(&placed.place, *epoch));
                     return Err(error);
                 }
             }
@@ -190,7 +191,12 @@ impl Pool {
     ///
     /// # Errors
     /// As [`Target::punch`].
-    pub fn punch_object(&self, container: ContainerId, object: ObjectId, ack: Ack) -> Result<bool, StoreError> {
+    pub fn punch_object(
+        &self,
+        container: ContainerId,
+        object: ObjectId,
+        ack: Ack,
+    ) -> Result<bool, StoreError> {
         let place = KeyPath { container, object, dkey: &[], akey: &[] };
         let mut has_any = false;
         for target in self.targets_of(object)? {

@@ -1,0 +1,8 @@
+//! Files and directories over stores, as programs see them.
+
+mod clients;
+mod concurrent;
+mod damage;
+mod model;
+mod semantics;
+mod support;
