@@ -1,6 +1,5 @@
 //! Files and directories over stores, as programs see them.
 
-mod clients;
 mod concurrent;
 mod damage;
 mod model;
