@@ -20,7 +20,12 @@ pub const VALUES_HEAD_BYTES: usize = 8;
 pub(super) fn is_flat(code: u16) -> bool {
     matches!(
         code,
-        opcode::APPLY | opcode::LARGEST_OF_ALL | opcode::REMOVE | opcode::LIST_VALUES | opcode::COMMIT
+        opcode::APPLY
+            | opcode::LARGEST_OF_ALL
+            | opcode::REMOVE
+            | opcode::LIST_VALUES
+            | opcode::FETCH_VERSION
+            | opcode::COMMIT
     )
 }
 
@@ -54,9 +59,29 @@ pub(super) fn carry_out(
             if has_any { Ok(()) } else { Err(-libc::ENOENT) }
         }
         opcode::LIST_VALUES => list_values(target, request, &place, answer).map_err(errno),
+        opcode::FETCH_VERSION => fetch_version(target, request, &place, answer).map_err(errno),
         opcode::COMMIT => pool.targets().iter().try_for_each(|target| target.commit()).map_err(errno),
         _ => Err(-libc::EOPNOTSUPP),
     }
+}
+
+fn fetch_version(
+    target: &Target,
+    request: &Request<'_>,
+    place: &KeyPath<'_>,
+    answer: &mut Answer<'_>,
+) -> Result<(), StoreError> {
+    const VERSION_BYTES: usize = 8;
+    let room = answer
+        .inline
+        .room_bytes()
+        .min(usize::try_from(request.length).unwrap_or(usize::MAX).saturating_add(VERSION_BYTES));
+    let room = answer.inline.add(room).ok_or(StoreError::BufferTooSmall)?;
+    let (version, value) = room.split_at_mut_checked(VERSION_BYTES).ok_or(StoreError::BufferTooSmall)?;
+    let found = target.fetch(place, Read::Single, None, value)?;
+    version.copy_from_slice(&found.epoch.to_le_bytes());
+    answer.inline.truncate(VERSION_BYTES + found.bytes as usize);
+    Ok(())
 }
 
 /// Dkeys in the order of their hashes, each with the single value of an akey.

@@ -82,6 +82,8 @@ pub mod opcode {
     /// Lists `length` dkeys at most of this target's part of an object in the order of their hashes, with the single value of the akey: count (4 bytes),
     /// whether the end was reached (1), 3 of zero; then name behind its 16-bit length, errno (4), value behind its 32-bit length.
     pub const LIST_VALUES: u16 = SERVICE_FIRST + 18;
+    /// Reads a single value: its epoch (8 bytes), then its bytes.
+    pub const FETCH_VERSION: u16 = SERVICE_FIRST + 20;
     /// Makes durable what the pool has taken so far.
     pub const COMMIT: u16 = SERVICE_FIRST + 19;
     /// Opens a container: labels of pool and container, each behind its 16-bit length. The reply is a handle: instance (4 bytes), pool (4),

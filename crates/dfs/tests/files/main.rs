@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod damage;
+mod engine;
 mod model;
 mod semantics;
 mod support;
