@@ -6,6 +6,7 @@
 mod dfs;
 mod file_system;
 mod layout;
+mod libdfs;
 mod open;
 mod record;
 mod store;
