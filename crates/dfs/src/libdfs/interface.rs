@@ -110,7 +110,7 @@ impl FileSystem for LibDfs {
         owner: Owner,
     ) -> Result<Attributes, Errno> {
         check_name(name)?;
-        self.directory(parent)?.make_directory(&*text(name)?, u32::from(permissions & 0o7777))?;
+        self.directory(parent)?.make_directory(&text(name)?, u32::from(permissions & 0o7777))?;
         let (open, kind) = self.open_entry(parent, name)?;
         self.made(open, kind, owner)
     }
@@ -122,8 +122,7 @@ impl FileSystem for LibDfs {
             return Err(Errno::OPNOTSUPP);
         }
         let mode = S_IFREG | u32::from(node.permissions & 0o7777);
-        let made =
-            self.directory(parent)?.open_entry(&*text(name)?, mode, O_CREAT | O_EXCL | O_RDWR, None)?;
+        let made = self.directory(parent)?.open_entry(&text(name)?, mode, O_CREAT | O_EXCL | O_RDWR, None)?;
         self.made(made, FileKind::File, node.owner)
     }
 
@@ -142,7 +141,7 @@ impl FileSystem for LibDfs {
         }
         let (name, target, mode) = (text(name)?, text(target)?, S_IFLNK | 0o777);
         let flags = O_CREAT | O_EXCL | O_RDWR;
-        let made = self.directory(parent)?.open_entry(&name, mode, flags, Some(&*target))?;
+        let made = self.directory(parent)?.open_entry(&name, mode, flags, Some(&target))?;
         self.made(made, FileKind::Symlink, owner)
     }
 
@@ -168,7 +167,7 @@ impl FileSystem for LibDfs {
         check_name(name)?;
         let mode = S_IFREG | u32::from(permissions & 0o7777);
         let directory = self.directory(parent)?;
-        let made = directory.open_entry(&*text(name)?, mode, O_CREAT | O_EXCL | O_RDWR, None);
+        let made = directory.open_entry(&text(name)?, mode, O_CREAT | O_EXCL | O_RDWR, None);
         let attributes = match made {
             Err(Errno::EXIST) if !flags.exclusive => {
                 let found = self.look_up(parent, name)?;
@@ -282,7 +281,7 @@ impl FileSystem for LibDfs {
         if kind == FileKind::Directory {
             return Err(Errno::ISDIR);
         }
-        self.directory(parent)?.remove(&*text(name)?)
+        self.directory(parent)?.remove(&text(name)?)
     }
 
     fn remove_directory(&self, parent: Inode, name: &[u8]) -> Result<(), Errno> {
@@ -290,7 +289,7 @@ impl FileSystem for LibDfs {
         if kind != FileKind::Directory {
             return Err(Errno::NOTDIR);
         }
-        self.directory(parent)?.remove(&*text(name)?)
+        self.directory(parent)?.remove(&text(name)?)
     }
 
     fn rename(
@@ -313,7 +312,7 @@ impl FileSystem for LibDfs {
                 found => return found.and(Err(Errno::EXIST)),
             }
         }
-        from.rename(&*text(name)?, &to, &*text(new_name)?, flags.exchange)?;
+        from.rename(&text(name)?, &to, &text(new_name)?, flags.exchange)?;
         self.reopen(new_parent, new_name)?;
         if flags.exchange { self.reopen(parent, name) } else { Ok(()) }
     }
@@ -351,7 +350,7 @@ impl FileSystem for LibDfs {
     }
 
     fn xattr(&self, inode: Inode, name: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.node(inode)?.0.xattr(&*check_xattr(name)?)
+        self.node(inode)?.0.xattr(&check_xattr(name)?)
     }
 
     fn set_xattr(
@@ -371,7 +370,7 @@ impl FileSystem for LibDfs {
             (false, true) => XATTR_REPLACE,
             (false, false) => 0,
         };
-        self.node(inode)?.0.set_xattr(&*check_xattr(name)?, value, flags)
+        self.node(inode)?.0.set_xattr(&check_xattr(name)?, value, flags)
     }
 
     fn list_xattrs(&self, inode: Inode) -> Result<Vec<Vec<u8>>, Errno> {
@@ -381,6 +380,6 @@ impl FileSystem for LibDfs {
     }
 
     fn remove_xattr(&self, inode: Inode, name: &[u8]) -> Result<(), Errno> {
-        self.node(inode)?.0.remove_xattr(&*check_xattr(name)?)
+        self.node(inode)?.0.remove_xattr(&check_xattr(name)?)
     }
 }

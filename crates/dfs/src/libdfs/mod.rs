@@ -106,7 +106,7 @@ impl LibDfs {
     /// Opens an entry without a reference.
     fn open_entry(&self, parent: Inode, name: &[u8]) -> Result<(Open, FileKind), Errno> {
         check_name(name)?;
-        let (open, mode) = self.directory(parent)?.look_up(&*text(name)?)?;
+        let (open, mode) = self.directory(parent)?.look_up(&text(name)?)?;
         Ok((open, kind_of(mode).ok_or(Errno::IO)?))
     }
 

@@ -118,7 +118,8 @@ impl Store for VosStore {
         let (mut names, mut ends) = (Vec::new(), Vec::new());
         let mut value = vec![0; RECORD_BYTES_MAX];
         while !anchor.is_end() {
-            (names.clear(), ends.clear());
+            names.clear();
+            ends.clear();
             let mut note = |name: &[u8]| {
                 names.extend_from_slice(name);
                 ends.push(names.len());
