@@ -82,7 +82,7 @@ pub(crate) struct Whereabouts {
     pub(crate) object: ObjectId,
     pub(crate) parent: ObjectId,
     pub(crate) name: Name,
-    /// What is known of it without its entry, where it is open.
+    /// Its inode as it was last read, where it is open.
     pub(crate) open: Option<Record>,
     pub(crate) is_unlinked: bool,
     pub(crate) touched: Option<Timestamp>,

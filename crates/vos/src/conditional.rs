@@ -14,7 +14,7 @@ use crate::Redundancy;
 use crate::model::{Epoch, ObjectId};
 use crate::placement::Placement;
 
-/// What has to be there for a step to be made, of the single value of its akey.
+/// Condition of a step, about the single value of its akey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Nothing in particular.
@@ -49,7 +49,7 @@ pub struct Step<'a> {
     pub akey: &'a [u8],
     /// When it is made.
     pub condition: Condition,
-    /// What it does.
+    /// Its effect.
     pub action: Action<'a>,
 }
 

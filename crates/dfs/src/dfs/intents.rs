@@ -1,4 +1,4 @@
-//! What has to be finished when a client or an engine fails in the middle of it: stored before the first step, removed with the last.
+//! Intents: steps that have to be finished when a client or an engine fails in the middle of it: stored before the first step, removed with the last.
 
 use rustix::io::Errno;
 use vos::model::ObjectId;

@@ -22,7 +22,7 @@ fn failed(message: &'static str, errno: Errno) -> Error {
     Error::system("dfs", message, errno)
 }
 
-/// What a container holds.
+/// Content of a container.
 enum Holding {
     Nothing,
     Others,

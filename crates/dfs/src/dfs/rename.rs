@@ -160,7 +160,7 @@ impl Dfs {
         Ok(())
     }
 
-    /// What is there or not any more against expectation is looked at again. A directory that takes no entries is found to be gone then, or to be there.
+    /// Makes the steps; an entry that is there or not any more against expectation is looked at again. A directory that takes no entries is found to be gone then, or to be there.
     fn apply_rename(&self, steps: &[Step<'_>], had_target: bool) -> Result<(), Errno> {
         match self.store.apply(steps) {
             Err(Errno::EXIST) => Err(Errno::AGAIN),

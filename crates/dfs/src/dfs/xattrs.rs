@@ -21,7 +21,7 @@ fn check(name: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// What is not there has no value.
+/// The error of an attribute that is not there.
 fn no_data(error: Errno) -> Errno {
     if error == Errno::NOENT { Errno::NODATA } else { error }
 }

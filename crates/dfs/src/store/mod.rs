@@ -1,4 +1,4 @@
-//! What a file system needs of an object store.
+//! An object store, as far as a file system needs one.
 
 pub(crate) mod engine;
 pub(crate) mod vos;

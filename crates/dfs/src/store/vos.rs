@@ -58,7 +58,7 @@ impl VosStore {
         errno_of(error.errno())
     }
 
-    /// What is not there is nothing.
+    /// The value, or nothing where there is none.
     fn or_nothing<T: Default>(&self, result: Result<T, StoreError>, target: &Target) -> Result<T, Errno> {
         match result {
             Err(StoreError::NotFound) => Ok(T::default()),

@@ -11,6 +11,7 @@ use vos::{Durability, OpenOptions};
 
 use super::support::{Paths, READ_WRITE, options, pool_options};
 
+/// A process that finds this is the writer, in the pool of that directory.
 const DIRECTORY: &str = "STRATA_TEST_DFS_DIRECTORY";
 
 fn open_at(directory: &Path) -> std::sync::Arc<dyn FileSystem> {
@@ -24,9 +25,8 @@ fn bytes_of(number: u64) -> Vec<u8> {
     content(number, (number * 977 % 20_000) as usize)
 }
 
-#[test]
-#[ignore = "the process that another test kills"]
-fn writer() {
+/// Where this process is the one to be killed, it writes until it is.
+fn be_writer() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
     let files = open_at(Path::new(&directory));
     let paths = Paths(&*files);
@@ -57,7 +57,8 @@ fn writer() {
 /// Lets a process write until it has told of so many files, and kills it. The last one that it told of.
 fn kill_after(directory: &Path, files: usize) -> u64 {
     let own = std::env::current_exe().expect("a path");
-    let arguments = ["--exact", "crash::writer", "--ignored", "--nocapture", "--test-threads=1"];
+    let arguments =
+        ["--exact", "crash::synced_files_survive_kills_in_memory", "--nocapture", "--test-threads=1"];
     let child = Command::new(own).args(arguments).env(DIRECTORY, directory).stdout(Stdio::piped()).spawn();
     let mut child = child.expect("started");
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -85,6 +86,7 @@ fn survives(scratch: &TempDir) {
 
 #[test]
 fn synced_files_survive_kills_in_memory() {
+    be_writer();
     survives(&super::support::scratch());
 }
 

@@ -4,6 +4,7 @@ mod concurrent;
 mod crash;
 mod damage;
 mod engine;
+mod libdfs;
 mod model;
 mod semantics;
 mod support;

@@ -25,7 +25,7 @@ fn garbled(_: Malformed) -> Errno {
     Errno::IO
 }
 
-/// What is not there is nothing.
+/// The value, or nothing where there is none.
 fn or_nothing<T: Default>(result: Result<T, Errno>) -> Result<T, Errno> {
     if matches!(result, Err(Errno::NOENT)) { Ok(T::default()) } else { result }
 }

@@ -1,12 +1,6 @@
 //! `dfs+daos://` on a libdfs of the tests' own (`dfs.c`), which checks what it is given. No DAOS system is needed, and none is tested.
 #![allow(unsafe_code)]
 
-#[path = "../files/model.rs"]
-mod model;
-#[allow(dead_code, reason = "the other tests use all of it")]
-#[path = "../files/support.rs"]
-mod support;
-
 use std::ffi::c_int;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +11,8 @@ use dfs::{Errno, FileSystem, Inode, Options, open};
 use libloading::Library;
 use tempfile::TempDir;
 
-use support::{Ground, Paths, READ_WRITE};
+use super::model;
+use super::support::{Ground, Paths, READ_WRITE};
 
 struct Fake {
     library: Library,
