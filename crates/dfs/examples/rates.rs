@@ -1,4 +1,4 @@
-//! Creates, stats and removes a second on one core, and 1 MiB reads and writes beside those of the store itself, in rounds one after the other:
+//! Creates, stats, listed entries, renames and removes a second on one core, and 1 MiB reads and writes beside those of the store itself, in rounds one after the other:
 //!
 //! ```sh
 //! cargo run --release -p dfs --example rates -- [DIRECTORY]
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dfs::{FileSystem, Format, Inode, OpenFlags, Options, Owner, open_on_pool};
+use dfs::{FileSystem, Format, Inode, OpenFlags, Options, Owner, RenameFlags, open_on_pool};
 use vos::model::ObjectId;
 use vos::{
     Ack, ContainerId, ContainerProperties, KeyPath, ObjectClass, ObjectType, Pool, PoolOptions, Punch, Read,
@@ -30,7 +30,7 @@ fn rate(count: u64, mut work: impl FnMut(u64)) -> f64 {
     count as f64 / begin.elapsed().as_secs_f64()
 }
 
-fn names(files: &dyn FileSystem, round: usize) -> [f64; 4] {
+fn names(files: &dyn FileSystem, round: usize) -> [f64; 5] {
     let name = format!("round-{round}");
     let directory = files.make_directory(Inode::ROOT, name.as_bytes(), 0o755, Owner::default());
     let directory = directory.expect("a directory").inode;
@@ -57,7 +57,7 @@ fn names(files: &dyn FileSystem, round: usize) -> [f64; 4] {
     let remove =
         rate(FILES, |number| files.unlink(directory, names[number as usize].as_bytes()).expect("removed"));
     files.forget(directory, 1);
-    [create, stat, list * FILES as f64, remove]
+    [create, stat, list * FILES as f64, rename, remove]
 }
 
 /// Rates of the store itself and of files over it, of one pass of writes and several of reads, in turn.
@@ -129,7 +129,7 @@ fn main() {
         of_names.push(names(&*system, round));
         of_blocks.push(blocks(&pool, container, &*system, &mut block, round % 2 == 0));
     }
-    for (at, what) in ["create", "stat", "list", "remove"].into_iter().enumerate() {
+    for (at, what) in ["create", "stat", "list", "rename", "remove"].into_iter().enumerate() {
         println!("{what:7} {:10.0} a second", median(of_names.iter().map(|round| round[at]).collect()));
     }
     for (at, what) in ["write", "read"].into_iter().enumerate() {

@@ -79,7 +79,7 @@ impl Noted {
 
     /// Removes it: the last one.
     pub(super) fn forgotten(&self) -> Step<'_> {
-        self.step(Action::Punch(Punch::Dkey))
+        self.step(Action::Punch(Punch::Akey))
     }
 }
 
@@ -144,7 +144,7 @@ impl Dfs {
         let noted = self.note(&Intent { aim, seconds, object: directory, from: place, to: place, before });
         let closing = Closing { noted, directory, parent: id_bytes(parent) };
         let is_live = Step {
-            action: Action::Punch(Punch::Dkey),
+            action: Action::Punch(Punch::Akey),
             ..live(directory, Condition::Present, &closing.parent)
         };
         if let Err(error) = self.store.apply(&[closing.noted.noted(), is_live]) {
@@ -193,7 +193,7 @@ impl Dfs {
                     finished => finished?,
                 }
             }
-            let gone = Action::Punch(Punch::Dkey);
+            let gone = Action::Punch(Punch::Akey);
             let condition = Condition::Any;
             self.store.apply(&[Step {
                 object: SUPERBLOCK,
@@ -219,7 +219,7 @@ impl Dfs {
                 if to.is_directory() {
                     self.set_parent(intent.object, intent.to.0)?;
                 }
-                let (version, punch) = (Condition::Version(from.version), Action::Punch(Punch::Dkey));
+                let (version, punch) = (Condition::Version(from.version), Action::Punch(Punch::Akey));
                 self.store.apply(&[of_entry(intent.from.0, intent.from.1, version, punch)])
             }
             (Aim::Exchange, Some(from), Some(to)) => {

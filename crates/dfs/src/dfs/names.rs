@@ -186,7 +186,7 @@ impl Dfs {
             if entry.is_directory() {
                 return Err(Errno::ISDIR);
             }
-            let (version, punch) = (Condition::Version(entry.version), Action::Punch(Punch::Dkey));
+            let (version, punch) = (Condition::Version(entry.version), Action::Punch(Punch::Akey));
             self.store.apply(&[of_entry(directory, name, version, punch)])?;
             Ok(entry)
         })?;
@@ -209,7 +209,7 @@ impl Dfs {
                 return Err(Errno::NOTDIR);
             }
             let closing = self.close_directory(directory, name, &entry)?;
-            let (version, punch) = (Condition::Version(entry.version), Action::Punch(Punch::Dkey));
+            let (version, punch) = (Condition::Version(entry.version), Action::Punch(Punch::Akey));
             let gone = self.store.apply(&[of_entry(directory, name, version, punch), closing.forgotten()]);
             match gone {
                 // Its attributes were changed meanwhile, or it was moved: it takes entries again.

@@ -76,7 +76,7 @@ impl Dfs {
         }
         if target.record.object == source.record.object {
             // A rename that a failure cut off: one name is enough.
-            let (version, punch) = (Condition::Version(source.version), Action::Punch(Punch::Dkey));
+            let (version, punch) = (Condition::Version(source.version), Action::Punch(Punch::Akey));
             self.store.apply(&[of_entry(from.directory, from.name, version, punch)])?;
             self.table.moved(source.record.object, to.directory, to.name);
             return Ok(None);
@@ -109,7 +109,7 @@ impl Dfs {
         let object = source.record.object;
         let noted = self.note_move(object, (from.directory, from.name), (to.directory, to.name), None);
         let free = over.map_or(Condition::Absent, |(target, _)| Condition::Version(target.version));
-        let (version, punch) = (Condition::Version(source.version), Action::Punch(Punch::Dkey));
+        let (version, punch) = (Condition::Version(source.version), Action::Punch(Punch::Akey));
         let mut steps: Vec<Step<'_>> = vec![
             noted.noted(),
             of_entry(to.directory, to.name, free, Action::Update(&value)),

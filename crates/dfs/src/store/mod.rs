@@ -56,7 +56,7 @@ pub(crate) trait Store: Send + Sync {
     /// Writes bytes of an array.
     fn write(&self, object: ObjectId, dkey: u64, offset: u64, data: &[u8]) -> Result<(), Errno>;
 
-    /// Removes bytes of an array, none: all of the dkey.
+    /// Removes bytes of an array, none: all of it under the dkey.
     fn punch(&self, object: ObjectId, dkey: u64, range: Option<(u64, u64)>) -> Result<(), Errno>;
 
     /// Extents of an array that end after `from`, in their order: first byte and bytes. Perhaps not all; none: there are no more.

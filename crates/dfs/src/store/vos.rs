@@ -194,7 +194,7 @@ impl Store for VosStore {
     fn punch(&self, object: ObjectId, dkey: u64, range: Option<(u64, u64)>) -> Result<(), Errno> {
         let dkey = dkey.to_le_bytes();
         let target = self.target(object, &dkey)?;
-        let what = range.map_or(Punch::Dkey, |(offset_bytes, bytes)| Punch::Record { offset_bytes, bytes });
+        let what = range.map_or(Punch::Akey, |(offset_bytes, bytes)| Punch::Record { offset_bytes, bytes });
         let punched = target.punch(&self.place(object, &dkey, DATA_AKEY), what, Ack::Deferred);
         self.or_nothing(punched, target).map(drop)
     }

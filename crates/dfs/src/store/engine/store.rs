@@ -224,7 +224,7 @@ impl Store for EngineStore {
     fn punch(&self, object: ObjectId, dkey: u64, range: Option<(u64, u64)>) -> Result<(), Errno> {
         let dkey = dkey.to_le_bytes();
         let (selector, (offset, length)) = match range {
-            None => (select::DKEY, (0, 0)),
+            None => (select::AKEY, (0, 0)),
             Some(range) => (select::RECORD, range),
         };
         let request =
