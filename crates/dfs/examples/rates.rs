@@ -54,6 +54,13 @@ fn names(files: &dyn FileSystem, round: usize) -> [f64; 5] {
             .expect("listed");
     });
     assert_eq!(listed, FILES);
+    let flags = RenameFlags::default();
+    let rename = rate(FILES, |number| {
+        // There and back, over the same two names.
+        let pair = [names[0].as_bytes(), b"other"];
+        let (from, to) = (pair[number as usize % 2], pair[1 - number as usize % 2]);
+        files.rename(directory, from, directory, to, flags).expect("renamed");
+    });
     let remove =
         rate(FILES, |number| files.unlink(directory, names[number as usize].as_bytes()).expect("removed"));
     files.forget(directory, 1);
