@@ -18,7 +18,7 @@ use vos::{
 const FILES: u64 = 200_000;
 const BLOCKS: u64 = 512;
 const BLOCK: usize = 1 << 20;
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 5;
 const PASSES: u32 = 4;
 const FLAGS: OpenFlags =
     OpenFlags { read: true, write: true, append: false, truncate: false, exclusive: true };
@@ -111,8 +111,18 @@ fn blocks(
     files.unlink(Inode::ROOT, b"large").expect("removed");
     files.forget(made.inode, 1);
     target.punch(&place(0), Punch::Object, Ack::AsConfigured).expect("removed");
-    target.collect().expect("collected");
+    tidy(pool);
     rates
+}
+
+/// Drops what nobody sees any more, and gives its space back.
+fn tidy(pool: &Pool) {
+    for target in pool.targets() {
+        for facts in pool.containers() {
+            target.aggregate(facts.id, None, false).expect("aggregated");
+        }
+        target.collect().expect("collected");
+    }
 }
 
 /// The middle one.
@@ -134,6 +144,7 @@ fn main() {
     let (mut of_names, mut of_blocks) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         of_names.push(names(&*system, round));
+        tidy(&pool);
         of_blocks.push(blocks(&pool, container, &*system, &mut block, round % 2 == 0));
     }
     for (at, what) in ["create", "stat", "list", "rename", "remove"].into_iter().enumerate() {
