@@ -2,6 +2,7 @@
 
 pub mod command;
 mod device;
+mod identity;
 mod leftovers;
 mod machine;
 pub mod masters;
@@ -16,6 +17,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
+pub use identity::{MARK, identity_of};
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;
 pub use measured::{

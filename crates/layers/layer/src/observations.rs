@@ -83,6 +83,44 @@ pub struct Observations {
     /// Facts that the object store reported before and after the phase; none of other layers.
     #[serde(default)]
     pub store: Option<StoreActivity>,
+    /// Progress on files and directories; none of other layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileActivity>,
+}
+
+/// Progress of a phase on files and directories.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileActivity {
+    /// Items (or blocks of files without a tree) that there are after the phase, of all workers.
+    pub items: u64,
+    /// The stonewall with wear-out, where it was asked for and stood before all was done.
+    #[serde(default)]
+    pub stonewall: Option<StonewallActivity>,
+    /// Outcome of a search.
+    #[serde(default)]
+    pub found: Option<FoundFiles>,
+}
+
+/// Work that was done when the stonewall stood, in items (or blocks of files without a tree).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StonewallActivity {
+    /// When it stood, in nanoseconds after the first operation.
+    pub after_ns: u64,
+    /// Of the worker that had done most: each went on until it had done as much.
+    pub items_max: u64,
+    /// Of the worker that had done least.
+    pub items_min: u64,
+    /// Of all workers.
+    pub items: u64,
+}
+
+/// Outcome of a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FoundFiles {
+    /// Entries that were seen.
+    pub entries: u64,
+    /// Of these, entries that meet the conditions.
+    pub matched: u64,
 }
 
 /// An object store around a phase.

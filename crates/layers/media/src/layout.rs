@@ -19,8 +19,9 @@ use units::ByteSize;
 use workload::spec::Layout;
 use workload::target::{TargetKind, TargetPlan};
 
-use crate::probe::{MARK, is_own};
+use crate::probe::is_own;
 use crate::safety::is_blank;
+use layer::MARK;
 pub use leftovers::{Leftover, look, remove};
 pub use manifest::{Journal, Manifest};
 

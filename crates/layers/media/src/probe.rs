@@ -202,11 +202,8 @@ fn logical_block_size(device: DeviceNumber) -> u64 {
 /// Whether the path leads to a regular file that strata created (and marked) in this or an earlier run.
 #[must_use]
 pub fn is_own(path: &Path) -> bool {
-    rustix::fs::getxattr_query(path, MARK).is_ok_and(|length| length > 0)
+    rustix::fs::getxattr_query(path, layer::MARK).is_ok_and(|length| length > 0)
 }
-
-/// Extended attribute of files that strata created; its value is the run's identifier.
-pub const MARK: &str = "user.strata.created";
 
 #[cfg(test)]
 mod tests {

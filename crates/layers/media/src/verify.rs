@@ -197,7 +197,7 @@ impl Verifier {
             self.ledger.checked(grains);
         }
         found.map_err(|mismatch| Fault {
-            cause: cause(&mismatch.fault),
+            cause: mismatch.fault.name(),
             detail: self.describe(target, &mismatch) + &kept,
         })
     }
@@ -214,21 +214,6 @@ impl Verifier {
         let other = other.map_or_else(String::new, |path| format!(", {path}"));
         let Mismatch { offset, at_byte, fault, .. } = mismatch;
         format!("{path}, block at offset {offset}, from its byte {at_byte} on: {fault}{other}")
-    }
-}
-
-/// One word for each kind of damage.
-fn cause(fault: &BlockFault) -> &'static str {
-    match fault {
-        BlockFault::Unwritten => "unwritten",
-        BlockFault::Corrupt => "corrupt",
-        BlockFault::Misplaced { .. } => "misplaced",
-        BlockFault::Swapped { .. } => "swapped",
-        BlockFault::Stale { .. } => "stale",
-        BlockFault::Newer { .. } => "newer",
-        BlockFault::ForeignRun { .. } => "foreign_run",
-        BlockFault::Torn { .. } => "torn",
-        BlockFault::OtherInterval { .. } => "other_interval",
     }
 }
 

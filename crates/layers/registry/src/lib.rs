@@ -5,5 +5,6 @@ pub fn register() {
     layer::add(&media::Media);
     layer::add(&network::Network);
     layer::add(&object::Objects);
-    [media::VIEW, network::VIEW, object::VIEW].into_iter().for_each(report::view::add);
+    layer::add(&filesystem::Filesystem);
+    [media::VIEW, network::VIEW, object::VIEW, filesystem::VIEW].into_iter().for_each(report::view::add);
 }

@@ -17,6 +17,7 @@ mod durability;
 mod engines;
 mod exit_codes;
 mod faults;
+mod filesystem;
 mod fio_around;
 mod fio_control;
 mod fio_engines;

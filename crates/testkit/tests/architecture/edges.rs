@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fleet", &["driver", "statistics"]),
     ("layer", &["driver", "fleet", "host", "rpc", "runner", "statistics", "units", "workload"]),
     ("report", &["driver", "host", "layer", "statistics", "units", "workload"]),
+    ("filesystem", &["driver", "host", "layer", "report", "runner", "units", "workload"]),
     ("media", &["ceph", "driver", "host", "layer", "report", "runner", "statistics", "units", "workload"]),
     (
         "network",
@@ -41,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "workload",
         ],
     ),
-    ("registry", &["layer", "media", "network", "object", "report"]),
+    ("registry", &["filesystem", "layer", "media", "network", "object", "report"]),
     ("live", &["statistics", "units"]),
     ("dialects", &["driver", "report", "statistics", "units", "workload"]),
     ("testkit", &["driver", "runner", "statistics", "workload"]),

@@ -7,8 +7,7 @@ use driver::Error;
 use units::path_of;
 use workload::target::MadeFile;
 
-use super::manifest::identity_of;
-use crate::probe::MARK;
+use layer::{MARK, identity_of};
 
 /// State of a file that a run made, or was about to make.
 #[derive(Clone, Debug, PartialEq, Eq)]

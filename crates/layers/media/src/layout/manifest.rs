@@ -1,13 +1,12 @@
 //! Manifest of the files that a run created: nothing else is ever deleted.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use driver::{Error, ErrorKind};
+use layer::identity_of;
 use rustix::fs::FlockOperation;
 use units::label_of;
 use workload::target::{FileIdentity, MadeFile};
@@ -50,13 +49,6 @@ impl std::fmt::Debug for Manifest {
             .field("created", &self.created)
             .finish_non_exhaustive()
     }
-}
-
-/// By what a file is known again.
-pub(super) fn identity_of(metadata: &Metadata) -> FileIdentity {
-    let born = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let born_ns = born.and_then(|since| u64::try_from(since.as_nanos()).ok());
-    FileIdentity { device: metadata.dev(), inode: metadata.ino(), born_ns }
 }
 
 impl Manifest {

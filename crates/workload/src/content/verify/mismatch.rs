@@ -84,6 +84,24 @@ impl fmt::Display for Part {
     }
 }
 
+impl Fault {
+    /// One word for it: faults are counted by it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unwritten => "unwritten",
+            Self::Corrupt => "corrupt",
+            Self::Misplaced { .. } => "misplaced",
+            Self::Swapped { .. } => "swapped",
+            Self::Stale { .. } => "stale",
+            Self::Newer { .. } => "newer",
+            Self::ForeignRun { .. } => "foreign_run",
+            Self::Torn { .. } => "torn",
+            Self::OtherInterval { .. } => "other_interval",
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

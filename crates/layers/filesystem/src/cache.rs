@@ -1,0 +1,58 @@
+//! The page cache before a phase.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use driver::Error;
+use rustix::fs::{Advice, Mode, OFlags};
+use units::path_of;
+
+use crate::content::path_of as name_of;
+use crate::operation::{FsClass, FsOperation, NameKind};
+use crate::plan::FsPlan;
+use crate::set::Shape;
+
+/// Drops what the page cache holds of the files of a plan; a note where inodes and names stay in memory.
+///
+/// # Errors
+/// When an interruption ended it.
+pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<String>, Error> {
+    if plan.set.shape == Shape::Tree {
+        rustix::fs::sync();
+        // 3: pages, and inodes with their names.
+        if std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
+            return Ok(None);
+        }
+    }
+    let items = if plan.set.shape == Shape::Tree { plan.set.items } else { 1 };
+    for rank in 0..plan.set.ranks {
+        for item in 0..items {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(Error::new(
+                    driver::ErrorKind::Run,
+                    "cache",
+                    "interrupted while the page cache was dropped",
+                ));
+            }
+            let operation = FsOperation {
+                class: FsClass::Open,
+                kind: NameKind::File,
+                is_first: true,
+                is_second: false,
+                slot: 0,
+                handle: 0,
+                rank,
+                item,
+                offset_bytes: 0,
+                length_bytes: 0,
+            };
+            let path = name_of(plan, &operation);
+            let opened = rustix::fs::open(&*path_of(&path), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+            let Ok(file) = opened else { continue };
+            // Only clean pages are dropped.
+            let synced = rustix::fs::fdatasync(&file);
+            let _ = synced.and_then(|()| rustix::fs::fadvise(&file, 0, None, Advice::DontNeed));
+        }
+    }
+    let is_tree = plan.set.shape == Shape::Tree;
+    Ok(is_tree.then(|| "the cache of inodes and names stays as it was: dropping it needs root".to_owned()))
+}

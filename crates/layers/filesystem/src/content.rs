@@ -1,0 +1,180 @@
+//! Content of the blocks of a worker: filled before they are written, checked after they were read.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use driver::{Arena, Error, Fault};
+use units::random::{derive_seed, mix64};
+use workload::content::verify::INTERVAL_BYTES_MIN;
+use workload::content::{BlockChecker, BlockWriter, Expected, Filler};
+use workload::spec::Refill;
+
+use crate::operation::{FsClass, FsOperation};
+use crate::plan::FsPlan;
+
+/// Interval of headers in blocks of whole pages, in bytes.
+const INTERVAL_BYTES: usize = 4096;
+
+/// Fills and checks blocks.
+pub(crate) struct Content {
+    plan: Arc<FsPlan>,
+    arena: Arc<Arena>,
+    filler: Filler,
+    refills: bool,
+    generation: u64,
+}
+
+/// Bytes of a block that carry a header, and the interval of its headers; what is left behind them has bytes that follow from their place.
+fn sealed(length: usize) -> (usize, usize) {
+    if length > 0 && length.is_multiple_of(INTERVAL_BYTES) {
+        return (length, INTERVAL_BYTES);
+    }
+    let whole = length & !7;
+    if whole < INTERVAL_BYTES_MIN as usize { (0, 0) } else { (whole, whole) }
+}
+
+/// The bytes behind the sealed part of a block.
+fn tail(id: u64, offset: u64, at: usize) -> u8 {
+    mix64(id ^ mix64(offset + at as u64)) as u8
+}
+
+impl Content {
+    /// Of worker `worker`.
+    ///
+    /// # Errors
+    /// Content that cannot be made.
+    pub(crate) fn new(plan: &Arc<FsPlan>, arena: &Arc<Arena>, worker: u32) -> Result<Self, Error> {
+        let filler = plan
+            .content
+            .filler(plan.load.seed, u64::from(worker))
+            .map_err(|error| Error::usage("content", error.to_string()))?;
+        let writes = plan.operation == crate::phases::FsOp::Write;
+        let content = Self {
+            plan: Arc::clone(plan),
+            arena: Arc::clone(arena),
+            filler,
+            refills: writes && (plan.verify || plan.content.refill != Refill::Once),
+            generation: 0,
+        };
+        if writes {
+            for slot in 0..plan.load.depth {
+                // SAFETY: nothing is in flight before the phase begins, so every slot is the source's.
+                let buffer = unsafe { arena.slot_mut(slot, plan.geometry.block_size_bytes as usize) };
+                content.filler.fill_block(buffer, u64::from(slot) * plan.geometry.block_size_bytes, u64::MAX);
+            }
+        }
+        Ok(content)
+    }
+
+    /// Whether blocks are filled anew.
+    pub(crate) fn refills(&self) -> bool {
+        self.refills
+    }
+
+    /// Fills a block that is about to be written.
+    pub(crate) fn fill(&mut self, operation: &FsOperation) {
+        if operation.class != FsClass::Write {
+            return;
+        }
+        let length = operation.length_bytes as usize;
+        // SAFETY: the slot is the source's until the operation is submitted.
+        let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
+        if self.plan.verify {
+            self.seal(operation, buffer);
+            return;
+        }
+        self.generation += 1;
+        let id = self.plan.set.content_id(operation.rank, operation.item);
+        let place = operation.offset_bytes.wrapping_add(derive_seed(id, &[]) & !0xfff);
+        match self.plan.content.refill {
+            Refill::Once => {}
+            Refill::Full => self.filler.refill_block(buffer, place, self.generation),
+            _ => self.filler.stamp(buffer, place, self.generation),
+        }
+    }
+
+    fn seal(&self, operation: &FsOperation, buffer: &mut [u8]) {
+        let id = self.plan.set.content_id(operation.rank, operation.item);
+        let (whole, interval) = sealed(buffer.len());
+        if whole > 0
+            && let Ok(writer) = BlockWriter::new(self.plan.verify_run, id, interval as u32)
+        {
+            writer.write_block(&mut buffer[..whole], operation.offset_bytes, 1);
+        }
+        for (at, byte) in buffer.iter_mut().enumerate().skip(whole) {
+            *byte = tail(id, operation.offset_bytes, at);
+        }
+    }
+
+    /// Checks a block that was read.
+    ///
+    /// # Errors
+    /// The first byte that is not as it was written, with path and offset.
+    pub(crate) fn check(&self, operation: &FsOperation, bytes: u64) -> Result<(), Fault> {
+        if operation.class != FsClass::Read || !self.plan.verify {
+            return Ok(());
+        }
+        let length = (operation.length_bytes as usize).min(bytes as usize);
+        // SAFETY: the operation has completed, so its slot is the source's again.
+        let buffer = unsafe { &*self.arena.slot_mut(operation.slot, length) };
+        let id = self.plan.set.content_id(operation.rank, operation.item);
+        let (whole, interval) = sealed(length);
+        if whole > 0 {
+            // A set that an earlier run wrote carries that run's number.
+            let checker = BlockChecker::new(None, id, interval as u32);
+            let mut checker =
+                checker.map_err(|error| fault(&self.path(operation), "layout", &error.to_string()))?;
+            let (sealed, offset) = (&buffer[..whole], operation.offset_bytes);
+            if let Err(mismatch) = checker.check_block(sealed, offset, Expected::Any) {
+                let at = (mismatch.at_byte as usize).min(whole - 1);
+                let expected = checker.remade(sealed, offset, Expected::Any)[at];
+                let (place, found) = (mismatch.offset + mismatch.at_byte, sealed[at]);
+                // A whole block that belongs elsewhere begins as the right one would.
+                let bytes = if expected == found {
+                    String::new()
+                } else {
+                    format!(": expected byte {expected:#04x}, found {found:#04x}")
+                };
+                let detail = format!("offset {place}: {}{bytes}", mismatch.fault);
+                return Err(fault(&self.path(operation), mismatch.fault.name(), &detail));
+            }
+        }
+        for (at, &found) in buffer.iter().enumerate().skip(whole) {
+            let expected = tail(id, operation.offset_bytes, at);
+            if found != expected {
+                let place = operation.offset_bytes + at as u64;
+                let detail = format!("offset {place}: expected byte {expected:#04x}, found {found:#04x}");
+                return Err(fault(&self.path(operation), "corrupt", &detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Path of the file of an operation.
+    fn path(&self, operation: &FsOperation) -> String {
+        path_of(&self.plan, operation)
+    }
+}
+
+fn fault(path: &str, cause: &'static str, detail: &str) -> Fault {
+    Fault { cause, detail: format!("{path}, {detail}") }
+}
+
+/// Path of the name that an operation goes to.
+pub(crate) fn path_of(plan: &FsPlan, operation: &FsOperation) -> String {
+    let FsOperation { rank, item, kind, .. } = *operation;
+    let target = plan.target(rank);
+    if plan.set.shape != crate::set::Shape::Tree {
+        return plan.set.file_path(target, rank);
+    }
+    let mut path = target.as_bytes().to_vec();
+    path.push(b'/');
+    if kind == crate::operation::NameKind::Node {
+        plan.set.push_node(rank, item, &mut path);
+    } else {
+        plan.set.push_node(rank, plan.set.node_of(item), &mut path);
+        path.push(b'/');
+        plan.set.push_name(kind, rank, item, &mut path);
+    }
+    String::from_utf8_lossy(&path).into_owned()
+}

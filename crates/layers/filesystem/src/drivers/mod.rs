@@ -1,0 +1,39 @@
+//! Drivers of this layer.
+
+mod io_uring;
+mod null;
+mod posix;
+
+pub(crate) use posix::{LIST_BYTES, open_path};
+
+use std::sync::Arc;
+
+use driver::{Arena, Error, Registration};
+
+use crate::operation::FsOperation;
+use crate::plan::FsPlan;
+
+/// Everything that a driver needs for one worker.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// Plan of the phase.
+    pub plan: Arc<FsPlan>,
+    /// Buffers, one a slot.
+    pub arena: Arc<Arena>,
+}
+
+/// All drivers, in the order of lists.
+pub static DRIVERS: &[Registration<FsOperation, OpenRequest>] = &[
+    // One line each, as the architecture test reads them.
+    posix::REGISTRATION,
+    io_uring::REGISTRATION,
+    null::REGISTRATION,
+];
+
+/// The driver of this name.
+///
+/// # Errors
+/// Bad usage that lists the drivers there are.
+pub(crate) fn find(name: &str) -> Result<&'static Registration<FsOperation, OpenRequest>, Error> {
+    driver::find(DRIVERS, name)
+}

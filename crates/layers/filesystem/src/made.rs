@@ -1,0 +1,406 @@
+//! Trees and files that a run made: noted before they are made, and the only things that are removed.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use driver::{Error, ErrorKind};
+use layer::{CleanRequest, Journal, Leftovers, MARK, identity_of};
+use rustix::fs::XattrFlags;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use units::{label_of, path_of};
+use workload::target::MadeFile;
+
+use crate::names::root_of;
+use crate::operation::NameKind;
+use crate::plan::FsPlan;
+use crate::progress::Progress;
+use crate::set::{FileSet, Shape};
+
+/// Key of the list of what a run made.
+const JOURNAL_KEY: &str = "file_sets";
+
+/// A file set of a run, and what of it the run made by itself: directories of targets, tops of trees, files without a tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct MadeSet {
+    targets: Vec<String>,
+    set: FileSet,
+    made: Vec<MadeFile>,
+}
+
+/// All that a run made.
+pub(crate) struct Made {
+    run_id: String,
+    journal: Arc<dyn Journal>,
+    sets: Vec<MadeSet>,
+}
+
+/// State of a path.
+enum There {
+    /// Nothing is there.
+    Free,
+    /// The run made it, or an earlier one did (its mark is on it).
+    Own,
+    /// It is others'.
+    Foreign,
+}
+
+fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
+    move |error| Error::system("files", what, error).with("path", path.display())
+}
+
+/// Paths as they are noted: absolute, because a later process may stand elsewhere.
+fn absolute(path: &str) -> String {
+    std::path::absolute(path_of(path)).map_or_else(|_| path.to_owned(), |path| label_of(path.as_os_str()))
+}
+
+impl Made {
+    /// Nothing so far.
+    pub(crate) fn new(journal: &Arc<dyn Journal>) -> Self {
+        Self { run_id: format!("{:016x}", journal.run()), journal: Arc::clone(journal), sets: Vec::new() }
+    }
+
+    fn note(&self) -> Result<(), Error> {
+        let made = serde_json::to_value(&self.sets).map_err(|error| {
+            Error::new(ErrorKind::Run, "files", format!("the file sets cannot be listed: {error}"))
+        })?;
+        self.journal.note(JOURNAL_KEY, made)
+    }
+
+    fn look(&self, path: &str) -> Result<There, Error> {
+        let at = path_of(path);
+        let metadata = match std::fs::symlink_metadata(&at) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(There::Free),
+            Err(error) => return Err(failed("cannot look at the path", &at)(error)),
+        };
+        let is_marked = rustix::fs::lgetxattr(&*at, MARK, &mut [0u8; 64][..]).is_ok();
+        let is_own = is_marked || self.knows(path, &metadata);
+        Ok(if is_own { There::Own } else { There::Foreign })
+    }
+
+    fn knows(&self, path: &str, metadata: &Metadata) -> bool {
+        let (path, identity) = (absolute(path), identity_of(metadata));
+        let mut made = self.sets.iter().flat_map(|set| &set.made);
+        made.any(|file| file.path == path && file.identity == Some(identity))
+    }
+
+    /// The set of a plan, where what was made of it is noted.
+    fn set_of(&mut self, plan: &FsPlan) -> usize {
+        let targets: Vec<String> = plan.targets.iter().map(|target| absolute(target)).collect();
+        match self.sets.iter().position(|known| known.targets == targets && known.set == plan.set) {
+            Some(at) => at,
+            None => {
+                self.sets.push(MadeSet { targets, set: plan.set.clone(), made: Vec::new() });
+                self.sets.len() - 1
+            }
+        }
+    }
+
+    /// Makes a directory and notes it, before and after.
+    fn make_directory(&mut self, set: usize, path: &str) -> Result<(), Error> {
+        self.announce(set, path)?;
+        let at = path_of(path).into_owned();
+        std::fs::create_dir(&at).map_err(failed("cannot make the directory", &at))?;
+        self.adopt(set, path);
+        self.note()
+    }
+
+    fn announce(&mut self, set: usize, path: &str) -> Result<(), Error> {
+        let path = absolute(path);
+        self.sets[set].made.retain(|file| file.path != path);
+        self.sets[set].made.push(MadeFile { path, identity: None });
+        self.note()
+    }
+
+    /// Marks what lies at a path that was announced, and notes its identity.
+    fn adopt(&mut self, set: usize, path: &str) {
+        let at = path_of(path);
+        // A file system without extended attributes keeps no mark: then the list alone tells.
+        let _ = rustix::fs::lsetxattr(&*at, MARK, self.run_id.as_bytes(), XattrFlags::empty());
+        let identity = std::fs::symlink_metadata(&at).ok().map(|metadata| identity_of(&metadata));
+        let path = absolute(path);
+        if let Some(file) =
+            self.sets[set].made.iter_mut().find(|file| file.path == path && file.identity.is_none())
+        {
+            file.identity = identity;
+        }
+    }
+
+    /// Gets a phase ready: what it changes is this run's, or an earlier one's, or the user allows it; directories that it needs are made.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsafe`] for what is others', bad usage for what is missing, and the system's.
+    pub(crate) fn prepare(
+        &mut self,
+        plan: &FsPlan,
+        destroy_data: bool,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        if plan.engine == "null" || !plan.operation.phase().changes {
+            return Ok(());
+        }
+        let set = self.set_of(plan);
+        let makes = plan.operation.makes() || plan.operation == crate::phases::FsOp::TreeCreate;
+        if plan.set.shape != Shape::Tree {
+            return self.prepare_files(plan, set, makes, destroy_data);
+        }
+        for target in &plan.targets {
+            if makes && matches!(self.look(target)?, There::Free) {
+                self.make_directory(set, target)?;
+            }
+        }
+        for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
+            let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
+            match self.look(&top)? {
+                There::Free if makes => self.make_directory(set, &top)?,
+                There::Free => {
+                    return Err(Error::usage("files", "there is no tree to change")
+                        .with("path", &top)
+                        .remedy("make one with --op tree-create,create"));
+                }
+                There::Foreign if !destroy_data => return Err(foreign(&top)),
+                There::Own | There::Foreign => {}
+            }
+        }
+        let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
+        if makes && plan.operation != crate::phases::FsOp::TreeCreate && !has_tree {
+            make_nodes(plan)?;
+        }
+        Ok(())
+    }
+
+    fn prepare_files(
+        &mut self,
+        plan: &FsPlan,
+        set: usize,
+        makes: bool,
+        destroy_data: bool,
+    ) -> Result<(), Error> {
+        for path in file_paths(plan) {
+            match self.look(&path)? {
+                There::Foreign if !destroy_data => return Err(foreign(&path)),
+                There::Free if makes => {
+                    let root = root_of(&path).to_owned();
+                    if plan.set.unique_directories && matches!(self.look(&root)?, There::Free) {
+                        self.make_directory(set, &root)?;
+                    }
+                    self.announce(set, &path)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the identity of files that a phase made.
+    ///
+    /// # Errors
+    /// When they cannot be noted.
+    pub(crate) fn settle(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if plan.set.shape == Shape::Tree || !plan.operation.phase().changes || plan.engine == "null" {
+            return Ok(());
+        }
+        let set = self.set_of(plan);
+        file_paths(plan).iter().for_each(|path| self.adopt(set, path));
+        self.note()
+    }
+
+    /// Removes all of it.
+    ///
+    /// # Errors
+    /// The first that could not be removed; the others are tried all the same.
+    pub(crate) fn remove_all(&mut self) -> Result<(), Error> {
+        let mut result = Ok(());
+        for set in std::mem::take(&mut self.sets) {
+            result = result.and(remove_set(&set, &self.run_id).map(drop));
+        }
+        let noted = if result.is_ok() { self.note() } else { Ok(()) };
+        result.and(noted)
+    }
+}
+
+fn foreign(path: &str) -> Error {
+    Error::new(ErrorKind::Unsafe, "safety", "it was not made by strata")
+        .with("path", path)
+        .remedy("give another directory, or --destroy-data to change what is there")
+}
+
+/// Paths of files without a tree, each once.
+fn file_paths(plan: &FsPlan) -> Vec<String> {
+    let mut paths: Vec<String> =
+        (0..plan.set.ranks).map(|rank| plan.set.file_path(plan.target(rank), rank)).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+/// Makes the directories of all trees.
+fn make_nodes(plan: &FsPlan) -> Result<(), Error> {
+    for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
+        for node in 0..plan.set.nodes() {
+            let mut path = plan.target(rank).as_bytes().to_vec();
+            path.push(b'/');
+            plan.set.push_node(rank, node, &mut path);
+            let path = String::from_utf8_lossy(&path).into_owned();
+            let at = path_of(&path).into_owned();
+            match std::fs::create_dir(&at) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed("cannot make the directory", &at)(error));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path still leads to what was made. What was only announced is the run's where it carries its mark, or holds nothing.
+fn is_own(file: &MadeFile, run_id: &str) -> bool {
+    let at = path_of(&file.path);
+    let Ok(metadata) = std::fs::symlink_metadata(&at) else { return false };
+    let mut value = [0u8; 64];
+    let mark = rustix::fs::lgetxattr(&*at, MARK, &mut value[..]).ok().map(|length| &value[..length]);
+    let is_marked = mark == Some(run_id.as_bytes());
+    match file.identity {
+        Some(then) => {
+            then == identity_of(&metadata) || (is_marked && then.inode == identity_of(&metadata).inode)
+        }
+        None => is_marked || metadata.is_dir() || metadata.len() == 0,
+    }
+}
+
+/// Removes what a run made of a set: of trees the names of the set alone, so that what others put there stays. How many names.
+fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
+    let mut removed = 0;
+    let own: Vec<&MadeFile> = set.made.iter().filter(|file| is_own(file, run_id)).collect();
+    if set.set.shape == Shape::Tree {
+        let trees = set.set.trees().max(set.targets.len() as u32);
+        for rank in 0..trees {
+            let target = &set.targets[rank as usize % set.targets.len()];
+            let top = format!("{target}/{}", set.set.top(rank));
+            if own.iter().any(|file| file.path == top) {
+                removed += remove_tree(&set.set, target, rank)?;
+            }
+        }
+    }
+    let mut result = Ok(());
+    for file in own.iter().rev() {
+        let at = path_of(&file.path).into_owned();
+        let is_directory = std::fs::symlink_metadata(&at).is_ok_and(|metadata| metadata.is_dir());
+        let gone = if is_directory { std::fs::remove_dir(&at) } else { std::fs::remove_file(&at) };
+        match gone {
+            Ok(()) => removed += 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                let left = Error::new(
+                    ErrorKind::Run,
+                    "files",
+                    "the directory is left: it holds what this run did not make",
+                );
+                result = result.and(Err(left.with("path", at.display())));
+            }
+            Err(error) => result = result.and(Err(failed("cannot remove what this run made", &at)(error))),
+        }
+    }
+    result.map(|()| removed)
+}
+
+/// Removes the names of a tree that are of the set; how many.
+fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
+    let mut removed = 0;
+    for node in (0..set.nodes()).rev() {
+        let mut path = format!("{target}/").into_bytes();
+        set.push_node(tree, node, &mut path);
+        let path = String::from_utf8_lossy(&path).into_owned();
+        let at = path_of(&path).into_owned();
+        removed += remove_items(set, &at, tree, node)?;
+        match std::fs::remove_dir(&at) {
+            Ok(()) => removed += 1,
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
+            Err(error) => return Err(failed("cannot remove what this run made", &at)(error)),
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes the items of the set from a directory of its tree; how many.
+fn remove_items(set: &FileSet, directory: &Path, tree: u32, node: u64) -> Result<u64, Error> {
+    let mut removed = 0;
+    loop {
+        let entries = match std::fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(removed),
+            Err(error) => return Err(failed("cannot list the directory", directory)(error)),
+        };
+        let before = removed;
+        for entry in entries {
+            let entry = entry.map_err(failed("cannot list the directory", directory))?;
+            let Some(kind) = set.item_named(tree, node, entry.file_name().as_encoded_bytes()) else {
+                continue;
+            };
+            let path = entry.path();
+            let gone = if kind == NameKind::Directory {
+                std::fs::remove_dir(&path)
+            } else {
+                std::fs::remove_file(&path)
+            };
+            match gone {
+                Ok(()) => removed += 1,
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
+                }
+                Err(error) => return Err(failed("cannot remove what this run made", &path)(error)),
+            }
+        }
+        // A listing may pass over names while others are removed.
+        if removed == before {
+            return Ok(removed);
+        }
+    }
+}
+
+/// File sets, as `strata clean` shows and removes them.
+pub(crate) struct FileSets;
+
+fn read(made: &Value) -> Result<Vec<MadeSet>, Error> {
+    serde_json::from_value(made.clone()).map_err(|error| {
+        Error::new(ErrorKind::Usage, "clean", format!("the list of file sets is none: {error}"))
+    })
+}
+
+impl Leftovers for FileSets {
+    fn key(&self) -> &'static str {
+        JOURNAL_KEY
+    }
+
+    fn words(&self, made: &Value) -> Vec<String> {
+        let sets = read(made).unwrap_or_default();
+        let sets = sets.iter().filter(|set| !set.made.is_empty());
+        sets.map(|set| format!("files in {}", set.targets.join(", "))).collect()
+    }
+
+    fn clean(&self, made: &Value, request: &CleanRequest<'_>) -> Result<(), Error> {
+        let run_id = format!("{:016x}", request.journal.run());
+        let sets = read(made)?;
+        for set in &sets {
+            if !request.removes {
+                for file in &set.made {
+                    let state =
+                        if is_own(file, &run_id) { "" } else { ": it is not there, or others' by now" };
+                    (request.print)(&format!("  {}{state}\n", file.path))?;
+                }
+                continue;
+            }
+            let removed = remove_set(set, &run_id)?;
+            (request.print)(&format!("  files in {}: removed {removed}\n", set.targets.join(", ")))?;
+        }
+        if request.removes && !sets.is_empty() {
+            request.journal.note(JOURNAL_KEY, Value::Array(Vec::new()))?;
+        }
+        Ok(())
+    }
+}

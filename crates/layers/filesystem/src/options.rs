@@ -1,0 +1,363 @@
+//! Options of a load on files and directories.
+
+use units::{ByteSize, ParseError, parse_u64_in};
+use workload::layers::{Layer, LayerDef};
+use workload::options::OptionDef;
+use workload::options::value::{nonzero_size, some_text};
+use workload::plan::PlanKind;
+use workload::spec::choice;
+use workload::{as_media, option, own_of, switch_of};
+
+use crate::phases::parse_operations;
+use crate::plan::{FsPlan, OffsetOrder, PathForm, RankShift};
+use crate::set::{Naming, Shape};
+use crate::spec::{self, FsSpec};
+
+/// The layer, as users see it.
+pub const LAYER: Layer = Layer::of(&DEFINITION);
+
+static DEFINITION: LayerDef = LayerDef {
+    command: "fs",
+    targets: "A directory (made where it is missing), or a file for --shape private and shared; several are dealt out to the workers in turn",
+    target_count: (1, usize::MAX),
+    options: &[FILES],
+    common: COMMON,
+    refused: REFUSED,
+    is_one_phase: |spec| spec::of(spec).operations.len() <= 1,
+    set_size: |spec, size| spec.block_size = Some(size),
+    ..LayerDef::new(
+        "filesystem",
+        "Measure a file system: data and metadata of files and directories",
+        PlanKind::of::<FsPlan>("Files and directories."),
+    )
+};
+
+/// Options of media that mean the same here.
+const COMMON: &[&str] = &[
+    "name",
+    "threads",
+    "depth",
+    "count",
+    "bytes",
+    "warmup",
+    "rate",
+    "arrivals",
+    "think-time",
+    "think-blocks",
+    "think-after",
+    "think-spin",
+    "no-catch-up",
+    "start-delay",
+    "concurrent",
+    "end-others",
+    "saturate",
+    "ladder",
+    "batch",
+    "batch-min",
+    "batch-max",
+    "direct",
+    "content",
+    "compress",
+    "dedupe",
+    "dedupe-set",
+    "dedupe-global",
+    "refill",
+    "seed",
+    "cores",
+    "cores-policy",
+    "numa",
+    "split-latency",
+    "interval",
+    "on-error",
+    "keep",
+    "destroy-data",
+];
+
+const DRIVER: &str = "it for media alone: it is an option of its drivers";
+
+/// Options of media that this layer does not have, and their substitutes.
+const REFUSED: &[(&str, &str)] = &[
+    ("size", "--file-size, --files and --dirs: they say what there is to work on"),
+    ("offset", "--segments and --file-size: workers have their places by rank"),
+    ("pattern", "--order for the blocks of a file, --item-order for the files"),
+    ("mix", "--op with one operation a phase, and concurrent = true in a job file for several at once"),
+    ("layout", "--no-fill to leave out files that are made before a phase that needs them"),
+    ("sync", "--fsync or --end-fsync"),
+    ("sqpoll", DRIVER),
+    ("iopoll", DRIVER),
+];
+
+macro_rules! own {
+    ($($option:tt)*) => {
+        own_of!(FsSpec, $($option)*)
+    };
+}
+
+macro_rules! own_switch {
+    ($($option:tt)*) => {
+        switch_of!(FsSpec, $($option)*)
+    };
+}
+
+fn positive(name: &'static str, text: &str) -> Result<u64, ParseError> {
+    parse_u64_in(name, text, 1..=u64::MAX)
+}
+
+const ORDERS: &[(&str, OffsetOrder)] = &[
+    ("sequential", OffsetOrder::Sequential),
+    ("backward", OffsetOrder::Backward),
+    ("random", OffsetOrder::Random),
+    ("random-repeats", OffsetOrder::RandomRepeats),
+];
+
+/// Options of a load on files and directories, besides those of [`COMMON`].
+pub(crate) static FILES: &[OptionDef] = &[
+    option!(
+        "op",
+        None,
+        "OP[,OP...]",
+        "tree-create,create,stat,write,read,unlink,tree-remove",
+        Workload,
+        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; a list runs one phase after another",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().operations = parse_operations(text)?;
+            Ok(())
+        }
+    ),
+    own!(
+        "shape",
+        None,
+        "tree|private|shared",
+        "tree",
+        Workload,
+        "Files in a tree of directories, one file a worker (TARGET.RANK), or one file of which each worker has its own blocks",
+        shape,
+        |text| choice(
+            "shape",
+            text,
+            &[("tree", Shape::Tree), ("private", Shape::Private), ("shared", Shape::Shared)]
+        )
+    ),
+    own!("dirs", None, "N", "1", Workload, "Directories of a worker that hold files", dirs, |text| positive(
+        "dirs", text
+    )),
+    own!("files", None, "N", "1000", Workload, "Items of a worker in one directory", files, |text| positive(
+        "files", text
+    )),
+    own!(
+        "items",
+        None,
+        "N",
+        "files x directories",
+        Workload,
+        "Items of a worker in all its directories",
+        items,
+        |text| positive("items", text)
+    ),
+    own!(
+        "branch",
+        None,
+        "N",
+        "1",
+        Workload,
+        "Directories in each directory of the tree, in place of --dirs",
+        branch,
+        |text| positive("branch", text)
+    ),
+    own!(
+        "levels",
+        None,
+        "N",
+        "0",
+        Workload,
+        "Levels of directories below the first, in place of --dirs",
+        levels,
+        |text| parse_u64_in("levels", text, 0..=64).map(|levels| levels as u32)
+    ),
+    own_switch!("leaves-only", "off", Workload, "Only directories of the last level hold items", leaves_only),
+    own_switch!(
+        "shared-tree",
+        "off: each worker has its own",
+        Workload,
+        "All workers share one tree",
+        shared_tree
+    ),
+    own_switch!(
+        "unique-directories",
+        "off",
+        Workload,
+        "Private files lie in a directory of their own each",
+        unique_directories
+    ),
+    own!(
+        "names",
+        None,
+        "strata|elbencho|mdtest",
+        "strata",
+        Workload,
+        "Names of files and directories, so that trees of other tools are worked on and theirs work on these",
+        names,
+        |text| choice(
+            "names",
+            text,
+            &[("strata", Naming::Strata), ("elbencho", Naming::Elbencho), ("mdtest", Naming::Mdtest)]
+        )
+    ),
+    own!(
+        "file-size",
+        None,
+        "SIZE",
+        "4k in a tree, else 1g",
+        Workload,
+        "Bytes of a file in a tree; else bytes that a worker has in each segment",
+        file_size,
+        |text| nonzero_size("file-size", text)
+    ),
+    as_media!(
+        "block-size",
+        Some('b'),
+        "SIZE",
+        "the file size, at most 1m",
+        Workload,
+        "Bytes of one read or write"
+    ),
+    own!(
+        "segments",
+        None,
+        "N",
+        "1",
+        Workload,
+        "Private and shared files: parts of the file in each of which every worker has --file-size bytes, by rank",
+        segments,
+        |text| positive("segments", text)
+    ),
+    own!(
+        "order",
+        None,
+        "sequential|backward|random|random-repeats",
+        "sequential",
+        Workload,
+        "Order of the blocks of a file",
+        order,
+        |text| choice("order", text, ORDERS)
+    ),
+    own!(
+        "item-order",
+        None,
+        "sequential|backward|random|random-repeats",
+        "sequential",
+        Workload,
+        "Order of the items of a worker",
+        item_order,
+        |text| choice("item-order", text, ORDERS)
+    ),
+    own!(
+        "rank-shift",
+        None,
+        "N|random",
+        "0",
+        Workload,
+        "Works on the items of the rank N further on (nobody reads what it wrote), or on those of ranks in random order",
+        rank_shift,
+        |text| match text {
+            "random" => Ok(RankShift::Random),
+            _ => parse_u64_in("rank-shift", text, 0..=u64::from(u32::MAX)).map(|by| RankShift::By(by as u32)),
+        }
+    ),
+    as_media!("fsync", None, "N", "never", Workload, "Makes a file durable after every N writes to it"),
+    as_media!("end-fsync", None, "", "off", Workload, "Makes a file durable before it is closed"),
+    own_switch!(
+        "truncate-first",
+        "off",
+        Workload,
+        "Files that are written are cut to nothing when they are opened",
+        truncate_first
+    ),
+    own_switch!("exclusive", "off", Workload, "Files that are made must not be there (O_EXCL)", exclusive),
+    own_switch!(
+        "preallocate",
+        "off",
+        Workload,
+        "The space of a file is allocated before it is written, in the time of its creation",
+        preallocate
+    ),
+    own_switch!("no-fill", "off", Workload, "Files that a phase needs are not made before it", no_fill),
+    option!(
+        "find-name",
+        None,
+        "GLOB",
+        "all",
+        Workload,
+        "find counts names like this one (* and ?)",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().find_name = Some(some_text("find-name", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "find-size",
+        None,
+        "SIZE",
+        "all",
+        Workload,
+        "find counts files of this many bytes",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().find_size = Some(text.parse::<ByteSize>()?);
+            Ok(())
+        }
+    ),
+    option!(
+        "find-newer",
+        None,
+        "FILE",
+        "all",
+        Workload,
+        "find counts files that were changed after this one was",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().find_newer = Some(some_text("find-newer", text)?);
+            Ok(())
+        }
+    ),
+    as_media!(
+        "time",
+        None,
+        "DURATION",
+        "one pass over the items",
+        Load,
+        "Stonewall: no new operation begins after this long"
+    ),
+    own_switch!(
+        "wear-out",
+        "off",
+        Load,
+        "After --time each worker goes on until it has done as much as the one that had done most by then",
+        wear_out
+    ),
+    as_media!("engine", Some('e'), "NAME", "posix", Engine, "Driver: see `strata list`"),
+    own!(
+        "paths",
+        None,
+        "relative|full",
+        "relative",
+        Engine,
+        "Names are looked up in the descriptor of their directory, or by their full path each time",
+        paths,
+        |text| choice("paths", text, &[("relative", PathForm::Relative), ("full", PathForm::Full)])
+    ),
+    as_media!(
+        "cache",
+        None,
+        "keep|drop",
+        "keep",
+        Engine,
+        "Page cache before a phase: left, or dropped for the files (with their inodes and names where the rights allow it)"
+    ),
+    as_media!(
+        "verify",
+        None,
+        "",
+        "off",
+        Data,
+        "Blocks that are written say whose they are and where; blocks that are read are checked against it"
+    ),
+];

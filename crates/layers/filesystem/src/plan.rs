@@ -1,0 +1,292 @@
+//! The plan of a phase of the file-system layer.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{ByteSize, clean, count, counted};
+use workload::plan::{ContentPlan, LayerPlan, LoadKind, LoadPlan, Terms};
+use workload::spec::CachePolicy;
+
+use crate::phases::{FsOp, Over};
+use crate::set::{FileSet, Naming, Shape};
+
+/// Order of blocks or items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OffsetOrder {
+    /// Ascending.
+    #[default]
+    Sequential,
+    /// Descending.
+    Backward,
+    /// Random, each once.
+    Random,
+    /// Random, each time anew.
+    RandomRepeats,
+}
+
+/// Rank whose items a worker works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RankShift {
+    /// Its own rank and so many further on.
+    By(u32),
+    /// A random order of the ranks, each once.
+    Random,
+}
+
+/// How names are given to the system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathForm {
+    /// Relative to the descriptor of their directory.
+    #[default]
+    Relative,
+    /// By the full path.
+    Full,
+}
+
+/// Blocks of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Geometry {
+    /// Bytes of one read or write; the last of a file in a tree may be shorter.
+    pub block_size_bytes: u64,
+    /// Bytes of a file in a tree; else bytes that a rank has in each segment.
+    pub file_size_bytes: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Order of the blocks.
+    pub order: OffsetOrder,
+}
+
+impl Geometry {
+    /// Blocks that a rank has in a segment, or that a file in a tree has.
+    #[must_use]
+    pub fn blocks_per_segment(&self) -> u64 {
+        self.file_size_bytes.div_ceil(self.block_size_bytes.max(1))
+    }
+
+    /// Blocks of a file in a tree, or of a rank.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.blocks_per_segment() * self.segments
+    }
+
+    /// First byte and length of a block. In a shared file, segments hold the parts of all ranks one behind the other (IOR's rule).
+    #[inline]
+    #[must_use]
+    pub fn place(&self, set: &FileSet, rank: u32, block: u64) -> (u64, u32) {
+        let (segment, block) = (block / self.blocks_per_segment(), block % self.blocks_per_segment());
+        let within = block * self.block_size_bytes;
+        let length = self.block_size_bytes.min(self.file_size_bytes - within) as u32;
+        let part = match set.shape {
+            Shape::Shared => segment * u64::from(set.ranks) + u64::from(rank),
+            Shape::Private | Shape::Tree => segment,
+        };
+        (part * self.file_size_bytes + within, length)
+    }
+}
+
+/// Conditions of a search.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FindPlan {
+    /// Names like this one.
+    pub name: Option<String>,
+    /// Files of so many bytes.
+    pub size_bytes: Option<u64>,
+    /// Files that were changed after this one.
+    pub newer: Option<String>,
+}
+
+/// One phase of the file-system layer, fully resolved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FsPlan {
+    /// Name in tables.
+    pub name: String,
+    /// Driver: `posix`.
+    pub engine: String,
+    /// Directories, or files, as the user gave them; rank r has number r modulo their count.
+    pub targets: Vec<String>,
+    /// Operation.
+    pub operation: FsOp,
+    /// The file set.
+    pub set: FileSet,
+    /// Blocks of its files.
+    pub geometry: Geometry,
+    /// Order of the items of a rank.
+    pub item_order: OffsetOrder,
+    /// Rank whose items a worker works on.
+    pub rank_shift: RankShift,
+    /// How names are given to the system.
+    pub paths: PathForm,
+    /// Past the page cache.
+    pub direct: bool,
+    /// Writes to a file after which it is made durable.
+    pub fsync_every: Option<u64>,
+    /// A file is made durable before it is closed.
+    pub end_fsync: bool,
+    /// Files that are written are cut to nothing first.
+    pub truncate_first: bool,
+    /// Files that are made must not be there.
+    pub exclusive: bool,
+    /// The space of a file is allocated before it is written.
+    pub preallocate: bool,
+    /// Blocks say whose they are, and are checked.
+    pub verify: bool,
+    /// Seed by which blocks that this run writes are known.
+    pub verify_run: u64,
+    /// Page cache before the phase.
+    pub cache: CachePolicy,
+    /// Stonewall with wear-out, in nanoseconds: then each worker goes on until it has done as much as the one that had done most.
+    pub wear_out_ns: Option<u64>,
+    /// Conditions of a search.
+    pub find: FindPlan,
+    /// Content of writes.
+    pub content: ContentPlan,
+    /// It only makes what other phases need.
+    #[serde(default)]
+    pub is_fill: bool,
+    /// How the load is put on.
+    pub load: LoadPlan,
+}
+
+impl FsPlan {
+    /// Target of a rank.
+    #[must_use]
+    pub fn target(&self, rank: u32) -> &str {
+        &self.targets[rank as usize % self.targets.len()]
+    }
+
+    /// Bytes of a whole file: of a shared one, the parts of all ranks.
+    #[must_use]
+    pub fn whole_file_bytes(&self) -> u64 {
+        let ranks = if self.set.shape == Shape::Shared { u64::from(self.set.ranks) } else { 1 };
+        self.geometry.file_size_bytes * self.geometry.segments * ranks
+    }
+
+    /// Rank whose items worker `worker` works on.
+    #[must_use]
+    pub fn rank_of(&self, worker: u32) -> u32 {
+        match self.rank_shift {
+            RankShift::By(by) => ((u64::from(worker) + u64::from(by)) % u64::from(self.set.ranks)) as u32,
+            RankShift::Random => {
+                let mut ranks: Vec<u32> = (0..self.set.ranks).collect();
+                let mut random =
+                    units::random::Random::new(units::random::derive_seed(self.load.seed, &[77]));
+                for at in (1..ranks.len()).rev() {
+                    ranks.swap(at, random.below(at as u64 + 1) as usize);
+                }
+                ranks[worker as usize]
+            }
+        }
+    }
+
+    /// The data set in words: `2 workers x 3 directories x 1000 files of 4KiB`.
+    #[must_use]
+    pub fn data_words(&self) -> String {
+        let set = &self.set;
+        let size = ByteSize(self.geometry.file_size_bytes);
+        let ranks = counted(u64::from(set.ranks), "worker");
+        match set.shape {
+            Shape::Tree => {
+                let noun =
+                    if self.operation.phase().over == Over::Directories { "directories" } else { "files" };
+                let holders = if set.holders() == 1 {
+                    "1 directory".to_owned()
+                } else {
+                    format!("{} directories", count(set.holders()))
+                };
+                let of = if self.operation.moves_data() { format!(" of {size}") } else { String::new() };
+                format!("{ranks}, {} {noun}{of} each, in {holders}", count(set.items))
+            }
+            Shape::Private | Shape::Shared => {
+                let file = if set.shape == Shape::Private { "a file each" } else { "one file" };
+                let segments = if self.geometry.segments == 1 {
+                    String::new()
+                } else {
+                    format!(" in each of {} segments", count(self.geometry.segments))
+                };
+                format!("{ranks}, {file}, {size} of a worker{segments}")
+            }
+        }
+    }
+}
+
+const TERMS: Terms =
+    Terms { size: "block size", size_column: "block", size_points: "block sizes", ..Terms::COMMON };
+
+impl LayerPlan for FsPlan {
+    workload::plan_parts!("filesystem");
+
+    fn operation_name(&self) -> &'static str {
+        self.operation.name()
+    }
+
+    fn operation_size(&self) -> String {
+        if self.operation.moves_data() {
+            ByteSize(self.geometry.block_size_bytes).to_string()
+        } else {
+            "0".to_owned()
+        }
+    }
+
+    fn operation_bytes_max(&self) -> u64 {
+        if self.operation.moves_data() { self.geometry.block_size_bytes } else { 0 }
+    }
+
+    fn operation_words(&self) -> String {
+        let size = if self.operation.moves_data() {
+            format!("{} ", ByteSize(self.geometry.block_size_bytes))
+        } else {
+            String::new()
+        };
+        format!("{size}{}; {}", self.operation.name(), self.data_words())
+    }
+
+    fn manner(&self) -> Vec<String> {
+        let flags = [
+            (self.direct, "direct"),
+            (self.end_fsync, "fsync at the end of each file"),
+            (self.verify, "verified"),
+            (self.set.shared_tree && self.set.shape == Shape::Tree, "shared tree"),
+            (self.paths == PathForm::Full, "full paths"),
+            (self.cache == CachePolicy::Drop, "cache dropped"),
+            (self.set.naming == Naming::Mdtest, "names of mdtest"),
+            (self.set.naming == Naming::Elbencho, "names of elbencho"),
+        ];
+        let mut words = vec![clean(&self.engine).into_owned()];
+        words.extend(flags.into_iter().filter(|(is_on, _)| *is_on).map(|(_, word)| word.to_owned()));
+        match self.rank_shift {
+            RankShift::By(0) => {}
+            RankShift::By(by) => words.push(format!("items of the rank {by} further on")),
+            RankShift::Random => words.push("items of a random rank".to_owned()),
+        }
+        words
+    }
+
+    fn target_names(&self) -> Vec<&str> {
+        self.targets.iter().map(String::as_str).collect()
+    }
+
+    fn terms(&self) -> &'static Terms {
+        &TERMS
+    }
+
+    fn is_fill(&self) -> bool {
+        self.is_fill
+    }
+
+    fn stops_to_sync(&self) -> bool {
+        self.end_fsync || self.fsync_every.is_some()
+    }
+
+    fn load_kind(&self) -> Option<LoadKind> {
+        let is_random = matches!(self.geometry.order, OffsetOrder::Random | OffsetOrder::RandomRepeats);
+        match (self.operation, is_random) {
+            (FsOp::Read, false) => Some(LoadKind::SequentialRead),
+            (FsOp::Read, true) => Some(LoadKind::RandomRead),
+            (FsOp::Write, false) => Some(LoadKind::SequentialWrite),
+            (FsOp::Write, true) => Some(LoadKind::RandomWrite),
+            _ => None,
+        }
+    }
+}

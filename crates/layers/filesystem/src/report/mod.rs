@@ -1,0 +1,110 @@
+//! The report of the file-system layer: lines and doubts.
+
+use report::doubts::{Evidence, Kind};
+use report::page::{Page, Style};
+use report::record::PhaseRecord;
+use report::view::View;
+use units::human::{human_bytes, human_ns};
+use units::{clean, count};
+
+use crate::phases::FsOp;
+use crate::plan::FsPlan;
+use crate::set::Shape;
+
+/// The report of the file-system layer.
+pub static VIEW: &dyn View = &Files;
+
+/// Share of the bytes read that the devices must have given for the phase not to be one of the page cache.
+const FETCHED_SHARE_MIN: f64 = 0.9;
+
+struct Files;
+
+impl View for Files {
+    fn layer(&self) -> &'static str {
+        "filesystem"
+    }
+
+    fn places(&self, page: &mut Page, phase: &PhaseRecord) {
+        let Some(plan) = phase.plan.of::<FsPlan>() else { return };
+        let targets: Vec<_> = plan.targets.iter().map(|target| clean(target)).collect();
+        page.field("on", &targets.join(", "), Style::Plain);
+        let rule = match plan.set.shape {
+            Shape::Tree if plan.set.shared_tree => "; one tree, the names of rank r are worker r's",
+            Shape::Tree => "; worker r has tree r",
+            Shape::Private => "; worker r has file r",
+            Shape::Shared => "; in each segment, part r is worker r's",
+        };
+        page.field("data", &format!("{}{rule}", plan.data_words()), Style::Plain);
+    }
+
+    fn detail(&self, page: &mut Page, phase: &PhaseRecord) {
+        let (Some(plan), Some(seen)) = (phase.plan.of::<FsPlan>(), &phase.observations.files) else { return };
+        let noun = if plan.set.shape == Shape::Tree { "items" } else { "blocks" };
+        if let Some(found) = &seen.found {
+            let text = format!("{} of {} entries", count(found.matched), count(found.entries));
+            page.field("found", &text, Style::Strong);
+        }
+        if let Some(wall) = &seen.stonewall {
+            let text = format!(
+                "after {}: {} {noun}, by worker {} to {}; each went on to {}",
+                human_ns(wall.after_ns as f64),
+                count(wall.items),
+                count(wall.items_min),
+                count(wall.items_max),
+                count(wall.items_max),
+            );
+            page.field("stonewall", &text, Style::Plain);
+        }
+    }
+
+    fn doubts(&self) -> &'static [Kind] {
+        KINDS
+    }
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        rank: 80,
+        name: "page_cache",
+        look: page_cache,
+        remedy: "read with --direct, with --cache drop, or with --rank-shift from another machine's memory",
+    },
+    Kind {
+        rank: 150,
+        name: "not_durable",
+        look: not_durable,
+        remedy: "give --end-fsync, so that a file counts when it is on the storage",
+    },
+];
+
+/// Reads that the page cache answered.
+fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = evidence.plan.of::<FsPlan>()?;
+    let read = evidence.bytes_of("read");
+    if plan.operation != FsOp::Read || plan.direct || read == 0 {
+        return None;
+    }
+    let fetched = evidence.observations.process_fetched_bytes?;
+    let share = fetched as f64 / read as f64;
+    (share < FETCHED_SHARE_MIN).then(|| {
+        format!(
+            "this process had {} fetched from storage for {} read: the rest came from memory",
+            human_bytes(fetched as f64),
+            human_bytes(read as f64)
+        )
+    })
+}
+
+/// Writes that nothing made durable.
+fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = evidence.plan.of::<FsPlan>()?;
+    let written = evidence.bytes_of("write");
+    let is_synced = plan.end_fsync || plan.fsync_every.is_some() || plan.direct;
+    let is_real = plan.engine != "null" && !plan.is_fill;
+    (plan.operation == FsOp::Write && written > 0 && !is_synced && is_real).then(|| {
+        format!(
+            "{} were written to the page cache, and nothing made them durable",
+            human_bytes(written as f64)
+        )
+    })
+}

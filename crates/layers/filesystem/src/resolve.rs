@@ -1,0 +1,269 @@
+//! From a spec to plans.
+
+use driver::Error;
+use units::ByteSize;
+use workload::plan::{LimitPlan, LoadPlan};
+use workload::spec::{CachePolicy, Refill, Spec};
+
+use crate::drivers;
+use crate::phases::{FsOp, Over};
+use crate::plan::{FindPlan, FsPlan, Geometry, PathForm, RankShift};
+use crate::set::{FileSet, Shape};
+use crate::spec::{self, FsSpec};
+
+/// Default size of a file in a tree, in bytes.
+const FILE_BYTES: u64 = 4096;
+/// Default size of a worker's part of a file that is no tree, in bytes.
+const PART_BYTES: u64 = 1 << 30;
+/// Default size of a read or write, at most, in bytes.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Largest read or write, in bytes.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// Most items of a rank: numbers of items stand in names and maps.
+const ITEMS_MAX: u64 = 1 << 40;
+
+fn usage(message: impl Into<String>) -> Error {
+    Error::usage("plan", message)
+}
+
+/// Operations of a spec; where none is said, those of a whole life of small files.
+pub(crate) fn operations(spec: &Spec) -> Vec<FsOp> {
+    let own = spec::of(spec);
+    match (&own.operations[..], own.shape.unwrap_or(Shape::Tree)) {
+        ([], Shape::Tree) => {
+            use FsOp::{Create, Read, Stat, TreeCreate, TreeRemove, Unlink, Write};
+            vec![TreeCreate, Create, Stat, Write, Read, Unlink, TreeRemove]
+        }
+        ([], Shape::Private | Shape::Shared) => vec![FsOp::Write, FsOp::Read],
+        (said, _) => said.to_vec(),
+    }
+}
+
+/// The plan of one operation of a spec.
+///
+/// # Errors
+/// Options that do not go together, with what would be accepted.
+pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> Result<FsPlan, Error> {
+    let own = spec::of(spec);
+    let depth = spec.depth.unwrap_or(1);
+    let default = if depth > 1 { "io_uring" } else { "posix" };
+    let engine = spec.engine.clone().unwrap_or_else(|| default.to_owned());
+    let capabilities = &drivers::find(&engine)?.capabilities;
+    let depth_max = if capabilities.asynchronous { capabilities.depth_max } else { 1 };
+    if depth > depth_max {
+        return Err(usage(format!(
+            "--depth {depth}: the engine {engine} takes up to {depth_max} at once: use --threads, or --engine io_uring"
+        )));
+    }
+    let mut load = workload::plan::load(spec, depth, None, seed).map_err(|error| usage(error.0))?;
+    let set = file_set(spec, own, load.threads)?;
+    check_operation(operation, &set, own)?;
+    let geometry = geometry(spec, own, &set)?;
+    check_direct(spec, &geometry)?;
+    let wear_out_ns = wear_out(own, &mut load, operation)?;
+    let content =
+        workload::plan::content(spec, spec.refill.unwrap_or(Refill::Once)).map_err(|error| usage(error.0))?;
+    if spec.cache == Some(CachePolicy::Warm) {
+        return Err(usage("--cache warm: use keep or drop: a phase of --op read warms the files"));
+    }
+    Ok(FsPlan {
+        name: name(spec, operation),
+        engine,
+        targets: spec.targets.clone(),
+        operation,
+        geometry,
+        item_order: own.item_order.unwrap_or_default(),
+        rank_shift: own.rank_shift.unwrap_or(RankShift::By(0)),
+        paths: own.paths.unwrap_or(PathForm::Relative),
+        direct: spec.direct.unwrap_or(false),
+        fsync_every: spec.fsync,
+        end_fsync: spec.end_fsync.unwrap_or(false),
+        truncate_first: own.truncate_first,
+        exclusive: own.exclusive,
+        preallocate: own.preallocate,
+        verify: spec.verify,
+        verify_run,
+        cache: spec.cache.unwrap_or(CachePolicy::Keep),
+        wear_out_ns,
+        find: find(own, operation)?,
+        content,
+        is_fill: false,
+        load,
+        set,
+    })
+}
+
+fn name(spec: &Spec, operation: FsOp) -> String {
+    match &spec.name {
+        Some(name) if operations(spec).len() > 1 => format!("{name} {}", operation.name()),
+        Some(name) => name.clone(),
+        None => operation.name().to_owned(),
+    }
+}
+
+fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
+    let shape = own.shape.unwrap_or(Shape::Tree);
+    if shape != Shape::Tree {
+        let tree = [
+            (own.dirs.is_some(), "--dirs"),
+            (own.files.is_some(), "--files"),
+            (own.items.is_some(), "--items"),
+            (own.branch.is_some(), "--branch"),
+            (own.levels.is_some(), "--levels"),
+            (own.leaves_only, "--leaves-only"),
+            (own.shared_tree, "--shared-tree"),
+            (own.names.is_some(), "--names"),
+        ];
+        if let Some((_, name)) = tree.iter().find(|(is_said, _)| *is_said) {
+            return Err(usage(format!("{name} is of --shape tree alone")));
+        }
+    }
+    if own.unique_directories && shape != Shape::Private {
+        return Err(usage("--unique-directories is of --shape private alone"));
+    }
+    if own.dirs.is_some() && (own.branch.is_some() || own.levels.is_some()) {
+        return Err(usage(
+            "--dirs and --branch with --levels both say which directories there are: give one of them",
+        ));
+    }
+    if spec.targets.iter().any(|target| target.is_empty()) {
+        return Err(usage("a target is empty: give a directory or a file"));
+    }
+    let is_deep = own.branch.is_some() || own.levels.is_some();
+    let (branch, levels, leaves_only) = if is_deep {
+        (own.branch.unwrap_or(1), own.levels.unwrap_or(1), own.leaves_only)
+    } else {
+        (own.dirs.unwrap_or(1), 1, true)
+    };
+    let mut set = FileSet {
+        shape,
+        naming: own.names.unwrap_or_default(),
+        ranks,
+        items: 1,
+        items_per_directory: 1,
+        branch,
+        levels,
+        leaves_only,
+        shared_tree: own.shared_tree,
+        unique_directories: own.unique_directories,
+    };
+    if shape == Shape::Tree {
+        deal_items(&mut set, own)?;
+    }
+    Ok(set)
+}
+
+/// Settles how many items there are, and how many lie in one directory.
+fn deal_items(set: &mut FileSet, own: &FsSpec) -> Result<(), Error> {
+    let holders = set.holders();
+    if holders > ITEMS_MAX {
+        return Err(usage(format!("{holders} directories a worker: use at most {ITEMS_MAX}")));
+    }
+    let (items, per) = match (own.items, own.files) {
+        (None, files) => {
+            let per = files.unwrap_or(1000);
+            (per.saturating_mul(holders), per)
+        }
+        (Some(items), None) => (items, items.div_ceil(holders)),
+        (Some(items), Some(per)) => (items, per),
+    };
+    if items > ITEMS_MAX {
+        return Err(usage(format!("{items} items a worker: use at most {ITEMS_MAX}")));
+    }
+    if per.saturating_mul(holders) < items {
+        return Err(usage(format!(
+            "--items {items} do not fit into {holders} directories of --files {per}: use at most {} items",
+            per.saturating_mul(holders)
+        )));
+    }
+    (set.items, set.items_per_directory) = (items, per);
+    Ok(())
+}
+
+fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), Error> {
+    let is_of_tree =
+        matches!(operation.phase().over, Over::Directories | Over::Nodes | Over::NodesReversed | Over::Walk);
+    if set.shape != Shape::Tree && is_of_tree {
+        return Err(usage(format!("--op {} needs --shape tree", operation.name())));
+    }
+    let is_said = own.find_name.is_some() || own.find_size.is_some() || own.find_newer.is_some();
+    if is_said && !own.operations.contains(&FsOp::Find) {
+        return Err(usage("--find-name, --find-size and --find-newer are of --op find alone"));
+    }
+    Ok(())
+}
+
+fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error> {
+    let file_size_bytes =
+        own.file_size.map_or(if set.shape == Shape::Tree { FILE_BYTES } else { PART_BYTES }, |size| size.0);
+    let block_size_bytes = match &spec.block_size {
+        None => file_size_bytes.min(BLOCK_BYTES),
+        Some(text) => {
+            text.parse::<ByteSize>()
+                .map_err(|_| {
+                    usage(format!(
+                        "--block-size {text}: this layer has one size a phase: use a size such as 1m"
+                    ))
+                })?
+                .0
+        }
+    };
+    if block_size_bytes == 0 || block_size_bytes > BLOCK_BYTES_MAX {
+        return Err(usage(format!("--block-size: use 1 to {}", ByteSize(BLOCK_BYTES_MAX))));
+    }
+    let segments = own.segments.unwrap_or(1);
+    if set.shape == Shape::Tree && segments > 1 {
+        return Err(usage("--segments is of --shape private and shared alone"));
+    }
+    if set.shape != Shape::Tree && !file_size_bytes.is_multiple_of(block_size_bytes) {
+        return Err(usage(format!(
+            "--file-size {} is no multiple of --block-size {}: use one",
+            ByteSize(file_size_bytes),
+            ByteSize(block_size_bytes)
+        )));
+    }
+    let all = u128::from(file_size_bytes) * u128::from(segments) * u128::from(set.ranks);
+    if all > i64::MAX as u128 {
+        return Err(usage(
+            "--file-size x --segments x workers is more than a file can hold: use less than 8 EiB",
+        ));
+    }
+    Ok(Geometry { block_size_bytes, file_size_bytes, segments, order: own.order.unwrap_or_default() })
+}
+
+fn check_direct(spec: &Spec, geometry: &Geometry) -> Result<(), Error> {
+    let is_aligned =
+        geometry.block_size_bytes.is_multiple_of(512) && geometry.file_size_bytes.is_multiple_of(512);
+    if spec.direct == Some(true) && !is_aligned {
+        return Err(usage(
+            "--direct needs a --block-size and a --file-size that are multiples of 512 (of some devices: 4096)",
+        ));
+    }
+    Ok(())
+}
+
+/// The stonewall with wear-out: it takes the place of the limit in time, which would end the phase.
+fn wear_out(own: &FsSpec, load: &mut LoadPlan, operation: FsOp) -> Result<Option<u64>, Error> {
+    if !own.wear_out {
+        return Ok(None);
+    }
+    let Some(time_ns) = load.limit.time_ns else {
+        return Err(usage("--wear-out goes on after --time: give it too"));
+    };
+    if operation == FsOp::Find {
+        return Err(usage("--wear-out: find has no shares of workers that could be worn out"));
+    }
+    load.limit = LimitPlan { time_ns: None, ..load.limit };
+    Ok(Some(time_ns))
+}
+
+fn find(own: &FsSpec, operation: FsOp) -> Result<FindPlan, Error> {
+    if operation != FsOp::Find {
+        return Ok(FindPlan::default());
+    }
+    Ok(FindPlan {
+        name: own.find_name.clone(),
+        size_bytes: own.find_size.map(|size| size.0),
+        newer: own.find_newer.clone(),
+    })
+}

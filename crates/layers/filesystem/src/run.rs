@@ -1,0 +1,368 @@
+//! Loads on files and directories: their phases, how they get ready, their jobs, and what they made.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Arena, Error, ErrorKind, PageSize};
+use layer::observations::{FileActivity, FoundFiles, Observations, StonewallActivity};
+use layer::{
+    DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
+};
+use runner::{Job, Opener, Outcome, WorkerSetup};
+use units::path_of;
+use workload::layers::LayerDef;
+use workload::plan::{PhasePlan, expand_ladder};
+use workload::spec::{CachePolicy, Spec};
+
+use crate::cache;
+use crate::drivers::{self, DRIVERS, OpenRequest};
+use crate::find::{self, Search};
+use crate::made::{FileSets, Made};
+use crate::operation::FsClass;
+use crate::options::LAYER;
+use crate::phases::{FsOp, Over};
+use crate::plan::FsPlan;
+use crate::progress::{Progress, WearOut};
+use crate::resolve;
+use crate::set::{FileSet, Shape};
+use crate::source::FsSource;
+use crate::spec;
+
+/// Data and metadata of files and directories.
+#[derive(Debug)]
+pub struct Filesystem;
+
+impl Measured for Filesystem {
+    fn definition(&self) -> &'static LayerDef {
+        LAYER.definition()
+    }
+
+    fn drivers(&self) -> Vec<DriverEntry> {
+        DRIVERS.iter().map(DriverEntry::of).collect()
+    }
+
+    fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
+        spec.targets.iter().map(|target| path_of(target).into_owned()).collect()
+    }
+
+    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
+        Some(&FileSets)
+    }
+
+    fn options_title(&self) -> String {
+        "Options of a load on files and directories (`strata fs`, `layer = \"filesystem\"` in a job file)"
+            .to_owned()
+    }
+
+    fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
+        Box::new(FsRun { context: context.clone(), made: None, progress: Vec::new() })
+    }
+}
+
+/// Targets and set of a load: by these its progress is known again.
+type Key = (Vec<String>, FileSet);
+
+/// Files and directories during a run.
+struct FsRun {
+    context: RunContext,
+    /// List of all that it made; from the first stage on, because by then the run has its number.
+    made: Option<Made>,
+    progress: Vec<(Key, Arc<Progress>)>,
+}
+
+impl FsRun {
+    fn progress_of(&mut self, plan: &FsPlan) -> Arc<Progress> {
+        let is_same = |(targets, set): &Key| *targets == plan.targets && *set == plan.set;
+        if let Some((_, known)) = self.progress.iter().find(|(key, _)| is_same(key)) {
+            return Arc::clone(known);
+        }
+        let new = Progress::new(plan.set.ranks);
+        self.progress.push(((plan.targets.clone(), plan.set.clone()), Arc::clone(&new)));
+        new
+    }
+}
+
+fn phase(spec: &Spec, plan: FsPlan) -> Result<Phase, Error> {
+    let capabilities = &drivers::find(&plan.engine)?.capabilities;
+    let fills = !spec::of(spec).no_fill && plan.engine != "null";
+    Ok(Phase { destroy_data: spec.destroy_data, fills, ..Phase::new(PhasePlan::new(plan), capabilities) })
+}
+
+fn plan_of(phase: &Phase) -> Result<&FsPlan, Error> {
+    let other = || Error::new(ErrorKind::Run, "stage", "a phase of the file system has another plan");
+    phase.plan.of().ok_or_else(other)
+}
+
+/// Whether the items of a set are there: the first of the first rank is.
+fn is_there(plan: &FsPlan, over: Over) -> bool {
+    let kind = if over == Over::Directories {
+        crate::operation::NameKind::Directory
+    } else {
+        crate::operation::NameKind::File
+    };
+    let first = crate::operation::FsOperation {
+        class: FsClass::Stat,
+        kind,
+        is_first: true,
+        is_second: false,
+        slot: 0,
+        handle: 0,
+        rank: 0,
+        item: 0,
+        offset_bytes: 0,
+        length_bytes: 0,
+    };
+    let path = crate::content::path_of(plan, &first);
+    std::fs::symlink_metadata(path_of(&path)).is_ok()
+}
+
+impl LayerRun for FsRun {
+    fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
+        let mut phases: Vec<Phase> = Vec::new();
+        for step in expand_ladder(spec) {
+            for operation in resolve::operations(&step) {
+                let seed = planning.seed_of(phases.len());
+                let phase = phase(&step, resolve::plan(&step, operation, seed, self.context.journal.run())?)?;
+                let so_far = phases.iter().map(|phase| &phase.plan);
+                let earlier: Vec<&PhasePlan> = planning.before.iter().copied().chain(so_far).collect();
+                let fills = self.fills(&phase, &earlier);
+                phases.extend(fills);
+                phases.push(phase);
+            }
+        }
+        Ok(phases)
+    }
+
+    /// Items that a phase works on and nothing made so far are made before it.
+    fn fills(&self, phase: &Phase, earlier: &[&PhasePlan]) -> Vec<Phase> {
+        let Ok(plan) = plan_of(phase) else { return Vec::new() };
+        let over = plan.operation.phase().over;
+        let needs = !plan.operation.makes() && matches!(over, Over::Files | Over::Directories);
+        let operation = match (over, plan.operation) {
+            (Over::Directories, _) => FsOp::Mkdir,
+            (_, FsOp::Read) => FsOp::Write,
+            _ if plan.set.shape == Shape::Tree => FsOp::Create,
+            _ => FsOp::Write,
+        };
+        let is_made = earlier.iter().filter_map(|plan| plan.of::<FsPlan>()).any(|made| {
+            made.targets == plan.targets
+                && made.set == plan.set
+                && (made.operation == operation
+                    || (made.operation.makes()
+                        && made.operation.phase().over == over
+                        && operation == FsOp::Create))
+        });
+        if !needs || !phase.fills || is_made || is_there(plan, over) {
+            return Vec::new();
+        }
+        let mut fill = FsPlan {
+            name: "fill".to_owned(),
+            operation,
+            is_fill: true,
+            rank_shift: crate::plan::RankShift::By(0),
+            wear_out_ns: None,
+            cache: CachePolicy::Keep,
+            item_order: crate::plan::OffsetOrder::Sequential,
+            ..plan.clone()
+        };
+        fill.geometry.order = crate::plan::OffsetOrder::Sequential;
+        fill.load.limit = workload::plan::LimitPlan::default();
+        fill.load.arrivals = None;
+        fill.load.think = None;
+        vec![Phase { plan: PhasePlan::new(fill), fills: false, ..phase.clone() }]
+    }
+
+    fn part<'a>(
+        &'a mut self,
+        phases: Vec<&'a Phase>,
+        _done: &[&PhasePlan],
+        context: &StageContext<'_>,
+    ) -> Result<Box<dyn Part + 'a>, Error> {
+        let mut ready = Vec::new();
+        for phase in phases {
+            let plan = plan_of(phase)?;
+            let progress = self.progress_of(plan);
+            let journal = &self.context.journal;
+            let made = self.made.get_or_insert_with(|| Made::new(journal));
+            made.prepare(plan, phase.destroy_data, &progress)?;
+            let search = match plan.operation {
+                FsOp::Find => Some(Search::new(&plan.find, &plan.targets)?),
+                _ => None,
+            };
+            let mut notes = Vec::new();
+            if plan.cache == CachePolicy::Drop && plan.engine != "null" {
+                notes.extend(cache::drop_of(plan, &context.interrupt)?);
+            }
+            begin_making(plan, &progress);
+            let wear_out = plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, plan.load.threads));
+            ready.push(Ready { plan: Arc::new(plan.clone()), progress, search, wear_out, notes });
+        }
+        Ok(Box::new(FsPart {
+            run: self,
+            ready,
+            interrupt: Arc::clone(&context.interrupt),
+            fetched_bytes: None,
+        }))
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        match &mut self.made {
+            Some(made) if !self.context.keep => made.remove_all(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Notes that a phase makes items: later phases work on as many as it made.
+fn begin_making(plan: &FsPlan, progress: &Progress) {
+    match (plan.operation, plan.set.shape) {
+        (FsOp::Mkdir, _) => progress.directories.begin(),
+        (FsOp::Write, Shape::Private | Shape::Shared) => progress.blocks.begin(),
+        (FsOp::Create | FsOp::Mknod | FsOp::Write, _) => progress.files.begin(),
+        _ => {}
+    }
+}
+
+/// A phase that is ready.
+struct Ready {
+    plan: Arc<FsPlan>,
+    progress: Arc<Progress>,
+    search: Option<Arc<Search>>,
+    wear_out: Option<Arc<WearOut>>,
+    notes: Vec<String>,
+}
+
+impl Ready {
+    fn job(&self, interrupt: &Arc<AtomicBool>) -> Job {
+        let plan = &self.plan;
+        let load = &plan.load;
+        let classes = classes(plan);
+        if let Some(search) = &self.search {
+            let search = Arc::clone(search);
+            let open = Opener::new(move |_| {
+                let (source, driver) = find::worker(&search);
+                Ok(WorkerSetup { driver: Box::new(driver), source, notes: Vec::new(), parts: Vec::new() })
+            });
+            return Job::new(&plan.name, load, classes, open, Arc::clone(interrupt));
+        }
+        let (shared, progress, wear_out) =
+            (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
+        let open = Opener::new(move |worker| {
+            let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
+            let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, PageSize::Base)?);
+            let request = OpenRequest { plan: Arc::clone(&shared), arena: Arc::clone(&arena) };
+            let opened = (drivers::find(&shared.engine)?.open)(&request)?;
+            let source = FsSource::new(&shared, worker, &arena, &progress, wear_out.as_ref())?;
+            Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
+        });
+        let is_one_file = plan.set.shape != Shape::Tree && plan.operation.moves_data();
+        Job {
+            expected_operations: Some(self.expected_operations()),
+            finishes: is_one_file,
+            ..Job::new(&plan.name, load, classes, open, Arc::clone(interrupt))
+        }
+    }
+
+    /// Operations of a whole pass.
+    fn expected_operations(&self) -> u64 {
+        let plan = &self.plan;
+        let ranks = u64::from(plan.set.ranks);
+        let blocks = plan.geometry.blocks();
+        if plan.set.shape != Shape::Tree && plan.operation.moves_data() {
+            return ranks * (blocks + 2 + u64::from(plan.end_fsync));
+        }
+        let calls = plan.operation.phase().calls.iter();
+        let calls: u64 = calls
+            .map(|(class, _)| match class {
+                FsClass::Read | FsClass::Write => blocks,
+                FsClass::Fsync => u64::from(plan.end_fsync),
+                _ => 1,
+            })
+            .sum();
+        let items = match plan.operation.phase().over {
+            Over::Nodes | Over::NodesReversed => u64::from(plan.set.trees()) * plan.set.nodes(),
+            Over::Directories if !plan.operation.makes() => self.progress.directories.sum(plan.set.items),
+            Over::Files if !plan.operation.makes() => self.progress.files.sum(plan.set.items),
+            _ => ranks * plan.set.items,
+        };
+        items.saturating_mul(calls)
+    }
+
+    fn activity(&self) -> FileActivity {
+        let set = &self.plan.set;
+        let items = match (self.plan.operation.phase().over, set.shape) {
+            (Over::Nodes | Over::NodesReversed, _) => u64::from(set.trees()) * set.nodes(),
+            (Over::Directories, _) => self.progress.directories.sum(set.items),
+            (Over::Walk, _) => 0,
+            (_, Shape::Tree) => self.progress.files.sum(set.items),
+            _ => self.progress.blocks.sum(self.plan.geometry.blocks()),
+        };
+        let stonewall = self.wear_out.as_ref().and_then(|wall| {
+            let (items_max, items_min, items) = wall.seen()?;
+            Some(StonewallActivity { after_ns: wall.after_ns(), items_max, items_min, items })
+        });
+        let found = self.search.as_ref().map(|search| {
+            let (entries, matched) = search.found();
+            FoundFiles { entries, matched }
+        });
+        FileActivity { items, stonewall, found }
+    }
+}
+
+/// Classes that the operations of a plan can be of.
+fn classes(plan: &FsPlan) -> Vec<usize> {
+    let calls = plan.operation.phase().calls.iter().map(|(class, _)| *class);
+    let syncs = plan.end_fsync || plan.fsync_every.is_some();
+    let mut classes: Vec<usize> =
+        calls.filter(|class| *class != FsClass::Fsync || syncs).map(|class| class as usize).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    classes
+}
+
+/// Phases of a stage that are ready.
+struct FsPart<'a> {
+    run: &'a mut FsRun,
+    ready: Vec<Ready>,
+    interrupt: Arc<AtomicBool>,
+    /// Bytes that this process made the kernel fetch, when the phases began.
+    fetched_bytes: Option<u64>,
+}
+
+impl Part for FsPart<'_> {
+    fn jobs(&mut self) -> Vec<Job> {
+        self.ready.iter().map(|ready| ready.job(&self.interrupt)).collect()
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        self.fetched_bytes = host::activity::fetched_bytes();
+        Ok(())
+    }
+
+    fn stop(&mut self) -> u64 {
+        let now = host::activity::fetched_bytes();
+        self.fetched_bytes = self.fetched_bytes.zip(now).map(|(before, now)| now.saturating_sub(before));
+        0
+    }
+
+    fn end(self: Box<Self>, outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
+        let Self { run, ready, fetched_bytes, .. } = *self;
+        let mut seen = Vec::new();
+        for (mut outcome, ready) in outcomes.into_iter().zip(&ready) {
+            outcome.notes.extend(ready.notes.iter().cloned());
+            if let Some(made) = &mut run.made
+                && let Err(error) = made.settle(&ready.plan)
+            {
+                outcome.notes.push(error.to_string());
+            }
+            let observations = Observations {
+                files: Some(ready.activity()),
+                process_fetched_bytes: fetched_bytes,
+                ..machine.clone()
+            };
+            seen.push((outcome, observations));
+        }
+        seen
+    }
+}
