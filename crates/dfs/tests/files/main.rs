@@ -1,0 +1,10 @@
+//! Files and directories over stores, as programs see them.
+
+mod concurrent;
+mod crash;
+mod damage;
+mod engine;
+mod libdfs;
+mod model;
+mod semantics;
+mod support;
