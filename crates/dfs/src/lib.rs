@@ -4,6 +4,7 @@
 //! entry that was looked up has one as long as references to it are held ([`FileSystem::forget`]).
 
 mod file_system;
+pub mod mounts;
 
 pub use file_system::{
     Attributes, DirectoryEntry, Errno, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags, Owner,

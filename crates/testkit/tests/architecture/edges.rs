@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rpc", &["driver", "host", "units", "workload"]),
     ("fleet", &["driver", "statistics"]),
     ("layer", &["driver", "fleet", "host", "rpc", "runner", "statistics", "units", "workload"]),
+    ("mount", &["dfs", "driver", "layer", "units", "workload"]),
     ("report", &["driver", "host", "layer", "statistics", "units", "workload"]),
     ("media", &["ceph", "driver", "host", "layer", "report", "runner", "statistics", "units", "workload"]),
     (
@@ -28,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("registry", &["layer", "media", "network", "object", "report"]),
     ("live", &["statistics", "units"]),
     ("dialects", &["driver", "report", "statistics", "units", "workload"]),
-    ("testkit", &["driver", "runner", "statistics", "workload"]),
+    ("testkit", &["dfs", "driver", "runner", "statistics", "workload"]),
     (
         "strata",
         &[
