@@ -4,6 +4,7 @@
 //! entry that was looked up has one as long as references to it are held ([`FileSystem::forget`]).
 
 mod file_system;
+pub mod local;
 pub mod mounts;
 
 pub use file_system::{

@@ -92,7 +92,7 @@ fn serve(
         // Whoever waited may have ended the mount itself.
         let _ = sender.send(UNMOUNTED.to_owned());
     };
-    let mut mounted = Mounted::begin(file_system, url, directory, spec, None, ended)?;
+    let mut mounted = Mounted::begin(file_system, url, directory, spec, ended)?;
     console.print(&format!("mounted {url} at {}\n", mounted.directory().display()))?;
     if is_detached {
         detach()?;

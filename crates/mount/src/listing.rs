@@ -27,25 +27,31 @@ struct Position {
     ahead: VecDeque<Entry>,
 }
 
+#[derive(Default)]
+struct Open {
+    last_handle: u64,
+    positions: HashMap<u64, Arc<Mutex<Position>>>,
+}
+
 /// Open directories by handle.
 #[derive(Default)]
 pub(crate) struct Listings {
-    open: Mutex<(u64, HashMap<u64, Arc<Mutex<Position>>>)>,
+    open: Mutex<Open>,
 }
 
 impl Listings {
     /// Opens a directory; its handle.
     pub(crate) fn open(&self) -> u64 {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.0 += 1;
-        let handle = open.0;
-        open.1.insert(handle, Arc::default());
+        open.last_handle += 1;
+        let handle = open.last_handle;
+        open.positions.insert(handle, Arc::default());
         handle
     }
 
     /// Closes one.
     pub(crate) fn close(&self, handle: u64) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&handle);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).positions.remove(&handle);
     }
 
     /// Gives entries from an offset on to `take`, until it says that it took none.
@@ -58,7 +64,7 @@ impl Listings {
         take: &mut dyn FnMut(&Entry) -> bool,
     ) -> Result<(), Errno> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let position = open.1.get(&handle).cloned().ok_or(Errno::BADF)?;
+        let position = open.positions.get(&handle).cloned().ok_or(Errno::BADF)?;
         drop(open);
         let mut position = position.lock().unwrap_or_else(PoisonError::into_inner);
         if position.offset != offset || offset == 0 {

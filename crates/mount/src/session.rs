@@ -1,14 +1,17 @@
 //! A mount from its checks to its end.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use dfs::FileSystem;
+use dfs::local::{Change, LocalServer};
 use dfs::mounts::{MOUNT_SUBTYPE, mounts};
 use driver::{Error, ErrorKind};
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL, SessionUnmounter};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
@@ -88,6 +91,24 @@ fn stale(directory: &Path) -> Error {
         .remedy(format!("unmount it first: fusermount3 -u {0}, or umount {0}", directory.display()))
 }
 
+/// Serves programs with the interception library; the kernel forgets what they change.
+fn serve_programs(
+    file_system: &Arc<dyn FileSystem>,
+    spec: &MountSpec,
+    notifier: &Arc<OnceLock<Notifier>>,
+) -> Result<LocalServer, Error> {
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let notifier = Arc::clone(notifier);
+    LocalServer::begin(Arc::clone(file_system), &folder, spec.read_only, move |change| {
+        let Some(notifier) = notifier.get() else { return };
+        // The kernel refuses what it does not keep, and then there is nothing to forget.
+        let _ = match change {
+            Change::Entry(parent, name) => notifier.inval_entry(INodeNo(parent.0), OsStr::from_bytes(name)),
+            Change::Inode(inode) => notifier.inval_inode(INodeNo(inode.0), 0, 0),
+        };
+    })
+}
+
 impl Mounted {
     /// Mounts a file system on a directory that [`check`] has passed. `ended` is called when it is unmounted, by whomever.
     ///
@@ -98,13 +119,15 @@ impl Mounted {
         url: &str,
         directory: PathBuf,
         spec: &MountSpec,
-        endpoint: Option<&Path>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Error> {
+        let caching = spec.caching()?;
+        let notifier = Arc::new(OnceLock::new());
+        let local = spec.intercept.then(|| serve_programs(&file_system, spec, &notifier)).transpose()?;
         let adapter = Adapter {
             file_system,
-            caching: spec.caching()?,
-            endpoint: endpoint.map(|path| path.as_os_str().as_encoded_bytes().to_vec()),
+            caching,
+            endpoint: local.as_ref().map(|local| local.socket().as_os_str().as_encoded_bytes().to_vec()),
             listings: Listings::default(),
         };
         let mut config = Config::default();
@@ -125,11 +148,14 @@ impl Mounted {
         };
         let mut session = Session::new(adapter, &directory, &config).map_err(failed)?;
         let unmounter = session.unmount_callable();
+        // It is set once, here.
+        let _ = notifier.set(session.notifier());
         let end = Arc::new(Mutex::new(None));
         let server = std::thread::Builder::new().name("mount".to_owned()).spawn({
             let end = Arc::clone(&end);
             move || {
                 let result = session.run();
+                drop(local);
                 *end.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 ended();
             }

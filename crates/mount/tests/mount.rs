@@ -27,7 +27,7 @@ impl Scene {
         }
         let file_system = Arc::new(DirectoryFileSystem::open(&store).unwrap());
         let directory = mount::check(&directory).unwrap();
-        match Mounted::begin(file_system, "test:store", directory, &spec, None, || ()) {
+        match Mounted::begin(file_system, "test:store", directory, &spec, || ()) {
             Ok(mounted) => Some(Self { mounted: Some(mounted), scratch }),
             Err(error) => {
                 eprintln!("skipped: FUSE cannot be mounted here: {error}");
