@@ -19,6 +19,8 @@ pub struct Mount {
     pub directory: PathBuf,
     /// Type.
     pub kind: OsString,
+    /// Whether nothing can be changed through it.
+    pub read_only: bool,
 }
 
 impl Mount {
@@ -43,7 +45,10 @@ fn parse(text: &[u8]) -> Vec<Mount> {
         .filter_map(|line| {
             let mut words = line.split(|byte| *byte == b' ').map(unescaped);
             let (source, directory, kind) = (words.next()?, words.next()?, words.next()?);
-            Some(Mount { source, directory: directory.into(), kind })
+            let options = words.next().unwrap_or_default();
+            let read_only =
+                options.as_encoded_bytes().split(|byte| *byte == b',').any(|option| option == b"ro");
+            Some(Mount { source, directory: directory.into(), kind, read_only })
         })
         .collect()
 }

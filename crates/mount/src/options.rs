@@ -218,6 +218,13 @@ impl MountSpec {
             )
             .remedy("use one of them"));
         }
+        if self.writeback && self.intercept {
+            return Err(Error::usage(
+                "mount",
+                "--enable-wb-cache keeps data that programs with --intercept do not see",
+            )
+            .remedy("use one of them"));
+        }
         let time = |given: Option<Span>, default: Span| {
             let default = if data == DataCaching::Off { Span(0) } else { default };
             Duration::from_nanos(given.unwrap_or(default).ns())

@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("workload", &["units"]),
     ("ceph", &["driver"]),
     ("dfs", &["driver"]),
+    ("intercept", &["dfs", "driver"]),
     ("runner", &["driver", "host", "statistics", "units", "workload"]),
     ("rpc", &["driver", "host", "units", "workload"]),
     ("fleet", &["driver", "statistics"]),
