@@ -1,13 +1,25 @@
 //! Files and directories over objects: what a file system does, by inode, whoever carries it out.
 //!
-//! [`FileSystem`] is what the driver of file loads, the mount and the interception library stand on. Inodes are numbers of this process: an
-//! entry that was looked up has one as long as references to it are held ([`FileSystem::forget`]).
+//! [`FileSystem`] is what the driver of file loads, the mount and the interception library stand on. Inodes are numbers of the file system: an
+//! entry that was looked up is held as long as references to it are ([`FileSystem::forget`]). [`open`] opens one by its URL.
 
+mod dfs;
 mod file_system;
+mod layout;
 pub mod local;
 pub mod mounts;
+mod open;
+mod record;
+mod store;
+mod table;
+mod url;
 
 pub use file_system::{
     Attributes, DirectoryEntry, Errno, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags, Owner,
     RenameFlags, SetAttributes, SetTime, StatFs, Timestamp,
 };
+pub use layout::{
+    CHUNK_BYTES, FILE_BYTES_MAX, LAYOUT_VERSION, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, XATTR_BYTES_MAX,
+};
+pub use open::{Format, Options, open, open_on_pool};
+pub use url::Url;

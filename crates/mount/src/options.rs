@@ -6,10 +6,8 @@ use driver::Error;
 use units::Span;
 use workload::option;
 use workload::options::OptionDef;
-use workload::options::value::{count, path, switch};
+use workload::options::value::{count, label, switch};
 use workload::spec::choice;
-
-use std::path::PathBuf;
 
 /// Lifetime of attributes and of entries of files in the kernel, where data are cached and nothing else is said.
 const LIFETIME: Span = Span(1_000_000_000);
@@ -69,8 +67,10 @@ pub struct MountSpec {
     pub background: bool,
     /// Print the path of the interception library instead.
     pub print_intercept: bool,
-    /// File with the secret of the engines.
-    pub token_file: Option<PathBuf>,
+    /// Container of the pool, where the URL names none.
+    pub container: Option<String>,
+    /// Make what is not there.
+    pub create: bool,
 }
 
 macro_rules! own {
@@ -160,13 +160,19 @@ pub static MOUNT: &[OptionDef<MountSpec>] = &[
         "threads", text, 1, 1024
     )),
     own!(
-        "token-file",
-        "FILE",
-        "none",
+        "container",
+        "LABEL",
+        "dfs",
         Engine,
-        "Secret shared with the engines: 16 to 4096 bytes, readable by its owner alone",
-        token_file,
-        |text| path("token-file", text)
+        "Container of the pool, where the URL names none",
+        container,
+        |text| label("container", text)
+    ),
+    own_switch!(
+        "create",
+        Engine,
+        "Make pool (of dfs+vos:), container and file system where they are not there",
+        create
     ),
     own_switch!("foreground", Run, "Stay until the mount ends, which is the default", foreground),
     own_switch!(

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use dfs::FileSystem;
-use driver::{Error, ErrorKind};
+use dfs::{FileSystem, Options};
+use driver::Error;
 
 use crate::options::MountSpec;
 
@@ -11,6 +11,7 @@ use crate::options::MountSpec;
 ///
 /// # Errors
 /// A URL that names none, and what cannot be opened.
-pub(crate) fn open(url: &str, _spec: &MountSpec) -> Result<Arc<dyn FileSystem>, Error> {
-    Err(Error::new(ErrorKind::Unsupported, "mount", "this build has no file system").with("url", url))
+pub(crate) fn open(url: &str, spec: &MountSpec) -> Result<Arc<dyn FileSystem>, Error> {
+    let options = Options { create: spec.create, container: spec.container.clone(), ..Options::default() };
+    dfs::open(url, &options)
 }

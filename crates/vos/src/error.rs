@@ -22,6 +22,10 @@ pub enum StoreError {
     InvalidKey,
     /// The akey holds a single value where an extent was meant, or an extent where a single value was.
     WrongKind,
+    /// There is a value where none may be.
+    Exists,
+    /// The value was replaced since it was read.
+    Changed,
     /// The operating system failed a read, write or sync; the number is its errno.
     System(i32),
     /// An earlier write of the log failed: what comes after it cannot be made durable, so nothing more is taken.
@@ -39,6 +43,8 @@ impl StoreError {
             Self::BufferTooSmall => libc::EOVERFLOW,
             Self::TooLarge => libc::EFBIG,
             Self::InvalidKey | Self::WrongKind => libc::EINVAL,
+            Self::Exists => libc::EEXIST,
+            Self::Changed => libc::EAGAIN,
             Self::System(errno) => errno,
             Self::Broken => libc::EROFS,
         }
@@ -56,6 +62,8 @@ impl fmt::Display for StoreError {
             Self::TooLarge => "the value is larger than a segment of the log",
             Self::InvalidKey => "the key is too long, or the extent ends too late",
             Self::WrongKind => "the akey holds the other kind of value",
+            Self::Exists => "there is a value already",
+            Self::Changed => "the value was replaced meanwhile",
             Self::System(errno) => return std::io::Error::from_raw_os_error(*errno).fmt(f),
             Self::Broken => "the log could not be written before",
         })

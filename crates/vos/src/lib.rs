@@ -17,6 +17,7 @@ mod checksum;
 mod claiming;
 pub mod claims;
 pub mod coded;
+mod conditional;
 mod containers;
 mod copy;
 #[cfg(test)]
@@ -56,6 +57,7 @@ mod usage;
 mod words;
 
 pub use check::{CheckReport, Finding, FindingKind, RepairReport};
+pub use conditional::{Action, Condition, Step};
 pub use error::StoreError;
 pub use info::{ContainerInfo, PoolInfo};
 pub use making::{Layout, Standing};

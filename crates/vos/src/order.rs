@@ -87,15 +87,27 @@ impl Order {
     }
 
     fn turn(&self, object: ObjectId, dkey: &[u8]) -> &Turn {
+        &self.turns[Self::number(object, dkey)]
+    }
+
+    fn number(object: ObjectId, dkey: &[u8]) -> usize {
         let hash = dkey.iter().fold(mix64(object.lo ^ object.hi), |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        &self.turns[(mix64(hash) % TURNS as u64) as usize]
+        (mix64(hash) % TURNS as u64) as usize
     }
 
     /// The turn to change a dkey.
     pub fn of(&self, object: ObjectId, dkey: &[u8]) -> Held<'_> {
         self.turn(object, dkey).take(&self.epochs)
+    }
+
+    /// The turns to change several dkeys, each once, in the one order in which all take them.
+    pub(super) fn several<'a>(&self, dkeys: impl Iterator<Item = (ObjectId, &'a [u8])>) -> Vec<Held<'_>> {
+        let mut numbers: Vec<usize> = dkeys.map(|(object, dkey)| Self::number(object, dkey)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.into_iter().map(|number| self.turns[number].take(&self.epochs)).collect()
     }
 
     /// The turns of all dkeys: for what changes an object as a whole, and for a moment at which nothing is half changed.

@@ -212,6 +212,18 @@ impl Anchor {
     /// Before the first key.
     pub const START: Self = Self { hash: 0, ties: 0, is_end: false };
 
+    /// Before the keys whose hash ([`Anchor::hash_of`]) is not below this one: listings come in the order of hashes.
+    #[must_use]
+    pub const fn from_hash(hash: u64) -> Self {
+        Self { hash, ties: 0, is_end: false }
+    }
+
+    /// Hash that a dkey is listed by.
+    #[must_use]
+    pub fn hash_of(dkey: &[u8]) -> u64 {
+        crate::index::Hashes::of(dkey, &[]).dkey
+    }
+
     /// Whether everything has been listed.
     #[must_use]
     pub fn is_end(&self) -> bool {

@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use driver::{Arena, Clock as _, Completions, Driver, HostClock, Operation, PageSize, Wait};
 use network::{Payload, PayloadKind, Rpc, SlotLayout};
 use object::plan::{ObjectOp, ObjectPlan};
-use object::service::Pools;
 use object::{ConnectRequest, ObjectOperation, OpenRequest};
+use object_service::Pools;
 use rpc::engine::{Engine, EngineRequest};
 use rpc::{EndpointPlan, Poll, SocketPlan};
 use vos::model::{Key, ObjectId};
@@ -218,7 +218,7 @@ fn main() {
     let pool = Arc::new(Pool::create(dir.path(), &options).expect("a pool"));
     let pools = Pools::new().and_then(|pools| pools.with("tank", pool)).expect("a label");
     let log = Arc::new(|line: &str| eprintln!("{line}"));
-    let mut request = EngineRequest::new(object::service::factory(pools), log);
+    let mut request = EngineRequest::new(object_service::factory(pools), log);
     request.cores = vec![ENGINE_CPU];
     let engine = Engine::start(request).expect("an engine");
     host::topology::pin_current_thread(CLIENT_CPU).expect("this processor");

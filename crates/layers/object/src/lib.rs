@@ -20,7 +20,7 @@ pub mod s3;
 #[cfg(any(test, feature = "sample"))]
 #[doc(hidden)]
 pub mod sample;
-pub mod service;
+mod served;
 mod snapshots;
 mod source;
 

@@ -430,6 +430,18 @@ impl Target {
         pins.release(self);
         Ok(u64::from(header?.bytes))
     }
+
+    /// Epoch of the single value that is visible; none where there is none. Nothing of the value is read.
+    pub(crate) fn version_of(&self, place: &KeyPath<'_>) -> Result<Option<Epoch>, StoreError> {
+        let hashes = index::hashes(place);
+        let mut state = self.state.lock();
+        state.admit(place.container)?;
+        match state.single(place, &hashes, Epoch::MAX) {
+            Ok(version) => Ok(Some(version.epoch())),
+            Err(StoreError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl State {

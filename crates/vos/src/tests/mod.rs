@@ -3,6 +3,7 @@
 mod basics;
 mod check;
 mod claims;
+mod conditional;
 mod damage;
 mod lives;
 mod model;

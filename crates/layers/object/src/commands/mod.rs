@@ -12,6 +12,7 @@ pub(crate) fn all() -> Vec<Command> {
         |name, kind, define, run| Command { name, kind, define, measures: false, run, document: |_| {} };
     vec![
         crate::recipes::command(),
+        mount::command(),
         command("audit", OfLayer, audit::command, audit::run),
         command("pool", Administration, pools::pool, pools::run_pool),
         command("container", Administration, pools::container, pools::run_container),

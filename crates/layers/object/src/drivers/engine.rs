@@ -27,10 +27,10 @@ use vos::placement::Placement;
 
 use crate::backend::Removing;
 use crate::containers::{Containers, changed_ids};
-use crate::service::{Engine, Location, PoolFacts};
 use crate::snapshots;
 use crate::source::check_value_size;
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
+use object_service::{Engine, Location, PoolFacts};
 
 /// The table line.
 pub(super) const REGISTRATION: Registration = Registration {

@@ -62,7 +62,7 @@ impl Measured for Objects {
     }
 
     fn engine_service(&self) -> Option<&'static dyn layer::server::EngineService> {
-        Some(&crate::service::PoolService)
+        Some(&crate::served::PoolService)
     }
 
     fn commands(&self) -> Vec<layer::Command> {

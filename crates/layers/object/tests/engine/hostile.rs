@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use object::plan::ObjectOp;
-use object::service::wire::{Handle, Request};
-use object::service::{Engine as Control, Location, opcode, select};
+use object_service::wire::{Handle, Request};
+use object_service::{Engine as Control, Location, opcode, select};
 use proptest::prelude::*;
 use rpc::SocketPlan;
 use rpc::client::Caller;
@@ -200,7 +200,7 @@ fn a_list_holds_as_much_as_its_reply_has_room_for() {
         let end = request.encode(&mut body).expect("room");
         let reply = caller.call(opcode::LIST, &body[..end], REPLY_BYTES_MAX).expect("answered");
         assert_eq!(reply.status, 0);
-        let mut reader = object::service::wire::Reader(&reply.body);
+        let mut reader = object_service::wire::Reader(&reply.body);
         let count = reader.word().expect("a count");
         anchor = reader.bytes(16).expect("an anchor").to_vec();
         for _ in 0..count {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use driver::{Error, Secret};
 use object::ObjectOperation;
 use object::plan::{ObjectOp, PunchScope, Scope, ValueKind};
-use object::service::{Engine as Control, Location};
+use object_service::{Engine as Control, Location};
 use vos::model::Key;
 use vos::{Ack, Checksum, KeyPath, ObjectClass, ObjectType, PoolOptions, Punch};
 

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Secret, Wait};
 use object::backend::Forgetful;
 use object::plan::{ObjectOp, ObjectPlan};
-use object::service::Pools;
 use object::{Backend, ConnectRequest, ObjectOperation, OpenRequest};
+use object_service::Pools;
 use rpc::TagMap;
 use rpc::engine::{Engine, EngineRequest};
 use tempfile::TempDir;
@@ -42,8 +42,7 @@ pub(crate) fn small(targets: u32) -> PoolOptions {
 pub(crate) fn serve(pool: Arc<Pool>, secret: Option<Secret>) -> Engine {
     let targets = pool.targets().len() as u32;
     let pools = Pools::new().and_then(|pools| pools.with(POOL, pool)).expect("a label");
-    let mut request =
-        EngineRequest::new(object::service::factory(pools), Arc::new(|line| println!("{line}")));
+    let mut request = EngineRequest::new(object_service::factory(pools), Arc::new(|line| println!("{line}")));
     request.tags = TagMap::new(targets, 0).expect("few");
     request.secret = secret;
     Engine::start(request).expect("an engine")

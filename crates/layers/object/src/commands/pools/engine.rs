@@ -11,7 +11,7 @@ use vos::ContainerInfo;
 use vos::{PoolOptions, PoolUsage};
 
 use super::{Admin, Held, PoolFacts};
-use crate::service::{Engine, Location};
+use object_service::{Engine, Location};
 
 /// Longest wait for an answer.
 const WAIT: Duration = Duration::from_secs(10);

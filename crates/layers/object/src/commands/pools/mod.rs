@@ -16,7 +16,7 @@ use vos::{PoolOptions, PoolUsage};
 pub(super) use cli::{container, pool};
 
 use crate::load::directory_of;
-use crate::service::PoolFacts;
+use object_service::PoolFacts;
 
 /// Operations of a store on its pools and containers.
 trait Admin {

@@ -18,9 +18,9 @@ use vos::model::{Key, ObjectId};
 use vos::placement::Placement;
 
 use super::geometry::Geometry;
-use crate::service::wire::Handle;
-use crate::service::{INLINE_BYTES_MAX, Location};
 use crate::{ObjectOperation, OpenRequest};
+use object_service::wire::Handle;
+use object_service::{INLINE_BYTES_MAX, Location};
 
 /// The worker's buffers.
 pub(super) const VALUES: u32 = 0;
@@ -208,7 +208,7 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Opened<ObjectOperation>, Err
         geometry,
         plan: Arc::clone(plan),
         targets,
-        open_request: crate::service::open_request(opening.pool, opening.container),
+        open_request: object_service::open_request(opening.pool, opening.container),
         running: vec![idle; slots as usize],
         pieces: vec![Piece::default(); (slots * geometry.fan) as usize],
         cursors: vec![Cursor::default(); slots as usize],

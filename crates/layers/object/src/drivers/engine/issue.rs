@@ -5,8 +5,8 @@ use rpc::client::{Request as Sent, Started, Stretch};
 use vos::model::{Key, ObjectId};
 
 use super::driver::{EngineDriver, Piece, SCRATCH, STAGING, VALUES};
-use crate::service::wire::{REQUEST_BYTES, Request};
-use crate::service::{INLINE_BYTES_MAX, opcode};
+use object_service::wire::{REQUEST_BYTES, Request};
+use object_service::{INLINE_BYTES_MAX, opcode};
 
 /// Longest part of a request before the value, in bytes: two keys and an anchor.
 pub(super) const HEAD_BYTES_MAX: usize = REQUEST_BYTES + 2 * vos::model::KEY_BYTES_MAX + 16;

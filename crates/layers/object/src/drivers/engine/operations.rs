@@ -10,7 +10,7 @@ use vos::model::Key;
 use super::driver::{Cursor, EngineDriver, Running};
 use super::issue::{Ask, Moves};
 use crate::ObjectOperation;
-use crate::service::{opcode, select};
+use object_service::{opcode, select};
 
 /// Bytes of an array's attributes: cell size and cells of a chunk, as they are kept under dkey 0.
 pub(super) const ATTRIBUTES_BYTES: usize = 16;

@@ -6,8 +6,8 @@ use rpc::client::Done;
 use super::driver::{EngineDriver, Piece};
 use super::operations::ATTRIBUTES_BYTES;
 use crate::plan::ObjectOp;
-use crate::service::opcode;
-use crate::service::wire::Reader;
+use object_service::opcode;
+use object_service::wire::Reader;
 
 impl EngineDriver {
     /// Takes in a request that is done. The operation is done with its last one.
@@ -208,7 +208,7 @@ impl EngineDriver {
         let came = (done.inline_bytes as usize).min(self.scratch.slot_bytes());
         // SAFETY: the request is done, so its memory is the driver's alone.
         let reply = &*unsafe { self.scratch.slot_mut(done.slot, came) };
-        let Some(handle) = crate::service::handle_of(reply) else {
+        let Some(handle) = object_service::handle_of(reply) else {
             self.malformed(slot);
             return false;
         };

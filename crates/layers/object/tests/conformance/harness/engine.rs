@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use object::service::{Pools, factory};
+use object_service::{Pools, factory};
 use rpc::TagMap;
 use rpc::engine::{Engine, EngineRequest};
 use vos::{Pool, PoolOptions};

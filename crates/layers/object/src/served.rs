@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use driver::Error;
 use layer::server::{EngineService, EngineSpec, Served};
+use object_service::{Pools, factory};
 use rpc::engine::ServiceFactory;
 use units::{ByteSize, ParseError, label_of};
 use vos::{Durability, Flush, OpenOptions, Pool, PoolOptions};
 use workload::spec::choice;
 
-use super::{Pools, factory};
 use crate::load::scratch;
 
 /// Mapped memory of a pool that is made, where nothing is said, in bytes.

@@ -13,7 +13,6 @@ mod control;
 mod endpoints;
 mod metadata;
 mod pools;
-mod served;
 mod shards;
 mod target;
 pub mod wire;
@@ -24,11 +23,10 @@ use std::sync::Arc;
 use rpc::engine::ServiceFactory;
 use rpc::measure::{Measure, Services};
 
-pub use control::{Command, Engine, PoolFacts, Response};
-pub(crate) use control::{handle_of, open_request};
+pub use control::{Command, Engine, PoolFacts, Response, handle_of, open_request};
+
 pub use endpoints::Location;
 pub use pools::Pools;
-pub(crate) use served::PoolService;
 
 /// Values up to this size travel in messages, larger ones as bulk, in bytes. Measured over loopback with 16 in flight, 4 KiB against 64 KiB here:
 /// values of 8 and 16 KiB are about twice as fast in messages, at 32 KiB there is no clear difference, and updates of 64 KiB are faster as

@@ -346,7 +346,8 @@ impl Engine {
 }
 
 /// Body of a request that opens a container.
-pub(crate) fn open_request(pool: &str, label: &str) -> Vec<u8> {
+#[must_use]
+pub fn open_request(pool: &str, label: &str) -> Vec<u8> {
     let mut body = Vec::new();
     for label in [pool, label] {
         // A label that is too long is one that no engine has.
@@ -358,7 +359,8 @@ pub(crate) fn open_request(pool: &str, label: &str) -> Vec<u8> {
 }
 
 /// The handle that an engine has answered; none where the bytes are none.
-pub(crate) fn handle_of(answer: &[u8]) -> Option<Handle> {
+#[must_use]
+pub fn handle_of(answer: &[u8]) -> Option<Handle> {
     let mut reader = Reader(answer);
     let (instance, pool, container) = (reader.word().ok()?, reader.word().ok()?, reader.long().ok()?);
     Some(Handle { instance, pool: u16::try_from(pool).ok()?, container })
