@@ -1,72 +1,62 @@
 //! Programs with the interception library on a mount, and beside it without: both see the same.
 
-use std::fs;
+#[path = "../../mount/tests/support/mod.rs"]
+mod support;
+
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
+use std::process::{Command, Output};
 
-use mount::{MountSpec, Mounted};
-use testkit::DirectoryFileSystem;
-
-/// A scratch directory with a mount on `mnt` of what is in `store`.
-struct Scene {
-    _mounted: Mounted,
-    scratch: tempfile::TempDir,
-}
+use support::random_file::Pair;
+use support::{KINDS, Kind, PROGRAMS, PROGRAMS_SAY, semantics, shell};
 
 /// The library, as this build has made it.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.ancestors().nth(2).unwrap();
-    let found = [folder, &folder.join("deps")].map(|folder| folder.join("libstrata_intercept.so"));
+    let found = [&folder.join("deps"), folder].map(|folder| folder.join("libstrata_intercept.so"));
     found.into_iter().find(|path| path.is_file()).expect("cargo builds the library before its tests")
 }
 
+/// A mount that serves programs.
+struct Scene(support::Scene);
+
 impl Scene {
-    fn begin() -> Option<Self> {
-        let scratch = tempfile::tempdir().unwrap();
-        let (store, directory) = (scratch.path().join("store"), scratch.path().join("mnt"));
-        fs::create_dir(&store).unwrap();
-        fs::create_dir(&directory).unwrap();
-        let mut spec = MountSpec::default();
-        spec.intercept = true;
-        let file_system = Arc::new(DirectoryFileSystem::open(&store).unwrap());
-        let directory = mount::check(&directory).unwrap();
-        match Mounted::begin(file_system, "test:store", directory, &spec, || ()) {
-            Ok(mounted) => Some(Self { _mounted: mounted, scratch }),
-            Err(error) => {
-                eprintln!("skipped: FUSE cannot be mounted here: {error}");
-                None
-            }
-        }
+    fn begin(kind: Kind) -> Option<Self> {
+        support::Scene::begin(kind, &[("intercept", "true")]).map(Self)
     }
 
     fn mnt(&self) -> PathBuf {
-        self.scratch.path().join("mnt")
+        self.0.mnt()
     }
 
     /// Runs a shell script under interception, which must end well: its output, and the report.
     fn intercepted(&self, script: &str) -> (String, String) {
-        run(&self.mnt(), script, true)
+        shell(&self.mnt(), script, &[("LD_PRELOAD", &library()), ("STRATA_INTERCEPT_REPORT", Path::new("1"))])
     }
 
     /// Runs one without it.
     fn plain(&self, script: &str) -> String {
-        run(&self.mnt(), script, false).0
+        shell(&self.mnt(), script, &[]).0
+    }
+
+    /// Runs a test of this file, which does nothing else by itself, under interception.
+    fn test(&self, name: &str, argument: &str) -> Output {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([name, "--exact", "--nocapture"]).current_dir(self.mnt());
+        command.env("LD_PRELOAD", library()).env("STRATA_INTERCEPT_REPORT", "1").env(ARGUMENT, argument);
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.success(),
+            "{name} {argument}: {}\n{told}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+        output
     }
 }
 
-fn run(directory: &Path, script: &str, intercepted: bool) -> (String, String) {
-    let mut command = Command::new("bash");
-    command.args(["-euc", script]).current_dir(directory);
-    if intercepted {
-        command.env("LD_PRELOAD", library()).env("STRATA_INTERCEPT_REPORT", "1");
-    }
-    let output = command.output().unwrap();
-    let (said, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{script}\n{}\n{said}{told}", output.status);
-    (said.into_owned(), told.into_owned())
-}
+/// Variable with the argument of a test that runs under interception.
+const ARGUMENT: &str = "STRATA_TEST_ARGUMENT";
 
 /// Calls of a name in all lines of a report.
 fn count(report: &str, name: &str) -> u64 {
@@ -75,37 +65,41 @@ fn count(report: &str, name: &str) -> u64 {
     words.filter_map(|word| word.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok()).sum()
 }
 
+/// Work of the core programs on entries and attributes, and what can be seen of it.
+const ENTRIES: &str = "mkdir -p d/e; mv b d/e/f; ln -s e/f d/l; ln a d/hard || cp a d/hard; ls -l d >list; chmod 640 a; touch -d @77 a; \
+                       rm c; truncate -s 5 a";
+const SEEN: &str = "readlink d/l; cat d/l | wc -c; stat -c '%s %a %Y' a; ls -1 d; find . -type f | sort";
+const SAID: &str = "e/f\n2621440\n5 640 77\ne\nhard\nl\n./a\n./d/e/f\n./d/hard\n./list\n";
+
 #[test]
 fn core_programs_are_intercepted() {
-    let Some(scene) = Scene::begin() else { return };
-    let (_, report) = scene.intercepted(
-        "dd if=/dev/urandom of=a bs=64k count=40 status=none; cp a b; cat a >c; cmp a b; cmp a c",
-    );
-    for name in ["open", "read", "write", "fstat"] {
-        assert!(count(&report, name) > 0, "{name}: {report}");
+    for kind in KINDS {
+        let Some(scene) = Scene::begin(kind) else { return };
+        let copies =
+            "dd if=/dev/urandom of=a bs=64k count=40 status=none; cp a b; cat a >c; cmp a b; cmp a c";
+        let (_, report) = scene.intercepted(copies);
+        for name in ["open", "read", "write", "fstat"] {
+            assert!(count(&report, name) > 0, "{name}: {report}");
+        }
+        scene.plain("cmp a b; cmp a c; test $(stat -c %s c) = 2621440");
+        let (said, report) = scene.intercepted(&format!("{ENTRIES}; {SEEN}"));
+        assert_eq!(said, SAID, "{kind:?}");
+        for name in [
+            "mkdir", "rename", "symlink", "link", "stat", "readdir", "unlink", "chmod", "truncate", "utimens",
+        ] {
+            let also = if name == "truncate" { count(&report, "ftruncate") } else { 0 };
+            assert!(count(&report, name) + also > 0, "{name}: {report}");
+        }
+        assert_eq!(scene.plain(SEEN), SAID, "{kind:?}: the kernel sees the same");
+        let (_, report) = scene.intercepted("rm -r d; ls -A");
+        assert!(count(&report, "unlink") > 0, "{report}");
+        assert_eq!(scene.plain("ls"), "a\nlist\n");
     }
-    scene.plain("cmp a b; cmp a c; test $(stat -c %s c) = 2621440");
-    let (said, report) = scene.intercepted(
-        "mkdir -p d/e; mv b d/e/f; ln -s e/f d/l; ln a d/hard; ls -l d >list; chmod 640 a; touch -d @77 a; rm c; truncate -s 5 a; \
-         readlink d/l; cat d/l | wc -c; stat -c '%s %a %Y %h' a; ls -1 d; find . -type f | sort",
-    );
-    let expected = "e/f\n2621440\n5 640";
-    assert!(said.starts_with(expected), "{said}");
-    assert!(said.contains(" 2\ne\nhard\nl\n"), "{said}");
-    for name in ["mkdir", "rename", "symlink", "link", "stat", "readdir", "unlink", "chmod"] {
-        assert!(count(&report, name) > 0, "{name}: {report}");
-    }
-    let plain =
-        scene.plain("readlink d/l; cat d/l | wc -c; stat -c '%s %a %Y %h' a; ls -1 d; find . -type f | sort");
-    assert_eq!(plain, said, "the kernel sees the same");
-    let (_, report) = scene.intercepted("rm -r d; ls -A");
-    assert!(count(&report, "unlink") > 0, "{report}");
-    assert_eq!(scene.plain("ls"), "a\nlist\n");
 }
 
 #[test]
 fn shells_share_positions_with_their_children() {
-    let Some(scene) = Scene::begin() else { return };
+    let Some(scene) = Scene::begin(Kind::Dfs) else { return };
     let script = "printf 'one\\ntwo\\nthree\\n' >in; { read line; cat; echo $line; } <in >out; (echo x; /bin/echo y; echo z) >>out; cat out";
     let (said, _) = scene.intercepted(script);
     assert_eq!(said, "two\nthree\none\nx\ny\nz\n");
@@ -115,29 +109,66 @@ fn shells_share_positions_with_their_children() {
     assert_eq!(scene.plain("cat mixed"), "a\nb\nc\n");
 }
 
-const PROGRAMS: &str = "
-    git init -q source; cd source; git config user.email a@b.c; git config user.name a
-    for i in $(seq 30); do mkdir -p d$((i % 7)); head -c $((i * 1000)) /dev/urandom >d$((i % 7))/f$i; done
-    ln -s d1/f1 link; git add .; git commit -qm one; cd ..
-    git clone -q source clone; cd clone; git fsck --full; git status --porcelain | wc -l; cd ..
-    tar cf all.tar source; mkdir un; tar xf all.tar -C un; diff -r --no-dereference source un/source
-    python3 -c \"
-import sqlite3
-base = sqlite3.connect('base.db')
-base.execute('create table t(a integer primary key, b blob)')
-for i in range(200): base.execute('insert into t values(?, ?)', (i, bytes(i * 13)))
-base.commit(); base.execute('delete from t where a % 3 = 0'); base.commit(); base.execute('vacuum')
-print(base.execute('pragma integrity_check').fetchone()[0], base.execute('select count(*) from t').fetchone()[0])
-\"
-    printf '#include <stdio.h>\\nint main(void) { puts(\"hello\"); return 0; }\\n' >hello.c; cc -o hello hello.c; ./hello
-    rm -r source clone un; ls";
-
 #[test]
 fn large_programs_work() {
-    let Some(scene) = Scene::begin() else { return };
-    let (said, report) = scene.intercepted(PROGRAMS);
-    assert_eq!(said, "0\nok 133\nhello\nall.tar\nbase.db\nhello\nhello.c\n");
-    for name in ["open", "read", "write", "mmap", "rename", "fsync"] {
-        assert!(count(&report, name) > 0, "{name}: {report}");
+    for kind in KINDS {
+        let Some(scene) = Scene::begin(kind) else { return };
+        let (said, report) = scene.intercepted(PROGRAMS);
+        assert_eq!(said, PROGRAMS_SAY, "{kind:?}");
+        for name in ["open", "read", "write", "mmap", "rename", "fsync"] {
+            assert!(count(&report, name) > 0, "{name}: {report}");
+        }
+    }
+}
+
+#[test]
+fn a_disabled_library_leaves_calls_alone() {
+    let Some(scene) = Scene::begin(Kind::Directory) else { return };
+    let (_, report) = scene.intercepted("export STRATA_INTERCEPT_DISABLE=1; /bin/echo a >f; cat f; ls");
+    assert!(!report.lines().any(|line| line.contains("cat") || line.contains("readdir")), "{report}");
+    let (_, report) = scene.intercepted("cd /; ls >/dev/null");
+    assert_eq!(count(&report, "readdir") + count(&report, "open"), 0, "{report}");
+}
+
+#[test]
+fn under_interception_random_work() {
+    let Some(argument) = std::env::var_os(ARGUMENT) else { return };
+    let argument = argument.into_string().unwrap();
+    let (plain, seed) = argument.split_once(' ').unwrap();
+    Pair::new(&std::env::current_dir().unwrap(), Path::new(plain), seed.parse().unwrap()).run(400);
+}
+
+#[test]
+fn random_work_leaves_what_it_leaves_in_a_plain_file() {
+    for kind in KINDS {
+        let Some(scene) = Scene::begin(kind) else { return };
+        for seed in 1..4 {
+            let plain = scene.0.scratch.path();
+            let output = scene.test("under_interception_random_work", &format!("{} {seed}", plain.display()));
+            let report = String::from_utf8_lossy(&output.stderr).into_owned();
+            for name in ["read", "write", "lseek", "ftruncate", "fallocate"] {
+                assert!(count(&report, name) > 0, "{kind:?}: {name}: {report}");
+            }
+            let file = format!("random-{seed}");
+            scene.plain(&format!("cmp {file} {}/{file}", plain.display()));
+        }
+    }
+}
+
+#[test]
+fn under_interception_errors() {
+    let Some(directory) = std::env::var_os(ARGUMENT) else { return };
+    let (directory, kind) = directory.to_str().unwrap().split_once(' ').unwrap();
+    let kind = KINDS.into_iter().find(|known| format!("{known:?}") == kind).unwrap();
+    assert_eq!(semantics::complaints(Path::new(directory)), semantics::exceptions(kind));
+}
+
+#[test]
+fn calls_fail_as_they_should() {
+    for kind in KINDS {
+        let Some(scene) = Scene::begin(kind) else { return };
+        scene.test("under_interception_errors", &format!("{} {kind:?}", scene.mnt().display()));
+        // By the working directory alone.
+        scene.test("under_interception_errors", &format!(". {kind:?}"));
     }
 }

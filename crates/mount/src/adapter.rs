@@ -38,11 +38,15 @@ pub(crate) fn inode(number: INodeNo) -> Inode {
     Inode(number.0)
 }
 
-pub(crate) fn owner(request: &Request) -> Owner {
-    Owner { user: request.uid(), group: request.gid() }
-}
-
 impl Adapter {
+    /// Owner of what a request makes in a directory, and the bit that directories in it inherit: a directory with set-group-id gives its group.
+    pub(crate) fn owner_in(&self, request: &Request, parent: INodeNo) -> Result<(Owner, u16), dfs::Errno> {
+        let directory = self.file_system.attributes(inode(parent))?;
+        let inherited = directory.permissions & libc::S_ISGID as u16;
+        let group = if inherited == 0 { request.gid() } else { directory.owner.group };
+        Ok((Owner { user: request.uid(), group }, inherited))
+    }
+
     /// Flags of an open file, in the words of the file system.
     pub(crate) fn open_flags(&self, flags: i32) -> dfs::OpenFlags {
         let mode = OpenFlags(flags).acc_mode();

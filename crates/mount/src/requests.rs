@@ -14,7 +14,7 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use crate::adapter::{Adapter, ENDPOINT_ATTRIBUTE, GENERATION, errno, inode, owner, value};
+use crate::adapter::{Adapter, ENDPOINT_ATTRIBUTE, GENERATION, errno, inode, value};
 use crate::attributes::{file_attr, kind, node_kind, set_time};
 
 /// Largest request that moves data, in bytes.
@@ -125,8 +125,11 @@ impl Filesystem for Adapter {
     ) {
         let Some(kind) = node_kind(mode) else { return reply.error(Errno::EINVAL) };
         let permissions = (mode & 0o7777) as u16;
-        let node = NewNode { kind, permissions, owner: owner(request), device: rdev };
-        self.entry(reply, self.file_system.make_node(inode(parent), name.as_bytes(), &node));
+        let made = self.owner_in(request, parent).and_then(|(owner, _)| {
+            let node = NewNode { kind, permissions, owner, device: rdev };
+            self.file_system.make_node(inode(parent), name.as_bytes(), &node)
+        });
+        self.entry(reply, made);
     }
 
     fn mkdir(
@@ -138,8 +141,10 @@ impl Filesystem for Adapter {
         _umask: u32,
         reply: ReplyEntry,
     ) {
-        let (permissions, owner) = ((mode & 0o7777) as u16, owner(request));
-        let made = self.file_system.make_directory(inode(parent), name.as_bytes(), permissions, owner);
+        let made = self.owner_in(request, parent).and_then(|(owner, inherited)| {
+            let permissions = (mode & 0o7777) as u16 | inherited;
+            self.file_system.make_directory(inode(parent), name.as_bytes(), permissions, owner)
+        });
         self.entry(reply, made);
     }
 
@@ -153,7 +158,10 @@ impl Filesystem for Adapter {
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let (name, target) = (name.as_bytes(), target.as_os_str().as_bytes());
-        self.entry(reply, self.file_system.make_symlink(inode(parent), name, target, owner(request)));
+        let made = self.owner_in(request, parent);
+        let made =
+            made.and_then(|(owner, _)| self.file_system.make_symlink(inode(parent), name, target, owner));
+        self.entry(reply, made);
     }
 
     fn rename(
@@ -200,7 +208,9 @@ impl Filesystem for Adapter {
     ) {
         let (name, permissions) = (name.as_bytes(), (mode & 0o7777) as u16);
         let how = self.open_flags(flags);
-        let made = self.file_system.create(inode(parent), name, permissions, owner(request), how);
+        let made = self.owner_in(request, parent);
+        let made =
+            made.and_then(|(owner, _)| self.file_system.create(inode(parent), name, permissions, owner, how));
         answer!(reply, made, |(found, handle)| {
             let lifetime = self.caching.attributes.min(self.caching.entry);
             let (attr, handle) = (file_attr(&found), FileHandle(handle.0));
