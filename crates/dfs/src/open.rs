@@ -2,12 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use driver::{Error, ErrorKind};
+use driver::{Error, ErrorKind, Secret};
+use object_service::Location;
 use vos::{Checksum, ContainerProperties, ObjectClass, Pool, PoolOptions};
 
 use crate::dfs::{Dfs, check_format};
 use crate::layout::CHUNK_BYTES;
+use crate::store::engine::{Connecting, EngineStore};
 use crate::store::vos::VosStore;
 use crate::{FileSystem, Owner, Url};
 
@@ -40,7 +43,7 @@ impl Default for Format {
 }
 
 /// Options that a file system is opened with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Pool (of `dfs+vos:`), container and file system are made where they are not there.
     pub create: bool,
@@ -52,6 +55,25 @@ pub struct Options {
     pub container: Option<String>,
     /// Checksum of the data of a container that is made.
     pub checksum: Checksum,
+    /// Shared secret, where the engine demands one.
+    pub secret: Option<Secret>,
+    /// Longest wait for an engine: for a connection, and for each request.
+    pub timeout: Duration,
+}
+
+impl Default for Options {
+    /// Nothing is made; a wait of 30 s at most.
+    fn default() -> Self {
+        Self {
+            create: false,
+            format: Format::default(),
+            pool: PoolOptions::default(),
+            container: None,
+            checksum: Checksum::default(),
+            secret: None,
+            timeout: Duration::from_secs(30),
+        }
+    }
 }
 
 /// Opens a file system.
@@ -63,7 +85,8 @@ pub fn open(url: &str, options: &Options) -> Result<Arc<dyn FileSystem>, Error> 
     check_format(&options.format)?;
     match url.parse()? {
         Url::Vos { directory } => open_directory(&directory, options),
-        url @ (Url::Engine { .. } | Url::Daos { .. }) => {
+        Url::Engine { address, pool, container } => on_engine(&address, &pool, &container, options),
+        url @ Url::Daos { .. } => {
             Err(Error::new(ErrorKind::Unsupported, "dfs", "this store has no files yet").with("url", url))
         }
     }
@@ -80,6 +103,26 @@ fn open_directory(directory: &Path, options: &Options) -> Result<Arc<dyn FileSys
         }
     };
     on_pool(Arc::new(pool), options, true)
+}
+
+fn on_engine(
+    address: &str,
+    pool: &str,
+    container: &str,
+    options: &Options,
+) -> Result<Arc<dyn FileSystem>, Error> {
+    let store = EngineStore::connect(Connecting {
+        location: Location::parse(&format!("engine://{address}"))?,
+        pool,
+        container,
+        secret: options.secret.as_ref(),
+        timeout: options.timeout,
+        create: options.create.then_some(options.checksum),
+    })?;
+    let create = options.create.then_some(&options.format);
+    let dfs =
+        Dfs::open(Box::new(store), create, false).map_err(|error| error.with("container", container))?;
+    Ok(Arc::new(dfs))
 }
 
 /// Opens the file system of a container of a pool that is open in this process: each opening is a client of its own.

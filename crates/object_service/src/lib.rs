@@ -11,9 +11,11 @@
 
 mod control;
 mod endpoints;
+mod flat;
 mod metadata;
 mod pools;
 mod shards;
+pub mod steps;
 mod target;
 pub mod wire;
 
@@ -26,6 +28,7 @@ use rpc::measure::{Measure, Services};
 pub use control::{Command, Engine, PoolFacts, Response, handle_of, open_request};
 
 pub use endpoints::Location;
+pub use flat::VALUES_HEAD_BYTES;
 pub use pools::Pools;
 
 /// Values up to this size travel in messages, larger ones as bulk, in bytes. Measured over loopback with 16 in flight, 4 KiB against 64 KiB here:
@@ -69,6 +72,20 @@ pub mod opcode {
     pub const RESTORE_SHARDS: u16 = SERVICE_FIRST + 13;
     /// See [`FETCH_SHARDS`].
     pub const SIZE_SHARDS: u16 = SERVICE_FIRST + 14;
+    /// Changes several keys of objects without copies and parity, all of them or none, where they are as is said ([`super::steps`]); on all targets of the
+    /// pool: it is asked of one of them. `EEXIST`, `ENOENT`, `EAGAIN`: a key is not as is said.
+    pub const APPLY: u16 = SERVICE_FIRST + 15;
+    /// As [`LARGEST`], on all targets of an object without copies and parity.
+    pub const LARGEST_OF_ALL: u16 = SERVICE_FIRST + 16;
+    /// Removes an object without copies and parity from all its targets.
+    pub const REMOVE: u16 = SERVICE_FIRST + 17;
+    /// Lists `length` dkeys at most of this target's part of an object in the order of their hashes, with the single value of the akey: count (4 bytes),
+    /// whether the end was reached (1), 3 of zero; then name behind its 16-bit length, errno (4), value behind its 32-bit length.
+    pub const LIST_VALUES: u16 = SERVICE_FIRST + 18;
+    /// Reads a single value: its epoch (8 bytes), then its bytes.
+    pub const FETCH_VERSION: u16 = SERVICE_FIRST + 20;
+    /// Makes durable what the pool has taken so far.
+    pub const COMMIT: u16 = SERVICE_FIRST + 19;
     /// Opens a container: labels of pool and container, each behind its 16-bit length. The reply is a handle: instance (4 bytes), pool (4),
     /// container (8).
     pub const OPEN_CONTAINER: u16 = SERVICE_FIRST + 32;

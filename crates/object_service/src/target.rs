@@ -9,6 +9,7 @@ use vos::coded::{Coded, Flaw, extent_of};
 use vos::model::Epoch;
 use vos::{Ack, Anchor, KeyPath, Pool, Punch, Read, Reservation, StoreError, Target, Write};
 
+use super::flat;
 use super::pools::{Pools, container_of};
 use super::shards::{Shards, spread_class};
 use super::wire::Request;
@@ -34,7 +35,7 @@ pub(super) struct ObjectService {
     coders: Vec<((u8, u8), Coded)>,
 }
 
-fn errno(error: StoreError) -> i32 {
+pub(super) fn errno(error: StoreError) -> i32 {
     -error.errno()
 }
 
@@ -42,7 +43,7 @@ fn epoch_of(request: &Request<'_>) -> Option<Epoch> {
     (request.epoch != 0).then_some(request.epoch)
 }
 
-fn place_of<'a>(request: &Request<'a>) -> Result<KeyPath<'a>, i32> {
+pub(super) fn place_of<'a>(request: &Request<'a>) -> Result<KeyPath<'a>, i32> {
     Ok(KeyPath {
         container: container_of(request.handle)?,
         object: request.object,
@@ -91,6 +92,13 @@ impl ObjectService {
         Ok(shards)
     }
 
+    /// When a change of several targets is to be durable.
+    fn ack_of_all(&self, target: &Target) -> Ack {
+        let ack = ack_of(self.deferring(target));
+        self.has_spread.fetch_or(ack == Ack::Deferred, Ordering::Relaxed);
+        ack
+    }
+
     fn coder(&mut self, code: (u8, u8)) -> &mut Coded {
         let at = self.coders.iter().position(|(own, _)| *own == code).unwrap_or_else(|| {
             self.coders.push((code, Coded::new(code.0, code.1, 0)));
@@ -129,6 +137,11 @@ impl ObjectService {
                 Ok(())
             }
             opcode::LIST => list(target, &request, &place, answer),
+            code if flat::is_flat(code) => {
+                let (pool, _) = self.targets.get(usize::from(request.handle.pool)).ok_or(-libc::ESTALE)?;
+                let ack = if flat::changes(code) { self.ack_of_all(target) } else { Ack::AsConfigured };
+                flat::carry_out(code, (pool, target), &request, ack, answer)
+            }
             opcode::DISCARD => {
                 let (pool, _) = self.targets.get(usize::from(request.handle.pool)).ok_or(-libc::ESTALE)?;
                 let done =

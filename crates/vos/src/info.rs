@@ -24,6 +24,9 @@ pub struct PoolInfo {
     /// Taken from the file system since space was last prepared for a phase, or since the pool was opened, in bytes.
     #[serde(default)]
     pub grown_bytes: u64,
+    /// Keys (akeys) in the index.
+    #[serde(default)]
+    pub keys: u64,
     /// Containers.
     pub containers: u32,
     /// Largest value that a target takes, in bytes; 0 where it is not told.

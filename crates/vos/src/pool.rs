@@ -220,6 +220,7 @@ impl Pool {
             nvme_free_bytes: space.nvme_free_bytes,
             index_bytes: space.index_bytes,
             grown_bytes: space.grown_bytes,
+            keys: space.keys,
             containers: self.containers.lock().rows.len() as u32,
             value_bytes_max: self.targets.first().map_or(0, |target| target.value_bytes_max()),
         }

@@ -96,6 +96,9 @@ fn retrying<T>(mut act: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
 impl Dfs {
     /// Reads the entry of a name.
     fn entry(&self, directory: ObjectId, name: &[u8]) -> Result<Entry, Errno> {
+        if self.store.take_restart() {
+            self.finish_intents(false)?;
+        }
         let mut few = [0; RECORD_BYTES];
         match self.store.fetch(directory, name, INODE_AKEY, &mut few) {
             Ok((length, version)) => self.parse(directory, name, &few[..length], version),

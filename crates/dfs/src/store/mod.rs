@@ -1,5 +1,6 @@
 //! What a file system needs of an object store.
 
+pub(crate) mod engine;
 pub(crate) mod vos;
 
 use ::vos::Step;
@@ -80,6 +81,11 @@ pub(crate) trait Store: Send + Sync {
 
     /// Damage that was met since the last call, by its place.
     fn take_findings(&self) -> Vec<String>;
+
+    /// Whether the store was started again since that was asked last: what it had half done may be left.
+    fn take_restart(&self) -> bool {
+        false
+    }
 }
 
 /// The error of a system call for one of a store.
