@@ -18,7 +18,8 @@ use vos::{
 const FILES: u64 = 200_000;
 const BLOCKS: u64 = 512;
 const BLOCK: usize = 1 << 20;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 6;
+const PASSES: u32 = 4;
 const FLAGS: OpenFlags =
     OpenFlags { read: true, write: true, append: false, truncate: false, exclusive: true };
 
@@ -59,39 +60,52 @@ fn names(files: &dyn FileSystem, round: usize) -> [f64; 4] {
     [create, stat, list * FILES as f64, remove]
 }
 
-fn raw(pool: &Pool, container: ContainerId, block: &mut [u8]) -> [f64; 2] {
+/// Rates of the store itself and of files over it, of one pass of writes and several of reads, in turn.
+fn blocks(
+    pool: &Pool,
+    container: ContainerId,
+    files: &dyn FileSystem,
+    block: &mut [u8],
+    is_raw_first: bool,
+) -> [[f64; 2]; 2] {
     let object = ObjectId::new(ObjectType::ArrayByte, ObjectClass::S1, 1);
     let target = pool.target(0);
-    let read = Read::Extent { offset_bytes: 0 };
     let dkeys: Vec<[u8; 8]> = (1..=BLOCKS).map(u64::to_le_bytes).collect();
     let place = |number: u64| KeyPath { container, object, dkey: &dkeys[number as usize], akey: b"data" };
-    let write = rate(BLOCKS, |number| {
-        target
-            .update(&place(number), Write::Extent { offset_bytes: 0 }, block, Ack::Deferred)
-            .expect("written");
-    });
-    let read = rate(BLOCKS, |number| {
-        target.fetch(&place(number), read, None, block).expect("read");
-    });
-    target.punch(&place(0), Punch::Object, Ack::AsConfigured).expect("removed");
-    target.collect().expect("collected");
-    [write, read]
-}
-
-fn files(pool: &Pool, files: &dyn FileSystem, block: &mut [u8]) -> [f64; 2] {
     let (made, handle) =
         files.create(Inode::ROOT, b"large", 0o644, Owner::default(), FLAGS).expect("created");
-    let write = rate(BLOCKS, |number| {
-        files.write(handle, number * BLOCK as u64, block).expect("written");
-    });
-    let read = rate(BLOCKS, |number| {
-        assert_eq!(files.read(handle, number * BLOCK as u64, block), Ok(BLOCK));
-    });
+    let turns = [is_raw_first, !is_raw_first];
+    let mut rates = [[0.0; 2]; 2];
+    for is_raw in turns {
+        rates[usize::from(is_raw)][0] = rate(BLOCKS, |number| match is_raw {
+            true => {
+                let write = Write::Extent { offset_bytes: 0 };
+                target.update(&place(number), write, block, Ack::Deferred).expect("written");
+            }
+            false => {
+                files.write(handle, number * BLOCK as u64, block).expect("written");
+            }
+        });
+    }
+    for _ in 0..PASSES {
+        for is_raw in turns {
+            let read = rate(BLOCKS, |number| match is_raw {
+                true => {
+                    target
+                        .fetch(&place(number), Read::Extent { offset_bytes: 0 }, None, block)
+                        .expect("read");
+                }
+                false => assert_eq!(files.read(handle, number * BLOCK as u64, block), Ok(BLOCK)),
+            });
+            rates[usize::from(is_raw)][1] += read / f64::from(PASSES);
+        }
+    }
     files.release(handle).expect("closed");
     files.unlink(Inode::ROOT, b"large").expect("removed");
     files.forget(made.inode, 1);
-    pool.target(0).collect().expect("collected");
-    [write, read]
+    target.punch(&place(0), Punch::Object, Ack::AsConfigured).expect("removed");
+    target.collect().expect("collected");
+    rates
 }
 
 /// The middle one.
@@ -110,18 +124,18 @@ fn main() {
     let system = open_on_pool(&pool, &options).expect("a file system");
     let container = pool.create_container("raw", &ContainerProperties::default()).expect("a container");
     let mut block = vec![0x5a; BLOCK];
-    let (mut of_names, mut of_raw, mut of_files) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut of_names, mut of_blocks) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         of_names.push(names(&*system, round));
-        of_raw.push(raw(&pool, container, &mut block));
-        of_files.push(files(&pool, &*system, &mut block));
+        of_blocks.push(blocks(&pool, container, &*system, &mut block, round % 2 == 0));
     }
     for (at, what) in ["create", "stat", "list", "remove"].into_iter().enumerate() {
         println!("{what:7} {:10.0} a second", median(of_names.iter().map(|round| round[at]).collect()));
     }
     for (at, what) in ["write", "read"].into_iter().enumerate() {
-        let middle = |rounds: &[[f64; 2]]| median(rounds.iter().map(|round| round[at]).collect());
-        let (own, raw) = (middle(&of_files), middle(&of_raw));
+        let middle =
+            |which: usize| median(of_blocks.iter().map(|round: &[[f64; 2]; 2]| round[which][at]).collect());
+        let (own, raw) = (middle(0), middle(1));
         println!("{what:7} {own:10.0} MiB/s, the store itself {raw:.0} MiB/s: {:.3} of it", own / raw);
     }
     drop(system);

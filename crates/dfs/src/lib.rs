@@ -6,6 +6,7 @@
 mod dfs;
 mod file_system;
 mod layout;
+mod libdfs;
 pub mod local;
 pub mod mounts;
 mod open;

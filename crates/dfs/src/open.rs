@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::{Error, ErrorKind, Secret};
+use driver::{Error, Secret};
 use object_service::Location;
 use vos::{Checksum, ContainerProperties, ObjectClass, Pool, PoolOptions};
 
 use crate::dfs::{Dfs, check_format};
 use crate::layout::CHUNK_BYTES;
+use crate::libdfs::LibDfs;
 use crate::store::engine::{Connecting, EngineStore};
 use crate::store::vos::VosStore;
 use crate::{FileSystem, Owner, Url};
@@ -86,9 +87,7 @@ pub fn open(url: &str, options: &Options) -> Result<Arc<dyn FileSystem>, Error> 
     match url.parse()? {
         Url::Vos { directory } => open_directory(&directory, options),
         Url::Engine { address, pool, container } => on_engine(&address, &pool, &container, options),
-        url @ Url::Daos { .. } => {
-            Err(Error::new(ErrorKind::Unsupported, "dfs", "this store has no files yet").with("url", url))
-        }
+        Url::Daos { pool, container } => Ok(Arc::new(LibDfs::connect(&pool, &container, options.create)?)),
     }
 }
 

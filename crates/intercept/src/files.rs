@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dfs::local::LocalFileSystem;
 use dfs::{Errno, FileSystem, Handle, Inode, OpenFlags};
 
 use crate::hooks::kernel;
@@ -14,6 +15,8 @@ pub(crate) struct Opened {
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) inode: Inode,
     pub(crate) handle: Handle,
+    /// The mount's process, where it does not see what is written.
+    unseen_by: Option<Arc<LocalFileSystem>>,
 }
 
 impl Drop for Opened {
@@ -83,22 +86,23 @@ impl OpenFile {
         if mount != self.mount {
             return None;
         }
-        let found = paths::look_up(mount, parts)?;
-        // The name may lead to another file by now than the one that the descriptor is of.
-        if kernel::facts(descriptor).map(|facts| facts.inode) != Some(found.inode.0) {
-            found.file_system.forget(found.inode, 1);
-            return None;
-        }
+        let ways = views::ways(mount)?;
+        let (file_system, is_apart) = ways.data();
+        let inode = referenced(&*file_system, &parts)?;
         let flags = OpenFlags {
             read: self.readable,
             write: self.writable,
             append: self.append.load(Ordering::Relaxed),
             ..OpenFlags::default()
         };
-        match found.file_system.open(found.inode, flags) {
-            Ok(handle) => Some(Opened { file_system: found.file_system, inode: found.inode, handle }),
+        // The name may lead to another file by now than the one that the descriptor is of.
+        let is_same = kernel::facts(descriptor).map(|facts| facts.inode) == Some(inode.0);
+        let opened = if is_same { file_system.open(inode, flags) } else { Err(Errno::STALE) };
+        let unseen_by = is_apart.then(|| Arc::clone(&ways.process));
+        match opened {
+            Ok(handle) => Some(Opened { file_system, inode, handle, unseen_by }),
             Err(_) => {
-                found.file_system.forget(found.inode, 1);
+                file_system.forget(inode, 1);
                 None
             }
         }
@@ -128,7 +132,10 @@ impl OpenFile {
             return Ok(());
         }
         let opened = locked(&self.opened).clone();
-        opened.map_or(Ok(()), |opened| opened.file_system.flush(opened.handle))
+        let Some(opened) = opened else { return Ok(()) };
+        opened.file_system.flush(opened.handle)?;
+        // Without the mount's process the kernel looks again when its times have passed.
+        opened.unseen_by.as_ref().map_or(Ok(()), |process| process.note_changed(opened.inode).or(Ok(())))
     }
 
     /// Carries `work` out at the position of the descriptor, and moves it by what it gives; none where the descriptor has none.
@@ -151,6 +158,19 @@ impl OpenFile {
         }
         Some(done)
     }
+}
+
+/// Inode of the file of these names, none of which is a symbolic link, with a reference.
+fn referenced(file_system: &dyn FileSystem, names: &[Vec<u8>]) -> Option<Inode> {
+    let mut here = Inode::ROOT;
+    for name in names {
+        let next = file_system.look_up(here, name);
+        if here != Inode::ROOT {
+            file_system.forget(here, 1);
+        }
+        here = next.ok()?.inode;
+    }
+    (here != Inode::ROOT).then_some(here)
 }
 
 /// Flushes every file that was written to.

@@ -30,9 +30,9 @@ pub(crate) fn begin() {
     unsafe { libc::atexit(at_end) };
 }
 
-/// Tells why a mount is not reached; its calls go through the mount.
-pub(crate) fn failed(error: &driver::Error) {
-    print(&format!("strata intercept: {error}; calls go through the mount\n"));
+/// Tells why a file system is not reached, and where calls go instead.
+pub(crate) fn failed(error: &driver::Error, instead: &str) {
+    print(&format!("strata intercept: {error}; {instead}\n"));
 }
 
 fn print(line: &str) {

@@ -9,11 +9,10 @@ use std::mem::{self, ManuallyDrop};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use dfs::FileSystem;
-
 use crate::directories::OpenDirectory;
 use crate::files::OpenFile;
 use crate::paths::Directory;
+use crate::views::Ways;
 use crate::{enter, files};
 
 /// Whether there is anything to intercept in this process.
@@ -33,7 +32,7 @@ pub(crate) enum Connection {
     #[default]
     None,
     /// Open.
-    Open(Arc<dyn FileSystem>),
+    Open(Arc<Ways>),
     /// It cannot be reached: calls go through the mount.
     Failed,
 }

@@ -4,19 +4,23 @@
 
 use std::ffi::{CString, c_void};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use dfs::FileSystem;
 use dfs::local::LocalFileSystem;
 use dfs::mounts::Mount;
-use driver::{Error, ErrorKind};
+use dfs::{FileSystem, Options, Url};
+use driver::{Error, ErrorKind, Secret};
 
 use crate::state::{self, Connection};
 use crate::{hooks::kernel, report};
 
 /// Attribute of a mount's root that names the socket of its process.
 const ENDPOINT_ATTRIBUTE: &std::ffi::CStr = c"user.strata.endpoint";
+
+/// Variable that names the file with the secret of engines.
+const TOKEN_FILE: &str = "STRATA_TOKEN_FILE";
 
 /// A mount of strata.
 pub(crate) struct View {
@@ -73,38 +77,93 @@ pub(crate) fn is_hole(number: usize, names: &[Vec<u8>]) -> bool {
     })
 }
 
-/// The file system of a mount; none where it cannot be reached.
+/// Ways to the file system of a mount.
+pub(crate) struct Ways {
+    /// The mount's process: entries and attributes go through it, so that the kernel learns of changes.
+    pub(crate) process: Arc<LocalFileSystem>,
+    /// The store itself, for data, where several clients may have it open.
+    store: OnceLock<Option<Arc<dyn FileSystem>>>,
+    source: String,
+}
+
+impl Ways {
+    /// The file system for data, and whether it is not the one of the mount's process.
+    pub(crate) fn data(&self) -> (Arc<dyn FileSystem>, bool) {
+        let store = self.store.get_or_init(|| {
+            let is_shared = matches!(self.source.parse(), Ok(Url::Engine { .. } | Url::Daos { .. }));
+            let opened = is_shared.then(|| open_store(&self.source))?;
+            opened.map_err(|error| report::failed(&error, "data go through the process of the mount")).ok()
+        });
+        match store {
+            Some(store) => (Arc::clone(store), true),
+            None => (Arc::<LocalFileSystem>::clone(&self.process), false),
+        }
+    }
+}
+
+/// Opens a store that several clients may have open, with the secret of [`TOKEN_FILE`] where the user names one.
+fn open_store(url: &str) -> Result<Arc<dyn FileSystem>, Error> {
+    let secret = std::env::var_os(TOKEN_FILE).map(|path| secret(Path::new(&path))).transpose()?;
+    dfs::open(url, &Options { secret, ..Options::default() })
+}
+
+fn secret(path: &Path) -> Result<Secret, Error> {
+    let failed = |error| {
+        Error::system("token", "cannot read the file with the shared token", error)
+            .with("path", path.display())
+    };
+    let bytes = std::fs::read(path).map_err(failed)?;
+    let mode = std::fs::metadata(path).map_err(failed)?.mode();
+    let end = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    Secret::new(&bytes[..end]).filter(|_| mode & 0o077 == 0).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Unsafe,
+            "token",
+            "the file with the shared token is too short, or others may use it",
+        )
+        .with("path", path.display())
+    })
+}
+
+/// The file system of a mount for entries and attributes; none where it cannot be reached.
 pub(crate) fn file_system(number: usize) -> Option<Arc<dyn FileSystem>> {
+    ways(number).map(|ways| Arc::<LocalFileSystem>::clone(&ways.process) as Arc<dyn FileSystem>)
+}
+
+/// Ways to a mount; none where it cannot be reached.
+pub(crate) fn ways(number: usize) -> Option<Arc<Ways>> {
     match state::read().connections.get(&number) {
-        Some(Connection::Open(file_system)) => return Some(Arc::clone(file_system)),
+        Some(Connection::Open(ways)) => return Some(Arc::clone(ways)),
         Some(Connection::Failed) => return None,
         Some(Connection::None) | None => {}
     }
     let opened = open(all().get(number)?);
     let mut state = state::write();
     let connection = state.connections.entry(number).or_default();
-    if let Connection::Open(file_system) = connection {
+    if let Connection::Open(ways) = connection {
         // Another thread was first.
-        return Some(Arc::clone(file_system));
+        return Some(Arc::clone(ways));
     }
     match opened {
-        Ok(file_system) => {
-            *connection = Connection::Open(Arc::clone(&file_system));
-            Some(file_system)
+        Ok(ways) => {
+            let ways = Arc::new(ways);
+            *connection = Connection::Open(Arc::clone(&ways));
+            Some(ways)
         }
         Err(error) => {
             *connection = Connection::Failed;
             drop(state);
-            report::failed(&error);
+            report::failed(&error, "calls go through the mount");
             None
         }
     }
 }
 
-fn open(view: &View) -> Result<Arc<dyn FileSystem>, Error> {
+fn open(view: &View) -> Result<Ways, Error> {
     if let Some(socket) = endpoint(view) {
-        let client = client_number();
-        return Ok(Arc::new(LocalFileSystem::connect(Path::new(&socket), client)?));
+        let process = Arc::new(LocalFileSystem::connect(Path::new(&socket), client_number())?);
+        let source = view.mount.source.to_string_lossy().into_owned();
+        return Ok(Ways { process, store: OnceLock::new(), source });
     }
     Err(Error::new(ErrorKind::Unsupported, "connect", "the mount serves no programs")
         .with("directory", view.mount.directory.display())

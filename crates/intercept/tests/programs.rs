@@ -66,8 +66,8 @@ fn count(report: &str, name: &str) -> u64 {
 }
 
 /// Work of the core programs on entries and attributes, and what can be seen of it.
-const ENTRIES: &str = "mkdir -p d/e; mv b d/e/f; ln -s e/f d/l; ln a d/hard || cp a d/hard; ls -l d >list; chmod 640 a; touch -d @77 a; \
-                       rm c; truncate -s 5 a";
+const ENTRIES: &str = "mkdir -p d/e; mv b d/e/f; ln -s e/f d/l; ln a d/hard || cp a d/hard; ls -l d >list; chmod 640 a; rm c; \
+                       truncate -s 5 a; touch -d @77 a";
 const SEEN: &str = "readlink d/l; cat d/l | wc -c; stat -c '%s %a %Y' a; ls -1 d; find . -type f | sort";
 const SAID: &str = "e/f\n2621440\n5 640 77\ne\nhard\nl\n./a\n./d/e/f\n./d/hard\n./list\n";
 

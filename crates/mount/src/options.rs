@@ -1,12 +1,13 @@
 //! Options of a mount.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use driver::Error;
 use units::Span;
 use workload::option;
 use workload::options::OptionDef;
-use workload::options::value::{count, label, switch};
+use workload::options::value::{count, label, path, switch};
 use workload::spec::choice;
 
 /// Lifetime of attributes and of entries of files in the kernel, where data are cached and nothing else is said.
@@ -69,6 +70,8 @@ pub struct MountSpec {
     pub print_intercept: bool,
     /// Container of the pool, where the URL names none.
     pub container: Option<String>,
+    /// File with the secret of the engines.
+    pub token_file: Option<PathBuf>,
     /// Make what is not there.
     pub create: bool,
 }
@@ -167,6 +170,15 @@ pub static MOUNT: &[OptionDef<MountSpec>] = &[
         "Container of the pool, where the URL names none",
         container,
         |text| label("container", text)
+    ),
+    own!(
+        "token-file",
+        "FILE",
+        "none",
+        Engine,
+        "Secret shared with the engines: 16 to 4096 bytes, readable by its owner alone",
+        token_file,
+        |text| path("token-file", text)
     ),
     own_switch!(
         "create",

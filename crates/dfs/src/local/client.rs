@@ -44,6 +44,14 @@ impl LocalFileSystem {
         Ok(new)
     }
 
+    /// Tells that data of a file were changed by another way: the kernel forgets what it keeps of them.
+    ///
+    /// # Errors
+    /// When the process that serves has ended.
+    pub fn note_changed(&self, inode: Inode) -> Result<(), Errno> {
+        self.call(Call::Changed, &inode)
+    }
+
     fn connection(&self) -> io::Result<UnixStream> {
         let mut stream = UnixStream::connect(&self.socket)?;
         let mut request = vec![Call::Hello as u8];

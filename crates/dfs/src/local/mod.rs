@@ -44,10 +44,11 @@ enum Call {
     SetXattr,
     ListXattrs,
     RemoveXattr,
+    Changed,
 }
 
 impl Call {
-    const ALL: [Self; 29] = [
+    const ALL: [Self; 30] = [
         Self::Hello,
         Self::StatFs,
         Self::LookUp,
@@ -77,6 +78,7 @@ impl Call {
         Self::SetXattr,
         Self::ListXattrs,
         Self::RemoveXattr,
+        Self::Changed,
     ];
 
     fn of(number: u8) -> Option<Self> {
@@ -103,6 +105,6 @@ mod tests {
             assert_eq!(call as u8, number);
             assert_eq!(Call::of(number), Some(call));
         }
-        assert_eq!(Call::of(29), None);
+        assert_eq!(Call::of(30), None);
     }
 }

@@ -218,7 +218,7 @@ impl Connection {
             Call::StatFs | Call::LookUp | Call::Forget | Call::Attributes | Call::Stat | Call::ReadLink => {
                 self.question(call, rest)
             }
-            Call::List | Call::Xattr | Call::ListXattrs => self.question(call, rest),
+            Call::List | Call::Xattr | Call::ListXattrs | Call::Changed => self.question(call, rest),
             _ if self.service.read_only => Err(Errno::ROFS),
             _ => self.change(call, rest),
         }
@@ -285,6 +285,10 @@ impl Connection {
                 answer(file_system.xattr(inode, &name)?)
             }
             Call::ListXattrs => answer(Names(file_system.list_xattrs(arguments(rest)?)?)),
+            Call::Changed => {
+                self.tell(Change::Inode(arguments(rest)?));
+                answer(())
+            }
             _ => Err(Errno::PROTO),
         }
     }

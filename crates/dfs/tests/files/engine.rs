@@ -25,8 +25,10 @@ struct Served {
 
 fn start(dir: &Path, targets: u32, listen: Option<&str>, secret: Option<Secret>) -> Engine {
     let open = OpenOptions { durability: Durability::Sync, ..OpenOptions::default() };
-    let pool = if Pool::exists(dir) { Pool::open(dir, &open) } else { Pool::create(dir, &pool_options(targets)) };
-    let pools = Pools::new().and_then(|pools| pools.with("tank", Arc::new(pool.expect("a pool")))).expect("a label");
+    let pool =
+        if Pool::exists(dir) { Pool::open(dir, &open) } else { Pool::create(dir, &pool_options(targets)) };
+    let pools =
+        Pools::new().and_then(|pools| pools.with("tank", Arc::new(pool.expect("a pool")))).expect("a label");
     let mut request = EngineRequest::new(object_service::factory(pools), Arc::new(|line| println!("{line}")));
     request.tags = TagMap::new(targets, 0).expect("few");
     request.secret = secret;
@@ -66,7 +68,7 @@ impl Ground for Served {
 #[test]
 fn calls_do_what_those_of_the_system_do() {
     for seed in 100..106 {
-        model::run(&Served::new(1 + seed as u32 % 2, 4096), seed);
+        model::run(&Served::new(1 + seed as u32 % 2, 4096), seed, true);
     }
 }
 

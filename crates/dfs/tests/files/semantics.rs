@@ -12,6 +12,13 @@ fn store() -> InProcess {
 }
 
 #[test]
+fn calls_do_what_those_of_the_system_do() {
+    for seed in 0..40 {
+        super::model::run(&InProcess::new(1 + seed as u32 % 3, 4096), seed, true);
+    }
+}
+
+#[test]
 fn names_and_values_have_limits() {
     let files = store().client();
     let paths = Paths(&*files);
