@@ -172,3 +172,28 @@ fn calls_fail_as_they_should() {
         scene.test("under_interception_errors", &format!(". {kind:?}"));
     }
 }
+
+#[test]
+fn a_program_in_c_sees_what_it_should() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls.c");
+    let scratch = tempfile::tempdir().unwrap();
+    let program = scratch.path().join("calls");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-pthread", "-o"]).arg(&program).arg(source);
+    match compiler.output() {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => return eprintln!("skipped: there is no compiler: {error}"),
+    }
+    let run = program.display().to_string();
+    // What the program says of the C library alone holds on a plain directory.
+    let plain = tempfile::tempdir().unwrap();
+    assert_eq!(shell(plain.path(), &run, &[]).0, "all good\n");
+    for kind in KINDS {
+        let Some(scene) = Scene::begin(kind) else { return };
+        let (said, report) = scene.intercepted(&run);
+        assert_eq!(said, "all good\n", "{kind:?}");
+        assert!(count(&report, "write") > 100, "{report}");
+        let Some(scene) = Scene::begin(kind) else { return };
+        assert_eq!(scene.plain(&run), "all good\n", "{kind:?}: through the mount alone");
+    }
+}

@@ -65,7 +65,7 @@ impl Pair {
             0..=2 => {
                 let data = self.data();
                 self.both(format!("pwrite {offset} {}", data.len()), |file| {
-                    file.write_all_at(&data, offset).unwrap()
+                    file.write_all_at(&data, offset).unwrap();
                 });
             }
             3 => {
