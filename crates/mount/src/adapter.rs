@@ -9,6 +9,7 @@ use fuser::{
     Request,
 };
 
+use crate::appending::Appending;
 use crate::attributes::file_attr;
 use crate::listing::Listings;
 use crate::options::{Caching, DataCaching};
@@ -28,6 +29,7 @@ pub(crate) struct Adapter {
     /// Value of [`ENDPOINT_ATTRIBUTE`].
     pub(crate) endpoint: Option<Vec<u8>>,
     pub(crate) listings: Listings,
+    pub(crate) appending: Appending,
 }
 
 pub(crate) fn errno(error: dfs::Errno) -> Errno {

@@ -3,6 +3,7 @@
 //! [`Mounted`] serves requests of the kernel from threads of this process until it is unmounted; [`command`] is `strata mount`.
 
 mod adapter;
+mod appending;
 mod attributes;
 mod command;
 mod listing;

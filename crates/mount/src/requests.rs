@@ -191,7 +191,11 @@ impl Filesystem for Adapter {
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        answer!(reply, self.file_system.open(inode(ino), self.open_flags(flags.0)), |handle| {
+        let how = self.open_flags(flags.0);
+        answer!(reply, self.file_system.open(inode(ino), how), |handle| {
+            if how.append {
+                self.appending.note(handle);
+            }
             reply.opened(FileHandle(handle.0), self.keeps(flags.0));
         });
     }
@@ -212,6 +216,9 @@ impl Filesystem for Adapter {
         let made =
             made.and_then(|(owner, _)| self.file_system.create(inode(parent), name, permissions, owner, how));
         answer!(reply, made, |(found, handle)| {
+            if how.append {
+                self.appending.note(handle);
+            }
             let lifetime = self.caching.attributes.min(self.caching.entry);
             let (attr, handle) = (file_attr(&found), FileHandle(handle.0));
             reply.created(&lifetime, &attr, GENERATION, handle, self.keeps(flags));
@@ -238,16 +245,22 @@ impl Filesystem for Adapter {
     fn write(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         offset: u64,
         data: &[u8],
         _write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        answer!(reply, self.file_system.write(Handle(fh.0), offset, data), |count| {
+        let handle = if flags.0 & libc::O_APPEND == 0 {
+            self.appending.plain(&*self.file_system, inode(ino), Handle(fh.0))
+        } else {
+            Ok(Handle(fh.0))
+        };
+        let written = handle.and_then(|handle| self.file_system.write(handle, offset, data));
+        answer!(reply, written, |count| {
             reply.written(count as u32);
         });
     }
@@ -260,7 +273,9 @@ impl Filesystem for Adapter {
         _lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        answer!(reply, self.file_system.flush(Handle(fh.0)), |()| reply.ok());
+        let other = self.appending.other(Handle(fh.0)).map_or(Ok(()), |other| self.file_system.flush(other));
+        let flushed = other.and_then(|()| self.file_system.flush(Handle(fh.0)));
+        answer!(reply, flushed, |()| reply.ok());
     }
 
     fn release(
@@ -273,7 +288,10 @@ impl Filesystem for Adapter {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        answer!(reply, self.file_system.release(Handle(fh.0)), |()| reply.ok());
+        let other =
+            self.appending.forget(Handle(fh.0)).map_or(Ok(()), |other| self.file_system.release(other));
+        let released = other.and(self.file_system.release(Handle(fh.0)));
+        answer!(reply, released, |()| reply.ok());
     }
 
     fn fsync(&self, _request: &Request, _ino: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {

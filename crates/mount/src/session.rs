@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use crate::adapter::Adapter;
+use crate::appending::Appending;
 use crate::listing::Listings;
 use crate::options::MountSpec;
 
@@ -129,6 +130,7 @@ impl Mounted {
             caching,
             endpoint: local.as_ref().map(|local| local.socket().as_os_str().as_encoded_bytes().to_vec()),
             listings: Listings::default(),
+            appending: Appending::default(),
         };
         let mut config = Config::default();
         config.mount_options = vec![
