@@ -6,8 +6,8 @@
 //! what is not intercepted works on it; the position of a file and its flags are those of that descriptor, and so are shared with copies of it in
 //! other processes.
 //!
-//! In a signal handler that interrupts a call of this library, calls go to the kernel; outside of that, intercepted calls allocate and lock, which a
-//! handler must not rely on.
+//! In a signal handler that interrupts a call of this library, calls go to the kernel. Outside of that, calls on files of a mount allocate and lock, which a
+//! handler must not rely on; calls on all other paths and descriptors do neither, but for paths with `..` and those below a directory's descriptor.
 
 #![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 

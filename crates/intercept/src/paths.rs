@@ -77,15 +77,35 @@ fn parts_of(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
 }
 
+/// Whether a path can lie in a mount, judged without memory of its own: calls on all other paths are as safe in a signal handler as without this
+/// library.
+fn may_lie_in_a_mount(base: &[u8], path: &[u8]) -> bool {
+    let parts = || parts_of(base).chain(parts_of(path));
+    parts().any(|part| part == b"..")
+        || views::all().iter().any(|view| {
+            let mut parts = parts();
+            let mount = view.mount.directory.as_os_str().as_encoded_bytes();
+            parts_of(mount).all(|of_mount| parts.next() == Some(of_mount))
+        })
+}
+
 /// The mount and the names in it that a path of the program leads to, seen from a directory's descriptor or `AT_FDCWD`.
 pub(crate) fn classify(directory: c_int, path: &[u8]) -> Option<(usize, Vec<Vec<u8>>)> {
+    let mut room = [0_u8; libc::PATH_MAX as usize];
+    let of_directory;
     let base = match path.first()? {
-        b'/' => Vec::new(),
-        _ if directory == libc::AT_FDCWD => kernel::working_directory()?,
-        _ => of_descriptor(directory)?,
+        b'/' => &[][..],
+        _ if directory == libc::AT_FDCWD => kernel::working_directory(&mut room)?,
+        _ => {
+            of_directory = of_descriptor(directory)?;
+            &of_directory
+        }
     };
+    if !may_lie_in_a_mount(base, path) {
+        return None;
+    }
     // Names of the base are those of directories; `..` behind a name of the path needs a look at that name.
-    let mut sure: Vec<&[u8]> = parts_of(&base).collect();
+    let mut sure: Vec<&[u8]> = parts_of(base).collect();
     let mut rest = parts_of(path).peekable();
     while rest.next_if(|part| *part == b"..").is_some() {
         sure.pop();

@@ -177,10 +177,12 @@ static void processes(void) {
 static volatile sig_atomic_t handled;
 
 static void on_signal(int signal) {
-    int fd = open("signals", O_RDONLY), before = errno;
+    // What a handler does with files that lie on no mount is as safe as without the library.
+    int fd = open("/dev/zero", O_RDONLY), before = errno;
     if (fd >= 0) {
-        char byte;
-        if (read(fd, &byte, 1) == 1 && byte == 's') handled++;
+        char byte = 1;
+        struct stat now;
+        if (read(fd, &byte, 1) == 1 && byte == 0 && stat("/dev/zero", &now) == 0) handled++;
         close(fd);
     }
     errno = before;

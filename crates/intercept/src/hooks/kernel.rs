@@ -61,13 +61,12 @@ pub(crate) fn read_link(path: &str) -> Option<Vec<u8>> {
     Some(target)
 }
 
-/// Absolute path of the working directory.
-pub(crate) fn working_directory() -> Option<Vec<u8>> {
-    let mut path = vec![0_u8; libc::PATH_MAX as usize];
+/// Absolute path of the working directory, in the room that the caller gives.
+pub(crate) fn working_directory(room: &mut [u8]) -> Option<&[u8]> {
     // SAFETY: the room is as large as said.
-    let length = unsafe { libc::syscall(libc::SYS_getcwd, path.as_mut_ptr(), path.len()) };
+    let length = unsafe { libc::syscall(libc::SYS_getcwd, room.as_mut_ptr(), room.len()) };
     // The length counts the zero at the end. One that is not below the root begins with a bracket.
-    path.truncate(usize::try_from(length).ok()?.checked_sub(1)?);
+    let path = room.get(..usize::try_from(length).ok()?.checked_sub(1)?)?;
     (path.first() == Some(&b'/')).then_some(path)
 }
 
