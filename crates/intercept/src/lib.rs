@@ -1,7 +1,7 @@
 //! `libstrata_intercept.so`, for `LD_PRELOAD`: calls of a program on files of a mount of strata go to the file system itself, without the kernel
 //! between.
 //!
-//! Each function of the C library that stands in [`hooks`] has one of the same name here. It passes a call on to the C library (`real`) unless the
+//! Each function of the C library that stands in `hooks` has one of the same name here. It passes a call on to the C library (`real`) unless the
 //! call names a file of a mount. An intercepted file has a descriptor of the kernel all the same, opened on the mount with direct I/O, so that
 //! what is not intercepted works on it; the position of a file and its flags are those of that descriptor, and so are shared with copies of it in
 //! other processes.

@@ -1,7 +1,5 @@
 //! Mounts for tests, and what is tried on them, through the mount and under interception alike.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 pub(crate) mod random_file;
 pub(crate) mod semantics;
 
@@ -70,7 +68,8 @@ impl Scene {
     }
 
     pub(crate) fn mnt(&self) -> PathBuf {
-        self.scratch.path().join("mnt")
+        let directory = self.mounted.as_ref().map(|mounted| mounted.directory().to_owned());
+        directory.unwrap_or_else(|| self.scratch.path().join("mnt"))
     }
 }
 
