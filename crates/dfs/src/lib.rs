@@ -7,6 +7,8 @@ mod dfs;
 mod file_system;
 mod layout;
 mod libdfs;
+pub mod local;
+pub mod mounts;
 mod open;
 mod record;
 mod store;

@@ -6,6 +6,8 @@
 mod ceph;
 mod clock;
 mod content;
+#[cfg(feature = "file_system")]
+mod directory_fs;
 pub mod fault_proxy;
 mod faulty;
 mod layer;
@@ -21,6 +23,8 @@ mod slow_file;
 pub use ceph::{CephNode, ceph_node};
 pub use clock::{Seat, VirtualClock};
 pub use content::content;
+#[cfg(feature = "file_system")]
+pub use directory_fs::DirectoryFileSystem;
 pub use faulty::{Fault, FaultyDriver};
 pub use layer::assert_every_driver_file_is_registered;
 pub use load::{closed_load, open_load};

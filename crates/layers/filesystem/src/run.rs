@@ -55,6 +55,10 @@ impl Measured for Filesystem {
             .to_owned()
     }
 
+    fn commands(&self) -> Vec<layer::Command> {
+        vec![mount::command()]
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(FsRun { context: context.clone(), made: None, progress: Vec::new() })
     }

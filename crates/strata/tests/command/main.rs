@@ -38,6 +38,7 @@ mod loads;
 mod lower_bounds;
 mod memory;
 mod missing_devices;
+mod mount;
 mod names;
 mod namespaces;
 mod network;

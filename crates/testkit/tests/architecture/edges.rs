@@ -17,10 +17,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rpc", &["driver", "host", "units", "workload"]),
     ("object_service", &["driver", "rpc", "units", "vos"]),
     ("dfs", &["driver", "object_service", "rpc", "units", "vos"]),
+    ("intercept", &["dfs", "driver"]),
     ("fleet", &["driver", "statistics"]),
     ("layer", &["driver", "fleet", "host", "rpc", "runner", "statistics", "units", "workload"]),
+    ("mount", &["dfs", "driver", "layer", "units", "workload"]),
     ("report", &["driver", "host", "layer", "statistics", "units", "workload"]),
-    ("filesystem", &["driver", "host", "layer", "report", "runner", "units", "workload"]),
+    ("filesystem", &["dfs", "driver", "host", "layer", "mount", "report", "runner", "units", "workload"]),
     ("media", &["ceph", "driver", "host", "layer", "report", "runner", "statistics", "units", "workload"]),
     (
         "network",
@@ -45,7 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("registry", &["filesystem", "layer", "media", "network", "object", "report"]),
     ("live", &["statistics", "units"]),
     ("dialects", &["driver", "report", "statistics", "units", "workload"]),
-    ("testkit", &["driver", "runner", "statistics", "workload"]),
+    ("testkit", &["dfs", "driver", "runner", "statistics", "workload"]),
     (
         "strata",
         &[

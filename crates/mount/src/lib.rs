@@ -1,0 +1,18 @@
+//! A [`dfs::FileSystem`] mounted by FUSE.
+//!
+//! [`Mounted`] serves requests of the kernel from threads of this process until it is unmounted; [`command`] is `strata mount`.
+
+mod adapter;
+mod appending;
+mod attributes;
+mod command;
+mod listing;
+mod options;
+mod requests;
+mod session;
+mod source;
+
+pub use adapter::ENDPOINT_ATTRIBUTE;
+pub use command::command;
+pub use options::{Caching, DataCaching, MOUNT, MountSpec};
+pub use session::{Mounted, Unmounted, check};
