@@ -39,6 +39,18 @@ pub trait Operation: Copy + Send + 'static {
         true
     }
 
+    /// Whether it is the first operation of an item that takes several, such as a file that is opened, written and closed.
+    #[inline]
+    fn begins_item(&self) -> bool {
+        true
+    }
+
+    /// Whether it is the last operation of an item.
+    #[inline]
+    fn ends_item(&self) -> bool {
+        true
+    }
+
     /// The part of the target that it goes to (an endpoint, a server): counts are kept apart by it where a job names parts.
     #[inline]
     fn part(&self) -> usize {
