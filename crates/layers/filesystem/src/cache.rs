@@ -37,6 +37,7 @@ pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<St
                 class: FsClass::Open,
                 kind: NameKind::File,
                 is_first: true,
+                is_last: true,
                 is_second: false,
                 slot: 0,
                 handle: 0,

@@ -15,6 +15,7 @@ use workload::target::MadeFile;
 
 use crate::names::root_of;
 use crate::operation::NameKind;
+use crate::phases::FsOp;
 use crate::plan::FsPlan;
 use crate::progress::Progress;
 use crate::set::{FileSet, Shape};
@@ -28,6 +29,9 @@ struct MadeSet {
     targets: Vec<String>,
     set: FileSet,
     made: Vec<MadeFile>,
+    /// Directories that were empty and that the run took over: what it made in them is removed, they stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    taken: Vec<MadeFile>,
 }
 
 /// All that a run made.
@@ -83,7 +87,7 @@ impl Made {
 
     fn knows(&self, path: &str, metadata: &Metadata) -> bool {
         let (path, identity) = (absolute(path), identity_of(metadata));
-        let mut made = self.sets.iter().flat_map(|set| &set.made);
+        let mut made = self.sets.iter().flat_map(|set| set.made.iter().chain(&set.taken));
         made.any(|file| file.path == path && file.identity == Some(identity))
     }
 
@@ -93,7 +97,12 @@ impl Made {
         match self.sets.iter().position(|known| known.targets == targets && known.set == plan.set) {
             Some(at) => at,
             None => {
-                self.sets.push(MadeSet { targets, set: plan.set.clone(), made: Vec::new() });
+                self.sets.push(MadeSet {
+                    targets,
+                    set: plan.set.clone(),
+                    made: Vec::new(),
+                    taken: Vec::new(),
+                });
                 self.sets.len() - 1
             }
         }
@@ -143,7 +152,7 @@ impl Made {
             return Ok(());
         }
         let set = self.set_of(plan);
-        let makes = plan.operation.makes() || plan.operation == crate::phases::FsOp::TreeCreate;
+        let makes = plan.operation.makes() || plan.operation == FsOp::TreeCreate;
         if plan.set.shape != Shape::Tree {
             return self.prepare_files(plan, set, makes, destroy_data);
         }
@@ -152,9 +161,13 @@ impl Made {
                 self.make_directory(set, target)?;
             }
         }
+        if plan.set.is_flat() {
+            return self.prepare_flat(plan, set, makes, destroy_data);
+        }
         for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
             let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
             match self.look(&top)? {
+                There::Free if plan.ignore_missing && plan.operation.removes() => {}
                 There::Free if makes => self.make_directory(set, &top)?,
                 There::Free => {
                     return Err(Error::usage("files", "there is no tree to change")
@@ -166,8 +179,33 @@ impl Made {
             }
         }
         let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
-        if makes && plan.operation != crate::phases::FsOp::TreeCreate && !has_tree {
+        if makes && plan.operation != FsOp::TreeCreate && !has_tree {
             make_nodes(plan)?;
+        }
+        Ok(())
+    }
+
+    /// Items lie in the targets themselves: these are strata's, or empty.
+    fn prepare_flat(
+        &mut self,
+        plan: &FsPlan,
+        set: usize,
+        makes: bool,
+        destroy_data: bool,
+    ) -> Result<(), Error> {
+        for target in &plan.targets {
+            if destroy_data || !matches!(self.look(target)?, There::Foreign) {
+                continue;
+            }
+            let at = path_of(target).into_owned();
+            let mut entries = std::fs::read_dir(&at).map_err(failed("cannot list the directory", &at))?;
+            if !makes || entries.next().is_some() {
+                return Err(foreign(target));
+            }
+            let identity = std::fs::symlink_metadata(&at).ok().map(|metadata| identity_of(&metadata));
+            self.sets[set].taken.push(MadeFile { path: absolute(target), identity });
+            let _ = rustix::fs::lsetxattr(&*at, MARK, self.run_id.as_bytes(), XattrFlags::empty());
+            self.note()?;
         }
         Ok(())
     }
@@ -200,11 +238,30 @@ impl Made {
     /// # Errors
     /// When they cannot be noted.
     pub(crate) fn settle(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if plan.engine != "null" && plan.operation == FsOp::TreeRemove {
+            return self.remove_tops(plan);
+        }
         if plan.set.shape == Shape::Tree || !plan.operation.phase().changes || plan.engine == "null" {
             return Ok(());
         }
         let set = self.set_of(plan);
         file_paths(plan).iter().for_each(|path| self.adopt(set, path));
+        self.note()
+    }
+
+    /// Removes the first directories of trees where phases leave them out, as far as they are empty.
+    fn remove_tops(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if plan.set.first_node() == 0 || plan.set.is_flat() {
+            return Ok(());
+        }
+        let set = self.set_of(plan);
+        for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
+            let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
+            if std::fs::remove_dir(path_of(&top)).is_ok() {
+                let path = absolute(&top);
+                self.sets[set].made.retain(|file| file.path != path);
+            }
+        }
         self.note()
     }
 
@@ -280,8 +337,10 @@ fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
         let trees = set.set.trees().max(set.targets.len() as u32);
         for rank in 0..trees {
             let target = &set.targets[rank as usize % set.targets.len()];
-            let top = format!("{target}/{}", set.set.top(rank));
-            if own.iter().any(|file| file.path == top) {
+            let top =
+                if set.set.is_flat() { target.clone() } else { format!("{target}/{}", set.set.top(rank)) };
+            let taken = set.taken.iter().filter(|file| is_own(file, run_id));
+            if own.iter().copied().chain(taken).any(|file| file.path == top) {
                 removed += remove_tree(&set.set, target, rank)?;
             }
         }
@@ -317,6 +376,10 @@ fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
         let path = String::from_utf8_lossy(&path).into_owned();
         let at = path_of(&path).into_owned();
         removed += remove_items(set, &at, tree, node)?;
+        if set.is_flat() {
+            // Items lie in the target itself, which is no part of the tree.
+            continue;
+        }
         match std::fs::remove_dir(&at) {
             Ok(()) => removed += 1,
             Err(error)
@@ -379,7 +442,7 @@ impl Leftovers for FileSets {
 
     fn words(&self, made: &Value) -> Vec<String> {
         let sets = read(made).unwrap_or_default();
-        let sets = sets.iter().filter(|set| !set.made.is_empty());
+        let sets = sets.iter().filter(|set| !set.made.is_empty() || !set.taken.is_empty());
         sets.map(|set| format!("files in {}", set.targets.join(", "))).collect()
     }
 

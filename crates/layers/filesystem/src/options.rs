@@ -3,7 +3,7 @@
 use units::{ByteSize, ParseError, parse_u64_in};
 use workload::layers::{Layer, LayerDef};
 use workload::options::OptionDef;
-use workload::options::value::{nonzero_size, some_text};
+use workload::options::value::some_text;
 use workload::plan::PlanKind;
 use workload::spec::choice;
 use workload::{as_media, option, own_of, switch_of};
@@ -118,7 +118,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "OP[,OP...]",
         "tree-create,create,stat,write,read,unlink,tree-remove",
         Workload,
-        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; a list runs one phase after another",
+        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; sync (all that the file systems of the targets have not written yet); a list runs one phase after another",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().operations = parse_operations(text)?;
             Ok(())
@@ -209,9 +209,9 @@ pub(crate) static FILES: &[OptionDef] = &[
         "SIZE",
         "4k in a tree, else 1g",
         Workload,
-        "Bytes of a file in a tree; else bytes that a worker has in each segment",
+        "Bytes of a file in a tree, 0 for empty ones; else bytes that a worker has in each segment",
         file_size,
-        |text| nonzero_size("file-size", text)
+        |text: &str| text.parse::<ByteSize>()
     ),
     as_media!(
         "block-size",
@@ -273,6 +273,13 @@ pub(crate) static FILES: &[OptionDef] = &[
         "Files that are written are cut to nothing when they are opened",
         truncate_first
     ),
+    own_switch!(
+        "truncate-to-size",
+        "off",
+        Workload,
+        "Files that are written get their length when they are opened, in the time of their creation; what was beyond it is cut off",
+        truncate_to_size
+    ),
     own_switch!("exclusive", "off", Workload, "Files that are made must not be there (O_EXCL)", exclusive),
     own_switch!(
         "preallocate",
@@ -280,6 +287,13 @@ pub(crate) static FILES: &[OptionDef] = &[
         Workload,
         "The space of a file is allocated before it is written, in the time of its creation",
         preallocate
+    ),
+    own_switch!(
+        "ignore-missing",
+        "off",
+        Workload,
+        "Files and directories that are gone already are removed without error",
+        ignore_missing
     ),
     own_switch!("no-fill", "off", Workload, "Files that a phase needs are not made before it", no_fill),
     option!(
@@ -359,5 +373,13 @@ pub(crate) static FILES: &[OptionDef] = &[
         "off",
         Data,
         "Blocks that are written say whose they are and where; blocks that are read are checked against it"
+    ),
+    as_media!(
+        "verify-run",
+        None,
+        "N",
+        "number of the run; any number is accepted",
+        Data,
+        "Number that verified blocks carry, and that blocks that are read must carry: for files written by an earlier run"
     ),
 ];

@@ -126,6 +126,12 @@ pub struct FsPlan {
     pub end_fsync: bool,
     /// Files that are written are cut to nothing first.
     pub truncate_first: bool,
+    /// Files that are written get their length when they are opened.
+    #[serde(default)]
+    pub truncate_to_size: bool,
+    /// What is gone already is removed without error.
+    #[serde(default)]
+    pub ignore_missing: bool,
     /// Files that are made must not be there.
     pub exclusive: bool,
     /// The space of a file is allocated before it is written.
@@ -134,6 +140,9 @@ pub struct FsPlan {
     pub verify: bool,
     /// Seed by which blocks that this run writes are known.
     pub verify_run: u64,
+    /// Number that blocks that are read must carry; none: any.
+    #[serde(default)]
+    pub verify_expects: Option<u64>,
     /// Page cache before the phase.
     pub cache: CachePolicy,
     /// Stonewall with wear-out, in nanoseconds: then each worker goes on until it has done as much as the one that had done most.

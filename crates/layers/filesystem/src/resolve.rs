@@ -63,6 +63,14 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
     let wear_out_ns = wear_out(own, &mut load, operation)?;
     let content =
         workload::plan::content(spec, spec.refill.unwrap_or(Refill::Once)).map_err(|error| usage(error.0))?;
+    if spec.verify_run.is_some() && !spec.verify {
+        return Err(usage("--verify-run is the number of verified blocks: give --verify too"));
+    }
+    if own.truncate_to_size && own.truncate_first {
+        return Err(usage(
+            "--truncate-first and --truncate-to-size both set the length of a file: give one of them",
+        ));
+    }
     if spec.cache == Some(CachePolicy::Warm) {
         return Err(usage("--cache warm: use keep or drop: a phase of --op read warms the files"));
     }
@@ -79,10 +87,13 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
         fsync_every: spec.fsync,
         end_fsync: spec.end_fsync.unwrap_or(false),
         truncate_first: own.truncate_first,
+        truncate_to_size: own.truncate_to_size,
+        ignore_missing: own.ignore_missing,
         exclusive: own.exclusive,
         preallocate: own.preallocate,
         verify: spec.verify,
-        verify_run,
+        verify_run: spec.verify_run.unwrap_or(verify_run),
+        verify_expects: spec.verify_run,
         cache: spec.cache.unwrap_or(CachePolicy::Keep),
         wear_out_ns,
         find: find(own, operation)?,
@@ -197,6 +208,7 @@ fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error>
     let file_size_bytes =
         own.file_size.map_or(if set.shape == Shape::Tree { FILE_BYTES } else { PART_BYTES }, |size| size.0);
     let block_size_bytes = match &spec.block_size {
+        None if file_size_bytes == 0 => BLOCK_BYTES,
         None => file_size_bytes.min(BLOCK_BYTES),
         Some(text) => {
             text.parse::<ByteSize>()
@@ -214,6 +226,9 @@ fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error>
     let segments = own.segments.unwrap_or(1);
     if set.shape == Shape::Tree && segments > 1 {
         return Err(usage("--segments is of --shape private and shared alone"));
+    }
+    if set.shape != Shape::Tree && file_size_bytes == 0 {
+        return Err(usage("--file-size 0 is of --shape tree alone: use 1 or more"));
     }
     if set.shape != Shape::Tree && !file_size_bytes.is_multiple_of(block_size_bytes) {
         return Err(usage(format!(

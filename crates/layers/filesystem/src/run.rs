@@ -105,6 +105,7 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
         class: FsClass::Stat,
         kind,
         is_first: true,
+        is_last: true,
         is_second: false,
         slot: 0,
         handle: 0,
@@ -260,6 +261,7 @@ impl Ready {
         Job {
             expected_operations: Some(self.expected_operations()),
             finishes: is_one_file,
+            has_items: !is_one_file && plan.operation.phase().calls.len() > 1,
             ..Job::new(&plan.name, load, classes, open, Arc::clone(interrupt))
         }
     }
@@ -281,7 +283,8 @@ impl Ready {
             })
             .sum();
         let items = match plan.operation.phase().over {
-            Over::Nodes | Over::NodesReversed => u64::from(plan.set.trees()) * plan.set.nodes(),
+            Over::Nodes | Over::NodesReversed => u64::from(plan.set.trees()) * plan.set.counted_nodes(),
+            Over::Targets => ranks.min(plan.targets.len() as u64),
             Over::Directories if !plan.operation.makes() => self.progress.directories.sum(plan.set.items),
             Over::Files if !plan.operation.makes() => self.progress.files.sum(plan.set.items),
             _ => ranks * plan.set.items,
@@ -292,9 +295,9 @@ impl Ready {
     fn activity(&self) -> FileActivity {
         let set = &self.plan.set;
         let items = match (self.plan.operation.phase().over, set.shape) {
-            (Over::Nodes | Over::NodesReversed, _) => u64::from(set.trees()) * set.nodes(),
+            (Over::Nodes | Over::NodesReversed, _) => u64::from(set.trees()) * set.counted_nodes(),
             (Over::Directories, _) => self.progress.directories.sum(set.items),
-            (Over::Walk, _) => 0,
+            (Over::Walk | Over::Targets, _) => 0,
             (_, Shape::Tree) => self.progress.files.sum(set.items),
             _ => self.progress.blocks.sum(self.plan.geometry.blocks()),
         };

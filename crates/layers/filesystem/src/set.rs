@@ -71,6 +71,25 @@ impl FileSet {
         }
     }
 
+    /// First directory of a tree that phases make and remove: in names of elbencho the first of all is made with the tree's place, outside of
+    /// what is counted, as that tool does.
+    #[must_use]
+    pub fn first_node(&self) -> u64 {
+        u64::from(self.naming == Naming::Elbencho)
+    }
+
+    /// Directories that the phases of a rank's tree go over.
+    #[must_use]
+    pub fn counted_nodes(&self) -> u64 {
+        self.nodes().saturating_sub(self.first_node())
+    }
+
+    /// Whether items lie in the target itself: elbencho's way without directories.
+    #[must_use]
+    pub fn is_flat(&self) -> bool {
+        self.shape == Shape::Tree && self.naming == Naming::Elbencho && self.levels == 0
+    }
+
     /// First directory of the last level.
     fn first_leaf(&self) -> u64 {
         if self.levels == 0 { 0 } else { nodes(self.branch, self.levels - 1) }
@@ -101,6 +120,7 @@ impl FileSet {
     pub fn top(&self, rank: u32) -> String {
         match self.naming {
             Naming::Strata => "strata".to_owned(),
+            Naming::Elbencho if self.levels == 0 => ".".to_owned(),
             Naming::Elbencho if self.shared_tree => "r0".to_owned(),
             Naming::Elbencho => format!("r{rank}"),
             Naming::Mdtest => "test-dir.0-0".to_owned(),
@@ -119,6 +139,7 @@ impl FileSet {
             (Naming::Strata, 0) if self.shared_tree => write!(to, "strata/all"),
             (Naming::Strata, 0) => write!(to, "strata/w{rank}"),
             (Naming::Strata, node) => write!(to, "d{node}"),
+            (Naming::Elbencho, 0) if self.levels == 0 => write!(to, "."),
             (Naming::Elbencho, 0) => write!(to, "r{rank}"),
             (Naming::Elbencho, node) => write!(to, "d{}", node - 1),
             (Naming::Mdtest, 0) if self.shared_tree => write!(to, "test-dir.0-0/mdtest_tree.0"),
@@ -272,6 +293,9 @@ mod tests {
         assert_eq!(path(&strata, 1, 11), "strata/w1/d3/f1.11");
         let elbencho = FileSet { naming: Naming::Elbencho, ..set() };
         assert_eq!(path(&elbencho, 0, 5), "r0/d1/r0-f1");
+        assert_eq!((elbencho.first_node(), elbencho.counted_nodes()), (1, 3), "r0 itself is not counted");
+        let in_target = FileSet { levels: 0, ..elbencho.clone() };
+        assert_eq!((path(&in_target, 1, 3), in_target.counted_nodes()), ("./r1-f3".to_owned(), 0));
         let shared = FileSet { shared_tree: true, ..elbencho };
         assert_eq!(path(&shared, 1, 5), "r0/d1/r1-f1");
         let deep = FileSet { naming: Naming::Mdtest, branch: 2, levels: 2, leaves_only: false, ..set() };

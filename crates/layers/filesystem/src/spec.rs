@@ -36,6 +36,8 @@ pub struct FsSpec {
     pub wear_out: bool,
     pub paths: Option<PathForm>,
     pub truncate_first: bool,
+    pub truncate_to_size: bool,
+    pub ignore_missing: bool,
     pub exclusive: bool,
     pub preallocate: bool,
     pub no_fill: bool,
