@@ -39,6 +39,13 @@ const OF_FILES: &[&str] = &[
     "preallocfile",
     "phasedelay",
     "dryrun",
+    "mkdirs",
+    "deldirs",
+    "dirs",
+    "files",
+    "stat",
+    "dirsharing",
+    "dirstats",
 ];
 
 /// A command line of netbench.
