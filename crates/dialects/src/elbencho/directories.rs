@@ -79,6 +79,7 @@ pub(crate) struct Settings {
     pub(crate) size_bytes: u64,
     pub(crate) block_bytes: u64,
     pub(crate) iterations: u32,
+    depth: u32,
     pub(crate) direct: bool,
     order: Order,
     is_shared: bool,
@@ -174,12 +175,6 @@ impl Settings {
         if let Some((option, reason, remedy)) = REFUSED.iter().find(|(option, ..)| words.has(option)) {
             return TABLE.refuse(format!("--{option}: {reason}"), *remedy);
         }
-        if number(words, "iodepth", 1, 65_536)?.is_some_and(|depth| depth > 1) {
-            return TABLE.refuse(
-                "--iodepth: files in directories are opened, moved and closed by one call at a time",
-                "give more threads (-t)",
-            );
-        }
         let cores = match words.value("cores") {
             Some("all") => Some(world.processors()),
             _ => indexes(words, "cores")?,
@@ -194,6 +189,7 @@ impl Settings {
             size_bytes: size(words, "size")?.unwrap_or(0),
             block_bytes: size(words, "block")?.unwrap_or(1 << 20),
             iterations: number(words, "iterations", 1, 100_000)?.unwrap_or(1) as u32,
+            depth: number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32,
             direct: words.has("direct"),
             order: order(words)?,
             is_shared: words.has("dirsharing"),
@@ -335,6 +331,8 @@ impl Settings {
             name: Some(name.to_owned()),
             targets: vec![self.path.clone()],
             threads: Some(if is_sync { 1 } else { self.threads }),
+            depth: moves_data.then_some(self.depth),
+            engine: (moves_data && self.depth > 1).then(|| "io_uring".to_owned()),
             block_size: moves_data.then(|| self.block_bytes.to_string()),
             time: self.time.filter(|_| !is_sync),
             warmup: Some(Warmup::None),
@@ -386,7 +384,7 @@ impl Settings {
             direct: self.direct,
             random: matches!(self.order, Order::Random { .. }),
             unaligned: false,
-            depth: 1,
+            depth: self.depth,
             truncate: Some(self.truncate),
             dirs_and_files: Some((self.dirs, self.files)),
             shows_directories: self.shows_directories,

@@ -52,7 +52,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("size", "SIZE", "bytes of each path to work on, or of each file in a directory; 4k, 1MiB, 1.5g; default: all there is, in a directory 0").short('s'),
     Flag::honoured("block", "SIZE", "bytes of one operation; default 1M; made as small as the size, with a warning").short('b'),
     Flag::honoured("iterations", "N", "does all phases so many times").short('i'),
-    Flag::honoured("iodepth", "N", "1: one blocking call at a time; 2 or more: libaio with so many in flight for each thread, refused in directories"),
+    Flag::honoured("iodepth", "N", "1: one blocking call at a time; 2 or more: libaio with so many in flight for each thread; in directories io_uring, with so many files in flight for each thread"),
     Flag::honoured("mmap", "", "through memory maps"),
     Flag::honoured("direct", "", "past the page cache"),
     Flag::honoured("rand", "", "random positions within each thread's part: writes each block once in random order, reads draw with repeats"),

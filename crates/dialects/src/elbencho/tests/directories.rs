@@ -108,6 +108,9 @@ fn options_of_files_reach_the_phases_that_they_are_about() {
     assert_asks(back, "truncate-to-size", "true");
     assert_asks(&specs("-w /mnt/smb/mydir")[0], "file-size", "0");
     assert_asks(&specs("-w --rand --randalgo fast -s 8k -b 4k /mnt/smb/mydir")[0], "order", "random-repeats");
+    let deep = &specs("-d -r --iodepth 8 /mnt/smb/mydir");
+    assert_eq!((deep[0].depth, deep[0].engine.as_deref()), (None, None));
+    assert_eq!((deep[1].depth, deep[1].engine.as_deref()), (Some(8), Some("io_uring")));
     assert_eq!(run_on("-r --live1n /mnt/smb/mydir", &world()).progress, Progress::Always);
 }
 
@@ -134,7 +137,7 @@ fn what_directories_cannot_do_is_refused() {
     for (line, part) in [
         ("-w --rwmixpct 50", "concurrent = true"),
         ("-w --rwmixthr 1", "concurrent = true"),
-        ("-r --iodepth 4", "more threads (-t)"),
+        ("-r --iodepth 5000", "4096"),
         ("-r --mmap", "leave it out"),
         ("-r --strided", "--rand or --backward"),
         ("-r --infloop --timelimit 5", "each file is visited once a phase"),
