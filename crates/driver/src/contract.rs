@@ -51,6 +51,12 @@ pub trait Operation: Copy + Send + 'static {
         true
     }
 
+    /// Place of its item among those that are in flight, below the queue depth: its slot, where an item keeps that.
+    #[inline]
+    fn item_place(&self) -> u32 {
+        self.slot()
+    }
+
     /// The part of the target that it goes to (an endpoint, a server): counts are kept apart by it where a job names parts.
     #[inline]
     fn part(&self) -> usize {

@@ -99,6 +99,11 @@ impl<A: Operation, B: Operation> Operation for Either<A, B> {
     }
 
     #[inline]
+    fn item_place(&self) -> u32 {
+        of_either!(self, operation => operation.item_place())
+    }
+
+    #[inline]
     fn part(&self) -> usize {
         of_either!(self, operation => operation.part())
     }

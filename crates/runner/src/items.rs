@@ -10,20 +10,20 @@ const FAILED: u64 = u64::MAX;
 
 /// Items of one worker. Everything is allocated before the window opens.
 pub(crate) struct ItemTally {
-    /// Time of the operations so far of the item that a slot works on.
+    /// Time of the operations so far of the items in flight, by their places.
     spent_ns: Vec<u64>,
     latency: Histogram,
 }
 
 impl ItemTally {
-    /// A tally for `depth` slots.
+    /// A tally for `depth` items in flight.
     pub(crate) fn new(depth: u32) -> Self {
         Self { spent_ns: vec![FAILED; depth as usize], latency: Histogram::new() }
     }
 
     /// Adds an operation that took `latency_ns`; whole items are recorded.
     fn add<Op: Operation>(&mut self, operation: &Op, latency_ns: Option<u64>) {
-        let spent = &mut self.spent_ns[operation.slot() as usize];
+        let Some(spent) = self.spent_ns.get_mut(operation.item_place() as usize) else { return };
         if operation.begins_item() {
             *spent = 0;
         }
@@ -47,11 +47,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
     pub(crate) fn note_items(&mut self, now: u64) {
         let Some(mut items) = self.items.take() else { return };
         for (at, completion) in self.done.as_slice().iter().enumerate() {
-            // An operation whose data was wrong has left its slot.
-            let Some(operation) = self.slots[completion.slot as usize] else {
-                items.spent_ns[completion.slot as usize] = FAILED;
-                continue;
-            };
+            let Some(operation) = self.slots[completion.slot as usize] else { continue };
             let (start_ns, ended_ns) = self.span_of(at, now);
             let is_good = operation.is_whole(completion.result) && self.window.holds_begin(start_ns);
             items.add(&operation, is_good.then(|| ended_ns.saturating_sub(start_ns)));

@@ -166,6 +166,11 @@ impl Operation for FsOperation {
     }
 
     #[inline]
+    fn item_place(&self) -> u32 {
+        self.handle
+    }
+
+    #[inline]
     fn is_whole(&self, result: i64) -> bool {
         match self.class {
             FsClass::Read | FsClass::Write => result == i64::from(self.length_bytes),
