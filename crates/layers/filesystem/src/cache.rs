@@ -23,8 +23,8 @@ pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<St
             return Ok(None);
         }
     }
-    let items = if plan.set.shape == Shape::Tree { plan.set.items } else { 1 };
     for rank in 0..plan.set.ranks {
+        let items = if plan.set.shape == Shape::Tree { plan.set.items_of(rank, true) } else { 1 };
         for item in 0..items {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(Error::new(

@@ -153,7 +153,7 @@ impl<C: Calls> Files<C> {
             Fadvise => self.calls.advise(self.file(operation)?).map(|()| 0),
             Lock | Unlock => self.calls.lock(self.file(operation)?, class == Lock).map(|()| 0),
             Truncate => {
-                let whole = self.plan.geometry.file_size_bytes;
+                let whole = self.plan.whole_file_bytes(operation.rank, operation.item);
                 let bytes = if operation.is_second { whole } else { whole / 2 };
                 self.calls.truncate(self.file(operation)?, bytes).map(|()| 0)
             }
@@ -189,7 +189,7 @@ impl<C: Calls> Files<C> {
         let at = self.locate(operation)?;
         let file = self.calls.open(self.names.directory(at)?, self.names.name()?, mode)?;
         if mode.create {
-            prepare_file(&self.calls, &self.plan, &file)?;
+            prepare_file(&self.calls, &self.plan, &file, operation)?;
         }
         self.handles[operation.handle as usize] = Some(file);
         Ok(())
@@ -222,8 +222,13 @@ impl<C: Calls> Files<C> {
 }
 
 /// Gives a file that was opened to be written its length and its room, where the plan asks for them.
-pub(crate) fn prepare_file<C: Calls>(calls: &C, plan: &FsPlan, file: &C::File) -> Done {
-    let whole_bytes = plan.whole_file_bytes();
+pub(crate) fn prepare_file<C: Calls>(
+    calls: &C,
+    plan: &FsPlan,
+    file: &C::File,
+    operation: &FsOperation,
+) -> Done {
+    let whole_bytes = plan.whole_file_bytes(operation.rank, operation.item);
     if plan.truncate_to_size {
         calls.truncate(file, whole_bytes)?;
     }

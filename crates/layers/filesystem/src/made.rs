@@ -162,8 +162,25 @@ impl Made {
             }
         }
         if plan.set.is_flat() {
-            return self.prepare_flat(plan, set, makes, destroy_data);
+            self.prepare_flat(plan, set, makes, destroy_data)?;
+        } else {
+            self.prepare_tops(plan, set, makes, destroy_data)?;
         }
+        let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
+        if makes && plan.operation != FsOp::TreeCreate && !has_tree {
+            make_nodes(plan)?;
+        }
+        Ok(())
+    }
+
+    /// Trees of ranks lie in directories that are strata's.
+    fn prepare_tops(
+        &mut self,
+        plan: &FsPlan,
+        set: usize,
+        makes: bool,
+        destroy_data: bool,
+    ) -> Result<(), Error> {
         for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
             let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
             match self.look(&top)? {
@@ -177,10 +194,6 @@ impl Made {
                 There::Foreign if !destroy_data => return Err(foreign(&top)),
                 There::Own | There::Foreign => {}
             }
-        }
-        let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
-        if makes && plan.operation != FsOp::TreeCreate && !has_tree {
-            make_nodes(plan)?;
         }
         Ok(())
     }
@@ -370,6 +383,9 @@ fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
 /// Removes the names of a tree that are of the set; how many.
 fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
     let mut removed = 0;
+    if set.listed.is_some() {
+        return remove_listed(set, target);
+    }
     for node in (0..set.nodes()).rev() {
         let mut path = format!("{target}/").into_bytes();
         set.push_node(tree, node, &mut path);
@@ -381,6 +397,25 @@ fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
             continue;
         }
         match std::fs::remove_dir(&at) {
+            Ok(()) => removed += 1,
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
+            Err(error) => return Err(failed("cannot remove what this run made", &at)(error)),
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes the files and directories of a list; how many.
+fn remove_listed(set: &FileSet, target: &str) -> Result<u64, Error> {
+    let mut set = set.clone();
+    set.restore()?;
+    let Some(tree) = &set.listed else { return Ok(0) };
+    let mut removed = 0;
+    let files = tree.file_paths().iter().map(|path| (path, false));
+    for (path, is_directory) in files.chain(tree.directory_paths().iter().rev().map(|path| (path, true))) {
+        let at = path_of(&format!("{target}/{path}")).into_owned();
+        match if is_directory { std::fs::remove_dir(&at) } else { std::fs::remove_file(&at) } {
             Ok(()) => removed += 1,
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}

@@ -3,7 +3,7 @@
 use units::{ByteSize, ParseError, parse_u64_in};
 use workload::layers::{Layer, LayerDef};
 use workload::options::OptionDef;
-use workload::options::value::some_text;
+use workload::options::value::{nonzero_size, some_text};
 use workload::plan::PlanKind;
 use workload::spec::choice;
 use workload::{as_media, option, own_of, switch_of};
@@ -202,6 +202,50 @@ pub(crate) static FILES: &[OptionDef] = &[
             text,
             &[("strata", Naming::Strata), ("elbencho", Naming::Elbencho), ("mdtest", Naming::Mdtest)]
         )
+    ),
+    option!(
+        "tree-file",
+        None,
+        "FILE",
+        "none",
+        Workload,
+        "Files and directories from a list, in place of --dirs and --files: a line `d PATH` for each directory and `f BYTES PATH` for each file, as elbencho's tree files have them; they lie in the target itself",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().tree_file = Some(some_text("tree-file", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "tree-scan",
+        None,
+        "DIRECTORY",
+        "the list is there",
+        Workload,
+        "Lists what lies in a directory in the new file --tree-file before the run",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().tree_scan = Some(some_text("tree-scan", text)?);
+            Ok(())
+        }
+    ),
+    own!(
+        "tree-round-up",
+        None,
+        "SIZE",
+        "sizes as they are listed",
+        Workload,
+        "Sizes of --tree-file are rounded up to multiples of this",
+        tree_round_up,
+        |text| nonzero_size("tree-round-up", text)
+    ),
+    own!(
+        "share-size",
+        None,
+        "SIZE",
+        "32 blocks",
+        Workload,
+        "Files of --tree-file of at least this size are shared by all workers, each with its own blocks; smaller ones belong to one worker each, in turn by their size",
+        share_size,
+        |text| nonzero_size("share-size", text)
     ),
     own!(
         "file-size",

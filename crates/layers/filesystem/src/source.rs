@@ -218,7 +218,7 @@ impl FsSource {
             current.sync_is_due =
                 self.plan.fsync_every.is_some_and(|every| current.writes.is_multiple_of(every));
         }
-        let (offset_bytes, length_bytes) = self.plan.geometry.place(&self.plan.set, self.rank, block);
+        let (offset_bytes, length_bytes) = self.plan.place(self.rank, item, block);
         Some(FsOperation { offset_bytes, length_bytes, ..self.operation(class, slot, item) })
     }
 
@@ -238,7 +238,7 @@ impl FsSource {
         }
         let blocks = if self.plan.operation.moves_data() {
             let seed = derive_seed(self.plan.load.seed, &[u64::from(self.rank), item]);
-            Order::new(self.plan.geometry.order, self.plan.geometry.blocks(), seed).ok()
+            Order::new(self.plan.geometry.order, self.plan.blocks_of(self.rank, item), seed).ok()
         } else {
             None
         };
@@ -338,6 +338,7 @@ impl FsSource {
 fn share(plan: &FsPlan, rank: u32, progress: &Progress) -> (NameKind, u64) {
     let set = &plan.set;
     let makes = plan.operation.makes();
+    let items = set.items_of(rank, plan.operation.moves_data());
     match plan.operation.phase().over {
         Over::Nodes | Over::NodesReversed => {
             // One rank of each shared tree makes and removes it, so that parents are there before their children.
@@ -350,8 +351,8 @@ fn share(plan: &FsPlan, rank: u32, progress: &Progress) -> (NameKind, u64) {
             let is_owner = (rank as usize) < plan.targets.len() || !plan.operation.phase().changes;
             (NameKind::File, u64::from(is_owner))
         }
-        Over::Files if makes => (NameKind::File, set.items),
-        Over::Files => (NameKind::File, progress.files.of(rank, set.items)),
+        Over::Files if makes => (NameKind::File, items),
+        Over::Files => (NameKind::File, progress.files.of(rank, items)),
         Over::Walk => (NameKind::Found, 0),
         Over::Targets => (NameKind::Node, u64::from((rank as usize) < plan.targets.len())),
     }

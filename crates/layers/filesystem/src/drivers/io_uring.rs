@@ -132,7 +132,7 @@ impl Ring {
                 opcode::Fadvise::new(descriptor, 0, libc::POSIX_FADV_WILLNEED).build()
             }
             Truncate => {
-                let whole = self.plan.geometry.file_size_bytes;
+                let whole = self.plan.whole_file_bytes(operation.rank, operation.item);
                 let bytes = if operation.is_second { whole } else { whole / 2 };
                 opcode::Ftruncate::new(self.descriptor(operation)?, bytes).build()
             }
@@ -215,7 +215,7 @@ impl Ring {
         // SAFETY: the kernel has just opened this descriptor for the operation; nobody else knows it.
         let file = unsafe { OwnedFd::from_raw_fd(result as RawFd) };
         if operation.class == FsClass::Create
-            && let Err(errno) = prepare_file(&self.posix, &self.plan, &file)
+            && let Err(errno) = prepare_file(&self.posix, &self.plan, &file, &operation)
         {
             return -i64::from(errno.raw_os_error());
         }
