@@ -8,7 +8,7 @@ use super::files::Configuration;
 use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
 use super::specs::{Programme, Step};
 use super::table::{OF_DIRECTORIES, TABLE, TOOL};
-use crate::options::{said, said_if, say, switch};
+use crate::options::{Said, said, said_if, say, switch};
 use crate::words::{Words, quoted};
 use crate::{PathFacts, Progress, World};
 
@@ -67,6 +67,66 @@ enum Order {
     },
 }
 
+/// A tree from a list.
+#[derive(Clone, Debug)]
+struct Tree {
+    file: String,
+    /// Directory whose names the list gets first.
+    scanned: Option<String>,
+    is_random: bool,
+    round_up_bytes: Option<u64>,
+    share_size_bytes: Option<u64>,
+}
+
+/// Options of trees from a list.
+const OF_TREES: &[&str] = &["treescan", "treerand", "treeroundup", "sharesize"];
+
+impl Tree {
+    fn read(words: &Words) -> Result<Option<Self>, Error> {
+        let Some(file) = words.value("treefile") else {
+            return match OF_TREES.iter().find(|option| words.has(option)) {
+                None => Ok(None),
+                Some(option @ &"treescan") => TABLE.refuse(
+                    format!("--{option} writes a list, and nothing says where"),
+                    "give --treefile FILE too, the name of a new file",
+                ),
+                Some(option) => {
+                    TABLE.refuse(format!("--{option} is for trees from a list"), "give --treefile FILE too")
+                }
+            };
+        };
+        if words.has("dryrun") {
+            return TABLE.refuse(
+                "--dryrun: what a tree file lists is counted when it is run",
+                "leave it out; `grep -c '^f' FILE` counts its files",
+            );
+        }
+        let scanned =
+            words.value("treescan").map(|path| path.strip_prefix("file://").unwrap_or(path).to_owned());
+        if scanned.as_ref().is_some_and(|path| path.contains("://")) {
+            return TABLE.refuse("--treescan: only directories are scanned", "give a directory");
+        }
+        Ok(Some(Self {
+            file: file.to_owned(),
+            scanned,
+            is_random: words.has("treerand"),
+            round_up_bytes: size(words, "treeroundup")?,
+            share_size_bytes: size(words, "sharesize")?,
+        }))
+    }
+
+    /// What the layer is told of it.
+    fn said(&self) -> [Said; 5] {
+        [
+            said("tree-file", &self.file),
+            said_if("tree-scan", self.scanned.as_ref()),
+            said_if("item-order", self.is_random.then_some("random")),
+            said_if("tree-round-up", self.round_up_bytes),
+            said_if("share-size", self.share_size_bytes),
+        ]
+    }
+}
+
 /// A command line about a directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -96,6 +156,7 @@ pub(crate) struct Settings {
     truncate_to_size: bool,
     preallocate: bool,
     ignores_missing: bool,
+    tree: Option<Tree>,
     /// Whether directories are shown beside files.
     pub(crate) shows_directories: bool,
     pub(crate) dry_run: bool,
@@ -206,6 +267,7 @@ impl Settings {
             truncate_to_size: words.has("trunctosize"),
             preallocate: words.has("preallocfile"),
             ignores_missing: words.has("nodelerr"),
+            tree: Tree::read(words)?,
             shows_directories: words.has("dirstats"),
             dry_run: words.has("dryrun"),
             progress: progress(words),
@@ -232,7 +294,11 @@ impl Settings {
             return TABLE.refuse("--verifydirect checks what is written", "give --verify SALT and -w too");
         }
         let moves_data = self.has("WRITE") || self.has("READ");
-        if matches!(self.order, Order::Random { .. }) && moves_data && self.size_bytes < self.block_bytes {
+        if matches!(self.order, Order::Random { .. })
+            && moves_data
+            && self.tree.is_none()
+            && self.size_bytes < self.block_bytes
+        {
             return TABLE.refuse(
                 format!(
                     "--rand: a file of {} bytes is less than a block of {}",
@@ -257,7 +323,7 @@ impl Settings {
 
     /// Makes what does not fit smaller, and tells of it.
     fn fit(&mut self, warnings: &mut Vec<String>) {
-        if self.size_bytes > 0 && self.size_bytes < self.block_bytes {
+        if self.tree.is_none() && self.size_bytes > 0 && self.size_bytes < self.block_bytes {
             self.block_bytes = self.size_bytes;
         }
         if self.dirs == 0 && (self.has("MKDIRS") || self.has("RMDIRS")) {
@@ -280,6 +346,12 @@ impl Settings {
         idle(!matches!(self.order, Order::Random { .. }), "randalgo", "--rand");
         idle(!self.output.percentiles, "latpercent9s", "--latpercent");
         idle(self.output.csv.is_none(), "nocsvlabels", "--csvfile");
+        for option in ["dirs", "files", "size", "dirsharing", "dirstats"] {
+            if self.tree.is_some() && words.has(option) {
+                warnings
+                    .push(format!("--{option} changes nothing with --treefile, which says what there is"));
+            }
+        }
         if self.verify_written {
             warnings.push(
                 "--verifydirect reads back when the write phase is over, as the phase VERIFY".to_owned(),
@@ -333,7 +405,7 @@ impl Settings {
             threads: Some(if is_sync { 1 } else { self.threads }),
             depth: moves_data.then_some(self.depth),
             engine: (moves_data && self.depth > 1).then(|| "io_uring".to_owned()),
-            block_size: moves_data.then(|| self.block_bytes.to_string()),
+            block_size: self.moves(operation).then(|| self.block_bytes.to_string()),
             time: self.time.filter(|_| !is_sync),
             warmup: Some(Warmup::None),
             on_error: Some(OnError::Stop),
@@ -355,13 +427,7 @@ impl Settings {
         };
         let own = [
             said("op", operation),
-            said("names", "elbencho"),
-            said_if("dirs", (self.dirs > 0).then_some(self.dirs)),
-            said_if("levels", (self.dirs == 0).then_some(0)),
-            said("files", self.files),
-            said("file-size", self.size_bytes),
             said_if("order", order.filter(|_| moves_data)),
-            switch("shared-tree", self.is_shared),
             switch("truncate-first", writes && self.truncate),
             switch("truncate-to-size", writes && self.truncate_to_size),
             switch("preallocate", writes && self.preallocate),
@@ -369,7 +435,29 @@ impl Settings {
             switch("no-fill", true),
         ];
         say(&mut spec, own)?;
+        match &self.tree {
+            _ if is_sync => {}
+            Some(tree) => say(&mut spec, tree.said())?,
+            None => say(&mut spec, self.names())?,
+        }
         Ok(spec)
+    }
+
+    /// Whether a phase needs the size of blocks: it moves some, or files of a list are shared out by them.
+    fn moves(&self, operation: &str) -> bool {
+        matches!(operation, "write" | "read") || (self.tree.is_some() && operation != "sync")
+    }
+
+    /// Names and numbers of directories and files.
+    fn names(&self) -> [Said; 6] {
+        [
+            said("names", "elbencho"),
+            said_if("dirs", (self.dirs > 0).then_some(self.dirs)),
+            said_if("levels", (self.dirs == 0).then_some(0)),
+            said("files", self.files),
+            said("file-size", self.size_bytes),
+            switch("shared-tree", self.is_shared),
+        ]
     }
 
     /// The command line as far as the result files show it.
@@ -387,7 +475,7 @@ impl Settings {
             depth: self.depth,
             truncate: Some(self.truncate),
             dirs_and_files: Some((self.dirs, self.files)),
-            shows_directories: self.shows_directories,
+            shows_directories: self.shows_directories && self.tree.is_none(),
             command,
         }
     }

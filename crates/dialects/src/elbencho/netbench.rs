@@ -46,6 +46,11 @@ const OF_FILES: &[&str] = &[
     "stat",
     "dirsharing",
     "dirstats",
+    "treefile",
+    "treescan",
+    "treerand",
+    "treeroundup",
+    "sharesize",
 ];
 
 /// A command line of netbench.

@@ -10,12 +10,23 @@ pub(crate) const VERSION: &str = "3.1-0";
 
 const LEAVE_OUT: &str = "leave it out";
 /// Options of directories, the first of them of buckets too; refused with files and block devices.
-pub(crate) const OF_DIRECTORIES: &[&str] =
-    &["mkdirs", "deldirs", "dirs", "files", "stat", "dirsharing", "dirstats"];
+pub(crate) const OF_DIRECTORIES: &[&str] = &[
+    "mkdirs",
+    "deldirs",
+    "dirs",
+    "files",
+    "stat",
+    "dirsharing",
+    "dirstats",
+    "treefile",
+    "treescan",
+    "treerand",
+    "treeroundup",
+    "sharesize",
+];
 /// Options of directories that buckets do not have.
-pub(crate) const NOT_OF_S3: &[&str] = &["dirsharing", "dirstats"];
-const NO_TREE: &str = "trees from a list are not measured in this version";
-const SAME_FILES: &str = "give -n and -N, for files of one size";
+pub(crate) const NOT_OF_S3: &[&str] =
+    &["dirsharing", "dirstats", "treefile", "treescan", "treerand", "treeroundup", "sharesize"];
 const GIVE_FILES: &str = "give files, block devices or buckets";
 const NO_GPU: &str = "memory of GPUs is not measured in this version";
 const TO_HOST: &str = "leave it out: data goes to and from the host's memory";
@@ -132,12 +143,12 @@ static FLAGS: &[Flag] = &[
     Flag::refused("readinline", "", "files are not read while they are open for writing", "give -w -r"),
     Flag::honoured("dirsharing", "", "all threads use the directories of the first; -n is then their number"),
     Flag::honoured("dirstats", "", "shows directories too in write and read phases: files by -N"),
-    Flag::refused("treefile", "FILE", NO_TREE, SAME_FILES),
-    Flag::refused("treescan", "PATH", NO_TREE, SAME_FILES),
-    Flag::refused("treerand", "", NO_TREE, SAME_FILES),
-    Flag::refused("treeroundrob", "", NO_TREE, SAME_FILES),
-    Flag::refused("treeroundup", "SIZE", NO_TREE, SAME_FILES),
-    Flag::refused("sharesize", "SIZE", NO_TREE, SAME_FILES),
+    Flag::honoured("treefile", "FILE", "directories and files from a list, in place of -n, -N and -s: `d PATH` and `f BYTES PATH`; they lie in the directory that is given, which must be empty or strata's to be changed; a file that threads share counts once for each of them in write and read phases"),
+    Flag::honoured("treescan", "PATH", "lists what lies in a directory in the new file --treefile, which it needs, and goes by that"),
+    Flag::honoured("treerand", "", "files in random order; default: by size"),
+    Flag::refused("treeroundrob", "", "each thread has one run of the blocks of shared files", LEAVE_OUT),
+    Flag::honoured("treeroundup", "SIZE", "sizes of files are rounded up to multiples of this"),
+    Flag::honoured("sharesize", "SIZE", "files of at least this size are shared by all threads, each with its own blocks; default 32 blocks"),
     gpu("gpuids", "LIST"),
     gpu("gpuperservice", ""),
     gpu("cuhostbufreg", ""),

@@ -210,3 +210,55 @@ fn empty_files_and_many_in_flight() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(figure(&ended.stdout, "READ", "Files total"), "20");
 }
+
+#[test]
+fn a_tree_from_a_list_is_made_verified_and_removed() {
+    let scratch = Scratch::new();
+    let list = "# a tree\nd empty\nf 100 a/small\nf 200000 a/b/large one\nf 0 none\nf 5000 a/middle\n";
+    fs::write(scratch.join("list"), list).unwrap();
+    let words = "--treefile list -t 3 -b 4k --sharesize 64k --verify 5 tree";
+    let made = good(&scratch, &format!("-d -w --stat {words}"));
+    assert_eq!(figure(&made, "MKDIRS", "Dirs total"), "3");
+    assert_eq!(figure(&made, "STAT", "Files total"), "4");
+    assert_eq!(
+        below(&scratch, "tree"),
+        ["a", "a/b", "a/b/large one", "a/middle", "a/small", "empty", "none"]
+    );
+    for (name, bytes) in [("a/b/large one", 200_000), ("a/middle", 5000), ("a/small", 100), ("none", 0)] {
+        assert_eq!(fs::metadata(scratch.join("tree").join(name)).unwrap().len(), bytes, "{name}");
+    }
+    // Other numbers of threads read what three wrote.
+    good(&scratch, "-r --treerand --treefile list -t 2 -b 4k --sharesize 8k --verify 5 tree");
+    let file = fs::File::options().write(true).open(scratch.join("tree/a/b/large one")).unwrap();
+    file.write_all_at(b"x", 150_000).unwrap();
+    let ended = elbencho(&scratch, &format!("-r {words}"));
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(ended.stderr.contains("tree/a/b/large one, offset 150000"), "{}", ended.stderr);
+    let removed = good(&scratch, &format!("-F -D {words}"));
+    assert_eq!(figure(&removed, "RMFILES", "Files total"), "4");
+    assert_eq!(below(&scratch, "tree"), Vec::<String>::new());
+}
+
+#[test]
+fn a_scan_writes_the_list_and_others_trees_are_read_only() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.join("theirs/x/y")).unwrap();
+    fs::write(scratch.join("theirs/x/y/data"), [7; 9000]).unwrap();
+    fs::write(scratch.join("theirs/top"), [7; 10]).unwrap();
+    let read = good(&scratch, "-r --treescan theirs --treefile list -t 2 theirs");
+    assert_eq!(figure(&read, "READ", "Files total"), "2");
+    assert_eq!(fs::read_to_string(scratch.join("list")).unwrap(), "d x\nd x/y\nf 10 top\nf 9000 x/y/data\n");
+    let ended = elbencho(&scratch, "-F --treefile list theirs");
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    assert!(scratch.join("theirs/top").exists());
+    // The same tree elsewhere, by strata's own words, which leave nothing.
+    let copy = scratch.run("fs copy --tree-file list --threads 2 --verify");
+    assert_eq!(copy.code, Some(0), "{}", copy.stderr);
+    assert!(!scratch.join("copy").exists());
+    let kept = scratch.run("fs copy --tree-file list --op write --keep --direct --tree-round-up 4k");
+    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+    assert_eq!(fs::metadata(scratch.join("copy/x/y/data")).unwrap().len(), 12 << 10);
+    fs::write(scratch.join("theirs/new"), "").unwrap();
+    let other = elbencho(&scratch, "-r --treescan theirs --treefile list theirs");
+    assert_eq!(other.code, Some(2), "a list is not written over: {}", other.stdout);
+}

@@ -115,6 +115,32 @@ fn options_of_files_reach_the_phases_that_they_are_about() {
 }
 
 #[test]
+fn trees_come_from_a_list() {
+    let line = "-d -w --stat --sync --treefile t --treescan file:///mnt/data --treerand --treeroundup 4k --sharesize 1m -b 64k";
+    let run = run_on(&format!("{line} /mnt/smb/mydir"), &world());
+    assert!(run.warnings.is_empty(), "{:?}", run.warnings);
+    for spec in run.specs.iter().filter(|spec| spec.name.as_deref() != Some("SYNC")) {
+        assert_eq!(spec.block_size.as_deref(), Some("65536"), "by it shared files are dealt out");
+        for (name, value) in [
+            ("tree-file", "t"),
+            ("tree-scan", "/mnt/data"),
+            ("item-order", "random"),
+            ("tree-round-up", "4k"),
+            ("share-size", "1m"),
+        ] {
+            assert_asks(spec, name, value);
+        }
+        assert_silent(spec, "dirs", "1");
+    }
+    let told = run_on("-r --treefile t -n 4 -s 4k /mnt/smb/mydir", &world()).warnings;
+    assert_eq!(
+        told,
+        ["dirs", "size"]
+            .map(|name| format!("--{name} changes nothing with --treefile, which says what there is"))
+    );
+}
+
+#[test]
 fn options_that_change_nothing_are_told() {
     let told = |line: &str| run_on(line, &world()).warnings;
     assert_eq!(
@@ -143,6 +169,11 @@ fn what_directories_cannot_do_is_refused() {
         ("-r --infloop --timelimit 5", "each file is visited once a phase"),
         ("-r --limitread 1m", "strata fs --rate"),
         ("-r --randamount 1m", "cover its size"),
+        ("-r --treerand", "give --treefile FILE too"),
+        ("-r --treescan /mnt", "the name of a new file"),
+        ("-r --treefile t --treescan s3://b", "give a directory"),
+        ("-r --treefile t --treeroundrob", "leave it out"),
+        ("-r --treefile t --dryrun", "leave it out"),
         ("-r --statinline", "use --stat"),
         ("-w --readinline", "give -w -r"),
         ("-r --flock range", "not locked"),
