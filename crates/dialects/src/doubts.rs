@@ -51,6 +51,17 @@ const ELBENCHO: Remedies = &[
     ),
 ];
 
+/// Remedies in elbencho's options for files in directories.
+const ELBENCHO_FILES: Remedies = &[
+    ("too_short", "run longer: more directories (-n) or files (-N)"),
+    ("not_steady", "run longer: more directories (-n) or files (-N)"),
+    ("memory_target", "choose a directory on a drive (`df -T` shows file systems)"),
+    ("page_cache", "read with --direct, or with --dropcache"),
+    ("not_durable", "write with --direct, or add --sync: its phase SYNC shows how long the rest takes"),
+    ("client_saturated", "raise -t, or bind the threads (--cores); write with --blockvarpct 0"),
+    ("all_processors_busy", "lower -t below the processors; if the load needs more, use a larger machine"),
+];
+
 /// Remedies in the options of elbencho's netbench.
 const NETBENCH: Remedies = &[
     ("too_short", "run longer: a larger -s, or --infloop with --timelimit 10"),
@@ -165,7 +176,11 @@ pub(crate) fn told<'a>(dialect: &str, phases: impl IntoIterator<Item = &'a Phase
     let mut all: Vec<Told<'a>> = Vec::new();
     for phase in phases {
         let is_netbench = dialect == "elbencho" && phase.plan.direction_bytes().is_some();
-        let remedies = if is_netbench { NETBENCH } else { own };
+        let remedies = match phase.plan.layer() {
+            _ if is_netbench => NETBENCH,
+            "filesystem" if dialect == "elbencho" => ELBENCHO_FILES,
+            _ => own,
+        };
         let doubts = phase.doubts.iter().map(|doubt| in_words((dialect, remedies), doubt));
         for doubt in doubts.chain(lower_bounds(phase)) {
             if !all.iter().any(|told| told.kind == doubt.kind && told.detail == doubt.detail) {

@@ -39,6 +39,24 @@ pub trait Operation: Copy + Send + 'static {
         true
     }
 
+    /// Whether it is the first operation of an item that takes several, such as a file that is opened, written and closed.
+    #[inline]
+    fn begins_item(&self) -> bool {
+        true
+    }
+
+    /// Whether it is the last operation of an item.
+    #[inline]
+    fn ends_item(&self) -> bool {
+        true
+    }
+
+    /// Place of its item among those that are in flight, below the queue depth: its slot, where an item keeps that.
+    #[inline]
+    fn item_place(&self) -> u32 {
+        self.slot()
+    }
+
     /// The part of the target that it goes to (an endpoint, a server): counts are kept apart by it where a job names parts.
     #[inline]
     fn part(&self) -> usize {

@@ -89,6 +89,21 @@ impl<A: Operation, B: Operation> Operation for Either<A, B> {
     }
 
     #[inline]
+    fn begins_item(&self) -> bool {
+        of_either!(self, operation => operation.begins_item())
+    }
+
+    #[inline]
+    fn ends_item(&self) -> bool {
+        of_either!(self, operation => operation.ends_item())
+    }
+
+    #[inline]
+    fn item_place(&self) -> u32 {
+        of_either!(self, operation => operation.item_place())
+    }
+
+    #[inline]
     fn part(&self) -> usize {
         of_either!(self, operation => operation.part())
     }

@@ -134,6 +134,9 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         if is_counted && self.withheld.is_some() {
             self.note_withheld();
         }
+        if self.items.is_some() {
+            self.note_items(now);
+        }
         if self.source.checks() {
             self.check(now, is_counted);
         }

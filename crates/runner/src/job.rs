@@ -69,6 +69,8 @@ pub struct Job<C = HostClock> {
     /// what is in flight at the close and the final operations are counted, and the phase lasts until the last of them. Without,
     /// final operations follow only where a worker's share is exhausted before the close. An interruption or a failure skips them.
     pub finishes: bool,
+    /// Items take several operations ([`driver::Operation::begins_item`]): latencies of whole items are recorded too.
+    pub has_items: bool,
     /// How long operations in flight may take to come back after the end, before their worker is given up; [`GRACE_NS`], or more
     /// where the driver itself waits longer for one.
     pub grace_ns: u64,
@@ -94,6 +96,7 @@ impl<C> Job<C> {
             classes,
             expected_operations: None,
             finishes: false,
+            has_items: false,
             grace_ns: GRACE_NS,
             open,
             interrupt,

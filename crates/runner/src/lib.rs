@@ -9,6 +9,7 @@ mod depth_search;
 mod exchange;
 mod flow;
 mod hang;
+mod items;
 mod job;
 mod kept;
 mod limits;

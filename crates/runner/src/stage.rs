@@ -7,6 +7,7 @@ use statistics::Histogram;
 
 use crate::exchange::Exchange;
 use crate::flow::Flows;
+use crate::items::ItemTally;
 use crate::job::Job;
 use crate::kept::Kept;
 use crate::limits::ramp_ns;
@@ -61,7 +62,8 @@ impl<C> PhaseState<C> {
                 let (exchange, interval) = Exchange::new(classes);
                 let lateness = load.arrivals.is_some().then(|| Box::new(Histogram::new()));
                 let kept = Kept::new(&load.control);
-                (exchange, Recording { interval, split: split(), parts: None, kept, lateness })
+                let items = job.has_items.then(|| Box::new(ItemTally::new(load.depth)));
+                (exchange, Recording { interval, split: split(), parts: None, kept, items, lateness })
             })
             .unzip();
         let shared = Shared::new(Arc::clone(&job.interrupt), load.interval_ns);

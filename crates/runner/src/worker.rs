@@ -10,6 +10,7 @@ use workload::plan::LoadPlan;
 use workload::spec::OnError;
 
 use crate::exchange::{Exchange, Interval};
+use crate::items::ItemTally;
 use crate::job::{ArrivalTally, Job};
 use crate::kept::Kept;
 use crate::limits::{Window, Withheld, ramp_ns};
@@ -36,6 +37,8 @@ pub(crate) struct Recording {
     pub(crate) parts: Option<Box<Parts>>,
     /// Where operations are watched one by one.
     pub(crate) kept: Option<Box<Kept>>,
+    /// Where items take several operations.
+    pub(crate) items: Option<Box<ItemTally>>,
     /// Where the loop is open: how late operations left because of strata.
     pub(crate) lateness: Option<Box<Histogram>>,
 }
@@ -98,6 +101,8 @@ pub(crate) struct Worker<'a, Op, S, C> {
     pub(crate) parts: Option<Box<Parts>>,
     /// Operations one by one, where asked for.
     pub(crate) kept: Option<Box<Kept>>,
+    /// Whole items, where they take several operations.
+    pub(crate) items: Option<Box<ItemTally>>,
     /// Whether a completion is more than its figures: see [`Worker::watch`].
     pub(crate) is_watched: bool,
     /// Failures that are counted and touch nothing else: class and number.
@@ -117,7 +122,7 @@ pub(crate) struct Worker<'a, Op, S, C> {
 impl Recording {
     /// Whether what is recorded here is seen of each operation.
     fn watch(&self) -> bool {
-        self.split.is_some() || self.kept.is_some() || self.parts.is_some()
+        self.split.is_some() || self.kept.is_some() || self.parts.is_some() || self.items.is_some()
     }
 }
 
@@ -206,6 +211,7 @@ impl<'a, Op: Operation, S: Source<Op>, C: Clock> Worker<'a, Op, S, C> {
             split: recording.split,
             parts: recording.parts,
             kept: recording.kept,
+            items: recording.items,
             is_watched,
             ignored_errors: ignored_errors::<Op>(&load.control),
             ends_when_full: load.control.ends_when_full,

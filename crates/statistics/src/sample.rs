@@ -134,6 +134,10 @@ pub struct WorkerSamples {
     /// Its operations one by one, in the order in which they completed, where they were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<crate::OperationSample>,
+    /// Latencies of whole items (a file that is opened, written and closed), where they take several operations: the sum of the latencies of
+    /// their operations. Items with a failed operation are not among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<SparseHistogram>,
     /// The largest depth at which its latency held, where that was searched for and found.
     #[serde(default)]
     pub depth_found: Option<u32>,

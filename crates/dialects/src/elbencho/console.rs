@@ -86,8 +86,18 @@ fn costs(text: &mut String, figures: &Figures, show: &Output) {
     }
 }
 
-/// The rows of a phase on objects: whole objects, and their parts or ranges where they are moved in several.
-pub(crate) fn object_rows(operation: &str, figures: &Figures, show: &Output) -> String {
+/// Things that a phase goes over, as its rows name them.
+pub(crate) struct Entries {
+    /// `Objects`, `Files` or `Dirs`.
+    pub(crate) noun: &'static str,
+    /// Files in a directory, where directories are shown too.
+    pub(crate) files_in_directory: Option<u64>,
+    /// Latency of reads and writes stands beside that of files even where a file is one of them.
+    pub(crate) has_io_latency: bool,
+}
+
+/// The rows of a phase on objects, files or directories: whole ones, and their parts or blocks where they are moved in several.
+pub(crate) fn entry_rows(operation: &str, of: &Entries, figures: &Figures, show: &Output) -> String {
     let mut text = String::new();
     let elapsed = (elapsed_text(figures.first_ns), elapsed_text(figures.last_ns));
     row(&mut text, operation, "Elapsed time", ":", &elapsed.0, &elapsed.1);
@@ -96,7 +106,10 @@ pub(crate) fn object_rows(operation: &str, figures: &Figures, show: &Output) -> 
     let count: fn(Done) -> f64 = |done| done.operations as f64;
     let whole = entries.filter(|side| !side.is_empty());
     if let Some(side) = whole {
-        numbers(&mut text, "Objects/s", (side.first, side.last), per_second, 1.0);
+        numbers(&mut text, &format!("{}/s", of.noun), (side.first, side.last), per_second, 1.0);
+        if let Some(files) = of.files_in_directory {
+            numbers(&mut text, "Dirs/s", (side.first, side.last), per_second, files as f64);
+        }
     }
     let in_parts = !main.is_empty() && whole.is_none_or(|side| side.last.operations != main.last.operations);
     if in_parts {
@@ -110,16 +123,19 @@ pub(crate) fn object_rows(operation: &str, figures: &Figures, show: &Output) -> 
         numbers(&mut text, "Total MiB", (main.first, main.last), |done| done.bytes as f64, mib);
     }
     if let Some(side) = whole {
-        numbers(&mut text, "Objects total", (side.first, side.last), count, 1.0);
+        numbers(&mut text, &format!("{} total", of.noun), (side.first, side.last), count, 1.0);
+        if let Some(files) = of.files_in_directory {
+            numbers(&mut text, "Dirs total", (side.first, side.last), count, files as f64);
+        }
     }
     if show.operations && !main.is_empty() {
         numbers(&mut text, "IOs total", (main.first, main.last), count, 1.0);
     }
     costs(&mut text, figures, show);
     if let Some(side) = whole {
-        latency(&mut text, "Objects", &side.latency, show);
+        latency(&mut text, of.noun, &side.latency, show);
     }
-    if in_parts {
+    if in_parts || of.has_io_latency {
         latency(&mut text, "IO", &main.latency, show);
     }
     text

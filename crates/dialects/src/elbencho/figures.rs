@@ -66,7 +66,7 @@ pub(crate) struct Figures {
     pub(crate) main: Side,
     /// The reads of a mix.
     pub(crate) mixed_reads: Side,
-    /// Whole objects, where objects are measured; `main` has their parts.
+    /// Whole objects, files or directories, where many are measured; `main` has their parts.
     pub(crate) entries: Option<Side>,
     /// Busy share of the machine's processors, in percent.
     pub(crate) cpu_percent: Option<f64>,
@@ -91,6 +91,9 @@ impl Figures {
         }
         if plan.layer() == "object" {
             return Some(Self::of_objects(record, phases, plan, (first_ns, last_ns)));
+        }
+        if plan.layer() == "filesystem" {
+            return Some(Self::of_entries(record, phases, plan.operation_name(), (first_ns, last_ns)));
         }
         let side = |class: &str| side(phases, class, first_ns, last_ns);
         let writes_only = phases.iter().all(|phase| number(&phase.plan, "/mix/read_percent") == 0);
@@ -181,6 +184,43 @@ impl Figures {
             entries,
             cpu_percent: cpu_percent(record, phases),
             threads_ns: workers.map(|worker| worker.finished_ns).collect(),
+            started_at: phases.first().map(|phase| phase.started_at.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Files or directories, and the reads or writes of the files.
+    fn of_entries(
+        record: &Record,
+        phases: &[&PhaseRecord],
+        operation: &str,
+        (first_ns, last_ns): (u64, u64),
+    ) -> Self {
+        let of = |class: &str| side(phases, class, first_ns, last_ns);
+        let (mut main, entries) = match operation {
+            "tree-create" => (Side::default(), Some(of("mkdir"))),
+            "tree-remove" => (Side::default(), Some(of("rmdir"))),
+            "stat" | "unlink" => (Side::default(), Some(of(operation))),
+            // A file is done when it is closed, and takes as long as all its calls.
+            "write" | "read" => {
+                let mut files = Side { latency: Histogram::new(), ..of("close") };
+                let workers = phases.iter().flat_map(|phase| &phase.samples.workers);
+                workers
+                    .filter_map(|worker| worker.items.as_ref())
+                    .for_each(|items| files.latency.merge_sparse(items));
+                (of(operation), Some(files))
+            }
+            _ => (Side::default(), None),
+        };
+        let workers = || phases.iter().flat_map(|phase| &phase.samples.workers);
+        main.errors = workers().flat_map(|worker| &worker.classes).map(|totals| totals.errors).sum();
+        Self {
+            first_ns,
+            last_ns,
+            main,
+            mixed_reads: Side::default(),
+            entries,
+            cpu_percent: cpu_percent(record, phases),
+            threads_ns: workers().map(|worker| worker.finished_ns).collect(),
             started_at: phases.first().map(|phase| phase.started_at.clone()).unwrap_or_default(),
         }
     }

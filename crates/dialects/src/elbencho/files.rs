@@ -9,7 +9,7 @@ use super::settings::Output;
 /// The command line as far as the result files show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
-    /// `file`, `blockdev`, or `netbench`.
+    /// `file`, `blockdev`, `dir`, or `netbench`.
     pub(crate) path_type: &'static str,
     /// Hosts that took part.
     pub(crate) hosts: usize,
@@ -21,9 +21,12 @@ pub(crate) struct Configuration {
     pub(crate) random: bool,
     pub(crate) unaligned: bool,
     pub(crate) depth: u32,
-    pub(crate) truncate: bool,
-    /// Directories of a thread and objects of each, of S3.
+    /// Whether files are cut to nothing first, where there are files.
+    pub(crate) truncate: Option<bool>,
+    /// Directories of a thread, and files or objects of each.
     pub(crate) dirs_and_files: Option<(u64, u64)>,
+    /// Whether the table shows directories beside files.
+    pub(crate) shows_directories: bool,
     /// The words, quoted each.
     pub(crate) command: String,
 }
@@ -162,7 +165,7 @@ pub(crate) fn csv_row(entry: &Entry<'_>, configuration: &Configuration, show: &O
         if configuration.random { flag(!configuration.unaligned) } else { none() },
         configuration.depth.to_string(),
         none(),
-        if configuration.path_type == "file" { flag(configuration.truncate) } else { none() },
+        configuration.truncate.map_or_else(none, flag),
         entry.operation.to_owned(),
         (figures.first_ns / 1_000_000).to_string(),
         (figures.last_ns / 1_000_000).to_string(),
@@ -311,8 +314,8 @@ impl Configuration {
             put("random_aligned", json!(!self.unaligned));
         }
         put("io_depth", json!(self.depth));
-        if self.path_type == "file" {
-            put("truncate_files", json!(self.truncate));
+        if let Some(truncate) = self.truncate {
+            put("truncate_files", json!(truncate));
         }
         put("version", json!(version));
         put("command", json!(self.command));

@@ -1,7 +1,8 @@
-//! The dialect of elbencho: large files, block devices, objects of S3, networks.
+//! The dialect of elbencho: large files, block devices, files in directories, objects of S3, networks.
 
 mod config;
 mod console;
+mod directories;
 mod figures;
 mod files;
 mod netbench;
@@ -49,6 +50,10 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         return objects(words, &split, world, warnings);
     }
     s3::refuse_options(&split)?;
+    if directories::is_meant(&split, world) {
+        return in_directories(words, &split, world, warnings);
+    }
+    directories::refuse_options(&split)?;
     let settings = Settings::read(&split, world, &mut warnings)?;
     let given: Vec<String> =
         split.values("path").map(str::to_owned).chain(split.paths.iter().cloned()).collect();
@@ -108,8 +113,9 @@ fn netbench(
             random: false,
             unaligned: false,
             depth: settings.depth,
-            truncate: false,
+            truncate: None,
             dirs_and_files: None,
+            shows_directories: false,
             command: command(words, &[]),
         },
         csv_is_new,
@@ -125,6 +131,40 @@ fn netbench(
         token_file: service::token_file(split),
         secrets: Vec::new(),
         progress,
+    })))
+}
+
+/// Files in a directory.
+fn in_directories(
+    words: &[String],
+    split: &Words,
+    world: &dyn World,
+    mut warnings: Vec<String>,
+) -> Result<Request, Error> {
+    let settings = directories::Settings::read(split, world, &mut warnings)?;
+    if settings.dry_run {
+        return Ok(Request::Show(vec![Piece::stdout(settings.dry_run())]));
+    }
+    let csv_is_new = check_csv(&settings.output, world)?;
+    let programme = settings.build()?;
+    let render = Model {
+        steps: programme.steps,
+        step_of: programme.step_of,
+        iterations: settings.iterations,
+        is_mix: false,
+        configuration: settings.configuration(command(words, &[])),
+        csv_is_new,
+        begun: 0,
+        told: Vec::new(),
+        show: settings.output.clone(),
+    };
+    Ok(Request::Run(Box::new(Run {
+        specs: programme.specs,
+        render: Box::new(render),
+        warnings,
+        token_file: None,
+        secrets: Vec::new(),
+        progress: settings.progress,
     })))
 }
 
@@ -155,8 +195,9 @@ fn objects(
             random: false,
             unaligned: false,
             depth: settings.depth,
-            truncate: false,
+            truncate: None,
             dirs_and_files: Some(settings.dirs_and_files()),
+            shows_directories: false,
             command: command(words, &secrets),
         },
         csv_is_new,
@@ -207,11 +248,12 @@ fn only_output(words: &Words) -> Option<Piece> {
             env!("CARGO_PKG_VERSION")
         )));
     }
-    let is_help =
-        ["help", "help-large", "help-bdev", "help-s3", "help-all"].iter().any(|long| words.has(long));
+    let is_help = ["help", "help-large", "help-bdev", "help-multi", "help-s3", "help-all"]
+        .iter()
+        .any(|long| words.has(long));
     is_help.then(|| {
         Piece::stdout(format!(
-            "Usage: {TOOL} OPTIONS PATH [PATH...]\n\nLarge files, block devices, a bucket of S3, networks. Options:\n{}",
+            "Usage: {TOOL} OPTIONS PATH [PATH...]\n\nLarge files, block devices, files in a directory, a bucket of S3, networks. Options:\n{}",
             TABLE.help()
         ))
     })
@@ -229,8 +271,9 @@ fn configuration(words: &[String], settings: &Settings, dataset: &Dataset) -> Co
         random: matches!(settings.order, Order::Random { .. }),
         unaligned: matches!(settings.order, Order::Random { unaligned: true, .. }),
         depth: settings.depth,
-        truncate: settings.truncate,
+        truncate: (dataset.kind == Kind::File).then_some(settings.truncate),
         dirs_and_files: None,
+        shows_directories: false,
         command: command(words, &[]),
     }
 }

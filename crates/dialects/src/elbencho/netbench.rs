@@ -39,6 +39,18 @@ const OF_FILES: &[&str] = &[
     "preallocfile",
     "phasedelay",
     "dryrun",
+    "mkdirs",
+    "deldirs",
+    "dirs",
+    "files",
+    "stat",
+    "dirsharing",
+    "dirstats",
+    "treefile",
+    "treescan",
+    "treerand",
+    "treeroundup",
+    "sharesize",
 ];
 
 /// A command line of netbench.

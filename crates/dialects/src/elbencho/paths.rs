@@ -3,7 +3,7 @@
 use driver::Error;
 
 use super::settings::{Order, Settings};
-use super::table::{NAME_FILES, NO_DIRECTORIES, TABLE};
+use super::table::TABLE;
 use crate::words::quoted;
 use crate::{PathFacts, World};
 
@@ -118,14 +118,8 @@ fn kind_of(path: &str, facts: PathFacts) -> Result<Kind, Error> {
             format!("{} does not exist, and no file is created in /dev", quoted(path)),
             "check its name",
         ),
-        PathFacts::Missing if path.ends_with('/') => {
-            TABLE.refuse(format!("{} names a directory: {NO_DIRECTORIES}", quoted(path)), NAME_FILES)
-        }
         PathFacts::Missing => Ok(Kind::File),
-        PathFacts::Directory => {
-            TABLE.refuse(format!("{} is a directory: {NO_DIRECTORIES}", quoted(path)), NAME_FILES)
-        }
-        PathFacts::Other => TABLE
+        PathFacts::Directory | PathFacts::Other => TABLE
             .refuse(format!("{} is no file or block device", quoted(path)), "give files or block devices"),
     }
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use report::record::{PhaseRecord, Record};
+use workload::plan::PhasePlan;
 
-use super::console;
+use super::console::{self, Entries};
 use super::figures::{Figures, date_text_seconds};
 use super::files::{self, Configuration, Entry};
 use super::settings::Output;
@@ -87,7 +88,8 @@ impl Model {
             let rows = match phases.first().and_then(|phase| phase.plan.direction_bytes()) {
                 Some(bytes) => console::net_rows(&figures, bytes, &self.show),
                 None if self.configuration.dirs_and_files.is_some() => {
-                    console::object_rows(&step.operation, &figures, &self.show)
+                    let entries = self.entries(&phases[0].plan);
+                    console::entry_rows(&step.operation, &entries, &figures, &self.show)
                 }
                 None => console::rows(&step.operation, &figures, &self.show),
             };
@@ -111,6 +113,24 @@ impl Model {
             }
         }
         pieces
+    }
+
+    /// Things that a phase of many entries goes over.
+    fn entries(&self, plan: &PhasePlan) -> Entries {
+        let is_of_files = plan.layer() == "filesystem";
+        let noun = match plan.operation_name() {
+            _ if !is_of_files => "Objects",
+            "tree-create" | "tree-remove" => "Dirs",
+            _ => "Files",
+        };
+        let (_, files) = self.configuration.dirs_and_files.unwrap_or_default();
+        let shows_directories =
+            self.configuration.shows_directories && matches!(plan.operation_name(), "write" | "read");
+        Entries {
+            noun,
+            files_in_directory: shows_directories.then_some(files.max(1)),
+            has_io_latency: is_of_files,
+        }
     }
 
     /// Rows of data read back for verification, in the table alone.

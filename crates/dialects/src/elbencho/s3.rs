@@ -8,7 +8,7 @@ use workload::spec::{OnError, Refill, Spec, Warmup};
 use super::paths::expand;
 use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
 use super::specs::Step;
-use super::table::{NAME_FILES, NO_DIRECTORIES, OF_S3, TABLE, TOOL};
+use super::table::{NOT_OF_S3, TABLE, TOOL};
 use crate::options::{said, said_if, say, switch};
 use crate::words::{Words, quoted};
 use crate::{Progress, World};
@@ -76,11 +76,7 @@ pub(crate) fn is_meant(words: &Words) -> bool {
 
 /// Refuses options of S3 where there is none.
 pub(crate) fn refuse_options(words: &Words) -> Result<(), Error> {
-    let mut given = words.given.iter().map(|given| given.flag);
-    match given.find(|flag| flag.long.starts_with("s3") || OF_S3.contains(&flag.long)) {
-        Some(flag) if OF_S3.contains(&flag.long) => {
-            TABLE.refuse(format!("{}: {NO_DIRECTORIES}", flag.typed()), NAME_FILES)
-        }
+    match words.given.iter().map(|given| given.flag).find(|flag| flag.long.starts_with("s3")) {
         Some(flag) => TABLE
             .refuse(format!("{} is for buckets", flag.typed()), "give --s3endpoints too, or leave it out"),
         None => Ok(()),
@@ -122,8 +118,11 @@ impl Settings {
     /// Values that cannot be, options of files, and what would touch objects of others.
     pub(crate) fn read(words: &Words, world: &dyn World, warnings: &mut Vec<String>) -> Result<Self, Error> {
         check_repeats(words)?;
-        if let Some(option) = OF_FILES.iter().find(|option| words.has(option)) {
-            return TABLE.refuse(format!("--{option} is for files and block devices"), "leave it out for S3");
+        if let Some(option) = OF_FILES.iter().chain(NOT_OF_S3).find(|option| words.has(option)) {
+            return TABLE.refuse(
+                format!("--{option} is for files, directories and block devices"),
+                "leave it out for S3",
+            );
         }
         let block_bytes = match words.value("block") {
             None => 1 << 20,

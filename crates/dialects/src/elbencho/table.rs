@@ -9,12 +9,24 @@ pub(crate) const TOOL: &str = "elbencho";
 pub(crate) const VERSION: &str = "3.1-0";
 
 const LEAVE_OUT: &str = "leave it out";
-/// Options of S3 alone, refused with files and block devices.
-pub(crate) const OF_S3: &[&str] = &["mkdirs", "deldirs", "dirs", "files", "stat"];
-/// Why directories are refused.
-pub(crate) const NO_DIRECTORIES: &str = "many files in directories are not measured in this version";
-/// Remedies of refused options.
-pub(crate) const NAME_FILES: &str = "give large files by name, such as DIR/file[1-4], or block devices";
+/// Options of directories, the first of them of buckets too; refused with files and block devices.
+pub(crate) const OF_DIRECTORIES: &[&str] = &[
+    "mkdirs",
+    "deldirs",
+    "dirs",
+    "files",
+    "stat",
+    "dirsharing",
+    "dirstats",
+    "treefile",
+    "treescan",
+    "treerand",
+    "treeroundup",
+    "sharesize",
+];
+/// Options of directories that buckets do not have.
+pub(crate) const NOT_OF_S3: &[&str] =
+    &["dirsharing", "dirstats", "treefile", "treescan", "treerand", "treeroundup", "sharesize"];
 const GIVE_FILES: &str = "give files, block devices or buckets";
 const NO_GPU: &str = "memory of GPUs is not measured in this version";
 const TO_HOST: &str = "leave it out: data goes to and from the host's memory";
@@ -25,10 +37,6 @@ const LAUNCH: &str = "start it on each host with a launcher such as pdsh";
 const NO_HDFS: &str = "HDFS is not measured in this version";
 const LIVE: &str = "strata has live rows of its own";
 const LIVE_CSV: &str = "use strata's --live-csv FILE";
-
-const fn dir(long: &'static str, value: &'static str) -> Flag {
-    Flag::refused(long, value, NO_DIRECTORIES, NAME_FILES)
-}
 
 const fn gpu(long: &'static str, value: &'static str) -> Flag {
     Flag::refused(long, value, NO_GPU, TO_HOST)
@@ -46,16 +54,16 @@ const fn hosts(long: &'static str, value: &'static str) -> Flag {
 pub(crate) static TABLE: Table = Table { tool: TOOL, flags: FLAGS, switch_values: true, single_dash: true };
 
 static FLAGS: &[Flag] = &[
-    Flag::honoured("write", "", "writes the files or devices; files that are not there are created").short('w'),
+    Flag::honoured("write", "", "writes the files or devices; files that are not there are created, and directories that are missing are made before, not timed").short('w'),
     Flag::honoured("read", "", "reads them").short('r'),
-    Flag::honoured("delfiles", "", "with S3: a phase that deletes the objects; with files and -w: files that this run creates are removed at its end, and not timed; files that were there before are refused")
+    Flag::honoured("delfiles", "", "in directories and with S3: a phase that deletes the files or objects; with large files and -w: files that this run creates are removed at its end, and not timed; files that were there before are refused")
         .short('F'),
     Flag::honoured("path", "PATH", "a path, as without the option"),
     Flag::honoured("threads", "N", "worker threads, 1 or more; each has its own part of all paths together").short('t'),
-    Flag::honoured("size", "SIZE", "bytes of each path to work on; 4k, 1MiB, 1.5g; default: all there is").short('s'),
+    Flag::honoured("size", "SIZE", "bytes of each path to work on, or of each file in a directory; 4k, 1MiB, 1.5g; default: all there is, in a directory 0").short('s'),
     Flag::honoured("block", "SIZE", "bytes of one operation; default 1M; made as small as the size, with a warning").short('b'),
     Flag::honoured("iterations", "N", "does all phases so many times").short('i'),
-    Flag::honoured("iodepth", "N", "1: one blocking call at a time; 2 or more: libaio with so many in flight for each thread"),
+    Flag::honoured("iodepth", "N", "1: one blocking call at a time; 2 or more: libaio with so many in flight for each thread; in directories io_uring, with so many files in flight for each thread"),
     Flag::honoured("mmap", "", "through memory maps"),
     Flag::honoured("direct", "", "past the page cache"),
     Flag::honoured("rand", "", "random positions within each thread's part: writes each block once in random order, reads draw with repeats"),
@@ -65,7 +73,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("backward", "", "from the end to the beginning"),
     Flag::honoured("strided", "", "threads take blocks in turn; with several threads for one path"),
     Flag::honoured("infloop", "", "repeats until --timelimit, which it needs"),
-    Flag::honoured("timelimit", "SECONDS", "ends each phase after this long, to the millisecond; the phases after it are run too"),
+    Flag::honoured("timelimit", "SECONDS", "ends each phase after this long, to the millisecond; the phases after it are run too, in directories on the files that there are by then"),
     Flag::honoured("rwmixpct", "0-100", "percentage of reads in the write phase, interleaved"),
     Flag::honoured("rwmixthr", "N", "this many of the threads read their parts in the write phase"),
     Flag::refused("rwmixthrpct", "0-100", "reading and writing threads are not held at a ratio", "use --rwmixpct, or --limitread and --limitwrite"),
@@ -75,15 +83,15 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("blockvaralgo", "NAME", "any of fast, balanced, balanced_single and strong; the generator is always the same"),
     Flag::honoured("limitread", "SIZE", "bytes a second that each thread reads at most, evenly spaced; latency counts from when an operation was due"),
     Flag::honoured("limitwrite", "SIZE", "the same for the write phase"),
-    Flag::honoured("sync", "", "with --dropcache: data is written back before the cache is dropped; alone: at the end of write phases, within their time"),
-    Flag::honoured("dropcache", "", "the page cache of the paths, not of the machine, is dropped before phases that read"),
+    Flag::honoured("sync", "", "in directories: a phase SYNC before the first and after each; else with --dropcache: data is written back before the cache is dropped, alone: at the end of write phases, within their time"),
+    Flag::honoured("dropcache", "", "the page cache of the paths, not of the machine, is dropped before phases that read; in directories before all phases, with names and inodes, of the machine where the rights allow it; it has no row of its own"),
     Flag::honoured("phasedelay", "SECONDS", "pause before each phase but the first"),
     Flag::honoured("cores", "LIST", "threads are bound to these processors in turn: 0,1, [0-3] or all"),
     Flag::honoured("zones", "LIST", "threads are bound to these NUMA nodes in turn: 0,1 or [0-1]"),
-    Flag::honoured("trunctosize", "", "a new file gets its length before it is written; one that is there must have it"),
-    Flag::honoured("trunc", "", "new files are empty anyway; files that are there are refused"),
+    Flag::honoured("trunctosize", "", "in directories: each file gets its length when it is opened; a new large file gets it before it is written, one that is there must have it"),
+    Flag::honoured("trunc", "", "in directories: each file is cut to nothing when it is opened; large files that are there are refused"),
     Flag::honoured("preallocfile", "", "space is allocated before a new file is written"),
-    Flag::accepted("nodelerr", "", "a file that is gone already is no error"),
+    Flag::honoured("nodelerr", "", "in directories: what is gone already is removed without error; a large file that is gone is no error anyway"),
     Flag::accepted("nofdsharing", "", "each thread has descriptors of its own"),
     Flag::accepted("nodiocheck", "", "alignment is checked against what the device needs"),
     Flag::accepted("no0usecerr", "", "times are in nanoseconds"),
@@ -116,7 +124,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("help-large", "", "shows this"),
     Flag::honoured("help-bdev", "", "shows this"),
     Flag::honoured("help-all", "", "shows this"),
-    Flag::refused("help-multi", "", NO_DIRECTORIES, "see --help"),
+    Flag::honoured("help-multi", "", "shows this"),
     Flag::honoured("help-s3", "", "shows this"),
     Flag::refused("help-dist", "", NO_HOSTS, "see --help"),
     Flag::refused("start", "SECONDS", "a run begins at once", "start it with at(1), or sleep until then"),
@@ -125,22 +133,22 @@ static FLAGS: &[Flag] = &[
     Flag::refused("flock", "KIND", "files are not locked", LEAVE_OUT),
     Flag::refused("opslog", "FILE", "single operations are not logged", "see the series in strata's record, --json FILE"),
     Flag::refused("opsloglock", "", "single operations are not logged", "see the series in strata's record, --json FILE"),
-    Flag::honoured("mkdirs", "", "with S3 and -w: a bucket that is not there is made before the first phase, and not timed; directories are refused")
+    Flag::honoured("mkdirs", "", "makes the directories of all threads: r0/d0, r0/d1, ...; with S3 and -w: a bucket that is not there is made before the first phase, and not timed")
         .short('d'),
-    Flag::honoured("deldirs", "", "with S3, -d and -w: a bucket that this run made is deleted at the end with all in it, and not timed").short('D'),
-    Flag::honoured("dirs", "N", "with S3: directories in the names of each thread's objects; 0: none; default 1").short('n'),
-    Flag::honoured("files", "N", "with S3: objects in each of them; default 1").short('N'),
-    Flag::honoured("stat", "", "with S3: asks for the attributes of all objects (HEAD)"),
-    dir("statinline", ""),
-    dir("readinline", ""),
-    dir("dirsharing", ""),
-    dir("dirstats", ""),
-    dir("treefile", "FILE"),
-    dir("treescan", "PATH"),
-    dir("treerand", ""),
-    dir("treeroundrob", ""),
-    dir("treeroundup", "SIZE"),
-    dir("sharesize", "SIZE"),
+    Flag::honoured("deldirs", "", "removes the directories, which must be empty; with S3, -d and -w: a bucket that this run made is deleted at the end with all in it, and not timed").short('D'),
+    Flag::honoured("dirs", "N", "directories of each thread; 0: none, the files lie in the directory that is given; default 1").short('n'),
+    Flag::honoured("files", "N", "files (with S3: objects) of each thread in each of them: r0/d0/r0-f0, ...; default 1").short('N'),
+    Flag::honoured("stat", "", "looks at the attributes of all files; with S3: of all objects (HEAD)"),
+    Flag::refused("statinline", "", "files are not looked at while they are open", "use --stat, a phase of its own"),
+    Flag::refused("readinline", "", "files are not read while they are open for writing", "give -w -r"),
+    Flag::honoured("dirsharing", "", "all threads use the directories of the first; -n is then their number"),
+    Flag::honoured("dirstats", "", "shows directories too in write and read phases: files by -N"),
+    Flag::honoured("treefile", "FILE", "directories and files from a list, in place of -n, -N and -s: `d PATH` and `f BYTES PATH`; they lie in the directory that is given, which must be empty or strata's to be changed; a file that threads share counts once for each of them in write and read phases"),
+    Flag::honoured("treescan", "PATH", "lists what lies in a directory in the new file --treefile, which it needs, and goes by that"),
+    Flag::honoured("treerand", "", "files in random order; default: by size"),
+    Flag::refused("treeroundrob", "", "each thread has one run of the blocks of shared files", LEAVE_OUT),
+    Flag::honoured("treeroundup", "SIZE", "sizes of files are rounded up to multiples of this"),
+    Flag::honoured("sharesize", "SIZE", "files of at least this size are shared by all threads, each with its own blocks; default 32 blocks"),
     gpu("gpuids", "LIST"),
     gpu("gpuperservice", ""),
     gpu("cuhostbufreg", ""),

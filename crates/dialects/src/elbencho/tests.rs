@@ -1,5 +1,6 @@
 //! Command lines and results of elbencho.
 
+mod directories;
 mod lines;
 mod netbench;
 mod refusals;

@@ -23,8 +23,8 @@ pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<St
             return Ok(None);
         }
     }
-    let items = if plan.set.shape == Shape::Tree { plan.set.items } else { 1 };
     for rank in 0..plan.set.ranks {
+        let items = if plan.set.shape == Shape::Tree { plan.set.items_of(rank, true) } else { 1 };
         for item in 0..items {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(Error::new(
@@ -37,6 +37,7 @@ pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<St
                 class: FsClass::Open,
                 kind: NameKind::File,
                 is_first: true,
+                is_last: true,
                 is_second: false,
                 slot: 0,
                 handle: 0,

@@ -64,6 +64,10 @@ pub(crate) trait Calls: Send + 'static {
     fn write(&self, file: &Self::File, data: &[u8], offset: u64) -> Result<usize, Errno>;
     /// Makes a file durable.
     fn sync(&self, file: &Self::File) -> Done;
+    /// Makes all durable that the file system of a directory has not written yet; by default there is no such call.
+    fn sync_all(&self, _at: &Self::Directory) -> Done {
+        Err(Errno::OPNOTSUPP)
+    }
     /// Takes room for a file.
     fn allocate(&self, file: &Self::File, bytes: u64) -> Done;
     /// Sets the length of a file.
@@ -125,8 +129,8 @@ impl<C: Calls> Files<C> {
 
     fn carry_out(&mut self, operation: &FsOperation) -> Result<u64, Errno> {
         use FsClass::{
-            Close, Create, Fadvise, Fsync, Getxattr, Lock, Open, Read, Removexattr, Setxattr, Truncate,
-            Unlock, Write,
+            Close, Create, Fadvise, Fsync, Getxattr, Lock, Open, Read, Removexattr, Rmdir, Setxattr, Syncfs,
+            Truncate, Unlink, Unlock, Write,
         };
         let FsOperation { class, slot, offset_bytes: offset, length_bytes: length, .. } = *operation;
         match class {
@@ -149,7 +153,7 @@ impl<C: Calls> Files<C> {
             Fadvise => self.calls.advise(self.file(operation)?).map(|()| 0),
             Lock | Unlock => self.calls.lock(self.file(operation)?, class == Lock).map(|()| 0),
             Truncate => {
-                let whole = self.plan.geometry.file_size_bytes;
+                let whole = self.plan.whole_file_bytes(operation.rank, operation.item);
                 let bytes = if operation.is_second { whole } else { whole / 2 };
                 self.calls.truncate(self.file(operation)?, bytes).map(|()| 0)
             }
@@ -163,6 +167,14 @@ impl<C: Calls> Files<C> {
                 }
                 .map(|()| 0)
             }
+            Syncfs => {
+                let root = At::Root(self.names.locate_below_root(operation));
+                self.calls.sync_all(self.names.directory(root)?).map(|()| 0)
+            }
+            Unlink | Rmdir if self.plan.ignore_missing => match self.on_name(operation) {
+                Err(Errno::NOENT) => Ok(0),
+                result => result,
+            },
             _ => self.on_name(operation),
         }
     }
@@ -176,8 +188,8 @@ impl<C: Calls> Files<C> {
         let mode = OpenMode::of(&self.plan, operation);
         let at = self.locate(operation)?;
         let file = self.calls.open(self.names.directory(at)?, self.names.name()?, mode)?;
-        if mode.create && self.plan.preallocate {
-            self.calls.allocate(&file, self.plan.whole_file_bytes())?;
+        if mode.create {
+            prepare_file(&self.calls, &self.plan, &file, operation)?;
         }
         self.handles[operation.handle as usize] = Some(file);
         Ok(())
@@ -207,6 +219,23 @@ impl<C: Calls> Files<C> {
         }
         .map(|()| 0)
     }
+}
+
+/// Gives a file that was opened to be written its length and its room, where the plan asks for them.
+pub(crate) fn prepare_file<C: Calls>(
+    calls: &C,
+    plan: &FsPlan,
+    file: &C::File,
+    operation: &FsOperation,
+) -> Done {
+    let whole_bytes = plan.whole_file_bytes(operation.rank, operation.item);
+    if plan.truncate_to_size {
+        calls.truncate(file, whole_bytes)?;
+    }
+    if plan.preallocate && whole_bytes > 0 {
+        calls.allocate(file, whole_bytes)?;
+    }
+    Ok(())
 }
 
 impl<C: Calls> Driver<FsOperation> for Files<C> {

@@ -121,7 +121,7 @@ impl Content {
         let (whole, interval) = sealed(length);
         if whole > 0 {
             // A set that an earlier run wrote carries that run's number.
-            let checker = BlockChecker::new(None, id, interval as u32);
+            let checker = BlockChecker::new(self.plan.verify_expects, id, interval as u32);
             let mut checker =
                 checker.map_err(|error| fault(&self.path(operation), "layout", &error.to_string()))?;
             let (sealed, offset) = (&buffer[..whole], operation.offset_bytes);
@@ -172,8 +172,10 @@ pub(crate) fn path_of(plan: &FsPlan, operation: &FsOperation) -> String {
     if kind == crate::operation::NameKind::Node {
         plan.set.push_node(rank, item, &mut path);
     } else {
-        plan.set.push_node(rank, plan.set.node_of(item), &mut path);
-        path.push(b'/');
+        if !plan.set.is_flat() {
+            plan.set.push_node(rank, plan.set.node_of(item), &mut path);
+            path.push(b'/');
+        }
         plan.set.push_name(kind, rank, item, &mut path);
     }
     String::from_utf8_lossy(&path).into_owned()

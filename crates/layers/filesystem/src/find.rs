@@ -155,6 +155,7 @@ impl Source<FsOperation> for FindSource {
             class,
             kind: NameKind::Found,
             is_first: true,
+            is_last: true,
             is_second: false,
             slot,
             handle: 0,

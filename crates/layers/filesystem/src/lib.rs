@@ -5,6 +5,7 @@ mod calls;
 mod content;
 mod drivers;
 mod find;
+mod listed;
 mod made;
 mod names;
 mod operation;
@@ -20,6 +21,7 @@ mod source;
 mod spec;
 
 pub use drivers::{DRIVERS, OpenRequest};
+pub use listed::ListedTree;
 pub use operation::{FsClass, FsOperation, NameKind};
 pub use options::LAYER;
 pub use phases::{FsOp, PHASES};

@@ -14,6 +14,7 @@ use units::{label_of, path_of};
 
 use crate::names::root_of;
 use crate::operation::NameKind;
+use crate::phases::FsOp;
 use crate::plan::FsPlan;
 use crate::progress::Progress;
 use crate::set::{FileSet, Shape};
@@ -27,6 +28,9 @@ struct MadeSet {
     targets: Vec<String>,
     set: FileSet,
     made: Vec<MadeFile>,
+    /// Directories that were empty and that the run took over: what it made in them is removed, they stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    taken: Vec<MadeFile>,
 }
 
 /// All that a run made.
@@ -82,7 +86,7 @@ impl Made {
 
     fn knows(&self, path: &str, metadata: &Metadata) -> bool {
         let (path, identity) = (absolute(path), identity_of(metadata));
-        let mut made = self.sets.iter().flat_map(|set| &set.made);
+        let mut made = self.sets.iter().flat_map(|set| set.made.iter().chain(&set.taken));
         made.any(|file| file.path == path && file.identity == Some(identity))
     }
 
@@ -92,7 +96,12 @@ impl Made {
         match self.sets.iter().position(|known| known.targets == targets && known.set == plan.set) {
             Some(at) => at,
             None => {
-                self.sets.push(MadeSet { targets, set: plan.set.clone(), made: Vec::new() });
+                self.sets.push(MadeSet {
+                    targets,
+                    set: plan.set.clone(),
+                    made: Vec::new(),
+                    taken: Vec::new(),
+                });
                 self.sets.len() - 1
             }
         }
@@ -142,7 +151,7 @@ impl Made {
             return Ok(());
         }
         let set = self.set_of(plan);
-        let makes = plan.operation.makes() || plan.operation == crate::phases::FsOp::TreeCreate;
+        let makes = plan.operation.makes() || plan.operation == FsOp::TreeCreate;
         if plan.set.shape != Shape::Tree {
             return self.prepare_files(plan, set, makes, destroy_data);
         }
@@ -151,9 +160,30 @@ impl Made {
                 self.make_directory(set, target)?;
             }
         }
+        if plan.set.is_flat() {
+            self.prepare_flat(plan, set, makes, destroy_data)?;
+        } else {
+            self.prepare_tops(plan, set, makes, destroy_data)?;
+        }
+        let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
+        if makes && plan.operation != FsOp::TreeCreate && !has_tree {
+            make_nodes(plan)?;
+        }
+        Ok(())
+    }
+
+    /// Trees of ranks lie in directories that are strata's.
+    fn prepare_tops(
+        &mut self,
+        plan: &FsPlan,
+        set: usize,
+        makes: bool,
+        destroy_data: bool,
+    ) -> Result<(), Error> {
         for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
             let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
             match self.look(&top)? {
+                There::Free if plan.ignore_missing && plan.operation.removes() => {}
                 There::Free if makes => self.make_directory(set, &top)?,
                 There::Free => {
                     return Err(Error::usage("files", "there is no tree to change")
@@ -164,9 +194,30 @@ impl Made {
                 There::Own | There::Foreign => {}
             }
         }
-        let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
-        if makes && plan.operation != crate::phases::FsOp::TreeCreate && !has_tree {
-            make_nodes(plan)?;
+        Ok(())
+    }
+
+    /// Items lie in the targets themselves: these are strata's, or empty.
+    fn prepare_flat(
+        &mut self,
+        plan: &FsPlan,
+        set: usize,
+        makes: bool,
+        destroy_data: bool,
+    ) -> Result<(), Error> {
+        for target in &plan.targets {
+            if destroy_data || !matches!(self.look(target)?, There::Foreign) {
+                continue;
+            }
+            let at = path_of(target).into_owned();
+            let mut entries = std::fs::read_dir(&at).map_err(failed("cannot list the directory", &at))?;
+            if !makes || entries.next().is_some() {
+                return Err(foreign(target));
+            }
+            let identity = std::fs::symlink_metadata(&at).ok().map(|metadata| identity_of(&metadata));
+            self.sets[set].taken.push(MadeFile { path: absolute(target), identity });
+            let _ = rustix::fs::lsetxattr(&*at, MARK, self.run_id.as_bytes(), XattrFlags::empty());
+            self.note()?;
         }
         Ok(())
     }
@@ -199,11 +250,30 @@ impl Made {
     /// # Errors
     /// When they cannot be noted.
     pub(crate) fn settle(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if plan.engine != "null" && plan.operation == FsOp::TreeRemove {
+            return self.remove_tops(plan);
+        }
         if plan.set.shape == Shape::Tree || !plan.operation.phase().changes || plan.engine == "null" {
             return Ok(());
         }
         let set = self.set_of(plan);
         file_paths(plan).iter().for_each(|path| self.adopt(set, path));
+        self.note()
+    }
+
+    /// Removes the first directories of trees where phases leave them out, as far as they are empty.
+    fn remove_tops(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if plan.set.first_node() == 0 || plan.set.is_flat() {
+            return Ok(());
+        }
+        let set = self.set_of(plan);
+        for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
+            let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
+            if std::fs::remove_dir(path_of(&top)).is_ok() {
+                let path = absolute(&top);
+                self.sets[set].made.retain(|file| file.path != path);
+            }
+        }
         self.note()
     }
 
@@ -279,8 +349,10 @@ fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
         let trees = set.set.trees().max(set.targets.len() as u32);
         for rank in 0..trees {
             let target = &set.targets[rank as usize % set.targets.len()];
-            let top = format!("{target}/{}", set.set.top(rank));
-            if own.iter().any(|file| file.path == top) {
+            let top =
+                if set.set.is_flat() { target.clone() } else { format!("{target}/{}", set.set.top(rank)) };
+            let taken = set.taken.iter().filter(|file| is_own(file, run_id));
+            if own.iter().copied().chain(taken).any(|file| file.path == top) {
                 removed += remove_tree(&set.set, target, rank)?;
             }
         }
@@ -310,13 +382,39 @@ fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
 /// Removes the names of a tree that are of the set; how many.
 fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
     let mut removed = 0;
+    if set.listed.is_some() {
+        return remove_listed(set, target);
+    }
     for node in (0..set.nodes()).rev() {
         let mut path = format!("{target}/").into_bytes();
         set.push_node(tree, node, &mut path);
         let path = String::from_utf8_lossy(&path).into_owned();
         let at = path_of(&path).into_owned();
         removed += remove_items(set, &at, tree, node)?;
+        if set.is_flat() {
+            // Items lie in the target itself, which is no part of the tree.
+            continue;
+        }
         match std::fs::remove_dir(&at) {
+            Ok(()) => removed += 1,
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
+            Err(error) => return Err(failed("cannot remove what this run made", &at)(error)),
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes the files and directories of a list; how many.
+fn remove_listed(set: &FileSet, target: &str) -> Result<u64, Error> {
+    let mut set = set.clone();
+    set.restore()?;
+    let Some(tree) = &set.listed else { return Ok(0) };
+    let mut removed = 0;
+    let files = tree.file_paths().iter().map(|path| (path, false));
+    for (path, is_directory) in files.chain(tree.directory_paths().iter().rev().map(|path| (path, true))) {
+        let at = path_of(&format!("{target}/{path}")).into_owned();
+        match if is_directory { std::fs::remove_dir(&at) } else { std::fs::remove_file(&at) } {
             Ok(()) => removed += 1,
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
@@ -378,7 +476,7 @@ impl Leftovers for FileSets {
 
     fn words(&self, made: &Value) -> Vec<String> {
         let sets = read(made).unwrap_or_default();
-        let sets = sets.iter().filter(|set| !set.made.is_empty());
+        let sets = sets.iter().filter(|set| !set.made.is_empty() || !set.taken.is_empty());
         sets.map(|set| format!("files in {}", set.targets.join(", "))).collect()
     }
 

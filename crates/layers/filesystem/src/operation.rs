@@ -55,6 +55,8 @@ pub enum FsClass {
     Unlock,
     /// posix_fadvise(2), `POSIX_FADV_WILLNEED`.
     Fadvise,
+    /// syncfs(2).
+    Syncfs,
 }
 
 /// Names of the classes, in the order of [`FsClass`].
@@ -82,6 +84,7 @@ pub(crate) const CLASSES: &[&str] = &[
     "lock",
     "unlock",
     "fadvise",
+    "syncfs",
 ];
 
 /// Kind of a name in a file set.
@@ -106,6 +109,8 @@ pub struct FsOperation {
     pub kind: NameKind,
     /// Whether it begins an item: limits in operations count items.
     pub is_first: bool,
+    /// Whether it ends an item.
+    pub is_last: bool,
     /// Whether it acts on the item's second name (a new name of a rename, a link).
     pub is_second: bool,
     /// Slot, and so buffer.
@@ -151,6 +156,21 @@ impl Operation for FsOperation {
     }
 
     #[inline]
+    fn begins_item(&self) -> bool {
+        self.is_first
+    }
+
+    #[inline]
+    fn ends_item(&self) -> bool {
+        self.is_last
+    }
+
+    #[inline]
+    fn item_place(&self) -> u32 {
+        self.handle
+    }
+
+    #[inline]
     fn is_whole(&self, result: i64) -> bool {
         match self.class {
             FsClass::Read | FsClass::Write => result == i64::from(self.length_bytes),
@@ -166,7 +186,7 @@ mod tests {
     #[test]
     fn classes_have_the_names_of_the_record() {
         assert_eq!(CLASSES[FsClass::Fadvise as usize], "fadvise");
-        assert_eq!(CLASSES.len(), FsClass::Fadvise as usize + 1);
+        assert_eq!(CLASSES.len(), FsClass::Syncfs as usize + 1);
         assert_eq!(CLASSES[FsClass::Unlink as usize], "unlink");
         assert_eq!(
             serde_json::to_value(FsClass::Setxattr).ok(),

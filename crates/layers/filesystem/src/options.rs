@@ -118,7 +118,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "OP[,OP...]",
         "tree-create,create,stat,write,read,unlink,tree-remove",
         Workload,
-        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; a list runs one phase after another",
+        "tree-create, tree-remove (the directories that hold the items); create, mknod, write, read, stat, rename, link, symlink, truncate, xattr, lock, fadvise, unlink (files); mkdir, dir-stat, dir-rename, rmdir (directories as items); readdir, find; sync (all that the file systems of the targets have not written yet); a list runs one phase after another",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().operations = parse_operations(text)?;
             Ok(())
@@ -203,15 +203,59 @@ pub(crate) static FILES: &[OptionDef] = &[
             &[("strata", Naming::Strata), ("elbencho", Naming::Elbencho), ("mdtest", Naming::Mdtest)]
         )
     ),
+    option!(
+        "tree-file",
+        None,
+        "FILE",
+        "none",
+        Workload,
+        "Files and directories from a list, in place of --dirs and --files: a line `d PATH` for each directory and `f BYTES PATH` for each file, as elbencho's tree files have them; they lie in the target itself",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().tree_file = Some(some_text("tree-file", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "tree-scan",
+        None,
+        "DIRECTORY",
+        "the list is there",
+        Workload,
+        "Lists what lies in a directory in the new file --tree-file before the run",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().tree_scan = Some(some_text("tree-scan", text)?);
+            Ok(())
+        }
+    ),
+    own!(
+        "tree-round-up",
+        None,
+        "SIZE",
+        "sizes as they are listed",
+        Workload,
+        "Sizes of --tree-file are rounded up to multiples of this",
+        tree_round_up,
+        |text| nonzero_size("tree-round-up", text)
+    ),
+    own!(
+        "share-size",
+        None,
+        "SIZE",
+        "32 blocks",
+        Workload,
+        "Files of --tree-file of at least this size are shared by all workers, each with its own blocks; smaller ones belong to one worker each, in turn by their size",
+        share_size,
+        |text| nonzero_size("share-size", text)
+    ),
     own!(
         "file-size",
         None,
         "SIZE",
         "4k in a tree, else 1g",
         Workload,
-        "Bytes of a file in a tree; else bytes that a worker has in each segment",
+        "Bytes of a file in a tree, 0 for empty ones; else bytes that a worker has in each segment",
         file_size,
-        |text| nonzero_size("file-size", text)
+        |text: &str| text.parse::<ByteSize>()
     ),
     as_shared!(
         "block-size",
@@ -282,6 +326,13 @@ pub(crate) static FILES: &[OptionDef] = &[
         "Files that are written are cut to nothing when they are opened",
         truncate_first
     ),
+    own_switch!(
+        "truncate-to-size",
+        "off",
+        Workload,
+        "Files that are written get their length when they are opened, in the time of their creation; what was beyond it is cut off",
+        truncate_to_size
+    ),
     own_switch!("exclusive", "off", Workload, "Files that are made must not be there (O_EXCL)", exclusive),
     own_switch!(
         "preallocate",
@@ -289,6 +340,13 @@ pub(crate) static FILES: &[OptionDef] = &[
         Workload,
         "The space of a file is allocated before it is written, in the time of its creation",
         preallocate
+    ),
+    own_switch!(
+        "ignore-missing",
+        "off",
+        Workload,
+        "Files and directories that are gone already are removed without error",
+        ignore_missing
     ),
     own_switch!("no-fill", "off", Workload, "Files that a phase needs are not made before it", no_fill),
     option!(
@@ -373,5 +431,15 @@ pub(crate) static FILES: &[OptionDef] = &[
         "off",
         Data,
         "Blocks that are written say whose they are and where; blocks that are read are checked against it"
+    ),
+    own!(
+        "verify-run",
+        None,
+        "N",
+        "number of the run; any number is accepted",
+        Data,
+        "Number that verified blocks carry, and that blocks that are read must carry: for files written by an earlier run",
+        verify_run,
+        |text| parse_u64_in("verify-run", text, 1..=u64::MAX)
     ),
 ];

@@ -53,6 +53,8 @@ pub enum FsOp {
     Unlink,
     /// Removes the directories that hold the items.
     TreeRemove,
+    /// Makes all durable that the file systems of the targets have not written yet.
+    Sync,
 }
 
 /// Things that a phase goes over, one after the other.
@@ -68,6 +70,8 @@ pub enum Over {
     NodesReversed,
     /// Everything that a walk finds.
     Walk,
+    /// Targets.
+    Targets,
 }
 
 /// A call of a phase, and whether it goes to the item's second name.
@@ -138,6 +142,7 @@ pub static PHASES: &[PhaseDef] = &[
     phase(FsOp::Fadvise, "fadvise", Over::Files, &[(Open, false), (Fadvise, false), (Close, false)], false),
     phase(FsOp::Unlink, "unlink", Over::Files, &[(Unlink, false)], true),
     phase(FsOp::TreeRemove, "tree-remove", Over::NodesReversed, &[(Rmdir, false)], true),
+    phase(FsOp::Sync, "sync", Over::Targets, &[(Syncfs, false)], false),
 ];
 
 impl FsOp {

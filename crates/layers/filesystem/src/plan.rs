@@ -136,6 +136,12 @@ pub struct FsPlan {
     pub end_fsync: bool,
     /// Files that are written are cut to nothing first.
     pub truncate_first: bool,
+    /// Files that are written get their length when they are opened.
+    #[serde(default)]
+    pub truncate_to_size: bool,
+    /// What is gone already is removed without error.
+    #[serde(default)]
+    pub ignore_missing: bool,
     /// Files that are made must not be there.
     pub exclusive: bool,
     /// The space of a file is allocated before it is written.
@@ -144,6 +150,9 @@ pub struct FsPlan {
     pub verify: bool,
     /// Seed by which blocks that this run writes are known.
     pub verify_run: u64,
+    /// Number that blocks that are read must carry; none: any.
+    #[serde(default)]
+    pub verify_expects: Option<u64>,
     /// Page cache before the phase.
     pub cache: CacheBefore,
     /// Stonewall with wear-out, in nanoseconds: then each worker goes on until it has done as much as the one that had done most.
@@ -168,9 +177,48 @@ impl FsPlan {
 
     /// Bytes of a whole file: of a shared one, the parts of all ranks.
     #[must_use]
-    pub fn whole_file_bytes(&self) -> u64 {
+    pub fn whole_file_bytes(&self, rank: u32, item: u64) -> u64 {
+        if let Some(tree) = &self.set.listed {
+            return tree.part(rank, item).map_or(0, |part| part.whole_bytes);
+        }
         let ranks = if self.set.shape == Shape::Shared { u64::from(self.set.ranks) } else { 1 };
         self.geometry.file_size_bytes * self.geometry.segments * ranks
+    }
+
+    /// Blocks of a file in a tree, or of a rank's part of it.
+    #[must_use]
+    pub fn blocks_of(&self, rank: u32, item: u64) -> u64 {
+        match &self.set.listed {
+            Some(tree) => {
+                let part = tree.part(rank, item).map_or(0, |part| part.length_bytes);
+                part.div_ceil(self.geometry.block_size_bytes.max(1))
+            }
+            None => self.geometry.blocks(),
+        }
+    }
+
+    /// Blocks that all ranks have in their items.
+    #[must_use]
+    pub fn blocks_of_all(&self) -> u64 {
+        let of_rank = |rank| (0..self.set.items_of(rank, true)).map(move |item| self.blocks_of(rank, item));
+        match &self.set.listed {
+            Some(_) => (0..self.set.ranks).flat_map(of_rank).sum(),
+            None => self.set.items_of_all(true).saturating_mul(self.geometry.blocks()),
+        }
+    }
+
+    /// First byte and length of a block of an item.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, rank: u32, item: u64, block: u64) -> (u64, u32) {
+        match self.set.listed.as_ref().and_then(|tree| tree.part(rank, item)) {
+            Some(part) => {
+                let within = block * self.geometry.block_size_bytes;
+                let length = self.geometry.block_size_bytes.min(part.length_bytes - within);
+                (part.from_bytes + within, length as u32)
+            }
+            None => self.geometry.place(&self.set, rank, block),
+        }
     }
 
     /// Rank whose items worker `worker` works on.
@@ -196,6 +244,14 @@ impl FsPlan {
         let set = &self.set;
         let size = ByteSize(self.geometry.file_size_bytes);
         let ranks = counted(u64::from(set.ranks), "worker");
+        if let Some(tree) = &set.listed {
+            let files = counted(tree.files, "file");
+            let (bytes, file) = (ByteSize(tree.bytes), clean(&tree.file));
+            return format!(
+                "{ranks}, {files} of {bytes} in all, {} directories, from {file}",
+                count(tree.directories)
+            );
+        }
         match set.shape {
             Shape::Tree => {
                 let noun =

@@ -6,6 +6,7 @@ use workload::plan::{LimitPlan, LoadPlan};
 use workload::spec::{Refill, Spec};
 
 use crate::drivers;
+use crate::listed::{self, ListedTree, Reading};
 use crate::phases::{FsOp, Over};
 use crate::plan::{FindPlan, FsPlan, Geometry, PathForm, RankShift};
 use crate::set::{FileSet, Shape};
@@ -39,11 +40,17 @@ pub(crate) fn operations(spec: &Spec) -> Vec<FsOp> {
     }
 }
 
-/// The plan of one operation of a spec.
+/// The plan of one operation of a spec; its operations share the file set, `known` once it was settled.
 ///
 /// # Errors
 /// Options that do not go together, with what would be accepted.
-pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> Result<FsPlan, Error> {
+pub(crate) fn plan(
+    spec: &Spec,
+    operation: FsOp,
+    seed: u64,
+    verify_run: u64,
+    known: &mut Option<FileSet>,
+) -> Result<FsPlan, Error> {
     let own = spec::of(spec);
     let depth = spec.depth.unwrap_or(1);
     let default = if depth > 1 { "io_uring" } else { "posix" };
@@ -56,13 +63,24 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
         )));
     }
     let mut load = workload::plan::load(spec, depth, None, seed).map_err(|error| usage(error.0))?;
-    let set = file_set(spec, own, load.threads)?;
+    let set = match known {
+        Some(set) => set.clone(),
+        None => known.insert(file_set(spec, own, load.threads)?).clone(),
+    };
     check_operation(operation, &set, own)?;
     let geometry = geometry(spec, own, &set)?;
     check_direct(own, &geometry)?;
     let wear_out_ns = wear_out(own, &mut load, operation)?;
     let content =
         workload::plan::content(spec, spec.refill.unwrap_or(Refill::Once)).map_err(|error| usage(error.0))?;
+    if own.verify_run.is_some() && !spec.verify {
+        return Err(usage("--verify-run is the number of verified blocks: give --verify too"));
+    }
+    if own.truncate_to_size && own.truncate_first {
+        return Err(usage(
+            "--truncate-first and --truncate-to-size both set the length of a file: give one of them",
+        ));
+    }
     Ok(FsPlan {
         name: name(spec, operation),
         engine,
@@ -76,10 +94,13 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
         fsync_every: own.fsync,
         end_fsync: own.end_fsync,
         truncate_first: own.truncate_first,
+        truncate_to_size: own.truncate_to_size,
+        ignore_missing: own.ignore_missing,
         exclusive: own.exclusive,
         preallocate: own.preallocate,
         verify: spec.verify,
-        verify_run,
+        verify_run: own.verify_run.unwrap_or(verify_run),
+        verify_expects: own.verify_run,
         cache: own.cache.unwrap_or_default(),
         wear_out_ns,
         find: find(own, operation)?,
@@ -115,6 +136,14 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
             return Err(usage(format!("{name} is of --shape tree alone")));
         }
     }
+    let of_lists = [
+        (own.tree_scan.is_some(), "--tree-scan writes the list that it makes: give --tree-file FILE too"),
+        (own.tree_round_up.is_some(), "--tree-round-up is of --tree-file: give that too"),
+        (own.share_size.is_some(), "--share-size is of --tree-file: give that too"),
+    ];
+    if let Some((_, refusal)) = of_lists.iter().find(|(is_said, _)| *is_said && own.tree_file.is_none()) {
+        return Err(usage(*refusal));
+    }
     if own.unique_directories && shape != Shape::Private {
         return Err(usage("--unique-directories is of --shape private alone"));
     }
@@ -143,11 +172,82 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
         leaves_only,
         shared_tree: own.shared_tree,
         unique_directories: own.unique_directories,
+        listed: None,
     };
-    if shape == Shape::Tree {
-        deal_items(&mut set, own)?;
+    match own.tree_file {
+        Some(_) => list_items(&mut set, spec, own)?,
+        None if shape == Shape::Tree => deal_items(&mut set, own)?,
+        None => {}
     }
     Ok(set)
+}
+
+/// Settles items from a list.
+fn list_items(set: &mut FileSet, spec: &Spec, own: &FsSpec) -> Result<(), Error> {
+    let Some(file) = &own.tree_file else { return Ok(()) };
+    let others = [
+        (own.dirs.is_some(), "--dirs"),
+        (own.files.is_some(), "--files"),
+        (own.items.is_some(), "--items"),
+        (own.branch.is_some(), "--branch"),
+        (own.levels.is_some(), "--levels"),
+        (own.leaves_only, "--leaves-only"),
+        (own.shared_tree, "--shared-tree"),
+        (own.names.is_some(), "--names"),
+        (own.file_size.is_some(), "--file-size"),
+        (set.shape != Shape::Tree, "--shape private and shared"),
+    ];
+    if let Some((_, name)) = others.iter().find(|(is_said, _)| *is_said) {
+        return Err(usage(format!(
+            "{name}: --tree-file says which files and directories there are: give one of them"
+        )));
+    }
+    if spec.targets.len() > 1 {
+        return Err(usage(format!(
+            "{} targets: --tree-file lists what lies in one: give one",
+            spec.targets.len()
+        )));
+    }
+    if let Some(directory) = &own.tree_scan {
+        listed::scan(directory, file)?;
+    }
+    let reading = Reading {
+        ranks: set.ranks,
+        block_size_bytes: block_size(spec)?.unwrap_or(BLOCK_BYTES),
+        share_size_bytes: own.share_size.map(|size| size.0),
+        round_up_bytes: own.tree_round_up.map_or(0, |size| size.0),
+    };
+    let tree = ListedTree::load(file, &reading)?;
+    let is_shared = set.ranks > 1 && tree.largest_bytes >= tree.share_size_bytes;
+    if is_shared && (own.truncate_first || own.exclusive) {
+        return Err(usage(
+            "--truncate-first and --exclusive do not go with files that several workers write: raise --share-size above the largest file",
+        ));
+    }
+    if spec::of(spec).direct && !tree.is_aligned(512) {
+        return Err(usage(
+            "--direct: files of the list have sizes that are no multiples of 512: give --tree-round-up 4k",
+        ));
+    }
+    (set.shared_tree, set.listed) = (true, Some(tree));
+    set.items = (0..set.ranks).map(|rank| set.items_of(rank, true)).max().unwrap_or(0);
+    set.items_per_directory = set.items;
+    Ok(())
+}
+
+/// The block size that is said.
+fn block_size(spec: &Spec) -> Result<Option<u64>, Error> {
+    let Some(text) = &spec.block_size else { return Ok(None) };
+    let size: Result<ByteSize, _> = text.parse();
+    let bytes = size
+        .map_err(|_| {
+            usage(format!("--block-size {text}: this layer has one size a phase: use a size such as 1m"))
+        })?
+        .0;
+    if bytes == 0 || bytes > BLOCK_BYTES_MAX {
+        return Err(usage(format!("--block-size: use 1 to {}", ByteSize(BLOCK_BYTES_MAX))));
+    }
+    Ok(Some(bytes))
 }
 
 /// Settles how many items there are, and how many lie in one directory.
@@ -183,6 +283,12 @@ fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), E
     if set.shape != Shape::Tree && is_of_tree {
         return Err(usage(format!("--op {} needs --shape tree", operation.name())));
     }
+    if set.listed.is_some() && operation.phase().over == Over::Directories {
+        return Err(usage(format!(
+            "--op {}: directories of --tree-file are no items: use tree-create, readdir and tree-remove",
+            operation.name()
+        )));
+    }
     let is_said = own.find_name.is_some() || own.find_size.is_some() || own.find_newer.is_some();
     if is_said && !own.operations.contains(&FsOp::Find) {
         return Err(usage("--find-name, --find-size and --find-newer are of --op find alone"));
@@ -191,26 +297,24 @@ fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), E
 }
 
 fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error> {
-    let file_size_bytes =
-        own.file_size.map_or(if set.shape == Shape::Tree { FILE_BYTES } else { PART_BYTES }, |size| size.0);
-    let block_size_bytes = match &spec.block_size {
-        None => file_size_bytes.min(BLOCK_BYTES),
-        Some(text) => {
-            text.parse::<ByteSize>()
-                .map_err(|_| {
-                    usage(format!(
-                        "--block-size {text}: this layer has one size a phase: use a size such as 1m"
-                    ))
-                })?
-                .0
-        }
+    let file_size_bytes = match (&set.listed, own.file_size) {
+        (Some(tree), _) => tree.largest_bytes,
+        (None, Some(size)) => size.0,
+        (None, None) if set.shape == Shape::Tree => FILE_BYTES,
+        (None, None) => PART_BYTES,
     };
-    if block_size_bytes == 0 || block_size_bytes > BLOCK_BYTES_MAX {
-        return Err(usage(format!("--block-size: use 1 to {}", ByteSize(BLOCK_BYTES_MAX))));
-    }
+    let block_size_bytes = match (block_size(spec)?, &set.listed) {
+        (Some(bytes), _) => bytes,
+        (None, Some(tree)) => tree.block_size_bytes,
+        (None, None) if file_size_bytes == 0 => BLOCK_BYTES,
+        (None, None) => file_size_bytes.min(BLOCK_BYTES),
+    };
     let segments = own.segments.unwrap_or(1);
     if set.shape == Shape::Tree && segments > 1 {
         return Err(usage("--segments is of --shape private and shared alone"));
+    }
+    if set.shape != Shape::Tree && file_size_bytes == 0 {
+        return Err(usage("--file-size 0 is of --shape tree alone: use 1 or more"));
     }
     if set.shape != Shape::Tree && !file_size_bytes.is_multiple_of(block_size_bytes) {
         return Err(usage(format!(

@@ -109,6 +109,7 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
         class: FsClass::Stat,
         kind,
         is_first: true,
+        is_last: true,
         is_second: false,
         slot: 0,
         handle: 0,
@@ -125,9 +126,13 @@ impl LayerRun for FsRun {
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases: Vec<Phase> = Vec::new();
         for step in expand_ladder(spec) {
+            let mut set = None;
             for operation in resolve::operations(&step) {
                 let seed = planning.seed_of(phases.len());
-                let phase = phase(&step, resolve::plan(&step, operation, seed, self.context.journal.run())?)?;
+                let phase = phase(
+                    &step,
+                    resolve::plan(&step, operation, seed, self.context.journal.run(), &mut set)?,
+                )?;
                 let so_far = phases.iter().map(|phase| &phase.plan);
                 let earlier: Vec<&PhasePlan> = planning.before.iter().copied().chain(so_far).collect();
                 let fills = self.fills(&phase, &earlier);
@@ -185,7 +190,9 @@ impl LayerRun for FsRun {
     ) -> Result<Box<dyn Part + 'a>, Error> {
         let mut ready = Vec::new();
         for phase in phases {
-            let plan = plan_of(phase)?;
+            let mut plan = plan_of(phase)?.clone();
+            plan.set.restore()?;
+            let plan = &plan;
             let progress = self.progress_of(plan);
             let journal = &self.context.journal;
             let made = self.made.get_or_insert_with(|| Made::new(journal));
@@ -264,6 +271,7 @@ impl Ready {
         Job {
             expected_operations: Some(self.expected_operations()),
             finishes: is_one_file,
+            has_items: !is_one_file && plan.operation.phase().calls.len() > 1,
             ..Job::new(&plan.name, load, classes, open, Arc::clone(interrupt))
         }
     }
@@ -285,20 +293,28 @@ impl Ready {
             })
             .sum();
         let items = match plan.operation.phase().over {
-            Over::Nodes | Over::NodesReversed => u64::from(plan.set.trees()) * plan.set.nodes(),
+            Over::Nodes | Over::NodesReversed => u64::from(plan.set.trees()) * plan.set.counted_nodes(),
+            Over::Targets => ranks.min(plan.targets.len() as u64),
             Over::Directories if !plan.operation.makes() => self.progress.directories.sum(plan.set.items),
-            Over::Files if !plan.operation.makes() => self.progress.files.sum(plan.set.items),
-            _ => ranks * plan.set.items,
+            Over::Files if !plan.operation.makes() && plan.set.listed.is_none() => {
+                self.progress.files.sum(plan.set.items)
+            }
+            _ => plan.set.items_of_all(plan.operation.moves_data()),
         };
+        if plan.set.listed.is_some() && plan.operation.moves_data() {
+            let others = calls.saturating_sub(blocks);
+            return items.saturating_mul(others).saturating_add(plan.blocks_of_all());
+        }
         items.saturating_mul(calls)
     }
 
     fn activity(&self) -> FileActivity {
         let set = &self.plan.set;
         let items = match (self.plan.operation.phase().over, set.shape) {
-            (Over::Nodes | Over::NodesReversed, _) => u64::from(set.trees()) * set.nodes(),
+            (Over::Nodes | Over::NodesReversed, _) => u64::from(set.trees()) * set.counted_nodes(),
             (Over::Directories, _) => self.progress.directories.sum(set.items),
-            (Over::Walk, _) => 0,
+            (Over::Walk | Over::Targets, _) => 0,
+            (_, Shape::Tree) if set.listed.is_some() => set.items_of_all(self.plan.operation.moves_data()),
             (_, Shape::Tree) => self.progress.files.sum(set.items),
             _ => self.progress.blocks.sum(self.plan.geometry.blocks()),
         };

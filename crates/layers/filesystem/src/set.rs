@@ -9,6 +9,9 @@ use std::io::Write;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use driver::Error;
+
+use crate::listed::ListedTree;
 use crate::operation::NameKind;
 
 /// Shape of a file set.
@@ -59,16 +62,60 @@ pub struct FileSet {
     pub shared_tree: bool,
     /// A private file lies in a directory of its own.
     pub unique_directories: bool,
+    /// The tree, where a list says what it holds; it lies in the target itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<ListedTree>,
 }
 
 impl FileSet {
     /// Directories of the tree of a rank.
     #[must_use]
     pub fn nodes(&self) -> u64 {
-        match self.shape {
-            Shape::Tree => nodes(self.branch, self.levels),
-            Shape::Private | Shape::Shared => 0,
+        match (self.shape, &self.listed) {
+            (_, Some(tree)) => tree.directories,
+            (Shape::Tree, None) => nodes(self.branch, self.levels),
+            (Shape::Private | Shape::Shared, None) => 0,
         }
+    }
+
+    /// Reads the list of a tree again, where the set came from a record or another process.
+    ///
+    /// # Errors
+    /// A list that cannot be read, or that is another one by now.
+    pub(crate) fn restore(&mut self) -> Result<(), Error> {
+        self.listed.as_mut().map_or(Ok(()), |tree| tree.restore(self.ranks))
+    }
+
+    /// Items of a rank; with `is_data` parts of files where a list shares them out.
+    #[must_use]
+    pub fn items_of(&self, rank: u32, is_data: bool) -> u64 {
+        self.listed.as_ref().map_or(self.items, |tree| tree.items_of(rank, is_data))
+    }
+
+    /// Items of all ranks.
+    #[must_use]
+    pub fn items_of_all(&self, is_data: bool) -> u64 {
+        (0..self.ranks).map(|rank| self.items_of(rank, is_data)).fold(0, u64::saturating_add)
+    }
+
+    /// First directory of a tree that phases make and remove: in names of elbencho the first of all is made with the tree's place, outside of
+    /// what is counted, as that tool does.
+    #[must_use]
+    pub fn first_node(&self) -> u64 {
+        u64::from(self.naming == Naming::Elbencho && self.listed.is_none())
+    }
+
+    /// Directories that the phases of a rank's tree go over.
+    #[must_use]
+    pub fn counted_nodes(&self) -> u64 {
+        self.nodes().saturating_sub(self.first_node())
+    }
+
+    /// Whether items lie in the target itself: elbencho's way without directories, and trees from a list.
+    #[must_use]
+    pub fn is_flat(&self) -> bool {
+        let has_no_directories = self.naming == Naming::Elbencho && self.levels == 0;
+        self.shape == Shape::Tree && (self.listed.is_some() || has_no_directories)
     }
 
     /// First directory of the last level.
@@ -86,6 +133,10 @@ impl FileSet {
     #[inline]
     #[must_use]
     pub fn node_of(&self, item: u64) -> u64 {
+        if self.listed.is_some() {
+            // Paths of a list are below the target, which is no directory of the tree.
+            return self.nodes();
+        }
         let holder = item / self.items_per_directory.max(1);
         if self.leaves_only { self.first_leaf() + holder } else { holder }
     }
@@ -101,6 +152,7 @@ impl FileSet {
     pub fn top(&self, rank: u32) -> String {
         match self.naming {
             Naming::Strata => "strata".to_owned(),
+            Naming::Elbencho if self.levels == 0 => ".".to_owned(),
             Naming::Elbencho if self.shared_tree => "r0".to_owned(),
             Naming::Elbencho => format!("r{rank}"),
             Naming::Mdtest => "test-dir.0-0".to_owned(),
@@ -109,6 +161,9 @@ impl FileSet {
 
     /// Adds the path of a directory of the tree, below the target.
     pub fn push_node(&self, rank: u32, node: u64, to: &mut Vec<u8>) {
+        if let Some(tree) = &self.listed {
+            return to.extend_from_slice(tree.directory(node).unwrap_or(".").as_bytes());
+        }
         let rank = if self.shared_tree { 0 } else { rank };
         if node > 0 {
             self.push_node(rank, (node - 1) / self.branch.max(1), to);
@@ -119,6 +174,7 @@ impl FileSet {
             (Naming::Strata, 0) if self.shared_tree => write!(to, "strata/all"),
             (Naming::Strata, 0) => write!(to, "strata/w{rank}"),
             (Naming::Strata, node) => write!(to, "d{node}"),
+            (Naming::Elbencho, 0) if self.levels == 0 => write!(to, "."),
             (Naming::Elbencho, 0) => write!(to, "r{rank}"),
             (Naming::Elbencho, node) => write!(to, "d{}", node - 1),
             (Naming::Mdtest, 0) if self.shared_tree => write!(to, "test-dir.0-0/mdtest_tree.0"),
@@ -131,6 +187,9 @@ impl FileSet {
     /// Adds the name of an item within its directory.
     #[inline]
     pub fn push_name(&self, kind: NameKind, rank: u32, item: u64, to: &mut Vec<u8>) {
+        if let Some(tree) = &self.listed {
+            return to.extend_from_slice(tree.path(rank, item).as_bytes());
+        }
         let is_directory = kind == NameKind::Directory;
         match self.naming {
             Naming::Strata => {
@@ -204,6 +263,9 @@ impl FileSet {
     /// Number by which the content of a file says whose it is.
     #[must_use]
     pub fn content_id(&self, rank: u32, item: u64) -> u64 {
+        if let Some(tree) = &self.listed {
+            return tree.content_id(rank, item);
+        }
         match self.shape {
             Shape::Shared => 1,
             Shape::Private | Shape::Tree => units::random::derive_seed(u64::from(rank) + 2, &[item]),
@@ -253,6 +315,7 @@ mod tests {
             leaves_only: true,
             shared_tree: false,
             unique_directories: false,
+            listed: None,
         }
     }
 
@@ -272,6 +335,9 @@ mod tests {
         assert_eq!(path(&strata, 1, 11), "strata/w1/d3/f1.11");
         let elbencho = FileSet { naming: Naming::Elbencho, ..set() };
         assert_eq!(path(&elbencho, 0, 5), "r0/d1/r0-f1");
+        assert_eq!((elbencho.first_node(), elbencho.counted_nodes()), (1, 3), "r0 itself is not counted");
+        let in_target = FileSet { levels: 0, ..elbencho.clone() };
+        assert_eq!((path(&in_target, 1, 3), in_target.counted_nodes()), ("./r1-f3".to_owned(), 0));
         let shared = FileSet { shared_tree: true, ..elbencho };
         assert_eq!(path(&shared, 1, 5), "r0/d1/r1-f1");
         let deep = FileSet { naming: Naming::Mdtest, branch: 2, levels: 2, leaves_only: false, ..set() };

@@ -12,7 +12,7 @@ use crate::operation::{FsClass, FsOperation, NameKind};
 use crate::phases::{Call, FsOp, Over};
 use crate::plan::{FsPlan, OffsetOrder};
 use crate::progress::{AtWall, Progress, Wall, WearOut};
-use crate::set::{Naming, Shape};
+use crate::set::Shape;
 
 /// Numbers below `count` in an order, each as often as the order says, `count` of them.
 pub(crate) struct Order {
@@ -145,6 +145,7 @@ impl FsSource {
             class,
             kind: self.kind,
             is_first: false,
+            is_last: false,
             is_second: false,
             slot,
             handle: self.slots[slot as usize].handle,
@@ -192,7 +193,13 @@ impl FsSource {
                     current.call += 1;
                     current.is_first = false;
                     current.is_open &= class != FsClass::Close;
-                    return Some(FsOperation { is_second, is_first, ..self.operation(class, slot, item) });
+                    let is_last = current.call == self.calls.len();
+                    return Some(FsOperation {
+                        is_second,
+                        is_first,
+                        is_last,
+                        ..self.operation(class, slot, item)
+                    });
                 }
             }
         }
@@ -211,7 +218,7 @@ impl FsSource {
             current.sync_is_due =
                 self.plan.fsync_every.is_some_and(|every| current.writes.is_multiple_of(every));
         }
-        let (offset_bytes, length_bytes) = self.plan.geometry.place(&self.plan.set, self.rank, block);
+        let (offset_bytes, length_bytes) = self.plan.place(self.rank, item, block);
         Some(FsOperation { offset_bytes, length_bytes, ..self.operation(class, slot, item) })
     }
 
@@ -225,13 +232,13 @@ impl FsSource {
         }
         let Some(mut item) = self.items.next() else { return false };
         match over {
-            Over::Nodes => item += first_node(&self.plan),
-            Over::NodesReversed => item = self.node_count - 1 - item,
+            Over::Nodes => item += self.plan.set.first_node(),
+            Over::NodesReversed => item = self.node_count - 1 - item + self.plan.set.first_node(),
             _ => {}
         }
         let blocks = if self.plan.operation.moves_data() {
             let seed = derive_seed(self.plan.load.seed, &[u64::from(self.rank), item]);
-            Order::new(self.plan.geometry.order, self.plan.geometry.blocks(), seed).ok()
+            Order::new(self.plan.geometry.order, self.plan.blocks_of(self.rank, item), seed).ok()
         } else {
             None
         };
@@ -327,20 +334,16 @@ impl FsSource {
     }
 }
 
-/// First directory of a tree that its phase makes: the one that holds all others is there already where the whole tree lies in it.
-fn first_node(plan: &FsPlan) -> u64 {
-    u64::from(plan.operation == FsOp::TreeCreate && plan.set.naming == Naming::Elbencho)
-}
-
 /// Kind of the names of a worker's share, and how many there are of the rank that it works on.
 fn share(plan: &FsPlan, rank: u32, progress: &Progress) -> (NameKind, u64) {
     let set = &plan.set;
     let makes = plan.operation.makes();
+    let items = set.items_of(rank, plan.operation.moves_data());
     match plan.operation.phase().over {
         Over::Nodes | Over::NodesReversed => {
             // One rank of each shared tree makes and removes it, so that parents are there before their children.
             let is_owner = !set.shared_tree || (rank as usize) < plan.targets.len();
-            (NameKind::Node, if is_owner { set.nodes() - first_node(plan) } else { 0 })
+            (NameKind::Node, if is_owner { set.counted_nodes() } else { 0 })
         }
         Over::Directories if makes => (NameKind::Directory, set.items),
         Over::Directories => (NameKind::Directory, progress.directories.of(rank, set.items)),
@@ -348,9 +351,10 @@ fn share(plan: &FsPlan, rank: u32, progress: &Progress) -> (NameKind, u64) {
             let is_owner = (rank as usize) < plan.targets.len() || !plan.operation.phase().changes;
             (NameKind::File, u64::from(is_owner))
         }
-        Over::Files if makes => (NameKind::File, set.items),
-        Over::Files => (NameKind::File, progress.files.of(rank, set.items)),
+        Over::Files if makes => (NameKind::File, items),
+        Over::Files => (NameKind::File, progress.files.of(rank, items)),
         Over::Walk => (NameKind::Found, 0),
+        Over::Targets => (NameKind::Node, u64::from((rank as usize) < plan.targets.len())),
     }
 }
 

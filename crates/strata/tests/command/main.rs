@@ -8,6 +8,7 @@ mod clean;
 mod compare;
 mod damage;
 mod daos;
+mod dialect_directories;
 mod dialect_s3;
 mod dialect_vos_perf;
 mod dialects;

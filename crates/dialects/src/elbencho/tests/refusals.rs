@@ -24,10 +24,6 @@ fn every_refused_option_names_its_reason_and_the_nearest() {
         refusal("-t 128 -r -s 10g -b 1m --direct -rand /data/file --gpuids 0,1"),
         "elbencho: --gpuids: memory of GPUs is not measured in this version; leave it out: data goes to and from the host's memory"
     );
-    assert_eq!(
-        refusal("/mnt/mydir -r -t 3 -n 10 -N 30 -s 128k -b 128k --direct"),
-        "elbencho: -n/--dirs: many files in directories are not measured in this version; give large files by name, such as DIR/file[1-4], or block devices"
-    );
 }
 
 #[test]
@@ -89,11 +85,6 @@ fn what_does_not_go_together_is_refused() {
 fn paths_that_cannot_be_measured_are_refused() {
     for (line, part) in [
         ("-r", "no path"),
-        (
-            "-r /data",
-            "is a directory: many files in directories are not measured in this version; give large files by name",
-        ),
-        ("-w -s 1g /data/new/", "names a directory"),
         ("-r /data/file /dev/nvme0n1", "different kinds"),
         ("-r /data/none", "does not exist"),
         ("-w -s 1g /dev/none", "no file is created in /dev"),

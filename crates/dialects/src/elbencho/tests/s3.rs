@@ -142,7 +142,8 @@ fn what_cannot_be_or_is_of_others_is_refused() {
     }
     for (line, part) in [
         ("-r --s3region x /data/file", "is for buckets"),
-        ("-r --stat /data/file", "many files in directories"),
+        ("-r --stat /data/file", "is for directories"),
+        ("--s3endpoints http://x --s3key A --s3secret B -r --dirsharing -s 1 -b 1 b", "leave it out for S3"),
         ("--s3endpoints http://x --s3key A -r -s 1 -b 1 b", "give both"),
         ("--s3endpoints , -r -s 1 -b 1 b", "names no server"),
         ("--s3endpoints http://x --s3credlist A:B,C:D -r -s 1 -b 1 b", "2 keys"),

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::OpenRequest;
 use super::posix::{self, Directory, Posix, XATTR, XATTR_VALUE};
-use crate::calls::{Calls, OpenMode};
+use crate::calls::{Calls, OpenMode, prepare_file};
 use crate::names::{At, Names};
 use crate::operation::{FsClass, FsOperation};
 use crate::plan::FsPlan;
@@ -120,7 +120,7 @@ impl Ring {
     }
 
     fn begin(&mut self, operation: &FsOperation) -> Result<Begun, Errno> {
-        use FsClass::{Close, Fadvise, Fsync, Lock, Read, Truncate, Unlock, Write};
+        use FsClass::{Close, Fadvise, Fsync, Lock, Read, Syncfs, Truncate, Unlock, Write};
         let FsOperation { class, slot, offset_bytes: offset, length_bytes: length, .. } = *operation;
         let buffer = self.arena.slot_ptr(slot);
         let entry = match class {
@@ -132,7 +132,7 @@ impl Ring {
                 opcode::Fadvise::new(descriptor, 0, libc::POSIX_FADV_WILLNEED).build()
             }
             Truncate => {
-                let whole = self.plan.geometry.file_size_bytes;
+                let whole = self.plan.whole_file_bytes(operation.rank, operation.item);
                 let bytes = if operation.is_second { whole } else { whole / 2 };
                 opcode::Ftruncate::new(self.descriptor(operation)?, bytes).build()
             }
@@ -144,6 +144,10 @@ impl Ring {
             Lock | Unlock => {
                 let handle = self.handles[operation.handle as usize].as_ref().ok_or(Errno::BADF)?;
                 return self.posix.lock(handle, class == Lock).map(|()| Begun::Done(0));
+            }
+            Syncfs => {
+                let root = At::Root(self.names.locate_below_root(operation));
+                return self.posix.sync_all(self.names.directory(root)?).map(|()| Begun::Done(0));
             }
             _ => return self.begin_on_name(operation),
         };
@@ -193,9 +197,17 @@ impl Ring {
         Ok(Begun::Queue(entry))
     }
 
+    /// Whether what an operation removes may be gone already.
+    fn may_miss(&self, operation: &FsOperation) -> bool {
+        self.plan.ignore_missing && matches!(operation.class, FsClass::Unlink | FsClass::Rmdir)
+    }
+
     /// Takes over the completion of a slot.
     fn end(&mut self, slot: u32, result: i32) -> i64 {
         let Some(operation) = self.slots[slot as usize].operation.take() else { return i64::from(result) };
+        if result == -libc::ENOENT && self.may_miss(&operation) {
+            return 0;
+        }
         if result < 0 || !matches!(operation.class, FsClass::Open | FsClass::Create) {
             let moves = matches!(operation.class, FsClass::Read | FsClass::Write);
             return if result < 0 || moves { i64::from(result) } else { 0 };
@@ -203,8 +215,7 @@ impl Ring {
         // SAFETY: the kernel has just opened this descriptor for the operation; nobody else knows it.
         let file = unsafe { OwnedFd::from_raw_fd(result as RawFd) };
         if operation.class == FsClass::Create
-            && self.plan.preallocate
-            && let Err(errno) = self.posix.allocate(&file, self.plan.whole_file_bytes())
+            && let Err(errno) = prepare_file(&self.posix, &self.plan, &file, &operation)
         {
             return -i64::from(errno.raw_os_error());
         }
@@ -301,6 +312,7 @@ impl Driver<FsOperation> for Ring {
                     self.in_flight += 1;
                 }
                 Ok(Begun::Done(count)) => done.push(slot, count as i64),
+                Err(Errno::NOENT) if self.may_miss(operation) => done.push(slot, 0),
                 Err(errno) => done.push(slot, -i64::from(errno.raw_os_error())),
             }
             accepted += 1;

@@ -154,6 +154,10 @@ impl Calls for Posix {
         rustix::fs::fsync(file)
     }
 
+    fn sync_all(&self, at: &Directory) -> Result<(), Errno> {
+        rustix::fs::syncfs(&at.fd)
+    }
+
     fn allocate(&self, file: &OwnedFd, bytes: u64) -> Result<(), Errno> {
         rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes)
     }

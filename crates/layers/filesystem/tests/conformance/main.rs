@@ -125,6 +125,7 @@ fn operation(class: FsClass, kind: NameKind, item: u64) -> FsOperation {
         class,
         kind,
         is_first: false,
+        is_last: false,
         is_second: false,
         slot: 0,
         handle: 0,
