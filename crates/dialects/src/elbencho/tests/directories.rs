@@ -51,9 +51,7 @@ fn phases_are_in_the_order_of_the_tool() {
     let all = ["MKDIRS", "WRITE", "STAT", "READ", "RMFILES", "RMDIRS"];
     assert_eq!(names(&specs(&format!("{line} /mnt/smb/mydir"))), all);
     let run = run_on(
-        &format!(
-            "-w -r -i 2 --sync --dropcache --phasedelay 1 --verify 9 --verifydirect -s 4k /mnt/smb/mydir"
-        ),
+        "-w -r -i 2 --sync --dropcache --phasedelay 1 --verify 9 --verifydirect -s 4k /mnt/smb/mydir",
         &world(),
     );
     let steps = ["SYNC", "WRITE", "VERIFY", "SYNC", "READ", "SYNC"];
