@@ -8,6 +8,7 @@ use super::files::Configuration;
 use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
 use super::specs::{Programme, Step};
 use super::table::{OF_DIRECTORIES, TABLE, TOOL};
+use super::tree::Tree;
 use crate::options::{Said, said, said_if, say, switch};
 use crate::words::{Words, quoted};
 use crate::{PathFacts, Progress, World};
@@ -65,66 +66,6 @@ enum Order {
         /// Whether writes too are drawn with repeats.
         repeats: bool,
     },
-}
-
-/// A tree from a list.
-#[derive(Clone, Debug)]
-struct Tree {
-    file: String,
-    /// Directory whose names the list gets first.
-    scanned: Option<String>,
-    is_random: bool,
-    round_up_bytes: Option<u64>,
-    share_size_bytes: Option<u64>,
-}
-
-/// Options of trees from a list.
-const OF_TREES: &[&str] = &["treescan", "treerand", "treeroundup", "sharesize"];
-
-impl Tree {
-    fn read(words: &Words) -> Result<Option<Self>, Error> {
-        let Some(file) = words.value("treefile") else {
-            return match OF_TREES.iter().find(|option| words.has(option)) {
-                None => Ok(None),
-                Some(option @ &"treescan") => TABLE.refuse(
-                    format!("--{option} writes a list, and nothing says where"),
-                    "give --treefile FILE too, the name of a new file",
-                ),
-                Some(option) => {
-                    TABLE.refuse(format!("--{option} is for trees from a list"), "give --treefile FILE too")
-                }
-            };
-        };
-        if words.has("dryrun") {
-            return TABLE.refuse(
-                "--dryrun: what a tree file lists is counted when it is run",
-                "leave it out; `grep -c '^f' FILE` counts its files",
-            );
-        }
-        let scanned =
-            words.value("treescan").map(|path| path.strip_prefix("file://").unwrap_or(path).to_owned());
-        if scanned.as_ref().is_some_and(|path| path.contains("://")) {
-            return TABLE.refuse("--treescan: only directories are scanned", "give a directory");
-        }
-        Ok(Some(Self {
-            file: file.to_owned(),
-            scanned,
-            is_random: words.has("treerand"),
-            round_up_bytes: size(words, "treeroundup")?,
-            share_size_bytes: size(words, "sharesize")?,
-        }))
-    }
-
-    /// What the layer is told of it.
-    fn said(&self) -> [Said; 5] {
-        [
-            said("tree-file", &self.file),
-            said_if("tree-scan", self.scanned.as_ref()),
-            said_if("item-order", self.is_random.then_some("random")),
-            said_if("tree-round-up", self.round_up_bytes),
-            said_if("share-size", self.share_size_bytes),
-        ]
-    }
 }
 
 /// A command line about a directory.

@@ -15,6 +15,7 @@ mod specs;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use driver::Error;
 

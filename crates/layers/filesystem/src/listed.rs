@@ -4,7 +4,7 @@
 //! below a size belong to one rank each, in turn by their size; of larger ones each rank has as many blocks as the others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -282,14 +282,28 @@ impl ListedTree {
         self.dealt.ranks.iter().flatten().all(|part| part.whole_bytes.is_multiple_of(bytes))
     }
 
-    /// Paths of all files.
-    pub(crate) fn file_paths(&self) -> &[String] {
-        &self.dealt.files
-    }
-
-    /// Paths of all directories, parents first.
-    pub(crate) fn directory_paths(&self) -> &[String] {
-        &self.dealt.directories
+    /// Removes its files and directories below a target, as far as they are there and empty; how many.
+    ///
+    /// # Errors
+    /// Names that cannot be removed, and a list that cannot be read again.
+    pub(crate) fn remove(&self, ranks: u32, target: &str) -> Result<u64, Error> {
+        let mut tree = self.clone();
+        tree.restore(ranks)?;
+        let mut removed = 0;
+        let files = tree.dealt.files.iter().map(|path| (path, false));
+        let directories = tree.dealt.directories.iter().rev().map(|path| (path, true));
+        for (path, is_directory) in files.chain(directories) {
+            let at = path_of(&format!("{target}/{path}")).into_owned();
+            match if is_directory { std::fs::remove_dir(&at) } else { std::fs::remove_file(&at) } {
+                Ok(()) => removed += 1,
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {}
+                Err(error) => {
+                    return Err(Error::system("files", "cannot remove what this run made", error)
+                        .with("path", at.display()));
+                }
+            }
+        }
+        Ok(removed)
     }
 
     /// Number by which the content of a file says whose it is: of its path, so that other numbers of workers read it.
@@ -342,7 +356,7 @@ pub(crate) fn scan(directory: &str, file: &str) -> Result<(), Error> {
     match std::fs::File::create_new(&at) {
         Ok(mut new) => new.write_all(text.as_bytes()).map_err(failed("cannot write the tree file", &at)),
         Err(_) if std::fs::read_to_string(&at).is_ok_and(|known| known == text) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             Err(Error::usage("tree", "the tree file is there already, and lists something else")
                 .with("path", file)
                 .remedy("give the name of a new file, or leave out the scan to go by the list in it"))
@@ -370,7 +384,7 @@ mod tests {
         let text = "# a list\nd empty\nf 5 a/b/small\nf 55 large\nf 7 a/other name\nf 0 none\n";
         let tree = load(text, &READING).expect("a tree");
         assert_eq!((tree.directories, tree.files, tree.bytes, tree.largest_bytes), (3, 4, 67, 55));
-        assert_eq!(tree.directory_paths(), ["a", "empty", "a/b"]);
+        assert_eq!(tree.dealt.directories, ["a", "empty", "a/b"]);
         let of = |rank: u32| -> Vec<(String, u64, u64)> {
             let items = 0..tree.items_of(rank, true);
             items

@@ -382,8 +382,8 @@ fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
 /// Removes the names of a tree that are of the set; how many.
 fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
     let mut removed = 0;
-    if set.listed.is_some() {
-        return remove_listed(set, target);
+    if let Some(tree) = &set.listed {
+        return tree.remove(set.ranks, target);
     }
     for node in (0..set.nodes()).rev() {
         let mut path = format!("{target}/").into_bytes();
@@ -396,25 +396,6 @@ fn remove_tree(set: &FileSet, target: &str, tree: u32) -> Result<u64, Error> {
             continue;
         }
         match std::fs::remove_dir(&at) {
-            Ok(()) => removed += 1,
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}
-            Err(error) => return Err(failed("cannot remove what this run made", &at)(error)),
-        }
-    }
-    Ok(removed)
-}
-
-/// Removes the files and directories of a list; how many.
-fn remove_listed(set: &FileSet, target: &str) -> Result<u64, Error> {
-    let mut set = set.clone();
-    set.restore()?;
-    let Some(tree) = &set.listed else { return Ok(0) };
-    let mut removed = 0;
-    let files = tree.file_paths().iter().map(|path| (path, false));
-    for (path, is_directory) in files.chain(tree.directory_paths().iter().rev().map(|path| (path, true))) {
-        let at = path_of(&format!("{target}/{path}")).into_owned();
-        match if is_directory { std::fs::remove_dir(&at) } else { std::fs::remove_file(&at) } {
             Ok(()) => removed += 1,
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {}

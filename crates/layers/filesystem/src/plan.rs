@@ -139,7 +139,7 @@ pub struct FsPlan {
     /// Files that are written get their length when they are opened.
     #[serde(default)]
     pub truncate_to_size: bool,
-    /// What is gone already is removed without error.
+    /// Names that are gone already are removed without error.
     #[serde(default)]
     pub ignore_missing: bool,
     /// Files that are made must not be there.

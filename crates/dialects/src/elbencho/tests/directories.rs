@@ -1,6 +1,6 @@
 //! Many files in directories.
 
-use workload::spec::{CachePolicy, OnError, Refill, Spec, Warmup};
+use workload::spec::{OnError, Refill, Spec, Warmup};
 
 use super::{machine, refusal, refusal_on, run, run_on};
 use crate::options::asked::{assert_asks, assert_silent};
@@ -25,7 +25,7 @@ fn the_lines_of_the_slides_run() {
     let read = &specs("/mnt/smb/mydir -r -t 3 -n 10 -N 30 -s 128k -b 128k --direct")[0];
     assert_eq!(read.layer.name, "filesystem");
     assert_eq!((read.targets.as_slice(), read.threads), (&["/mnt/smb/mydir".to_owned()][..], Some(3)));
-    assert_eq!((read.block_size.as_deref(), read.direct, read.keep), (Some("131072"), Some(true), true));
+    assert_eq!((read.block_size.as_deref(), read.keep), (Some("131072"), true));
     assert_eq!((read.warmup, read.on_error), (Some(Warmup::None), Some(OnError::Stop)));
     for (name, value) in [
         ("op", "read"),
@@ -34,6 +34,7 @@ fn the_lines_of_the_slides_run() {
         ("files", "30"),
         ("file-size", "128k"),
         ("no-fill", "true"),
+        ("direct", "true"),
     ] {
         assert_asks(read, name, value);
     }
@@ -51,17 +52,17 @@ fn phases_are_in_the_order_of_the_tool() {
     let all = ["MKDIRS", "WRITE", "STAT", "READ", "RMFILES", "RMDIRS"];
     assert_eq!(names(&specs(&format!("{line} /mnt/smb/mydir"))), all);
     let run = run_on(
-        &format!(
-            "-w -r -i 2 --sync --dropcache --phasedelay 1 --verify 9 --verifydirect -s 4k /mnt/smb/mydir"
-        ),
+        "-w -r -i 2 --sync --dropcache --phasedelay 1 --verify 9 --verifydirect -s 4k /mnt/smb/mydir",
         &world(),
     );
     let steps = ["SYNC", "WRITE", "VERIFY", "SYNC", "READ", "SYNC"];
     assert_eq!(names(&run.specs), [steps, steps].concat());
     for (at, spec) in run.specs.iter().enumerate() {
         let is_sync = spec.name.as_deref() == Some("SYNC");
-        assert_eq!(spec.cache, (!is_sync).then_some(CachePolicy::Drop));
-        assert_eq!((spec.verify, spec.verify_run), (!is_sync, (!is_sync).then_some(9)));
+        let assert_is = if is_sync { assert_silent } else { assert_asks };
+        assert_is(spec, "cache", "drop");
+        assert_is(spec, "verify-run", "9");
+        assert_eq!(spec.verify, !is_sync);
         assert_eq!(spec.start_delay.is_some(), at > 0);
         assert_eq!(spec.refill, None);
     }
@@ -109,8 +110,9 @@ fn options_of_files_reach_the_phases_that_they_are_about() {
     assert_asks(&specs("-w /mnt/smb/mydir")[0], "file-size", "0");
     assert_asks(&specs("-w --rand --randalgo fast -s 8k -b 4k /mnt/smb/mydir")[0], "order", "random-repeats");
     let deep = &specs("-d -r --iodepth 8 /mnt/smb/mydir");
-    assert_eq!((deep[0].depth, deep[0].engine.as_deref()), (None, None));
-    assert_eq!((deep[1].depth, deep[1].engine.as_deref()), (Some(8), Some("io_uring")));
+    assert_eq!((deep[0].depth, deep[1].depth), (None, Some(8)));
+    assert_silent(&deep[0], "engine", "io_uring");
+    assert_asks(&deep[1], "engine", "io_uring");
     assert_eq!(run_on("-r --live1n /mnt/smb/mydir", &world()).progress, Progress::Always);
 }
 
