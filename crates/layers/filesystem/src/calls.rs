@@ -54,6 +54,10 @@ pub(crate) trait Calls: Send + 'static {
     fn write(&self, file: &Self::File, data: &[u8], offset: u64) -> Result<usize, Errno>;
     /// Makes a file durable.
     fn sync(&self, file: &Self::File) -> Done;
+    /// Makes all of the file system durable that a directory lies in.
+    fn sync_all(&self, _at: &Self::Directory) -> Done {
+        Err(Errno::NOSYS)
+    }
     /// Takes room for a file.
     fn allocate(&self, file: &Self::File, bytes: u64) -> Done;
     /// Sets the length of a file.
@@ -219,7 +223,7 @@ impl<C: Calls> Files<C> {
 
     fn carry_out(&mut self, operation: &FsOperation) -> Result<u64, Errno> {
         use FsClass::{
-            Close, Create, Fadvise, Fsync, Getxattr, Lock, Open, Read, Removexattr, Setxattr, Truncate,
+            Close, Create, Fadvise, Fsync, Getxattr, Lock, Open, Read, Removexattr, Setxattr, Sync, Truncate,
             Unlock, Write,
         };
         let FsOperation { class, slot, offset_bytes: offset, length_bytes: length, .. } = *operation;
@@ -240,6 +244,7 @@ impl<C: Calls> Files<C> {
                 self.calls.close(file).map(|()| 0)
             }
             Fsync => self.calls.sync(self.file(operation)?).map(|()| 0),
+            Sync => self.calls.sync_all(&self.roots[operation.rank as usize % self.roots.len()]).map(|()| 0),
             Fadvise => self.calls.advise(self.file(operation)?).map(|()| 0),
             Lock | Unlock => self.calls.lock(self.file(operation)?, class == Lock).map(|()| 0),
             Truncate => {

@@ -120,8 +120,8 @@ impl Content {
         let id = self.plan.set.content_id(operation.rank, operation.item);
         let (whole, interval) = sealed(length);
         if whole > 0 {
-            // A set that an earlier run wrote carries that run's number.
-            let checker = BlockChecker::new(None, id, interval as u32);
+            // A set that an earlier run wrote carries that run's number, unless it was given one.
+            let checker = BlockChecker::new(self.plan.verify_number, id, interval as u32);
             let mut checker =
                 checker.map_err(|error| fault(&self.path(operation), "layout", &error.to_string()))?;
             let (sealed, offset) = (&buffer[..whole], operation.offset_bytes);

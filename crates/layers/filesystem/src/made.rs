@@ -182,6 +182,11 @@ impl Made {
         for path in file_paths(plan) {
             match self.look(&path)? {
                 There::Foreign if !destroy_data => return Err(foreign(&path)),
+                There::Own | There::Foreign if makes && plan.replace => {
+                    let at = path_of(&path).into_owned();
+                    std::fs::remove_file(&at).map_err(failed("cannot remove the file", &at))?;
+                    self.announce(set, &path)?;
+                }
                 There::Free if makes => {
                     let root = root_of(&path).to_owned();
                     if plan.set.unique_directories && matches!(self.look(&root)?, There::Free) {
@@ -200,12 +205,29 @@ impl Made {
     /// # Errors
     /// When they cannot be noted.
     pub(crate) fn settle(&mut self, plan: &FsPlan) -> Result<(), Error> {
-        if plan.set.shape == Shape::Tree || !plan.operation.phase().changes || plan.engine == "null" {
+        if !plan.operation.phase().changes || plan.engine == "null" {
             return Ok(());
+        }
+        if plan.set.shape == Shape::Tree {
+            return self.drop_tops(plan);
         }
         let set = self.set_of(plan);
         file_paths(plan).iter().for_each(|path| self.adopt(set, path));
         self.note()
+    }
+
+    /// After the tree was removed: what held it goes too where strata made it and nothing is left in it.
+    fn drop_tops(&self, plan: &FsPlan) -> Result<(), Error> {
+        if plan.operation != crate::phases::FsOp::TreeRemove {
+            return Ok(());
+        }
+        for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
+            let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
+            if matches!(self.look(&top)?, There::Own) {
+                let _ = std::fs::remove_dir(path_of(&top));
+            }
+        }
+        Ok(())
     }
 
     /// Removes all of it.

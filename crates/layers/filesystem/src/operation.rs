@@ -55,6 +55,8 @@ pub enum FsClass {
     Unlock,
     /// posix_fadvise(2), `POSIX_FADV_WILLNEED`.
     Fadvise,
+    /// syncfs(2) of the file system of a target.
+    Sync,
 }
 
 /// Names of the classes, in the order of [`FsClass`].
@@ -82,6 +84,7 @@ pub(crate) const CLASSES: &[&str] = &[
     "lock",
     "unlock",
     "fadvise",
+    "sync",
 ];
 
 /// Kind of a name in a file set.
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn classes_have_the_names_of_the_record() {
         assert_eq!(CLASSES[FsClass::Fadvise as usize], "fadvise");
-        assert_eq!(CLASSES.len(), FsClass::Fadvise as usize + 1);
+        assert_eq!(CLASSES.len(), FsClass::Sync as usize + 1);
         assert_eq!(CLASSES[FsClass::Unlink as usize], "unlink");
         assert_eq!(
             serde_json::to_value(FsClass::Setxattr).ok(),

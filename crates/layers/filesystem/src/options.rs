@@ -3,7 +3,7 @@
 use units::{ByteSize, ParseError, parse_u64_in};
 use workload::layers::{Layer, LayerDef};
 use workload::options::OptionDef;
-use workload::options::value::{nonzero_size, some_text};
+use workload::options::value::some_text;
 use workload::plan::PlanKind;
 use workload::spec::choice;
 use workload::{as_media, option, own_of, switch_of};
@@ -209,9 +209,9 @@ pub(crate) static FILES: &[OptionDef] = &[
         "SIZE",
         "4k in a tree, else 1g",
         Workload,
-        "Bytes of a file in a tree; else bytes that a worker has in each segment",
+        "Bytes of a file in a tree, where 0 makes reads and writes open and close alone; else bytes that a worker has in each segment",
         file_size,
-        |text| nonzero_size("file-size", text)
+        |text: &str| text.parse::<ByteSize>()
     ),
     as_media!(
         "block-size",
@@ -230,6 +230,16 @@ pub(crate) static FILES: &[OptionDef] = &[
         "Private and shared files: parts of the file in each of which every worker has --file-size bytes, by rank",
         segments,
         |text| positive("segments", text)
+    ),
+    own!(
+        "transfers",
+        None,
+        "N",
+        "all blocks",
+        Workload,
+        "Private and shared files: blocks that each worker reads or writes; with --order random-repeats they may be more than there are",
+        transfers,
+        |text| positive("transfers", text)
     ),
     own!(
         "order",
@@ -272,6 +282,37 @@ pub(crate) static FILES: &[OptionDef] = &[
         Workload,
         "Files that are written are cut to nothing when they are opened",
         truncate_first
+    ),
+    own_switch!(
+        "replace",
+        "off",
+        Workload,
+        "Private and shared files that are there are removed before a phase that writes them, outside its time",
+        replace
+    ),
+    own!(
+        "file-suffix",
+        None,
+        "TEXT",
+        "none",
+        Workload,
+        "Private and shared files: end of their names, behind the rank",
+        file_suffix,
+        |text| some_text("file-suffix", text)
+    ),
+    own_switch!(
+        "barriers",
+        "off",
+        Workload,
+        "Private and shared files: no worker moves data before all have opened, and none closes before all have moved theirs",
+        barriers
+    ),
+    own_switch!(
+        "phase-sync",
+        "off",
+        Workload,
+        "Each worker ends its share of a phase with syncfs(2), in the time of the phase",
+        phase_sync
     ),
     own_switch!("exclusive", "off", Workload, "Files that are made must not be there (O_EXCL)", exclusive),
     own_switch!(
@@ -351,6 +392,23 @@ pub(crate) static FILES: &[OptionDef] = &[
         "keep",
         Engine,
         "Page cache before a phase: left, or dropped for the files (with their inodes and names where the rights allow it)"
+    ),
+    own!(
+        "verify-number",
+        None,
+        "N",
+        "that of the run; blocks of any run pass",
+        Data,
+        "Number of the data: blocks that are written carry it, and blocks that are checked must",
+        verify_number,
+        |text| parse_u64_in("verify-number", text, 0..=u64::MAX)
+    ),
+    own_switch!(
+        "keep-on-error",
+        "off",
+        Run,
+        "What the run made stays where an operation of a phase failed or data were not as they were written",
+        keep_on_error
     ),
     as_media!(
         "verify",

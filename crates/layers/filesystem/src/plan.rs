@@ -112,6 +112,9 @@ pub struct FsPlan {
     pub set: FileSet,
     /// Blocks of its files.
     pub geometry: Geometry,
+    /// Blocks that a worker moves, where they are not all of its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<u64>,
     /// Order of the items of a rank.
     pub item_order: OffsetOrder,
     /// Rank whose items a worker works on.
@@ -126,6 +129,15 @@ pub struct FsPlan {
     pub end_fsync: bool,
     /// Files that are written are cut to nothing first.
     pub truncate_first: bool,
+    /// Files that are there are removed before they are written.
+    #[serde(default)]
+    pub replace: bool,
+    /// Workers wait for each other after they have opened and before they close.
+    #[serde(default)]
+    pub barriers: bool,
+    /// Workers end with a sync of the file system.
+    #[serde(default)]
+    pub phase_sync: bool,
     /// Files that are made must not be there.
     pub exclusive: bool,
     /// The space of a file is allocated before it is written.
@@ -134,6 +146,12 @@ pub struct FsPlan {
     pub verify: bool,
     /// Seed by which blocks that this run writes are known.
     pub verify_run: u64,
+    /// Blocks must carry this number; without it those of any run pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_number: Option<u64>,
+    /// What the run made stays where something failed.
+    #[serde(default)]
+    pub keep_on_error: bool,
     /// Page cache before the phase.
     pub cache: CachePolicy,
     /// Stonewall with wear-out, in nanoseconds: then each worker goes on until it has done as much as the one that had done most.
@@ -150,6 +168,12 @@ pub struct FsPlan {
 }
 
 impl FsPlan {
+    /// Blocks of a rank's file that a worker moves.
+    #[must_use]
+    pub fn blocks_to_move(&self) -> u64 {
+        self.transfers.unwrap_or_else(|| self.geometry.blocks())
+    }
+
     /// Target of a rank.
     #[must_use]
     pub fn target(&self, rank: u32) -> &str {
@@ -240,6 +264,8 @@ impl LayerPlan for FsPlan {
             (self.direct, "direct"),
             (self.end_fsync, "fsync at the end of each file"),
             (self.verify, "verified"),
+            (self.barriers, "barriers after opening and before closing"),
+            (self.phase_sync, "file system synced at the end"),
             (self.set.shared_tree && self.set.shape == Shape::Tree, "shared tree"),
             (self.paths == PathForm::Full, "full paths"),
             (self.cache == CachePolicy::Drop, "cache dropped"),
@@ -269,7 +295,7 @@ impl LayerPlan for FsPlan {
     }
 
     fn stops_to_sync(&self) -> bool {
-        self.end_fsync || self.fsync_every.is_some()
+        self.end_fsync || self.fsync_every.is_some() || self.phase_sync
     }
 
     fn load_kind(&self) -> Option<LoadKind> {

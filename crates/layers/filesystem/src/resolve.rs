@@ -7,7 +7,7 @@ use workload::spec::{CachePolicy, Refill, Spec};
 
 use crate::drivers;
 use crate::phases::{FsOp, Over};
-use crate::plan::{FindPlan, FsPlan, Geometry, PathForm, RankShift};
+use crate::plan::{FindPlan, FsPlan, Geometry, OffsetOrder, PathForm, RankShift};
 use crate::set::{FileSet, Shape};
 use crate::spec::{self, FsSpec};
 
@@ -70,6 +70,7 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
         engine,
         targets: spec.targets.clone(),
         operation,
+        transfers: transfers(own, &set, &geometry)?,
         geometry,
         item_order: own.item_order.unwrap_or_default(),
         rank_shift: own.rank_shift.unwrap_or(RankShift::By(0)),
@@ -78,10 +79,15 @@ pub(crate) fn plan(spec: &Spec, operation: FsOp, seed: u64, verify_run: u64) -> 
         fsync_every: spec.fsync,
         end_fsync: spec.end_fsync.unwrap_or(false),
         truncate_first: own.truncate_first,
+        replace: own.replace,
+        barriers: own.barriers,
+        phase_sync: own.phase_sync,
         exclusive: own.exclusive,
         preallocate: own.preallocate,
         verify: spec.verify,
-        verify_run,
+        verify_run: own.verify_number.unwrap_or(verify_run),
+        verify_number: own.verify_number,
+        keep_on_error: own.keep_on_error,
         cache: spec.cache.unwrap_or(CachePolicy::Keep),
         wear_out_ns,
         find: find(own, operation)?,
@@ -117,6 +123,18 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
             return Err(usage(format!("{name} is of --shape tree alone")));
         }
     }
+    let of_files = [
+        (own.transfers.is_some(), "--transfers"),
+        (own.replace, "--replace"),
+        (own.file_suffix.is_some(), "--file-suffix"),
+        (own.barriers, "--barriers"),
+    ];
+    if let Some((_, name)) = of_files.iter().find(|(is_said, _)| *is_said && shape == Shape::Tree) {
+        return Err(usage(format!("{name} is of --shape private and shared alone")));
+    }
+    if own.file_suffix.as_ref().is_some_and(|suffix| suffix.contains('/')) {
+        return Err(usage("--file-suffix is a part of a name: use one without /"));
+    }
     if own.unique_directories && shape != Shape::Private {
         return Err(usage("--unique-directories is of --shape private alone"));
     }
@@ -145,6 +163,7 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
         leaves_only,
         shared_tree: own.shared_tree,
         unique_directories: own.unique_directories,
+        suffix: own.file_suffix.clone(),
     };
     if shape == Shape::Tree {
         deal_items(&mut set, own)?;
@@ -192,11 +211,25 @@ fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), E
     Ok(())
 }
 
+/// Blocks that each worker moves. More than there are make sense only where blocks come more than once.
+fn transfers(own: &FsSpec, set: &FileSet, geometry: &Geometry) -> Result<Option<u64>, Error> {
+    let repeats = geometry.order == OffsetOrder::RandomRepeats;
+    match own.transfers {
+        Some(wanted) if set.shape != Shape::Tree && wanted > geometry.blocks() && !repeats => {
+            Err(usage(format!(
+                "--transfers {wanted}: a worker has {} blocks: use at most so many, or --order random-repeats",
+                geometry.blocks()
+            )))
+        }
+        wanted => Ok(wanted),
+    }
+}
+
 fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error> {
     let file_size_bytes =
         own.file_size.map_or(if set.shape == Shape::Tree { FILE_BYTES } else { PART_BYTES }, |size| size.0);
     let block_size_bytes = match &spec.block_size {
-        None => file_size_bytes.min(BLOCK_BYTES),
+        None => file_size_bytes.clamp(1, BLOCK_BYTES),
         Some(text) => {
             text.parse::<ByteSize>()
                 .map_err(|_| {
@@ -209,6 +242,9 @@ fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error>
     };
     if block_size_bytes == 0 || block_size_bytes > BLOCK_BYTES_MAX {
         return Err(usage(format!("--block-size: use 1 to {}", ByteSize(BLOCK_BYTES_MAX))));
+    }
+    if set.shape != Shape::Tree && file_size_bytes == 0 {
+        return Err(usage("--file-size 0 is of --shape tree alone: use 1 or more"));
     }
     let segments = own.segments.unwrap_or(1);
     if set.shape == Shape::Tree && segments > 1 {
