@@ -311,6 +311,10 @@ mod tests {
             for (kind, remedy) in
                 report::doubts::remedies().filter(|(kind, _)| !not_of(dialect).contains(kind))
             {
+                // Of files, where the tool's own kind of this name is of a store.
+                if dialect.ends_with("_perf") && remedy.contains("--end-fsync") {
+                    continue;
+                }
                 let doubt = Doubt { kind: kind.to_owned(), detail: String::new(), remedy: remedy.to_owned() };
                 let own = DIALECTS.iter().find(|(name, _)| name == dialect).map_or(&[][..], |(_, own)| own);
                 let told = in_words((dialect, own), &doubt).remedy.into_owned();

@@ -4,10 +4,11 @@ use report::record::Record;
 use serde_json::{Value, json};
 
 use super::figures::Row;
-use super::render::{Done, MIB, Model, api, finished, options_of};
+use super::render::{Done, MIB, Model, api, finished};
 use super::settings::Test;
 use super::specs::Kind;
 use super::table::{TOOL, VERSION};
+use super::text::options_of;
 use crate::dates::{ctime, moment};
 use crate::doubts::told;
 

@@ -8,6 +8,7 @@ mod specs;
 mod table;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub(crate) use figures::span_s;
 pub(crate) use table::APIS_REFUSED;

@@ -12,6 +12,7 @@ use super::table::{TOOL, VERSION};
 use crate::dates::{moment, numbers};
 use crate::doubts::told;
 use crate::ior::span_s;
+use crate::tasks::Failures;
 use crate::{Destination, Piece, Render};
 
 /// What the output needs besides the record.
@@ -164,30 +165,18 @@ impl Model {
 
 /// What failed in a phase.
 fn errors(step: Step, phase: &PhaseRecord) -> String {
-    let all: Vec<_> = phase.samples.workers.iter().flat_map(|worker| &worker.errors).collect();
+    let failures = Failures::of(phase);
     let (_, name, _) = TESTS.iter().find(|(test, ..)| *test == step.test).copied().unwrap_or(TESTS[0]);
     let mut text = String::new();
-    let wrong: u64 = all.iter().filter(|error| error.errno.is_none()).map(|error| error.count).sum();
-    if wrong > 0 {
+    if failures.wrong > 0 {
         let _ = writeln!(
             text,
-            "\nERROR: verifying the data on read ({wrong} errors)! Take the performance values with care!"
+            "\nERROR: verifying the data on read ({} errors)! Take the performance values with care!",
+            failures.wrong
         );
     }
-    let mut causes: Vec<(&str, &str, u64)> = Vec::new();
-    for error in all {
-        match causes.iter_mut().find(|(class, cause, _)| *class == error.class && *cause == error.cause) {
-            Some((.., count)) => *count += error.count,
-            None => causes.push((&error.class, &error.cause, error.count)),
-        }
-    }
-    for (class, cause, count) in causes.into_iter().take(10) {
-        let _ = writeln!(
-            text,
-            "WARNING: {name}, iteration {}: {count} {class}: {}",
-            step.iteration,
-            units::clean(cause)
-        );
+    for line in failures.lines() {
+        let _ = writeln!(text, "WARNING: {name}, iteration {}: {line}", step.iteration);
     }
     text
 }
