@@ -8,6 +8,8 @@ mod clean;
 mod compare;
 mod damage;
 mod daos;
+mod dialect_ior;
+mod dialect_mdtest;
 mod dialect_s3;
 mod dialect_vos_perf;
 mod dialects;
