@@ -252,6 +252,35 @@ mod tests {
 
     use super::*;
 
+    /// Options of tools that look like options of strata.
+    const OWN: [(&str, &[&str]); 6] = [
+        (
+            "elbencho",
+            &[
+                "direct",
+                "dropcache",
+                "sync",
+                "cores",
+                "blockvarpct",
+                "iodepth",
+                "limitread",
+                "limitwrite",
+                "infloop",
+                "timelimit",
+                "zones",
+                "netdevs",
+                "servers",
+                "rand",
+                "rwmixthr",
+            ],
+        ),
+        ("self_test", &["repetitions-per-size", "endpoint", "master-endpoint", "message-sizes"]),
+        ("vos_perf", &["procs"]),
+        ("daos_perf", &["procs"]),
+        ("ior", &["posix"]),
+        ("mdtest", &["tasks"]),
+    ];
+
     #[test]
     fn no_remedy_names_an_option_of_strata() {
         registry::register();
@@ -279,35 +308,8 @@ mod tests {
             "ior" | "mdtest" => [&media[1..], &object, &network, &open_loop].concat(),
             _ => [&object[..], &network].concat(),
         };
-        let own: [(&str, &[&str]); 6] = [
-            (
-                "elbencho",
-                &[
-                    "direct",
-                    "dropcache",
-                    "sync",
-                    "cores",
-                    "blockvarpct",
-                    "iodepth",
-                    "limitread",
-                    "limitwrite",
-                    "infloop",
-                    "timelimit",
-                    "zones",
-                    "netdevs",
-                    "servers",
-                    "rand",
-                    "rwmixthr",
-                ],
-            ),
-            ("self_test", &["repetitions-per-size", "endpoint", "master-endpoint", "message-sizes"]),
-            ("vos_perf", &["procs"]),
-            ("daos_perf", &["procs"]),
-            ("ior", &["posix"]),
-            ("mdtest", &["tasks"]),
-        ];
         for (dialect, _) in DIALECTS {
-            let known = own.iter().find(|(name, _)| name == dialect).map_or(&[][..], |(_, known)| known);
+            let known = OWN.iter().find(|(name, _)| name == dialect).map_or(&[][..], |(_, known)| known);
             for (kind, remedy) in
                 report::doubts::remedies().filter(|(kind, _)| !not_of(dialect).contains(kind))
             {

@@ -1,4 +1,4 @@
-//! What the tools of MPI have in common: tasks are threads here, options with `=` behind their letter, paths parted by `@`, and the file
+//! Common parts of the tools of MPI: tasks are threads here, options with `=` behind their letter, paths parted by `@`, and the file
 //! in which a write notes how far it came.
 
 use driver::Error;
@@ -76,7 +76,7 @@ pub(crate) fn status(table: &Table, option: &str, path: &str, world: &dyn World)
 /// Causes that are told of a phase at most.
 const CAUSES_MAX: usize = 10;
 
-/// What failed in a phase.
+/// Failures of a phase.
 #[derive(Debug, Default)]
 pub(crate) struct Failures<'a> {
     /// Reads whose data were not as they were written.

@@ -92,7 +92,7 @@ fn per_second(amount: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount / seconds } else { 0.0 }
 }
 
-/// What was done when the stonewall stood: its time in seconds, and the transfers of all tasks.
+/// Progress when the stonewall stood: its time in seconds, and the transfers of all tasks.
 pub(crate) fn at_stonewall(phase: &PhaseRecord) -> Option<(f64, u64)> {
     let wall = phase.observations.files.as_ref()?.stonewall.as_ref()?;
     Some((seconds(wall.after_ns), wall.items))

@@ -22,7 +22,7 @@ const TABLE_HEAD: &str = "\naccess    bw(MiB/s)  IOPS       Latency(s)  block(Ki
 const SUMMARY_HEAD: &str = "Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs)   Min(OPs)  Mean(OPs)     StdDev    Mean(s) \
                             Stonewall(s) Stonewall(MiB) Test# #Tasks tPN reps fPP reord reordoff reordrand seed segcnt   blksiz    xsize aggs(MiB)   API RefNum\n";
 
-/// What the output needs besides the record.
+/// Settings and state that the output needs besides the record.
 pub(crate) struct Model {
     pub(crate) settings: Settings,
     pub(crate) steps: Vec<Step>,
@@ -236,7 +236,7 @@ impl Model {
         text
     }
 
-    /// What ends a test.
+    /// Lines that end a test.
     fn test_end(&self, record: &Record, number: usize) -> String {
         let mut text = String::new();
         if self.settings.show.summary_always {
@@ -313,7 +313,7 @@ impl Render for Model {
             match self.settings.show.format {
                 Format::Json => {}
                 Format::Csv => {
-                    text.push_str(&super::documents::csv_row(&self.settings.tests[step.test], (step, phase)))
+                    text.push_str(&super::documents::csv_row(&self.settings.tests[step.test], (step, phase)));
                 }
                 Format::Text => {
                     if shown != Some(step.test) {

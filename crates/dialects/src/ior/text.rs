@@ -85,7 +85,7 @@ pub(super) fn figure(number: f64) -> String {
     }
 }
 
-/// What failed: IOR's own line for data that are wrong, and causes.
+/// Failures: IOR's own line for data that are wrong, and causes.
 pub(super) fn errors(kind: Kind, phase: &PhaseRecord) -> String {
     let access = if kind == Kind::Write { "write" } else { "read" };
     let failures = Failures::of(phase);

@@ -15,7 +15,7 @@ use crate::ior::span_s;
 use crate::tasks::Failures;
 use crate::{Destination, Piece, Render};
 
-/// What the output needs besides the record.
+/// Settings and state that the output needs besides the record.
 pub(crate) struct Model {
     pub(crate) settings: Settings,
     pub(crate) steps: Vec<Step>,
@@ -156,14 +156,14 @@ impl Model {
         let path = self.settings.status_file.as_ref().filter(|_| self.settings.create)?;
         let created = |group| self.done(record, group).filter(|(step, _)| step.test == Test::FileCreation);
         let (step, phase) =
-            (0..self.settings.tasks.len()).filter_map(|group| created(group).last()).last()?;
+            (0..self.settings.tasks.len()).filter_map(|group| created(group).last()).next_back()?;
         let tasks = u64::from(self.settings.tasks[step.group]);
         let each = Figures::of(phase).items.div_ceil(tasks);
         Some(Piece::file(path, false, format!("{each}\n")))
     }
 }
 
-/// What failed in a phase.
+/// Lines about the failures of a phase.
 fn errors(step: Step, phase: &PhaseRecord) -> String {
     let failures = Failures::of(phase);
     let (_, name, _) = TESTS.iter().find(|(test, ..)| *test == step.test).copied().unwrap_or(TESTS[0]);

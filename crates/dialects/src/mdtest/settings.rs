@@ -8,7 +8,7 @@ use crate::ior::APIS_REFUSED;
 use crate::words::{Flag, Words, quoted};
 use crate::{World, tasks};
 
-/// What a run asks for.
+/// Load that a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) is_dummy: bool,
