@@ -114,6 +114,32 @@ const DAOS_PERF: Remedies = &[
     ),
 ];
 
+/// Remedies in the options of IOR.
+const IOR: Remedies = &[
+    ("too_short", "run longer: a larger -b or -s, or -D 60 with more than that"),
+    ("not_steady", "run longer: a larger -b or -s, and -i 3"),
+    ("page_cache", "read with --posix.odirect, or more than memory holds; -C helps on many hosts alone"),
+    ("not_durable", "give -e, so that a file counts when it is on the storage"),
+    ("client_saturated", "raise -N or -t"),
+    ("all_processors_busy", "lower -N below the processors; if the load needs more, use a larger machine"),
+];
+
+/// Remedies in the options of mdtest.
+const MDTEST: Remedies = &[
+    ("too_short", "run longer: a larger -n, or -W 60 with more than that"),
+    ("not_steady", "run longer: a larger -n, and -i 3"),
+    (
+        "page_cache",
+        "read more than memory holds, or after the caches were dropped; -N helps on many hosts alone",
+    ),
+    ("not_durable", "give -y, so that a file counts when it is on the storage, or -Y"),
+    ("client_saturated", "raise --tasks"),
+    (
+        "all_processors_busy",
+        "lower --tasks below the processors; if the load needs more, use a larger machine",
+    ),
+];
+
 /// The remedies of each dialect, by its name.
 const DIALECTS: &[(&str, Remedies)] = &[
     ("fio", FIO),
@@ -122,6 +148,8 @@ const DIALECTS: &[(&str, Remedies)] = &[
     ("self_test", SELF_TEST),
     ("vos_perf", DAOS_PERF),
     ("daos_perf", DAOS_PERF),
+    ("ior", IOR),
+    ("mdtest", MDTEST),
 ];
 
 /// Kind of the doubt that latencies are lower bounds.
@@ -239,6 +267,35 @@ mod tests {
 
     use super::*;
 
+    /// Options of tools that look like options of strata.
+    const OWN: [(&str, &[&str]); 6] = [
+        (
+            "elbencho",
+            &[
+                "direct",
+                "dropcache",
+                "sync",
+                "cores",
+                "blockvarpct",
+                "iodepth",
+                "limitread",
+                "limitwrite",
+                "infloop",
+                "timelimit",
+                "zones",
+                "netdevs",
+                "servers",
+                "rand",
+                "rwmixthr",
+            ],
+        ),
+        ("self_test", &["repetitions-per-size", "endpoint", "master-endpoint", "message-sizes"]),
+        ("vos_perf", &["procs"]),
+        ("daos_perf", &["procs"]),
+        ("ior", &["posix"]),
+        ("mdtest", &["tasks"]),
+    ];
+
     #[test]
     fn no_remedy_names_an_option_of_strata() {
         registry::register();
@@ -262,35 +319,12 @@ mod tests {
             // Their stores have all their space before, or are behind an engine.
             "vos_perf" => [&media[..], &network, &open_loop, &["store_grew"][..]].concat(),
             "daos_perf" => [&media[..], &open_loop, &["store_grew"][..]].concat(),
+            // Of the kinds of media these have their own of the same name.
+            "ior" | "mdtest" => [&media[1..], &object, &network, &open_loop].concat(),
             _ => [&object[..], &network].concat(),
         };
-        let own: [(&str, &[&str]); 4] = [
-            (
-                "elbencho",
-                &[
-                    "direct",
-                    "dropcache",
-                    "sync",
-                    "cores",
-                    "blockvarpct",
-                    "iodepth",
-                    "limitread",
-                    "limitwrite",
-                    "infloop",
-                    "timelimit",
-                    "zones",
-                    "netdevs",
-                    "servers",
-                    "rand",
-                    "rwmixthr",
-                ],
-            ),
-            ("self_test", &["repetitions-per-size", "endpoint", "master-endpoint", "message-sizes"]),
-            ("vos_perf", &["procs"]),
-            ("daos_perf", &["procs"]),
-        ];
         for (dialect, _) in DIALECTS {
-            let known = own.iter().find(|(name, _)| name == dialect).map_or(&[][..], |(_, known)| known);
+            let known = OWN.iter().find(|(name, _)| name == dialect).map_or(&[][..], |(_, known)| known);
             for (kind, remedy) in
                 report::doubts::remedies().filter(|(kind, _)| !not_of(dialect).contains(kind))
             {

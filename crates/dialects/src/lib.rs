@@ -3,14 +3,18 @@
 
 mod contract;
 pub mod daos_perf;
+mod dates;
 mod doubts;
 pub mod elbencho;
 pub mod elbencho_chart;
 pub mod fio;
+pub mod ior;
+pub mod mdtest;
 mod options;
 mod refusals;
 pub mod self_test;
 pub mod spdk;
+mod tasks;
 mod words;
 mod world;
 
@@ -53,6 +57,18 @@ pub static DIALECTS: &[Dialect] = &[
         name: "daos_perf",
         summary: "DAOS's daos_perf: the object store behind the network, and DAOS itself",
         parse: daos_perf::parse_daos,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
+        name: "ior",
+        summary: "IOR 4: one shared file, or a file for each task; tasks are threads",
+        parse: ior::parse,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
+        name: "mdtest",
+        summary: "mdtest 4: creation, stat, read and removal of files and directories; tasks are threads",
+        parse: mdtest::parse,
         refused: |_, _| Vec::new(),
     },
     Dialect {

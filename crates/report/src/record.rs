@@ -10,8 +10,8 @@ use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
 
 pub use layer::observations::{
-    AcknowledgedFile, DeviceActivity, IoLimitActivity, LinkActivity, MachineTraffic, Observations,
-    RangeFacts, ServerActivity, StoreActivity, StoreSpace,
+    AcknowledgedFile, DeviceActivity, FileActivity, IoLimitActivity, LinkActivity, MachineTraffic,
+    Observations, RangeFacts, ServerActivity, StonewallActivity, StoreActivity, StoreSpace,
 };
 
 /// Version of the record's shape. Raised when a field changes its meaning or goes; new fields do not raise it.

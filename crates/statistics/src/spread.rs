@@ -15,6 +15,20 @@ pub struct Spread {
     pub stddev: f64,
 }
 
+impl Spread {
+    /// Range and deviation of some figures, such as those of the repetitions of a phase; none where there are none.
+    #[must_use]
+    pub fn of(rates: &[f64]) -> Option<Self> {
+        let count = rates.len() as f64;
+        let min = rates.iter().copied().reduce(f64::min)?;
+        let max = rates.iter().copied().reduce(f64::max)?;
+        let mean = rates.iter().sum::<f64>() / count;
+        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+        let stddev = if rates.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
+        Some(Self { min, max, mean, stddev })
+    }
+}
+
 /// Ranges of both rates of a class of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateSpread {
@@ -51,8 +65,8 @@ pub fn spread(parts: &[(&Series, &[usize])], piece_ns: u64) -> Option<RateSpread
     let bytes: Vec<_> = pieces.iter().map(|piece| per_second(piece.bytes, piece)).collect();
     Some(RateSpread {
         pieces: pieces.len() as u64,
-        operations: spread_of(&operations)?,
-        bytes: spread_of(&bytes)?,
+        operations: Spread::of(&operations)?,
+        bytes: Spread::of(&bytes)?,
     })
 }
 
@@ -73,14 +87,4 @@ fn cut(series: &Series, classes: &[usize], piece_ns: u64, pieces: &mut Vec<Piece
     if is_all || open.length_ns.saturating_mul(2) >= piece_ns.max(1) {
         pieces.push(open);
     }
-}
-
-fn spread_of(rates: &[f64]) -> Option<Spread> {
-    let count = rates.len() as f64;
-    let min = rates.iter().copied().reduce(f64::min)?;
-    let max = rates.iter().copied().reduce(f64::max)?;
-    let mean = rates.iter().sum::<f64>() / count;
-    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-    let stddev = if rates.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
-    Some(Spread { min, max, mean, stddev })
 }

@@ -16,6 +16,8 @@ const TOOLS: &[(&str, Words)] = &[
     ("self_test", (SELF_TEST_PHRASES, SELF_TEST_OPTIONS)),
     ("vos_perf", (PERF_PHRASES, PERF_OPTIONS)),
     ("daos_perf", (PERF_PHRASES, PERF_OPTIONS)),
+    ("ior", (IOR_PHRASES, IOR_OPTIONS)),
+    ("mdtest", (MDTEST_PHRASES, MDTEST_OPTIONS)),
 ];
 
 const ELBENCHO_PHRASES: Phrases = &[
@@ -188,4 +190,60 @@ const PERF_OPTIONS: Phrases = &[
     ("container", "-X"),
     ("scm", "-P"),
     ("nvme", "-N"),
+];
+
+const IOR_PHRASES: Phrases = &[
+    (
+        "use more threads (-t) on cores of their own (--cores), larger blocks, or --refill stamp",
+        "raise -N or -t, or bind the process (taskset)",
+    ),
+    ("(a pass over more than was done by then, or --warmup DURATION)", "(a run before it that does more)"),
+    (
+        "run longer (--time 10s or more), or take out --count and --bytes limits",
+        "run longer: a larger -b or -s",
+    ),
+    ("use at most so many, or --order random-repeats", "use at most so many, or -z -z"),
+    ("ask for a lower --rate, or allow more in flight (-t, -q)", "raise -N"),
+];
+
+const IOR_OPTIONS: Phrases = &[
+    ("file-size", "-b"),
+    ("block-size", "-t"),
+    ("segments", "-s"),
+    ("threads", "-N"),
+    ("time", "-D"),
+    ("wear-out", "-O stoneWallingWearOut=1"),
+    ("transfers", "-O stoneWallingWearOutIterations"),
+    ("end-fsync", "-e"),
+    ("fsync", "-Y"),
+    ("direct", "--posix.odirect"),
+    ("rank-shift", "-Q"),
+    ("verify", "-R"),
+    ("keep", "-k"),
+];
+
+const MDTEST_PHRASES: Phrases = &[
+    (
+        "use more threads (-t) on cores of their own (--cores), larger blocks, or --refill stamp",
+        "raise --tasks, or bind the process (taskset)",
+    ),
+    ("make one with --op tree-create,create", "make one with -C, with the same -d"),
+    ("(a pass over more than was done by then, or --warmup DURATION)", "(a run before it that does more)"),
+    ("run longer (--time 10s or more), or take out --count and --bytes limits", "run longer: a larger -n"),
+    ("ask for a lower --rate, or allow more in flight (-t, -q)", "raise --tasks"),
+];
+
+const MDTEST_OPTIONS: Phrases = &[
+    ("items", "-n"),
+    ("files", "-I"),
+    ("branch", "-b"),
+    ("levels", "-z"),
+    ("file-size", "-w and -e"),
+    ("block-size", "-w and -e"),
+    ("threads", "--tasks"),
+    ("time", "-W"),
+    ("end-fsync", "-y"),
+    ("direct", "--posix.odirect"),
+    ("rank-shift", "-N"),
+    ("verify", "-X"),
 ];

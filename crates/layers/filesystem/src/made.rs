@@ -232,6 +232,11 @@ impl Made {
         for path in file_paths(plan) {
             match self.look(&path)? {
                 There::Foreign if !destroy_data => return Err(foreign(&path)),
+                There::Own | There::Foreign if makes && plan.replace => {
+                    let at = path_of(&path).into_owned();
+                    std::fs::remove_file(&at).map_err(failed("cannot remove the file", &at))?;
+                    self.announce(set, &path)?;
+                }
                 There::Free if makes => {
                     let root = root_of(&path).to_owned();
                     if plan.set.unique_directories && matches!(self.look(&root)?, There::Free) {
@@ -261,15 +266,15 @@ impl Made {
         self.note()
     }
 
-    /// Removes the first directories of trees where phases leave them out, as far as they are empty.
+    /// Removes the directories that held trees, where strata made them and nothing is left in them.
     fn remove_tops(&mut self, plan: &FsPlan) -> Result<(), Error> {
-        if plan.set.first_node() == 0 || plan.set.is_flat() {
+        if plan.set.is_flat() {
             return Ok(());
         }
         let set = self.set_of(plan);
         for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
             let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
-            if std::fs::remove_dir(path_of(&top)).is_ok() {
+            if matches!(self.look(&top)?, There::Own) && std::fs::remove_dir(path_of(&top)).is_ok() {
                 let path = absolute(&top);
                 self.sets[set].made.retain(|file| file.path != path);
             }

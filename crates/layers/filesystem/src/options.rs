@@ -276,6 +276,16 @@ pub(crate) static FILES: &[OptionDef] = &[
         |text| positive("segments", text)
     ),
     own!(
+        "transfers",
+        None,
+        "N",
+        "all blocks",
+        Workload,
+        "Private and shared files: blocks that each worker reads or writes; with --order random-repeats they may be more than there are",
+        transfers,
+        |text| positive("transfers", text)
+    ),
+    own!(
         "order",
         None,
         "sequential|backward|random|random-repeats",
@@ -332,6 +342,37 @@ pub(crate) static FILES: &[OptionDef] = &[
         Workload,
         "Files that are written get their length when they are opened, in the time of their creation; what was beyond it is cut off",
         truncate_to_size
+    ),
+    own_switch!(
+        "replace",
+        "off",
+        Workload,
+        "Private and shared files that are there are removed before a phase that writes them, outside its time",
+        replace
+    ),
+    own!(
+        "file-suffix",
+        None,
+        "TEXT",
+        "none",
+        Workload,
+        "Private and shared files: end of their names, behind the rank",
+        file_suffix,
+        |text| some_text("file-suffix", text)
+    ),
+    own_switch!(
+        "barriers",
+        "off",
+        Workload,
+        "Private and shared files: no worker moves data before all have opened, and none closes before all have moved theirs",
+        barriers
+    ),
+    own_switch!(
+        "phase-sync",
+        "off",
+        Workload,
+        "Each worker ends its share of a phase with syncfs(2), in the time of the phase",
+        phase_sync
     ),
     own_switch!("exclusive", "off", Workload, "Files that are made must not be there (O_EXCL)", exclusive),
     own_switch!(
@@ -424,6 +465,13 @@ pub(crate) static FILES: &[OptionDef] = &[
         cache,
         |text| choice("cache", text, &[("keep", CacheBefore::Keep), ("drop", CacheBefore::Drop)])
     ),
+    own_switch!(
+        "keep-on-error",
+        "off",
+        Run,
+        "What the run made stays where an operation of a phase failed or data were not as they were written",
+        keep_on_error
+    ),
     as_shared!(
         "verify",
         None,
@@ -440,6 +488,6 @@ pub(crate) static FILES: &[OptionDef] = &[
         Data,
         "Number that verified blocks carry, and that blocks that are read must carry: for files written by an earlier run",
         verify_run,
-        |text| parse_u64_in("verify-run", text, 1..=u64::MAX)
+        |text| parse_u64_in("verify-run", text, 0..=u64::MAX)
     ),
 ];

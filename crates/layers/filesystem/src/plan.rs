@@ -122,6 +122,9 @@ pub struct FsPlan {
     pub set: FileSet,
     /// Blocks of its files.
     pub geometry: Geometry,
+    /// Blocks that a worker moves, where they are not all of its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<u64>,
     /// Order of the items of a rank.
     pub item_order: OffsetOrder,
     /// Rank whose items a worker works on.
@@ -142,6 +145,15 @@ pub struct FsPlan {
     /// Names that are gone already are removed without error.
     #[serde(default)]
     pub ignore_missing: bool,
+    /// Files that are there are removed before they are written.
+    #[serde(default)]
+    pub replace: bool,
+    /// Workers wait for each other after they have opened and before they close.
+    #[serde(default)]
+    pub barriers: bool,
+    /// Workers end with a sync of the file system.
+    #[serde(default)]
+    pub phase_sync: bool,
     /// Files that are made must not be there.
     pub exclusive: bool,
     /// The space of a file is allocated before it is written.
@@ -153,6 +165,9 @@ pub struct FsPlan {
     /// Number that blocks that are read must carry; none: any.
     #[serde(default)]
     pub verify_expects: Option<u64>,
+    /// Files that the run made stay where something failed.
+    #[serde(default)]
+    pub keep_on_error: bool,
     /// Page cache before the phase.
     pub cache: CacheBefore,
     /// Stonewall with wear-out, in nanoseconds: then each worker goes on until it has done as much as the one that had done most.
@@ -169,6 +184,12 @@ pub struct FsPlan {
 }
 
 impl FsPlan {
+    /// Blocks of a rank's file that a worker moves.
+    #[must_use]
+    pub fn blocks_to_move(&self) -> u64 {
+        self.transfers.unwrap_or_else(|| self.geometry.blocks())
+    }
+
     /// Target of a rank.
     #[must_use]
     pub fn target(&self, rank: u32) -> &str {
@@ -313,6 +334,8 @@ impl LayerPlan for FsPlan {
             (self.direct, "direct"),
             (self.end_fsync, "fsync at the end of each file"),
             (self.verify, "verified"),
+            (self.barriers, "barriers after opening and before closing"),
+            (self.phase_sync, "file system synced at the end"),
             (self.set.shared_tree && self.set.shape == Shape::Tree, "shared tree"),
             (self.paths == PathForm::Full, "full paths"),
             (self.cache == CacheBefore::Drop, "cache dropped"),
@@ -342,7 +365,7 @@ impl LayerPlan for FsPlan {
     }
 
     fn stops_to_sync(&self) -> bool {
-        self.end_fsync || self.fsync_every.is_some()
+        self.end_fsync || self.fsync_every.is_some() || self.phase_sync
     }
 
     fn load_kind(&self) -> Option<LoadKind> {

@@ -17,8 +17,9 @@ impl Made {
         Self { is_known: AtomicBool::new(false), ranks: (0..ranks).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// A phase that makes them begins.
+    /// A phase that makes them begins: later ones work on what it makes.
     pub(crate) fn begin(&self) {
+        self.ranks.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         self.is_known.store(true, Ordering::Relaxed);
     }
 
@@ -128,6 +129,58 @@ impl WearOut {
     }
 }
 
+/// Barriers of a phase: after all workers have opened their file, and after all have moved their data.
+#[derive(Debug)]
+pub(crate) struct Barriers {
+    workers: u32,
+    opened: AtomicU32,
+    moved: AtomicU32,
+}
+
+impl Barriers {
+    /// Of so many workers.
+    pub(crate) fn new(workers: u32) -> Arc<Self> {
+        Arc::new(Self { workers, opened: AtomicU32::new(0), moved: AtomicU32::new(0) })
+    }
+}
+
+/// A worker at the barriers. One that fails is no longer waited for.
+pub(crate) struct AtBarriers {
+    barriers: Arc<Barriers>,
+    has_opened: bool,
+    has_moved: bool,
+}
+
+impl AtBarriers {
+    /// A worker that has opened nothing.
+    pub(crate) fn new(barriers: &Arc<Barriers>) -> Self {
+        Self { barriers: Arc::clone(barriers), has_opened: false, has_moved: false }
+    }
+
+    /// The worker has opened its file; whether all have.
+    pub(crate) fn all_opened(&mut self) -> bool {
+        if !std::mem::replace(&mut self.has_opened, true) {
+            self.barriers.opened.fetch_add(1, Ordering::AcqRel);
+        }
+        self.barriers.opened.load(Ordering::Acquire) >= self.barriers.workers
+    }
+
+    /// The worker has no data left to move; whether all have none.
+    pub(crate) fn all_moved(&mut self) -> bool {
+        self.all_opened();
+        if !std::mem::replace(&mut self.has_moved, true) {
+            self.barriers.moved.fetch_add(1, Ordering::AcqRel);
+        }
+        self.barriers.moved.load(Ordering::Acquire) >= self.barriers.workers
+    }
+}
+
+impl Drop for AtBarriers {
+    fn drop(&mut self) {
+        self.all_moved();
+    }
+}
+
 /// Step of a worker at a stonewall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wall {
@@ -195,6 +248,27 @@ mod tests {
         assert_eq!((slow.step(7), slow.step(9), slow.step(10)), (Wall::Go, Wall::Go, Wall::End));
         assert_eq!(fast.step(10), Wall::End);
         assert_eq!(wall.seen(), Some((10, 2, 19)));
+    }
+
+    #[test]
+    fn workers_wait_for_each_other_at_barriers() {
+        let barriers = Barriers::new(3);
+        let [mut one, mut two, dead] = [(); 3].map(|()| AtBarriers::new(&barriers));
+        assert!(!one.all_opened() && !two.all_opened() && !one.all_opened());
+        drop(dead);
+        assert!(one.all_opened() && !one.all_moved() && two.all_opened());
+        assert!(two.all_moved() && one.all_moved());
+    }
+
+    #[test]
+    fn a_phase_that_makes_less_leaves_less_to_work_on() {
+        let made = Made::new(1);
+        assert_eq!(made.of(0, 9), 9);
+        for count in [7, 3] {
+            made.begin();
+            made.reach(0, count);
+            assert_eq!(made.of(0, 9), count);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use workload::spec::{Refill, Spec};
 use crate::drivers;
 use crate::listed::{self, ListedTree, Reading};
 use crate::phases::{FsOp, Over};
-use crate::plan::{FindPlan, FsPlan, Geometry, PathForm, RankShift};
+use crate::plan::{FindPlan, FsPlan, Geometry, OffsetOrder, PathForm, RankShift};
 use crate::set::{FileSet, Shape};
 use crate::spec::{self, FsSpec};
 
@@ -86,6 +86,7 @@ pub(crate) fn plan(
         engine,
         targets: spec.targets.clone(),
         operation,
+        transfers: transfers(own, &set, &geometry)?,
         geometry,
         item_order: own.item_order.unwrap_or_default(),
         rank_shift: own.rank_shift.unwrap_or(RankShift::By(0)),
@@ -102,6 +103,10 @@ pub(crate) fn plan(
         verify_run: own.verify_run.unwrap_or(verify_run),
         verify_expects: own.verify_run,
         cache: own.cache.unwrap_or_default(),
+        replace: own.replace,
+        barriers: own.barriers,
+        phase_sync: own.phase_sync,
+        keep_on_error: own.keep_on_error,
         wear_out_ns,
         find: find(own, operation)?,
         content,
@@ -144,6 +149,18 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
     if let Some((_, refusal)) = of_lists.iter().find(|(is_said, _)| *is_said && own.tree_file.is_none()) {
         return Err(usage(*refusal));
     }
+    let of_files = [
+        (own.transfers.is_some(), "--transfers"),
+        (own.replace, "--replace"),
+        (own.file_suffix.is_some(), "--file-suffix"),
+        (own.barriers, "--barriers"),
+    ];
+    if let Some((_, name)) = of_files.iter().find(|(is_said, _)| *is_said && shape == Shape::Tree) {
+        return Err(usage(format!("{name} is of --shape private and shared alone")));
+    }
+    if own.file_suffix.as_ref().is_some_and(|suffix| suffix.contains('/')) {
+        return Err(usage("--file-suffix is a part of a name: use one without /"));
+    }
     if own.unique_directories && shape != Shape::Private {
         return Err(usage("--unique-directories is of --shape private alone"));
     }
@@ -173,6 +190,7 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
         shared_tree: own.shared_tree,
         unique_directories: own.unique_directories,
         listed: None,
+        suffix: own.file_suffix.clone(),
     };
     match own.tree_file {
         Some(_) => list_items(&mut set, spec, own)?,
@@ -296,6 +314,20 @@ fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), E
     Ok(())
 }
 
+/// Blocks that each worker moves. More than there are make sense only where blocks come more than once.
+fn transfers(own: &FsSpec, set: &FileSet, geometry: &Geometry) -> Result<Option<u64>, Error> {
+    let repeats = geometry.order == OffsetOrder::RandomRepeats;
+    match own.transfers {
+        Some(wanted) if set.shape != Shape::Tree && wanted > geometry.blocks() && !repeats => {
+            Err(usage(format!(
+                "--transfers {wanted}: a worker has {} blocks: use at most so many, or --order random-repeats",
+                geometry.blocks()
+            )))
+        }
+        wanted => Ok(wanted),
+    }
+}
+
 fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error> {
     let file_size_bytes = match (&set.listed, own.file_size) {
         (Some(tree), _) => tree.largest_bytes,
@@ -309,6 +341,9 @@ fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error>
         (None, None) if file_size_bytes == 0 => BLOCK_BYTES,
         (None, None) => file_size_bytes.min(BLOCK_BYTES),
     };
+    if set.shape != Shape::Tree && file_size_bytes == 0 {
+        return Err(usage("--file-size 0 is of --shape tree alone: use 1 or more"));
+    }
     let segments = own.segments.unwrap_or(1);
     if set.shape == Shape::Tree && segments > 1 {
         return Err(usage("--segments is of --shape private and shared alone"));

@@ -23,7 +23,7 @@ use crate::operation::FsClass;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
 use crate::plan::{CacheBefore, FsPlan};
-use crate::progress::{Progress, WearOut};
+use crate::progress::{Barriers, Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
 use crate::source::FsSource;
@@ -60,7 +60,7 @@ impl Measured for Filesystem {
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
-        Box::new(FsRun { context: context.clone(), made: None, progress: Vec::new() })
+        Box::new(FsRun { context: context.clone(), made: None, progress: Vec::new(), keeps_for_error: false })
     }
 }
 
@@ -73,6 +73,8 @@ struct FsRun {
     /// List of all that it made; from the first stage on, because by then the run has its number.
     made: Option<Made>,
     progress: Vec<(Key, Arc<Progress>)>,
+    /// Something failed, and the user wants to look at what there is then.
+    keeps_for_error: bool,
 }
 
 impl FsRun {
@@ -171,6 +173,9 @@ impl LayerRun for FsRun {
             is_fill: true,
             rank_shift: crate::plan::RankShift::By(0),
             wear_out_ns: None,
+            transfers: None,
+            barriers: false,
+            phase_sync: false,
             cache: CacheBefore::Keep,
             item_order: crate::plan::OffsetOrder::Sequential,
             ..plan.clone()
@@ -207,7 +212,8 @@ impl LayerRun for FsRun {
             }
             begin_making(plan, &progress);
             let wear_out = plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, plan.load.threads));
-            ready.push(Ready { plan: Arc::new(plan.clone()), progress, search, wear_out, notes });
+            let barriers = plan.barriers.then(|| Barriers::new(plan.load.threads));
+            ready.push(Ready { plan: Arc::new(plan.clone()), progress, search, wear_out, barriers, notes });
         }
         Ok(Box::new(FsPart {
             run: self,
@@ -219,7 +225,7 @@ impl LayerRun for FsRun {
 
     fn end(&mut self) -> Result<(), Error> {
         match &mut self.made {
-            Some(made) if !self.context.keep => made.remove_all(),
+            Some(made) if !self.context.keep && !self.keeps_for_error => made.remove_all(),
             _ => Ok(()),
         }
     }
@@ -241,6 +247,7 @@ struct Ready {
     progress: Arc<Progress>,
     search: Option<Arc<Search>>,
     wear_out: Option<Arc<WearOut>>,
+    barriers: Option<Arc<Barriers>>,
     notes: Vec<String>,
 }
 
@@ -259,18 +266,20 @@ impl Ready {
         }
         let (shared, progress, wear_out) =
             (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
+        let barriers = self.barriers.clone();
         let open = Opener::new(move |worker| {
             let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
             let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, PageSize::Base)?);
             let request = OpenRequest { plan: Arc::clone(&shared), arena: Arc::clone(&arena) };
             let opened = (drivers::find(&shared.engine)?.open)(&request)?;
-            let source = FsSource::new(&shared, worker, &arena, &progress, wear_out.as_ref())?;
+            let source =
+                FsSource::new(&shared, worker, &arena, &progress, (wear_out.as_ref(), barriers.as_ref()))?;
             Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
         });
         let is_one_file = plan.set.shape != Shape::Tree && plan.operation.moves_data();
         Job {
             expected_operations: Some(self.expected_operations()),
-            finishes: is_one_file,
+            finishes: is_one_file || plan.phase_sync,
             has_items: !is_one_file && plan.operation.phase().calls.len() > 1,
             ..Job::new(&plan.name, load, classes, open, Arc::clone(interrupt))
         }
@@ -282,7 +291,7 @@ impl Ready {
         let ranks = u64::from(plan.set.ranks);
         let blocks = plan.geometry.blocks();
         if plan.set.shape != Shape::Tree && plan.operation.moves_data() {
-            return ranks * (blocks + 2 + u64::from(plan.end_fsync));
+            return ranks * (plan.blocks_to_move() + 2 + u64::from(plan.end_fsync));
         }
         let calls = plan.operation.phase().calls.iter();
         let calls: u64 = calls
@@ -336,9 +345,16 @@ fn classes(plan: &FsPlan) -> Vec<usize> {
     let syncs = plan.end_fsync || plan.fsync_every.is_some();
     let mut classes: Vec<usize> =
         calls.filter(|class| *class != FsClass::Fsync || syncs).map(|class| class as usize).collect();
+    classes.extend(plan.phase_sync.then_some(FsClass::Syncfs as usize));
     classes.sort_unstable();
     classes.dedup();
     classes
+}
+
+/// Whether an operation of a phase failed, or a worker did.
+fn has_failed(outcome: &Outcome) -> bool {
+    let workers = &outcome.samples.workers;
+    workers.iter().any(|worker| worker.failure.is_some() || !worker.errors.is_empty())
 }
 
 /// Phases of a stage that are ready.
@@ -371,6 +387,7 @@ impl Part for FsPart<'_> {
         let mut seen = Vec::new();
         for (mut outcome, ready) in outcomes.into_iter().zip(&ready) {
             outcome.notes.extend(ready.notes.iter().cloned());
+            run.keeps_for_error |= ready.plan.keep_on_error && has_failed(&outcome);
             if let Some(made) = &mut run.made
                 && let Err(error) = made.settle(&ready.plan)
             {

@@ -65,6 +65,9 @@ pub struct FileSet {
     /// The tree, where a list says what it holds; it lies in the target itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<ListedTree>,
+    /// End of the names of files without a tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suffix: Option<String>,
 }
 
 impl FileSet {
@@ -208,9 +211,14 @@ impl FileSet {
                 to.extend_from_slice(if is_directory { b"dir.mdtest." } else { b"file.mdtest." });
                 push_number(u64::from(rank), to);
                 to.push(b'.');
-                push_number(item, to);
+                push_number(self.numbers_before() + item, to);
             }
         }
+    }
+
+    /// Number of the first item in mdtest's names: where leaves alone hold items, as if the other directories held some too.
+    fn numbers_before(&self) -> u64 {
+        if self.leaves_only { self.first_leaf().saturating_mul(self.items_per_directory) } else { 0 }
     }
 
     /// Kind of the item that a name in a directory of a tree is, where it is one of the set, or its second name.
@@ -237,7 +245,7 @@ impl FileSet {
                     None => (NameKind::File, text.strip_prefix("file.mdtest.")?),
                 };
                 let (rank, item) = rest.split_once('.')?;
-                (kind, rank, item.parse().ok()?)
+                (kind, rank, item.parse::<u64>().ok()?.checked_sub(self.numbers_before())?)
             }
         };
         let rank: u32 = rank.parse().ok()?;
@@ -250,13 +258,14 @@ impl FileSet {
     /// Path of the one file of a rank, for sets that are no tree, with `target` as typed.
     #[must_use]
     pub fn file_path(&self, target: &str, rank: u32) -> String {
+        let end = self.suffix.as_deref().unwrap_or_default();
         match self.shape {
-            Shape::Shared | Shape::Tree => target.to_owned(),
+            Shape::Shared | Shape::Tree => format!("{target}{end}"),
             Shape::Private if self.unique_directories => {
                 let (directory, name) = target.rsplit_once('/').unwrap_or((".", target));
-                format!("{directory}/{rank}/{name}.{rank:08}")
+                format!("{directory}/{rank}/{name}.{rank:08}{end}")
             }
-            Shape::Private => format!("{target}.{rank:08}"),
+            Shape::Private => format!("{target}.{rank:08}{end}"),
         }
     }
 
@@ -316,6 +325,7 @@ mod tests {
             shared_tree: false,
             unique_directories: false,
             listed: None,
+            suffix: None,
         }
     }
 
@@ -345,6 +355,11 @@ mod tests {
         assert_eq!(
             path(&deep, 0, 27),
             "test-dir.0-0/mdtest_tree.0.0/mdtest_tree.0.2/mdtest_tree.0.6/file.mdtest.0.27"
+        );
+        let leaves = FileSet { leaves_only: true, items_per_directory: 3, ..deep.clone() };
+        assert_eq!(
+            path(&leaves, 0, 11),
+            "test-dir.0-0/mdtest_tree.0.0/mdtest_tree.0.2/mdtest_tree.0.6/file.mdtest.0.20"
         );
         let flat =
             FileSet { naming: Naming::Mdtest, levels: 0, leaves_only: false, shared_tree: true, ..set() };
@@ -381,6 +396,8 @@ mod tests {
         assert_eq!(private.file_path("/mnt/test", 3), "/mnt/test.00000003");
         let unique = FileSet { unique_directories: true, ..private };
         assert_eq!(unique.file_path("/mnt/test", 3), "/mnt/3/test.00000003");
+        let second = FileSet { suffix: Some(".1".to_owned()), ..unique };
+        assert_eq!(second.file_path("/mnt/test", 3), "/mnt/3/test.00000003.1");
         assert_eq!(FileSet { shape: Shape::Shared, ..set() }.file_path("/mnt/test", 3), "/mnt/test");
     }
 }

@@ -11,7 +11,7 @@ use crate::content::Content;
 use crate::operation::{FsClass, FsOperation, NameKind};
 use crate::phases::{Call, FsOp, Over};
 use crate::plan::{FsPlan, OffsetOrder};
-use crate::progress::{AtWall, Progress, Wall, WearOut};
+use crate::progress::{AtBarriers, AtWall, Barriers, Progress, Wall, WearOut};
 use crate::set::Shape;
 
 /// Numbers below `count` in an order, each as often as the order says, `count` of them.
@@ -84,6 +84,8 @@ pub(crate) struct FsSource {
     content: Content,
     progress: Arc<Progress>,
     wall: Option<AtWall>,
+    barriers: Option<AtBarriers>,
+    has_phase_sync: bool,
     done: u64,
     is_waiting: bool,
     waits_at_wall: bool,
@@ -99,7 +101,7 @@ impl FsSource {
         worker: u32,
         arena: &Arc<Arena>,
         progress: &Arc<Progress>,
-        wall: Option<&Arc<WearOut>>,
+        meets: (Option<&Arc<WearOut>>, Option<&Arc<Barriers>>),
     ) -> Result<Self, Error> {
         let rank = plan.rank_of(worker);
         let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
@@ -110,8 +112,13 @@ impl FsSource {
         let file = if is_one_file {
             let all = plan.geometry.blocks();
             let blocks = if plan.operation == FsOp::Read { progress.blocks.of(rank, all) } else { all };
+            let mut order = Order::new(plan.geometry.order, blocks, seed)?;
+            order.left = match plan.geometry.order {
+                OffsetOrder::RandomRepeats if blocks > 0 => plan.blocks_to_move(),
+                _ => blocks.min(plan.blocks_to_move()),
+            };
             Some(OneFile {
-                blocks: Order::new(plan.geometry.order, blocks, seed)?,
+                blocks: order,
                 opening: false,
                 is_open: false,
                 has_failed: false,
@@ -132,7 +139,9 @@ impl FsSource {
             file,
             content: Content::new(plan, arena, worker)?,
             progress: Arc::clone(progress),
-            wall: wall.map(AtWall::new),
+            wall: meets.0.map(AtWall::new),
+            barriers: meets.1.map(AtBarriers::new),
+            has_phase_sync: plan.phase_sync,
             done: 0,
             is_waiting: false,
             waits_at_wall: false,
@@ -273,12 +282,21 @@ impl FsSource {
         }
     }
 
+    /// Nothing to do until other workers have come as far.
+    fn wait_for_others(&mut self) -> Option<FsOperation> {
+        (self.is_waiting, self.waits_at_wall) = (true, true);
+        None
+    }
+
     /// The next block of the one file.
     fn next_of_file(&mut self, slot: u32) -> Option<FsOperation> {
         let handle = self.plan.load.depth;
         let writes = self.plan.operation == FsOp::Write;
         let file = self.file.as_mut()?;
         if file.has_failed {
+            self.barriers.iter_mut().for_each(|barriers| {
+                barriers.all_moved();
+            });
             return None;
         }
         if !file.is_open {
@@ -292,11 +310,21 @@ impl FsSource {
         if std::mem::take(&mut file.sync_is_due) {
             return Some(FsOperation { handle, ..self.operation(FsClass::Fsync, slot, 0) });
         }
-        if !self.passes_wall() {
+        if self.barriers.as_mut().is_some_and(|barriers| !barriers.all_opened()) {
+            return self.wait_for_others();
+        }
+        let passes = self.passes_wall();
+        if !passes && self.waits_at_wall {
             return None;
         }
         let file = self.file.as_mut()?;
-        let block = file.blocks.next()?;
+        let Some(block) = passes.then(|| file.blocks.next()).flatten() else {
+            if let Some(wall) = &mut self.wall {
+                wall.arrive(self.done);
+            }
+            let is_last = self.barriers.as_mut().is_none_or(AtBarriers::all_moved);
+            return if is_last { None } else { self.wait_for_others() };
+        };
         if writes {
             file.writes += 1;
             file.sync_is_due = self.plan.fsync_every.is_some_and(|every| file.writes.is_multiple_of(every));
@@ -380,7 +408,10 @@ impl Source<FsOperation> for FsSource {
 
     fn finish(&mut self, slot: u32) -> Option<FsOperation> {
         let handle = self.plan.load.depth;
-        let file = self.file.as_mut().filter(|file| file.is_open)?;
+        let Some(file) = self.file.as_mut().filter(|file| file.is_open) else {
+            let syncs = std::mem::take(&mut self.has_phase_sync);
+            return syncs.then(|| self.operation(FsClass::Syncfs, slot, 0));
+        };
         let class = if std::mem::take(&mut file.has_final_sync) {
             FsClass::Fsync
         } else {

@@ -9,6 +9,8 @@ mod compare;
 mod damage;
 mod daos;
 mod dialect_directories;
+mod dialect_ior;
+mod dialect_mdtest;
 mod dialect_s3;
 mod dialect_vos_perf;
 mod dialects;

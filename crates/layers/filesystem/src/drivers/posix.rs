@@ -124,6 +124,10 @@ impl Calls for Posix {
         retry_on_intr(|| rustix::fs::openat(&at.fd, name, flags, FILE_MODE))
     }
 
+    fn sync_all(&self, at: &Directory) -> Result<(), Errno> {
+        rustix::fs::syncfs(&at.fd)
+    }
+
     #[inline]
     fn close(&self, file: OwnedFd) -> Result<(), Errno> {
         let raw = std::os::fd::IntoRawFd::into_raw_fd(file);
@@ -152,10 +156,6 @@ impl Calls for Posix {
     #[inline]
     fn sync(&self, file: &OwnedFd) -> Result<(), Errno> {
         rustix::fs::fsync(file)
-    }
-
-    fn sync_all(&self, at: &Directory) -> Result<(), Errno> {
-        rustix::fs::syncfs(&at.fd)
     }
 
     fn allocate(&self, file: &OwnedFd, bytes: u64) -> Result<(), Errno> {

@@ -1,0 +1,71 @@
+//! The dialect of IOR: bandwidth of one shared file, or of a file for each task.
+
+mod documents;
+mod figures;
+mod render;
+mod settings;
+mod specs;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub(crate) use figures::span_s;
+pub(crate) use table::APIS_REFUSED;
+
+use driver::Error;
+
+use crate::words::Words;
+use crate::{Piece, Progress, Request, Run, World, tasks};
+use render::Model;
+use settings::{Settings, Test};
+use table::{TABLE, TOOL};
+
+/// Reads the words after the name.
+///
+/// # Errors
+/// Bad usage.
+pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
+    let split = TABLE.split(&tasks::separate(words))?;
+    if split.has("help") {
+        return Ok(Request::Show(vec![Piece::stdout(format!(
+            "Usage: {TOOL} OPTIONS\n\nBandwidth of one shared file, or of a file for each task; tasks are threads. Options:\n{}",
+            TABLE.help()
+        ))]));
+    }
+    if let Some(word) = split.paths.first() {
+        return TABLE.refuse(
+            format!("{} is no option", crate::words::quoted(word)),
+            "the file is -o FILE, and each option stands by itself",
+        );
+    }
+    tasks::refuse_ranks(&TABLE, world, "-N")?;
+    let settings = Settings::read(&split, world)?;
+    let programme = specs::build(&settings.tests, world)?;
+    let warnings = warnings(&split, &settings);
+    let dry_run = settings.show.dry_run;
+    let model = Model::new(settings, programme.steps, words, world);
+    if dry_run {
+        return Ok(Request::Show(vec![Piece::stdout(model.dry_run())]));
+    }
+    Ok(Request::Run(Box::new(Run {
+        specs: programme.specs,
+        render: Box::new(model),
+        warnings,
+        token_file: None,
+        secrets: Vec::new(),
+        progress: Progress::Auto,
+    })))
+}
+
+fn warnings(words: &Words, settings: &Settings) -> Vec<String> {
+    let mut warnings = words.warnings.clone();
+    let stays = |test: &&Test| !test.write && !test.keep;
+    if settings.tests.iter().any(|test| stays(&test)) {
+        warnings.push("a file that this run does not write stays, without -k too".to_owned());
+    }
+    if settings.tests.iter().any(|test| test.keep) && settings.tests.iter().any(|test| !test.keep) {
+        warnings.push("one of the tests has -k: the files of all of them stay".to_owned());
+    }
+    warnings
+}

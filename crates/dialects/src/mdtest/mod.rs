@@ -1,0 +1,52 @@
+//! The dialect of mdtest: metadata of files and directories.
+
+mod render;
+mod settings;
+mod specs;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use driver::Error;
+
+use crate::{Piece, Progress, Request, Run, World, tasks};
+use render::Model;
+use settings::Settings;
+use table::{TABLE, TOOL};
+
+/// Reads the words after the name.
+///
+/// # Errors
+/// Bad usage.
+pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
+    let split = TABLE.split(&tasks::separate(words))?;
+    if split.has("help") {
+        return Ok(Request::Show(vec![Piece::stdout(format!(
+            "Usage: {TOOL} OPTIONS\n\nCreation, stat, read and removal of files and directories; tasks are threads. Options:\n{}",
+            TABLE.help()
+        ))]));
+    }
+    if let Some(word) = split.paths.first() {
+        return TABLE.refuse(
+            format!("{} is no option", crate::words::quoted(word)),
+            "the directory is -d PATH, and each option stands by itself",
+        );
+    }
+    tasks::refuse_ranks(&TABLE, world, "--tasks")?;
+    let settings = Settings::read(&split, world)?;
+    let mut warnings = split.warnings.clone();
+    if settings.tree.directories.is_some() {
+        warnings.push(
+            "-n with -I: the directories lie in one tree, not each in a test-dir of its own".to_owned(),
+        );
+    }
+    let programme = specs::build(&settings).map_err(|error| Error::usage(TOOL, error.to_string()))?;
+    Ok(Request::Run(Box::new(Run {
+        specs: programme.specs,
+        render: Box::new(Model::new(settings, programme.steps, words)),
+        warnings,
+        token_file: None,
+        secrets: Vec::new(),
+        progress: Progress::Auto,
+    })))
+}
