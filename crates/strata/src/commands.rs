@@ -84,7 +84,8 @@ fn carry_out(
 ) -> Result<u8, Error> {
     let command = commands.into_iter().find(|command| command.name == name);
     let Some(command) = command else { return Ok(2) };
-    let output = if command.measures { cli::output_spec(matches)? } else { OutputSpec::default() };
+    let of_output = matches.subcommand().map_or(matches, |(_, below)| below);
+    let output = if command.measures { cli::output_spec(of_output)? } else { OutputSpec::default() };
     (command.run)(matches, &Terminal::new(words, output))
 }
 
