@@ -17,6 +17,7 @@ mod run;
 mod set;
 mod source;
 mod spec;
+mod suite;
 
 pub use drivers::{DRIVERS, OpenRequest};
 pub use operation::{FsClass, FsOperation, NameKind};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Arena, Error, ErrorKind, PageSize};
 use layer::observations::{FileActivity, FoundFiles, Observations, StonewallActivity};
@@ -18,7 +18,7 @@ use workload::spec::{CachePolicy, Spec};
 use crate::cache;
 use crate::drivers::{self, DRIVERS, OpenRequest};
 use crate::find::{self, Search};
-use crate::made::{FileSets, Made};
+use crate::made::{FileSets, Hold, Made};
 use crate::operation::FsClass;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
@@ -42,6 +42,10 @@ impl Measured for Filesystem {
         DRIVERS.iter().map(DriverEntry::of).collect()
     }
 
+    fn commands(&self) -> Vec<layer::Command> {
+        vec![crate::suite::command()]
+    }
+
     fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
         spec.targets.iter().map(|target| path_of(target).into_owned()).collect()
     }
@@ -56,7 +60,7 @@ impl Measured for Filesystem {
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
-        Box::new(FsRun { context: context.clone(), made: None, progress: Vec::new(), keeps_for_error: false })
+        Box::new(FsRun::new(context, None))
     }
 }
 
@@ -64,17 +68,25 @@ impl Measured for Filesystem {
 type Key = (Vec<String>, FileSet);
 
 /// Files and directories during a run.
-struct FsRun {
+pub(crate) struct FsRun {
     context: RunContext,
     /// List of all that it made; from the first stage on, because by then the run has its number.
     made: Option<Made>,
     progress: Vec<(Key, Arc<Progress>)>,
     /// Something failed, and the user wants to look at what there is then.
     keeps_for_error: bool,
+    /// Settings of the suite that the phases are of.
+    hold: Option<Arc<Hold>>,
 }
 
 impl FsRun {
-    fn progress_of(&mut self, plan: &FsPlan) -> Arc<Progress> {
+    /// A run that has made nothing.
+    pub(crate) fn new(context: &RunContext, hold: Option<Arc<Hold>>) -> Self {
+        Self { context: context.clone(), made: None, progress: Vec::new(), keeps_for_error: false, hold }
+    }
+
+    /// Progress of the set of a plan.
+    pub(crate) fn progress_of(&mut self, plan: &FsPlan) -> Arc<Progress> {
         let is_same = |(targets, set): &Key| *targets == plan.targets && *set == plan.set;
         if let Some((_, known)) = self.progress.iter().find(|(key, _)| is_same(key)) {
             return Arc::clone(known);
@@ -190,6 +202,9 @@ impl LayerRun for FsRun {
             let progress = self.progress_of(plan);
             let journal = &self.context.journal;
             let made = self.made.get_or_insert_with(|| Made::new(journal));
+            if let Some(hold) = &self.hold {
+                made.hold(hold, plan)?;
+            }
             made.prepare(plan, phase.destroy_data, &progress)?;
             let search = match plan.operation {
                 FsOp::Find => Some(Search::new(&plan.find, &plan.targets)?),
@@ -213,8 +228,9 @@ impl LayerRun for FsRun {
     }
 
     fn end(&mut self) -> Result<(), Error> {
+        let is_held = self.hold.as_ref().is_some_and(|hold| hold.leaves.load(Ordering::Relaxed));
         match &mut self.made {
-            Some(made) if !self.context.keep && !self.keeps_for_error => made.remove_all(),
+            Some(made) if !self.context.keep && !self.keeps_for_error && !is_held => made.remove_all(),
             _ => Ok(()),
         }
     }
