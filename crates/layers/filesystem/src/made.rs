@@ -1,8 +1,8 @@
 //! Trees and files that a run made: noted before they are made, and the only things that are removed.
 
-mod held;
+mod suite_control;
 
-pub(crate) use held::{Hold, first_taken, has_sets};
+pub(crate) use suite_control::{SuiteControl, first_taken, has_sets};
 
 use std::fs::Metadata;
 use std::io;

@@ -18,7 +18,7 @@ use workload::spec::{CachePolicy, Spec};
 use crate::cache;
 use crate::drivers::{self, DRIVERS, OpenRequest};
 use crate::find::{self, Search};
-use crate::made::{FileSets, Hold, Made};
+use crate::made::{FileSets, Made, SuiteControl};
 use crate::operation::FsClass;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
@@ -76,13 +76,13 @@ pub(crate) struct FsRun {
     /// Something failed, and the user wants to look at what there is then.
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
-    hold: Option<Arc<Hold>>,
+    control: Option<Arc<SuiteControl>>,
 }
 
 impl FsRun {
     /// A run that has made nothing.
-    pub(crate) fn new(context: &RunContext, hold: Option<Arc<Hold>>) -> Self {
-        Self { context: context.clone(), made: None, progress: Vec::new(), keeps_for_error: false, hold }
+    pub(crate) fn new(context: &RunContext, control: Option<Arc<SuiteControl>>) -> Self {
+        Self { context: context.clone(), made: None, progress: Vec::new(), keeps_for_error: false, control }
     }
 
     /// Progress of the set of a plan.
@@ -202,8 +202,8 @@ impl LayerRun for FsRun {
             let progress = self.progress_of(plan);
             let journal = &self.context.journal;
             let made = self.made.get_or_insert_with(|| Made::new(journal));
-            if let Some(hold) = &self.hold {
-                made.hold(hold, plan)?;
+            if let Some(control) = &self.control {
+                made.follow(control, plan)?;
             }
             made.prepare(plan, phase.destroy_data, &progress)?;
             let search = match plan.operation {
@@ -228,9 +228,9 @@ impl LayerRun for FsRun {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        let is_held = self.hold.as_ref().is_some_and(|hold| hold.leaves.load(Ordering::Relaxed));
+        let leaves = self.control.as_ref().is_some_and(|control| control.leaves.load(Ordering::Relaxed));
         match &mut self.made {
-            Some(made) if !self.context.keep && !self.keeps_for_error && !is_held => made.remove_all(),
+            Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => made.remove_all(),
             _ => Ok(()),
         }
     }

@@ -98,11 +98,14 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let settings = Settings::of(&spec, config)?;
     spec.timestamp = Some(settings.timestamp.clone());
     let suite = Suite::new(settings, spec, console)?;
+    let is_dry = suite.state.spec.dry_run;
+    if !is_dry {
+        refuse_taken(&suite.settings)?;
+    }
     prepare_results(&suite.settings, text.as_deref())?;
-    if suite.state.spec.dry_run {
+    if is_dry {
         return suite.dry_run().map(|()| 0);
     }
-    refuse_taken(&suite.settings)?;
     suite.run(None)
 }
 

@@ -16,7 +16,7 @@ use super::programme::{self, Changes, HARD_FILE_BYTES, Kind, PHASES, PhaseDef, S
 use super::settings::{Mode, RANDOM_BYTES, Settings};
 use super::state::State;
 use super::{around, score, time};
-use crate::made::{Hold, has_sets};
+use crate::made::{SuiteControl, has_sets};
 use crate::plan::FsPlan;
 use crate::progress::Progress;
 use crate::run::FsRun;
@@ -35,7 +35,7 @@ pub(super) struct Suite<'a> {
     pub(super) settings: Settings,
     pub(super) state: State,
     console: &'a dyn Console,
-    hold: Arc<Hold>,
+    control: Arc<SuiteControl>,
     /// Progress of each file set.
     progress: BTreeMap<&'static str, Arc<Progress>>,
     /// Plan of a phase of each file set.
@@ -63,7 +63,10 @@ impl<'a> Suite<'a> {
         let config = settings.config.text(false, |_| true);
         let state = State { spec, config, suite, started: time::stamp(), ..State::default() };
         check_sources(&settings)?;
-        Ok(Self::with(settings, state, console, false))
+        let mut suite = Self::with(settings, state, console, false);
+        // Refused before a file is made.
+        suite.plan(&mut FsRun::new(&console.context(false), None), 0)?;
+        Ok(suite)
     }
 
     /// A run that goes on behind its last whole phase.
@@ -90,7 +93,7 @@ impl<'a> Suite<'a> {
             settings,
             state,
             console,
-            hold: Arc::default(),
+            control: Arc::default(),
             progress: BTreeMap::new(),
             plans: BTreeMap::new(),
             is_resumed,
@@ -165,7 +168,7 @@ impl<'a> Suite<'a> {
         let console = self.console;
         let seed = console.draw_seed();
         let mut runs = Runs::new(console.context(false));
-        let mut run = FsRun::new(runs.context(), Some(Arc::clone(&self.hold)));
+        let mut run = FsRun::new(runs.context(), Some(Arc::clone(&self.control)));
         let planned = self.plan(&mut run, seed)?;
         let journal = Arc::clone(&runs.context().journal);
         self.state.parts += 1;
@@ -183,15 +186,15 @@ impl<'a> Suite<'a> {
         };
         let mut bench = console.bench(&request)?;
         runs.put(crate::LAYER.name, Box::new(run));
-        let begun = bench.adopt(runs).and_then(|()| match earlier {
-            Some(run) => journal.take_over(run),
-            None => Ok(()),
-        });
+        let begun = bench.adopt(runs).and_then(|()| earlier.map_or(Ok(()), |run| journal.take_over(run)));
+        if begun.is_err() {
+            return bench.finish(begun);
+        }
         self.state.run_id = record_of(&mut *bench).run_id.clone();
-        let result = begun.and_then(|()| self.measure(&mut *bench, planned));
+        let result = self.measure(&mut *bench, planned);
         let is_interrupted = bench.is_interrupted();
         if is_interrupted && has_sets(&*journal) {
-            self.hold.leaves.store(true, Ordering::Relaxed);
+            self.control.leaves.store(true, Ordering::Relaxed);
         } else {
             State::remove(&self.settings.results)?;
         }
@@ -217,7 +220,7 @@ impl<'a> Suite<'a> {
             Error::usage("io500", format!("cannot make the directory: {error}")).with("path", place.display())
         })?;
         let directories = [data.clone(), format!("{data}/ior-easy"), format!("{data}/ior-hard")];
-        if let Ok(mut held) = self.hold.directories.lock() {
+        if let Ok(mut held) = self.control.directories.lock() {
             *held = directories.to_vec();
         }
         Ok(label_of(place.as_os_str()))
@@ -296,7 +299,7 @@ impl<'a> Suite<'a> {
         let was_interrupted = std::mem::take(&mut self.is_resumed);
         let Some(set) = def.set() else { return Ok(()) };
         match def.changes {
-            Changes::Makes => self.hold.empties.store(was_interrupted, Ordering::Relaxed),
+            Changes::Makes => self.control.empties.store(was_interrupted, Ordering::Relaxed),
             Changes::Removes if was_interrupted => {
                 let bytes = if set == "mdtest-hard" { HARD_FILE_BYTES } else { 0 };
                 if let (Some(plan), Some(counts)) = (self.plans.get(set), self.state.counts.get(set)) {
@@ -383,7 +386,7 @@ impl<'a> Suite<'a> {
         ])
     }
 
-    /// The rules that hold for all phases.
+    /// The rules for all phases.
     fn judge(&self, def: &PhaseDef, entry: &mut SuitePhase) {
         let Settings { stonewall_s, rule_s, .. } = self.settings;
         let is_shorter = |seconds: u64| entry.seconds < seconds as f64;

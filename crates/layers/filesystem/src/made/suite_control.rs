@@ -1,4 +1,4 @@
-//! What a suite makes and holds beside the sets of its phases: directories, and sets that begin anew.
+//! What a suite wants of the run of its phases beside their loads: directories, and file sets that begin anew or stay.
 
 use std::io;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::plan::FsPlan;
 
 /// Settings that a suite has for the run of its phases, and may change while that is under way.
 #[derive(Debug, Default)]
-pub(crate) struct Hold {
+pub(crate) struct SuiteControl {
     /// Directories that are made before the next phase, parents first.
     pub(crate) directories: Mutex<Vec<String>>,
     /// Everything stays at the end: the run is to be resumed.
@@ -27,9 +27,10 @@ impl Made {
     ///
     /// # Errors
     /// As the system says, and when it cannot be noted.
-    pub(crate) fn hold(&mut self, hold: &Hold, plan: &FsPlan) -> Result<(), Error> {
-        let directories =
-            std::mem::take(&mut *hold.directories.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    pub(crate) fn follow(&mut self, control: &SuiteControl, plan: &FsPlan) -> Result<(), Error> {
+        let directories = std::mem::take(
+            &mut *control.directories.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
         if let Some(first) = directories.first() {
             let set = MadeSet { targets: vec![first.clone()], set: plan.set.clone(), made: Vec::new() };
             self.sets.insert(0, set);
@@ -39,7 +40,7 @@ impl Made {
                 }
             }
         }
-        if plan.operation.makes() && hold.empties.swap(false, Ordering::Relaxed) {
+        if plan.operation.makes() && control.empties.swap(false, Ordering::Relaxed) {
             self.empty(plan)?;
         }
         Ok(())
@@ -54,7 +55,7 @@ impl Made {
     }
 }
 
-/// Directories that stand in the way of new ones of these names: those that hold something.
+/// The first of these directories that is there and holds something, or is no directory.
 ///
 /// # Errors
 /// As the system says.
