@@ -6,6 +6,7 @@ mod ini;
 mod keys;
 mod options;
 mod programme;
+mod rules;
 mod run;
 mod score;
 mod settings;

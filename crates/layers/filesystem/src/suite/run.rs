@@ -5,17 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use driver::{Error, ErrorKind};
+use driver::Error;
 use layer::{Bench, BenchRequest, Console, LayerRun, Phase, Planning, Runs, Seed};
-use report::record::{PhaseRecord, Record, SuitePhase, SuiteRecord};
-use units::{count, counted, label_of, path_of};
+use report::record::{Record, SuitePhase, SuiteRecord};
+use units::{label_of, path_of};
 
 use super::files::{self, Times};
 use super::options::SuiteSpec;
 use super::programme::{self, Changes, HARD_FILE_BYTES, Kind, PHASES, PhaseDef, Search};
 use super::settings::{Mode, RANDOM_BYTES, Settings};
 use super::state::State;
-use super::{around, score, time};
+use super::{around, rules, score, time};
 use crate::made::{SuiteControl, has_sets};
 use crate::plan::FsPlan;
 use crate::progress::Progress;
@@ -57,12 +57,12 @@ impl<'a> Suite<'a> {
             stonewall_seconds: settings.stonewall_s,
             data_directory: settings.data.clone(),
             result_directory: label_of(settings.results.as_os_str()),
-            invalid: invalid_settings(&settings, spec.dry_run),
+            invalid: rules::invalid_settings(&settings, spec.dry_run),
             ..SuiteRecord::default()
         };
         let config = settings.config.text(false, |_| true);
         let state = State { spec, config, suite, started: time::stamp(), ..State::default() };
-        check_sources(&settings)?;
+        rules::check_sources(&settings)?;
         let mut suite = Self::with(settings, state, console, false);
         // Refused before a file is made.
         suite.plan(&mut FsRun::new(&console.context(false), None), 0)?;
@@ -83,8 +83,10 @@ impl<'a> Suite<'a> {
             PHASES.iter().filter(|def| def.is_in(settings.mode)).nth(next).map_or("the end", |def| def.name);
         state.suite.invalid.push(format!("the run was interrupted before or in {before}, and resumed"));
         state.suite.scores.clear();
+        // Their measurements are in the record of the part that ran them.
+        state.suite.phases.iter_mut().for_each(|phase| phase.phase = None);
         state.suite.result_directory = label_of(settings.results.as_os_str());
-        check_sources(&settings)?;
+        rules::check_sources(&settings)?;
         Ok(Self::with(settings, state, console, true))
     }
 
@@ -236,7 +238,7 @@ impl<'a> Suite<'a> {
                 break;
             }
             let entry =
-                if self.settings.runs(def.name) { self.phase(bench, planned)? } else { left_out(def) };
+                if self.settings.runs(def.name) { self.phase(bench, planned)? } else { rules::left_out(def) };
             if bench.is_interrupted() {
                 break;
             }
@@ -289,7 +291,7 @@ impl<'a> Suite<'a> {
         };
         facts.retain(|(key, _)| is_wanted(key));
         entry.facts = facts.into_iter().map(|(key, value)| [key.to_owned(), value]).collect();
-        self.judge(def, &mut entry);
+        rules::judge(&self.settings, def, &mut entry);
         Ok(entry)
     }
 
@@ -342,7 +344,7 @@ impl<'a> Suite<'a> {
         let figures = score::figures(def.kind, block_bytes, measured);
         (entry.score, entry.seconds, entry.phase) = (figures.score, figures.seconds, Some(at));
         entry.doubts.extend(measured.doubts.iter().map(|doubt| format!("{}: {}", doubt.kind, doubt.detail)));
-        entry.invalid.extend(failures(measured));
+        entry.invalid.extend(rules::failures(measured));
         let name = format!("{}.txt", def.name);
         files::write(&self.settings.results, &name, &text)?;
         files::write(&self.settings.results, &format!("{}.csv", def.name), &files::phase_csv(def, measured))?;
@@ -384,26 +386,6 @@ impl<'a> Suite<'a> {
             ("total-files", found.total.to_string()),
             ("found", found.matched.to_string()),
         ])
-    }
-
-    /// The rules for all phases.
-    fn judge(&self, def: &PhaseDef, entry: &mut SuitePhase) {
-        let Settings { stonewall_s, rule_s, .. } = self.settings;
-        let is_shorter = |seconds: u64| entry.seconds < seconds as f64;
-        let mut reasons = Vec::new();
-        if def.is_walled && is_shorter(stonewall_s) {
-            reasons.push(format!(
-                "the phase took {:.3} s, less than the stonewall of {stonewall_s} s: it was out of work",
-                entry.seconds
-            ));
-        }
-        if def.is_walled && is_shorter(rule_s) {
-            reasons.push(format!("the phase took {:.3} s, and the rules demand {rule_s} s", entry.seconds));
-        }
-        if def.unit().is_some() && entry.score <= 0.0 {
-            reasons.push("its score is 0, and is in no mean".to_owned());
-        }
-        entry.invalid.extend(reasons);
     }
 
     /// Scores, once all phases are whole.
@@ -476,66 +458,4 @@ fn remember(progress: &Progress, set: &str, counts: &[u64]) {
     made.begin();
     (0..).zip(counts).for_each(|(rank, &count)| made.reach(rank, count));
     progress.has_tree.store(is_tree, Ordering::Relaxed);
-}
-
-/// Entry of a phase that the configuration leaves out.
-fn left_out(def: &PhaseDef) -> SuitePhase {
-    let mut entry = def.entry();
-    if def.group.name().is_some() {
-        entry.invalid.push("it was left out: run = FALSE".to_owned());
-    }
-    entry
-}
-
-/// Reasons in the settings for which the scores do not count.
-fn invalid_settings(settings: &Settings, is_dry: bool) -> Vec<String> {
-    let Settings { stonewall_s, rule_s, .. } = settings;
-    let reasons = [
-        (is_dry, "dry run: nothing was measured".to_owned()),
-        (stonewall_s != rule_s, format!("the stonewall is {stonewall_s} s, and the rules demand {rule_s} s")),
-        (settings.pause.is_some(), "pause-dir is set".to_owned()),
-        (settings.hard_per_directory.is_some(), "files-per-dir is set".to_owned()),
-    ];
-    reasons.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason).collect()
-}
-
-/// Refuses phases whose files no phase makes.
-fn check_sources(settings: &Settings) -> Result<(), Error> {
-    let in_run = || PHASES.iter().filter(|def| def.is_in(settings.mode) && settings.runs(def.name));
-    let makes = |set: &str| in_run().any(|def| def.changes == Changes::Makes && def.set() == Some(set));
-    for def in in_run() {
-        if let Some(set) = def.set().filter(|set| !makes(set)) {
-            return Err(Error::usage(
-                "io500",
-                format!("{} has nothing to work on: [{set}-write] run = FALSE", def.name),
-            )
-            .remedy(format!("give [{}] run = FALSE too, or let {set}-write run", def.name)));
-        }
-        if def.kind == Kind::Find && def.name != "find-easy" && !settings.runs("timestamp") {
-            return Err(Error::new(ErrorKind::Run, "io500", "a search has no time to compare with"));
-        }
-    }
-    Ok(())
-}
-
-/// What failed in a phase, in words.
-fn failures(phase: &PhaseRecord) -> Vec<String> {
-    let errors =
-        || phase.samples.workers.iter().flat_map(|worker| &worker.errors).filter(|error| !error.is_ignored);
-    let (wrong, failed): (Vec<_>, Vec<_>) =
-        errors().partition(|error| error.errno.is_none() && error.class == "read");
-    let mut reasons = Vec::new();
-    for (errors, is_wrong) in [(wrong, true), (failed, false)] {
-        let number: u64 = errors.iter().map(|error| error.count).sum();
-        let Some(first) = errors.iter().min_by_key(|error| error.first_at_ns) else { continue };
-        reasons.push(if is_wrong {
-            format!("{} not as written: {}", counted(number, "block"), first.cause)
-        } else {
-            format!("{} operations failed; {}: {}", count(number), first.class, first.cause)
-        });
-    }
-    if reasons.is_empty() {
-        reasons.extend(phase.failure.clone());
-    }
-    reasons
 }

@@ -37,7 +37,10 @@ pub(super) fn figures(kind: Kind, block_bytes: u64, phase: &PhaseRecord) -> Figu
         Kind::Find => (files.and_then(|files| files.found).map_or(0, |found| found.entries), 1000.0),
         Kind::Timestamp => (0, 1.0),
     };
-    let at_stonewall = files.and_then(|files| files.stonewall).map(|wall| {
+    // A phase that was out of work before has no rate there.
+    let stood =
+        files.and_then(|files| files.stonewall).filter(|wall| wall.after_ns <= phase.samples.elapsed_ns);
+    let at_stonewall = stood.map(|wall| {
         let each = if matches!(kind, Kind::Transfer(_)) { block_bytes as f64 } else { 1.0 };
         per(wall.items as f64 * each / unit, wall.after_ns as f64 / SECOND_NS)
     });
