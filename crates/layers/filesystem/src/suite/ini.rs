@@ -271,7 +271,7 @@ mod tests {
             if let Ok(config) = Config::parse(&text) {
                 for with_help in [true, false] {
                     let again = Config::parse(&config.text(with_help, |_| true));
-                    prop_assert_eq!(again.ok().as_ref(), Some(&config));
+                    prop_assert_eq!(again.ok(), Some(config.clone()));
                 }
             }
         }
