@@ -1,4 +1,4 @@
-//! What a suite wants of the run of its phases beside their loads: directories, and file sets that begin anew or stay.
+//! Wishes of a suite about the run of its phases beside their loads: directories, and file sets that begin anew or stay.
 
 use std::io;
 use std::sync::Mutex;

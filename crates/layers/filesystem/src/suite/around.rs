@@ -1,4 +1,4 @@
-//! What happens around phases: caches are purged, pauses are waited for, other programs search, files that an interrupted phase had removed come back.
+//! Actions around phases: caches are purged, pauses are waited for, other programs search, files that an interrupted phase had removed come back.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

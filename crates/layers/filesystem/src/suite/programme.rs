@@ -36,7 +36,7 @@ impl Group {
     }
 }
 
-/// What a phase is.
+/// Kind of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The file is made by whose time a search knows newer ones.

@@ -47,7 +47,7 @@ pub(super) fn check_sources(settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// What failed in a phase, in words.
+/// Failures in a phase, in words.
 pub(super) fn failures(phase: &PhaseRecord) -> Vec<String> {
     let errors =
         || phase.samples.workers.iter().flat_map(|worker| &worker.errors).filter(|error| !error.is_ignored);
