@@ -34,6 +34,8 @@ pub enum Request {
     Engine(Serve),
     /// Something that other processes of the tool are told over their control addresses.
     Tell(Tell),
+    /// A command of strata that does the same: its words behind the name `strata`.
+    Command(Vec<String>),
 }
 
 /// A server process.

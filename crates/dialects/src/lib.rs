@@ -8,6 +8,7 @@ mod doubts;
 pub mod elbencho;
 pub mod elbencho_chart;
 pub mod fio;
+pub mod io500;
 pub mod ior;
 pub mod mdtest;
 mod options;
@@ -39,6 +40,12 @@ pub static DIALECTS: &[Dialect] = &[
         name: "elbencho",
         summary: "elbencho 3: large files, block devices, S3 buckets, --netbench and its services",
         parse: elbencho::parse,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
+        name: "io500",
+        summary: "IO500: its configuration, phases, score and result files; ranks are threads",
+        parse: io500::parse,
         refused: |_, _| Vec::new(),
     },
     Dialect {

@@ -11,6 +11,7 @@ pub mod record;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod stack;
+mod suite;
 pub mod text;
 pub mod view;
 pub mod words;

@@ -223,6 +223,70 @@ pub struct RecipesRecord {
     pub recipes: Vec<RecipeRecord>,
 }
 
+/// One phase of a suite.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SuitePhase {
+    /// Its name.
+    pub name: String,
+    /// Its rate as the suite computes it: all that was done, by the time from the start of the phase to the end of the slowest worker.
+    pub score: f64,
+    /// Unit of the rate: `GiB/s` or `kIOPS`; none for a phase that has no rate.
+    pub unit: Option<String>,
+    /// Whether it counts: for `bandwidth`, `metadata`, or not at all.
+    pub group: Option<String>,
+    /// Only the extended score counts it.
+    #[serde(default)]
+    pub is_extended: bool,
+    /// Length of the phase in seconds.
+    pub seconds: f64,
+    /// Index into `phases`; none where strata's own loop did not measure it, or another part of the run did that has a record of its own.
+    pub phase: Option<usize>,
+    /// Lines of the suite's result file on it, in order: key and value.
+    pub facts: Vec<[String; 2]>,
+    /// Reasons not to count it.
+    pub invalid: Vec<String>,
+    /// Doubts of its figures, in words.
+    pub doubts: Vec<String>,
+}
+
+/// Score of a suite.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SuiteScore {
+    /// Its name: `SCORE`, or `SCOREX` over the phases of the extended mode too.
+    pub name: String,
+    /// Geometric mean of the bandwidths, GiB/s.
+    pub bandwidth_gib_per_second: f64,
+    /// Geometric mean of the metadata rates, thousand operations per second.
+    pub metadata_kiops: f64,
+    /// Square root of the product of both.
+    pub total: f64,
+    /// Whether it may be compared with scores of others.
+    pub is_valid: bool,
+}
+
+/// `strata suite`: a benchmark of several phases by the rules of others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SuiteRecord {
+    /// Its name.
+    pub name: String,
+    /// Its mode.
+    pub mode: String,
+    /// Workers.
+    pub ranks: u32,
+    /// Seconds of the stonewall.
+    pub stonewall_seconds: u64,
+    /// Directory of the data.
+    pub data_directory: String,
+    /// Directory of the results.
+    pub result_directory: String,
+    /// Phases that are whole.
+    pub phases: Vec<SuitePhase>,
+    /// The scores, once all phases are whole.
+    pub scores: Vec<SuiteScore>,
+    /// Reasons of the whole run for which its scores do not count.
+    pub invalid: Vec<String>,
+}
+
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
@@ -259,6 +323,9 @@ pub struct Record {
     /// The recipes, for `strata object recipes`.
     #[serde(default)]
     pub recipes: Option<RecipesRecord>,
+    /// The suite, for `strata suite`.
+    #[serde(default)]
+    pub suite: Option<SuiteRecord>,
     /// Objects, containers, pools and buckets that the run has made in stores and has not removed: `strata clean` removes them.
     #[serde(default)]
     #[schemars(schema_with = "made_schema")]

@@ -361,6 +361,7 @@ pub fn record(phases: Vec<PhaseRecord>) -> Record {
         ladder: None,
         stack: None,
         recipes: None,
+        suite: None,
         made: Vec::new(),
     }
 }

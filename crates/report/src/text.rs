@@ -14,7 +14,7 @@ use workload::target::{TargetKind, TargetPlan};
 use crate::page::{Page, Style};
 use crate::record::{PhaseRecord, Record, Status, ToolCost};
 use crate::words::{clean, counted};
-use crate::{recipes, stack};
+use crate::{recipes, stack, suite};
 
 pub use phase::summary_line;
 
@@ -42,6 +42,9 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
         mark(&mut found.recipes.iter().flat_map(|recipe| recipe.pairs.iter().flatten().copied()));
         mark(&mut fills(record));
     }
+    if let Some(suite) = &record.suite {
+        mark(&mut suite.phases.iter().filter_map(|phase| phase.phase));
+    }
     if let Some(ladder) = &record.ladder {
         mark(&mut ladder.phases.iter().copied());
     }
@@ -64,6 +67,10 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
     if let Some(found) = &record.recipes {
         page.blank();
         recipes::block(&mut page, record, found);
+    }
+    if let Some(suite) = &record.suite {
+        page.blank();
+        suite::block(&mut page, record, suite);
     }
     footer(&mut page, record);
     page.finish()

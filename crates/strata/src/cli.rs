@@ -30,6 +30,7 @@ pub(crate) fn command() -> Command {
             .args(arguments(OUTPUT)),
         )
         .subcommands(Layer::all().into_iter().map(measure))
+        .subcommands(brought(|kind| matches!(kind, CommandKind::Suite)))
         .subcommands(brought(|kind| matches!(kind, CommandKind::Administration)))
         .subcommand(crate::clean::command())
         .subcommands(brought(|kind| matches!(kind, CommandKind::Server(_))))
@@ -96,7 +97,13 @@ fn brought(is_meant: fn(CommandKind) -> bool) -> impl Iterator<Item = Command> {
 /// A command that a layer brings, with its arguments.
 fn defined(command: &layer::Command) -> Command {
     let defined = (command.define)();
-    if command.measures { defined.args(arguments(OUTPUT)) } else { defined }
+    if !command.measures {
+        return defined;
+    }
+    if defined.has_subcommands() {
+        return defined.mut_subcommands(|below| below.args(arguments(OUTPUT)));
+    }
+    defined.args(arguments(OUTPUT))
 }
 
 fn report() -> Command {

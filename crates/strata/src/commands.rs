@@ -57,12 +57,11 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
                 measure(words, &[cli::load_spec(layer, matches)?], &cli::output_spec(matches)?, None)?
             }
             (Some(layer), Some((name, matches))) => {
-                let own = layer::find(layer.name)?.commands();
-                carry_out(own, name, matches, words)?
+                carry_out_here(layer::find(layer.name)?.commands(), name, matches, words)?
             }
             (None, _) => {
                 let all = layer::all().into_iter().flat_map(|layer| layer.commands());
-                carry_out(
+                carry_out_here(
                     all.filter(|own| !matches!(own.kind, CommandKind::OfLayer)),
                     command,
                     matches,
@@ -75,17 +74,31 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
     Ok(code)
 }
 
-/// Carries out the command of this name among those that layers bring.
-fn carry_out(
+/// Carries out the command of this name at this terminal, with the output that its words ask for.
+fn carry_out_here(
     commands: impl IntoIterator<Item = layer::Command>,
     name: &str,
     matches: &ArgMatches,
     words: &[String],
 ) -> Result<u8, Error> {
-    let command = commands.into_iter().find(|command| command.name == name);
-    let Some(command) = command else { return Ok(2) };
-    let output = if command.measures { cli::output_spec(matches)? } else { OutputSpec::default() };
-    (command.run)(matches, &Terminal::new(words, output))
+    let command: Vec<layer::Command> = commands.into_iter().filter(|command| command.name == name).collect();
+    let of_output = matches.subcommand().map_or(matches, |(_, below)| below);
+    let measures = command.iter().any(|command| command.measures);
+    let output = if measures { cli::output_spec(of_output)? } else { OutputSpec::default() };
+    carry_out(command, name, matches, &Terminal::new(words, output))
+}
+
+/// Carries out the command of this name among those that layers bring.
+pub(crate) fn carry_out(
+    commands: impl IntoIterator<Item = layer::Command>,
+    name: &str,
+    matches: &ArgMatches,
+    terminal: &Terminal<'_>,
+) -> Result<u8, Error> {
+    match commands.into_iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(matches, terminal),
+        None => Ok(2),
+    }
 }
 
 fn show(text: &str) -> Result<u8, Error> {

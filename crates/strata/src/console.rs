@@ -65,8 +65,12 @@ impl Console for Terminal<'_> {
     }
 
     fn bench(&self, request: &BenchRequest<'_>) -> Result<Box<dyn Bench>, Error> {
-        let BenchRequest { paths, seed, keep, phase_count } = *request;
-        let mut session = Session::begin(self.words, &self.output, paths, seed, keep, None)?;
+        let BenchRequest { paths, seed, keep, phase_count, record } = *request;
+        let mut output = self.output.clone();
+        if output.json.is_none() {
+            output.json = record.map(|path| units::label_of(path.as_os_str()));
+        }
+        let mut session = Session::begin(self.words, &output, paths, seed, keep, None)?;
         session.phase_count = phase_count;
         Ok(Box::new(SessionBench { session, manifest: Arc::clone(&self.manifest) }))
     }
@@ -93,6 +97,10 @@ impl Bench for SessionBench {
 
     fn run_phase(&mut self, phase: &Phase) -> Result<usize, Error> {
         self.session.run_phase(&Planned::of(phase.clone()))
+    }
+
+    fn show(&mut self, text: &str) -> Result<(), Error> {
+        self.session.show(text)
     }
 
     fn is_interrupted(&self) -> bool {

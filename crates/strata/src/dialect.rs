@@ -14,7 +14,7 @@ use workload::options::{self, Group, OptionDef, switch};
 use workload::spec::Spec;
 
 use crate::cli;
-use crate::commands::measure;
+use crate::commands::{carry_out, measure};
 use crate::console::Terminal;
 use crate::options::{OUTPUT, OutputSpec};
 use crate::output::{self, emit};
@@ -104,7 +104,7 @@ pub(crate) fn specs(matches: &ArgMatches) -> Result<Option<Vec<Spec>>, Error> {
     let (dialect, rest) = named(matches)?;
     let own = cli::dialect_spec(matches)?;
     Ok(match ask(dialect, &rest, &own, false)? {
-        Request::Show(_) | Request::Engine(_) | Request::Tell(_) => None,
+        Request::Show(_) | Request::Engine(_) | Request::Tell(_) | Request::Command(_) => None,
         Request::Run(run) => Some(run.specs),
     })
 }
@@ -138,6 +138,9 @@ fn speak(
         Ok(Request::Run(run)) => *run,
         Ok(Request::Engine(serve)) => return run_server(words, serve, dialect),
         Ok(Request::Tell(tell)) => return tell::tell(&tell),
+        Ok(Request::Command(command)) => {
+            return run_command(words, &command, output).map_err(|error| in_place(error, dialect));
+        }
         Err(error) => {
             emit(&(dialect.refused)(rest, &error))?;
             return Err(error);
@@ -161,6 +164,20 @@ fn run_server(words: &[String], serve: Serve, dialect: &Dialect) -> Result<u8, E
     });
     let run = servers.next().ok_or_else(|| Error::usage(dialect.name, "this build has no server"))?;
     run(&asked, &Terminal::new(words, OutputSpec::default()))
+}
+
+/// Carries out a command that layers bring, as words of a dialect ask for it; `words` are those of the process.
+fn run_command(words: &[String], command: &[String], output: OutputSpec) -> Result<u8, Error> {
+    let all: Vec<String> = std::iter::once("strata".to_owned()).chain(command.iter().cloned()).collect();
+    let matches =
+        cli::command().try_get_matches_from(&all).map_err(|error| cli::usage_error(&all, &error))?;
+    let Some((name, matches)) = matches.subcommand() else { return Ok(2) };
+    carry_out(
+        layer::all().into_iter().flat_map(|layer| layer.commands()),
+        name,
+        matches,
+        &Terminal::new(words, output),
+    )
 }
 
 /// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect.
@@ -202,7 +219,7 @@ fn ask(dialect: &Dialect, words: &[String], own: &DialectSpec, shown: bool) -> R
         }
         Request::Engine(serve) => secret(&mut serve.token_file),
         Request::Tell(tell) => secret(&mut tell.token_file),
-        Request::Show(_) => {}
+        Request::Show(_) | Request::Command(_) => {}
     }
     Ok(request)
 }

@@ -142,6 +142,32 @@ impl Journal for Manifest {
         let state = self.state();
         state.listing.as_ref().and_then(|listing| listing.made.get(key).cloned()).unwrap_or_default()
     }
+
+    fn take_over(&self, run: u64) -> Result<(), Error> {
+        let run_id = format!("{run:016x}");
+        let path = of_run(&run_id).ok_or_else(|| {
+            Error::usage("manifest", "the run has left nothing to go on with").with("run", &run_id)
+        })?;
+        let earlier = read(&path.display().to_string())?;
+        if earlier.process.as_ref().is_some_and(ProcessName::is_alive) {
+            return Err(Error::new(ErrorKind::Unsafe, "manifest", "the run is under way")
+                .with("run", &run_id)
+                .remedy("end it first"));
+        }
+        // In both lists for a moment: what is in none would be left for ever.
+        self.change(|listing| {
+            for (key, made) in earlier.made {
+                let own = listing.made.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+                if let (Value::Array(own), Value::Array(made)) = (own, made) {
+                    own.splice(0..0, made);
+                }
+            }
+        })?;
+        fs::remove_file(&path).map_err(|error| {
+            Error::system("manifest", "cannot remove the list of the earlier run", error)
+                .with("path", path.display())
+        })
+    }
 }
 
 impl Manifest {

@@ -130,6 +130,11 @@ impl Output {
         }
     }
 
+    /// Prints text, unless the record or its rows go to standard output.
+    pub(crate) fn show_text(&mut self, text: &str) -> Result<(), Error> {
+        if self.json_to_stdout || self.csv_to_stdout { Ok(()) } else { self.show(vec![Piece::stdout(text)]) }
+    }
+
     /// Puts pieces where they belong, those for a terminal once the full screen is gone.
     fn show(&mut self, pieces: Vec<Piece>) -> Result<(), Error> {
         let (now, later): (Vec<Piece>, Vec<Piece>) = pieces

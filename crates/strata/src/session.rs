@@ -94,6 +94,7 @@ impl Session {
             ladder: None,
             stack: None,
             recipes: None,
+            suite: None,
             made: Vec::new(),
         };
         if let Some(CsvTarget::File(path)) = &output.live_csv {
@@ -144,6 +145,14 @@ impl Session {
     /// Has this done at the end, when the layers have ended: what served them goes.
     pub(crate) fn ends_with(&mut self, ending: Ending) {
         self.ending = Some(ending);
+    }
+
+    /// Prints text while the run is under way, where standard output is free for it.
+    ///
+    /// # Errors
+    /// When it is not taken.
+    pub(crate) fn show(&mut self, text: &str) -> Result<(), Error> {
+        self.output.show_text(text)
     }
 
     /// Whether the run was interrupted.

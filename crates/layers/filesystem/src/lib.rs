@@ -19,6 +19,7 @@ mod run;
 mod set;
 mod source;
 mod spec;
+mod suite;
 
 pub use drivers::{DRIVERS, OpenRequest};
 pub use listed::ListedTree;

@@ -1,5 +1,9 @@
 //! Trees and files that a run made: noted before they are made, and the only things that are removed.
 
+mod suite_control;
+
+pub(crate) use suite_control::{SuiteControl, first_taken, has_sets};
+
 use std::fs::Metadata;
 use std::io;
 use std::path::Path;
@@ -60,9 +64,10 @@ fn absolute(path: &str) -> String {
 }
 
 impl Made {
-    /// Nothing so far.
+    /// As much as the list of the run has: nothing, or what it took over from an earlier run.
     pub(crate) fn new(journal: &Arc<dyn Journal>) -> Self {
-        Self { run_id: format!("{:016x}", journal.run()), journal: Arc::clone(journal), sets: Vec::new() }
+        let sets = read(&journal.noted(JOURNAL_KEY)).unwrap_or_default();
+        Self { run_id: format!("{:016x}", journal.run()), journal: Arc::clone(journal), sets }
     }
 
     fn note(&self) -> Result<(), Error> {
@@ -288,7 +293,8 @@ impl Made {
     /// The first that could not be removed; the others are tried all the same.
     pub(crate) fn remove_all(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
-        for set in std::mem::take(&mut self.sets) {
+        // What was made last goes first: a directory may hold what a later set made.
+        for set in std::mem::take(&mut self.sets).into_iter().rev() {
             result = result.and(remove_set(&set, &self.run_id).map(drop));
         }
         let noted = if result.is_ok() { self.note() } else { Ok(()) };
@@ -469,7 +475,7 @@ impl Leftovers for FileSets {
     fn clean(&self, made: &Value, request: &CleanRequest<'_>) -> Result<(), Error> {
         let run_id = format!("{:016x}", request.journal.run());
         let sets = read(made)?;
-        for set in &sets {
+        for set in sets.iter().rev() {
             if !request.removes {
                 for file in &set.made {
                     let state =

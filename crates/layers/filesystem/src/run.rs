@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Arena, Error, ErrorKind, PageSize};
 use layer::observations::{FileActivity, FoundFiles, Observations, StonewallActivity};
@@ -18,7 +18,7 @@ use workload::spec::Spec;
 use crate::cache;
 use crate::drivers::{self, DRIVERS, OpenRequest};
 use crate::find::{self, Search};
-use crate::made::{FileSets, Made};
+use crate::made::{FileSets, Made, SuiteControl};
 use crate::operation::FsClass;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
@@ -42,6 +42,10 @@ impl Measured for Filesystem {
         DRIVERS.iter().map(DriverEntry::of).collect()
     }
 
+    fn commands(&self) -> Vec<layer::Command> {
+        vec![crate::suite::command(), mount::command()]
+    }
+
     fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
         spec.targets.iter().map(|target| path_of(target).into_owned()).collect()
     }
@@ -55,12 +59,8 @@ impl Measured for Filesystem {
             .to_owned()
     }
 
-    fn commands(&self) -> Vec<layer::Command> {
-        vec![mount::command()]
-    }
-
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
-        Box::new(FsRun { context: context.clone(), made: None, progress: Vec::new(), keeps_for_error: false })
+        Box::new(FsRun::new(context, None))
     }
 }
 
@@ -68,17 +68,25 @@ impl Measured for Filesystem {
 type Key = (Vec<String>, FileSet);
 
 /// Files and directories during a run.
-struct FsRun {
+pub(crate) struct FsRun {
     context: RunContext,
     /// List of all that it made; from the first stage on, because by then the run has its number.
     made: Option<Made>,
     progress: Vec<(Key, Arc<Progress>)>,
     /// Something failed, and the user wants to look at what there is then.
     keeps_for_error: bool,
+    /// Settings of the suite that the phases are of.
+    control: Option<Arc<SuiteControl>>,
 }
 
 impl FsRun {
-    fn progress_of(&mut self, plan: &FsPlan) -> Arc<Progress> {
+    /// A run that has made nothing.
+    pub(crate) fn new(context: &RunContext, control: Option<Arc<SuiteControl>>) -> Self {
+        Self { context: context.clone(), made: None, progress: Vec::new(), keeps_for_error: false, control }
+    }
+
+    /// Progress of the set of a plan.
+    pub(crate) fn progress_of(&mut self, plan: &FsPlan) -> Arc<Progress> {
         let is_same = |(targets, set): &Key| *targets == plan.targets && *set == plan.set;
         if let Some((_, known)) = self.progress.iter().find(|(key, _)| is_same(key)) {
             return Arc::clone(known);
@@ -201,6 +209,9 @@ impl LayerRun for FsRun {
             let progress = self.progress_of(plan);
             let journal = &self.context.journal;
             let made = self.made.get_or_insert_with(|| Made::new(journal));
+            if let Some(control) = &self.control {
+                made.follow(control, plan)?;
+            }
             made.prepare(plan, phase.destroy_data, &progress)?;
             let search = match plan.operation {
                 FsOp::Find => Some(Search::new(&plan.find, &plan.targets)?),
@@ -224,8 +235,9 @@ impl LayerRun for FsRun {
     }
 
     fn end(&mut self) -> Result<(), Error> {
+        let leaves = self.control.as_ref().is_some_and(|control| control.leaves.load(Ordering::Relaxed));
         match &mut self.made {
-            Some(made) if !self.context.keep && !self.keeps_for_error => made.remove_all(),
+            Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => made.remove_all(),
             _ => Ok(()),
         }
     }

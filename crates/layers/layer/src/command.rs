@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
@@ -23,7 +23,7 @@ pub struct Command {
     pub kind: CommandKind,
     /// Its arguments, for the parser and for help.
     pub define: fn() -> clap::Command,
-    /// Whether it measures by [`Console::bench`]: it has the options of the output of a run too.
+    /// Whether it measures by [`Console::bench`]: it has the options of the output of a run too, or each of the commands below it has them.
     pub measures: bool,
     /// Carries it out; the exit code.
     pub run: Run,
@@ -39,6 +39,8 @@ pub type Run = fn(&ArgMatches, &dyn Console) -> Result<u8, Error>;
 pub enum CommandKind {
     /// Stands below the command that measures the layer.
     OfLayer,
+    /// Measures by a programme of its own, with a command below it for each.
+    Suite,
     /// Manages what the layer's targets hold.
     Administration,
     /// Serves others until it is told to end. The function does so for another tool.
@@ -120,6 +122,8 @@ pub struct BenchRequest<'a> {
     pub keep: bool,
     /// Number of its phases, for the live view.
     pub phase_count: usize,
+    /// Place of the record where the user names none.
+    pub record: Option<&'a Path>,
 }
 
 /// Run of single phases, with its record.
@@ -144,6 +148,13 @@ pub trait Bench {
     /// # Errors
     /// When it could not begin.
     fn run_phase(&mut self, phase: &Phase) -> Result<usize, Error>;
+
+    /// Prints text to standard output while the run is under way, unless that is where the record or its rows go; while the full screen is shown,
+    /// it waits for its end.
+    ///
+    /// # Errors
+    /// When it is not taken.
+    fn show(&mut self, text: &str) -> Result<(), Error>;
 
     /// Whether the run was interrupted.
     fn is_interrupted(&self) -> bool;

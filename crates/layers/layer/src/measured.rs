@@ -114,6 +114,14 @@ pub trait Journal: Send + Sync {
 
     /// Everything that stands under `key`; null where nothing does.
     fn noted(&self, key: &str) -> Value;
+
+    /// Takes over all that an earlier run, which has ended, has left: from then on it stands here, and in the list of that run no more.
+    ///
+    /// # Errors
+    /// When that run has left no list, or is under way, and when it cannot be written.
+    fn take_over(&self, run: u64) -> Result<(), Error> {
+        Err(Error::usage("manifest", "there are no lists of other runs").with("run", format!("{run:016x}")))
+    }
 }
 
 /// Surroundings of a layer during a run.

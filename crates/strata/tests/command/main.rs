@@ -36,6 +36,7 @@ mod full_output;
 mod hostile;
 mod hosts;
 mod images;
+mod io500;
 mod latency_truth;
 mod loads;
 mod lower_bounds;

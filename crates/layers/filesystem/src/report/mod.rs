@@ -99,7 +99,7 @@ fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
 fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<FsPlan>()?;
     let written = evidence.bytes_of("write");
-    let is_synced = plan.end_fsync || plan.fsync_every.is_some() || plan.direct;
+    let is_synced = plan.end_fsync || plan.fsync_every.is_some() || plan.phase_sync || plan.direct;
     let is_real = plan.engine != "null" && !plan.is_fill;
     (plan.operation == FsOp::Write && written > 0 && !is_synced && is_real).then(|| {
         format!(

@@ -95,7 +95,7 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let paths: Vec<String> = directory_of(&target).map(str::to_owned).into_iter().collect();
     let rounds = own.rounds.unwrap_or(ROUNDS);
     let phase_count = tests.len() * 2 * rounds as usize;
-    let mut bench = console.bench(&BenchRequest { paths: &paths, seed, keep, phase_count })?;
+    let mut bench = console.bench(&BenchRequest { paths: &paths, seed, keep, phase_count, record: None })?;
     found.rounds = rounds;
     record_of(&mut *bench).recipes = Some(found);
     runs.put(named.layer.name, Box::new(ObjectRun::on(stores)));

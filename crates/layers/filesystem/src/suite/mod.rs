@@ -1,0 +1,181 @@
+//! `strata suite io500`: all phases of IO500 in its order, its score, and its result files.
+
+mod around;
+mod files;
+mod ini;
+mod keys;
+mod options;
+mod programme;
+mod rules;
+mod run;
+mod score;
+mod settings;
+mod state;
+mod time;
+
+use std::path::Path;
+
+use clap::{Arg, ArgMatches};
+use driver::{Error, ErrorKind};
+use layer::command::{arguments, fill, table_as_markdown};
+use layer::{Command, CommandKind, Console};
+use units::{label_of, path_of};
+
+use ini::Config;
+use options::{OWN, SuiteSpec};
+use run::Suite;
+use settings::Settings;
+use state::State;
+
+use crate::made::first_taken;
+
+/// The command.
+pub(crate) fn command() -> Command {
+    Command { name: "suite", kind: CommandKind::Suite, define, measures: true, run, document }
+}
+
+fn define() -> clap::Command {
+    let io500 = clap::Command::new("io500")
+        .about("IO500: bandwidth and metadata, easy and hard, with its score, its validity and its result files")
+        .arg(
+            Arg::new("directory").value_name("DIR").help(
+                "Directory that is measured, in place of datadir in the configuration; the data lie in one of its own below it",
+            ),
+        )
+        .args(arguments(OWN));
+    clap::Command::new("suite")
+        .about("Measure by the rules of a known benchmark, and compute its score")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(io500)
+}
+
+fn document(text: &mut String) {
+    table_as_markdown("Options of `strata suite io500`", OWN, text);
+}
+
+/// The text of a file that a word of the command line names.
+fn read(path: &str) -> Result<String, Error> {
+    std::fs::read_to_string(path_of(path))
+        .map_err(|error| Error::usage("io500", format!("cannot read the file: {error}")).with("file", path))
+}
+
+/// Carries the command out.
+///
+/// # Errors
+/// Bad usage, data of others, and what could not be measured.
+fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
+    let Some(("io500", matches)) = matches.subcommand() else {
+        return Err(Error::usage("suite", "no suite is named").remedy("name io500"));
+    };
+    let mut spec = SuiteSpec::default();
+    fill(OWN, matches, &mut spec)?;
+    spec.directory = matches.get_one::<String>("directory").cloned();
+    if let Some(results) = &spec.resume {
+        refuse_beside_resume(&spec)?;
+        return resume(&path_of(results), console);
+    }
+    let text = spec.ini.as_deref().map(read).transpose()?;
+    let config = Config::parse(text.as_deref().unwrap_or_default()).map_err(|error| match &spec.ini {
+        Some(file) => error.with("file", file),
+        None => error,
+    })?;
+    if spec.list || spec.list_mandatory {
+        let head = "# Supported and current values of the ini file:\n";
+        let list = config.text(true, |section| spec.list || !section.is_extended);
+        return console.print(&format!("{head}{list}")).map(|()| 0);
+    }
+    if spec.config_hash {
+        return console.print(&format!("config-hash     = {:X}\n", config.hash())).map(|()| 0);
+    }
+    if let Some(result) = &spec.verify {
+        let (said, is_well) = files::verify(&config, &read(result)?)?;
+        return console.print(&said).map(|()| u8::from(!is_well));
+    }
+    if spec.directory.is_none() && spec.ini.is_none() {
+        return Err(Error::usage("io500", "no directory to measure")
+            .remedy("give one, or --ini with a configuration that has datadir"));
+    }
+    let settings = Settings::of(&spec, config)?;
+    spec.timestamp = Some(settings.timestamp.clone());
+    let suite = Suite::new(settings, spec, console)?;
+    let is_dry = suite.state.spec.dry_run;
+    if !is_dry {
+        refuse_taken(&suite.settings)?;
+    }
+    prepare_results(&suite.settings, text.as_deref())?;
+    if is_dry {
+        return suite.dry_run().map(|()| 0);
+    }
+    suite.run(None)
+}
+
+/// A run that goes on takes its options from its state.
+fn refuse_beside_resume(spec: &SuiteSpec) -> Result<(), Error> {
+    let others = [
+        (spec.directory.is_some(), "a directory"),
+        (spec.ini.is_some(), "--ini"),
+        (spec.ranks.is_some(), "--ranks"),
+        (spec.stonewall_s.is_some(), "--stonewall"),
+        (spec.mode.is_some(), "--mode"),
+        (spec.results.is_some(), "--results"),
+        (spec.timestamp.is_some(), "--timestamp"),
+        (spec.verbosity.is_some(), "--verbosity"),
+        (spec.dry_run, "--dry-run"),
+        (spec.list || spec.list_mandatory, "--list"),
+        (spec.config_hash, "--config-hash"),
+        (spec.verify.is_some(), "--verify"),
+    ];
+    match others.iter().find(|(is_said, _)| *is_said) {
+        Some((_, other)) => Err(Error::usage("resume", format!("{other} beside --resume"))
+            .remedy("leave it out: the run goes on as it was begun")),
+        None => Ok(()),
+    }
+}
+
+/// Goes on with a run that was interrupted.
+fn resume(results: &Path, console: &dyn Console) -> Result<u8, Error> {
+    let state = State::read(results)?;
+    let run = u64::from_str_radix(&state.run_id, 16)
+        .map_err(|_| Error::usage("resume", format!("{:?} is no run", state.run_id)))?;
+    let mut settings = Settings::of(&state.spec, Config::parse(&state.config)?)?;
+    settings.data.clone_from(&state.suite.data_directory);
+    settings.results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
+    settings.ranks = state.suite.ranks;
+    Suite::resumed(settings, state, console)?.run(Some(run))
+}
+
+/// Makes the result directory, with the configuration in it.
+fn prepare_results(settings: &Settings, original: Option<&str>) -> Result<(), Error> {
+    let results = &settings.results;
+    std::fs::create_dir_all(results).map_err(|error| {
+        Error::usage("io500", format!("cannot make the result directory: {error}"))
+            .with("path", results.display())
+    })?;
+    if State::is_in(results) {
+        return Err(Error::usage(
+            "io500",
+            "the result directory has the state of a run that was interrupted",
+        )
+        .with("path", results.display())
+        .remedy(format!(
+            "go on with --resume {}, or give another --results",
+            label_of(results.as_os_str())
+        )));
+    }
+    if let Some(original) = original {
+        files::write(results, "config-orig.ini", original)?;
+    }
+    files::write(results, "config.ini", &settings.config.text(false, |_| true))
+}
+
+/// Refuses a directory where others have what the phases would make.
+fn refuse_taken(settings: &Settings) -> Result<(), Error> {
+    let directories: Vec<String> = programme::SETS.map(|set| format!("{}/{set}", settings.data)).to_vec();
+    match first_taken(&directories)? {
+        None => Ok(()),
+        Some(taken) => Err(Error::new(ErrorKind::Unsafe, "safety", "there is something in the directory, and it stays as it is")
+            .with("path", taken)
+            .remedy("give another directory; what an interrupted run has left goes on with --resume, or away with strata clean")),
+    }
+}
