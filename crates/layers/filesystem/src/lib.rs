@@ -19,6 +19,7 @@ mod run;
 mod set;
 mod source;
 mod spec;
+mod stores;
 mod suite;
 
 pub use drivers::{DRIVERS, OpenRequest};

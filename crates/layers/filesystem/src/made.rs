@@ -22,6 +22,7 @@ use crate::phases::FsOp;
 use crate::plan::FsPlan;
 use crate::progress::Progress;
 use crate::set::{FileSet, Shape};
+use crate::stores::{self, is_store};
 
 /// Key of the list of what a run made.
 const JOURNAL_KEY: &str = "file_sets";
@@ -142,6 +143,30 @@ impl Made {
         }
     }
 
+    /// Number of the run, as marks have it.
+    pub(crate) fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// Notes a set that the run is about to make in file systems over objects.
+    ///
+    /// # Errors
+    /// When it cannot be noted.
+    pub(crate) fn note_store(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if self.sets.iter().any(|known| known.targets == plan.targets && known.set == plan.set) {
+            return Ok(());
+        }
+        let made =
+            plan.targets.iter().map(|target| MadeFile { path: target.clone(), identity: None }).collect();
+        self.sets.push(MadeSet {
+            targets: plan.targets.clone(),
+            set: plan.set.clone(),
+            made,
+            taken: Vec::new(),
+        });
+        self.note()
+    }
+
     /// Gets a phase ready: what it changes is this run's, or an earlier one's, or the user allows it; directories that it needs are made.
     ///
     /// # Errors
@@ -152,7 +177,7 @@ impl Made {
         destroy_data: bool,
         progress: &Progress,
     ) -> Result<(), Error> {
-        if plan.engine == "null" || !plan.operation.phase().changes {
+        if matches!(plan.engine.as_str(), "null" | "dfs") || !plan.operation.phase().changes {
             return Ok(());
         }
         let set = self.set_of(plan);
@@ -260,10 +285,13 @@ impl Made {
     /// # Errors
     /// When they cannot be noted.
     pub(crate) fn settle(&mut self, plan: &FsPlan) -> Result<(), Error> {
-        if plan.engine != "null" && plan.operation == FsOp::TreeRemove {
+        if matches!(plan.engine.as_str(), "null" | "dfs") {
+            return Ok(());
+        }
+        if plan.operation == FsOp::TreeRemove {
             return self.remove_tops(plan);
         }
-        if plan.set.shape == Shape::Tree || !plan.operation.phase().changes || plan.engine == "null" {
+        if plan.set.shape == Shape::Tree || !plan.operation.phase().changes {
             return Ok(());
         }
         let set = self.set_of(plan);
@@ -354,6 +382,10 @@ fn is_own(file: &MadeFile, run_id: &str) -> bool {
 
 /// Removes what a run made of a set: of trees the names of the set alone, so that what others put there stays. How many names.
 fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
+    if set.targets.iter().any(|target| is_store(target)) {
+        // The run itself has removed it, as long as it had its file systems open.
+        return Ok(0);
+    }
     let mut removed = 0;
     let own: Vec<&MadeFile> = set.made.iter().filter(|file| is_own(file, run_id)).collect();
     if set.set.shape == Shape::Tree {
@@ -478,13 +510,20 @@ impl Leftovers for FileSets {
         for set in sets.iter().rev() {
             if !request.removes {
                 for file in &set.made {
-                    let state =
-                        if is_own(file, &run_id) { "" } else { ": it is not there, or others' by now" };
+                    let state = if is_store(&file.path) || is_own(file, &run_id) {
+                        ""
+                    } else {
+                        ": it is not there, or others' by now"
+                    };
                     (request.print)(&format!("  {}{state}\n", file.path))?;
                 }
                 continue;
             }
-            let removed = remove_set(set, &run_id)?;
+            let removed = if set.targets.iter().any(|target| is_store(target)) {
+                remove_from_stores(set, &run_id, request)?
+            } else {
+                remove_set(set, &run_id)?
+            };
             (request.print)(&format!("  files in {}: removed {removed}\n", set.targets.join(", ")))?;
         }
         if request.removes && !sets.is_empty() {
@@ -492,4 +531,15 @@ impl Leftovers for FileSets {
         }
         Ok(())
     }
+}
+
+/// Removes what a run that was killed made in file systems over objects; how many names.
+fn remove_from_stores(set: &MadeSet, run_id: &str, request: &CleanRequest<'_>) -> Result<u64, Error> {
+    let secret = layer::secret::shared((request.file)("token-file").as_deref())?;
+    let mut removed = 0;
+    for target in &set.targets {
+        let store = stores::open(target, secret.as_ref())?;
+        removed += stores::remove_set(&set.set, target, &*store, run_id)?;
+    }
+    Ok(removed)
 }

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use crate::operation::{FsOperation, NameKind};
 use crate::plan::{FsPlan, PathForm};
 use crate::set::Shape;
+use crate::stores::{TOP, is_store};
 
 /// Directories that a worker keeps open at most.
 const DIRECTORIES_MAX: usize = 1024;
@@ -177,6 +178,9 @@ impl<D> Names<D> {
 /// Name of the one file of a rank below the root of its target.
 fn file_name(plan: &FsPlan, rank: u32) -> Vec<u8> {
     let target = plan.target(rank);
+    if is_store(target) {
+        return format!("{TOP}/{}", plan.set.file_path("data", rank)).into_bytes();
+    }
     let path = plan.set.file_path(target, rank);
     let below =
         path.strip_prefix(root_of(target)).map_or(path.as_str(), |below| below.trim_start_matches('/'));

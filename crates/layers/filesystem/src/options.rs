@@ -3,6 +3,7 @@
 use units::{ByteSize, ParseError, parse_u64_in};
 use workload::layers::{Layer, LayerDef};
 use workload::options::OptionDef;
+use workload::options::masters::token_file;
 use workload::options::value::{nonzero_size, some_text, word};
 use workload::plan::PlanKind;
 use workload::spec::choice;
@@ -18,7 +19,7 @@ pub const LAYER: Layer = Layer::of(&DEFINITION);
 
 static DEFINITION: LayerDef = LayerDef {
     command: "fs",
-    targets: "A directory (made where it is missing), or a file for --shape private and shared; several are dealt out to the workers in turn",
+    targets: "A directory (made where it is missing), a file system over objects (dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, dfs+daos://POOL/CONTAINER), or a file for --shape private and shared; several are dealt out to the workers in turn",
     target_count: (1, usize::MAX),
     options: &[FILES],
     common: COMMON,
@@ -445,6 +446,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "engine", text
     )),
     own_switch!("direct", "off", Engine, "Past the page cache (O_DIRECT)", direct),
+    token_file("dfs+engine: file with the secret that engines beyond loopback demand"),
     own!(
         "paths",
         None,

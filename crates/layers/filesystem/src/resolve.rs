@@ -1,16 +1,18 @@
 //! From a spec to plans.
 
-use driver::Error;
+use driver::{Capabilities, Error};
 use units::ByteSize;
 use workload::plan::{LimitPlan, LoadPlan};
 use workload::spec::{Refill, Spec};
 
 use crate::drivers;
 use crate::listed::{self, ListedTree, Reading};
+use crate::operation::CLASSES;
 use crate::phases::{FsOp, Over};
-use crate::plan::{FindPlan, FsPlan, Geometry, OffsetOrder, PathForm, RankShift};
-use crate::set::{FileSet, Shape};
+use crate::plan::{CacheBefore, FindPlan, FsPlan, Geometry, OffsetOrder, PathForm, RankShift};
+use crate::set::{FileSet, Naming, Shape};
 use crate::spec::{self, FsSpec};
+use crate::stores::is_store;
 
 /// Default size of a file in a tree, in bytes.
 const FILE_BYTES: u64 = 4096;
@@ -53,7 +55,12 @@ pub(crate) fn plan(
 ) -> Result<FsPlan, Error> {
     let own = spec::of(spec);
     let depth = spec.depth.unwrap_or(1);
-    let default = if depth > 1 { "io_uring" } else { "posix" };
+    let stores = spec.targets.iter().filter(|target| is_store(target)).count();
+    let default = match (stores, depth) {
+        (0, 0..=1) => "posix",
+        (0, _) => "io_uring",
+        _ => "dfs",
+    };
     let engine = own.engine.clone().unwrap_or_else(|| default.to_owned());
     let capabilities = &drivers::find(&engine)?.capabilities;
     let depth_max = if capabilities.asynchronous { capabilities.depth_max } else { 1 };
@@ -62,6 +69,8 @@ pub(crate) fn plan(
             "--depth {depth}: the engine {engine} takes up to {depth_max} at once: use --threads, or --engine io_uring"
         )));
     }
+    check_stores(spec, own, &engine, stores)?;
+    check_calls(operation, &engine, capabilities)?;
     let mut load = workload::plan::load(spec, depth, None, seed).map_err(|error| usage(error.0))?;
     let set = match known {
         Some(set) => set.clone(),
@@ -124,6 +133,54 @@ fn name(spec: &Spec, operation: FsOp) -> String {
     }
 }
 
+/// Refuses what files over objects do not have.
+fn check_stores(spec: &Spec, own: &FsSpec, engine: &str, stores: usize) -> Result<(), Error> {
+    if engine == "null" {
+        return Ok(());
+    }
+    if stores > 0 && (engine != "dfs" || stores < spec.targets.len()) {
+        return Err(usage(
+            "dfs+ targets are reached by --engine dfs, and by it alone: give no other targets and engine",
+        ));
+    }
+    if stores == 0 {
+        let remedy = "give dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER or dfs+daos://POOL/CONTAINER";
+        let other = || Err(usage(format!("--engine dfs reaches file systems over objects: {remedy}")));
+        return if engine == "dfs" { other() } else { Ok(()) };
+    }
+    let refused = [
+        (own.direct, "--direct"),
+        (own.cache == Some(CacheBefore::Drop), "--cache drop"),
+        (own.tree_file.is_some(), "--tree-file"),
+        (own.unique_directories, "--unique-directories"),
+        (own.operations.contains(&FsOp::Find), "--op find"),
+        (own.names == Some(Naming::Elbencho) && own.levels == Some(0), "--levels 0 with --names elbencho"),
+    ];
+    match refused.iter().find(|(is_said, _)| *is_said) {
+        Some((_, name)) => {
+            Err(usage(format!("{name} is of paths: mount the file system (strata mount) and give its path")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses operations whose calls the driver does not have.
+fn check_calls(operation: FsOp, engine: &str, capabilities: &Capabilities) -> Result<(), Error> {
+    let missing = operation
+        .phase()
+        .calls
+        .iter()
+        .find(|(class, _)| !capabilities.classes.contains(&CLASSES[*class as usize]));
+    match missing {
+        Some((class, _)) => Err(usage(format!(
+            "--op {}: the engine {engine} has no {}: leave it out",
+            operation.name(),
+            CLASSES[*class as usize]
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
     let shape = own.shape.unwrap_or(Shape::Tree);
     if shape != Shape::Tree {
@@ -141,6 +198,37 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
             return Err(usage(format!("{name} is of --shape tree alone")));
         }
     }
+    check_set(spec, own, shape)?;
+    let is_deep = own.branch.is_some() || own.levels.is_some();
+    let (branch, levels, leaves_only) = if is_deep {
+        (own.branch.unwrap_or(1), own.levels.unwrap_or(1), own.leaves_only)
+    } else {
+        (own.dirs.unwrap_or(1), 1, true)
+    };
+    let mut set = FileSet {
+        shape,
+        naming: own.names.unwrap_or_default(),
+        ranks,
+        items: 1,
+        items_per_directory: 1,
+        branch,
+        levels,
+        leaves_only,
+        shared_tree: own.shared_tree,
+        unique_directories: own.unique_directories,
+        listed: None,
+        suffix: own.file_suffix.clone(),
+    };
+    match own.tree_file {
+        Some(_) => list_items(&mut set, spec, own)?,
+        None if shape == Shape::Tree => deal_items(&mut set, own)?,
+        None => {}
+    }
+    Ok(set)
+}
+
+/// Refuses options of file sets that do not go together.
+fn check_set(spec: &Spec, own: &FsSpec, shape: Shape) -> Result<(), Error> {
     let of_lists = [
         (own.tree_scan.is_some(), "--tree-scan writes the list that it makes: give --tree-file FILE too"),
         (own.tree_round_up.is_some(), "--tree-round-up is of --tree-file: give that too"),
@@ -172,32 +260,7 @@ fn file_set(spec: &Spec, own: &FsSpec, ranks: u32) -> Result<FileSet, Error> {
     if spec.targets.iter().any(|target| target.is_empty()) {
         return Err(usage("a target is empty: give a directory or a file"));
     }
-    let is_deep = own.branch.is_some() || own.levels.is_some();
-    let (branch, levels, leaves_only) = if is_deep {
-        (own.branch.unwrap_or(1), own.levels.unwrap_or(1), own.leaves_only)
-    } else {
-        (own.dirs.unwrap_or(1), 1, true)
-    };
-    let mut set = FileSet {
-        shape,
-        naming: own.names.unwrap_or_default(),
-        ranks,
-        items: 1,
-        items_per_directory: 1,
-        branch,
-        levels,
-        leaves_only,
-        shared_tree: own.shared_tree,
-        unique_directories: own.unique_directories,
-        listed: None,
-        suffix: own.file_suffix.clone(),
-    };
-    match own.tree_file {
-        Some(_) => list_items(&mut set, spec, own)?,
-        None if shape == Shape::Tree => deal_items(&mut set, own)?,
-        None => {}
-    }
-    Ok(set)
+    Ok(())
 }
 
 /// Settles items from a list.

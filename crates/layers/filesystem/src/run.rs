@@ -28,6 +28,7 @@ use crate::resolve;
 use crate::set::{FileSet, Shape};
 use crate::source::FsSource;
 use crate::spec;
+use crate::stores::{Stores, is_store};
 
 /// Data and metadata of files and directories.
 #[derive(Debug)]
@@ -47,7 +48,11 @@ impl Measured for Filesystem {
     }
 
     fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
-        spec.targets.iter().map(|target| path_of(target).into_owned()).collect()
+        spec.targets
+            .iter()
+            .filter(|target| !is_store(target))
+            .map(|target| path_of(target).into_owned())
+            .collect()
     }
 
     fn leftovers(&self) -> Option<&'static dyn Leftovers> {
@@ -73,6 +78,8 @@ pub(crate) struct FsRun {
     /// List of all that it made; from the first stage on, because by then the run has its number.
     made: Option<Made>,
     progress: Vec<(Key, Arc<Progress>)>,
+    /// File systems over objects.
+    stores: Stores,
     /// Something failed, and the user wants to look at what there is then.
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
@@ -82,7 +89,14 @@ pub(crate) struct FsRun {
 impl FsRun {
     /// A run that has made nothing.
     pub(crate) fn new(context: &RunContext, control: Option<Arc<SuiteControl>>) -> Self {
-        Self { context: context.clone(), made: None, progress: Vec::new(), keeps_for_error: false, control }
+        Self {
+            context: context.clone(),
+            made: None,
+            progress: Vec::new(),
+            stores: Stores::default(),
+            keeps_for_error: false,
+            control,
+        }
     }
 
     /// Progress of the set of a plan.
@@ -100,7 +114,14 @@ impl FsRun {
 fn phase(spec: &Spec, plan: FsPlan) -> Result<Phase, Error> {
     let capabilities = &drivers::find(&plan.engine)?.capabilities;
     let fills = !spec::of(spec).no_fill && plan.engine != "null";
-    Ok(Phase { destroy_data: spec.destroy_data, fills, ..Phase::new(PhasePlan::new(plan), capabilities) })
+    let control =
+        if plan.engine == "dfs" { layer::masters::control(spec)? } else { layer::Control::default() };
+    Ok(Phase {
+        control,
+        destroy_data: spec.destroy_data,
+        fills,
+        ..Phase::new(PhasePlan::new(plan), capabilities)
+    })
 }
 
 fn plan_of(phase: &Phase) -> Result<&FsPlan, Error> {
@@ -110,6 +131,9 @@ fn plan_of(phase: &Phase) -> Result<&FsPlan, Error> {
 
 /// Whether the items of a set are there: the first of the first rank is.
 fn is_there(plan: &FsPlan, over: Over) -> bool {
+    if plan.targets.iter().any(|target| is_store(target)) {
+        return false;
+    }
     let kind = if over == Over::Directories {
         crate::operation::NameKind::Directory
     } else {
@@ -213,6 +237,12 @@ impl LayerRun for FsRun {
                 made.follow(control, plan)?;
             }
             made.prepare(plan, phase.destroy_data, &progress)?;
+            let stores = self.stores.of(plan, phase.control.secret.as_ref())?;
+            if plan.engine == "dfs" {
+                let run_id = made.run_id().to_owned();
+                let note = &mut || made.note_store(plan);
+                self.stores.prepare(plan, &stores, phase.destroy_data, &progress, (&run_id, note))?;
+            }
             let search = match plan.operation {
                 FsOp::Find => Some(Search::new(&plan.find, &plan.targets)?),
                 _ => None,
@@ -224,7 +254,15 @@ impl LayerRun for FsRun {
             begin_making(plan, &progress);
             let wear_out = plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, plan.load.threads));
             let barriers = plan.barriers.then(|| Barriers::new(plan.load.threads));
-            ready.push(Ready { plan: Arc::new(plan.clone()), progress, search, wear_out, barriers, notes });
+            ready.push(Ready {
+                plan: Arc::new(plan.clone()),
+                stores,
+                progress,
+                search,
+                wear_out,
+                barriers,
+                notes,
+            });
         }
         Ok(Box::new(FsPart {
             run: self,
@@ -237,7 +275,10 @@ impl LayerRun for FsRun {
     fn end(&mut self) -> Result<(), Error> {
         let leaves = self.control.as_ref().is_some_and(|control| control.leaves.load(Ordering::Relaxed));
         match &mut self.made {
-            Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => made.remove_all(),
+            Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => {
+                let removed = self.stores.remove_all(made.run_id());
+                removed.and(made.remove_all())
+            }
             _ => Ok(()),
         }
     }
@@ -256,6 +297,7 @@ fn begin_making(plan: &FsPlan, progress: &Progress) {
 /// A phase that is ready.
 struct Ready {
     plan: Arc<FsPlan>,
+    stores: Vec<Arc<dyn dfs::FileSystem>>,
     progress: Arc<Progress>,
     search: Option<Arc<Search>>,
     wear_out: Option<Arc<WearOut>>,
@@ -279,10 +321,12 @@ impl Ready {
         let (shared, progress, wear_out) =
             (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
         let barriers = self.barriers.clone();
+        let stores = self.stores.clone();
         let open = Opener::new(move |worker| {
             let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
             let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, PageSize::Base)?);
-            let request = OpenRequest { plan: Arc::clone(&shared), arena: Arc::clone(&arena) };
+            let request =
+                OpenRequest { plan: Arc::clone(&shared), arena: Arc::clone(&arena), stores: stores.clone() };
             let opened = (drivers::find(&shared.engine)?.open)(&request)?;
             let source =
                 FsSource::new(&shared, worker, &arena, &progress, (wear_out.as_ref(), barriers.as_ref()))?;

@@ -1,9 +1,11 @@
 //! Drivers of this layer.
 
+mod dfs;
 mod io_uring;
 mod null;
 mod posix;
 
+pub(crate) use self::dfs::Held;
 pub(crate) use posix::{LIST_BYTES, open_path};
 
 use std::sync::Arc;
@@ -14,12 +16,14 @@ use crate::operation::FsOperation;
 use crate::plan::FsPlan;
 
 /// Everything that a driver needs for one worker.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OpenRequest {
     /// Plan of the phase.
     pub plan: Arc<FsPlan>,
     /// Buffers, one a slot.
     pub arena: Arc<Arena>,
+    /// File systems over objects, one a target; none where targets are paths.
+    pub stores: Vec<Arc<dyn ::dfs::FileSystem>>,
 }
 
 /// All drivers, in the order of lists.
@@ -27,6 +31,7 @@ pub static DRIVERS: &[Registration<FsOperation, OpenRequest>] = &[
     // One line each, as the architecture test reads them.
     posix::REGISTRATION,
     io_uring::REGISTRATION,
+    dfs::REGISTRATION,
     null::REGISTRATION,
 ];
 

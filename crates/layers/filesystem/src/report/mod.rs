@@ -81,7 +81,7 @@ const KINDS: &[Kind] = &[
 fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<FsPlan>()?;
     let read = evidence.bytes_of("read");
-    if plan.operation != FsOp::Read || plan.direct || read == 0 {
+    if plan.operation != FsOp::Read || plan.direct || plan.engine == "dfs" || read == 0 {
         return None;
     }
     let fetched = evidence.observations.process_fetched_bytes?;
@@ -100,7 +100,7 @@ fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<FsPlan>()?;
     let written = evidence.bytes_of("write");
     let is_synced = plan.end_fsync || plan.fsync_every.is_some() || plan.phase_sync || plan.direct;
-    let is_real = plan.engine != "null" && !plan.is_fill;
+    let is_real = !matches!(plan.engine.as_str(), "null" | "dfs") && !plan.is_fill;
     (plan.operation == FsOp::Write && written > 0 && !is_synced && is_real).then(|| {
         format!(
             "{} were written to the page cache, and nothing made them durable",

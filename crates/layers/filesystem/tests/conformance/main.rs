@@ -78,7 +78,8 @@ impl Rig {
             [("engine", entry.name), ("no-fill", "true")].into_iter().chain(words.iter().copied()).collect();
         let plan = Arc::new(plan(&words, root, depth));
         let arena = Arc::new(Arena::new(depth, BLOCK, PageSize::Base).unwrap());
-        let opened = (entry.open)(&OpenRequest { plan, arena: Arc::clone(&arena) }).unwrap();
+        let opened =
+            (entry.open)(&OpenRequest { plan, arena: Arc::clone(&arena), stores: Vec::new() }).unwrap();
         Self { driver: opened.driver, arena, depth, root: root.to_owned() }
     }
 

@@ -1,0 +1,308 @@
+//! File sets over objects: the file systems that a run has open, and what it makes in them. The rules are those of paths
+//! ([`crate::made`]): what it makes is noted before, carries the mark of the run, and is removed by the names of the set alone.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use dfs::{FileKind, FileSystem, Inode, Options, Owner, Url};
+use driver::{Error, ErrorKind, Secret};
+use layer::MARK;
+use rustix::io::Errno;
+
+use crate::drivers::Held;
+use crate::phases::FsOp;
+use crate::plan::FsPlan;
+use crate::progress::Progress;
+use crate::set::{FileSet, Shape};
+
+/// Directory that files without a tree lie in.
+pub(crate) const TOP: &str = "strata";
+
+/// Whether a target is a file system over objects.
+pub(crate) fn is_store(target: &str) -> bool {
+    target.starts_with("dfs+")
+}
+
+/// Opens a file system; a container that is not there is made in a pool that is.
+pub(crate) fn open(url: &str, secret: Option<&Secret>) -> Result<Arc<dyn FileSystem>, Error> {
+    let parsed: Url = url.parse()?;
+    if let Url::Vos { directory } = &parsed
+        && !is_pool(directory)
+    {
+        return Err(Error::usage("dfs", "there is no pool in the directory")
+            .with("directory", directory.display())
+            .remedy("make one with strata pool create"));
+    }
+    dfs::open(url, &Options { create: true, secret: secret.cloned(), ..Options::default() })
+}
+
+fn is_pool(directory: &Path) -> bool {
+    std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+fn failed<'a>(what: &'static str, url: &'a str, path: &'a str) -> impl Fn(Errno) -> Error + 'a {
+    move |errno| Error::system("dfs", what, errno).with("target", url).with("path", path)
+}
+
+/// A set that a run made in file systems over objects.
+struct MadeHere {
+    targets: Vec<String>,
+    set: FileSet,
+}
+
+/// File systems that a run has open.
+#[derive(Default)]
+pub(crate) struct Stores {
+    open: Vec<(String, Arc<dyn FileSystem>)>,
+    made: Vec<MadeHere>,
+}
+
+impl Stores {
+    /// The file system of each target of a plan, opened once a run.
+    ///
+    /// # Errors
+    /// When one cannot be opened.
+    pub(crate) fn of(
+        &mut self,
+        plan: &FsPlan,
+        secret: Option<&Secret>,
+    ) -> Result<Vec<Arc<dyn FileSystem>>, Error> {
+        let mut found = Vec::new();
+        for target in plan.targets.iter().filter(|target| is_store(target)) {
+            let known = self.open.iter().find(|(url, _)| url == target).map(|(_, store)| Arc::clone(store));
+            let store = match known {
+                Some(store) => store,
+                None => {
+                    let store = open(target, secret)?;
+                    self.open.push((target.clone(), Arc::clone(&store)));
+                    store
+                }
+            };
+            found.push(store);
+        }
+        Ok(found)
+    }
+
+    /// Gets a phase ready. `note` notes a set before anything of it is made.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsafe`] for what is others', bad usage for what is missing, and those of the file systems.
+    pub(crate) fn prepare(
+        &mut self,
+        plan: &FsPlan,
+        stores: &[Arc<dyn FileSystem>],
+        destroy_data: bool,
+        progress: &Progress,
+        (run_id, note): (&str, &mut dyn FnMut() -> Result<(), Error>),
+    ) -> Result<(), Error> {
+        if !plan.operation.phase().changes {
+            return Ok(());
+        }
+        let makes = plan.operation.makes() || plan.operation == FsOp::TreeCreate;
+        for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
+            let (url, store) = (plan.target(rank), &stores[rank as usize % stores.len()]);
+            let top = top_of(&plan.set, rank);
+            match state_of(&**store, &top) {
+                Err(Errno::NOENT) if makes => {
+                    note()?;
+                    make_top(&**store, &top, run_id).map_err(failed(
+                        "cannot make the directory",
+                        url,
+                        &top,
+                    ))?;
+                }
+                Err(Errno::NOENT) => {
+                    return Err(Error::usage("files", "there is no tree to change")
+                        .with("target", url)
+                        .with("path", &top)
+                        .remedy("make one with --op tree-create,create"));
+                }
+                Err(errno) => return Err(failed("cannot look at the directory", url, &top)(errno)),
+                Ok(false) if !destroy_data => {
+                    return Err(Error::new(ErrorKind::Unsafe, "safety", "it was not made by strata")
+                        .with("target", url)
+                        .with("path", &top)
+                        .remedy("give another file system, or --destroy-data to change what is there"));
+                }
+                Ok(_) => {}
+            }
+        }
+        if makes && !self.made.iter().any(|made| made.targets == plan.targets && made.set == plan.set) {
+            self.made.push(MadeHere { targets: plan.targets.clone(), set: plan.set.clone() });
+        }
+        let has_tree = progress.has_tree.swap(makes, Ordering::Relaxed);
+        if makes && plan.operation != FsOp::TreeCreate && !has_tree {
+            make_nodes(plan, stores)?;
+        }
+        Ok(())
+    }
+
+    /// Removes all that the run made.
+    ///
+    /// # Errors
+    /// The first that could not be removed; the others are tried all the same.
+    pub(crate) fn remove_all(&mut self, run_id: &str) -> Result<(), Error> {
+        let mut result = Ok(());
+        for made in std::mem::take(&mut self.made) {
+            for (url, store) in self.open.iter().filter(|(url, _)| made.targets.contains(url)) {
+                let removed = remove_set(&made.set, url, &**store, run_id).map(drop);
+                result = result.and(removed);
+            }
+        }
+        result
+    }
+}
+
+fn owner() -> Owner {
+    Owner { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() }
+}
+
+/// Directory that holds all that a rank has.
+fn top_of(set: &FileSet, rank: u32) -> String {
+    if set.shape == Shape::Tree { set.top(rank) } else { TOP.to_owned() }
+}
+
+/// Whether an entry of the root carries the mark of a run.
+fn state_of(store: &dyn FileSystem, top: &str) -> Result<bool, Errno> {
+    let inode = store.look_up(Inode::ROOT, top.as_bytes())?.inode;
+    let is_marked = store.xattr(inode, MARK.as_bytes()).is_ok();
+    store.forget(inode, 1);
+    Ok(is_marked)
+}
+
+fn make_top(store: &dyn FileSystem, top: &str, run_id: &str) -> Result<(), Errno> {
+    let made = store.make_directory(Inode::ROOT, top.as_bytes(), 0o755, owner())?;
+    let marked = store.set_xattr(made.inode, MARK.as_bytes(), run_id.as_bytes(), false, false);
+    store.forget(made.inode, 1);
+    marked
+}
+
+/// Makes the directories of all trees.
+fn make_nodes(plan: &FsPlan, stores: &[Arc<dyn FileSystem>]) -> Result<(), Error> {
+    for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
+        let store = &stores[rank as usize % stores.len()];
+        let root = Held { store: Arc::clone(store), inode: Inode::ROOT };
+        for node in 0..plan.set.nodes() {
+            let mut path = Vec::new();
+            plan.set.push_node(rank, node, &mut path);
+            let made = root.at(&path, |store, directory, name| {
+                store.make_directory(directory, name, 0o755, owner()).map(|made| store.forget(made.inode, 1))
+            });
+            if let Err(errno) = made
+                && errno != Errno::EXIST
+            {
+                let path = String::from_utf8_lossy(&path).into_owned();
+                return Err(failed("cannot make the directory", plan.target(rank), &path)(errno));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a run made of a set: the names of the set alone, below directories with the mark of the run. How many names.
+///
+/// # Errors
+/// When the file system fails, and for directories that hold what the run did not make.
+pub(crate) fn remove_set(
+    set: &FileSet,
+    url: &str,
+    store: &dyn FileSystem,
+    run_id: &str,
+) -> Result<u64, Error> {
+    let mut removed = 0;
+    let mut tops: Vec<String> = (0..set.trees()).map(|rank| top_of(set, rank)).collect();
+    tops.dedup();
+    for (rank, top) in tops.iter().enumerate() {
+        let Ok(found) = store.look_up(Inode::ROOT, top.as_bytes()) else { continue };
+        let mark = store.xattr(found.inode, MARK.as_bytes());
+        if mark.is_ok_and(|mark| mark == run_id.as_bytes()) {
+            let below = if set.shape == Shape::Tree {
+                let trees = if tops.len() == 1 { 0..set.trees() } else { rank as u32..rank as u32 + 1 };
+                trees.map(|tree| remove_tree(set, store, tree)).sum::<Result<u64, Errno>>()
+            } else {
+                remove_files(set, store, found.inode)
+            };
+            removed += below.map_err(failed("cannot remove what this run made", url, top))?;
+            match store.remove_directory(Inode::ROOT, top.as_bytes()) {
+                Ok(()) => removed += 1,
+                Err(Errno::NOTEMPTY) => {
+                    return Err(Error::new(
+                        ErrorKind::Run,
+                        "files",
+                        "the directory is left: it holds what this run did not make",
+                    )
+                    .with("target", url)
+                    .with("path", top));
+                }
+                Err(errno) => return Err(failed("cannot remove what this run made", url, top)(errno)),
+            }
+        }
+        store.forget(found.inode, 1);
+    }
+    Ok(removed)
+}
+
+fn remove_files(set: &FileSet, store: &dyn FileSystem, top: Inode) -> Result<u64, Errno> {
+    let mut removed = 0;
+    for rank in 0..set.ranks {
+        match store.unlink(top, set.file_path("data", rank).as_bytes()) {
+            Ok(()) => removed += 1,
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes the names of a tree that are of the set.
+fn remove_tree(set: &FileSet, store: &dyn FileSystem, tree: u32) -> Result<u64, Errno> {
+    let mut removed = 0;
+    for node in (0..set.nodes()).rev() {
+        let mut path = Vec::new();
+        set.push_node(tree, node, &mut path);
+        let Ok(directory) = look_up_path(store, &path) else { continue };
+        let mut own = Vec::new();
+        let listed = store.list(directory, 0, &mut |entry| {
+            own.extend(set.item_named(tree, node, entry.name).map(|_| (entry.name.to_vec(), entry.kind)));
+            true
+        });
+        let gone = listed.and_then(|()| {
+            own.iter().try_for_each(|(name, kind)| match kind {
+                FileKind::Directory => store.remove_directory(directory, name),
+                _ => store.unlink(directory, name),
+            })
+        });
+        store.forget(directory, 1);
+        gone?;
+        removed += own.len() as u64;
+        let cut = path.iter().rposition(|&byte| byte == b'/');
+        let (parent, name) = match cut {
+            Some(at) => (look_up_path(store, &path[..at])?, &path[at + 1..]),
+            None => continue,
+        };
+        match store.remove_directory(parent, name) {
+            Ok(()) => removed += 1,
+            Err(Errno::NOTEMPTY | Errno::NOENT) => {}
+            Err(errno) => {
+                store.forget(parent, 1);
+                return Err(errno);
+            }
+        }
+        store.forget(parent, 1);
+    }
+    Ok(removed)
+}
+
+/// The inode at a path, with a reference.
+fn look_up_path(store: &dyn FileSystem, path: &[u8]) -> Result<Inode, Errno> {
+    let mut at = Inode::ROOT;
+    for name in path.split(|&byte| byte == b'/') {
+        let found = store.look_up(at, name);
+        if at != Inode::ROOT {
+            store.forget(at, 1);
+        }
+        at = found?.inode;
+    }
+    Ok(at)
+}
