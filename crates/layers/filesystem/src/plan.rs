@@ -149,7 +149,7 @@ pub struct FsPlan {
     /// Blocks must carry this number; without it those of any run pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_number: Option<u64>,
-    /// What the run made stays where something failed.
+    /// Files that the run made stay where something failed.
     #[serde(default)]
     pub keep_on_error: bool,
     /// Page cache before the phase.

@@ -9,7 +9,7 @@ use crate::phases::FsOp;
 use crate::plan::{OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
 
-/// Options of a load on files and directories; `None` means: not said. [`of`] finds it in a spec.
+/// Options of a load on files and directories; `None` means: not said. `of` finds it in a spec.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
     missing_docs,
