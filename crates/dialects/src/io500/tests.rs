@@ -11,7 +11,7 @@ fn asked(line: &str) -> Result<Request, Error> {
 fn assert_command(line: &str, expected: &str) {
     match asked(line).unwrap_or_else(|error| panic!("{line}: {error}")) {
         Request::Command(command) => {
-            assert_eq!(command.join(" "), format!("suite io500{expected}"), "{line}")
+            assert_eq!(command.join(" "), format!("suite io500{expected}"), "{line}");
         }
         _ => panic!("{line} is no command"),
     }

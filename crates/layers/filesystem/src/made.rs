@@ -1,7 +1,10 @@
 //! Trees and files that a run made: noted before they are made, and the only things that are removed.
 
+mod leftovers;
 mod suite_control;
 
+pub(crate) use leftovers::FileSets;
+use leftovers::read;
 pub(crate) use suite_control::{SuiteControl, first_taken, has_sets};
 
 use std::fs::Metadata;
@@ -10,10 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
-use layer::{CleanRequest, Journal, Leftovers, MARK, MadeFile, identity_of};
+use layer::{Journal, MARK, MadeFile, identity_of};
 use rustix::fs::XattrFlags;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use units::{label_of, path_of};
 
 use crate::names::root_of;
@@ -22,7 +24,7 @@ use crate::phases::FsOp;
 use crate::plan::FsPlan;
 use crate::progress::Progress;
 use crate::set::{FileSet, Shape};
-use crate::stores::{self, is_store};
+use crate::stores::is_store;
 
 /// Key of the list of what a run made.
 const JOURNAL_KEY: &str = "file_sets";
@@ -482,64 +484,4 @@ fn remove_items(set: &FileSet, directory: &Path, tree: u32, node: u64) -> Result
             return Ok(removed);
         }
     }
-}
-
-/// File sets, as `strata clean` shows and removes them.
-pub(crate) struct FileSets;
-
-fn read(made: &Value) -> Result<Vec<MadeSet>, Error> {
-    serde_json::from_value(made.clone()).map_err(|error| {
-        Error::new(ErrorKind::Usage, "clean", format!("the list of file sets is none: {error}"))
-    })
-}
-
-impl Leftovers for FileSets {
-    fn key(&self) -> &'static str {
-        JOURNAL_KEY
-    }
-
-    fn words(&self, made: &Value) -> Vec<String> {
-        let sets = read(made).unwrap_or_default();
-        let sets = sets.iter().filter(|set| !set.made.is_empty() || !set.taken.is_empty());
-        sets.map(|set| format!("files in {}", set.targets.join(", "))).collect()
-    }
-
-    fn clean(&self, made: &Value, request: &CleanRequest<'_>) -> Result<(), Error> {
-        let run_id = format!("{:016x}", request.journal.run());
-        let sets = read(made)?;
-        for set in sets.iter().rev() {
-            if !request.removes {
-                for file in &set.made {
-                    let state = if is_store(&file.path) || is_own(file, &run_id) {
-                        ""
-                    } else {
-                        ": it is not there, or others' by now"
-                    };
-                    (request.print)(&format!("  {}{state}\n", file.path))?;
-                }
-                continue;
-            }
-            let removed = if set.targets.iter().any(|target| is_store(target)) {
-                remove_from_stores(set, &run_id, request)?
-            } else {
-                remove_set(set, &run_id)?
-            };
-            (request.print)(&format!("  files in {}: removed {removed}\n", set.targets.join(", ")))?;
-        }
-        if request.removes && !sets.is_empty() {
-            request.journal.note(JOURNAL_KEY, Value::Array(Vec::new()))?;
-        }
-        Ok(())
-    }
-}
-
-/// Removes what a run that was killed made in file systems over objects; how many names.
-fn remove_from_stores(set: &MadeSet, run_id: &str, request: &CleanRequest<'_>) -> Result<u64, Error> {
-    let secret = layer::secret::shared((request.file)("token-file").as_deref())?;
-    let mut removed = 0;
-    for target in &set.targets {
-        let store = stores::open(target, secret.as_ref())?;
-        removed += stores::remove_set(&set.set, target, &*store, run_id)?;
-    }
-    Ok(removed)
 }

@@ -70,6 +70,7 @@ pub(crate) fn plan(
         )));
     }
     check_stores(spec, own, &engine, stores)?;
+    check_pairs(spec, own)?;
     check_calls(operation, &engine, capabilities)?;
     let mut load = workload::plan::load(spec, depth, None, seed).map_err(|error| usage(error.0))?;
     let set = match known {
@@ -82,14 +83,6 @@ pub(crate) fn plan(
     let wear_out_ns = wear_out(own, &mut load, operation)?;
     let content =
         workload::plan::content(spec, spec.refill.unwrap_or(Refill::Once)).map_err(|error| usage(error.0))?;
-    if own.verify_run.is_some() && !spec.verify {
-        return Err(usage("--verify-run is the number of verified blocks: give --verify too"));
-    }
-    if own.truncate_to_size && own.truncate_first {
-        return Err(usage(
-            "--truncate-first and --truncate-to-size both set the length of a file: give one of them",
-        ));
-    }
     Ok(FsPlan {
         name: name(spec, operation),
         engine,
@@ -131,6 +124,19 @@ fn name(spec: &Spec, operation: FsOp) -> String {
         Some(name) => name.clone(),
         None => operation.name().to_owned(),
     }
+}
+
+/// Refuses options that contradict each other.
+fn check_pairs(spec: &Spec, own: &FsSpec) -> Result<(), Error> {
+    if own.verify_run.is_some() && !spec.verify {
+        return Err(usage("--verify-run is the number of verified blocks: give --verify too"));
+    }
+    if own.truncate_to_size && own.truncate_first {
+        return Err(usage(
+            "--truncate-first and --truncate-to-size both set the length of a file: give one of them",
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses what files over objects do not have.

@@ -32,7 +32,7 @@ pub(crate) fn open(url: &str, secret: Option<&Secret>) -> Result<Arc<dyn FileSys
     {
         return Err(Error::usage("dfs", "there is no pool in the directory")
             .with("directory", directory.display())
-            .remedy("make one with strata pool create"));
+            .remedy(format!("make one: strata pool create vos:{}", directory.display())));
     }
     dfs::open(url, &Options { create: true, secret: secret.cloned(), ..Options::default() })
 }

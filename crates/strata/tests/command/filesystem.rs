@@ -235,3 +235,39 @@ fn a_search_counts_what_meets_all_its_conditions() {
     std::fs::write(scratch.join("t/later"), "x").unwrap();
     assert_eq!(find("--find-newer old --find-name later"), (entries + 1, 1));
 }
+
+#[test]
+fn files_over_objects_are_measured_by_the_library_and_removed() {
+    let scratch = Scratch::new();
+    assert_eq!(scratch.run("pool create vos:pool --scm 128m").code, Some(0));
+    let record = scratch
+        .measured("fs dfs+vos:pool --threads 2 --dirs 2 --files 9 --file-size 6000 --block-size 4k --verify");
+    assert_eq!(record["phases"][3]["plan"]["engine"], "dfs");
+    assert_eq!(class(&record, 4, "read"), (72, 36 * 6000));
+    scratch.measured("fs dfs+vos:pool --op write --shape shared --threads 2 --file-size 64k --block-size 8k --verify --keep");
+    let record = scratch
+        .measured("fs dfs+vos:pool --op read --no-fill --shape shared --threads 2 --file-size 64k --block-size 8k --verify --rank-shift 1");
+    assert_eq!(class(&record, 0, "read"), (16, 128 << 10));
+    for (words, expected) in [
+        ("fs dfs+vos:pool --op link", "has no link"),
+        ("fs dfs+vos:pool --op find", "strata mount"),
+        ("fs dfs+vos:pool --engine posix", "--engine dfs"),
+        ("fs t --engine dfs", "dfs+vos:DIR"),
+        ("fs dfs+vos:nothing", "strata pool create vos:nothing"),
+        ("fs dfs+vos:pool --depth 2 --engine dfs", "--threads"),
+        ("fs dfs+vos:pool --op unlink --no-fill --names mdtest", "there is no tree"),
+    ] {
+        let ended = scratch.run(words);
+        assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{words}: {}", ended.stderr);
+    }
+    // What a killed run made is removed by its mark.
+    let mut running =
+        scratch.start("fs dfs+vos:pool --names elbencho --op create --files 1000000 --time 60s --live-csv -");
+    running.await_row("create");
+    running.signal(Signal::KILL);
+    running.end();
+    let cleaned = scratch.run("clean --yes");
+    assert_eq!(cleaned.code, Some(0), "{}", cleaned.stderr);
+    assert!(cleaned.stdout.contains("dfs+vos:pool: removed "), "{}", cleaned.stdout);
+}

@@ -8,7 +8,8 @@ use driver::Error;
 use layer::Journal;
 use units::path_of;
 
-use super::{JOURNAL_KEY, Made, MadeSet, There, failed, read, remove_set};
+use super::leftovers::read;
+use super::{JOURNAL_KEY, Made, MadeSet, There, failed, remove_set};
 use crate::plan::FsPlan;
 
 /// Settings that a suite has for the run of its phases, and may change while that is under way.

@@ -66,9 +66,9 @@ struct Rig {
     root: PathBuf,
 }
 
-/// Drivers that change a file system.
+/// Drivers that change a file system that has paths.
 fn storing() -> impl Iterator<Item = &'static Registration<FsOperation, OpenRequest>> {
-    DRIVERS.iter().filter(|entry| entry.name != "null")
+    DRIVERS.iter().filter(|entry| !matches!(entry.name, "null" | "dfs"))
 }
 
 impl Rig {
@@ -155,7 +155,9 @@ fn registered_drivers_make_sense() {
     testkit::assert_every_driver_file_is_registered(env!("CARGO_MANIFEST_DIR"), names);
     for entry in DRIVERS {
         assert!(!entry.summary.is_empty() && !entry.summary.contains('\n'), "{}", entry.name);
-        assert_eq!(entry.capabilities.classes, FsOperation::CLASSES, "{}", entry.name);
+        let classes = entry.capabilities.classes;
+        assert!(classes.iter().all(|class| FsOperation::CLASSES.contains(class)), "{}", entry.name);
+        assert!(classes == FsOperation::CLASSES || entry.name == "dfs", "{}", entry.name);
         assert!(entry.capabilities.asynchronous || entry.capabilities.depth_max == 1);
     }
 }
@@ -279,4 +281,69 @@ fn several_calls_are_in_flight_where_the_driver_takes_them() {
         let left: Vec<i64> = done.as_slice().iter().map(|completion| completion.result).collect();
         assert_eq!(left, EMPTY, "nothing is in flight: no wait");
     }
+}
+
+/// The driver of files over objects, on a pool of its own.
+fn on_objects(directory: &Path, words: &[(&str, &str)]) -> Rig {
+    let entry = DRIVERS.iter().find(|entry| entry.name == "dfs").unwrap();
+    let url = format!("dfs+vos:{}", directory.join("pool").display());
+    let mut options = dfs::Options { create: true, ..dfs::Options::default() };
+    options.pool.scm_bytes = 64 << 20;
+    let store = dfs::open(&url, &options).unwrap();
+    let owner = dfs::Owner::default();
+    store.make_directory(dfs::Inode::ROOT, b"strata", 0o755, owner).unwrap();
+    let words: Vec<_> =
+        [("engine", "dfs"), ("no-fill", "true")].into_iter().chain(words.iter().copied()).collect();
+    let plan = Arc::new(plan(&words, Path::new(&url), 1));
+    let arena = Arc::new(Arena::new(1, BLOCK, PageSize::Base).unwrap());
+    let opened = (entry.open)(&OpenRequest { plan, arena: Arc::clone(&arena), stores: vec![store] }).unwrap();
+    let mut rig = Rig { driver: opened.driver, arena, depth: 1, root: directory.to_owned() };
+    for node in 0..2 {
+        assert_eq!(rig.one(FsClass::Mkdir, NameKind::Node, node), 0);
+    }
+    rig
+}
+
+#[test]
+fn files_over_objects_answer_as_those_of_the_system() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut rig = on_objects(scratch.path(), &[("op", "write"), ("file-size", "4k"), ("exclusive", "true")]);
+    for class in [FsClass::Open, FsClass::Stat, FsClass::Unlink, FsClass::Rename] {
+        assert_eq!(rig.file(class), errno(2), "{class:?} of what is not there");
+    }
+    for class in [FsClass::Close, FsClass::Read, FsClass::Write, FsClass::Fsync] {
+        assert_eq!(rig.file(class), errno(9), "{class:?} of what is not open");
+    }
+    assert_eq!(rig.file(FsClass::Create), 0);
+    // SAFETY: nothing is in flight.
+    unsafe { rig.arena.slot_mut(0, BLOCK) }.fill(9);
+    let all = [FsClass::Write, FsClass::Fsync, FsClass::Close, FsClass::Open, FsClass::Read, FsClass::Close];
+    let results: Vec<i64> = all.iter().map(|class| rig.file(*class)).collect();
+    assert_eq!(results, [BLOCK as i64, 0, 0, 0, BLOCK as i64, 0]);
+    // SAFETY: as above.
+    assert!(unsafe { rig.arena.slot_mut(0, BLOCK) }.iter().all(|&byte| byte == 9));
+    assert_eq!(rig.file(FsClass::Create), errno(17), "exclusive");
+    assert_eq!((rig.file(FsClass::Open), rig.file(FsClass::Truncate)), (0, 0));
+    assert_eq!(rig.file(FsClass::Read), 2048, "it was cut to half its size");
+    assert_eq!((rig.second(FsClass::Truncate), rig.file(FsClass::Read)), (0, BLOCK as i64));
+    // SAFETY: as above.
+    assert!(unsafe { rig.arena.slot_mut(0, BLOCK) }[2048..].iter().all(|&byte| byte == 0), "a hole");
+    assert_eq!(rig.file(FsClass::Close), 0);
+    assert_eq!((rig.second(FsClass::Rename), rig.file(FsClass::Stat)), (0, errno(2)));
+    assert_eq!((rig.file(FsClass::Rename), rig.file(FsClass::Stat)), (0, 0));
+    let links = [rig.second(FsClass::Symlink), rig.second(FsClass::Readlink), rig.second(FsClass::Unlink)];
+    assert_eq!(links, [0; 3]);
+    assert_eq!(
+        (rig.file(FsClass::Setxattr), rig.file(FsClass::Getxattr), rig.file(FsClass::Removexattr)),
+        (0, 0, 0)
+    );
+    assert_eq!(rig.file(FsClass::Getxattr), errno(61));
+    assert_eq!(rig.one(FsClass::Mkdir, NameKind::Directory, 3), 0);
+    assert_eq!(rig.one(FsClass::Mkdir, NameKind::Directory, 3), errno(17));
+    assert_eq!(rig.one(FsClass::Readdir, NameKind::Node, 1), 2);
+    assert_eq!(rig.one(FsClass::Rmdir, NameKind::Node, 1), errno(39));
+    assert_eq!(rig.one(FsClass::Rmdir, NameKind::Directory, 3), 0);
+    assert_eq!((rig.file(FsClass::Unlink), rig.one(FsClass::Rmdir, NameKind::Node, 1)), (0, 0));
+    assert_eq!(rig.file(FsClass::Link), errno(1), "files over objects have one name");
+    assert_eq!(rig.file(FsClass::Lock), errno(9));
 }
