@@ -99,7 +99,7 @@ impl FromStr for Url {
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Vos { directory } => write!(f, "dfs+vos:{}", directory.display()),
+            Self::Vos { directory } => write!(f, "dfs+vos:{}", units::label_of(directory.as_os_str())),
             Self::Engine { address, pool, container } => {
                 write!(f, "dfs+engine://{address}/{pool}/{container}")
             }
