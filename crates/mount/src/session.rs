@@ -104,7 +104,12 @@ fn serve_programs(
         let Some(notifier) = notifier.get() else { return };
         // The kernel refuses what it does not keep, and then there is nothing to forget.
         let _ = match change {
-            Change::Entry(parent, name) => notifier.inval_entry(INodeNo(parent.0), OsStr::from_bytes(name)),
+            Change::Entry(parent, name) => {
+                // Of a name that the kernel does not know it forgets nothing, the times of the directory neither: these are
+                // forgotten apart (a negative offset: attributes alone).
+                let entry = notifier.inval_entry(INodeNo(parent.0), OsStr::from_bytes(name));
+                notifier.inval_inode(INodeNo(parent.0), -1, 0).and(entry)
+            }
             Change::Inode(inode) => notifier.inval_inode(INodeNo(inode.0), 0, 0),
         };
     })
