@@ -200,7 +200,7 @@ fn what_cannot_be_is_refused_with_what_would_be() {
         ("fs t --shape private --file-size 10k --block-size 4k", "no multiple"),
         ("fs t --pattern random", "--order"),
         ("fs t --block-size 4k-8k", "one size"),
-        ("fs t --cache warm", "keep or drop"),
+        ("fs t --cache warm", "keep, drop"),
     ];
     for (words, expected) in cases {
         let ended = scratch.run(words);
