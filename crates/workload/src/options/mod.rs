@@ -229,7 +229,10 @@ pub fn unknown(layer: Layer, key: &str) -> ParseError {
     match others[..] {
         [] => ParseError::new("an option", key, nearest(layer, &flag)),
         [other] => ParseError::new(what(), key, format!("it for the {other} layer alone")),
-        _ => ParseError::new(what(), key, format!("it for the {} layers alone", others.join(" and "))),
+        [ref first @ .., last] => {
+            let all = format!("it for the {} and {last} layers alone", first.join(", "));
+            ParseError::new(what(), key, all)
+        }
     }
 }
 
