@@ -4,12 +4,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::Error;
 use rustix::fs::{Advice, Mode, OFlags};
-use units::path_of;
+use units::{clean, path_of};
 
 use crate::content::path_of as name_of;
+use crate::names::root_of;
 use crate::operation::{FsClass, FsOperation, NameKind};
 use crate::plan::FsPlan;
 use crate::set::Shape;
+use crate::stores::is_store;
+
+/// File systems that keep their files in memory and nowhere else.
+const MEMORY_FILESYSTEMS: &[&str] = &["tmpfs", "ramfs", "hugetlbfs"];
+
+/// A note for each target that lies in memory: no storage is measured there.
+pub(crate) fn in_memory(plan: &FsPlan) -> Vec<String> {
+    let is_path = |target: &&String| plan.engine != "null" && !is_store(target);
+    let mut targets: Vec<&String> = plan.targets.iter().filter(is_path).collect();
+    targets.dedup();
+    let note = |target: &String| {
+        let root = if plan.set.shape == Shape::Tree { target } else { root_of(target) };
+        let root = if root.is_empty() { "." } else { root };
+        let place = host::TargetEnvironment::gather(&path_of(root));
+        let kind = place.filesystem?.bottom().kind.clone();
+        let is_memory = MEMORY_FILESYSTEMS.contains(&kind.as_str());
+        is_memory.then(|| format!("{} lies in memory ({kind}): no storage is measured", clean(target)))
+    };
+    targets.into_iter().filter_map(note).collect()
+}
 
 /// Drops what the page cache holds of the files of a plan; a note where inodes and names stay in memory.
 ///

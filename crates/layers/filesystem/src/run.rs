@@ -247,7 +247,7 @@ impl LayerRun for FsRun {
                 FsOp::Find => Some(Search::new(&plan.find, &plan.targets)?),
                 _ => None,
             };
-            let mut notes = Vec::new();
+            let mut notes = cache::in_memory(plan);
             if plan.cache == CacheBefore::Drop && plan.engine != "null" {
                 notes.extend(cache::drop_of(plan, &context.interrupt)?);
             }

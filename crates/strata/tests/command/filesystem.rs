@@ -180,6 +180,8 @@ fn a_full_disk_is_told_and_what_was_measured_is_kept() {
     assert_partial(&scratch, &ended, &record, "No space left on device");
     assert!(class(&record, 0, "write").0 > 50);
     assert!(names_in(disk.path()).is_empty(), "it is empty again");
+    let note = record["phases"][0]["notes"].to_string();
+    assert!(note.contains("lies in memory (tmpfs): no storage is measured"), "{note}");
 }
 
 #[test]
