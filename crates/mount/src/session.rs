@@ -206,7 +206,7 @@ impl Mounted {
     /// Waits until nothing is served any more.
     ///
     /// # Errors
-    /// What ended the serving, besides an unmount.
+    /// The failure that ended the serving, besides an unmount.
     pub fn join(mut self) -> Result<(), Error> {
         self.wait();
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -16,7 +16,7 @@ use crate::{
 
 /// A file system that another process of this machine serves.
 ///
-/// What it holds there (open files, references) is given back when all its connections are closed.
+/// Open files and references that it holds there are given back when all its connections are closed.
 pub struct LocalFileSystem {
     socket: PathBuf,
     /// Number by which the server knows that connections are of one client.

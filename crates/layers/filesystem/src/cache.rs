@@ -7,8 +7,7 @@ use rustix::fs::{Advice, Mode, OFlags};
 use units::{clean, path_of};
 
 use crate::content::path_of as name_of;
-use crate::names::root_of;
-use crate::operation::{FsClass, FsOperation, NameKind};
+use crate::operation::NameKind;
 use crate::plan::FsPlan;
 use crate::set::Shape;
 use crate::stores::is_store;
@@ -22,9 +21,7 @@ pub(crate) fn in_memory(plan: &FsPlan) -> Vec<String> {
     let mut targets: Vec<&String> = plan.targets.iter().filter(is_path).collect();
     targets.dedup();
     let note = |target: &String| {
-        let root = if plan.set.shape == Shape::Tree { target } else { root_of(target) };
-        let root = if root.is_empty() { "." } else { root };
-        let place = host::TargetEnvironment::gather(&path_of(root));
+        let place = host::TargetEnvironment::gather(&path_of(plan.root(target)));
         let kind = place.filesystem?.bottom().kind.clone();
         let is_memory = MEMORY_FILESYSTEMS.contains(&kind.as_str());
         is_memory.then(|| format!("{} lies in memory ({kind}): no storage is measured", clean(target)))
@@ -54,20 +51,7 @@ pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<St
                     "interrupted while the page cache was dropped",
                 ));
             }
-            let operation = FsOperation {
-                class: FsClass::Open,
-                kind: NameKind::File,
-                is_first: true,
-                is_last: true,
-                is_second: false,
-                slot: 0,
-                handle: 0,
-                rank,
-                item,
-                offset_bytes: 0,
-                length_bytes: 0,
-            };
-            let path = name_of(plan, &operation);
+            let path = name_of(plan, NameKind::File, rank, item);
             let opened = rustix::fs::open(&*path_of(&path), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
             let Ok(file) = opened else { continue };
             // Only clean pages are dropped.

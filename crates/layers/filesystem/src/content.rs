@@ -9,7 +9,7 @@ use workload::content::verify::INTERVAL_BYTES_MIN;
 use workload::content::{BlockChecker, BlockWriter, Expected, Filler};
 use workload::spec::Refill;
 
-use crate::operation::{FsClass, FsOperation};
+use crate::operation::{FsClass, FsOperation, NameKind};
 use crate::plan::FsPlan;
 
 /// Interval of headers in blocks of whole pages, in bytes.
@@ -152,7 +152,7 @@ impl Content {
 
     /// Path of the file of an operation.
     fn path(&self, operation: &FsOperation) -> String {
-        path_of(&self.plan, operation)
+        path_of(&self.plan, operation.kind, operation.rank, operation.item)
     }
 }
 
@@ -160,16 +160,15 @@ fn fault(path: &str, cause: &'static str, detail: &str) -> Fault {
     Fault { cause, detail: format!("{path}, {detail}") }
 }
 
-/// Path of the name that an operation goes to.
-pub(crate) fn path_of(plan: &FsPlan, operation: &FsOperation) -> String {
-    let FsOperation { rank, item, kind, .. } = *operation;
+/// Path of an item of a rank, or of a directory of its tree.
+pub(crate) fn path_of(plan: &FsPlan, kind: NameKind, rank: u32, item: u64) -> String {
     let target = plan.target(rank);
     if plan.set.shape != crate::set::Shape::Tree {
         return plan.set.file_path(target, rank);
     }
     let mut path = target.as_bytes().to_vec();
     path.push(b'/');
-    if kind == crate::operation::NameKind::Node {
+    if kind == NameKind::Node {
         plan.set.push_node(rank, item, &mut path);
     } else {
         if !plan.set.is_flat() {

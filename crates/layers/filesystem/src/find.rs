@@ -151,18 +151,9 @@ impl Source<FsOperation> for FindSource {
             self.waits = true;
             return None;
         }
-        let operation = |class, item| FsOperation {
-            class,
-            kind: NameKind::Found,
-            is_first: true,
-            is_last: true,
-            is_second: false,
-            slot,
-            handle: 0,
-            rank: 0,
-            item,
-            offset_bytes: 0,
-            length_bytes: 0,
+        let operation = |class, item| {
+            let whole = FsOperation::new(class, NameKind::Found, slot, item);
+            FsOperation { is_first: true, is_last: true, ..whole }
         };
         if self.looked_at < self.between.to_stat.load(Ordering::Relaxed) {
             self.looked_at += 1;

@@ -319,7 +319,7 @@ impl ListedTree {
 /// Lists the directories and regular files below a directory in a new file; one that lists the same already is left.
 ///
 /// # Errors
-/// What cannot be listed, names that a list cannot have, and a file that lists something else.
+/// A directory that cannot be listed, names that a list cannot have, and a file that lists something else.
 pub(crate) fn scan(directory: &str, file: &str) -> Result<(), Error> {
     let root = path_of(directory).into_owned();
     let failed = |what: &'static str, path: &Path| {

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use crate::operation::{FsOperation, NameKind};
 use crate::plan::{FsPlan, PathForm};
 use crate::set::Shape;
-use crate::stores::{TOP, is_store};
+use crate::stores::{TOP, file_of, is_store};
 
 /// Directories that a worker keeps open at most.
 const DIRECTORIES_MAX: usize = 1024;
@@ -179,7 +179,7 @@ impl<D> Names<D> {
 fn file_name(plan: &FsPlan, rank: u32) -> Vec<u8> {
     let target = plan.target(rank);
     if is_store(target) {
-        return format!("{TOP}/{}", plan.set.file_path("data", rank)).into_bytes();
+        return format!("{TOP}/{}", file_of(&plan.set, rank)).into_bytes();
     }
     let path = plan.set.file_path(target, rank);
     let below =

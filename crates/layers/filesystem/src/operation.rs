@@ -127,6 +127,27 @@ pub struct FsOperation {
     pub length_bytes: u32,
 }
 
+impl FsOperation {
+    /// An operation on an item in a slot, for struct update: of rank 0, in the middle of its item, without data.
+    #[inline]
+    #[must_use]
+    pub fn new(class: FsClass, kind: NameKind, slot: u32, item: u64) -> Self {
+        Self {
+            class,
+            kind,
+            is_first: false,
+            is_last: false,
+            is_second: false,
+            slot,
+            handle: slot,
+            rank: 0,
+            item,
+            offset_bytes: 0,
+            length_bytes: 0,
+        }
+    }
+}
+
 impl Operation for FsOperation {
     const CLASSES: &'static [&'static str] = CLASSES;
 

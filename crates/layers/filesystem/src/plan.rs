@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use units::{ByteSize, clean, count, counted};
 use workload::plan::{ContentPlan, LayerPlan, LoadKind, LoadPlan, Terms};
 
+use crate::names::root_of;
 use crate::phases::{FsOp, Over};
 use crate::set::{FileSet, Naming, Shape};
 
@@ -194,6 +195,18 @@ impl FsPlan {
     #[must_use]
     pub fn target(&self, rank: u32) -> &str {
         &self.targets[rank as usize % self.targets.len()]
+    }
+
+    /// Directory of a target that names are relative to: the target itself, or the one that files without a tree lie in.
+    #[must_use]
+    pub fn root<'a>(&self, target: &'a str) -> &'a str {
+        match self.set.shape {
+            Shape::Tree => target,
+            Shape::Private | Shape::Shared => match root_of(target) {
+                "" => ".",
+                root => root,
+            },
+        }
     }
 
     /// Bytes of a whole file: of a shared one, the parts of all ranks.

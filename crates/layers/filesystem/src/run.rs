@@ -19,7 +19,7 @@ use crate::cache;
 use crate::drivers::{self, DRIVERS, OpenRequest};
 use crate::find::{self, Search};
 use crate::made::{FileSets, Made, SuiteControl};
-use crate::operation::FsClass;
+use crate::operation::{FsClass, NameKind};
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
 use crate::plan::{CacheBefore, FsPlan};
@@ -134,25 +134,8 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
     if plan.targets.iter().any(|target| is_store(target)) {
         return false;
     }
-    let kind = if over == Over::Directories {
-        crate::operation::NameKind::Directory
-    } else {
-        crate::operation::NameKind::File
-    };
-    let first = crate::operation::FsOperation {
-        class: FsClass::Stat,
-        kind,
-        is_first: true,
-        is_last: true,
-        is_second: false,
-        slot: 0,
-        handle: 0,
-        rank: 0,
-        item: 0,
-        offset_bytes: 0,
-        length_bytes: 0,
-    };
-    let path = crate::content::path_of(plan, &first);
+    let kind = if over == Over::Directories { NameKind::Directory } else { NameKind::File };
+    let path = crate::content::path_of(plan, kind, 0, 0);
     std::fs::symlink_metadata(path_of(&path)).is_ok()
 }
 

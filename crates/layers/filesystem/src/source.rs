@@ -150,19 +150,8 @@ impl FsSource {
     }
 
     fn operation(&self, class: FsClass, slot: u32, item: u64) -> FsOperation {
-        FsOperation {
-            class,
-            kind: self.kind,
-            is_first: false,
-            is_last: false,
-            is_second: false,
-            slot,
-            handle: self.slots[slot as usize].handle,
-            rank: self.rank,
-            item,
-            offset_bytes: 0,
-            length_bytes: 0,
-        }
+        let handle = self.slots[slot as usize].handle;
+        FsOperation { handle, rank: self.rank, ..FsOperation::new(class, self.kind, slot, item) }
     }
 
     /// Whether another item, or block, begins.

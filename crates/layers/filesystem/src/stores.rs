@@ -103,14 +103,10 @@ impl Stores {
         for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
             let (url, store) = (plan.target(rank), &stores[rank as usize % stores.len()]);
             let top = top_of(&plan.set, rank);
-            match state_of(&**store, &top) {
+            match is_marked(store, &top) {
                 Err(Errno::NOENT) if makes => {
                     note()?;
-                    make_top(&**store, &top, run_id).map_err(failed(
-                        "cannot make the directory",
-                        url,
-                        &top,
-                    ))?;
+                    make_top(store, &top, run_id).map_err(failed("cannot make the directory", url, &top))?;
                 }
                 Err(Errno::NOENT) => {
                     return Err(Error::usage("files", "there is no tree to change")
@@ -146,7 +142,7 @@ impl Stores {
         let mut result = Ok(());
         for made in std::mem::take(&mut self.made) {
             for (url, store) in self.open.iter().filter(|(url, _)| made.targets.contains(url)) {
-                let removed = remove_set(&made.set, url, &**store, run_id).map(drop);
+                let removed = remove_set(&made.set, url, store, run_id).map(drop);
                 result = result.and(removed);
             }
         }
@@ -154,8 +150,18 @@ impl Stores {
     }
 }
 
-fn owner() -> Owner {
+/// Owner of what this process makes.
+pub(crate) fn owner() -> Owner {
     Owner { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() }
+}
+
+/// File of a rank in a set without a tree.
+pub(crate) fn file_of(set: &FileSet, rank: u32) -> String {
+    set.file_path("data", rank)
+}
+
+fn root(store: &Arc<dyn FileSystem>) -> Held {
+    Held { store: Arc::clone(store), inode: Inode::ROOT }
 }
 
 /// Directory that holds all that a rank has.
@@ -164,25 +170,22 @@ fn top_of(set: &FileSet, rank: u32) -> String {
 }
 
 /// Whether an entry of the root carries the mark of a run.
-fn state_of(store: &dyn FileSystem, top: &str) -> Result<bool, Errno> {
-    let inode = store.look_up(Inode::ROOT, top.as_bytes())?.inode;
-    let is_marked = store.xattr(inode, MARK.as_bytes()).is_ok();
-    store.forget(inode, 1);
-    Ok(is_marked)
+fn is_marked(store: &Arc<dyn FileSystem>, top: &str) -> Result<bool, Errno> {
+    let found = root(store).below(top.as_bytes())?;
+    Ok(store.xattr(found.inode, MARK.as_bytes()).is_ok())
 }
 
-fn make_top(store: &dyn FileSystem, top: &str, run_id: &str) -> Result<(), Errno> {
-    let made = store.make_directory(Inode::ROOT, top.as_bytes(), 0o755, owner())?;
-    let marked = store.set_xattr(made.inode, MARK.as_bytes(), run_id.as_bytes(), false, false);
-    store.forget(made.inode, 1);
-    marked
+fn make_top(store: &Arc<dyn FileSystem>, top: &str, run_id: &str) -> Result<(), Errno> {
+    let inode = store.make_directory(Inode::ROOT, top.as_bytes(), 0o755, owner())?.inode;
+    let made = Held { store: Arc::clone(store), inode };
+    store.set_xattr(made.inode, MARK.as_bytes(), run_id.as_bytes(), false, false)
 }
 
 /// Makes the directories of all trees.
 fn make_nodes(plan: &FsPlan, stores: &[Arc<dyn FileSystem>]) -> Result<(), Error> {
     for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
         let store = &stores[rank as usize % stores.len()];
-        let root = Held { store: Arc::clone(store), inode: Inode::ROOT };
+        let root = root(store);
         for node in 0..plan.set.nodes() {
             let mut path = Vec::new();
             plan.set.push_node(rank, node, &mut path);
@@ -207,38 +210,33 @@ fn make_nodes(plan: &FsPlan, stores: &[Arc<dyn FileSystem>]) -> Result<(), Error
 pub(crate) fn remove_set(
     set: &FileSet,
     url: &str,
-    store: &dyn FileSystem,
+    store: &Arc<dyn FileSystem>,
     run_id: &str,
 ) -> Result<u64, Error> {
     let mut removed = 0;
     let mut tops: Vec<String> = (0..set.trees()).map(|rank| top_of(set, rank)).collect();
     tops.dedup();
     for (rank, top) in tops.iter().enumerate() {
-        let Ok(found) = store.look_up(Inode::ROOT, top.as_bytes()) else { continue };
+        let Ok(found) = root(store).below(top.as_bytes()) else { continue };
         let mark = store.xattr(found.inode, MARK.as_bytes());
-        if mark.is_ok_and(|mark| mark == run_id.as_bytes()) {
-            let below = if set.shape == Shape::Tree {
-                let trees = if tops.len() == 1 { 0..set.trees() } else { rank as u32..rank as u32 + 1 };
-                trees.map(|tree| remove_tree(set, store, tree)).sum::<Result<u64, Errno>>()
-            } else {
-                remove_files(set, store, found.inode)
-            };
-            removed += below.map_err(failed("cannot remove what this run made", url, top))?;
-            match store.remove_directory(Inode::ROOT, top.as_bytes()) {
-                Ok(()) => removed += 1,
-                Err(Errno::NOTEMPTY) => {
-                    return Err(Error::new(
-                        ErrorKind::Run,
-                        "files",
-                        "the directory is left: it holds what this run did not make",
-                    )
-                    .with("target", url)
-                    .with("path", top));
-                }
-                Err(errno) => return Err(failed("cannot remove what this run made", url, top)(errno)),
-            }
+        if !mark.is_ok_and(|mark| mark == run_id.as_bytes()) {
+            continue;
         }
-        store.forget(found.inode, 1);
+        let below = if set.shape == Shape::Tree {
+            let trees = if tops.len() == 1 { 0..set.trees() } else { rank as u32..rank as u32 + 1 };
+            trees.map(|tree| remove_tree(set, store, tree)).sum::<Result<u64, Errno>>()
+        } else {
+            remove_files(set, &**store, found.inode)
+        };
+        removed += below.map_err(failed("cannot remove what this run made", url, top))?;
+        match store.remove_directory(Inode::ROOT, top.as_bytes()) {
+            Ok(()) => removed += 1,
+            Err(Errno::NOTEMPTY) => {
+                let left = "the directory is left: it holds what this run did not make";
+                return Err(Error::new(ErrorKind::Run, "files", left).with("target", url).with("path", top));
+            }
+            Err(errno) => return Err(failed("cannot remove what this run made", url, top)(errno)),
+        }
     }
     Ok(removed)
 }
@@ -246,7 +244,7 @@ pub(crate) fn remove_set(
 fn remove_files(set: &FileSet, store: &dyn FileSystem, top: Inode) -> Result<u64, Errno> {
     let mut removed = 0;
     for rank in 0..set.ranks {
-        match store.unlink(top, set.file_path("data", rank).as_bytes()) {
+        match store.unlink(top, file_of(set, rank).as_bytes()) {
             Ok(()) => removed += 1,
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno),
@@ -256,53 +254,32 @@ fn remove_files(set: &FileSet, store: &dyn FileSystem, top: Inode) -> Result<u64
 }
 
 /// Removes the names of a tree that are of the set.
-fn remove_tree(set: &FileSet, store: &dyn FileSystem, tree: u32) -> Result<u64, Errno> {
-    let mut removed = 0;
+fn remove_tree(set: &FileSet, store: &Arc<dyn FileSystem>, tree: u32) -> Result<u64, Errno> {
+    let (root, mut removed) = (root(store), 0);
     for node in (0..set.nodes()).rev() {
         let mut path = Vec::new();
         set.push_node(tree, node, &mut path);
-        let Ok(directory) = look_up_path(store, &path) else { continue };
+        let Ok(directory) = root.below(&path) else { continue };
         let mut own = Vec::new();
-        let listed = store.list(directory, 0, &mut |entry| {
+        store.list(directory.inode, 0, &mut |entry| {
             own.extend(set.item_named(tree, node, entry.name).map(|_| (entry.name.to_vec(), entry.kind)));
             true
-        });
-        let gone = listed.and_then(|()| {
-            own.iter().try_for_each(|(name, kind)| match kind {
-                FileKind::Directory => store.remove_directory(directory, name),
-                _ => store.unlink(directory, name),
-            })
-        });
-        store.forget(directory, 1);
-        gone?;
+        })?;
+        own.iter().try_for_each(|(name, kind)| match kind {
+            FileKind::Directory => store.remove_directory(directory.inode, name),
+            _ => store.unlink(directory.inode, name),
+        })?;
         removed += own.len() as u64;
-        let cut = path.iter().rposition(|&byte| byte == b'/');
-        let (parent, name) = match cut {
-            Some(at) => (look_up_path(store, &path[..at])?, &path[at + 1..]),
-            None => continue,
-        };
-        match store.remove_directory(parent, name) {
+        drop(directory);
+        // The directory that holds all of a tree is the caller's.
+        if !path.contains(&b'/') {
+            continue;
+        }
+        match root.at(&path, |store, parent, name| store.remove_directory(parent, name)) {
             Ok(()) => removed += 1,
             Err(Errno::NOTEMPTY | Errno::NOENT) => {}
-            Err(errno) => {
-                store.forget(parent, 1);
-                return Err(errno);
-            }
+            Err(errno) => return Err(errno),
         }
-        store.forget(parent, 1);
     }
     Ok(removed)
-}
-
-/// The inode at a path, with a reference.
-fn look_up_path(store: &dyn FileSystem, path: &[u8]) -> Result<Inode, Errno> {
-    let mut at = Inode::ROOT;
-    for name in path.split(|&byte| byte == b'/') {
-        let found = store.look_up(at, name);
-        if at != Inode::ROOT {
-            store.forget(at, 1);
-        }
-        at = found?.inode;
-    }
-    Ok(at)
 }

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::OpenRequest;
 use crate::calls::{Calls, Files, OpenMode};
 use crate::operation::FsOperation;
+use crate::stores::owner;
 
 /// No hard links, no locks and no advice: the library has none of them.
 const CLASSES: &[&str] = &[
@@ -57,9 +58,7 @@ const XATTR_VALUE: &[u8] = &[7; 64];
 fn open(request: &OpenRequest) -> Result<Opened<FsOperation>, Error> {
     let roots =
         request.stores.iter().map(|store| Held { store: Arc::clone(store), inode: Inode::ROOT }).collect();
-    let user = rustix::process::getuid().as_raw();
-    let owner = Owner { user, group: rustix::process::getgid().as_raw() };
-    let driver = Files::new(Dfs { owner }, &request.plan, &request.arena, roots);
+    let driver = Files::new(Dfs { owner: owner() }, &request.plan, &request.arena, roots);
     Ok(Opened { driver: Box::new(driver), notes: Vec::new() })
 }
 

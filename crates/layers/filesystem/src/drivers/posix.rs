@@ -13,10 +13,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::OpenRequest;
 use crate::calls::{Calls, Files, OpenMode};
-use crate::names::root_of;
 use crate::operation::FsOperation;
 use crate::plan::FsPlan;
-use crate::set::Shape;
 
 const CAPABILITIES: Capabilities = Capabilities {
     classes: FsOperation::CLASSES,
@@ -55,8 +53,7 @@ fn open(request: &OpenRequest) -> Result<Opened<FsOperation>, Error> {
 /// The system's, with the path.
 pub(super) fn open_roots(plan: &FsPlan) -> Result<Vec<Directory>, Error> {
     let open = |target: &String| {
-        let root = if plan.set.shape == Shape::Tree { target.as_str() } else { root_of(target) };
-        let root = if root.is_empty() { "." } else { root };
+        let root = plan.root(target);
         let path = units::path_of(root);
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(&*path, flags, Mode::empty())

@@ -66,7 +66,7 @@ fn remove_from_stores(set: &MadeSet, run_id: &str, request: &CleanRequest<'_>) -
     let mut removed = 0;
     for target in &set.targets {
         let store = stores::open(target, secret.as_ref())?;
-        removed += stores::remove_set(&set.set, target, &*store, run_id)?;
+        removed += stores::remove_set(&set.set, target, &store, run_id)?;
     }
     Ok(removed)
 }
