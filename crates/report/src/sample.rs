@@ -126,6 +126,7 @@ pub fn content() -> ContentPlan {
 
 pub fn load(shape: &Shape) -> LoadPlan {
     LoadPlan {
+        place: None,
         schedule: None,
         threads: shape.threads,
         depth: shape.depth,

@@ -81,7 +81,8 @@ pub struct Job<C = HostClock> {
 }
 
 impl<C> Job<C> {
-    /// A phase without final operations and without a known end of its own, whose operations in flight have [`GRACE_NS`].
+    /// A phase without final operations and without a known end of its own, whose operations in flight have [`GRACE_NS`]. Of a load that
+    /// hosts carry out together it has the share of this one.
     #[must_use]
     pub fn new(
         name: &str,
@@ -92,7 +93,7 @@ impl<C> Job<C> {
     ) -> Self {
         Self {
             name: name.to_owned(),
-            load: load.clone(),
+            load: load.of_host(),
             classes,
             expected_operations: None,
             finishes: false,

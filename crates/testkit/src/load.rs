@@ -9,6 +9,7 @@ pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
     LoadPlan {
         schedule: None,
         threads,
+        place: None,
         depth,
         batch: depth,
         batch_min: 1,

@@ -167,6 +167,8 @@ pub struct Spec {
     pub own: crate::layers::OwnSpecs,
     /// Control addresses of processes that drive the load (masters).
     pub clients: Vec<String>,
+    /// Place of this process among the hosts that carry it out together; no option says it, the one that leads them does.
+    pub place: Option<crate::plan::HostPlace>,
     /// File with the secret shared with engines and masters.
     pub token_file: Option<PathBuf>,
     /// TLS for control, on loopback too; beyond it is always on.

@@ -279,12 +279,13 @@ impl PhasePlan {
         self.0.as_any_mut().downcast_mut()
     }
 
-    /// Workers and operations in flight: `4 threads x depth 32`, `2 masters x 1 thread x 16 in flight`.
+    /// Workers and operations in flight: `4 threads x depth 32`, `2 masters x 1 thread x 16 in flight`, `8 hosts x 4 threads x depth 32`.
     #[must_use]
     pub fn concurrency(&self) -> String {
-        let masters = match self.masters() {
-            0 => String::new(),
-            count => format!("{} x ", counted(count as u64, "master")),
+        let masters = match (self.masters(), self.load().place) {
+            (0, None) => String::new(),
+            (0, Some(place)) => format!("{} x ", counted(place.hosts.into(), "host")),
+            (count, _) => format!("{} x ", counted(count as u64, "master")),
         };
         format!("{masters}{} x {}", counted(self.load().threads.into(), "thread"), self.depth_words())
     }
@@ -298,7 +299,7 @@ impl PhasePlan {
     /// Operations in flight that are asked for, of all processes that drive together.
     #[must_use]
     pub fn in_flight(&self) -> f64 {
-        f64::from(self.load().threads) * f64::from(self.load().depth) * self.masters().max(1) as f64
+        f64::from(self.load().workers()) * f64::from(self.load().depth) * self.masters().max(1) as f64
     }
 
     /// How operations are carried out: driver and options, and the arrivals of an open loop.

@@ -44,6 +44,7 @@ pub fn load(spec: &Spec, depth: u32, time_ns_default: Option<u64>, seed: u64) ->
     Ok(LoadPlan {
         schedule: None,
         threads: spec.threads.unwrap_or(1),
+        place: spec.place,
         depth,
         batch: spec.batch.unwrap_or(depth),
         batch_min,

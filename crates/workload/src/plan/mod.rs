@@ -6,6 +6,7 @@ mod content;
 mod error;
 mod load;
 mod master;
+mod place;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ pub use content::{ContentChoice, ContentPlan, content, parse_content};
 pub use error::{Amount, PlanError, refuse};
 pub use load::{UNLIMITED_TIME_NS, buffer_bytes_max, expand_ladder, load};
 pub use master::MasterPlan;
+pub use place::HostPlace;
 
 use crate::spec::{CoresPolicy, OnError, Spacing, Warmup};
 
@@ -61,8 +63,11 @@ pub struct ThinkPlan {
 /// How the load is put on: all that the runner needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPlan {
-    /// Workers.
+    /// Workers; where hosts carry it out together, those of each.
     pub threads: u32,
+    /// The hosts that carry it out together; none where this process does alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<HostPlace>,
     /// Operations in flight for each worker.
     pub depth: u32,
     /// Most operations handed to the driver at once.
