@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use driver::{Error, ErrorKind};
 use layer::command::{arguments, fill, table_as_markdown};
 use layer::{Command, CommandKind, Console};
+use workload::help::{Example, Help};
 
 use crate::options::{MOUNT, MountSpec};
 use crate::session::{Mounted, Unmounted, check};
@@ -19,10 +20,31 @@ const DETACHED: &str = "detached";
 /// Reason of the end when the file system was unmounted.
 const UNMOUNTED: &str = "unmounted";
 
+const HELP: Help = Help {
+    options: &[
+        "create",
+        "background",
+        "data-caching",
+        "enable-wb-cache",
+        "intercept",
+        "threads",
+        "token-file",
+    ],
+    examples: &[
+        Example::new("a new file system in memory", "mount dfs+vos:/dev/shm/pool /mnt/files --create"),
+        Example::new(
+            "behind an engine, in the background",
+            "mount dfs+engine://127.0.0.1:31416/tank/files /mnt/files --background",
+        ),
+        Example::new("where the interception library is, for LD_PRELOAD", "mount --print-intercept"),
+    ],
+};
+
 /// The command.
 #[must_use]
 pub fn command() -> Command {
-    Command { name: "mount", kind: CommandKind::Administration, define, measures: false, run, document }
+    let help = &[("", HELP)];
+    Command { name: "mount", kind: CommandKind::Administration, help, define, measures: false, run, document }
 }
 
 fn define() -> clap::Command {

@@ -53,7 +53,17 @@ pub(crate) fn command() -> Command {
             ),
         )
         .subcommand(Command::new("options").about("Print the tables of options as Markdown").hide(true))
-        .subcommand(Command::new("man").about("Print the man page"))
+        .subcommand(
+            Command::new("man")
+                .about("Print a page of the manual, or write all of them")
+                .arg(Arg::new("command").value_name("COMMAND").num_args(0..).help("The command whose page it is: media, net scan"))
+                .arg(place("dir", "DIR", "Write a page for each command into this directory").conflicts_with("command")),
+        )
+        .subcommand(
+            Command::new("version")
+                .about("Print the version, the build, and the versions of formats")
+                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON")),
+        )
         .subcommand(
             Command::new("completions").about("Print completions for a shell").arg(
                 Arg::new("shell")
@@ -140,7 +150,7 @@ fn speak() -> Command {
                 .required(true)
                 .trailing_var_arg(true)
                 .allow_hyphen_values(true)
-                .help("fio, spdk_nvme_perf, elbencho or elbencho-chart, and all that follows its name"),
+                .help("The name of the tool (strata list has them), and all that follows it"),
         )
 }
 

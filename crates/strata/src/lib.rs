@@ -7,6 +7,7 @@ mod commands;
 mod compare;
 mod console;
 mod dialect;
+mod help;
 mod lifetime;
 mod manifest;
 mod open_loop;

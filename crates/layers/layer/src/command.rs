@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, ArgMatches};
 use driver::Error;
+use workload::help::Help;
 use workload::options::{self, OptionDef};
 
 use crate::measured::{Phase, RunContext, Runs};
@@ -21,6 +22,8 @@ pub struct Command {
     pub name: &'static str,
     /// Where it stands among the other commands.
     pub kind: CommandKind,
+    /// Short help of it (under an empty name), and of the commands below it by their names.
+    pub help: &'static [(&'static str, Help)],
     /// Its arguments, for the parser and for help.
     pub define: fn() -> clap::Command,
     /// Whether it measures by [`Console::bench`]: it has the options of the output of a run too, or each of the commands below it has them.

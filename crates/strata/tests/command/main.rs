@@ -50,6 +50,7 @@ mod object;
 mod object_faults;
 mod outputs;
 mod ownership;
+mod packages;
 mod patterns;
 mod pool;
 mod pool_check;
