@@ -394,7 +394,7 @@ fn is_choice(value: &str) -> bool {
         })
 }
 
-/// What this build is, one fact a line, or as JSON.
+/// Version, build and versions of formats, one a line, or as JSON.
 pub(crate) fn version(as_json: bool) -> String {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);

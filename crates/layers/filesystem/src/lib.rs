@@ -5,6 +5,7 @@ mod calls;
 mod content;
 mod drivers;
 mod find;
+mod help;
 mod listed;
 mod made;
 mod names;

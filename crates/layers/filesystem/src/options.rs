@@ -1,7 +1,6 @@
 //! Options of a load on files and directories.
 
 use units::{ByteSize, ParseError, parse_u64_in};
-use workload::help::{Example, Help};
 use workload::layers::{Layer, LayerDef};
 use workload::options::OptionDef;
 use workload::options::masters::token_file;
@@ -18,24 +17,9 @@ use crate::spec::{self, FsSpec};
 /// The layer, as users see it.
 pub const LAYER: Layer = Layer::of(&DEFINITION);
 
-const HELP: Help = Help {
-    options: &["op", "threads", "files", "dirs", "file-size", "block-size", "shape", "json"],
-    examples: &[
-        Example::new(
-            "small files: create, stat, read, unlink",
-            "fs /mnt/test --threads 8 --dirs 10 --files 1000",
-        ),
-        Example::new(
-            "one shared file, written and read back by others",
-            "fs /mnt/data --shape shared --threads 8 --file-size 1g --block-size 1m --op write,read --rank-shift 1 --verify",
-        ),
-        Example::new("files over objects, by the library", "fs dfs+vos:/dev/shm/pool --threads 2"),
-    ],
-};
-
 static DEFINITION: LayerDef = LayerDef {
     command: "fs",
-    help: HELP,
+    help: crate::help::HELP,
     operations: || PHASES.iter().map(|phase| phase.name).collect(),
     targets: "A directory (made where it is missing), a file system over objects (dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, dfs+daos://POOL/CONTAINER), or a file for --shape private and shared; several are dealt out to the workers in turn",
     target_count: (1, usize::MAX),

@@ -4,6 +4,7 @@ pub mod background;
 mod commands;
 mod drivers;
 mod grammar;
+mod help;
 mod load;
 pub mod local;
 mod operation;

@@ -1,7 +1,6 @@
 //! Options of a load on the network.
 
 use units::{parse_index_list, parse_u64_in};
-use workload::help::{Example, Help};
 use workload::layers::{Layer, LayerDef};
 use workload::options::value::{
     above_zero, count, feature, ip_address, ladder, path, poll, socket_buffer, word, words,
@@ -18,24 +17,9 @@ use crate::spec::{self, NetworkSpec};
 /// The layer, as users see it.
 pub const LAYER: Layer = Layer::of(&DEFINITION);
 
-const HELP: Help = Help {
-    options: &["endpoint", "message-sizes", "inflight", "threads", "time", "master", "token-file", "json"],
-    examples: &[
-        Example::new("what the software costs, over loopback", "net --time 5s"),
-        Example::new(
-            "empty RPCs and 1 MiB each way to one engine",
-            "net tcp://192.0.2.10:31416 --token-file secret --message-sizes '(0 0) (b1m 0) (0 b1m)'",
-        ),
-        Example::new(
-            "every link between four servers",
-            "net --path /shared --token-file secret --endpoint 0-3:2 --master 0-3:2 --traffic matrix --time 10s",
-        ),
-    ],
-};
-
 static DEFINITION: LayerDef = LayerDef {
     command: "net",
-    help: HELP,
+    help: crate::help::HELP,
     targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
               group is named by --group or --endpoint",
     options: &[NETWORK],
