@@ -53,7 +53,7 @@ impl ControlService {
         });
         match begun {
             Ok(lease) => {
-                self.carry(peer, SessionRelay { inbound, outbound, events, told, stop, lease }).await
+                self.carry(peer, SessionRelay { inbound, outbound, events, told, stop, lease }).await;
             }
             Err(refusal) => {
                 self.log.say(&format!("control: {peer} refused: {}", refusal.line));
