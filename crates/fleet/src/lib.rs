@@ -32,9 +32,11 @@ mod address;
 mod client;
 mod clock;
 mod limits;
+mod list;
 mod messages;
 mod proof;
 mod server;
+mod session;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -49,5 +51,10 @@ pub use client::{
 };
 pub use clock::ClockEstimate;
 pub use limits::{PLAN_BYTES_MAX, PROTOCOL_VERSION, RESULT_BYTES_MAX};
+pub use list::{ListedHost, listed_hosts};
 pub use messages::{Description, OutcomeMessage, PlanMessage, ProgressReport, Refusal, RefusalKind, Role};
 pub use server::{Agent, ControlRequest, ControlServer, LogSink, Prepared, StartGate};
+pub use session::{
+    HostSession, HostStageEnd, SessionHost, SessionLink, SessionProgress, SessionRequest, SessionTerms,
+    Sessions, StageOutcome, StagePart, StageRequest,
+};

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use driver::Error;
 use layer::{Journal, Phase, Planning, RunContext, Runs, Seed};
+use workload::options;
 use workload::plan::PhasePlan;
 use workload::spec::{LadderDimension, Spec};
 
@@ -21,12 +22,14 @@ pub(crate) struct Planned {
     pub(crate) stage: usize,
     /// The spec that it carries out.
     pub(crate) request: usize,
+    /// Its number among all phases that were planned.
+    pub(crate) number: usize,
 }
 
 impl Planned {
     /// The first stage of the first request, for the caller to place.
     pub(crate) fn of(phase: Phase) -> Self {
-        Self { phase, stage: 0, request: 0 }
+        Self { phase, stage: 0, request: 0, number: 0 }
     }
 }
 
@@ -58,8 +61,14 @@ pub(crate) struct Layers {
 impl Layers {
     /// No layer so far. With `keep` what the run makes stays.
     pub(crate) fn new(keep: bool) -> Self {
+        Self::until(keep, &Arc::default())
+    }
+
+    /// The same, whose waits end when `interrupt` is raised.
+    fn until(keep: bool, interrupt: &Arc<AtomicBool>) -> Self {
         let manifest = Arc::<Manifest>::default();
-        Self { runs: Runs::new(context(&manifest, keep)), manifest }
+        let context = RunContext { interrupt: Arc::clone(interrupt), ..context(&manifest, keep) };
+        Self { runs: Runs::new(context), manifest }
     }
 }
 
@@ -73,8 +82,47 @@ pub(crate) fn context(manifest: &Arc<Manifest>, keep: bool) -> RunContext {
 
 /// Plans everything that the specs ask for.
 pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<(Programme, Layers), Error> {
+    plan_until(specs, seed, &Arc::default())
+}
+
+/// The same; waits of the layers end when `interrupt` is raised.
+pub(crate) fn plan_until(
+    specs: &[Spec],
+    seed: u64,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<(Programme, Layers), Error> {
+    let mut programme = outline(specs)?;
+    let mut specs = specs.to_vec();
+    let mut layers = Layers::until(programme.keep, interrupt);
+    find(&mut specs, &mut layers.runs)?;
+    let mut planner = Planner { seed, runs: &mut layers.runs, phases: Vec::new() };
+    let mut request = 0;
+    for stage in specs.chunk_by(|_, next| next.concurrent) {
+        match stage {
+            [spec] => {
+                for phase in planner.phases_of(spec)? {
+                    let stage = planner.next_stage();
+                    planner.phases.push(Planned { phase, stage, request, number: 0 });
+                }
+            }
+            _ => planner.stage(stage, request)?,
+        }
+        request += stage.len();
+    }
+    planner.check()?;
+    programme.phases = planner.phases;
+    programme.phases.iter_mut().enumerate().for_each(|(number, planned)| planned.number = number);
+    Ok((programme, layers))
+}
+
+/// The programme without its phases.
+///
+/// # Errors
+/// Specs that do not go together.
+pub(crate) fn outline(specs: &[Spec]) -> Result<Programme, Error> {
     let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: None, keep: false };
     check_concurrent(specs)?;
+    specs.iter().try_for_each(check_hosts)?;
     for spec in specs {
         layer::find(spec.layer.name)?.check(spec)?;
         if (spec.ladder.is_some() || spec.saturate) && !(specs.len() == 1 && (spec.layer.is_one_phase)(spec))
@@ -90,26 +138,7 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<(Programme, Layers), Err
         programme.keep |= spec.keep;
         programme.saturate = spec.saturate.then(|| Box::new(spec.clone()));
     }
-    let mut specs = specs.to_vec();
-    let mut layers = Layers::new(programme.keep);
-    find(&mut specs, &mut layers.runs)?;
-    let mut planner = Planner { seed, runs: &mut layers.runs, phases: Vec::new() };
-    let mut request = 0;
-    for stage in specs.chunk_by(|_, next| next.concurrent) {
-        match stage {
-            [spec] => {
-                for phase in planner.phases_of(spec)? {
-                    let stage = planner.next_stage();
-                    planner.phases.push(Planned { phase, stage, request });
-                }
-            }
-            _ => planner.stage(stage, request)?,
-        }
-        request += stage.len();
-    }
-    planner.check()?;
-    programme.phases = planner.phases;
-    Ok((programme, layers))
+    Ok(programme)
 }
 
 /// Has each layer look at all of its specs, and give those without a target one.
@@ -153,7 +182,7 @@ impl Planner<'_> {
             let fills = self.phases_of(spec)?.into_iter().filter(|phase| phase.plan.is_fill());
             for phase in fills.collect::<Vec<_>>() {
                 let stage = self.next_stage();
-                self.phases.push(Planned { phase, stage, request: request + number });
+                self.phases.push(Planned { phase, stage, request: request + number, number: 0 });
             }
         }
         let (first, stage) = (self.phases.len(), self.next_stage());
@@ -166,7 +195,7 @@ impl Planner<'_> {
                     "a phase that runs at the same time as another has one operation",
                 ));
             };
-            self.phases.push(Planned { phase, stage, request: request + number });
+            self.phases.push(Planned { phase, stage, request: request + number, number: 0 });
         }
         check_drivers(&self.phases[first..])?;
         for (name, run) in self.runs.all() {
@@ -180,6 +209,7 @@ impl Planner<'_> {
                 phase,
                 stage: stage + 1,
                 request: request + number,
+                number: 0,
             }));
         }
         Ok(())
@@ -199,6 +229,27 @@ impl Planner<'_> {
 /// The plans of a layer among phases.
 fn plans_of<'a>(name: &str, phases: &'a [Planned]) -> Vec<&'a PhasePlan> {
     phases.iter().map(|planned| &planned.phase.plan).filter(|plan| plan.layer() == name).collect()
+}
+
+/// Refuses options of hosts where there are none.
+fn check_hosts(spec: &Spec) -> Result<(), Error> {
+    if !spec.hosts.is_empty() || spec.place.is_some() {
+        return Ok(());
+    }
+    let of_hosts = |name: &str| !options::has_own(spec.layer, name);
+    let given = [
+        ("--host-targets", spec.host_targets.is_some()),
+        ("--on-host-failure", spec.on_host_failure.is_some()),
+        ("--token-file", spec.token_file.is_some() && of_hosts("token-file")),
+        ("--tls", spec.tls && of_hosts("tls")),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            Err(Error::usage("plan", format!("{option} is about hosts, and there are none"))
+                .remedy("give --hosts too, or leave it out"))
+        }
+    }
 }
 
 /// Checks the rules for phases that run at the same time.

@@ -225,7 +225,7 @@ fn judge_hello(
     }
 }
 
-async fn read_clock(calls: &mut Calls) -> Result<ClockEstimate, Status> {
+pub(crate) async fn read_clock(calls: &mut Calls) -> Result<ClockEstimate, Status> {
     let mut exchanges = Vec::with_capacity(PINGS);
     for _ in 0..PINGS {
         // The monotonic clock spans the way, so that a step of the other clock in between does not count as time. It is
@@ -277,7 +277,7 @@ pub(crate) fn called(host: &HostAddress, operation: &'static str, status: &Statu
 }
 
 /// The innermost cause, which is the one that tells.
-fn chain(error: &(dyn std::error::Error + 'static)) -> io::Error {
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> io::Error {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

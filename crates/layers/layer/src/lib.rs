@@ -8,6 +8,7 @@ mod machine;
 pub mod masters;
 mod measured;
 pub mod observations;
+mod places;
 pub mod secret;
 pub mod server;
 mod stage;
@@ -24,4 +25,5 @@ pub use measured::{
     AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed,
     add, all, find,
 };
-pub use stage::{Part, Parts, Seen, StageContext, Tell, plain_part, run};
+pub use places::settle_host_targets;
+pub use stage::{Part, Parts, Seen, StageContext, Start, Tell, plain_part, run};

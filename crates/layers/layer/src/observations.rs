@@ -1,5 +1,6 @@
 //! Observations around a phase, from outside the measured loop; doubts are made from them.
 
+mod hosts;
 mod seen;
 
 use host::control_group::CpuThrottling;
@@ -99,6 +100,31 @@ pub struct FileActivity {
     /// Outcome of a search.
     #[serde(default)]
     pub found: Option<FoundFiles>,
+}
+
+impl FileActivity {
+    /// Adds what another host did.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.items += other.items;
+        match (&mut self.stonewall, other.stonewall) {
+            (Some(all), Some(other)) => {
+                all.after_ns = all.after_ns.min(other.after_ns);
+                all.items_max = all.items_max.max(other.items_max);
+                all.items_min = all.items_min.min(other.items_min);
+                all.items += other.items;
+            }
+            (all @ None, other) => *all = other,
+            (Some(_), None) => {}
+        }
+        match (&mut self.found, other.found) {
+            (Some(all), Some(other)) => {
+                all.entries += other.entries;
+                all.matched += other.matched;
+            }
+            (all @ None, other) => *all = other,
+            (Some(_), None) => {}
+        }
+    }
 }
 
 /// Work that was done when the stonewall stood, in items (or blocks of files without a tree).
