@@ -32,6 +32,7 @@ mod address;
 mod client;
 mod clock;
 mod limits;
+mod meetings;
 mod messages;
 mod proof;
 mod server;
@@ -49,5 +50,6 @@ pub use client::{
 };
 pub use clock::ClockEstimate;
 pub use limits::{PLAN_BYTES_MAX, PROTOCOL_VERSION, RESULT_BYTES_MAX};
+pub use meetings::{FIGURES_MAX, Figure, Meetings, Met};
 pub use messages::{Description, OutcomeMessage, PlanMessage, ProgressReport, Refusal, RefusalKind, Role};
 pub use server::{Agent, ControlRequest, ControlServer, LogSink, Prepared, StartGate};

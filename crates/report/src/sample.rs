@@ -127,6 +127,7 @@ pub fn content() -> ContentPlan {
 pub fn load(shape: &Shape) -> LoadPlan {
     LoadPlan {
         place: None,
+        host_targets: None,
         schedule: None,
         threads: shape.threads,
         depth: shape.depth,

@@ -68,7 +68,7 @@ pub(crate) fn context(manifest: &Arc<Manifest>, keep: bool) -> RunContext {
     let journal: Arc<dyn Journal> = Arc::<Manifest>::clone(manifest);
     let interrupt = Arc::new(AtomicBool::new(false));
     let tell = |line: std::fmt::Arguments<'_>| output::tell(line);
-    RunContext { journal, interrupt, keep, tell }
+    RunContext { journal, interrupt, keep, tell, hosts: None }
 }
 
 /// Plans everything that the specs ask for.

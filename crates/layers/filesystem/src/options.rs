@@ -43,6 +43,7 @@ const COMMON: &[&str] = &[
     "warmup",
     "rate",
     "arrivals",
+    "host-targets",
     "think-time",
     "think-blocks",
     "think-after",

@@ -2,6 +2,7 @@
 
 pub mod command;
 mod device;
+pub mod hosts;
 mod identity;
 mod leftovers;
 mod machine;
@@ -17,6 +18,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
+pub use hosts::{HostLink, Hosts, Machines, Meeting, Met};
 pub use identity::{FileIdentity, MARK, MadeFile, identity_of};
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;

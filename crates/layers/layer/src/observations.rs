@@ -101,6 +101,38 @@ pub struct FileActivity {
     pub found: Option<FoundFiles>,
 }
 
+impl FileActivity {
+    /// The progress of all hosts, of what each has seen of its own workers.
+    #[must_use]
+    pub fn of_hosts<'a>(all: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        all.into_iter().cloned().reduce(|one, other| Self {
+            items: one.items.saturating_add(other.items),
+            stonewall: match (one.stonewall, other.stonewall) {
+                (Some(one), Some(other)) => Some(one.with(other)),
+                (one, other) => one.or(other),
+            },
+            found: match (one.found, other.found) {
+                (Some(one), Some(other)) => Some(FoundFiles {
+                    entries: one.entries.saturating_add(other.entries),
+                    matched: one.matched.saturating_add(other.matched),
+                }),
+                (one, other) => one.or(other),
+            },
+        })
+    }
+}
+
+impl StonewallActivity {
+    fn with(self, other: Self) -> Self {
+        Self {
+            after_ns: self.after_ns.max(other.after_ns),
+            items_max: self.items_max.max(other.items_max),
+            items_min: self.items_min.min(other.items_min),
+            items: self.items.saturating_add(other.items),
+        }
+    }
+}
+
 /// Work that was done when the stonewall stood, in items (or blocks of files without a tree).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StonewallActivity {

@@ -18,7 +18,7 @@ pub use content::{ContentChoice, ContentPlan, content, parse_content};
 pub use error::{Amount, PlanError, refuse};
 pub use load::{UNLIMITED_TIME_NS, buffer_bytes_max, expand_ladder, load};
 pub use master::MasterPlan;
-pub use place::HostPlace;
+pub use place::{HostPlace, HostTargets};
 
 use crate::spec::{CoresPolicy, OnError, Spacing, Warmup};
 
@@ -68,6 +68,9 @@ pub struct LoadPlan {
     /// The hosts that carry it out together; none where this process does alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<HostPlace>,
+    /// Whether these hosts see the same targets; none where this process carries it out alone, or where nothing depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_targets: Option<HostTargets>,
     /// Operations in flight for each worker.
     pub depth: u32,
     /// Most operations handed to the driver at once.

@@ -30,6 +30,16 @@ impl HostPlace {
     }
 }
 
+/// Whether the hosts that carry out a run together see the same targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HostTargets {
+    /// All see the same: the load is dealt out to the workers of all hosts.
+    Shared,
+    /// Each has targets of its own under the same names: each does there what a run of its workers alone does.
+    Own,
+}
+
 impl LoadPlan {
     /// The load of this host alone: its share of the amounts and of the rate.
     #[must_use]
@@ -55,6 +65,30 @@ impl LoadPlan {
     #[must_use]
     pub fn worker(&self, worker: u32) -> u32 {
         self.place.map_or(worker, |place| place.worker(worker, self.threads))
+    }
+
+    /// Whether this host shares its targets with other hosts.
+    #[must_use]
+    pub fn shares_targets(&self) -> bool {
+        self.place.is_some() && self.host_targets != Some(HostTargets::Own)
+    }
+
+    /// Workers that share the targets: those of all hosts, or of this one alone where it has targets of its own.
+    #[must_use]
+    pub fn target_workers(&self) -> u32 {
+        if self.shares_targets() { self.workers() } else { self.threads }
+    }
+
+    /// Number of a worker of this host among those that share its targets.
+    #[must_use]
+    pub fn target_worker(&self, worker: u32) -> u32 {
+        if self.shares_targets() { self.worker(worker) } else { worker }
+    }
+
+    /// Whether this host makes and removes what those that share its targets have together.
+    #[must_use]
+    pub fn makes_targets(&self) -> bool {
+        !self.shares_targets() || self.place.is_none_or(|place| place.rank == 0)
     }
 }
 

@@ -37,6 +37,7 @@ pub const COMMON: &[&str] = &[
     "split-latency",
     "interval",
     "on-error",
+    "host-targets",
     "name",
 ];
 
