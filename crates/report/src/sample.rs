@@ -127,7 +127,6 @@ pub fn content() -> ContentPlan {
 pub fn load(shape: &Shape) -> LoadPlan {
     LoadPlan {
         place: None,
-        host_targets: None,
         schedule: None,
         threads: shape.threads,
         depth: shape.depth,

@@ -10,7 +10,6 @@ pub fn closed_load(threads: u32, depth: u32) -> LoadPlan {
         schedule: None,
         threads,
         place: None,
-        host_targets: None,
         depth,
         batch: depth,
         batch_min: 1,

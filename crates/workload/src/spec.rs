@@ -169,7 +169,7 @@ pub struct Spec {
     pub clients: Vec<String>,
     /// Place of this process among the hosts that carry it out together; no option says it, the one that leads them does.
     pub place: Option<crate::plan::HostPlace>,
-    /// Whether these hosts see the same targets; none: it is found out.
+    /// Whether the hosts have the same targets, or each its own; none: as it is found.
     pub host_targets: Option<crate::plan::HostTargets>,
     /// File with the secret shared with engines and masters.
     pub token_file: Option<PathBuf>,

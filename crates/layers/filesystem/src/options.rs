@@ -43,7 +43,6 @@ const COMMON: &[&str] = &[
     "warmup",
     "rate",
     "arrivals",
-    "host-targets",
     "think-time",
     "think-blocks",
     "think-after",

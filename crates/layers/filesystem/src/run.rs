@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use driver::{Arena, Error, ErrorKind, PageSize};
 use layer::observations::{FileActivity, FoundFiles, Observations, StonewallActivity};
 use layer::{
-    DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
+    DriverEntry, Hosts, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext, hosts,
 };
 use runner::{Job, Opener, Outcome, WorkerSetup};
 use units::path_of;
 use workload::layers::LayerDef;
-use workload::plan::{PhasePlan, expand_ladder};
+use workload::plan::{HostPlace, PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
@@ -22,8 +22,8 @@ use crate::made::{FileSets, Made, SuiteControl};
 use crate::operation::{FsClass, NameKind};
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
-use crate::plan::{CacheBefore, FsPlan};
-use crate::progress::{Barriers, Progress, WearOut};
+use crate::plan::{CacheBefore, FsPlan, RankShift};
+use crate::progress::{self, Barriers, Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
 use crate::source::FsSource;
@@ -84,6 +84,10 @@ pub(crate) struct FsRun {
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
     control: Option<Arc<SuiteControl>>,
+    /// Stages so far: all hosts count the same.
+    stages: u32,
+    /// Some phase works on what other ranks have made: how much that is must be known.
+    reads_others: bool,
 }
 
 impl FsRun {
@@ -96,6 +100,8 @@ impl FsRun {
             stores: Stores::default(),
             keeps_for_error: false,
             control,
+            stages: 0,
+            reads_others: false,
         }
     }
 
@@ -108,6 +114,25 @@ impl FsRun {
         let new = Progress::new(plan.set.ranks);
         self.progress.push(((plan.targets.clone(), plan.set.clone()), Arc::clone(&new)));
         new
+    }
+}
+
+/// The hosts that a phase works with on the same targets; none where it is alone with its targets.
+fn guests<'a>(context: &'a RunContext, plan: &FsPlan) -> Option<&'a Hosts> {
+    context.hosts.as_ref().filter(|_| plan.has_guests())
+}
+
+/// The place of this host among those that carry a spec out together.
+fn place(context: &RunContext, spec: &Spec) -> Result<Option<HostPlace>, Error> {
+    let hosts = context.hosts.as_ref();
+    let store = spec.targets.iter().find(|target| is_store(target));
+    match store.map(|target| target.strip_prefix("dfs+vos:")) {
+        Some(Some(directory)) => hosts::place_at_store(hosts, spec, &path_of(directory)),
+        Some(None) => hosts::place_at_service(spec),
+        None => {
+            let paths: Vec<_> = spec.targets.iter().map(|target| path_of(target)).collect();
+            hosts::place_at_paths(hosts, spec, paths.iter().map(|path| &**path))
+        }
     }
 }
 
@@ -142,7 +167,9 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
 impl LayerRun for FsRun {
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases: Vec<Phase> = Vec::new();
-        for step in expand_ladder(spec) {
+        let place = place(&self.context, spec)?;
+        for mut step in expand_ladder(spec) {
+            step.place = place;
             let mut set = None;
             for operation in resolve::operations(&step) {
                 let seed = planning.seed_of(phases.len());
@@ -153,6 +180,7 @@ impl LayerRun for FsRun {
                 let so_far = phases.iter().map(|phase| &phase.plan);
                 let earlier: Vec<&PhasePlan> = planning.before.iter().copied().chain(so_far).collect();
                 let fills = self.fills(&phase, &earlier);
+                self.reads_others |= plan_of(&phase)?.rank_shift != RankShift::By(0);
                 phases.extend(fills);
                 phases.push(phase);
             }
@@ -209,7 +237,8 @@ impl LayerRun for FsRun {
         context: &StageContext<'_>,
     ) -> Result<Box<dyn Part + 'a>, Error> {
         let mut ready = Vec::new();
-        for phase in phases {
+        self.stages += 1;
+        for (number, phase) in phases.into_iter().enumerate() {
             let mut plan = plan_of(phase)?.clone();
             plan.set.restore()?;
             let plan = &plan;
@@ -227,7 +256,7 @@ impl LayerRun for FsRun {
                 self.stores.prepare(plan, &stores, phase.destroy_data, &progress, (&run_id, note))?;
             }
             let search = match plan.operation {
-                FsOp::Find => Some(Search::new(&plan.find, &plan.targets)?),
+                FsOp::Find => Some(Search::new(plan)?),
                 _ => None,
             };
             let mut notes = cache::in_memory(plan);
@@ -235,8 +264,11 @@ impl LayerRun for FsRun {
                 notes.extend(cache::drop_of(plan, &context.interrupt)?);
             }
             begin_making(plan, &progress);
-            let wear_out = plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, plan.load.threads));
-            let barriers = plan.barriers.then(|| Barriers::new(plan.load.threads));
+            let meeting = format!("files.{}.{number}", self.stages);
+            let (threads, hosts) = (plan.load.threads, self.context.hosts.as_ref());
+            let with = (meeting.as_str(), hosts);
+            let wear_out = plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, threads, with)).transpose()?;
+            let barriers = plan.barriers.then(|| Barriers::new(threads, with)).transpose()?;
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
                 stores,
@@ -245,6 +277,7 @@ impl LayerRun for FsRun {
                 wear_out,
                 barriers,
                 notes,
+                meeting,
             });
         }
         Ok(Box::new(FsPart {
@@ -267,13 +300,29 @@ impl LayerRun for FsRun {
     }
 }
 
+/// What a phase makes, as later phases count it; none where it makes nothing that they work on.
+fn made_by<'a>(plan: &FsPlan, progress: &'a Progress) -> Option<&'a progress::Made> {
+    match (plan.operation, plan.set.shape) {
+        (FsOp::Mkdir, _) => Some(&progress.directories),
+        (FsOp::Write, Shape::Private | Shape::Shared) => Some(&progress.blocks),
+        (FsOp::Create | FsOp::Mknod | FsOp::Write, _) => Some(&progress.files),
+        _ => None,
+    }
+}
+
+/// How many of a rank there are once all is made, as [`made_by`] counts them.
+fn all_of(plan: &FsPlan, rank: u32) -> u64 {
+    match (plan.operation, plan.set.shape) {
+        (FsOp::Mkdir, _) => plan.set.items,
+        (_, Shape::Private | Shape::Shared) => plan.geometry.blocks(),
+        _ => plan.set.items_of(rank, plan.operation.moves_data()),
+    }
+}
+
 /// Notes that a phase makes items: later phases work on as many as it made.
 fn begin_making(plan: &FsPlan, progress: &Progress) {
-    match (plan.operation, plan.set.shape) {
-        (FsOp::Mkdir, _) => progress.directories.begin(),
-        (FsOp::Write, Shape::Private | Shape::Shared) => progress.blocks.begin(),
-        (FsOp::Create | FsOp::Mknod | FsOp::Write, _) => progress.files.begin(),
-        _ => {}
+    if let Some(made) = made_by(plan, progress) {
+        made.begin(plan.ranks_here());
     }
 }
 
@@ -286,6 +335,8 @@ struct Ready {
     wear_out: Option<Arc<WearOut>>,
     barriers: Option<Arc<Barriers>>,
     notes: Vec<String>,
+    /// Name under which hosts meet in it.
+    meeting: String,
 }
 
 impl Ready {
@@ -324,10 +375,16 @@ impl Ready {
         }
     }
 
-    /// Operations of a whole pass.
+    /// Trees whose directories the workers of this host go over.
+    fn trees_here(&self) -> u64 {
+        let plan = &self.plan;
+        if plan.set.shared_tree { u64::from(!plan.load.is_guest()) } else { u64::from(plan.load.threads) }
+    }
+
+    /// Operations of a whole pass of this host's workers.
     fn expected_operations(&self) -> u64 {
         let plan = &self.plan;
-        let ranks = u64::from(plan.set.ranks);
+        let ranks = u64::from(plan.load.threads);
         let blocks = plan.geometry.blocks();
         if plan.set.shape != Shape::Tree && plan.operation.moves_data() {
             return ranks * (plan.blocks_to_move() + 2 + u64::from(plan.end_fsync));
@@ -341,30 +398,47 @@ impl Ready {
             })
             .sum();
         let items = match plan.operation.phase().over {
-            Over::Nodes | Over::NodesReversed => u64::from(plan.set.trees()) * plan.set.counted_nodes(),
+            Over::Nodes | Over::NodesReversed => self.trees_here() * plan.set.counted_nodes(),
             Over::Targets => ranks.min(plan.targets.len() as u64),
-            Over::Directories if !plan.operation.makes() => self.progress.directories.sum(plan.set.items),
+            Over::Directories if !plan.operation.makes() => self.progress.directories.sum(plan.ranks_here(), plan.set.items),
             Over::Files if !plan.operation.makes() && plan.set.listed.is_none() => {
-                self.progress.files.sum(plan.set.items)
+                self.progress.files.sum(plan.ranks_here(), plan.set.items)
             }
-            _ => plan.set.items_of_all(plan.operation.moves_data()),
+            _ => self.items_here(),
         };
         if plan.set.listed.is_some() && plan.operation.moves_data() {
             let others = calls.saturating_sub(blocks);
-            return items.saturating_mul(others).saturating_add(plan.blocks_of_all());
+            return items.saturating_mul(others).saturating_add(plan.blocks_here());
         }
         items.saturating_mul(calls)
+    }
+
+    /// Items of the ranks that the workers of this host work on.
+    fn items_here(&self) -> u64 {
+        let plan = &self.plan;
+        let of = |rank| plan.set.items_of(rank, plan.operation.moves_data());
+        plan.ranks_here().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// Has all hosts know how much each has made, where later phases work on what others have.
+    fn exchange(&self, context: &RunContext) -> Result<(), Error> {
+        let plan = &self.plan;
+        let (Some(hosts), Some(made)) = (guests(context, plan), made_by(plan, &self.progress)) else {
+            return Ok(());
+        };
+        let here: Vec<u32> = plan.ranks_here().collect();
+        made.exchange((hosts, &format!("{}.made", self.meeting)), &here, |rank| all_of(plan, rank))
     }
 
     fn activity(&self) -> FileActivity {
         let set = &self.plan.set;
         let items = match (self.plan.operation.phase().over, set.shape) {
-            (Over::Nodes | Over::NodesReversed, _) => u64::from(set.trees()) * set.counted_nodes(),
-            (Over::Directories, _) => self.progress.directories.sum(set.items),
+            (Over::Nodes | Over::NodesReversed, _) => self.trees_here() * set.counted_nodes(),
+            (Over::Directories, _) => self.progress.directories.sum(self.plan.ranks_here(), set.items),
             (Over::Walk | Over::Targets, _) => 0,
-            (_, Shape::Tree) if set.listed.is_some() => set.items_of_all(self.plan.operation.moves_data()),
-            (_, Shape::Tree) => self.progress.files.sum(set.items),
-            _ => self.progress.blocks.sum(self.plan.geometry.blocks()),
+            (_, Shape::Tree) if set.listed.is_some() => self.items_here(),
+            (_, Shape::Tree) => self.progress.files.sum(self.plan.ranks_here(), set.items),
+            _ => self.progress.blocks.sum(self.plan.ranks_here(), self.plan.geometry.blocks()),
         };
         let stonewall = self.wear_out.as_ref().and_then(|wall| {
             let (items_max, items_min, items) = wall.seen()?;
@@ -427,6 +501,11 @@ impl Part for FsPart<'_> {
         for (mut outcome, ready) in outcomes.into_iter().zip(&ready) {
             outcome.notes.extend(ready.notes.iter().cloned());
             run.keeps_for_error |= ready.plan.keep_on_error && has_failed(&outcome);
+            if run.reads_others
+                && let Err(error) = ready.exchange(&run.context)
+            {
+                outcome.notes.push(format!("what the other hosts have made is not known: {error}"));
+            }
             if let Some(made) = &mut run.made
                 && let Err(error) = made.settle(&ready.plan)
             {

@@ -1,6 +1,7 @@
 //! The hosts that carry out a run together, as one of them sees the others.
 
 mod meeting;
+mod together;
 
 use std::fmt;
 use std::path::Path;
@@ -13,6 +14,7 @@ use workload::spec::Spec;
 
 pub use fleet::{Figure, Met};
 pub use meeting::Meeting;
+pub use together::Together;
 
 /// Way to the other hosts of a run.
 pub trait HostLink: Send + Sync {
@@ -89,31 +91,72 @@ pub fn check_alone(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the hosts of a run see the same files at the paths of a spec: as it says, or found out by how they lie on machines and by the file
-/// systems. None where one process carries it out alone.
+/// The place of this host among those that carry a spec out together, with whether they see the same files at the paths of it: as it says, or
+/// found out by how the hosts lie on machines and by the file systems. None where one process carries it out alone.
 ///
 /// # Errors
 /// Bad usage where it cannot be told.
-pub fn of_paths<'a>(
+pub fn place_at_paths<'a>(
     hosts: Option<&Hosts>,
     spec: &Spec,
     paths: impl IntoIterator<Item = &'a Path>,
-) -> Result<Option<HostTargets>, Error> {
+) -> Result<Option<HostPlace>, Error> {
     check_alone(spec)?;
-    if spec.place.is_none() || spec.host_targets.is_some() {
-        return Ok(spec.host_targets);
-    }
+    let Some(place) = spec.place else { return Ok(None) };
     let machines = hosts.map(|hosts| hosts.machines).unwrap_or_default();
-    if machines == Machines::One {
-        return Ok(Some(HostTargets::Shared));
+    let targets = match (spec.host_targets, machines) {
+        (Some(said), _) => said,
+        (None, Machines::One) => HostTargets::Shared,
+        (None, _) => {
+            let on_network: Vec<bool> = paths.into_iter().map(is_on_network).collect();
+            let (all, any) = (on_network.iter().all(|is| *is), on_network.iter().any(|is| *is));
+            match machines {
+                _ if all => HostTargets::Shared,
+                Machines::Each if !any => HostTargets::Own,
+                _ => return Err(untold()),
+            }
+        }
+    };
+    Ok(Some(HostPlace { targets, ..place }))
+}
+
+/// The place of this host where the target of a spec is a store that a process opens by itself, in a directory: one process alone can have it
+/// open, so each host has its own. None where one process carries the spec out alone.
+///
+/// # Errors
+/// Bad usage where the hosts would open the same.
+pub fn place_at_store(hosts: Option<&Hosts>, spec: &Spec, directory: &Path) -> Result<Option<HostPlace>, Error> {
+    check_alone(spec)?;
+    let Some(place) = spec.place else { return Ok(None) };
+    let machines = hosts.map(|hosts| hosts.machines).unwrap_or_default();
+    let is_own = match (spec.host_targets, machines) {
+        (Some(HostTargets::Shared), _) | (_, Machines::One) => false,
+        (Some(HostTargets::Own), _) => true,
+        (None, Machines::Each) => !is_on_network(directory),
+        (None, Machines::Mixed) => false,
+    };
+    if !is_own {
+        return Err(Error::usage("plan", "one process alone can have the store in a directory open, and several hosts would open it")
+            .with("directory", directory.display())
+            .remedy("serve it (strata engine --pool POOL --dir DIR) and give engine://HOST:PORT/POOL, or give each host a machine and a directory of its own (--host-targets own)"));
     }
-    let on_network: Vec<bool> = paths.into_iter().map(is_on_network).collect();
-    match (on_network.iter().all(|is| *is), on_network.iter().any(|is| *is), machines) {
-        (true, _, _) => Ok(Some(HostTargets::Shared)),
-        (false, false, Machines::Each) => Ok(Some(HostTargets::Own)),
-        _ => Err(Error::usage("plan", "whether the hosts see the same files at the targets cannot be told")
-            .remedy("say it: --host-targets shared, or --host-targets own")),
-    }
+    Ok(Some(HostPlace { targets: HostTargets::Own, ..place }))
+}
+
+/// The place of this host where the target of a spec is a service that all hosts reach, unless it says that each has its own. None where one process
+/// carries the spec out alone.
+///
+/// # Errors
+/// Bad usage.
+pub fn place_at_service(spec: &Spec) -> Result<Option<HostPlace>, Error> {
+    check_alone(spec)?;
+    let targets = spec.host_targets.unwrap_or(HostTargets::Shared);
+    Ok(spec.place.map(|place| HostPlace { targets, ..place }))
+}
+
+fn untold() -> Error {
+    Error::usage("plan", "whether the hosts see the same files at the targets cannot be told")
+        .remedy("say it: --host-targets shared, or --host-targets own")
 }
 
 #[cfg(test)]
@@ -121,14 +164,17 @@ mod tests {
     use super::*;
 
     fn hosts(machines: Machines) -> Hosts {
-        Hosts { place: HostPlace { rank: 0, hosts: 2 }, machines, link: Arc::new(NoOthers) }
+        Hosts { place: HostPlace { rank: 0, hosts: 2, ..HostPlace::default() }, machines, link: Arc::new(NoOthers) }
     }
 
     #[test]
     fn targets_are_shared_where_hosts_see_the_same() {
         let local = std::env::temp_dir();
-        let mut spec = Spec { place: Some(HostPlace { rank: 0, hosts: 2 }), ..Spec::default() };
-        let find = |machines, spec: &Spec| of_paths(Some(&hosts(machines)), spec, [local.as_path()]);
+        let mut spec = Spec { place: Some(hosts(Machines::One).place), ..Spec::default() };
+        let find = |machines, spec: &Spec| {
+            let place = place_at_paths(Some(&hosts(machines)), spec, [local.as_path()])?;
+            Ok::<_, Error>(place.map(|place| place.targets))
+        };
         assert_eq!(find(Machines::One, &spec).expect("told"), Some(HostTargets::Shared));
         assert_eq!(find(Machines::Each, &spec).expect("told"), Some(HostTargets::Own));
         let error = find(Machines::Mixed, &spec).expect_err("not told").to_string();
@@ -138,6 +184,6 @@ mod tests {
         spec.place = None;
         let error = find(Machines::One, &spec).expect_err("alone").to_string();
         assert!(error.contains("--hosts"), "{error}");
-        assert_eq!(of_paths(None, &Spec::default(), [local.as_path()]).expect("alone"), None);
+        assert_eq!(place_at_paths(None, &Spec::default(), [local.as_path()]).expect("alone"), None);
     }
 }

@@ -6,7 +6,7 @@ use units::{ParseError, Percent, Span, parse_index_list, parse_u64_in};
 use super::OptionDef;
 use super::value::{above_zero, count, ladder, nonzero_size, switch, warmup};
 use crate::class_sizes::ClassSizes;
-use crate::plan::{HostTargets, Pattern, parse_content};
+use crate::plan::{Pattern, parse_content};
 use crate::spec::{CoresPolicy, OnError, Refill, Share, Spacing, choice};
 
 /// An option whose parsed value is kept in the field of its name.
@@ -420,19 +420,6 @@ pub static RUN: &[OptionDef] = &[
         "After a failed operation: end the phase, or count it and go on",
         on_error,
         |text| choice("on-error", text, &[("stop", OnError::Stop), ("continue", OnError::Continue)])
-    ),
-    option!(
-        "host-targets",
-        None,
-        "auto|shared|own",
-        "auto",
-        Run,
-        "Runs by many hosts: shared: all hosts see the same targets, and the load is dealt out to the workers of all; own: each host has its own under these names, and does there what it would do alone. auto: stores behind a network, network file systems and paths of one machine are shared, other paths are each host's own",
-        |spec, text| {
-            let choices = [("auto", None), ("shared", Some(HostTargets::Shared)), ("own", Some(HostTargets::Own))];
-            spec.host_targets = choice("host-targets", text, &choices)?;
-            Ok(())
-        }
     ),
     general_switch!("keep", "off", Run, "Leave the files that the run created", keep),
     general_switch!(

@@ -299,7 +299,7 @@ impl PhasePlan {
     /// Operations in flight that are asked for, of all processes that drive together.
     #[must_use]
     pub fn in_flight(&self) -> f64 {
-        f64::from(self.load().workers()) * f64::from(self.load().depth) * self.masters().max(1) as f64
+        f64::from(self.load().workers_of_all()) * f64::from(self.load().depth) * self.masters().max(1) as f64
     }
 
     /// How operations are carried out: driver and options, and the arrivals of an open loop.

@@ -45,7 +45,6 @@ pub fn load(spec: &Spec, depth: u32, time_ns_default: Option<u64>, seed: u64) ->
         schedule: None,
         threads: spec.threads.unwrap_or(1),
         place: spec.place,
-        host_targets: spec.host_targets.filter(|_| spec.place.is_some()),
         depth,
         batch: spec.batch.unwrap_or(depth),
         batch_min,

@@ -68,9 +68,6 @@ pub struct LoadPlan {
     /// The hosts that carry it out together; none where this process does alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<HostPlace>,
-    /// Whether these hosts see the same targets; none where this process carries it out alone, or where nothing depends on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_targets: Option<HostTargets>,
     /// Operations in flight for each worker.
     pub depth: u32,
     /// Most operations handed to the driver at once.

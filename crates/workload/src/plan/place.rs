@@ -7,15 +7,35 @@ use super::LoadPlan;
 
 /// Hosts that carry out a run together, and which of them this is. Plans of all of them are the same but for `rank`: amounts and rates
 /// stand for all hosts, and each takes its share when its workers begin ([`LoadPlan::of_host`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostPlace {
     /// Number of this host, from 0.
     pub rank: u32,
     /// All of them.
     pub hosts: u32,
+    /// Whether they have the same targets.
+    #[serde(default)]
+    pub targets: HostTargets,
+}
+
+/// Targets of hosts that carry out a run together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HostTargets {
+    /// All of them have the same targets, which are shared out to the workers of all.
+    #[default]
+    Shared,
+    /// Each has its own, which are shared out to its own workers.
+    Own,
 }
 
 impl HostPlace {
+    /// Whether the targets are shared, and made and removed by another host.
+    #[must_use]
+    pub fn is_guest(self) -> bool {
+        self.targets == HostTargets::Shared && self.rank > 0
+    }
+
     /// Number of a worker among those of all hosts: hosts have the same number of workers, and those of one host are neighbours.
     #[must_use]
     pub fn worker(self, worker: u32, threads: u32) -> u32 {
@@ -28,16 +48,6 @@ impl HostPlace {
         let (hosts, rank) = (u64::from(self.hosts.max(1)), u64::from(self.rank));
         amount / hosts + u64::from(rank < amount % hosts)
     }
-}
-
-/// Whether the hosts that carry out a run together see the same targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum HostTargets {
-    /// All see the same: the load is dealt out to the workers of all hosts.
-    Shared,
-    /// Each has targets of its own under the same names: each does there what a run of its workers alone does.
-    Own,
 }
 
 impl LoadPlan {
@@ -57,38 +67,31 @@ impl LoadPlan {
 
     /// Workers of all hosts.
     #[must_use]
-    pub fn workers(&self) -> u32 {
+    pub fn workers_of_all(&self) -> u32 {
         self.threads * self.place.map_or(1, |place| place.hosts)
     }
 
-    /// Number of a worker of this host among those of all hosts.
+    /// Workers that the targets are shared out to: those of all hosts, or of this one where each has its own targets.
+    #[must_use]
+    pub fn workers(&self) -> u32 {
+        self.threads * self.shared().map_or(1, |place| place.hosts)
+    }
+
+    /// Number of a worker of this host among [`LoadPlan::workers`].
     #[must_use]
     pub fn worker(&self, worker: u32) -> u32 {
-        self.place.map_or(worker, |place| place.worker(worker, self.threads))
+        self.shared().map_or(worker, |place| place.worker(worker, self.threads))
     }
 
-    /// Whether this host shares its targets with other hosts.
-    #[must_use]
-    pub fn shares_targets(&self) -> bool {
-        self.place.is_some() && self.host_targets != Some(HostTargets::Own)
+    /// The place among hosts that share the targets.
+    fn shared(&self) -> Option<HostPlace> {
+        self.place.filter(|place| place.targets == HostTargets::Shared)
     }
 
-    /// Workers that share the targets: those of all hosts, or of this one alone where it has targets of its own.
+    /// Whether another host makes and removes what the load needs.
     #[must_use]
-    pub fn target_workers(&self) -> u32 {
-        if self.shares_targets() { self.workers() } else { self.threads }
-    }
-
-    /// Number of a worker of this host among those that share its targets.
-    #[must_use]
-    pub fn target_worker(&self, worker: u32) -> u32 {
-        if self.shares_targets() { self.worker(worker) } else { worker }
-    }
-
-    /// Whether this host makes and removes what those that share its targets have together.
-    #[must_use]
-    pub fn makes_targets(&self) -> bool {
-        !self.shares_targets() || self.place.is_none_or(|place| place.rank == 0)
+    pub fn is_guest(&self) -> bool {
+        self.place.is_some_and(HostPlace::is_guest)
     }
 }
 
@@ -99,7 +102,7 @@ mod tests {
     #[test]
     fn shares_add_up_and_workers_are_numbered_once() {
         for (hosts, amount) in [(1, 7), (3, 0), (3, 7), (4, 1_000_003), (5, 4)] {
-            let places = (0..hosts).map(|rank| HostPlace { rank, hosts });
+            let places = (0..hosts).map(|rank| HostPlace { rank, hosts, targets: HostTargets::Shared });
             assert_eq!(places.clone().map(|place| place.share(amount)).sum::<u64>(), amount);
             let workers: Vec<u32> =
                 places.flat_map(|place| (0..3).map(move |worker| place.worker(worker, 3))).collect();

@@ -140,56 +140,11 @@ impl Drop for Meeting {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
-    use std::sync::{Condvar, Mutex};
 
     use workload::plan::HostPlace;
 
-    use super::super::{HostLink, Machines};
+    use super::super::{HostLink, Machines, Together};
     use super::*;
-
-    /// Hosts in this process.
-    struct Together {
-        meetings: Mutex<(fleet::Meetings, Vec<(String, Met)>)>,
-        changed: Condvar,
-    }
-
-    impl Together {
-        fn new(hosts: u32) -> Arc<Self> {
-            Arc::new(Self { meetings: Mutex::new((fleet::Meetings::new(hosts), Vec::new())), changed: Condvar::new() })
-        }
-
-        fn gone(&self, rank: u32) {
-            let mut meetings = self.meetings.lock().expect("alive");
-            let over = meetings.0.gone(rank);
-            meetings.1.extend(over);
-            self.changed.notify_all();
-        }
-
-        fn hosts(self: &Arc<Self>, rank: u32, hosts: u32) -> Hosts {
-            let link = Arc::new(At { rank, together: Arc::clone(self) });
-            Hosts { place: HostPlace { rank, hosts }, machines: Machines::One, link }
-        }
-    }
-
-    struct At {
-        rank: u32,
-        together: Arc<Together>,
-    }
-
-    impl HostLink for At {
-        fn meet(&self, meeting: &str, said: &[u64]) -> Result<Met, Error> {
-            let mut meetings = self.together.meetings.lock().expect("alive");
-            let over = meetings.0.say(self.rank, meeting, said)?;
-            meetings.1.extend(over.map(|met| (meeting.to_owned(), met)));
-            self.together.changed.notify_all();
-            loop {
-                if let Some((_, met)) = meetings.1.iter().find(|(name, _)| name == meeting) {
-                    return Ok(met.clone());
-                }
-                meetings = self.together.changed.wait(meetings).expect("alive");
-            }
-        }
-    }
 
     fn wait(meeting: &Meeting) {
         while !meeting.is_met() {
@@ -200,7 +155,7 @@ mod tests {
     #[test]
     fn workers_of_all_hosts_meet() {
         let together = Together::new(3);
-        let meeting = |rank, workers| Meeting::new("m", workers, Some(&together.hosts(rank, 3))).expect("a thread");
+        let meeting = |rank, workers| Meeting::new("m", workers, Some(&together.seen_by(rank))).expect("a thread");
         let [first, second, third] = [meeting(0, 2), meeting(1, 1), meeting(2, 1)];
         first.come(4);
         second.come(9);
@@ -215,12 +170,21 @@ mod tests {
     #[test]
     fn a_host_that_is_gone_holds_nobody_up() {
         let together = Together::new(2);
-        let meeting = Meeting::new("m", 1, Some(&together.hosts(0, 2))).expect("a thread");
+        let meeting = Meeting::new("m", 1, Some(&together.seen_by(0))).expect("a thread");
         meeting.come(3);
         assert!(!meeting.is_met());
         together.gone(1);
         wait(&meeting);
         assert_eq!(meeting.most(), 3);
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_holds_nobody_up() {
+        let together = Together::new(2);
+        let meeting = Meeting::new("m", 1, Some(&together.seen_by(0))).expect("a thread");
+        meeting.come(3);
+        together.stop();
+        wait(&meeting);
     }
 
     #[test]
@@ -231,7 +195,7 @@ mod tests {
                 Err(Error::usage("test", "lost"))
             }
         }
-        let place = HostPlace { rank: 0, hosts: 2 };
+        let place = HostPlace { rank: 0, hosts: 2, ..HostPlace::default() };
         let hosts = Hosts { place, machines: Machines::One, link: Arc::new(Lost) };
         let meeting = Meeting::new("m", 1, Some(&hosts)).expect("a thread");
         meeting.come(7);

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use driver::Error;
-use layer::{RunContext, Tell, secret};
+use layer::{RunContext, Tell, hosts, secret};
 use units::ByteSize;
 use vos::{Layout, Pool};
+use workload::plan::{HostPlace, HostTargets};
 use workload::spec::Spec;
 
 use super::journal::StoreJournal;
@@ -235,7 +236,11 @@ impl Stores {
     /// # Errors
     /// Specs that ask for the impossible, and stores that cannot be opened.
     pub fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
-        specs.iter_mut().try_for_each(|spec| self.name_target(spec))?;
+        for spec in specs.iter_mut() {
+            let is_named = !spec.targets.is_empty();
+            self.name_target(spec)?;
+            spec.place = self.place(spec, is_named)?;
+        }
         let mut targets: Vec<&str> = Vec::new();
         for spec in specs.iter() {
             let target = spec.targets.first().map_or("", String::as_str);
@@ -268,6 +273,26 @@ impl Stores {
         self.default_target = Some(target.clone());
         spec.targets = vec![target];
         Ok(())
+    }
+
+    /// The place of this host among those that carry a spec out together. A store in this process is each host's own, a service is reached by all.
+    fn place(&self, spec: &Spec, is_named: bool) -> Result<Option<HostPlace>, Error> {
+        let target = spec.targets.first().map_or("", String::as_str);
+        match (directory_of(target), target.split(':').next()) {
+            // The directory is this process's own.
+            (Some(_), _) if !is_named => {
+                hosts::check_alone(spec)?;
+                Ok(spec.place.map(|place| HostPlace { targets: HostTargets::Own, ..place }))
+            }
+            (Some(directory), _) => {
+                hosts::place_at_store(self.context.hosts.as_ref(), spec, &units::path_of(directory))
+            }
+            (None, Some("rados" | "s3" | "daos")) if spec.host_targets == Some(HostTargets::Own) => {
+                let message = format!("--host-targets own: all hosts reach the same store at {target}");
+                Err(Error::usage("plan", message).remedy("leave it out; accepted are auto and shared"))
+            }
+            _ => hosts::place_at_service(spec),
+        }
     }
 
     /// The store of these specs, which all name it.
@@ -314,7 +339,7 @@ impl Stores {
             store.request.options.scm_bytes = 0;
         }
         store.layout = layout;
-        store.acknowledged = acknowledged(specs)?;
+        store.acknowledged = acknowledged(specs, first.place)?;
         store.scratch = store.directory().filter(|_| is_default).map(Path::to_path_buf);
         Ok(store)
     }
@@ -353,13 +378,17 @@ impl Stores {
     }
 }
 
-/// The file that all specs of a store name, or none of them does.
-fn acknowledged(specs: &[&Spec]) -> Result<Option<PathBuf>, Error> {
+/// The file that all specs of a store name, or none of them does. Where several hosts carry them out each has one, with its number behind the name.
+fn acknowledged(specs: &[&Spec], place: Option<HostPlace>) -> Result<Option<PathBuf>, Error> {
     let first = specs.first().and_then(|spec| ObjectSpec::of(spec).acknowledged.clone());
     if specs.iter().any(|spec| ObjectSpec::of(spec).acknowledged != first) {
         let what = "--acknowledged names one file for all phases on a store";
         return Err(Error::usage("object", what).remedy("give it before the first phase of the job file"));
     }
+    let first = first.map(|path| match place {
+        Some(place) => path.with_added_extension(place.rank.to_string()),
+        None => path,
+    });
     let taken = first.as_ref().filter(|path| path.exists());
     match taken {
         Some(path) => Err(Error::usage("object", "there is a file of what was acknowledged already")

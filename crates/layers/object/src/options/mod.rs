@@ -37,7 +37,6 @@ pub const COMMON: &[&str] = &[
     "split-latency",
     "interval",
     "on-error",
-    "host-targets",
     "name",
 ];
 
