@@ -58,3 +58,10 @@ pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
 /// How long a server that is stopped lets a running job end and its result leave.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Shortest and longest lease of a session.
+pub(crate) const LEASE_MIN: Duration = Duration::from_secs(1);
+pub(crate) const LEASE_MAX: Duration = Duration::from_secs(600);
+
+/// How long a session waits for the next stage; its leader keeps the lease meanwhile.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use driver::{Error, ErrorKind};
 
 /// Figures that a host may say at once. A host says one for each worker at most.
-pub const FIGURES_MAX: usize = 1 << 20;
+pub const FIGURES_MAX: usize = 1 << 16;
 /// Meetings that may be under way at the same time.
 const MEETINGS_MAX: usize = 4096;
 /// Longest name of a meeting, in bytes.
@@ -60,21 +60,21 @@ struct Open {
     met: Met,
 }
 
-/// All meetings of a run, as the one that leads it keeps them. A host that is gone is waited for no more.
+/// All meetings of a run, as the one that leads it keeps them. A host that is away is not waited for.
 #[derive(Debug)]
 pub struct Meetings {
-    gone: Vec<bool>,
+    away: Vec<bool>,
     open: BTreeMap<String, Open>,
 }
 
 impl Meetings {
-    /// Of so many hosts, none of which is gone.
+    /// Of so many hosts, none of which is away.
     #[must_use]
     pub fn new(hosts: u32) -> Self {
-        Self { gone: vec![false; hosts as usize], open: BTreeMap::new() }
+        Self { away: vec![false; hosts as usize], open: BTreeMap::new() }
     }
 
-    /// A host says its figures. Once all have that are not gone: what all of them get.
+    /// A host says its figures. Once all have that are not away: what all of them get.
     ///
     /// # Errors
     /// A host that is none or came before, other figures than the others say, and more than any host may say.
@@ -82,7 +82,7 @@ impl Meetings {
         let refused = |message: &str| {
             Error::new(ErrorKind::Run, "meeting", message).with("host", rank).with("figures", said.len())
         };
-        match self.gone.get(rank as usize) {
+        match self.away.get(rank as usize) {
             None => return Err(refused("there is no host of this number")),
             // It was given up, and what it says now belongs to nothing.
             Some(true) => return Ok(None),
@@ -95,7 +95,7 @@ impl Meetings {
         if is_new && self.open.len() >= MEETINGS_MAX {
             return Err(refused("too many meetings are under way"));
         }
-        let hosts = self.gone.len();
+        let hosts = self.away.len();
         let open = self
             .open
             .entry(meeting.to_owned())
@@ -115,17 +115,23 @@ impl Meetings {
         Ok(self.close(meeting))
     }
 
-    /// A host is gone, whether it said something or not: meetings that waited for it alone, by their names.
-    pub fn gone(&mut self, rank: u32) -> Vec<(String, Met)> {
-        let Some(gone) = self.gone.get_mut(rank as usize) else { return Vec::new() };
-        *gone = true;
+    /// A host has ended its part, or is gone, and comes to no meeting any more; what it said counts. Meetings that waited for it alone, by their names.
+    pub fn leave(&mut self, rank: u32) -> Vec<(String, Met)> {
+        let Some(away) = self.away.get_mut(rank as usize) else { return Vec::new() };
+        *away = true;
         let names: Vec<String> = self.open.keys().cloned().collect();
         names.into_iter().filter_map(|name| self.close(&name).map(|met| (name, met))).collect()
     }
 
+    /// Another stage begins, in which a host may come to meetings again. Those of the stage before are over.
+    pub fn begin_stage(&mut self, takes_part: impl Fn(u32) -> bool) {
+        self.open.clear();
+        (0..).zip(&mut self.away).for_each(|(rank, away)| *away = !takes_part(rank));
+    }
+
     fn close(&mut self, meeting: &str) -> Option<Met> {
         let open = self.open.get(meeting)?;
-        let is_whole = open.came.iter().zip(&self.gone).all(|(&came, &gone)| came || gone);
+        let is_whole = open.came.iter().zip(&self.away).all(|(&came, &away)| came || away);
         if is_whole { self.open.remove(meeting).map(|open| open.met) } else { None }
     }
 }
@@ -152,20 +158,23 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_gone_is_not_waited_for() {
+    fn a_host_that_is_away_is_not_waited_for() {
         let mut meetings = Meetings::new(3);
         meetings.say(0, "a", &[4]).expect("good");
         meetings.say(1, "a", &[6]).expect("good");
         meetings.say(2, "b", &[8]).expect("good");
-        let over = meetings.gone(2);
+        let over = meetings.leave(2);
         assert_eq!(over, [("a".to_owned(), Met { hosts: 2, figures: vec![Figure { least: 4, most: 6, sum: 10 }] })]);
         assert_eq!(meetings.say(2, "c", &[1]).expect("it is too late"), None);
         meetings.say(0, "b", &[2]).expect("good");
         let met = meetings.say(1, "b", &[2]).expect("good").expect("whole");
         assert_eq!((met.hosts, met.figures[0].sum), (3, 12), "what it said before counts");
-        assert!(meetings.gone(1).is_empty() && meetings.gone(7).is_empty());
+        assert!(meetings.leave(1).is_empty() && meetings.leave(7).is_empty());
         let alone = meetings.say(0, "d", &[3]).expect("good").expect("whole");
         assert_eq!(alone, Met::alone(&[3]));
+        meetings.begin_stage(|rank| rank != 1);
+        assert_eq!(meetings.say(0, "e", &[3]).expect("good"), None, "rank 2 is back");
+        assert_eq!(meetings.say(2, "e", &[4]).expect("good").expect("whole").hosts, 2);
     }
 
     #[test]
@@ -195,7 +204,7 @@ mod tests {
             let (mut meetings, mut ended) = (Meetings::new(6), Vec::new());
             for &rank in &order {
                 if goes.contains(&rank) {
-                    ended.extend(meetings.gone(rank).into_iter().map(|(_, met)| met));
+                    ended.extend(meetings.leave(rank).into_iter().map(|(_, met)| met));
                 } else {
                     ended.extend(meetings.say(rank, "m", &[said[rank as usize]]).expect("good"));
                 }

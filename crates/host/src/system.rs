@@ -17,6 +17,9 @@ const INITIAL_NAMESPACES: &[(&str, u32)] =
 pub struct System {
     /// Name of the host.
     pub hostname: Option<String>,
+    /// Number of the boot, which tells machines apart.
+    #[serde(default)]
+    pub boot_id: Option<String>,
     /// Release of the kernel.
     pub kernel: Option<String>,
     /// The distribution's name and version.
@@ -51,6 +54,7 @@ pub fn system() -> System {
     let limits = ControlGroups::of_process().limits();
     System {
         hostname: uname.nodename().to_str().ok().map(str::to_owned),
+        boot_id: source::text("/proc/sys/kernel/random/boot_id"),
         kernel: uname.release().to_str().ok().map(str::to_owned),
         distribution: source::text("/etc/os-release").and_then(|text| parse_os_release(&text)),
         architecture: uname.machine().to_str().ok().map(str::to_owned),

@@ -87,6 +87,44 @@ impl ArrivalOutcome {
     }
 }
 
+/// When a host began a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostStart {
+    /// Rank of the host.
+    pub rank: u32,
+    /// From the common start to its first operation, in nanoseconds, by its own clock: the error of that is in [`HostRecord::clock_error_ns`].
+    pub lateness_ns: i64,
+}
+
+/// A host that carried out its part of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostRecord {
+    /// Its rank, from 0.
+    pub rank: u32,
+    /// Name under which its results stand (`origin` of workers).
+    pub name: String,
+    /// Address of its control channel.
+    pub address: String,
+    /// Name of its machine.
+    pub host_name: Option<String>,
+    /// Version of its strata.
+    pub strata_version: Option<String>,
+    /// Number of its process.
+    pub pid: Option<u32>,
+    /// How far its clock was ahead of the leader's when the run began, in nanoseconds.
+    pub clock_offset_ns: Option<i64>,
+    /// The true offset lies at most this far from it, in nanoseconds.
+    pub clock_error_ns: Option<u64>,
+    /// How much faster its clock went than the leader's over the run, in parts per million; none where the run was too short to tell.
+    pub clock_drift_ppm: Option<f64>,
+    /// Shortest time of a message to it and back, in nanoseconds.
+    pub round_trip_ns: Option<u64>,
+    /// Why it is no longer part of the run.
+    pub failure: Option<String>,
+    /// What it could not remove, or did not save.
+    pub left: Vec<String>,
+}
+
 /// One phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRecord {
@@ -114,6 +152,9 @@ pub struct PhaseRecord {
     /// Outcome of waiting for a steady state that ends the phase.
     #[serde(default)]
     pub steady_ending: Option<statistics::SteadyEnding>,
+    /// Starts of the hosts that carried it out; empty where this process did alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_starts: Vec<HostStart>,
     /// Seen around the phase.
     pub observations: Observations,
     /// Reasons not to believe the figures.
@@ -310,6 +351,9 @@ pub struct Record {
     pub failure: Option<String>,
     /// The machine and the targets.
     pub environment: Environment,
+    /// Hosts that carried out the run together, by rank; empty where this process did alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostRecord>,
     /// Cost of strata itself; measured after the last phase.
     pub tool_cost: Option<ToolCost>,
     /// Most memory that the process held, in bytes.

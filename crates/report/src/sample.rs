@@ -259,6 +259,7 @@ pub fn phase_of(plan: PhasePlan, shape: &Shape) -> PhaseRecord {
         summary,
         arrivals: None,
         steady_ending: None,
+        host_starts: vec![],
         observations: Observations {
             machine_cpus_busy: Some(1.1),
             other_cpus_busy: Some(0.05),
@@ -351,6 +352,7 @@ pub fn record(phases: Vec<PhaseRecord>) -> Record {
         status: Status::Complete,
         failure: None,
         environment: environment(),
+        hosts: vec![],
         tool_cost: Some(ToolCost {
             null_ns_per_operation: 38.25,
             clock_read_ns: 9.8,

@@ -35,4 +35,4 @@ mod worker;
 
 pub use job::{ArrivalTally, GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 pub use placement::check_placement;
-pub use together::{Reports, run_coordinated, run_phase, run_reporting, run_together};
+pub use together::{NoReports, Reports, run_coordinated, run_phase, run_reporting, run_together};

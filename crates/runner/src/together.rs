@@ -65,7 +65,7 @@ pub trait Reports {
 }
 
 /// Nobody wants a report.
-struct NoReports;
+pub struct NoReports;
 
 impl Reports for NoReports {
     fn is_due(&mut self) -> bool {
@@ -75,20 +75,21 @@ impl Reports for NoReports {
     fn show(&mut self, _so_far: Vec<PhaseSamples>) {}
 }
 
-/// As [`run_together`], with reports of what was measured so far. They are made on this thread, from what workers hand over anyway.
+/// As [`run_coordinated`], with reports of what was measured so far. They are made on this thread, from what workers hand over anyway.
 ///
 /// # Errors
 /// As [`run_together`].
 pub fn run_reporting<C>(
     jobs: Vec<Job<C>>,
     clock: C,
+    ready: &mut dyn FnMut() -> Result<Option<u64>, Error>,
     observe: &mut dyn FnMut(&Snapshot),
     reports: &mut dyn Reports,
 ) -> Result<Vec<Outcome>, Error>
 where
     C: Clock + 'static,
 {
-    run_all(jobs, clock, &mut || Ok(None), observe, reports)
+    run_all(jobs, clock, ready, observe, reports)
 }
 
 /// As [`run_together`], with others: `ready` is called on this thread once all drivers are open and nobody has begun. It comes back

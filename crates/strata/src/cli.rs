@@ -4,8 +4,8 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use driver::Error;
 use layer::CommandKind;
-use layer::command::{arguments, fill, table_as_markdown};
-use workload::options::{self, OptionDef};
+use layer::command::{arguments, fill, fill_load, table_as_markdown};
+use workload::options::{self, HOSTS, OptionDef};
 use workload::spec::{Layer, Spec};
 
 use crate::compare::{COMPARE, CompareSpec};
@@ -38,8 +38,10 @@ pub(crate) fn command() -> Command {
             Command::new("run")
                 .about("Run the phases of a job file (TOML)")
                 .arg(Arg::new("job").value_name("JOB.toml").required(true).help("The job file; - for standard input"))
+                .args(arguments(HOSTS))
                 .args(arguments(OUTPUT)),
         )
+        .subcommand(crate::service::command())
         .subcommand(compare())
         .subcommand(report())
         .subcommand(speak())
@@ -167,9 +169,14 @@ fn with_options<T: 'static>(command: Command, table: &'static [OptionDef<T>]) ->
 /// The spec of a load on a layer.
 pub(crate) fn load_spec(layer: Layer, matches: &ArgMatches) -> Result<Spec, Error> {
     let mut spec = Spec { layer, ..Spec::default() };
-    fill(options::of(layer), matches, &mut spec)?;
+    fill_load(options::of(layer), matches, &mut spec)?;
     spec.targets = matches.get_many::<String>("targets").into_iter().flatten().cloned().collect();
     Ok(spec)
+}
+
+/// Adds the options of hosts that are given beside a job file.
+pub(crate) fn add_hosts(matches: &ArgMatches, spec: &mut Spec) -> Result<(), Error> {
+    fill(HOSTS, matches, spec)
 }
 
 /// Options of the output of a run.
@@ -247,6 +254,8 @@ pub(crate) fn markdown() -> String {
     let (servers, others): (Vec<_>, Vec<_>) =
         all.partition(|command| matches!(command.kind, CommandKind::Server(_)));
     others.iter().chain(&servers).for_each(|command| (command.document)(&mut text));
+    table_as_markdown("Options of every load, and of `strata run`: hosts", HOSTS, &mut text);
+    table_as_markdown("Options of `strata service`", crate::service::SERVICE, &mut text);
     table_as_markdown("Options of every command that measures", OUTPUT, &mut text);
     table_as_markdown("Options of `strata stack`", STACK, &mut text);
     table_as_markdown("Options of `strata as`, before the name of the dialect", DIALECT, &mut text);

@@ -15,7 +15,7 @@ use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{charts, clean, cli, compare, dialect, planning, saturate, stack};
+use crate::{charts, clean, cli, compare, dialect, hosts, planning, saturate, service, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -47,6 +47,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
         Some(("run", matches)) => run_job(words, matches)?,
         Some(("compare", matches)) => compare::run(matches)?,
         Some(("report", matches)) => charts::report(matches)?,
+        Some(("service", matches)) => service::run(matches)?,
         Some(("list", _)) => list()?,
         Some(("schema", matches)) => schema(matches)?,
         Some(("options", _)) => show(&cli::markdown())?,
@@ -114,7 +115,8 @@ pub(crate) fn measure(
 ) -> Result<u8, Error> {
     let seed = specs.iter().find_map(|spec| spec.seed).unwrap_or_else(session::draw_seed);
     let targets = targets_of(specs);
-    let (programme, layers) = match planning::plan(specs, seed) {
+    let run = session::draw_run(seed);
+    let (programme, carriers) = match carriers(specs, run, seed) {
         Ok(planned) => planned,
         Err(error) if error.exit_code() == 2 && render.is_none() => return Err(error),
         // Nothing wrong with what was asked for: the fault of the target belongs into the record. And a program that reads
@@ -123,10 +125,34 @@ pub(crate) fn measure(
             return Session::begin(words, output, &targets, seed, false, render)?.finish(Err(error));
         }
     };
-    let mut session = Session::begin(words, output, &targets, seed, programme.keep, render)?;
-    let adopted = session.adopt(layers);
+    let mut session = Session::begin_run(run, words, output, &targets, seed, programme.keep, render)?;
+    let adopted = match carriers {
+        Carriers::Here(layers) => session.adopt(layers),
+        Carriers::Hosts(leader) => {
+            session.lead(*leader);
+            Ok(())
+        }
+    };
     let result = adopted.and_then(|()| saturate::run(&mut session, &programme));
     session.finish(result)
+}
+
+/// Who carries a run out.
+enum Carriers {
+    /// This process.
+    Here(planning::Layers),
+    /// Other processes, which this one leads.
+    Hosts(Box<hosts::Leader>),
+}
+
+/// Plans the specs: here, or by the hosts that they name.
+fn carriers(specs: &[Spec], run: u64, seed: u64) -> Result<(planning::Programme, Carriers), Error> {
+    if hosts::are_asked(specs) {
+        let (programme, leader) = hosts::gather(specs, run, seed)?;
+        return Ok((programme, Carriers::Hosts(Box::new(leader))));
+    }
+    let (programme, layers) = planning::plan(specs, seed)?;
+    Ok((programme, Carriers::Here(layers)))
 }
 
 /// The targets of all specs that are paths, each once.
@@ -145,7 +171,9 @@ pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
 }
 
 fn run_job(words: &[String], matches: &ArgMatches) -> Result<u8, Error> {
-    measure(words, &job_specs(matches)?, &cli::output_spec(matches)?, None)
+    let mut specs = job_specs(matches)?;
+    specs.iter_mut().try_for_each(|spec| cli::add_hosts(matches, spec))?;
+    measure(words, &specs, &cli::output_spec(matches)?, None)
 }
 
 /// The phases of the job file that the words name.

@@ -7,9 +7,11 @@ use std::sync::atomic::AtomicBool;
 use driver::Error;
 use layer::{Bench, BenchRequest, Console, Ending, Phase, RunContext, Runs, Tell};
 
+use crate::hosts::ThisHost;
 use crate::manifest::Manifest;
 use crate::options::OutputSpec;
 use crate::planning::{self, Layers, Planned};
+use crate::service::ServicePolicy;
 use crate::session::{self, Session};
 use crate::signals::Attention;
 use crate::{lifetime, output};
@@ -58,6 +60,10 @@ impl Console for Terminal<'_> {
 
     fn context(&self, keep: bool) -> RunContext {
         planning::context(&self.manifest, keep)
+    }
+
+    fn host(&self) -> Arc<dyn fleet::SessionHost> {
+        Arc::new(ThisHost { policy: ServicePolicy::default() })
     }
 
     fn draw_seed(&self) -> u64 {

@@ -7,6 +7,7 @@ mod commands;
 mod compare;
 mod console;
 mod dialect;
+mod hosts;
 mod lifetime;
 mod manifest;
 mod open_loop;
@@ -14,6 +15,7 @@ mod options;
 mod output;
 mod planning;
 mod saturate;
+mod service;
 mod session;
 mod signals;
 mod stack;
@@ -21,6 +23,14 @@ mod status;
 mod tell;
 mod tool_cost;
 mod world;
+
+pub use hosts::Program;
+
+/// Has processes of this strata that it needs beside it (`--hosts local:N`) started by a command of the build's own, where its file does not take
+/// the words of strata as its arguments.
+pub fn start_by(program: Program) {
+    hosts::start_by(program);
+}
 
 /// Runs the command of these words, the name of the program first. Failures are told on standard error; the exit code is 0 where all was good,
 /// 1 where the run failed or is partial, 2 for bad usage.

@@ -67,6 +67,8 @@ struct State {
     /// Where it is kept; none: nothing is removed, so nothing need be found again.
     path: Option<PathBuf>,
     keep: bool,
+    /// Rank of this host, where several carry out the run together: each has a list of its own.
+    rank: Option<u32>,
 }
 
 /// The manifest of a run. Nothing is made before it is on disk.
@@ -89,9 +91,14 @@ impl Manifest {
 
     /// Takes the name of the run. With `keep` what it makes stays, and there is no file.
     pub(crate) fn begin(&self, run: u64, started_at: &str, keep: bool) {
+        self.begin_part(run, None, started_at, keep);
+    }
+
+    /// The same for the part of one of the hosts that carry the run out together.
+    pub(crate) fn begin_part(&self, run: u64, rank: Option<u32>, started_at: &str, keep: bool) {
         self.run.store(run, Ordering::Relaxed);
         let mut state = self.state();
-        state.keep = keep;
+        (state.keep, state.rank) = (keep, rank);
         state.listing = Some(Listing {
             run_id: format!("{run:016x}"),
             started_at: started_at.to_owned(),
@@ -118,7 +125,8 @@ impl Manifest {
         let run = u64::from_str_radix(&listing.run_id, 16)
             .map_err(|_| Error::usage("clean", format!("{:?} is no run", listing.run_id)))?;
         let keep = path.is_none();
-        Ok(Self { run: AtomicU64::new(run), state: Mutex::new(State { listing: Some(listing), path, keep }) })
+        let state = State { listing: Some(listing), path, keep, rank: None };
+        Ok(Self { run: AtomicU64::new(run), state: Mutex::new(state) })
     }
 }
 
@@ -174,7 +182,7 @@ impl Manifest {
     /// Changes what it lists, and has that on disk.
     fn change(&self, change: impl FnOnce(&mut Listing)) -> Result<(), Error> {
         let mut state = self.state();
-        let State { listing, path, keep } = &mut *state;
+        let State { listing, path, keep, rank } = &mut *state;
         let Some(listing) = listing else { return Ok(()) };
         change(listing);
         if *keep {
@@ -190,7 +198,10 @@ impl Manifest {
         }
         let place = match path {
             Some(path) => path.clone(),
-            None => directory_to_write()?.join(format!("{}.json", listing.run_id)),
+            None => {
+                let rank = rank.map_or_else(String::new, |rank| format!("-{rank}"));
+                directory_to_write()?.join(format!("{}{rank}.json", listing.run_id))
+            }
         };
         save(&place, listing).map_err(|error| {
             Error::system("manifest", "cannot write down what this run is about to make", error)

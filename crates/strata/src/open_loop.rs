@@ -27,8 +27,8 @@ pub(crate) fn outcome(plan: &PhasePlan, outcome: &Outcome, summary: &Summary) ->
 fn backlog(plan: &PhasePlan, outcome: &Outcome, summary: &Summary, tally: &ArrivalTally) -> Option<Backlog> {
     let (load, samples) = (plan.load(), &outcome.samples);
     let asked = load.arrivals?;
-    // Masters draw their own.
-    if plan.is_driven_elsewhere() {
+    // Masters and hosts draw their own.
+    if plan.is_driven_elsewhere() || load.place.is_some() {
         return None;
     }
     let ramp_ns = if let Warmup::Fixed(ns) = load.warmup { ns } else { 0 };

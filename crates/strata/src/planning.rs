@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::Error;
-use layer::{Journal, Phase, Planning, RunContext, Runs, Seed};
+use layer::{Hosts, Journal, Phase, Planning, RunContext, Runs, Seed};
 use workload::plan::PhasePlan;
 use workload::spec::{LadderDimension, Spec};
 
@@ -21,12 +21,14 @@ pub(crate) struct Planned {
     pub(crate) stage: usize,
     /// The spec that it carries out.
     pub(crate) request: usize,
+    /// Its number among all phases that were planned.
+    pub(crate) number: usize,
 }
 
 impl Planned {
     /// The first stage of the first request, for the caller to place.
     pub(crate) fn of(phase: Phase) -> Self {
-        Self { phase, stage: 0, request: 0 }
+        Self { phase, stage: 0, request: 0, number: 0 }
     }
 }
 
@@ -58,8 +60,14 @@ pub(crate) struct Layers {
 impl Layers {
     /// No layer so far. With `keep` what the run makes stays.
     pub(crate) fn new(keep: bool) -> Self {
+        Self::until(keep, &Arc::default(), None)
+    }
+
+    /// The same, whose waits end when `interrupt` is raised, and which know the other hosts where there are any.
+    fn until(keep: bool, interrupt: &Arc<AtomicBool>, hosts: Option<Hosts>) -> Self {
         let manifest = Arc::<Manifest>::default();
-        Self { runs: Runs::new(context(&manifest, keep)), manifest }
+        let context = RunContext { interrupt: Arc::clone(interrupt), hosts, ..context(&manifest, keep) };
+        Self { runs: Runs::new(context), manifest }
     }
 }
 
@@ -73,6 +81,45 @@ pub(crate) fn context(manifest: &Arc<Manifest>, keep: bool) -> RunContext {
 
 /// Plans everything that the specs ask for.
 pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<(Programme, Layers), Error> {
+    plan_until(specs, seed, &Arc::default(), None)
+}
+
+/// The same; waits of the layers end when `interrupt` is raised, and `hosts` carry the run out together.
+pub(crate) fn plan_until(
+    specs: &[Spec],
+    seed: u64,
+    interrupt: &Arc<AtomicBool>,
+    hosts: Option<Hosts>,
+) -> Result<(Programme, Layers), Error> {
+    let mut programme = outline(specs)?;
+    let mut specs = specs.to_vec();
+    let mut layers = Layers::until(programme.keep, interrupt, hosts);
+    find(&mut specs, &mut layers.runs)?;
+    let mut planner = Planner { seed, runs: &mut layers.runs, phases: Vec::new() };
+    let mut request = 0;
+    for stage in specs.chunk_by(|_, next| next.concurrent) {
+        match stage {
+            [spec] => {
+                for phase in planner.phases_of(spec)? {
+                    let stage = planner.next_stage();
+                    planner.phases.push(Planned { phase, stage, request, number: 0 });
+                }
+            }
+            _ => planner.stage(stage, request)?,
+        }
+        request += stage.len();
+    }
+    planner.check()?;
+    programme.phases = planner.phases;
+    programme.phases.iter_mut().enumerate().for_each(|(number, planned)| planned.number = number);
+    Ok((programme, layers))
+}
+
+/// What the specs ask for besides phases.
+///
+/// # Errors
+/// Specs that do not go together.
+pub(crate) fn outline(specs: &[Spec]) -> Result<Programme, Error> {
     let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: None, keep: false };
     check_concurrent(specs)?;
     for spec in specs {
@@ -90,26 +137,7 @@ pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<(Programme, Layers), Err
         programme.keep |= spec.keep;
         programme.saturate = spec.saturate.then(|| Box::new(spec.clone()));
     }
-    let mut specs = specs.to_vec();
-    let mut layers = Layers::new(programme.keep);
-    find(&mut specs, &mut layers.runs)?;
-    let mut planner = Planner { seed, runs: &mut layers.runs, phases: Vec::new() };
-    let mut request = 0;
-    for stage in specs.chunk_by(|_, next| next.concurrent) {
-        match stage {
-            [spec] => {
-                for phase in planner.phases_of(spec)? {
-                    let stage = planner.next_stage();
-                    planner.phases.push(Planned { phase, stage, request });
-                }
-            }
-            _ => planner.stage(stage, request)?,
-        }
-        request += stage.len();
-    }
-    planner.check()?;
-    programme.phases = planner.phases;
-    Ok((programme, layers))
+    Ok(programme)
 }
 
 /// Has each layer look at all of its specs, and give those without a target one.
@@ -153,7 +181,7 @@ impl Planner<'_> {
             let fills = self.phases_of(spec)?.into_iter().filter(|phase| phase.plan.is_fill());
             for phase in fills.collect::<Vec<_>>() {
                 let stage = self.next_stage();
-                self.phases.push(Planned { phase, stage, request: request + number });
+                self.phases.push(Planned { phase, stage, request: request + number, number: 0 });
             }
         }
         let (first, stage) = (self.phases.len(), self.next_stage());
@@ -166,7 +194,7 @@ impl Planner<'_> {
                     "a phase that runs at the same time as another has one operation",
                 ));
             };
-            self.phases.push(Planned { phase, stage, request: request + number });
+            self.phases.push(Planned { phase, stage, request: request + number, number: 0 });
         }
         check_drivers(&self.phases[first..])?;
         for (name, run) in self.runs.all() {
@@ -180,6 +208,7 @@ impl Planner<'_> {
                 phase,
                 stage: stage + 1,
                 request: request + number,
+                number: 0,
             }));
         }
         Ok(())

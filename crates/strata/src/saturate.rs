@@ -44,7 +44,7 @@ pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Er
 
 /// Whether nothing more shall be run after the phase `at`.
 pub(crate) fn ends_run(session: &Session, at: usize) -> bool {
-    session.is_interrupted() || session.record.phases[at].failure.is_some()
+    session.ends_after(at)
 }
 
 fn note_ladder(

@@ -1,6 +1,7 @@
 //! A run: its record, its files, its stages one after the other.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use dialects::{Pace, Render};
 use driver::{Error, ErrorKind};
 use host::Environment;
-use layer::{Journal as _, Parts, Phase, Runs, Seen, StageContext};
+use layer::{Journal as _, Parts, Phase, Runs, StageContext};
 use live::{CsvTarget, Tempo, View};
 use report::doubts::{self, Evidence};
 use report::record::{Observations, PhaseRecord, Record, SCHEMA_VERSION, Status};
@@ -21,6 +22,7 @@ use workload::plan::PhasePlan;
 use workload::random::SplitMix64;
 use workload::spec::Warmup;
 
+use crate::hosts::{Leader, StageRan};
 use crate::open_loop;
 use crate::options::OutputSpec;
 use crate::output::{self, Output};
@@ -33,6 +35,11 @@ use crate::tool_cost;
 pub(crate) fn draw_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     SplitMix64::new(now.as_nanos() as u64 ^ (u64::from(std::process::id()) << 48)).next_u64()
+}
+
+/// A number for a run.
+pub(crate) fn draw_run(seed: u64) -> u64 {
+    SplitMix64::new(seed ^ draw_seed()).next_u64()
 }
 
 /// Cleanup that is done when the stores of a run are closed.
@@ -50,6 +57,10 @@ pub(crate) struct Session {
     run: u64,
     keep: bool,
     layers: Layers,
+    /// The hosts that carry it out, where this process leads them.
+    leader: Option<Leader>,
+    /// Phases that failed because hosts are lost, without which the run goes on.
+    survived: BTreeSet<usize>,
     /// Done when they have ended.
     ending: Option<Ending>,
     /// Phases of the run as far as known, for the live view.
@@ -66,6 +77,19 @@ impl Session {
         keep: bool,
         render: Option<Box<dyn Render>>,
     ) -> Result<Self, Error> {
+        Self::begin_run(draw_run(seed), words, output, targets, seed, keep, render)
+    }
+
+    /// The same for the run of a number that was drawn before.
+    pub(crate) fn begin_run(
+        run: u64,
+        words: &[String],
+        output: &OutputSpec,
+        targets: &[String],
+        seed: u64,
+        keep: bool,
+        render: Option<Box<dyn Render>>,
+    ) -> Result<Self, Error> {
         output::check_places(output, targets)?;
         let files: Vec<PathBuf> = render
             .iter()
@@ -73,7 +97,6 @@ impl Session {
             .map(|file| output::named(&file).into_owned())
             .collect();
         output::check_apart(&files, targets)?;
-        let run = SplitMix64::new(seed ^ draw_seed()).next_u64();
         let interrupt = Arc::new(AtomicBool::new(false));
         let attention = Attention::begin(&interrupt)?;
         let paths: Vec<PathBuf> = targets.iter().map(|target| path_of(target).into_owned()).collect();
@@ -88,6 +111,7 @@ impl Session {
             status: Status::Running,
             failure: None,
             environment: Environment::gather(&paths),
+            hosts: Vec::new(),
             tool_cost: None,
             peak_rss_bytes: 0,
             phases: Vec::new(),
@@ -120,6 +144,8 @@ impl Session {
             run,
             keep,
             layers: Layers::new(keep),
+            leader: None,
+            survived: BTreeSet::new(),
             ending: None,
             phase_count: 0,
         })
@@ -135,6 +161,17 @@ impl Session {
         self.attention.knows(&layers.manifest);
         self.layers = layers;
         Ok(())
+    }
+
+    /// Has hosts carry the run out.
+    pub(crate) fn lead(&mut self, leader: Leader) {
+        self.record.hosts = leader.records();
+        self.leader = Some(leader);
+    }
+
+    /// Whether nothing more shall be run after the phase `at`.
+    pub(crate) fn ends_after(&self, at: usize) -> bool {
+        self.is_interrupted() || (self.record.phases[at].failure.is_some() && !self.survived.contains(&at))
     }
 
     /// The layers of the run.
@@ -165,6 +202,9 @@ impl Session {
     /// # Errors
     /// Where this build has not its layer.
     pub(crate) fn fills(&mut self, planned: &Planned) -> Result<Vec<Planned>, Error> {
+        if self.leader.is_some() {
+            return Ok(Vec::new());
+        }
         let earlier: Vec<&PhasePlan> = self.record.phases.iter().map(|phase| &phase.plan).collect();
         let run = self.layers.runs.of(planned.plan.layer())?;
         let fills = run.fills(&planned.phase, &earlier).into_iter();
@@ -206,14 +246,15 @@ impl Session {
             self.output.ask(planned.request, &self.interrupt)?;
         }
         let before = self.record.phases.len();
-        let (begun, seen) = self.measure(stage)?;
+        let StageRan { begun, phases, goes_on } = self.measure(stage)?;
         let number = next_stage(&self.record);
-        for (planned, (outcome, observations)) in stage.iter().zip(seen) {
+        for (planned, ((outcome, observations), host_starts)) in stage.iter().zip(phases) {
             self.view.event(&Event::Finished(planned.plan.name(), &outcome.samples));
             let phase = phase_record(planned, number, begun, outcome, observations);
-            self.record.phases.push(phase);
+            self.record.phases.push(PhaseRecord { host_starts, ..phase });
         }
         let new = before..self.record.phases.len();
+        self.survived.extend(new.clone().filter(|_| goes_on));
         for at in new.clone() {
             if let Some(reason) = doubts::unsteady(&Evidence::of(&self.record, &self.record.phases[at])) {
                 self.record.phases[at].summary.steady.deny(reason);
@@ -228,10 +269,17 @@ impl Session {
         Ok(new.collect())
     }
 
-    /// Runs the phases of a stage; when they began, and what came of each.
-    fn measure(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
-        let Self { record, output, due, view, phase_count, layers, interrupt, .. } = self;
+    /// Runs the phases of a stage.
+    fn measure(&mut self, stage: &[Planned]) -> Result<StageRan, Error> {
+        let Self { record, output, due, view, phase_count, layers, interrupt, leader, .. } = self;
         let number = (record.phases.len() + 1, *phase_count);
+        if let Some(leader) = leader {
+            let mut show = |event: &Event<'_>| match event {
+                Event::Running(snapshot) => viewer(view, number)(snapshot),
+                event => view.event(event),
+            };
+            return leader.stage(stage, &mut show, interrupt);
+        }
         let shown = RefCell::new(&mut *view);
         let progress = |name: &str, share: f64| shown.borrow_mut().event(&Event::Preparing(name, share));
         let context = StageContext {
@@ -239,12 +287,16 @@ impl Session {
             progress: &progress,
             tell: |line| output::tell(line),
         };
-        let parts = parts(stage, record, &mut layers.runs, &context)?;
+        let is_whole = |phase: &&PhaseRecord| phase.failure.is_none() && phase.summary.total.errors == 0;
+        let done: Vec<&PhasePlan> = record.phases.iter().filter(is_whole).map(|phase| &phase.plan).collect();
+        let parts = parts(stage, &done, &mut layers.runs, &context)?;
         let mut observe = viewer(view, number);
         let stage_number = next_stage(record);
         let begun = SystemTime::now();
         let mut reports = StageReports { due, output, record, stage, number: stage_number, begun };
-        layer::run(parts, &mut observe, &mut reports)
+        let (begun, seen) = layer::run(parts, &mut || Ok(None), &mut observe, &mut reports)?;
+        let phases = seen.into_iter().map(|seen| (seen, Vec::new())).collect();
+        Ok(StageRan { begun, phases, goes_on: false })
     }
 
     /// Ends the run and prints its report. `result` is what stopped it.
@@ -278,6 +330,10 @@ impl Session {
     /// Ends the layers, with what the run made removed: the first failure, behind what goes on with it.
     fn end_layers(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
+        if let Some(leader) = &mut self.leader {
+            result = leader.end(&self.interrupt);
+            self.record.hosts = leader.records();
+        }
         for (_, run) in self.layers.runs.all() {
             result = result.and(run.end());
         }
@@ -324,22 +380,21 @@ fn next_stage(record: &Record) -> usize {
     record.phases.last().map_or(0, |phase| phase.stage + 1)
 }
 
-/// The phases of a stage by layer, with their numbers in the stage, ready to run. `record` has the phases before them.
-fn parts<'a>(
+/// The phases of a stage by layer, with their numbers in the stage, ready to run. `done` are the plans of phases before them that did all that was
+/// asked of them.
+pub(crate) fn parts<'a>(
     stage: &'a [Planned],
-    record: &Record,
+    done: &[&PhasePlan],
     runs: &'a mut Runs,
     context: &StageContext<'_>,
 ) -> Result<Parts<'a>, Error> {
-    let is_whole = |phase: &&PhaseRecord| phase.failure.is_none() && phase.summary.total.errors == 0;
-    let done: Vec<&PhasePlan> = record.phases.iter().filter(is_whole).map(|phase| &phase.plan).collect();
     let mut parts: Parts<'a> = Vec::new();
     for (name, run) in runs.all() {
         let own = stage.iter().enumerate().filter(|(_, planned)| planned.plan.layer() == name);
         let (numbers, phases): (Vec<usize>, Vec<&Phase>) =
             own.map(|(number, planned)| (number, &planned.phase)).unzip();
         if !phases.is_empty() {
-            parts.push((numbers, run.part(phases, &done, context)?));
+            parts.push((numbers, run.part(phases, done, context)?));
         }
     }
     Ok(parts)
@@ -380,6 +435,7 @@ pub(crate) fn phase_record(
         summary,
         arrivals,
         steady_ending: outcome.steady_ending,
+        host_starts: Vec::new(),
         observations,
         doubts: Vec::new(),
         failure: outcome.failure,

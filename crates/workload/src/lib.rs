@@ -14,6 +14,7 @@ pub mod mix;
 pub mod options;
 pub mod plan;
 pub mod replay;
+pub mod shipped;
 pub mod spec;
 pub mod target;
 

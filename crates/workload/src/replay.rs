@@ -12,7 +12,7 @@ const LENGTH_BYTES_MAX: u64 = 1 << 31;
 const WAIT_NS_MIN: u64 = 100_000;
 
 /// Class of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplayClass {
     /// Reads.
     Read,
@@ -25,7 +25,7 @@ pub enum ReplayClass {
 }
 
 /// One operation of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayStep {
     /// When it is due, in nanoseconds from the first.
     pub at_ns: u64,
@@ -50,6 +50,36 @@ pub struct Replay {
     pub steps: Arc<[ReplayStep]>,
     /// Whether operations start when they are due; else as soon as there is room.
     pub is_timed: bool,
+}
+
+/// A log on its way to another process.
+pub(crate) mod shipped {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Replay, ReplayStep};
+
+    type Parts = (String, Vec<String>, Vec<ReplayStep>, bool);
+
+    pub(crate) fn serialize<S: Serializer>(
+        replay: &Option<Arc<Replay>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let parts = |replay: &Arc<Replay>| {
+            (replay.log.clone(), replay.files.clone(), replay.steps.to_vec(), replay.is_timed)
+        };
+        replay.as_ref().map(parts).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Arc<Replay>>, D::Error> {
+        let parts = Option::<Parts>::deserialize(deserializer)?;
+        Ok(parts.map(|(log, files, steps, is_timed)| {
+            Arc::new(Replay { log, files, steps: steps.into(), is_timed })
+        }))
+    }
 }
 
 /// The operations of a log, in a plan; the operations themselves stand in no record.

@@ -131,8 +131,17 @@ pub enum LadderDimension {
     Rate,
 }
 
+/// Action when a host fails that carries out a run together with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnHostFailure {
+    /// The others end after what is in flight; what was measured is kept.
+    Stop,
+    /// The others go on.
+    Continue,
+}
+
 /// A ladder: one phase a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Ladder {
     /// Climbed dimension.
     pub dimension: LadderDimension,
@@ -155,22 +164,33 @@ pub enum CoresPolicy {
 
 /// Options of the user. `None` means: not said. The tables of options of its layer fill it from the command line and from job files; the layer
 /// turns it into plans.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[allow(
     missing_docs,
     reason = "each field is the option of the same name, documented in the table of options"
 )]
 pub struct Spec {
     /// The layer; in a job file `layer = "NAME"`.
+    #[serde(skip)]
     pub layer: Layer,
     /// Options of single layers.
+    #[serde(skip)]
     pub own: crate::layers::OwnSpecs,
+    /// Options as they were said, for processes that read them again.
+    #[serde(skip)]
+    pub said: crate::shipped::SaidOptions,
+    /// Hosts that carry it out together: lists as typed.
+    #[serde(skip)]
+    pub hosts: Vec<String>,
+    /// Whether the hosts have the same targets, or each its own; none: as it is found.
+    pub host_targets: Option<crate::plan::HostTargets>,
+    #[serde(skip)]
+    pub on_host_failure: Option<OnHostFailure>,
     /// Control addresses of processes that drive the load (masters).
     pub clients: Vec<String>,
     /// Place of this process among the hosts that carry it out together; no option says it, the one that leads them does.
     pub place: Option<crate::plan::HostPlace>,
-    /// Whether the hosts have the same targets, or each its own; none: as it is found.
-    pub host_targets: Option<crate::plan::HostTargets>,
     /// File with the secret shared with engines and masters.
     pub token_file: Option<PathBuf>,
     /// TLS for control, on loopback too; beyond it is always on.
@@ -198,6 +218,7 @@ pub struct Spec {
     pub refill: Option<Refill>,
     pub verify: bool,
     /// Operations of a log, in place of drawn ones.
+    #[serde(with = "crate::replay::shipped")]
     pub replay: Option<std::sync::Arc<crate::replay::Replay>>,
     pub seed: Option<u64>,
     pub cores: Option<Vec<u32>>,

@@ -225,7 +225,7 @@ fn judge_hello(
     }
 }
 
-async fn read_clock(calls: &mut Calls) -> Result<ClockEstimate, Status> {
+pub(crate) async fn read_clock(calls: &mut Calls) -> Result<ClockEstimate, Status> {
     let mut exchanges = Vec::with_capacity(PINGS);
     for _ in 0..PINGS {
         // The monotonic clock spans the way, so that a step of the other clock in between does not count as time. It is

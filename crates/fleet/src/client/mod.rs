@@ -4,12 +4,14 @@ pub(crate) mod connect;
 mod host;
 mod run;
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use driver::{Error, Secret};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 pub use host::HostEnd;
 pub use run::{HostOutcome, HostProgress, HostStage, OnRefusal, RunPolicy};
@@ -24,6 +26,9 @@ use run::{Member, Run};
 
 /// Events of hosts that wait for the coordinator.
 const EVENTS: usize = 256;
+
+/// How long a clock that is looked at again may take.
+const CLOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Whom to connect, and how.
 #[derive(Clone, Debug)]
@@ -57,6 +62,17 @@ impl Fleet {
     ///
     /// The thread of the connections cannot be started.
     pub fn connect(request: ConnectRequest) -> Result<Self, Error> {
+        Self::connect_with(request, &HashMap::new())
+    }
+
+    /// The same, where hosts, by number, have secrets of their own.
+    ///
+    /// # Errors
+    /// As for [`Fleet::connect`].
+    pub fn connect_with(
+        request: ConnectRequest,
+        host_secrets: &HashMap<usize, Secret>,
+    ) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(16)
@@ -65,9 +81,9 @@ impl Fleet {
             .build()
             .map_err(|error| Error::system("connect", "cannot start the thread of the connections", error))?;
         let ConnectRequest { hosts, secret, tls, timeout } = request;
-        let terms = Terms { secret, tls };
-        let links = together(&runtime, hosts.iter().cloned(), |host| {
-            let terms = terms.clone();
+        let links = together(&runtime, hosts.iter().cloned().enumerate(), |(number, host)| {
+            let secret = host_secrets.get(&number).or(secret.as_ref()).cloned();
+            let terms = Terms { secret, tls };
             async move { connect::connect(&host, &terms, timeout).await }
         });
         let hosts = hosts.into_iter().zip(links).map(|(address, link)| Host { address, link }).collect();
@@ -223,6 +239,33 @@ impl Fleet {
             };
             async move { asked?.await }
         })
+    }
+
+    /// A host and the way to it.
+    pub(crate) fn host(&self, number: usize) -> (&HostAddress, &Result<Link, Error>) {
+        let Host { address, link } = &self.hosts[number];
+        (address, link)
+    }
+
+    /// Runs work on the threads of the connections.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.runtime().spawn(work)
+    }
+
+    /// Waits for work on this thread.
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime().block_on(work)
+    }
+
+    /// Looks at the clocks of all hosts; none of those that do not answer.
+    pub(crate) fn read_clocks(&self) -> Vec<Option<ClockEstimate>> {
+        let read = self.each(|host, mut link| async move {
+            let read = tokio::time::timeout(CLOCK_WAIT, connect::read_clock(&mut link.calls)).await;
+            let unread =
+                || Error::new(driver::ErrorKind::Run, "clock", "it was not read").with("host", &host);
+            read.map_err(|_| unread())?.map_err(|_| unread())
+        });
+        read.into_iter().map(Result::ok).collect()
     }
 
     fn runtime(&self) -> &Runtime {

@@ -7,6 +7,7 @@ use driver::{Error, ErrorKind};
 
 use crate::messages::{Description, OutcomeMessage, PlanMessage, ProgressReport};
 use crate::server::gate::StartGate;
+use crate::session::SessionHost;
 
 /// Work of a process that others may tell what to run. Its methods are called on ordinary threads, never on those of the channel.
 pub trait Agent: Send + Sync {
@@ -19,6 +20,11 @@ pub trait Agent: Send + Sync {
     ///
     /// Why the plan cannot be run; the coordinator is told.
     fn prepare(&self, plan: PlanMessage, stop: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, Error>;
+
+    /// Takes part in runs that others lead; none where this process does not.
+    fn host(&self) -> Option<Arc<dyn SessionHost>> {
+        None
+    }
 
     /// Whether any caller may end a job that another started. It may, unless an agent says otherwise.
     fn may_interrupt(&self) -> bool {

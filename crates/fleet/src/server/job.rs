@@ -180,7 +180,7 @@ fn encode(outcome: &OutcomeMessage, bytes_max: usize) -> JobEvent {
     }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

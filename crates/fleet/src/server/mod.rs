@@ -7,6 +7,7 @@ mod handshake;
 mod job;
 mod log;
 mod service;
+mod session;
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
@@ -32,8 +33,10 @@ use crate::wire::control_server::ControlServer as ControlCalls;
 use crate::wire::handshake_server::HandshakeServer as HandshakeCalls;
 pub(crate) use accept::is_loopback;
 use accept::{AcceptOptions, Accepted};
+pub(crate) use handshake::STRATA_VERSION;
 use handshake::{HandshakeService, demand_session};
 use job::Slot;
+pub(crate) use job::{Lease, panic_text};
 use log::Log;
 use service::ControlService;
 

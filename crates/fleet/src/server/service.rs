@@ -60,6 +60,22 @@ impl Control for ControlService {
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
+    type SessionStream = ReceiverStream<Result<wire::FromHost, Status>>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<wire::FromLeader>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        let peer = connection(&request)?.peer;
+        let host = self.agent.host().ok_or_else(|| {
+            Status::permission_denied("this process takes no part in runs that others lead")
+        })?;
+        let (outbound, stream) = mpsc::channel(QUEUE);
+        let control = self.clone();
+        tokio::spawn(async move { control.take_part(host, peer, request.into_inner(), outbound).await });
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
     async fn interrupt(
         &self,
         request: Request<wire::InterruptRequest>,
@@ -90,12 +106,12 @@ impl Control for ControlService {
 }
 
 /// Runs what may take its time away from the threads of the channel.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Status> {
+pub(super) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Status> {
     tokio::task::spawn_blocking(work).await.map_err(|_| Status::internal("the agent panicked"))
 }
 
-/// Stops a job whose coordinator is not attended to any more, for whatever reason.
-struct StopOnDrop(Arc<AtomicBool>);
+/// Stops a job or session whose coordinator is not attended to any more, for whatever reason.
+pub(super) struct StopOnDrop(pub(super) Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use driver::{Arena, Error, ErrorKind, PageSize};
 use layer::observations::{FileActivity, FoundFiles, Observations, StonewallActivity};
 use layer::{
-    DriverEntry, Hosts, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext, hosts,
+    DriverEntry, Hosts, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
 };
 use runner::{Job, Opener, Outcome, WorkerSetup};
 use units::path_of;
 use workload::layers::LayerDef;
-use workload::plan::{HostPlace, PhasePlan, expand_ladder};
+use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
@@ -122,20 +122,6 @@ fn guests<'a>(context: &'a RunContext, plan: &FsPlan) -> Option<&'a Hosts> {
     context.hosts.as_ref().filter(|_| plan.has_guests())
 }
 
-/// The place of this host among those that carry a spec out together.
-fn place(context: &RunContext, spec: &Spec) -> Result<Option<HostPlace>, Error> {
-    let hosts = context.hosts.as_ref();
-    let store = spec.targets.iter().find(|target| is_store(target));
-    match store.map(|target| target.strip_prefix("dfs+vos:")) {
-        Some(Some(directory)) => hosts::place_at_store(hosts, spec, &path_of(directory)),
-        Some(None) => hosts::place_at_service(spec),
-        None => {
-            let paths: Vec<_> = spec.targets.iter().map(|target| path_of(target)).collect();
-            hosts::place_at_paths(hosts, spec, paths.iter().map(|path| &**path))
-        }
-    }
-}
-
 fn phase(spec: &Spec, plan: FsPlan) -> Result<Phase, Error> {
     let capabilities = &drivers::find(&plan.engine)?.capabilities;
     let fills = !spec::of(spec).no_fill && plan.engine != "null";
@@ -165,11 +151,23 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
 }
 
 impl LayerRun for FsRun {
+    fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
+        for spec in specs.iter_mut() {
+            let pool = spec.targets.iter().find_map(|target| target.strip_prefix("dfs+vos:"));
+            match pool.map(|pool| path_of(pool).into_owned()) {
+                Some(pool) => layer::settle_store_of_process(spec, &pool)?,
+                None => {
+                    let paths = Filesystem.paths(spec);
+                    layer::settle_host_targets(spec, &paths);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases: Vec<Phase> = Vec::new();
-        let place = place(&self.context, spec)?;
-        for mut step in expand_ladder(spec) {
-            step.place = place;
+        for step in expand_ladder(spec) {
             let mut set = None;
             for operation in resolve::operations(&step) {
                 let seed = planning.seed_of(phases.len());

@@ -10,8 +10,8 @@ use filesystem::{Filesystem, FsPlan};
 use layer::hosts::Together;
 use layer::observations::FileActivity;
 use layer::{Journal, LayerRun, Measured, Phase, Planning, RunContext, Seed, Seen, StageContext};
+use runner::NoReports;
 use serde_json::Value;
-use statistics::PhaseSamples;
 use workload::layers::Layer;
 use workload::options;
 use workload::plan::{HostPlace, HostTargets};
@@ -66,8 +66,10 @@ impl Host {
             hosts: together.map(|(together, rank)| together.seen_by(rank)),
         };
         let mut run = Filesystem.begin(&context);
+        let mut spec = spec.clone();
+        run.find(&mut [&mut spec])?;
         let planning = Planning { before: &[], number: 0, seed: Seed::OfRun(1) };
-        let phases = run.phases(spec, &planning)?;
+        let phases = run.phases(&spec, &planning)?;
         Ok(Self { run, phases })
     }
 
@@ -78,19 +80,9 @@ impl Host {
             StageContext { interrupt: Arc::default(), progress: &|_, _| (), tell: |_| {} };
         let part = run.part(vec![&phases[number]], &[], &context);
         ready();
-        let (_, mut seen) = layer::run(vec![(vec![0], part?)], &mut |_| {}, &mut Quiet)?;
+        let (_, mut seen) = layer::run(vec![(vec![0], part?)], &mut || Ok(None), &mut |_| {}, &mut NoReports)?;
         Ok(seen.remove(0))
     }
-}
-
-struct Quiet;
-
-impl runner::Reports for Quiet {
-    fn is_due(&mut self) -> bool {
-        false
-    }
-
-    fn show(&mut self, _so_far: Vec<PhaseSamples>) {}
 }
 
 /// What a phase did, of all hosts.
@@ -122,7 +114,9 @@ fn run(words: &[(&str, &str)], target: &Path, hosts: u32, ends: bool) -> Vec<Don
     let mut all: Vec<Host> = (0..hosts)
         .map(|rank| {
             let place = HostPlace { rank, hosts, ..HostPlace::default() };
-            let spec = spec(words, target, together.as_ref().map(|_| place));
+            let mut spec = spec(words, target, together.as_ref().map(|_| place));
+            // They are on one machine.
+            spec.host_targets = together.as_ref().map(|_| HostTargets::Shared);
             Host::new(&spec, together.as_ref().map(|together| (together, rank))).unwrap()
         })
         .collect();
@@ -153,7 +147,9 @@ fn run(words: &[(&str, &str)], target: &Path, hosts: u32, ends: bool) -> Vec<Don
         let name = all[0].phases[number].plan.name().to_owned();
         let mut one = Done { name, ..Done::default() };
         seen.iter().for_each(|seen| add(&mut one, seen));
-        one.files = FileActivity::of_hosts(seen.iter().filter_map(|seen| seen.1.files.as_ref()));
+        for files in seen.iter().filter_map(|seen| seen.1.files.as_ref()) {
+            one.files.get_or_insert(FileActivity { items: 0, ..FileActivity::default() }).add(files);
+        }
         done.push(one);
     }
     if ends {
@@ -298,7 +294,7 @@ fn hosts_with_targets_of_their_own_do_what_each_would_alone() {
     let plan = host.phases.last().unwrap().plan.of::<FsPlan>().unwrap();
     assert_eq!((plan.set.ranks, plan.load.place.unwrap().targets), (2, HostTargets::Own));
     assert_eq!(plan.ranks_here().collect::<Vec<_>>(), [0, 1]);
-    asked.host_targets = None;
+    asked.host_targets = Some(HostTargets::Shared);
     let host = Host::new(&asked, Some((&together, 1))).unwrap();
     let plan = host.phases.last().unwrap().plan.of::<FsPlan>().unwrap();
     assert_eq!((plan.set.ranks, plan.ranks_here().collect::<Vec<_>>()), (4, vec![2, 3]));
@@ -309,13 +305,16 @@ fn a_host_that_does_not_see_the_first_ones_directory_says_so() {
     let scratch = tempfile::tempdir().unwrap();
     let place = HostPlace { rank: 1, hosts: 2, ..HostPlace::default() };
     let together = Together::new(2);
-    let mut host = Host::new(&spec(&[("op", "create"), ("files", "2")], scratch.path(), Some(place)), Some((&together, 1))).unwrap();
+    let mut asked = spec(&[("op", "create"), ("files", "2")], scratch.path(), Some(place));
+    asked.host_targets = Some(HostTargets::Shared);
+    let mut host = Host::new(&asked, Some((&together, 1))).unwrap();
     let error = host.stage(0, &|| ()).expect_err("nothing is there");
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("--host-targets own"), "{error}");
     assert!(content(scratch.path()).is_empty());
     let pool = scratch.path().join("pool");
     let mut on_store = spec(&[("op", "create")], &pool, Some(place));
+    on_store.host_targets = Some(HostTargets::Shared);
     on_store.targets = vec![format!("dfs+vos:{}", pool.display())];
     let error = Host::new(&on_store, Some((&together, 1))).err().expect("one process has it").to_string();
     assert!(error.contains("engine://"), "{error}");

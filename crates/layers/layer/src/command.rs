@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, Sender};
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, ArgMatches};
 use driver::Error;
+use units::ParseError;
 use workload::options::{self, OptionDef};
+use workload::spec::Spec;
 
 use crate::measured::{Phase, RunContext, Runs};
 use crate::stage::Tell;
@@ -101,6 +103,9 @@ pub trait Console {
     ///
     /// With `keep` what they make stays.
     fn context(&self, keep: bool) -> RunContext;
+
+    /// Takes part in runs that others lead, for a server process that does more besides.
+    fn host(&self) -> Arc<dyn fleet::SessionHost>;
 
     /// A new seed.
     fn draw_seed(&self) -> u64;
@@ -197,6 +202,26 @@ pub fn fill<T: 'static>(
     matches: &ArgMatches,
     spec: &mut T,
 ) -> Result<(), Error> {
+    fill_by(table, matches, |option, text| (option.apply)(spec, text))
+}
+
+/// Fills the spec of a load from the matches of a table's options.
+///
+/// # Errors
+/// As for [`fill`].
+pub fn fill_load(
+    table: impl IntoIterator<Item = &'static OptionDef>,
+    matches: &ArgMatches,
+    spec: &mut Spec,
+) -> Result<(), Error> {
+    fill_by(table, matches, |option, text| options::say(spec, option, text))
+}
+
+fn fill_by<T: 'static>(
+    table: impl IntoIterator<Item = &'static OptionDef<T>>,
+    matches: &ArgMatches,
+    mut apply: impl FnMut(&'static OptionDef<T>, &str) -> Result<(), ParseError>,
+) -> Result<(), Error> {
     for option in table {
         let texts: Vec<&str> = if option.is_switch() {
             matches.get_flag(option.name).then_some("true").into_iter().collect()
@@ -204,7 +229,7 @@ pub fn fill<T: 'static>(
             matches.get_many::<String>(option.name).into_iter().flatten().map(String::as_str).collect()
         };
         for text in texts {
-            (option.apply)(spec, text)
+            apply(option, text)
                 .map_err(|error| Error::usage("options", format!("--{}: {error}", option.name)))?;
         }
     }

@@ -9,6 +9,7 @@ mod machine;
 pub mod masters;
 mod measured;
 pub mod observations;
+mod places;
 pub mod secret;
 pub mod server;
 mod stage;
@@ -18,7 +19,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
-pub use hosts::{HostLink, Hosts, Machines, Meeting, Met};
+pub use hosts::{HostLink, Hosts, Meeting, Met};
 pub use identity::{FileIdentity, MARK, MadeFile, identity_of};
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;
@@ -26,4 +27,5 @@ pub use measured::{
     AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed,
     add, all, find,
 };
-pub use stage::{Part, Parts, Seen, StageContext, Tell, plain_part, run};
+pub use places::{settle_host_targets, settle_store_of_process};
+pub use stage::{Part, Parts, Seen, StageContext, Start, Tell, plain_part, run};

@@ -1,5 +1,6 @@
 //! Observations around a phase, from outside the measured loop; doubts are made from them.
 
+mod hosts;
 mod seen;
 
 use host::control_group::CpuThrottling;
@@ -102,33 +103,26 @@ pub struct FileActivity {
 }
 
 impl FileActivity {
-    /// The progress of all hosts, of what each has seen of its own workers.
-    #[must_use]
-    pub fn of_hosts<'a>(all: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
-        all.into_iter().cloned().reduce(|one, other| Self {
-            items: one.items.saturating_add(other.items),
-            stonewall: match (one.stonewall, other.stonewall) {
-                (Some(one), Some(other)) => Some(one.with(other)),
-                (one, other) => one.or(other),
-            },
-            found: match (one.found, other.found) {
-                (Some(one), Some(other)) => Some(FoundFiles {
-                    entries: one.entries.saturating_add(other.entries),
-                    matched: one.matched.saturating_add(other.matched),
-                }),
-                (one, other) => one.or(other),
-            },
-        })
-    }
-}
-
-impl StonewallActivity {
-    fn with(self, other: Self) -> Self {
-        Self {
-            after_ns: self.after_ns.max(other.after_ns),
-            items_max: self.items_max.max(other.items_max),
-            items_min: self.items_min.min(other.items_min),
-            items: self.items.saturating_add(other.items),
+    /// Adds what another host did.
+    pub fn add(&mut self, other: &Self) {
+        self.items += other.items;
+        match (&mut self.stonewall, other.stonewall) {
+            (Some(all), Some(other)) => {
+                all.after_ns = all.after_ns.min(other.after_ns);
+                all.items_max = all.items_max.max(other.items_max);
+                all.items_min = all.items_min.min(other.items_min);
+                all.items += other.items;
+            }
+            (all @ None, other) => *all = other,
+            (Some(_), None) => {}
+        }
+        match (&mut self.found, other.found) {
+            (Some(all), Some(other)) => {
+                all.entries += other.entries;
+                all.matched += other.matched;
+            }
+            (all @ None, other) => *all = other,
+            (Some(_), None) => {}
         }
     }
 }

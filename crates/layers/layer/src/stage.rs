@@ -113,13 +113,17 @@ impl Part for PlainPart<'_> {
 /// The phases of a stage by layer, each part with the numbers of its phases in the stage. Together they have each number once.
 pub type Parts<'a> = Vec<(Vec<usize>, Box<dyn Part + 'a>)>;
 
-/// Runs a stage. Returns when the
+/// Says when all phases of a stage may begin, once all of them could: at once, or so many nanoseconds later.
+pub type Start<'a> = dyn FnMut() -> Result<Option<u64>, Error> + 'a;
+
+/// Runs a stage, whose phases begin when `start` says so. Returns when the
 /// phases began, and what came of each, in the order of the stage.
 ///
 /// # Errors
 /// When they could not begin.
 pub fn run(
     mut parts: Parts<'_>,
+    start: &mut Start<'_>,
     observe: &mut dyn FnMut(&Snapshot),
     reports: &mut dyn Reports,
 ) -> Result<(SystemTime, Vec<Seen>), Error> {
@@ -136,7 +140,7 @@ pub fn run(
     let begun = SystemTime::now();
     let outcomes = match &mut parts[..] {
         [(_, part)] if is_driven_elsewhere => part.drive(observe),
-        _ => runner::run_reporting(jobs_of(&mut parts), HostClock::get(), observe, reports),
+        _ => runner::run_reporting(jobs_of(&mut parts), HostClock::get(), start, observe, reports),
     };
     let beside_cpu_ns = parts.iter_mut().map(|(_, part)| part.stop()).sum();
     let outcomes = outcomes?;

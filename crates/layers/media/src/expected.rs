@@ -47,5 +47,12 @@ fn zoned_operations(plan: &MediaPlan, zoned: &ZonedPlan) -> Option<u64> {
         let of = |zones: &ZonedTarget| zones.zones * if capacity { zones.capacity_bytes } else { 1 };
         zoned.targets.iter().map(of).sum::<u64>() * passes
     };
-    Some(if plan.mix.discard_percent > 0 { zones(false) } else { (zones(true) as f64 / sizes.mean()) as u64 })
+    // Of a range that hosts share, as much as each does.
+    let hosts = f64::from(plan.load.workers() / plan.load.threads.max(1));
+    let hosts = if plan.share == Share::Partition { hosts } else { 1.0 };
+    Some(if plan.mix.discard_percent > 0 {
+        (zones(false) as f64 / hosts) as u64
+    } else {
+        (zones(true) as f64 / sizes.mean() / hosts) as u64
+    })
 }

@@ -61,10 +61,10 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// The region of worker `worker`.
+    /// The region of worker `worker` of this host.
     ///
     /// # Errors
-    /// When there are fewer places than workers to share them.
+    /// When there are fewer places than workers to share them, those of other hosts among them.
     pub(crate) fn new(plan: &MediaPlan, worker: u32) -> Result<Self, Error> {
         let unit_bytes = plan.align_bytes;
         let mut stretches = Vec::with_capacity(plan.targets.len());
@@ -80,7 +80,7 @@ impl Region {
             });
             total += places;
         }
-        let (worker, threads) = (u128::from(worker), u128::from(plan.load.threads));
+        let (worker, threads) = (u128::from(plan.load.worker(worker)), u128::from(plan.load.workers()));
         let cut = |part: u128| (u128::from(total) * part / threads) as u64;
         let is_private =
             plan.targets.iter().all(|target| target.kind == workload::target::TargetKind::Memory);
@@ -90,7 +90,8 @@ impl Region {
         };
         if first == end {
             return Err(Error::usage("plan", "the range has fewer blocks than there are threads")
-                .with("blocks", total));
+                .with("blocks", total)
+                .with("threads", threads));
         }
         Ok(Self { stretches, unit_bytes, first, end })
     }

@@ -7,6 +7,7 @@ use crate::plan::MediaPlan;
 use driver::{Error, ErrorKind};
 use layer::{
     DriverEntry, LayerRun, Leftovers, MadeFile, Measured, Part, Phase, Planning, RunContext, StageContext,
+    settle_host_targets,
 };
 use units::path_of;
 use workload::layers::LayerDef;
@@ -105,6 +106,15 @@ fn of_media<'a>(plans: &[&'a PhasePlan]) -> Vec<&'a MediaPlan> {
     plans.iter().filter_map(|plan| plan.of()).collect()
 }
 
+/// Targets that lie somewhere on this machine.
+fn paths_of(spec: &Spec) -> Vec<PathBuf> {
+    let targets = spec
+        .targets
+        .iter()
+        .filter(|target| !matches!(target.as_str(), "null:" | "mem:") && !crate::rbd::is_image(target));
+    targets.map(|target| path_of(target).into_owned()).collect()
+}
+
 fn phase(spec: &Spec, (plan, capabilities): planning::Phase) -> Phase {
     Phase { destroy_data: spec.destroy_data, ..Phase::new(PhasePlan::new(plan), &capabilities) }
 }
@@ -117,7 +127,10 @@ impl LayerRun for RunOfMedia {
     /// The operations of each step of a ladder, and the reading back of what is written for verification.
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases = Vec::new();
-        for step in expand_ladder(spec) {
+        let mut spec = spec.clone();
+        let paths = paths_of(&spec);
+        settle_host_targets(&mut spec, &paths);
+        for step in expand_ladder(&spec) {
             let operations = &spec::of(&step).operations;
             for (number, operation) in operations.iter().enumerate() {
                 let planned = plan_phase(&step, *operation, planning.seed_of(phases.len()))?;
@@ -135,7 +148,10 @@ impl LayerRun for RunOfMedia {
 
     fn read_back(&mut self, spec: &Spec, written: &Phase, seed: u64) -> Result<Option<Phase>, Error> {
         let written = written.plan.of::<MediaPlan>().filter(|plan| reads_back(spec, plan));
-        written.map(|plan| read_back(spec, plan, seed)).transpose()
+        let mut spec = spec.clone();
+        let paths = paths_of(&spec);
+        settle_host_targets(&mut spec, &paths);
+        written.map(|plan| read_back(&spec, plan, seed)).transpose()
     }
 
     fn check_stage(&self, plans: &[&PhasePlan]) -> Result<(), Error> {

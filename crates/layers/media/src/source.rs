@@ -92,7 +92,8 @@ impl MediaSource {
         zones: Option<&ZoneSet>,
     ) -> Result<Self, Error> {
         let sizes: ClassSizes = plan.block_size.parse().map_err(usage)?;
-        let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
+        let number = u64::from(plan.load.worker_of_all(worker));
+        let seed = derive_seed(plan.load.seed, &[number]);
         let region = Region::new(plan, worker)?;
         check_verification(plan, region.places())?;
         let unlimited = plan.load.limit == workload::plan::LimitPlan::default();
@@ -103,7 +104,7 @@ impl MediaSource {
         let (walk, operations_left) = if let Some((zoned, zones)) = zoned {
             (Walk::Zoned(Box::new(ZonedWalk::new(plan, zoned, zones, worker).map_err(usage)?)), u64::MAX)
         } else if let Some(ledger) = written {
-            let share = ledger.share(worker, plan.load.threads);
+            let share = ledger.share(plan.load.worker(worker), plan.load.workers());
             (Walk::Written(Arc::clone(ledger), share, plan.block_size_bytes_max), u64::MAX)
         } else if let Some(course) = &plan.course {
             (Walk::Course(Box::new(region.course(plan, course, seed).map_err(usage)?)), u64::MAX)
@@ -134,7 +135,7 @@ impl MediaSource {
             writes_since_sync: 0,
             sync_due: None,
             final_syncs: if plan.end_fsync { (0..plan.targets.len() as u16).collect() } else { Vec::new() },
-            content: crate::content::filler(plan, u64::from(worker))?,
+            content: crate::content::filler(plan, number)?,
             refills: plan.mix.write_percent > 0
                 && (plan.verify_interval_bytes.is_some() || plan.content.refill != Refill::Once),
             generation: 0,

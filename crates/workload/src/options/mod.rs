@@ -60,6 +60,7 @@ macro_rules! as_shared {
 }
 
 mod control;
+mod hosts;
 pub mod masters;
 mod shared;
 pub mod value;
@@ -69,6 +70,7 @@ use units::ParseError;
 use crate::spec::{Layer, Spec};
 
 pub use control::CONTROL;
+pub use hosts::HOSTS;
 pub use masters::MASTERS;
 pub use shared::{BLOCK_SIZE, CONTENT, LOAD, PATTERN, RUN, SHARE, SHARED};
 pub use value::{path, switch};
@@ -145,7 +147,13 @@ impl<T> OptionDef<T> {
 /// The options of a layer, each once, in the order of help.
 pub fn of(layer: Layer) -> impl Iterator<Item = &'static OptionDef> {
     let own = layer.options.iter().copied().flatten();
-    own.chain(shared().filter(move |option| layer.common.contains(&option.name)))
+    let common = shared().filter(move |option| layer.common.contains(&option.name));
+    own.chain(common).chain(HOSTS.iter().filter(move |option| !has_own(layer, option.name)))
+}
+
+/// Whether an option is one of the layer's tables.
+fn has_own(layer: Layer, name: &str) -> bool {
+    layer.options.iter().copied().flatten().any(|option| option.name == name)
 }
 
 fn shared() -> impl Iterator<Item = &'static OptionDef> + Clone {
@@ -155,7 +163,7 @@ fn shared() -> impl Iterator<Item = &'static OptionDef> + Clone {
 /// Whether an option may be given several times, each adding to what was said before.
 #[must_use]
 pub fn is_repeatable(name: &str) -> bool {
-    matches!(name, "endpoint" | "master" | "s3-endpoint")
+    matches!(name, "endpoint" | "master" | "s3-endpoint" | "hosts")
 }
 
 /// Applies the option of several layers with this name.
@@ -179,9 +187,19 @@ pub fn find_in(layer: Layer, name: &str) -> Option<&'static OptionDef> {
 /// An unknown key, with the nearest one there is, or why the layer does not have it; a bad value, with what would be accepted.
 pub fn apply(spec: &mut Spec, key: &str, text: &str) -> Result<(), ParseError> {
     match find_in(spec.layer, key) {
-        Some(option) => (option.apply)(spec, text),
+        Some(option) => say(spec, option, text),
         None => Err(unknown(spec.layer, key)),
     }
+}
+
+/// Applies an option of the spec's layer, and remembers that it was said.
+///
+/// # Errors
+/// A bad value, with what would be accepted.
+pub fn say(spec: &mut Spec, option: &OptionDef, text: &str) -> Result<(), ParseError> {
+    (option.apply)(spec, text)?;
+    spec.said.note(option.name, text, false);
+    Ok(())
 }
 
 /// Applies a secret of the spec's layer, by its name.
@@ -189,7 +207,9 @@ pub fn apply(spec: &mut Spec, key: &str, text: &str) -> Result<(), ParseError> {
 /// # Errors
 /// A name that is none of the layer's secrets, or a bad value; neither says the value.
 pub fn apply_secret(spec: &mut Spec, name: &str, text: &str) -> Result<(), ParseError> {
-    apply_of(spec.layer.secrets, spec, name, text)
+    apply_of(spec.layer.secrets, spec, name, text)?;
+    spec.said.note(name, text, true);
+    Ok(())
 }
 
 /// Applies the option with this name of a table.

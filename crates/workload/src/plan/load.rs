@@ -3,7 +3,7 @@
 use units::ByteSize;
 
 use super::error::{PlanError, refuse};
-use super::{ArrivalPlan, LimitPlan, LoadPlan, ThinkPlan};
+use super::{ArrivalPlan, HostPlace, LimitPlan, LoadPlan, ThinkPlan};
 use crate::spec::{LadderDimension, OnError, Spacing, Spec, Warmup};
 
 /// Length of a phase without an end of its own where no limit is given, in nanoseconds.
@@ -44,7 +44,7 @@ pub fn load(spec: &Spec, depth: u32, time_ns_default: Option<u64>, seed: u64) ->
     Ok(LoadPlan {
         schedule: None,
         threads: spec.threads.unwrap_or(1),
-        place: spec.place,
+        place: place(spec),
         depth,
         batch: spec.batch.unwrap_or(depth),
         batch_min,
@@ -64,6 +64,11 @@ pub fn load(spec: &Spec, depth: u32, time_ns_default: Option<u64>, seed: u64) ->
         control: spec.control.clone(),
         seed,
     })
+}
+
+/// The place of this host, with what the user says of the targets.
+fn place(spec: &Spec) -> Option<HostPlace> {
+    spec.place.map(|place| HostPlace { targets: spec.host_targets.unwrap_or(place.targets), ..place })
 }
 
 fn think(spec: &Spec) -> Option<ThinkPlan> {

@@ -83,6 +83,12 @@ impl LoadPlan {
         self.shared().map_or(worker, |place| place.worker(worker, self.threads))
     }
 
+    /// Number of a worker of this host among the workers of all hosts.
+    #[must_use]
+    pub fn worker_of_all(&self, worker: u32) -> u32 {
+        self.place.map_or(worker, |place| place.worker(worker, self.threads))
+    }
+
     /// The place among hosts that share the targets.
     fn shared(&self) -> Option<HostPlace> {
         self.place.filter(|place| place.targets == HostTargets::Shared)

@@ -143,7 +143,7 @@ mod tests {
 
     use workload::plan::HostPlace;
 
-    use super::super::{HostLink, Machines, Together};
+    use super::super::{HostLink, Together};
     use super::*;
 
     fn wait(meeting: &Meeting) {
@@ -196,7 +196,7 @@ mod tests {
             }
         }
         let place = HostPlace { rank: 0, hosts: 2, ..HostPlace::default() };
-        let hosts = Hosts { place, machines: Machines::One, link: Arc::new(Lost) };
+        let hosts = Hosts { place, link: Arc::new(Lost) };
         let meeting = Meeting::new("m", 1, Some(&hosts)).expect("a thread");
         meeting.come(7);
         wait(&meeting);
@@ -209,7 +209,7 @@ mod tests {
             }
         }
         let (sender, receiver) = channel();
-        let hosts = Hosts { place, machines: Machines::One, link: Arc::new(Tells(sender)) };
+        let hosts = Hosts { place, link: Arc::new(Tells(sender)) };
         drop(Meeting::new("m", 1, Some(&hosts)).expect("a thread"));
         drop(hosts);
         assert!(receiver.recv().is_err(), "the thread has let its link go");

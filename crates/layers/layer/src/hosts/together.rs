@@ -7,7 +7,7 @@ use driver::{Error, ErrorKind};
 use fleet::{Meetings, Met};
 use workload::plan::HostPlace;
 
-use super::{HostLink, Hosts, Machines};
+use super::{HostLink, Hosts};
 
 /// Hosts that are threads of one process and meet in its memory.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ impl Together {
     pub fn seen_by(self: &Arc<Self>, rank: u32) -> Hosts {
         let link = Arc::new(At { rank, together: Arc::clone(self) });
         let place = HostPlace { rank, hosts: self.hosts, ..HostPlace::default() };
-        Hosts { place, machines: Machines::One, link }
+        Hosts { place, link }
     }
 
     /// One of them is gone.
     pub fn gone(&self, rank: u32) {
         let mut state = self.state();
-        let over = state.meetings.gone(rank);
+        let over = state.meetings.leave(rank);
         state.over.extend(over.into_iter().map(|(name, met)| (name, (met.clone(), met.hosts))));
         self.changed.notify_all();
     }

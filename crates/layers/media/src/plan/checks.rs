@@ -46,8 +46,11 @@ pub(super) fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
         ),
         (
             spec.control.ends_when_full
-                && (own.operations != [Operation::Write] || spec.verify || spec.threads.unwrap_or(1) > 1),
-            "--end-when-full is for --op write alone, by one thread and without --verify",
+                && (own.operations != [Operation::Write]
+                    || spec.verify
+                    || spec.threads.unwrap_or(1) > 1
+                    || spec.place.is_some()),
+            "--end-when-full is for --op write alone, by one thread of one host and without --verify",
         ),
     ];
     match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {

@@ -100,10 +100,10 @@ pub fn resolve(
     check_fitted(&pattern, &sizes, &targets)?;
     let verify_interval_bytes = verify_interval(spec, &sizes, align_bytes, &content, mix, &load)?;
     let share = spec.share.unwrap_or(Share::Partition);
-    check_share(&targets, &sizes, share, load.threads)?;
+    check_share(&targets, &sizes, share, load.workers())?;
     let grain_bytes = verify_interval_bytes.and_then(|_| grain(&sizes, align_bytes));
     let shares_grains = grain_bytes.is_some() && course.is_none() && mix.write_percent > 0;
-    check_one_writer(&pattern, shares_grains && load.threads > 1)?;
+    check_one_writer(&pattern, shares_grains && load.workers() > 1)?;
     schedule(&mut load, spec.replay.as_deref());
     load.batch = spec.batch.unwrap_or_else(|| default_batch(load.depth, options.direct, &targets));
     Ok(MediaPlan {
@@ -387,7 +387,7 @@ fn verify_interval(
             "--verify-pattern of zeros cannot tell a block from one that is gone: use another".to_owned(),
         );
     }
-    if spec.share == Some(Share::Whole) && load.threads > 1 && mix.write_percent > 0 {
+    if spec.share == Some(Share::Whole) && load.workers() > 1 && mix.write_percent > 0 {
         return refuse("--verify needs each block to have one writer: leave out --share whole".to_owned());
     }
     let interval = own.verify_interval.map_or(unit.min(4096), |size| size.0);

@@ -13,6 +13,8 @@ use layer::observations::Observations;
 use layer::{Part, Seen, StageContext, Tell};
 use runner::{Job, Outcome};
 
+use workload::target::TargetKind;
+
 use crate::layout::{self, Manifest, Progress};
 use crate::zoned::ZoneTables;
 use crate::{cache, content, names};
@@ -93,6 +95,9 @@ impl MediaRun {
         context: &StageContext<'_>,
     ) -> Result<(), Error> {
         let plan = phase.plan;
+        if plan.load.is_guest() {
+            return look_for(plan);
+        }
         if let Some(needs) = names::needs(&plan.engine) {
             return names::prepare(&mut self.manifest, &plan.targets, needs);
         }
@@ -121,6 +126,16 @@ impl MediaRun {
     }
 }
 
+/// Looks whether the files of a phase are there that another host has made.
+fn look_for(plan: &MediaPlan) -> Result<(), Error> {
+    let makes_files = names::needs(&plan.engine).is_none();
+    let files = plan.targets.iter().filter(|target| target.kind == TargetKind::File && makes_files);
+    files.into_iter().try_for_each(|target| {
+        layout::check_existing(target)
+            .map_err(|error| error.remedy("do the hosts see the same files? else give --host-targets own"))
+    })
+}
+
 /// Phases of media that are ready to run.
 struct MediaPart<'a> {
     plans: Vec<&'a MediaPlan>,
@@ -131,14 +146,22 @@ struct MediaPart<'a> {
     tell: Tell,
 }
 
+impl<'a> MediaPart<'a> {
+    /// Phases whose targets and devices no other host looks after.
+    fn own(&self) -> Vec<&'a MediaPlan> {
+        self.plans.iter().copied().filter(|plan| !plan.load.is_guest()).collect()
+    }
+}
+
 impl Part for MediaPart<'_> {
     fn jobs(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.jobs)
     }
 
     fn begin(&mut self) -> Result<(), Error> {
-        self.schedulers = Some(Schedulers::set(&self.plans, self.tell)?);
-        around::run(&self.plans, true)?;
+        let own = self.own();
+        self.schedulers = Some(Schedulers::set(&own, self.tell)?);
+        around::run(&own, true)?;
         // Looking at large files takes time of its own, so it comes before the times.
         let mut looked = Looked::default();
         self.watches = self.plans.iter().map(|plan| PhaseWatch::begin(plan, &mut looked)).collect();
@@ -146,7 +169,7 @@ impl Part for MediaPart<'_> {
     }
 
     fn stop(&mut self) -> u64 {
-        for plan in &self.plans {
+        for plan in self.own() {
             if let Some(needs) = names::needs(&plan.engine) {
                 names::adopt(self.manifest, &plan.targets, needs);
             }
@@ -156,9 +179,10 @@ impl Part for MediaPart<'_> {
     }
 
     fn end(self: Box<Self>, outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
+        let own = self.own();
         let observations = self.watches.into_iter().map(|watch| watch.end(machine));
         let mut seen: Vec<Seen> = outcomes.into_iter().zip(observations).collect();
-        if let (Err(error), Some((outcome, _))) = (around::run(&self.plans, false), seen.first_mut()) {
+        if let (Err(error), Some((outcome, _))) = (around::run(&own, false), seen.first_mut()) {
             outcome.failure.get_or_insert(error.to_string());
         }
         seen

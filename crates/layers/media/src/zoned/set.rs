@@ -155,7 +155,7 @@ pub(super) fn emulated(zone_bytes: u64, capacity_bytes: u64, end_bytes: u64) -> 
 
 /// The parts of each worker, and the groups that they are of.
 fn set_of(plan: &MediaPlan, zoned: &ZonedPlan, shared: &mut [Shared], first_worker: u32) -> ZoneSet {
-    let threads = u64::from(plan.load.threads);
+    let threads = u64::from(plan.load.workers());
     let is_divided = plan.share == Share::Partition;
     let total: u64 = zoned.targets.iter().map(|zones| zones.zones).sum();
     let mut workers = vec![Vec::new(); plan.load.threads as usize];
@@ -169,8 +169,9 @@ fn set_of(plan: &MediaPlan, zoned: &ZonedPlan, shared: &mut [Shared], first_work
         }
         for (worker, grounds) in workers.iter_mut().enumerate() {
             let cut = |part: u64| (u128::from(total) * u128::from(part) / u128::from(threads)) as u64;
+            let part = u64::from(plan.load.worker(worker as u32));
             let (from, to) = match is_divided {
-                true => (cut(worker as u64), cut(worker as u64 + 1)),
+                true => (cut(part), cut(part + 1)),
                 false => (0, total),
             };
             let (from, to) = (from.max(before), to.min(before + zones.zones));

@@ -79,7 +79,7 @@ impl ZonedWalk {
         let capacity =
             grounds.iter().map(|ground| ground.table.capacity_bytes(ground.first, ground.end)).sum();
         let group = grounds.first().map_or(0, |ground| ground.group);
-        let seed = derive_seed(plan.load.seed, &[u64::from(worker), 4]);
+        let seed = derive_seed(plan.load.seed, &[u64::from(plan.load.worker_of_all(worker)), 4]);
         Ok(Self {
             grounds: grounds.into(),
             total: grounds.iter().map(|ground| (ground.end - ground.first) as u64).sum(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use driver::Error;
-use layer::{RunContext, Tell, hosts, secret};
+use layer::{RunContext, Tell, secret};
 use units::ByteSize;
 use vos::{Layout, Pool};
 use workload::plan::{HostPlace, HostTargets};
@@ -239,7 +239,7 @@ impl Stores {
         for spec in specs.iter_mut() {
             let is_named = !spec.targets.is_empty();
             self.name_target(spec)?;
-            spec.place = self.place(spec, is_named)?;
+            settle_place(spec, is_named)?;
         }
         let mut targets: Vec<&str> = Vec::new();
         for spec in specs.iter() {
@@ -273,26 +273,6 @@ impl Stores {
         self.default_target = Some(target.clone());
         spec.targets = vec![target];
         Ok(())
-    }
-
-    /// The place of this host among those that carry a spec out together. A store in this process is each host's own, a service is reached by all.
-    fn place(&self, spec: &Spec, is_named: bool) -> Result<Option<HostPlace>, Error> {
-        let target = spec.targets.first().map_or("", String::as_str);
-        match (directory_of(target), target.split(':').next()) {
-            // The directory is this process's own.
-            (Some(_), _) if !is_named => {
-                hosts::check_alone(spec)?;
-                Ok(spec.place.map(|place| HostPlace { targets: HostTargets::Own, ..place }))
-            }
-            (Some(directory), _) => {
-                hosts::place_at_store(self.context.hosts.as_ref(), spec, &units::path_of(directory))
-            }
-            (None, Some("rados" | "s3" | "daos")) if spec.host_targets == Some(HostTargets::Own) => {
-                let message = format!("--host-targets own: all hosts reach the same store at {target}");
-                Err(Error::usage("plan", message).remedy("leave it out; accepted are auto and shared"))
-            }
-            _ => hosts::place_at_service(spec),
-        }
     }
 
     /// The store of these specs, which all name it.
@@ -376,6 +356,22 @@ impl Stores {
         }
         result
     }
+}
+
+/// Has a spec say whether the hosts of a run share its store: one in this process is each host's own, a service is reached by all.
+fn settle_place(spec: &mut Spec, is_named: bool) -> Result<(), Error> {
+    let target = spec.targets.first().cloned().unwrap_or_default();
+    match (directory_of(&target), target.split(':').next()) {
+        // The directory is this process's own.
+        (Some(_), _) if !is_named && spec.place.is_some() => spec.host_targets = Some(HostTargets::Own),
+        (Some(directory), _) => layer::settle_store_of_process(spec, &units::path_of(directory))?,
+        (None, Some("rados" | "s3" | "daos")) if spec.host_targets == Some(HostTargets::Own) => {
+            let message = format!("--host-targets own: all hosts reach the same store at {target}");
+            return Err(Error::usage("plan", message).remedy("leave it out; accepted are auto and shared"));
+        }
+        (None, _) => layer::settle_host_targets(spec, &[]),
+    }
+    Ok(())
 }
 
 /// The file that all specs of a store name, or none of them does. Where several hosts carry them out each has one, with its number behind the name.

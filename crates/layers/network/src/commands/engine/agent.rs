@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
 use driver::{Error, Secret};
-use fleet::{Agent, Description, PlanMessage, Prepared, Role};
+use fleet::{Agent, Description, PlanMessage, Prepared, Role, SessionHost};
 use host::Environment;
 use layer::Control;
 use layer::masters::{self, MasterSettings};
@@ -17,6 +17,7 @@ pub(super) struct EngineAgent {
     description: Description,
     uri: OnceLock<String>,
     masters: MasterSettings,
+    host: Arc<dyn SessionHost>,
     end: Sender<String>,
 }
 
@@ -25,7 +26,7 @@ impl EngineAgent {
     pub(super) fn new(
         request: &EngineRequest,
         secret: Option<Secret>,
-        context: RunContext,
+        (context, host): (RunContext, Arc<dyn SessionHost>),
         end: Sender<String>,
     ) -> Self {
         let environment = Environment::gather(&[]);
@@ -47,7 +48,7 @@ impl EngineAgent {
             control: Control { secret, tls: false, domain: request.domain.clone() },
             cores: request.cores.clone(),
         };
-        Self { description, uri: OnceLock::new(), masters, end }
+        Self { description, uri: OnceLock::new(), masters, host, end }
     }
 
     /// The endpoints serve.
@@ -64,6 +65,10 @@ impl Agent for EngineAgent {
 
     fn prepare(&self, plan: PlanMessage, _stop: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, Error> {
         masters::prepare(&plan, &self.masters)
+    }
+
+    fn host(&self) -> Option<Arc<dyn SessionHost>> {
+        Some(Arc::clone(&self.host))
     }
 
     fn quit(&self) -> Result<(), Error> {

@@ -145,7 +145,7 @@ impl Running {
         let agent = Arc::new(EngineAgent::new(
             &request,
             secret.clone(),
-            console.context(false),
+            (console.context(false), console.host()),
             ending.sender.clone(),
         ));
         let control = ControlServer::start(ControlRequest {

@@ -1,0 +1,142 @@
+//! What the hosts of a stage brought home, as one outcome a phase.
+
+use driver::{Error, ErrorKind};
+use fleet::{HostStageEnd, StageOutcome};
+use layer::Seen;
+use report::record::{HostStart, Observations};
+use runner::{ArrivalTally, Outcome};
+use statistics::{ClassTotals, PhaseSamples, WorkerSamples, merge};
+
+use super::messages::{PhaseDetails, read};
+
+/// A phase as all hosts together carried it out.
+pub(super) struct Gathered {
+    pub(super) seen: Seen,
+    pub(super) starts: Vec<HostStart>,
+    /// Whether nothing failed but hosts that are lost.
+    pub(super) only_hosts_failed: bool,
+}
+
+/// Everything that hosts brought of one phase.
+#[derive(Default)]
+struct Sum {
+    samples: Vec<PhaseSamples>,
+    observations: Vec<Observations>,
+    /// Processors that each host's process kept busy.
+    cpus_used: Vec<f64>,
+    /// Notes with the hosts that gave them.
+    notes: Vec<(String, Vec<String>)>,
+    arrivals: Option<ArrivalTally>,
+    failures: Vec<String>,
+    is_interrupted: bool,
+    /// Hosts that brought nothing, and why.
+    lost: Vec<(String, String)>,
+    starts: Vec<HostStart>,
+    coordinator_cpu_ns: u64,
+}
+
+/// The phase with this number in its stage. `labels` are the names of the hosts, `start_ns` is the common start by this process's clock.
+///
+/// # Errors
+/// When no host brought anything.
+pub(super) fn gather(
+    number: usize,
+    outcome: &mut StageOutcome,
+    labels: &[String],
+    start_ns: u64,
+    is_one_machine: bool,
+) -> Result<Gathered, Error> {
+    let mut sum = Sum::default();
+    for (rank, (end, label)) in outcome.hosts.iter_mut().zip(labels).enumerate() {
+        sum.take(rank as u32, number, end, label, start_ns);
+    }
+    sum.finish(labels.len(), is_one_machine)
+}
+
+impl Sum {
+    fn take(&mut self, rank: u32, number: usize, end: &mut HostStageEnd, label: &str, start_ns: u64) {
+        self.note(&end.notes.clone(), label);
+        let found = end.phases.iter().position(|(phase, ..)| *phase == number);
+        let Some((_, samples, details)) = found.map(|at| end.phases.swap_remove(at)) else {
+            let why = end.failure.clone().unwrap_or_else(|| "its results lack this phase".to_owned());
+            self.lost.push((label.to_owned(), why));
+            return;
+        };
+        let details: PhaseDetails = match read(details) {
+            Ok(details) => details,
+            Err(error) => {
+                self.lost.push((label.to_owned(), error.to_string()));
+                return;
+            }
+        };
+        let busy_ns = samples.process_cpu_user_ns.saturating_add(samples.process_cpu_system_ns);
+        self.cpus_used.push(busy_ns as f64 / samples.elapsed_ns.max(1) as f64);
+        let started_ns = start_ns.saturating_add_signed(details.started_after_ns);
+        let mut samples = PhaseSamples { started_ns, ..samples };
+        samples.workers.iter_mut().for_each(|worker| worker.origin = Some(label.to_owned()));
+        self.samples.push(samples);
+        self.note(&details.notes, label);
+        self.starts.extend(details.lateness_ns.map(|lateness_ns| HostStart { rank, lateness_ns }));
+        self.coordinator_cpu_ns += details.coordinator_cpu_ns;
+        self.observations.push(details.observations);
+        if let Some((started, unserved)) = details.arrivals {
+            *self.arrivals.get_or_insert_default() += ArrivalTally { started, unserved };
+        }
+        match details.failure {
+            Some(failure) if failure == "interrupted" => self.is_interrupted = true,
+            Some(failure) => self.failures.push(format!("host {label}: {failure}")),
+            None => {}
+        }
+        // Its connection broke after it had brought what it measured.
+        if let Some(why) = &end.failure {
+            self.failures.push(format!("host {label}: {why}"));
+        }
+    }
+
+    fn note(&mut self, notes: &[String], label: &str) {
+        for note in notes {
+            match self.notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, hosts)) => {
+                    if hosts.last().is_none_or(|last| last != label) {
+                        hosts.push(label.to_owned());
+                    }
+                }
+                None => self.notes.push((note.clone(), vec![label.to_owned()])),
+            }
+        }
+    }
+
+    fn finish(self, hosts: usize, is_one_machine: bool) -> Result<Gathered, Error> {
+        let lost: Vec<String> = self.lost.iter().map(|(label, why)| format!("host {label}: {why}")).collect();
+        let Some(mut samples) = merge(&self.samples.iter().collect::<Vec<_>>()) else {
+            return Err(Error::new(ErrorKind::Run, "hosts", lost.join("; ")));
+        };
+        for (label, why) in &self.lost {
+            let totals = |class: &String| ClassTotals { class: class.clone(), ..ClassTotals::default() };
+            samples.workers.push(WorkerSamples {
+                worker: samples.workers.len(),
+                origin: Some(label.clone()),
+                classes: samples.classes.iter().map(totals).collect(),
+                failure: Some(why.clone()),
+                ..WorkerSamples::default()
+            });
+        }
+        let only_hosts_failed = self.failures.is_empty() && !self.is_interrupted;
+        let failure = (!lost.is_empty()).then(|| lost.join("; "));
+        let failure = failure.or_else(|| self.failures.first().cloned());
+        let failure = failure.or_else(|| self.is_interrupted.then(|| "interrupted".to_owned()));
+        let note = |(note, of): (String, Vec<String>)| {
+            if of.len() == hosts { note } else { format!("{}: {note}", of.join(", ")) }
+        };
+        let outcome = Outcome {
+            samples,
+            notes: self.notes.into_iter().map(note).collect(),
+            arrivals: self.arrivals,
+            steady_ending: None,
+            failure,
+            coordinator_cpu_ns: self.coordinator_cpu_ns,
+        };
+        let observations = Observations::of_hosts(self.observations, &self.cpus_used, is_one_machine);
+        Ok(Gathered { seen: (outcome, observations), starts: self.starts, only_hosts_failed })
+    }
+}

@@ -1,0 +1,267 @@
+//! The beginning of a run over hosts: who they are, their sessions, and their plans, which must agree.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use driver::{Error, ErrorKind, Secret};
+use fleet::{
+    ClockEstimate, ConnectRequest, Description, Fleet, HostAddress, ListedHost, SessionRequest, SessionTerms,
+    Sessions, listed_hosts,
+};
+use layer::masters::CONTROL_PORT;
+use layer::{SCHEMA_VERSION, secret};
+use report::record::HostRecord;
+use serde_json::Value;
+use workload::plan::HostTargets;
+use workload::shipped::ShippedSpec;
+use workload::spec::{OnHostFailure, Spec};
+
+use super::Leader;
+use super::local::LocalHosts;
+use super::messages::{PlannedPhase, read, written};
+use crate::planning::{self, Programme};
+use crate::world::read_text;
+
+/// Longest wait for a connection.
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// Without a message of the leader for so long a host ends its part.
+const LEASE: Duration = Duration::from_secs(10);
+/// How often hosts tell how far they are.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// Shortest time over which a drift is told.
+const DRIFT_SECONDS_MIN: f64 = 1.0;
+/// Uncertainty of a drift that is told, in parts per million.
+const DRIFT_ERROR_PPM_MAX: f64 = 100.0;
+
+/// Whether hosts carry the specs out.
+pub(crate) fn are_asked(specs: &[Spec]) -> bool {
+    specs.iter().any(|spec| !spec.hosts.is_empty())
+}
+
+/// The hosts that specs name.
+struct Listed {
+    addresses: Vec<HostAddress>,
+    labels: Vec<String>,
+    /// Secrets of the processes that were started for this run, by number.
+    secrets: HashMap<usize, Secret>,
+    locals: Option<LocalHosts>,
+}
+
+/// Reaches all hosts and has them plan the specs; the programme that they agree on. Nothing was touched yet.
+///
+/// # Errors
+/// Bad usage, hosts that cannot be reached or are of another version, refusals of hosts, and plans that do not agree.
+pub(crate) fn gather(specs: &[Spec], run: u64, seed: u64) -> Result<(Programme, Leader), Error> {
+    let mut programme = planning::outline(specs)?;
+    let first = specs.first().cloned().unwrap_or_default();
+    let is_other = |spec: &Spec| spec.hosts != first.hosts || spec.on_host_failure != first.on_host_failure;
+    if specs.iter().any(is_other) {
+        return Err(Error::usage("hosts", "the hosts are those of the whole run")
+            .remedy("in a job file, give hosts and on_host_failure outside of the phases"));
+    }
+    let hosts = listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?;
+    let secret = secret::shared(first.token_file.as_deref())?;
+    let Listed { addresses, labels, secrets, locals } = Listed::of(&hosts)?;
+    let all_local = hosts.iter().all(|host| matches!(host, ListedHost::Local(_)));
+    let connect = ConnectRequest { hosts: addresses.clone(), secret, tls: first.tls, timeout: CONNECT_WAIT };
+    let fleet = Fleet::connect_with(connect, &secrets)?;
+    check_reached(&fleet, &labels)?;
+    let described = describe(&fleet, &labels)?;
+    let is_one_machine = are_one_machine(&described);
+    let request = request(specs, run, seed, addresses.len(), is_one_machine, !all_local)?;
+    let goes_on = first.on_host_failure == Some(OnHostFailure::Continue);
+    let mut sessions = Sessions::begin(fleet, SessionTerms { goes_on }, &|host| SessionRequest {
+        rank: host as u32,
+        ..request.clone()
+    });
+    let name_host = |error: Error| {
+        let named = |text: &str| {
+            let pairs = addresses.iter().zip(&labels);
+            pairs.fold(text.to_owned(), |text, (address, label)| text.replace(&address.to_string(), label))
+        };
+        error.reworded(named)
+    };
+    let plans = sessions.plans(&AtomicBool::new(false)).map_err(name_host)?;
+    let plans = plans.into_iter().map(read).collect::<Result<Vec<Vec<PlannedPhase>>, Error>>()?;
+    check_agreement(&plans, &labels)?;
+    let phases = plans.into_iter().next().unwrap_or_default().into_iter().enumerate();
+    programme.phases = phases.map(|(number, phase)| phase.planned(number)).collect();
+    Leader::check_climb(&programme)?;
+    let records = records(&addresses, &labels, &described);
+    Ok((programme, Leader { sessions, labels, records, goes_on, is_one_machine, locals }))
+}
+
+impl Listed {
+    fn of(hosts: &[ListedHost]) -> Result<Self, Error> {
+        let count = hosts.iter().filter(|host| matches!(host, ListedHost::Local(_))).count();
+        let (locals, served, secret) = match count {
+            0 => (None, Vec::new(), None),
+            count => {
+                let (locals, served, secret) = LocalHosts::start(count as u32)?;
+                (Some(locals), served, Some(secret))
+            }
+        };
+        let mut listed = Self { addresses: Vec::new(), labels: Vec::new(), secrets: HashMap::new(), locals };
+        let mut served = served.into_iter();
+        for (number, host) in hosts.iter().enumerate() {
+            match host {
+                ListedHost::At(address) => {
+                    listed.labels.push(address.to_string());
+                    listed.addresses.push(address.clone());
+                }
+                ListedHost::Local(local) => {
+                    listed.labels.push(format!("local:{local}"));
+                    listed.addresses.extend(served.next());
+                    listed.secrets.extend(secret.clone().map(|secret| (number, secret)));
+                }
+            }
+        }
+        Ok(listed)
+    }
+}
+
+fn check_reached(fleet: &Fleet, labels: &[String]) -> Result<(), Error> {
+    let failed: Vec<(usize, &Error)> = fleet.failures().collect();
+    let Some((host, error)) = failed.first() else { return Ok(()) };
+    let message = format!("host {}: {error}", labels[*host]);
+    let kind = error.kind();
+    match failed.len() {
+        1 => Err(Error::new(kind, "hosts", message)),
+        count => {
+            let others: Vec<&str> = failed.iter().skip(1).map(|(host, _)| labels[*host].as_str()).collect();
+            Err(Error::new(kind, "hosts", format!("{count} hosts cannot be reached: {message}"))
+                .with("others", others.join(" ")))
+        }
+    }
+}
+
+/// Descriptions of all hosts, which must be of this version.
+fn describe(fleet: &Fleet, labels: &[String]) -> Result<Vec<Description>, Error> {
+    let own = env!("CARGO_PKG_VERSION");
+    let described = fleet.describe().into_iter().zip(labels).map(|(description, label)| {
+        let description = description
+            .map_err(|error| Error::new(error.kind(), "hosts", format!("host {label}: {error}")))?;
+        let (theirs, schema) = (&description.strata_version, description.schema_version);
+        if theirs != own || schema != SCHEMA_VERSION {
+            let message = format!(
+                "host {label} runs strata {theirs} (plans of version {schema}), this is strata {own} (plans of version {SCHEMA_VERSION})"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, "hosts", message)
+                .remedy("use the same version of strata on all hosts"));
+        }
+        Ok(description)
+    });
+    described.collect()
+}
+
+/// Whether all hosts are processes of one machine, as far as they tell.
+fn are_one_machine(hosts: &[Description]) -> bool {
+    let machine = |host: &Description| {
+        let boot = host.environment.pointer("/system/boot_id").and_then(Value::as_str).map(str::to_owned);
+        boot.map(|boot| (boot, host.host_name.clone()))
+    };
+    let first = hosts.first().and_then(machine);
+    first.is_some() && hosts.iter().all(|host| machine(host) == first)
+}
+
+/// What each host is asked, but for its rank.
+fn request(
+    specs: &[Spec],
+    run: u64,
+    seed: u64,
+    hosts: usize,
+    is_one_machine: bool,
+    is_elsewhere: bool,
+) -> Result<SessionRequest, Error> {
+    let shipped = specs.iter().map(|spec| {
+        let mut spec = spec.clone();
+        if is_one_machine {
+            spec.host_targets = spec.host_targets.or(Some(HostTargets::Shared));
+        }
+        if is_elsewhere {
+            spec.targets.iter_mut().for_each(make_absolute);
+        }
+        ShippedSpec::of(&spec)
+    });
+    let specs = written(shipped.collect::<Vec<_>>())?.to_string().into_bytes();
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Ok(SessionRequest {
+        schema_version: SCHEMA_VERSION,
+        run,
+        seed,
+        started_at: humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string(),
+        specs,
+        rank: 0,
+        hosts: hosts as u32,
+        leader: format!("{name}, process {}", std::process::id()),
+        lease: LEASE,
+        progress_interval: PROGRESS_INTERVAL,
+    })
+}
+
+/// Services have directories of their own to begin relative paths at: those of the leader are meant.
+fn make_absolute(target: &mut String) {
+    let is_name = target.contains(':') || target.starts_with('/');
+    if !is_name && let Ok(path) = std::path::absolute(units::path_of(target)) {
+        *target = units::label_of(path.as_os_str());
+    }
+}
+
+/// Refuses plans that are not the same but for what only a host can know.
+fn check_agreement(plans: &[Vec<PlannedPhase>], labels: &[String]) -> Result<(), Error> {
+    let shape = |phases: &Vec<PlannedPhase>| -> Vec<(String, &'static str, &'static str)> {
+        let one = |phase: &PlannedPhase| {
+            let plan = &phase.plan;
+            (plan.name().clone(), plan.layer(), plan.operation_name())
+        };
+        phases.iter().map(one).collect()
+    };
+    let Some(first) = plans.first().map(shape) else { return Ok(()) };
+    match plans.iter().position(|plan| shape(plan) != first) {
+        None => Ok(()),
+        Some(host) => {
+            let words = |shape: &[(String, &str, &str)]| {
+                let names =
+                    shape.iter().map(|(name, layer, operation)| format!("{name} ({layer} {operation})"));
+                names.collect::<Vec<_>>().join(", ")
+            };
+            let message = format!(
+                "the hosts plan different phases: {} {}, {} {}",
+                labels[0],
+                words(&first),
+                labels[host],
+                words(&shape(&plans[host]))
+            );
+            Err(Error::usage("hosts", message).remedy("are the targets of all hosts alike?"))
+        }
+    }
+}
+
+fn records(addresses: &[HostAddress], labels: &[String], described: &[Description]) -> Vec<HostRecord> {
+    let one = |(rank, ((address, label), description)): (usize, ((&HostAddress, &String), &Description))| {
+        HostRecord {
+            rank: rank as u32,
+            name: label.clone(),
+            address: address.to_string(),
+            host_name: Some(description.host_name.clone()),
+            strata_version: Some(description.strata_version.clone()),
+            pid: Some(description.pid),
+            ..HostRecord::default()
+        }
+    };
+    addresses.iter().zip(labels).zip(described).enumerate().map(one).collect()
+}
+
+/// Notes what is known of a host's clock.
+pub(super) fn note_clock(record: &mut HostRecord, clocks: &[(Instant, ClockEstimate)]) {
+    let (Some((begun, first)), Some((ended, last))) = (clocks.first(), clocks.last()) else { return };
+    record.clock_offset_ns = Some(first.offset_ns);
+    record.clock_error_ns = Some(first.uncertainty_ns);
+    record.round_trip_ns = clocks.iter().map(|(_, clock)| clock.round_trip_ns).min();
+    let seconds = ended.duration_since(*begun).as_secs_f64();
+    let ppm = |ns: f64| ns / 1e3 / seconds;
+    let is_known = seconds >= DRIFT_SECONDS_MIN
+        && ppm((first.uncertainty_ns + last.uncertainty_ns) as f64) <= DRIFT_ERROR_PPM_MAX;
+    record.clock_drift_ppm = is_known.then(|| ppm((last.offset_ns - first.offset_ns) as f64));
+}

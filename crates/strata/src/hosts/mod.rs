@@ -1,0 +1,153 @@
+//! A run that several hosts carry out together (`--hosts`): this process leads it. It plans nothing itself; it collects, merges and writes the record.
+
+mod gather;
+mod gathering;
+mod local;
+mod messages;
+mod serve;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use driver::{Clock as _, Error, ErrorKind, HostClock};
+use fleet::{ProgressReport, SessionProgress, Sessions, StageRequest};
+use layer::Seen;
+use report::record::{HostRecord, HostStart};
+use statistics::{Event, HostRole, MasterReport, Snapshot, join_hosts};
+use workload::plan::HostTargets;
+
+use crate::planning::{Planned, Programme};
+use local::LocalHosts;
+use messages::{StepAsked, written};
+
+pub(crate) use gathering::{are_asked, gather};
+pub use local::Program;
+pub(crate) use local::start_by;
+pub(crate) use serve::ThisHost;
+
+/// A stage that hosts ran.
+pub(crate) struct StageRan {
+    /// When it began.
+    pub(crate) begun: SystemTime,
+    /// What came of each phase, and when the hosts began it.
+    pub(crate) phases: Vec<(Seen, Vec<HostStart>)>,
+    /// Whether the run goes on, although phases have failed: hosts are lost, and nothing else.
+    pub(crate) goes_on: bool,
+}
+
+/// The hosts of a run, as the process that leads them sees them.
+pub(crate) struct Leader {
+    sessions: Sessions,
+    labels: Vec<String>,
+    records: Vec<HostRecord>,
+    goes_on: bool,
+    is_one_machine: bool,
+    /// Last, so that their sessions end before them.
+    locals: Option<LocalHosts>,
+}
+
+impl Leader {
+    /// Runs a stage on all hosts. `show` takes events for the live view.
+    ///
+    /// # Errors
+    /// When it could not begin on any host.
+    pub(crate) fn stage(
+        &mut self,
+        stage: &[Planned],
+        show: &mut dyn FnMut(&Event<'_>),
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<StageRan, Error> {
+        let steps: Vec<StepAsked> = stage.iter().map(StepAsked::of).collect();
+        let is_shared = |planned: &Planned| {
+            planned.plan.load().place.is_some_and(|place| place.targets == HostTargets::Shared)
+        };
+        let request = StageRequest { stage: written(steps)?, first_alone: stage.iter().any(is_shared) };
+        let labels = &self.labels;
+        let mut observe = |progress: &[SessionProgress<'_>]| show_progress(progress, labels, show);
+        let mut outcome = self.sessions.stage(&request, &mut observe, interrupt)?;
+        let Some(start_unix_ns) = outcome.start_unix_ns else {
+            let failed = outcome.hosts.iter().zip(labels);
+            let failed =
+                failed.filter_map(|(end, label)| Some(format!("host {label}: {}", end.failure.as_ref()?)));
+            let failed: Vec<String> = failed.collect();
+            let why =
+                if failed.is_empty() { "interrupted before it began".to_owned() } else { failed.join("; ") };
+            return Err(Error::new(ErrorKind::Run, "stage", why));
+        };
+        let begun = UNIX_EPOCH + Duration::from_nanos(start_unix_ns);
+        let ago = SystemTime::now().duration_since(begun).unwrap_or_default();
+        let start_ns = HostClock::get().now_ns().saturating_sub(ago.as_nanos() as u64);
+        let mut goes_on = self.goes_on;
+        let phases = (0..stage.len()).map(|number| {
+            let gathered = gather::gather(number, &mut outcome, labels, start_ns, self.is_one_machine)?;
+            goes_on &= gathered.only_hosts_failed;
+            Ok((gathered.seen, gathered.starts))
+        });
+        let phases = phases.collect::<Result<_, Error>>()?;
+        Ok(StageRan { begun, phases, goes_on })
+    }
+
+    /// Has all hosts remove what they made; the last word on each of them.
+    ///
+    /// # Errors
+    /// What is left.
+    pub(crate) fn end(&mut self, interrupt: &Arc<AtomicBool>) -> Result<(), Error> {
+        self.sessions.read_clocks();
+        let left = self.sessions.end(interrupt);
+        for (host, lines) in left {
+            self.records[host].left = lines;
+        }
+        for (host, record) in self.records.iter_mut().enumerate() {
+            record.failure = self.sessions.failure(host).map(str::to_owned);
+            gathering::note_clock(record, self.sessions.clocks(host));
+        }
+        drop(self.locals.take());
+        let lines = self.records.iter().flat_map(|record| record.left.iter().map(move |line| (record, line)));
+        let lines: Vec<String> =
+            lines.map(|(record, line)| format!("host {}: {line}", record.name)).collect();
+        if lines.is_empty() { Ok(()) } else { Err(Error::new(ErrorKind::Run, "clean up", lines.join("; "))) }
+    }
+
+    /// The hosts for the record.
+    pub(crate) fn records(&self) -> Vec<HostRecord> {
+        self.records.clone()
+    }
+
+    /// Refuses a climb that would have to store what its steps need.
+    fn check_climb(programme: &Programme) -> Result<(), Error> {
+        let is_filled = programme.phases.last().is_some_and(|planned| planned.fills);
+        if programme.saturate.is_some() && is_filled {
+            return Err(Error::usage("hosts", "a climb over hosts stores no data for its steps")
+                .remedy("store them before, and give --saturate what is there; or climb by --ladder"));
+        }
+        Ok(())
+    }
+}
+
+/// Shows what hosts told: the preparation of one of them, or all as one.
+fn show_progress(progress: &[SessionProgress<'_>], labels: &[String], show: &mut dyn FnMut(&Event<'_>)) {
+    let preparing = progress.iter().find_map(|host| match host.report {
+        Some(ProgressReport::Preparing { what, done_fraction }) => Some((what, *done_fraction)),
+        _ => None,
+    });
+    let reports: Vec<MasterReport<'_>> = progress
+        .iter()
+        .map(|host| MasterReport {
+            label: &labels[host.host],
+            role: HostRole::Client,
+            snapshot: match host.report {
+                Some(ProgressReport::Running(snapshot)) => Some(snapshot),
+                _ => None,
+            },
+            has_ended: host.has_ended,
+            failure: host.failure,
+        })
+        .collect();
+    if reports.iter().any(|report| report.snapshot.is_some()) {
+        let joined: Snapshot = join_hosts(&reports, Vec::new());
+        show(&Event::Running(&joined));
+    } else if let Some((what, share)) = preparing {
+        show(&Event::Preparing(what, share));
+    }
+}

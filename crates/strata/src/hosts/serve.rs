@@ -1,0 +1,154 @@
+//! This process as one of the hosts that carry out a run: it plans by itself, as for a run of its own, and runs the stages that the leader asks for.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Clock as _, Error, HostClock};
+use fleet::{HostMeetings, HostSession, ProgressReport, SessionHost, SessionLink, SessionRequest, StagePart};
+use layer::{HostLink, Hosts, Met, Seen, StageContext};
+use runner::NoReports;
+use serde_json::Value;
+use workload::plan::{HostPlace, HostTargets, PhasePlan};
+use workload::shipped::ShippedSpec;
+use workload::spec::Spec;
+
+use super::messages::{PhaseDetails, PlannedPhase, StepAsked, read, written};
+use crate::output;
+use crate::planning::{self, Layers, Planned, Programme};
+use crate::service::{ServicePolicy, SessionAsked};
+use crate::session;
+
+/// Takes part in runs that others lead, as far as its policy allows.
+pub(crate) struct ThisHost {
+    pub(crate) policy: ServicePolicy,
+}
+
+impl SessionHost for ThisHost {
+    fn begin(
+        &self,
+        request: &SessionRequest,
+        peer: SocketAddr,
+        stop: &Arc<AtomicBool>,
+        meetings: &Arc<HostMeetings>,
+    ) -> Result<Box<dyn HostSession>, Error> {
+        let specs = specs_of(request)?;
+        self.policy.admit(&SessionAsked { peer, request, specs: &specs })?;
+        let (programme, layers) = planning::plan_until(&specs, request.seed, stop, Some(hosts_of(request, meetings)))?;
+        if let Some(planned) = programme.phases.iter().find(|planned| planned.plan.is_driven_elsewhere()) {
+            return Err(Error::usage("hosts", "a phase that masters drive has no hosts of its own")
+                .with("phase", planned.plan.name())
+                .remedy("give --hosts, or --clients and --master, not both"));
+        }
+        let number = Some(request.rank);
+        layers.manifest.begin_part(request.run, number, &request.started_at, programme.keep);
+        Ok(Box::new(PartOfRun { programme, layers, specs, done: Vec::new(), stop: Arc::clone(stop) }))
+    }
+}
+
+/// The hosts of a run, as its layers see them.
+fn hosts_of(request: &SessionRequest, meetings: &Arc<HostMeetings>) -> Hosts {
+    let place = HostPlace { rank: request.rank, hosts: request.hosts, ..HostPlace::default() };
+    Hosts { place, link: Arc::new(ByLeader(Arc::clone(meetings))) }
+}
+
+/// Hosts meet by way of their leader.
+struct ByLeader(Arc<HostMeetings>);
+
+impl HostLink for ByLeader {
+    fn meet(&self, meeting: &str, said: &[u64]) -> Result<Met, Error> {
+        self.0.meet(meeting, said)
+    }
+}
+
+/// The specs of a run, with the place of this host.
+fn specs_of(request: &SessionRequest) -> Result<Vec<Spec>, Error> {
+    let shipped: Vec<ShippedSpec> = read(serde_json::from_slice(&request.specs).unwrap_or_default())?;
+    let place = HostPlace { rank: request.rank, hosts: request.hosts, targets: HostTargets::Shared };
+    let read = |shipped: ShippedSpec| {
+        let spec = shipped.read().map_err(|error| Error::usage("session", error.to_string()))?;
+        Ok(Spec { place: Some(place), ..spec })
+    };
+    shipped.into_iter().map(read).collect()
+}
+
+/// The part of this host in a run.
+struct PartOfRun {
+    programme: Programme,
+    layers: Layers,
+    specs: Vec<Spec>,
+    /// Plans of phases that did all that was asked of them.
+    done: Vec<PhasePlan>,
+    stop: Arc<AtomicBool>,
+}
+
+impl PartOfRun {
+    fn planned(&self, step: &StepAsked) -> Result<Planned, Error> {
+        let found = self.programme.phases.get(step.phase).cloned();
+        let mut planned = found.ok_or_else(|| {
+            Error::usage("session", "a phase that was not planned").with("phase", step.phase)
+        })?;
+        let spec = self.specs.get(planned.request);
+        step.settle(&mut planned, spec);
+        Ok(planned)
+    }
+
+    fn run(&mut self, stage: &[Planned], link: &SessionLink) -> Result<(u64, Vec<Seen>), Error> {
+        let progress = |name: &str, share: f64| {
+            link.progress(&ProgressReport::Preparing { what: name.to_owned(), done_fraction: share });
+        };
+        let context = StageContext {
+            interrupt: Arc::clone(&self.stop),
+            progress: &progress,
+            tell: |line| output::tell(line),
+        };
+        let done: Vec<&PhasePlan> = self.done.iter().collect();
+        let parts = session::parts(stage, &done, &mut self.layers.runs, &context)?;
+        let mut scheduled_ns = 0;
+        let mut start = || {
+            let (delay_ns, late_ns) = link.start(Vec::new())?;
+            scheduled_ns = HostClock::get().now_ns().saturating_add(delay_ns).saturating_sub(late_ns);
+            Ok(Some(delay_ns))
+        };
+        let mut observe = |snapshot: &statistics::Snapshot| {
+            link.progress(&ProgressReport::Running(snapshot.clone()));
+        };
+        let (_, seen) = layer::run(parts, &mut start, &mut observe, &mut NoReports)?;
+        Ok((scheduled_ns, seen))
+    }
+}
+
+impl HostSession for PartOfRun {
+    fn planned(&self) -> Value {
+        let phases: Vec<PlannedPhase> = self.programme.phases.iter().map(PlannedPhase::of).collect();
+        written(phases).unwrap_or_default()
+    }
+
+    fn stage(&mut self, stage: Value, link: &SessionLink) -> Result<(), Error> {
+        let asked: Vec<StepAsked> = read(stage)?;
+        let stage = asked.iter().map(|step| self.planned(step)).collect::<Result<Vec<_>, Error>>()?;
+        let (scheduled_ns, seen) = self.run(&stage, link)?;
+        for (number, (planned, (outcome, observations))) in stage.into_iter().zip(seen).enumerate() {
+            let mut workers = outcome.samples.workers.iter();
+            let is_whole = outcome.failure.is_none()
+                && workers.all(|worker| worker.classes.iter().all(|class| class.errors == 0));
+            if is_whole {
+                self.done.push(planned.phase.plan);
+            }
+            let details = written(PhaseDetails::of(&outcome, observations, scheduled_ns))?;
+            StagePart::split(number, outcome.samples, details).iter().try_for_each(|part| link.part(part))?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Vec<String> {
+        let mut left = Vec::new();
+        for (_, run) in self.layers.runs.all() {
+            left.extend(run.end().err().map(|error| match self.layers.manifest.path() {
+                Some(path) => error.remedy(crate::signals::command(&path)).to_string(),
+                None => error.to_string(),
+            }));
+        }
+        left
+    }
+}

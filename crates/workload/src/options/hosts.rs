@@ -1,0 +1,52 @@
+//! Options of loads that several hosts carry out together. Every layer has them.
+
+use super::OptionDef;
+use super::masters::{tls, token_file};
+use super::value::some_text;
+use crate::plan::HostTargets;
+use crate::spec::{OnHostFailure, Spec, choice};
+
+/// Options of loads that several hosts carry out together; a layer may have words of its own for those of the way to other processes.
+pub static HOSTS: &[OptionDef] = &[
+    option!(
+        "hosts",
+        None,
+        "LIST",
+        "this process",
+        Run,
+        "Hosts that carry out the run together: HOST[:PORT], ranges node[01-16], @FILE, local:N for N processes on this machine; may be repeated",
+        |spec: &mut Spec, text| {
+            spec.hosts.push(some_text("hosts", text)?);
+            Ok(())
+        }
+    ),
+    option!(
+        "host-targets",
+        None,
+        "auto|shared|own",
+        "auto: shared where the hosts see the same",
+        Run,
+        "Whether the hosts share the targets out among them, or each has its own",
+        |spec: &mut Spec, text| {
+            let choices =
+                [("auto", None), ("shared", Some(HostTargets::Shared)), ("own", Some(HostTargets::Own))];
+            spec.host_targets = choice("host-targets", text, &choices)?;
+            Ok(())
+        }
+    ),
+    option!(
+        "on-host-failure",
+        None,
+        "stop|continue",
+        "stop",
+        Run,
+        "After the failure of a host: end the run with what was measured, or go on with the others",
+        |spec: &mut Spec, text| {
+            let choices = [("stop", OnHostFailure::Stop), ("continue", OnHostFailure::Continue)];
+            spec.on_host_failure = Some(choice("on-host-failure", text, &choices)?);
+            Ok(())
+        }
+    ),
+    token_file("File with the secret that hosts beyond loopback demand"),
+    tls("TLS for control on loopback too"),
+];
