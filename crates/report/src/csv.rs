@@ -4,9 +4,9 @@
 mod tests;
 
 use csv::{Terminator, WriterBuilder};
-use statistics::{ClassSummary, LatencySummary, PartSummary, by_origin};
+use statistics::{ClassSummary, LatencySummary, OriginSummary, PartSummary, by_origin};
 
-use crate::record::{PhaseRecord, Record};
+use crate::record::{HostRecord, PhaseRecord, Record};
 use crate::words::is_steady;
 
 /// Parts of the record that a row is made from.
@@ -185,6 +185,76 @@ pub fn to_csv_by_pair(record: &Record) -> String {
         })
     });
     written(std::iter::once(header).chain(rows))
+}
+
+const HOST_COLUMNS: &[&str] = &[
+    "name",
+    "rank",
+    "host",
+    "operations",
+    "bytes",
+    "errors",
+    "operations_per_second",
+    "bytes_per_second",
+    "latency_ns_min",
+    "latency_ns_mean",
+    "latency_ns_p50",
+    "latency_ns_p90",
+    "latency_ns_p99",
+    "latency_ns_p99_9",
+    "latency_ns_max",
+    "start_lateness_ns",
+    "failure",
+    "run_id",
+    "started_at",
+];
+
+/// Phases that several hosts carried out, by host: one header line, then one line a phase and host. Figures cover the whole phase, warm-up
+/// included.
+#[must_use]
+pub fn to_csv_by_host(record: &Record) -> String {
+    let header = HOST_COLUMNS.iter().map(|header| (*header).to_owned()).collect();
+    let phases = record.phases.iter().filter(|phase| phase.plan.load().place.is_some());
+    let rows = phases.flat_map(|phase| {
+        let origins = by_origin(&phase.samples);
+        record.hosts.iter().filter_map(move |host| {
+            let origin = origins.iter().find(|origin| origin.origin.as_deref() == Some(&*host.name))?;
+            Some(host_row(record, phase, host, origin))
+        })
+    });
+    written(std::iter::once(header).chain(rows))
+}
+
+fn host_row(record: &Record, phase: &PhaseRecord, host: &HostRecord, origin: &OriginSummary) -> Vec<String> {
+    let figures = &origin.figures;
+    let latency = figures.latency.as_ref();
+    let time = |figure: fn(&LatencySummary) -> Option<u64>| {
+        latency.and_then(figure).map_or_else(String::new, |ns| ns.to_string())
+    };
+    let start = phase.host_starts.iter().find(|start| start.rank == host.rank);
+    let own = |worker: &&statistics::WorkerSamples| worker.origin.as_deref() == Some(&*host.name);
+    let failure = phase.samples.workers.iter().filter(own).find_map(|worker| worker.failure.clone());
+    vec![
+        phase.plan.name().clone(),
+        host.rank.to_string(),
+        host.name.clone(),
+        figures.operations.to_string(),
+        figures.bytes.to_string(),
+        figures.errors.to_string(),
+        figures.operations_per_second.to_string(),
+        figures.bytes_per_second.to_string(),
+        time(|latency| Some(latency.min_ns)),
+        number(latency.map(|latency| latency.mean_ns)),
+        time(|latency| Some(latency.p50_ns)),
+        time(|latency| latency.p90_ns),
+        time(|latency| latency.p99_ns),
+        time(|latency| latency.p99_9_ns),
+        time(|latency| Some(latency.max_ns)),
+        start.map_or_else(String::new, |start| start.lateness_ns.to_string()),
+        failure.unwrap_or_default(),
+        record.run_id.clone(),
+        phase.started_at.clone(),
+    ]
 }
 
 fn pair_row(

@@ -10,13 +10,14 @@ pub mod recipes;
 pub mod record;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+pub mod shares;
 pub mod stack;
 mod suite;
 pub mod text;
 pub mod view;
 pub mod words;
 
-pub use csv::{to_csv, to_csv_by_pair};
+pub use csv::{to_csv, to_csv_by_host, to_csv_by_pair};
 pub use json::{from_json, schema, to_json};
 pub use stack::verdict;
 pub use text::{render, summary_line};

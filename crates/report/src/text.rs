@@ -54,7 +54,14 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
             phase::filled(&mut page, phase);
             continue;
         }
-        phase::block(&mut page, phase, &record.beside(at), &record.environment, common.is_empty());
+        phase::block(
+            &mut page,
+            phase,
+            &record.beside(at),
+            &record.environment,
+            common.is_empty(),
+            &record.hosts,
+        );
     }
     if let Some(ladder) = &record.ladder {
         page.blank();

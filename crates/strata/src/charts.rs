@@ -49,7 +49,11 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Error> {
         }
     }
     if places.csv {
-        let table = if matches.get_flag("by-pair") { report::to_csv_by_pair } else { report::to_csv };
+        let table = match (matches.get_flag("by-pair"), matches.get_flag("by-host")) {
+            (true, _) => report::to_csv_by_pair,
+            (false, true) => report::to_csv_by_host,
+            (false, false) => report::to_csv,
+        };
         print(&csv(&records, table))?;
     } else if !wants_charts {
         for (at, (record, name)) in records.iter().zip(&names).enumerate() {

@@ -126,6 +126,14 @@ fn report() -> Command {
                 .requires("csv")
                 .help("With --csv: one row a master and endpoint of network phases, instead of one a class"),
         )
+        .arg(
+            Arg::new("by-host")
+                .long("by-host")
+                .action(ArgAction::SetTrue)
+                .requires("csv")
+                .conflicts_with("by-pair")
+                .help("With --csv: one row a phase and host of runs over several hosts"),
+        )
         .arg(place("svg", "DIR", "Write every chart as SVG into this directory"))
         .arg(place("png", "DIR", "Write every chart as PNG into this directory"))
         .arg(place("html", "FILE", "Write one page with figures, doubts and charts; - for standard output"))

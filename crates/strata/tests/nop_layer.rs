@@ -167,6 +167,8 @@ fn strata(directory: &Path, words: &str) -> Output {
 fn as_strata() {
     let Ok(words) = std::env::var("STRATA_WORDS") else { return };
     layer::add(&NopLayer);
+    // This program takes the words from its environment.
+    strata::start_by(|words| strata_command(Path::new("."), &words.join(" ")));
     let words: Vec<String> = std::iter::once("strata").chain(words.split(' ')).map(str::to_owned).collect();
     std::process::exit(strata::run(&words).into());
 }
@@ -237,6 +239,22 @@ fn job_files_mix_it_with_others_and_options_are_refused_by_name() {
     assert_eq!(plain.status.code(), Some(2));
     let told = String::from_utf8_lossy(&plain.stderr).into_owned();
     assert!(told.contains("unknown layer \"nop\", expected one of media, network, object"), "{told}");
+}
+
+#[test]
+fn hosts_carry_it_out_together() {
+    let scratch = tempfile::tempdir().unwrap();
+    let here = scratch.path();
+    let text = said(here, "nop --hosts local:2 --threads 2 --count 701 --spins 3 --json hosts.json");
+    assert!(text.contains("2 hosts x 2 threads") && text.contains("by host"), "{text}");
+    let record: Value = serde_json::from_slice(&std::fs::read(here.join("hosts.json")).unwrap()).unwrap();
+    let phase = &record["phases"][0];
+    assert_eq!((&phase["summary"]["total"]["operations"], &phase["plan"]["spins"]), (&701.into(), &3.into()));
+    let workers = phase["samples"]["workers"].as_array().unwrap();
+    let origins: Vec<_> = workers.iter().map(|worker| worker["origin"].as_str().unwrap()).collect();
+    assert_eq!(origins, ["local:0", "local:0", "local:1", "local:1"]);
+    assert_eq!(record["hosts"].as_array().unwrap().len(), 2);
+    assert!(refusal(here, "nop --hosts local:2 --spins 5000").contains("--spins: "));
 }
 
 /// An engine with the layer, and its control address. It ends when its standard input closes.

@@ -277,7 +277,7 @@ pub(crate) fn called(host: &HostAddress, operation: &'static str, status: &Statu
 }
 
 /// The innermost cause, which is the one that tells.
-fn chain(error: &(dyn std::error::Error + 'static)) -> io::Error {
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> io::Error {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -9,7 +9,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::messages::{SessionRequest, StagePart};
 use super::patch;
 use crate::address::HostAddress;
-use crate::client::connect::{Link, called};
+use crate::client::connect::{Link, chain};
 use crate::messages::{ProgressReport, Refusal, line, read_json};
 use crate::wire;
 use crate::wire::from_host::Message as Said;
@@ -58,10 +58,16 @@ pub(crate) async fn keep(
     let lost = match attempt(&address, link, &request, commands, &sink).await {
         Ok(Some(why)) => why,
         Ok(None) => return,
-        Err(status) => line(&called(&address, "session", &status).to_string()),
+        Err(status) => format!("session: the connection to {address} broke: {}", why(&status)),
     };
     // A leader that is gone needs no events.
     let _ = sink.events.send((sink.host, Event::Lost(lost))).await;
+}
+
+/// What the channel says of a call that broke.
+fn why(status: &tonic::Status) -> String {
+    let cause = std::error::Error::source(status).map(|source| chain(source).to_string());
+    line(&cause.unwrap_or_else(|| status.message().to_owned()))
 }
 
 /// Carries messages both ways; why the session was lost, where it did not come to its end.

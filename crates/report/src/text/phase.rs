@@ -9,7 +9,8 @@ use units::{human_bytes_per_second, human_ns, percent};
 
 use super::{doubt_lines, on_targets};
 use crate::page::{Cell, Page, Style, Table};
-use crate::record::{ArrivalOutcome, PhaseRecord};
+use crate::record::{ArrivalOutcome, HostRecord, PhaseRecord};
+use crate::shares;
 use crate::view;
 use crate::words::{bounded, clean, count, counted, is_steady, load, processors, rate, spread};
 
@@ -32,6 +33,7 @@ pub(super) fn block(
     beside: &[&PhaseRecord],
     environment: &Environment,
     with_targets: bool,
+    hosts: &[HostRecord],
 ) {
     let plan = &phase.plan;
     let view = view::of(plan.layer());
@@ -65,6 +67,7 @@ pub(super) fn block(
         page.field("arrivals", &arrival_words(arrivals), Style::Plain);
     }
     errors(page, phase);
+    shares::hosts(page, phase, hosts);
     view.detail(page, phase);
     for note in &phase.notes {
         page.field("note", &clean(note), Style::Plain);
@@ -74,7 +77,8 @@ pub(super) fn block(
     }
     // What a worker failed with stands above already.
     let is_told = |failure: &&String| {
-        phase.samples.workers.iter().any(|worker| worker.failure.as_ref() == Some(*failure))
+        let told = phase.samples.workers.iter().filter_map(|worker| worker.failure.as_ref());
+        told.into_iter().any(|told| failure.ends_with(told.as_str()))
     };
     let failure =
         phase.failure.as_ref().or(phase.samples.interrupted.as_ref()).filter(|failure| !is_told(failure));
@@ -320,10 +324,13 @@ fn errors(page: &mut Page, phase: &PhaseRecord) {
             format!("{} {class}: {cause}{errno}, first after {}", count(times), human_ns(first_at_ns as f64));
         page.field("errors", &clean(&text), Style::Failure);
     }
-    let failed =
-        phase.samples.workers.iter().filter_map(|worker| Some((worker.worker, worker.failure.as_ref()?)));
-    for (worker, failure) in failed {
-        page.field("failed", &clean(&format!("worker {worker}: {failure}")), Style::Failure);
+    for worker in &phase.samples.workers {
+        let Some(failure) = &worker.failure else { continue };
+        let text = match &worker.origin {
+            Some(host) if phase.plan.load().place.is_some() => format!("host {host}: {failure}"),
+            _ => format!("worker {}: {failure}", worker.worker),
+        };
+        page.field("failed", &clean(&text), Style::Failure);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::service::CONTROL_LINE;
 /// Longest wait for a process to serve.
 const START_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait for one to end by itself.
-const END_WAIT: Duration = Duration::from_secs(30);
+const END_WAIT: Duration = Duration::from_secs(10);
 /// How often a wait looks again.
 const LOOK: Duration = Duration::from_millis(5);
 

@@ -66,6 +66,9 @@ impl Leader {
         let labels = &self.labels;
         let mut observe = |progress: &[SessionProgress<'_>]| show_progress(progress, labels, show);
         let mut outcome = self.sessions.stage(&request, &mut observe, interrupt)?;
+        for (end, record) in outcome.hosts.iter_mut().zip(&self.records) {
+            end.failure = end.failure.take().map(|failure| named(&failure, record));
+        }
         let Some(start_unix_ns) = outcome.start_unix_ns else {
             let failed = outcome.hosts.iter().zip(labels);
             let failed =
@@ -99,7 +102,7 @@ impl Leader {
             self.records[host].left = lines;
         }
         for (host, record) in self.records.iter_mut().enumerate() {
-            record.failure = self.sessions.failure(host).map(str::to_owned);
+            record.failure = self.sessions.failure(host).map(|failure| named(failure, record));
             gathering::note_clock(record, self.sessions.clocks(host));
         }
         drop(self.locals.take());
@@ -123,6 +126,11 @@ impl Leader {
         }
         Ok(())
     }
+}
+
+/// A failure of a host in which its name stands, and not the address that it has by chance.
+fn named(failure: &str, record: &HostRecord) -> String {
+    failure.replace(&format!(" (host={})", record.address), "").replace(&record.address, &record.name)
 }
 
 /// Shows what hosts told: the preparation of one of them, or all as one.

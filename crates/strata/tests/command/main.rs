@@ -40,6 +40,7 @@ mod io500;
 mod latency_truth;
 mod loads;
 mod lower_bounds;
+mod many_hosts;
 mod memory;
 mod missing_devices;
 mod mount;

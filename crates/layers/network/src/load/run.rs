@@ -52,6 +52,7 @@ fn setup(
     let layout = SlotLayout::new(plan.request, plan.reply, plan.align);
     let arena = Arc::new(Arena::new(plan.load.depth, layout.slot_bytes, PageSize::Base)?);
     let indexes = worker_endpoints(plan, master, worker);
+    let number = plan.load.worker_of_all(worker);
     // Masters draw and fill apart from each other.
     let seed = master.map_or(plan.load.seed, |master| derive_seed(plan.load.seed, &[master as u64]));
     let request = OpenRequest {
@@ -67,13 +68,13 @@ fn setup(
         socket: plan.socket.clone(),
         domain: control.domain.clone(),
         verify: plan.verify,
-        seed: payload_seed(seed, worker),
+        seed: payload_seed(seed, number),
         arena,
         secret: control.secret.clone(),
         interrupt: Arc::clone(interrupt),
     };
     let opened = (super::driver_of(&plan.engine)?.open)(&request)?;
-    let source = RpcSource::new(&request, plan.order, seed, worker)?;
+    let source = RpcSource::new(&request, plan.order, seed, number)?;
     let parts = indexes.into_iter().map(|index| index as usize).collect();
     Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts })
 }

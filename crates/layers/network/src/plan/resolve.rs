@@ -62,12 +62,17 @@ pub(crate) fn message_sizes(spec: &Spec) -> Vec<(Payload, Payload)> {
 /// connections are dealt out to servers.
 #[must_use]
 pub(crate) fn worker_endpoints(plan: &NetworkPlan, master: Option<usize>, worker: u32) -> Vec<u32> {
+    deal(plan, master, plan.load.worker(worker))
+}
+
+/// The same of the worker with this number among those of all hosts that share the endpoints.
+fn deal(plan: &NetworkPlan, master: Option<usize>, worker: u32) -> Vec<u32> {
     let of_master = master.and_then(|master| plan.masters.get(master));
     let all: Vec<u32> = match of_master {
         Some(master) => master.endpoints.clone(),
         None => (0..plan.endpoints.len() as u32).collect(),
     };
-    let (worker, threads) = (worker as usize, plan.load.threads.max(1) as usize);
+    let (worker, threads) = (worker as usize, plan.load.workers().max(1) as usize);
     match plan.share {
         Share::Whole => all,
         Share::Partition if all.is_empty() => all,
@@ -277,7 +282,7 @@ fn endpoints_per_worker(plan: &NetworkPlan) -> (u32, u32) {
         if plan.masters.is_empty() { vec![None] } else { (0..plan.masters.len()).map(Some).collect() };
     let counts = masters.iter().flat_map(|&master| {
         // Dealt out in turn, the first worker has the most and the last one the fewest.
-        [0, plan.load.threads - 1].map(|worker| worker_endpoints(plan, master, worker).len() as u32)
+        [0, plan.load.workers() - 1].map(|worker| deal(plan, master, worker).len() as u32)
     });
     counts.fold((u32::MAX, 1), |(least, most), count| (least.min(count), most.max(count)))
 }

@@ -1,21 +1,19 @@
 //! Fields of a phase of the network layer besides its classes.
 
-use report::page::{Cell, Page, Style, Table};
+use report::page::{Page, Style};
 use report::record::{PhaseRecord, ServerActivity};
-use report::words::{bounded, percentile_words, processors};
+use report::shares;
+use report::words::processors;
 use statistics::{PhaseSamples, ShareSummary, by_origin, by_part, tally};
-use units::{clean, count, counted, human_bytes_per_second, human_ns, percent, rate};
+use units::{clean, count, counted, human_ns, percent};
 
 use super::heat;
 use super::matrix::Matrix;
 use super::words::{direction, directions, interface, masters, places};
 use crate::NetworkPlan;
 
-/// Rows of a table of endpoints or masters; of more, the slowest and the fastest stand there.
-const ROWS_MAX: usize = 16;
 /// Lines about failures of single endpoints.
 const FAILURES_MAX: usize = 8;
-const COLUMNS: [&str; 7] = ["", "rate", "bandwidth", "mean", "p50", "p99", "errors"];
 
 /// Where RPCs go, who sends them and through what.
 pub(super) fn places_of(page: &mut Page, plan: &NetworkPlan) {
@@ -47,7 +45,7 @@ pub(super) fn detail(page: &mut Page, phase: &PhaseRecord, plan: &NetworkPlan) {
     let endpoints: Vec<(String, ShareSummary)> =
         by_part(&phase.samples).into_iter().map(|part| (named(part.part), part.figures)).collect();
     if endpoints.len() > 1 {
-        table(page, "by endpoint", &endpoints);
+        shares::table(page, "by endpoint", &endpoints);
     }
     if !plan.masters.is_empty() {
         let mut done = by_origin(&phase.samples);
@@ -55,7 +53,7 @@ pub(super) fn detail(page: &mut Page, phase: &PhaseRecord, plan: &NetworkPlan) {
         done.sort_by_key(|origin| origin.origin.as_deref().and_then(place));
         let masters: Vec<(String, ShareSummary)> =
             done.into_iter().map(|origin| (origin.origin.unwrap_or_default(), origin.figures)).collect();
-        table(page, "by master", &masters);
+        shares::table(page, "by master", &masters);
     }
     failures(page, &endpoints);
     if let Some(matrix) = Matrix::of(phase) {
@@ -64,47 +62,6 @@ pub(super) fn detail(page: &mut Page, phase: &PhaseRecord, plan: &NetworkPlan) {
             page.field(if at == 0 { "links" } else { "" }, sentence, Style::Strong);
         }
     }
-}
-
-fn table(page: &mut Page, title: &'static str, lines: &[(String, ShareSummary)]) {
-    page.gap();
-    let mut columns = COLUMNS;
-    columns[0] = title;
-    let mut table = Table::new(&columns);
-    if lines.len() <= ROWS_MAX {
-        lines.iter().for_each(|(name, totals)| table.row(row(name, totals)));
-    } else {
-        let mut sorted: Vec<_> = lines.iter().collect();
-        let mean = |totals: &ShareSummary| totals.histogram.mean_ns().unwrap_or(f64::INFINITY);
-        sorted.sort_by(|a, b| mean(&b.1).total_cmp(&mean(&a.1)));
-        let half = ROWS_MAX / 2;
-        table.heading(format!("the {half} slowest of {}, by mean latency", lines.len()));
-        sorted.iter().take(half).for_each(|(name, totals)| table.row(row(name, totals)));
-        table.heading(format!("the {half} fastest"));
-        sorted.iter().rev().take(half).for_each(|(name, totals)| table.row(row(name, totals)));
-    }
-    page.table(&table);
-    page.gap();
-}
-
-fn row(name: &str, totals: &ShareSummary) -> Vec<Cell> {
-    let dash = || Cell::styled("-", Style::Faint);
-    let latency = totals.latency.as_ref();
-    let mean = latency.map(|latency| bounded(latency.mean_ns, latency.is_mean_lower_bound()));
-    let bandwidth = if totals.bytes == 0 {
-        dash()
-    } else {
-        Cell::styled(human_bytes_per_second(totals.bytes_per_second), Style::Strong)
-    };
-    vec![
-        clean(name).into_owned().into(),
-        Cell::styled(rate(totals.operations_per_second), Style::Strong),
-        bandwidth,
-        mean.map_or_else(dash, Cell::from),
-        percentile_words(latency, 50.0, latency.map(|latency| latency.p50_ns)).into(),
-        percentile_words(latency, 99.0, latency.and_then(|latency| latency.p99_ns)).into(),
-        if totals.errors == 0 { dash() } else { Cell::styled(count(totals.errors), Style::Failure) },
-    ]
 }
 
 /// Failures by endpoint, when there are several endpoints; those of one stand with the phase.

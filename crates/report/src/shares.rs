@@ -1,0 +1,96 @@
+//! Shares of a phase as a table: what each endpoint, master or host did.
+
+use statistics::{OriginSummary, ShareSummary, by_origin};
+use units::{count, human_bytes_per_second, percent, rate};
+
+use crate::page::{Cell, Page, Style, Table};
+use crate::record::{HostRecord, PhaseRecord};
+use crate::words::{bounded, clean, percentile_words};
+
+/// Rows of a table; of more, the slowest and the fastest stand there.
+const ROWS_MAX: usize = 16;
+const COLUMNS: [&str; 7] = ["", "rate", "bandwidth", "mean", "p50", "p99", "errors"];
+
+/// What hosts did that carried a phase out together, and which of them was the slowest.
+pub(crate) fn hosts(page: &mut Page, phase: &PhaseRecord, hosts: &[HostRecord]) {
+    if phase.plan.load().place.is_none() {
+        return;
+    }
+    let mut done: Vec<OriginSummary> = by_origin(&phase.samples);
+    let rank = |label: &str| hosts.iter().position(|host| host.name == label);
+    done.sort_by_key(|origin| origin.origin.as_deref().and_then(rank));
+    let rows: Vec<(String, ShareSummary)> =
+        done.into_iter().map(|origin| (origin.origin.unwrap_or_default(), origin.figures)).collect();
+    table(page, "by host", &rows);
+    if let Some((name, below)) = slowest(&rows) {
+        let text = format!("{} is the slowest host: {} below the median", clean(name), percent(below));
+        page.field("slowest", &text, Style::Strong);
+    }
+    let starts = phase.host_starts.iter().map(|start| start.lateness_ns);
+    if let (Some(first), Some(last)) = (starts.clone().min(), starts.max()) {
+        let error = hosts.iter().filter_map(|host| host.clock_error_ns).max().unwrap_or(0);
+        let text = format!(
+            "hosts began within {} of each other (their clocks are known to {})",
+            units::human_ns((last - first) as f64),
+            units::human_ns(error as f64)
+        );
+        page.field("start", &text, Style::Plain);
+    }
+}
+
+/// The host whose rate is furthest below the median of all that did something, where it lags, and by which share.
+fn slowest(rows: &[(String, ShareSummary)]) -> Option<(&str, f64)> {
+    let has_worked = |row: &&(String, ShareSummary)| row.1.operations > 0;
+    let mut rates: Vec<f64> = rows.iter().filter(has_worked).map(|row| row.1.operations_per_second).collect();
+    rates.sort_by(f64::total_cmp);
+    let (lower, upper) = (rates.get(rates.len().checked_sub(1)? / 2)?, rates.get(rates.len() / 2)?);
+    let median = f64::midpoint(*lower, *upper);
+    let by_rate = |a: &&(String, ShareSummary), b: &&(String, ShareSummary)| {
+        a.1.operations_per_second.total_cmp(&b.1.operations_per_second)
+    };
+    let (name, figures) = rows.iter().filter(has_worked).min_by(by_rate)?;
+    let below = 1.0 - figures.operations_per_second / median;
+    (below > statistics::LAG_MAX).then_some((name.as_str(), below))
+}
+
+/// A table of shares of a phase: endpoints, masters, hosts; of many, the slowest and the fastest.
+pub fn table(page: &mut Page, title: &'static str, lines: &[(String, ShareSummary)]) {
+    page.gap();
+    let mut columns = COLUMNS;
+    columns[0] = title;
+    let mut table = Table::new(&columns);
+    if lines.len() <= ROWS_MAX {
+        lines.iter().for_each(|(name, totals)| table.row(row(name, totals)));
+    } else {
+        let mut sorted: Vec<_> = lines.iter().collect();
+        let mean = |totals: &ShareSummary| totals.histogram.mean_ns().unwrap_or(f64::INFINITY);
+        sorted.sort_by(|a, b| mean(&b.1).total_cmp(&mean(&a.1)));
+        let half = ROWS_MAX / 2;
+        table.heading(format!("the {half} slowest of {}, by mean latency", lines.len()));
+        sorted.iter().take(half).for_each(|(name, totals)| table.row(row(name, totals)));
+        table.heading(format!("the {half} fastest"));
+        sorted.iter().rev().take(half).for_each(|(name, totals)| table.row(row(name, totals)));
+    }
+    page.table(&table);
+    page.gap();
+}
+
+fn row(name: &str, totals: &ShareSummary) -> Vec<Cell> {
+    let dash = || Cell::styled("-", Style::Faint);
+    let latency = totals.latency.as_ref();
+    let mean = latency.map(|latency| bounded(latency.mean_ns, latency.is_mean_lower_bound()));
+    let bandwidth = if totals.bytes == 0 {
+        dash()
+    } else {
+        Cell::styled(human_bytes_per_second(totals.bytes_per_second), Style::Strong)
+    };
+    vec![
+        clean(name).into_owned().into(),
+        Cell::styled(rate(totals.operations_per_second), Style::Strong),
+        bandwidth,
+        mean.map_or_else(dash, Cell::from),
+        percentile_words(latency, 50.0, latency.map(|latency| latency.p50_ns)).into(),
+        percentile_words(latency, 99.0, latency.and_then(|latency| latency.p99_ns)).into(),
+        if totals.errors == 0 { dash() } else { Cell::styled(count(totals.errors), Style::Failure) },
+    ]
+}
