@@ -31,6 +31,12 @@ fn files(record: &Value, phase: usize) -> &Value {
     &record["phases"][phase]["observations"]["files"]
 }
 
+/// The report of the last run, without its line breaks.
+pub(crate) fn said(scratch: &Scratch) -> String {
+    let text = scratch.run("report record.json").stdout;
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn four_hosts_make_and_read_the_files_that_four_threads_do() {
     let scratch = Scratch::new();
@@ -43,7 +49,7 @@ fn four_hosts_make_and_read_the_files_that_four_threads_do() {
     assert_eq!((files(&record, 0)["items"].as_u64(), total(&record, 1, "errors")), (Some(40), &0.into()));
     let plan = &record["phases"][0]["plan"];
     assert_eq!((&plan["set"]["ranks"], &plan["load"]["place"]["targets"]), (&4.into(), &"shared".into()));
-    let text = scratch.run("report record.json").stdout;
+    let text = said(&scratch);
     assert!(text.contains("files shared by the hosts"), "{text}");
     // A block that the second host wrote, and the first one reads.
     let damaged = scratch.join("hosts/strata/w1/d1/f1.0");
@@ -147,7 +153,7 @@ fn hosts_with_directories_of_their_own_do_the_whole_load_each() {
     scratch.measured("fs tree --op create --files 4 -t 2 --keep");
     let own = scratch.measured(&format!("fs tree -t 2 --hosts local:2 --host-targets own {load}"));
     assert_eq!((class(&own, 0, "stat").0, &own["phases"][0]["plan"]["set"]["ranks"]), (16, &2.into()));
-    let text = scratch.run("report record.json").stdout;
+    let text = said(&scratch);
     assert!(text.contains("files of each host's own"), "{text}");
     let shared = scratch.measured(&format!("fs tree -t 1 --hosts local:2 {load}"));
     assert_eq!(class(&shared, 0, "stat").0, 8);
