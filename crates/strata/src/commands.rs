@@ -11,11 +11,12 @@ use units::label_of;
 use workload::spec::{Layer, Spec};
 
 use crate::console::Terminal;
+use crate::hosts::Carriers;
 use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{charts, clean, cli, compare, dialect, hosts, planning, saturate, service, stack};
+use crate::{charts, clean, cli, compare, dialect, saturate, service, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -116,7 +117,7 @@ pub(crate) fn measure(
     let seed = specs.iter().find_map(|spec| spec.seed).unwrap_or_else(session::draw_seed);
     let targets = targets_of(specs);
     let run = session::draw_run(seed);
-    let (programme, carriers) = match carriers(specs, run, seed) {
+    let (programme, carriers) = match Carriers::plan(specs, run, seed) {
         Ok(planned) => planned,
         Err(error) if error.exit_code() == 2 && render.is_none() => return Err(error),
         // Nothing wrong with what was asked for: the fault of the target belongs into the record. And a program that reads
@@ -126,33 +127,9 @@ pub(crate) fn measure(
         }
     };
     let mut session = Session::begin_run(run, words, output, &targets, seed, programme.keep, render)?;
-    let adopted = match carriers {
-        Carriers::Here(layers) => session.adopt(layers),
-        Carriers::Hosts(leader) => {
-            session.lead(*leader);
-            Ok(())
-        }
-    };
+    let adopted = carriers.join(&mut session);
     let result = adopted.and_then(|()| saturate::run(&mut session, &programme));
     session.finish(result)
-}
-
-/// Who carries a run out.
-enum Carriers {
-    /// This process.
-    Here(planning::Layers),
-    /// Other processes, which this one leads.
-    Hosts(Box<hosts::Leader>),
-}
-
-/// Plans the specs: here, or by the hosts that they name.
-fn carriers(specs: &[Spec], run: u64, seed: u64) -> Result<(planning::Programme, Carriers), Error> {
-    if hosts::are_asked(specs) {
-        let (programme, leader) = hosts::gather(specs, run, seed)?;
-        return Ok((programme, Carriers::Hosts(Box::new(leader))));
-    }
-    let (programme, layers) = planning::plan(specs, seed)?;
-    Ok((programme, Carriers::Here(layers)))
 }
 
 /// The targets of all specs that are paths, each once.

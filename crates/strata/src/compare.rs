@@ -15,9 +15,10 @@ use workload::random::derive_seed;
 use workload::spec::{Layer, Spec};
 
 use crate::commands::{job_specs, read_record, targets_of};
+use crate::hosts::{self, Carriers};
 use crate::options::{OUTPUT, OutputSpec};
 use crate::output::{self, WIDTH_DEFAULT};
-use crate::session::{Session, draw_seed};
+use crate::session::{Session, draw_run, draw_seed};
 use crate::{cli, dialect, planning, saturate};
 
 /// Most repeats of a side.
@@ -157,7 +158,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     check_places(&spec, &targets)?;
     for side in &sides {
         // What is wrong with either is told before anything runs.
-        planning::plan(&side.specs, 0)?;
+        // Hosts check what they are asked when they plan.
+        if !hosts::are_asked(&side.specs) {
+            planning::plan(&side.specs, 0)?;
+        }
     }
     let (records, stopped) = run_in_turns(&spec, &sides, repeats)?;
     let ([load_a, load_b], [a, b]) = (sides, records);
@@ -372,11 +376,12 @@ fn run_in_turns(
 /// One run of a side: its record, and whether it was interrupted.
 fn run_once(load: &Load, seed: u64, live: LiveMode) -> Result<(Record, bool), Error> {
     let seed = load.specs.iter().find_map(|spec| spec.seed).unwrap_or(seed);
-    let (programme, layers) = planning::plan(&load.specs, seed)?;
+    let run = draw_run(seed);
+    let (programme, carriers) = Carriers::plan(&load.specs, run, seed)?;
     let output = OutputSpec { live, ..OutputSpec::default() };
     let mut session =
-        Session::begin(&load.words, &output, &targets_of(&load.specs), seed, programme.keep, None)?;
-    let adopted = session.adopt(layers);
+        Session::begin_run(run, &load.words, &output, &targets_of(&load.specs), seed, programme.keep, None)?;
+    let adopted = carriers.join(&mut session);
     let result = adopted.and_then(|()| saturate::run(&mut session, &programme));
     session.close(&result)?;
     let is_interrupted = session.is_interrupted();

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use driver::Error;
 use layer::{Hosts, Journal, Phase, Planning, RunContext, Runs, Seed};
+use workload::options;
 use workload::plan::PhasePlan;
 use workload::spec::{LadderDimension, Spec};
 
@@ -122,6 +123,7 @@ pub(crate) fn plan_until(
 pub(crate) fn outline(specs: &[Spec]) -> Result<Programme, Error> {
     let mut programme = Programme { phases: Vec::new(), ladder: None, saturate: None, keep: false };
     check_concurrent(specs)?;
+    specs.iter().try_for_each(check_hosts)?;
     for spec in specs {
         layer::find(spec.layer.name)?.check(spec)?;
         if (spec.ladder.is_some() || spec.saturate) && !(specs.len() == 1 && (spec.layer.is_one_phase)(spec))
@@ -228,6 +230,27 @@ impl Planner<'_> {
 /// The plans of a layer among phases.
 fn plans_of<'a>(name: &str, phases: &'a [Planned]) -> Vec<&'a PhasePlan> {
     phases.iter().map(|planned| &planned.phase.plan).filter(|plan| plan.layer() == name).collect()
+}
+
+/// Refuses options of hosts where there are none.
+fn check_hosts(spec: &Spec) -> Result<(), Error> {
+    if !spec.hosts.is_empty() || spec.place.is_some() {
+        return Ok(());
+    }
+    let of_hosts = |name: &str| !options::has_own(spec.layer, name);
+    let given = [
+        ("--host-targets", spec.host_targets.is_some()),
+        ("--on-host-failure", spec.on_host_failure.is_some()),
+        ("--token-file", spec.token_file.is_some() && of_hosts("token-file")),
+        ("--tls", spec.tls && of_hosts("tls")),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            Err(Error::usage("plan", format!("{option} is about hosts, and there are none"))
+                .remedy("give --hosts too, or leave it out"))
+        }
+    }
 }
 
 /// Checks the rules for phases that run at the same time.

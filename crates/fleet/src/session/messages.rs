@@ -164,7 +164,17 @@ mod tests {
     #[test]
     fn parts_make_the_phase_again() {
         let worker = |worker| WorkerSamples { worker, ..WorkerSamples::default() };
-        let samples = PhaseSamples { workers: (0..40).map(worker).collect(), ..PhaseSamples::default() };
+        let samples = PhaseSamples {
+            window_ns: None,
+            started_ns: 1,
+            elapsed_ns: 2,
+            workers: (0..40).map(worker).collect(),
+            series: statistics::Series::new(1, 2, 0),
+            interrupted: None,
+            process_cpu_user_ns: 3,
+            process_cpu_system_ns: 4,
+            classes: Vec::new(),
+        };
         let parts = StagePart::split(3, samples.clone(), Value::from(7));
         assert_eq!(parts.len(), 3);
         let mut parts = parts.into_iter();

@@ -206,6 +206,10 @@ const DATA_AND_RUN: &[Case] = &[
     ("interval", &["1ms", "20ms", "1s"], &["", "0", "999us", "-1", "1zz"]),
     ("on-error", &["stop", "continue"], &["", "ignore"]),
     ("name", &["first", ""], &[]),
+    ("hosts", &["local:4", "node[01-16],a:7"], &[""]),
+    ("host-targets", &["shared", "own"], &["", "mine"]),
+    ("on-host-failure", &["stop", "continue"], &["", "ignore"]),
+    ("token-file", &["/etc/token"], &[""]),
 ];
 
 fn cases() -> impl Iterator<Item = &'static Case> {
@@ -315,6 +319,7 @@ fn switches_are_on_or_off() {
 
 #[test]
 fn a_job_file_has_the_same_keys() {
+    layer::add(&media::Media);
     for option in options() {
         let key = option.name.replace('-', "_");
         assert_eq!(find_in(LAYER, &key).map(|found| found.name), Some(option.name));

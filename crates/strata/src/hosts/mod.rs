@@ -16,15 +16,55 @@ use layer::Seen;
 use report::record::{HostRecord, HostStart};
 use statistics::{Event, HostRole, MasterReport, Snapshot, join_hosts};
 use workload::plan::HostTargets;
+use workload::spec::Spec;
 
-use crate::planning::{Planned, Programme};
+use crate::planning::{self, Layers, Planned, Programme};
+use crate::session::Session;
 use local::LocalHosts;
 use messages::{StepAsked, written};
 
-pub(crate) use gathering::{are_asked, gather};
+pub(crate) use gathering::are_asked;
+use gathering::gather;
 pub use local::Program;
 pub(crate) use local::start_by;
 pub(crate) use serve::ThisHost;
+
+/// Who carries a run out.
+pub(crate) enum Carriers {
+    /// This process.
+    Here(Layers),
+    /// Other processes, which this one leads.
+    Hosts(Box<Leader>),
+}
+
+impl Carriers {
+    /// Plans the specs: here, or by the hosts that they name.
+    ///
+    /// # Errors
+    /// Bad usage, and hosts that do not take part. Nothing was touched.
+    pub(crate) fn plan(specs: &[Spec], run: u64, seed: u64) -> Result<(Programme, Self), Error> {
+        if are_asked(specs) {
+            let (programme, leader) = gather(specs, run, seed)?;
+            return Ok((programme, Self::Hosts(Box::new(leader))));
+        }
+        let (programme, layers) = planning::plan(specs, seed)?;
+        Ok((programme, Self::Here(layers)))
+    }
+
+    /// Has them carry out the run of a session.
+    ///
+    /// # Errors
+    /// When signals cannot be handled.
+    pub(crate) fn join(self, session: &mut Session) -> Result<(), Error> {
+        match self {
+            Self::Here(layers) => session.adopt(layers),
+            Self::Hosts(leader) => {
+                session.lead(*leader);
+                Ok(())
+            }
+        }
+    }
+}
 
 /// A stage that hosts ran.
 pub(crate) struct StageRan {

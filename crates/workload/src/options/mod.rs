@@ -151,8 +151,9 @@ pub fn of(layer: Layer) -> impl Iterator<Item = &'static OptionDef> {
     own.chain(common).chain(HOSTS.iter().filter(move |option| !has_own(layer, option.name)))
 }
 
-/// Whether an option is one of the layer's tables.
-fn has_own(layer: Layer, name: &str) -> bool {
+/// Whether an option is one of the layer's own tables, and not of hosts alone ([`HOSTS`]).
+#[must_use]
+pub fn has_own(layer: Layer, name: &str) -> bool {
     layer.options.iter().copied().flatten().any(|option| option.name == name)
 }
 
