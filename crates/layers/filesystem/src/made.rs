@@ -4,6 +4,7 @@ mod guest;
 mod leftovers;
 mod suite_control;
 
+use guest::make_trees;
 pub(crate) use guest::{trees_here, unseen};
 pub(crate) use leftovers::FileSets;
 use leftovers::read;
@@ -363,33 +364,6 @@ fn file_paths(plan: &FsPlan) -> Vec<String> {
     paths.sort_unstable();
     paths.dedup();
     paths
-}
-
-/// Makes the directories of the trees that this host is to make, where no phase has made them.
-fn make_trees(plan: &FsPlan, makes: bool, progress: &Progress) -> Result<(), Error> {
-    let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
-    if !makes || plan.operation == FsOp::TreeCreate || has_tree {
-        return Ok(());
-    }
-    trees_here(plan).into_iter().try_for_each(|rank| make_nodes(plan, rank))
-}
-
-/// Makes the directories of the tree of a rank.
-fn make_nodes(plan: &FsPlan, rank: u32) -> Result<(), Error> {
-    for node in 0..plan.set.nodes() {
-        let mut path = plan.target(rank).as_bytes().to_vec();
-        path.push(b'/');
-        plan.set.push_node(rank, node, &mut path);
-        let path = String::from_utf8_lossy(&path).into_owned();
-        let at = path_of(&path).into_owned();
-        match std::fs::create_dir(&at) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed("cannot make the directory", &at)(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// Whether a path still leads to what was made. What was only announced is the run's where it carries its mark, or holds nothing.

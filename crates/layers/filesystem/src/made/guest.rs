@@ -1,14 +1,18 @@
 //! Hosts that share their targets: the first makes what the trees of all lie in, the others look for it, and each has the trees of its own workers.
 
+use std::io;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use driver::Error;
 use layer::{MARK, MadeFile, identity_of};
 use rustix::io::Errno;
 use units::path_of;
 
-use super::{Made, There, absolute, foreign};
+use super::{Made, There, absolute, failed, foreign};
+use crate::phases::FsOp;
 use crate::plan::FsPlan;
+use crate::progress::Progress;
 
 /// Ranks whose trees this host makes and removes: of hosts that share their targets those of its own workers, and of a tree that all share that of
 /// the first host. Where it is alone with its targets, all of them.
@@ -36,6 +40,33 @@ fn keeps_no_marks(path: &Path) -> bool {
     matches!(rustix::fs::lgetxattr(path, MARK, &mut [0u8; 64][..]), Err(Errno::OPNOTSUPP))
 }
 
+/// Makes the directories of the trees that this host is to make, where no phase has made them.
+pub(super) fn make_trees(plan: &FsPlan, makes: bool, progress: &Progress) -> Result<(), Error> {
+    let has_tree = progress.has_tree.swap(makes, Ordering::Relaxed);
+    if !makes || plan.operation == FsOp::TreeCreate || has_tree {
+        return Ok(());
+    }
+    trees_here(plan).into_iter().try_for_each(|rank| make_nodes(plan, rank))
+}
+
+/// Makes the directories of the tree of a rank.
+fn make_nodes(plan: &FsPlan, rank: u32) -> Result<(), Error> {
+    for node in 0..plan.set.nodes() {
+        let mut path = plan.target(rank).as_bytes().to_vec();
+        path.push(b'/');
+        plan.set.push_node(rank, node, &mut path);
+        let path = String::from_utf8_lossy(&path).into_owned();
+        let at = path_of(&path).into_owned();
+        match std::fs::create_dir(&at) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed("cannot make the directory", &at)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 impl Made {
     /// Looks whether what the first host has made is there, or what was there before is strata's, and notes the trees of this host's workers.
     ///
@@ -53,7 +84,11 @@ impl Made {
         let mut tops = Vec::new();
         for rank in ranks {
             let target = plan.target(rank);
-            let top = if plan.set.is_flat() { target.to_owned() } else { format!("{target}/{}", plan.set.top(rank)) };
+            let top = if plan.set.is_flat() {
+                target.to_owned()
+            } else {
+                format!("{target}/{}", plan.set.top(rank))
+            };
             match self.look(&top)? {
                 There::Free if makes => return Err(unseen(&top)),
                 There::Free if plan.ignore_missing && plan.operation.removes() => {}
@@ -62,7 +97,9 @@ impl Made {
                         .with("path", &top)
                         .remedy("make one with --op tree-create,create"));
                 }
-                There::Foreign if !destroy_data && !keeps_no_marks(&path_of(&top)) => return Err(foreign(&top)),
+                There::Foreign if !destroy_data && !keeps_no_marks(&path_of(&top)) => {
+                    return Err(foreign(&top));
+                }
                 There::Own | There::Foreign => tops.push(top),
             }
         }
