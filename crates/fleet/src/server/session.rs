@@ -57,7 +57,7 @@ impl ControlService {
         match begun {
             Ok(lease) => {
                 self.carry(peer, SessionRelay { inbound, outbound, events, told, stop, meetings, lease })
-                    .await
+                    .await;
             }
             Err(refusal) => {
                 self.log.say(&format!("control: {peer} refused: {}", refusal.line));

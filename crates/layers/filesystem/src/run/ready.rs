@@ -22,7 +22,7 @@ fn guests<'a>(context: &'a RunContext, plan: &FsPlan) -> Option<&'a Hosts> {
     context.hosts.as_ref().filter(|_| plan.has_guests())
 }
 
-/// What a phase makes, as later phases count it; none where it makes nothing that they work on.
+/// The items that a phase makes, as later phases count them; none where it makes nothing that they work on.
 fn made_by<'a>(plan: &FsPlan, progress: &'a Progress) -> Option<&'a progress::Made> {
     match (plan.operation, plan.set.shape) {
         (FsOp::Mkdir, _) => Some(&progress.directories),
