@@ -33,6 +33,7 @@ mod client;
 mod clock;
 mod limits;
 mod list;
+mod meetings;
 mod messages;
 mod proof;
 mod server;
@@ -52,9 +53,10 @@ pub use client::{
 pub use clock::ClockEstimate;
 pub use limits::{PLAN_BYTES_MAX, PROTOCOL_VERSION, RESULT_BYTES_MAX};
 pub use list::{ListedHost, listed_hosts};
+pub use meetings::{FIGURES_MAX, Figure, Meetings, Met};
 pub use messages::{Description, OutcomeMessage, PlanMessage, ProgressReport, Refusal, RefusalKind, Role};
 pub use server::{Agent, ControlRequest, ControlServer, LogSink, Prepared, StartGate};
 pub use session::{
-    HostSession, HostStageEnd, SessionHost, SessionLink, SessionProgress, SessionRequest, SessionTerms,
-    Sessions, StageOutcome, StagePart, StageRequest,
+    HostMeetings, HostSession, HostStageEnd, SessionHost, SessionLink, SessionProgress, SessionRequest,
+    SessionTerms, Sessions, StageOutcome, StagePart, StageRequest,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::Error;
-use layer::{Journal, Phase, Planning, RunContext, Runs, Seed};
+use layer::{Hosts, Journal, Phase, Planning, RunContext, Runs, Seed};
 use workload::options;
 use workload::plan::PhasePlan;
 use workload::spec::{LadderDimension, Spec};
@@ -61,13 +61,13 @@ pub(crate) struct Layers {
 impl Layers {
     /// No layer so far. With `keep` what the run makes stays.
     pub(crate) fn new(keep: bool) -> Self {
-        Self::until(keep, &Arc::default())
+        Self::until(keep, &Arc::default(), None)
     }
 
-    /// The same, whose waits end when `interrupt` is raised.
-    fn until(keep: bool, interrupt: &Arc<AtomicBool>) -> Self {
+    /// The same, whose waits end when `interrupt` is raised, and which know the other hosts where there are any.
+    fn until(keep: bool, interrupt: &Arc<AtomicBool>, hosts: Option<Hosts>) -> Self {
         let manifest = Arc::<Manifest>::default();
-        let context = RunContext { interrupt: Arc::clone(interrupt), ..context(&manifest, keep) };
+        let context = RunContext { interrupt: Arc::clone(interrupt), hosts, ..context(&manifest, keep) };
         Self { runs: Runs::new(context), manifest }
     }
 }
@@ -77,23 +77,24 @@ pub(crate) fn context(manifest: &Arc<Manifest>, keep: bool) -> RunContext {
     let journal: Arc<dyn Journal> = Arc::<Manifest>::clone(manifest);
     let interrupt = Arc::new(AtomicBool::new(false));
     let tell = |line: std::fmt::Arguments<'_>| output::tell(line);
-    RunContext { journal, interrupt, keep, tell }
+    RunContext { journal, interrupt, keep, tell, hosts: None }
 }
 
 /// Plans everything that the specs ask for.
 pub(crate) fn plan(specs: &[Spec], seed: u64) -> Result<(Programme, Layers), Error> {
-    plan_until(specs, seed, &Arc::default())
+    plan_until(specs, seed, &Arc::default(), None)
 }
 
-/// The same; waits of the layers end when `interrupt` is raised.
+/// The same; waits of the layers end when `interrupt` is raised, and `hosts` carry the run out together.
 pub(crate) fn plan_until(
     specs: &[Spec],
     seed: u64,
     interrupt: &Arc<AtomicBool>,
+    hosts: Option<Hosts>,
 ) -> Result<(Programme, Layers), Error> {
     let mut programme = outline(specs)?;
     let mut specs = specs.to_vec();
-    let mut layers = Layers::until(programme.keep, interrupt);
+    let mut layers = Layers::until(programme.keep, interrupt, hosts);
     find(&mut specs, &mut layers.runs)?;
     let mut planner = Planner { seed, runs: &mut layers.runs, phases: Vec::new() };
     let mut request = 0;

@@ -12,6 +12,7 @@ use crate::limits::PLAN_TIMEOUT;
 use crate::messages::{Refusal, RefusalKind, line};
 use crate::server::service::{ControlService, StopOnDrop, apart};
 use crate::session::host::{SessionJob, SessionLink, Told};
+use crate::session::meeting::HostMeetings;
 use crate::session::{SessionHost, SessionRequest};
 use crate::wire;
 use crate::wire::from_host::Message as Said;
@@ -43,17 +44,20 @@ impl ControlService {
         let _stop_on_drop = StopOnDrop(Arc::clone(&stop));
         let (told, commands) = std::sync::mpsc::channel();
         let (said, events) = mpsc::channel(QUEUE);
+        let meetings = HostMeetings::new(&said, &stop);
+        let shared = Arc::clone(&meetings);
         let begun = self.admit(begin).await.and_then(|request| {
             let name = format!("run {:016x} of {}", request.run, request.leader);
             let lease = self.slot.take(peer, &name, &stop)?;
             self.log.say(&format!("control: {peer} begins {name}"));
             let link = SessionLink::new(said, commands, Arc::clone(&stop), request.progress_interval);
             let limit = request.lease;
-            SessionJob { host, request, peer, link, lease }.spawn().map(|()| limit)
+            SessionJob { host, request, peer, link, meetings: shared, lease }.spawn().map(|()| limit)
         });
         match begun {
             Ok(lease) => {
-                self.carry(peer, SessionRelay { inbound, outbound, events, told, stop, lease }).await;
+                self.carry(peer, SessionRelay { inbound, outbound, events, told, stop, meetings, lease })
+                    .await;
             }
             Err(refusal) => {
                 self.log.say(&format!("control: {peer} refused: {}", refusal.line));
@@ -115,6 +119,7 @@ struct SessionRelay {
     events: mpsc::Receiver<Said>,
     told: std::sync::mpsc::Sender<Told>,
     stop: Arc<AtomicBool>,
+    meetings: Arc<HostMeetings>,
     lease: Duration,
 }
 
@@ -127,6 +132,7 @@ impl SessionRelay {
             Asked::GoAt(go) => tell(Told::GoAt(go.start_unix_ns)),
             Asked::End(_) => tell(Told::End),
             Asked::Stop(_) => self.stop.store(true, Ordering::Relaxed),
+            Asked::Met(met) => self.meetings.told(met),
             Asked::KeepAlive(_) => {}
             Asked::Begin(_) => return Err(Status::invalid_argument("a message that has no place here")),
         }

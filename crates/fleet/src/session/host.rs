@@ -12,6 +12,7 @@ use driver::{Error, ErrorKind};
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
+use super::meeting::HostMeetings;
 use super::messages::{SessionRequest, StagePart};
 use super::patch;
 use crate::clock::unix_ns;
@@ -27,7 +28,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Work of a process that takes part in runs of others. Called on ordinary threads.
 pub trait SessionHost: Send + Sync {
     /// Plans a run; nothing is touched yet. `stop` is raised when the run shall end after what is in flight, or its leader is gone. The whole
-    /// session stays on the calling thread.
+    /// session stays on the calling thread. In its stages the host meets the others by `meetings`.
     ///
     /// # Errors
     /// Why it does not take part; the leader is told.
@@ -36,6 +37,7 @@ pub trait SessionHost: Send + Sync {
         request: &SessionRequest,
         peer: SocketAddr,
         stop: &Arc<AtomicBool>,
+        meetings: &Arc<HostMeetings>,
     ) -> Result<Box<dyn HostSession>, Error>;
 }
 
@@ -166,6 +168,7 @@ pub(crate) struct SessionJob {
     pub(crate) request: SessionRequest,
     pub(crate) peer: SocketAddr,
     pub(crate) link: SessionLink,
+    pub(crate) meetings: Arc<HostMeetings>,
     pub(crate) lease: Lease,
 }
 
@@ -178,8 +181,8 @@ impl SessionJob {
     }
 
     fn run(self) {
-        let Self { host, request, peer, link, lease } = self;
-        let work = AssertUnwindSafe(|| match host.begin(&request, peer, &link.stop) {
+        let Self { host, request, peer, link, meetings, lease } = self;
+        let work = AssertUnwindSafe(|| match host.begin(&request, peer, &link.stop, &meetings) {
             Ok(session) => attend(session, &link),
             Err(error) => Said::Refused(Refusal::of(&error).to_wire()),
         });

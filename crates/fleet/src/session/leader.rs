@@ -9,15 +9,20 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::link::{self, Command, Event, Sink};
+use super::meeting;
 use super::messages::{SessionRequest, StagePart};
 use super::stage::HostStageEnd;
 use crate::address::HostAddress;
 use crate::client::Fleet;
 use crate::clock::ClockEstimate;
+use crate::meetings::{Meetings, Met};
 use crate::messages::{ProgressReport, Refusal, RefusalKind};
 
 /// Events of hosts that wait for the leader.
 const EVENTS: usize = 256;
+
+/// Commands that wait for a host: there are as many meetings at a time as phases of a stage.
+const COMMANDS: usize = 64;
 
 /// How often interrupts and deadlines are looked at.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -92,6 +97,8 @@ impl Member {
                 self.stage.notes.extend(notes);
                 self.state = State::Ready;
             }
+            // It is for all hosts: see [`Sessions::take`].
+            Event::Meet(..) => {}
             Event::Progress(report) => self.report = Some(*report),
             Event::Part(part) => self.stage.take(*part),
             Event::StageEnd(failure) => {
@@ -125,6 +132,7 @@ pub struct Sessions {
     pub(super) members: Vec<Member>,
     events: mpsc::Receiver<(usize, Event)>,
     pub(super) terms: SessionTerms,
+    pub(super) meetings: Meetings,
 }
 
 impl Sessions {
@@ -135,7 +143,7 @@ impl Sessions {
         let mut members = Vec::with_capacity(fleet.len());
         for host in 0..fleet.len() {
             let sink = Sink { host, events: sender.clone() };
-            let (commands, received) = mpsc::channel(8);
+            let (commands, received) = mpsc::channel(COMMANDS);
             let (address, link) = fleet.host(host);
             let task = link.as_ref().ok().map(|link| {
                 fleet.spawn(link::keep(address.clone(), link.clone(), request(host), received, sink))
@@ -159,7 +167,8 @@ impl Sessions {
             }
             members.push(member);
         }
-        Self { fleet, members, events, terms }
+        let meetings = Meetings::new(fleet.len() as u32);
+        Self { fleet, members, events, terms, meetings }
     }
 
     /// Hosts, whatever became of them.
@@ -192,8 +201,36 @@ impl Sessions {
         let first = self.fleet.block_on(async { tokio::time::timeout(TICK, events.recv()).await });
         let mut next = first.ok().flatten();
         while let Some((host, event)) = next {
-            self.members[host].note(event);
+            self.take(host, event);
             next = self.events.try_recv().ok();
+        }
+    }
+
+    /// Takes what a host said. A host that has ended its stage, or is lost, is not waited for where the others meet.
+    fn take(&mut self, host: usize, event: Event) {
+        let rank = host as u32;
+        let over = match &event {
+            Event::Meet(meeting, said) => match self.meetings.say(rank, meeting, said) {
+                Ok(met) => met.map(|met| (meeting.clone(), met)).into_iter().collect(),
+                Err(error) => {
+                    self.members[host].lose(error.to_string());
+                    self.meetings.leave(rank)
+                }
+            },
+            Event::StageEnd(_) | Event::Refused(_) | Event::Ended(_) | Event::Lost(_) => {
+                self.meetings.leave(rank)
+            }
+            _ => Vec::new(),
+        };
+        self.members[host].note(event);
+        self.announce(over);
+    }
+
+    /// Tells all hosts the outcomes of meetings.
+    pub(super) fn announce(&mut self, over: Vec<(String, Met)>) {
+        for (meeting, met) in over {
+            let met = meeting::to_wire(meeting, &met);
+            self.members.iter_mut().for_each(|member| member.tell(Command::Met(met.clone())));
         }
     }
 

@@ -23,6 +23,7 @@ pub(crate) enum Command {
     GoAt(u64),
     Stop,
     End,
+    Met(wire::Met),
 }
 
 /// Messages of a host.
@@ -32,6 +33,7 @@ pub(crate) enum Event {
     Refused(Refusal),
     Ready(Vec<String>),
     Progress(Box<ProgressReport>),
+    Meet(String, Vec<u64>),
     Part(Box<StagePart>),
     StageEnd(Option<String>),
     Ended(Vec<String>),
@@ -129,6 +131,7 @@ fn spell(command: Command) -> Asked {
         Command::GoAt(start_unix_ns) => Asked::GoAt(wire::GoAt { start_unix_ns }),
         Command::Stop => Asked::Stop(wire::Stop {}),
         Command::End => Asked::End(wire::End {}),
+        Command::Met(met) => Asked::Met(met),
     }
 }
 
@@ -146,6 +149,7 @@ fn understand(said: Said, shown: &mut Value) -> Result<Option<Event>, serde_json
                 Err(_) => return Ok(None),
             }
         }
+        Said::Meet(meet) => Event::Meet(meet.meeting, meet.said),
         Said::Part(part) => Event::Part(Box::new(read_json(part.part)?)),
         Said::StageEnd(end) => Event::StageEnd(end.failure.as_deref().map(line)),
         Said::Ended(ended) => Event::Ended(lines(&ended.left)),

@@ -3,11 +3,13 @@
 pub(crate) mod host;
 mod leader;
 mod link;
+pub(crate) mod meeting;
 mod messages;
 mod patch;
 mod stage;
 
 pub use host::{HostSession, SessionHost, SessionLink};
 pub use leader::{SessionTerms, Sessions};
+pub use meeting::HostMeetings;
 pub use messages::{SessionRequest, StagePart};
 pub use stage::{HostStageEnd, SessionProgress, StageOutcome, StageRequest};

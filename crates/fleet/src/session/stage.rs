@@ -94,10 +94,13 @@ impl Sessions {
             start_unix_ns: None,
             stopped: None,
         };
+        let members = &self.members;
+        self.meetings.begin_stage(|rank| members[rank as usize].state != State::Over);
         stage.prepare(&mut self.members);
         while !stage.is_over(&self.members) {
             self.hear();
             stage.look_after(&mut self.members, self.terms.goes_on, interrupt.load(Ordering::Relaxed));
+            self.part_from_lost();
             if stage.is_due(&self.members) {
                 self.read_clocks();
                 stage.go(&mut self.members);
@@ -108,6 +111,14 @@ impl Sessions {
         stage.show(&self.members, observe);
         let hosts = self.members.iter_mut().map(|member| std::mem::take(&mut member.stage)).collect();
         Ok(StageOutcome { hosts, start_unix_ns: stage.start_unix_ns })
+    }
+
+    /// Has meetings go on without hosts that were given up.
+    fn part_from_lost(&mut self) {
+        let lost = self.members.iter().enumerate().filter(|(_, member)| member.state == State::Over);
+        let lost: Vec<u32> = lost.map(|(host, _)| host as u32).collect();
+        let over = lost.into_iter().flat_map(|rank| self.meetings.leave(rank)).collect();
+        self.announce(over);
     }
 
     /// Looks at the clocks of all hosts again.

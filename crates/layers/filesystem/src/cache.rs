@@ -41,7 +41,7 @@ pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<St
             return Ok(None);
         }
     }
-    for rank in 0..plan.set.ranks {
+    for rank in plan.ranks_here() {
         let items = if plan.set.shape == Shape::Tree { plan.set.items_of(rank, true) } else { 1 };
         for item in 0..items {
             if interrupt.load(Ordering::Relaxed) {

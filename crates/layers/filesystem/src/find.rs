@@ -1,5 +1,7 @@
 //! The walk of `--op find`: all workers take directories from one queue, list them, and look at what the conditions ask for.
 
+mod dealt;
+
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -13,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::drivers::{LIST_BYTES, open_path};
 use crate::operation::{FsClass, FsOperation, NameKind};
-use crate::plan::FindPlan;
+use crate::plan::FsPlan;
 
 /// Conditions of a search, as a walk asks for them.
 #[derive(Clone, Debug)]
@@ -23,11 +25,19 @@ struct Wanted {
     newer_than: Option<(i64, u32)>,
 }
 
+/// A directory that is to be listed.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: CString,
+    /// The directories in it are searched too; else somebody has them already.
+    descends: bool,
+}
+
 /// A search that workers share.
 #[derive(Debug)]
 pub(crate) struct Search {
     wanted: Wanted,
-    directories: Mutex<VecDeque<CString>>,
+    directories: Mutex<VecDeque<Directory>>,
     /// Directories that are queued or worked on.
     open: AtomicU64,
     /// Entries that were seen, and those that meet the conditions.
@@ -40,7 +50,8 @@ impl Search {
     ///
     /// # Errors
     /// A file to compare with that cannot be looked at, and paths with a NUL.
-    pub(crate) fn new(plan: &FindPlan, targets: &[String]) -> Result<Arc<Self>, Error> {
+    pub(crate) fn new(of: &FsPlan) -> Result<Arc<Self>, Error> {
+        let (plan, targets) = (&of.find, &of.targets);
         let newer = |path: &String| {
             rustix::fs::stat(&*units::path_of(path))
                 .map(|found| (found.st_mtime, found.st_mtime_nsec as u32))
@@ -62,8 +73,12 @@ impl Search {
         directories.make_contiguous().sort();
         let mut seen = None;
         directories.retain(|directory| seen.replace(directory.clone()).as_ref() != Some(directory));
+        let directories = match of.load.place.filter(|_| of.has_guests()) {
+            Some(place) => dealt::of_host(directories.into(), place, of.load.workers()).into(),
+            None => directories.into_iter().map(|path| Directory { path, descends: true }).collect(),
+        };
         Ok(Arc::new(Self {
-            open: AtomicU64::new(directories.len() as u64),
+            open: AtomicU64::new(VecDeque::len(&directories) as u64),
             directories: Mutex::new(directories),
             wanted,
             entries: AtomicU64::new(0),
@@ -76,14 +91,17 @@ impl Search {
         (self.entries.load(Ordering::Relaxed), self.matched.load(Ordering::Relaxed))
     }
 
-    fn take(&self) -> Option<CString> {
+    fn take(&self) -> Option<Directory> {
         self.directories.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
     fn put(&self, more: &mut Vec<CString>) {
         if !more.is_empty() {
             self.open.fetch_add(more.len() as u64, Ordering::Relaxed);
-            self.directories.lock().unwrap_or_else(PoisonError::into_inner).extend(more.drain(..));
+            self.directories
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(more.drain(..).map(|path| Directory { path, descends: true }));
         }
     }
 }
@@ -92,7 +110,7 @@ impl Search {
 #[derive(Debug, Default)]
 struct Between {
     /// The directory to list next.
-    directory: Mutex<Option<CString>>,
+    directory: Mutex<Option<Directory>>,
     /// Entries of the last one that are to be looked at.
     to_stat: AtomicU64,
 }
@@ -211,7 +229,7 @@ impl Drop for FindSource {
 impl FindDriver {
     /// Lists the next directory; how many entries it has.
     fn list(&mut self) -> Result<u64, Errno> {
-        let path = self
+        let Directory { path, descends } = self
             .between
             .directory
             .lock()
@@ -239,7 +257,7 @@ impl FindDriver {
                 }
                 known => known,
             };
-            if kind == FileType::Directory {
+            if kind == FileType::Directory && descends {
                 let mut below = path.as_bytes().to_vec();
                 below.push(b'/');
                 below.extend_from_slice(name.to_bytes());

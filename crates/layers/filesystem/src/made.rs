@@ -1,8 +1,11 @@
 //! Trees and files that a run made: noted before they are made, and the only things that are removed.
 
+mod guest;
 mod leftovers;
 mod suite_control;
 
+use guest::make_trees;
+pub(crate) use guest::{trees_here, unseen};
 pub(crate) use leftovers::FileSets;
 use leftovers::read;
 pub(crate) use suite_control::{SuiteControl, first_taken, has_sets};
@@ -38,6 +41,9 @@ struct MadeSet {
     /// Directories that were empty and that the run took over: what it made in them is removed, they stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     taken: Vec<MadeFile>,
+    /// Ranks whose trees are removed; empty: those of all. Where hosts share their targets, each removes the trees of its own workers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ranks: Vec<u32>,
 }
 
 /// All that a run made.
@@ -109,6 +115,7 @@ impl Made {
                     set: plan.set.clone(),
                     made: Vec::new(),
                     taken: Vec::new(),
+                    ranks: Vec::new(),
                 });
                 self.sets.len() - 1
             }
@@ -165,6 +172,7 @@ impl Made {
             set: plan.set.clone(),
             made,
             taken: Vec::new(),
+            ranks: Vec::new(),
         });
         self.note()
     }
@@ -187,6 +195,10 @@ impl Made {
         if plan.set.shape != Shape::Tree {
             return self.prepare_files(plan, set, makes, destroy_data);
         }
+        if plan.load.is_guest() {
+            self.look_at_trees(plan, set, makes, destroy_data)?;
+            return make_trees(plan, makes, progress);
+        }
         for target in &plan.targets {
             if makes && matches!(self.look(target)?, There::Free) {
                 self.make_directory(set, target)?;
@@ -197,11 +209,7 @@ impl Made {
         } else {
             self.prepare_tops(plan, set, makes, destroy_data)?;
         }
-        let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
-        if makes && plan.operation != FsOp::TreeCreate && !has_tree {
-            make_nodes(plan)?;
-        }
-        Ok(())
+        make_trees(plan, makes, progress)
     }
 
     /// Trees of ranks lie in directories that are strata's.
@@ -296,6 +304,9 @@ impl Made {
         if plan.set.shape == Shape::Tree || !plan.operation.phase().changes {
             return Ok(());
         }
+        if plan.load.is_guest() && plan.set.shape == Shape::Shared {
+            return Ok(());
+        }
         let set = self.set_of(plan);
         file_paths(plan).iter().for_each(|path| self.adopt(set, path));
         self.note()
@@ -303,7 +314,7 @@ impl Made {
 
     /// Removes the directories that held trees, where strata made them and nothing is left in them.
     fn remove_tops(&mut self, plan: &FsPlan) -> Result<(), Error> {
-        if plan.set.is_flat() {
+        if plan.set.is_flat() || plan.load.is_guest() {
             return Ok(());
         }
         let set = self.set_of(plan);
@@ -341,33 +352,18 @@ fn foreign(path: &str) -> Error {
         .remedy("give another directory, or --destroy-data to change what is there")
 }
 
-/// Paths of files without a tree, each once.
+/// Paths of files without a tree that this host makes and removes, each once: those of its workers, and of one file of all that of the first host.
 fn file_paths(plan: &FsPlan) -> Vec<String> {
+    let ranks: Vec<u32> = match plan.set.shape {
+        Shape::Shared if plan.load.is_guest() => Vec::new(),
+        Shape::Shared => (0..plan.set.ranks).collect(),
+        Shape::Private | Shape::Tree => plan.ranks_here().collect(),
+    };
     let mut paths: Vec<String> =
-        (0..plan.set.ranks).map(|rank| plan.set.file_path(plan.target(rank), rank)).collect();
+        ranks.into_iter().map(|rank| plan.set.file_path(plan.target(rank), rank)).collect();
     paths.sort_unstable();
     paths.dedup();
     paths
-}
-
-/// Makes the directories of all trees.
-fn make_nodes(plan: &FsPlan) -> Result<(), Error> {
-    for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
-        for node in 0..plan.set.nodes() {
-            let mut path = plan.target(rank).as_bytes().to_vec();
-            path.push(b'/');
-            plan.set.push_node(rank, node, &mut path);
-            let path = String::from_utf8_lossy(&path).into_owned();
-            let at = path_of(&path).into_owned();
-            match std::fs::create_dir(&at) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(failed("cannot make the directory", &at)(error));
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Whether a path still leads to what was made. What was only announced is the run's where it carries its mark, or holds nothing.
@@ -394,8 +390,9 @@ fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
     let mut removed = 0;
     let own: Vec<&MadeFile> = set.made.iter().filter(|file| is_own(file, run_id)).collect();
     if set.set.shape == Shape::Tree {
-        let trees = set.set.trees().max(set.targets.len() as u32);
-        for rank in 0..trees {
+        let all = 0..set.set.trees().max(set.targets.len() as u32);
+        let ranks = if set.ranks.is_empty() { all.collect() } else { set.ranks.clone() };
+        for rank in ranks {
             let target = &set.targets[rank as usize % set.targets.len()];
             let top =
                 if set.set.is_flat() { target.clone() } else { format!("{target}/{}", set.set.top(rank)) };

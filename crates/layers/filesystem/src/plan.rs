@@ -231,14 +231,11 @@ impl FsPlan {
         }
     }
 
-    /// Blocks that all ranks have in their items.
+    /// Blocks that the ranks have in their items that the workers of this host work on.
     #[must_use]
-    pub fn blocks_of_all(&self) -> u64 {
+    pub fn blocks_here(&self) -> u64 {
         let of_rank = |rank| (0..self.set.items_of(rank, true)).map(move |item| self.blocks_of(rank, item));
-        match &self.set.listed {
-            Some(_) => (0..self.set.ranks).flat_map(of_rank).sum(),
-            None => self.set.items_of_all(true).saturating_mul(self.geometry.blocks()),
-        }
+        self.ranks_here().flat_map(of_rank).fold(0, u64::saturating_add)
     }
 
     /// First byte and length of a block of an item.
@@ -255,7 +252,18 @@ impl FsPlan {
         }
     }
 
-    /// Rank whose items worker `worker` works on.
+    /// Ranks whose items the workers of this host work on, in the order of the workers.
+    pub fn ranks_here(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.load.threads).map(|worker| self.rank_of(self.load.worker(worker)))
+    }
+
+    /// Whether other hosts see the same targets.
+    #[must_use]
+    pub fn has_guests(&self) -> bool {
+        self.load.workers() > self.load.threads
+    }
+
+    /// Rank whose items the worker of this number, of all hosts that share the targets, works on.
     #[must_use]
     pub fn rank_of(&self, worker: u32) -> u32 {
         match self.rank_shift {
@@ -354,6 +362,8 @@ impl LayerPlan for FsPlan {
             (self.cache == CacheBefore::Drop, "cache dropped"),
             (self.set.naming == Naming::Mdtest, "names of mdtest"),
             (self.set.naming == Naming::Elbencho, "names of elbencho"),
+            (self.has_guests(), "files shared by the hosts"),
+            (self.load.place.is_some() && !self.has_guests(), "files of each host's own"),
         ];
         let mut words = vec![clean(&self.engine).into_owned()];
         words.extend(flags.into_iter().filter(|(is_on, _)| *is_on).map(|(_, word)| word.to_owned()));

@@ -1,26 +1,28 @@
 //! Progress of a file set during a run, and the stonewall: how much each rank has made, so that later phases work on what is there.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use driver::{Clock as _, HostClock};
+use driver::{Clock as _, Error, HostClock};
+use layer::{Hosts, Meeting};
+
+/// How many a rank has made, where no phase of the run has made any: all there are.
+const UNKNOWN: u64 = u64::MAX;
 
 /// Items or blocks that each rank has made, once a phase of the run has made any.
 #[derive(Debug)]
 pub(crate) struct Made {
-    is_known: AtomicBool,
     ranks: Vec<AtomicU64>,
 }
 
 impl Made {
     fn new(ranks: u32) -> Self {
-        Self { is_known: AtomicBool::new(false), ranks: (0..ranks).map(|_| AtomicU64::new(0)).collect() }
+        Self { ranks: (0..ranks).map(|_| AtomicU64::new(UNKNOWN)).collect() }
     }
 
-    /// A phase that makes them begins: later ones work on what it makes.
-    pub(crate) fn begin(&self) {
-        self.ranks.iter().for_each(|count| count.store(0, Ordering::Relaxed));
-        self.is_known.store(true, Ordering::Relaxed);
+    /// A phase that makes those of some ranks begins: later ones work on what it makes.
+    pub(crate) fn begin(&self, ranks: impl IntoIterator<Item = u32>) {
+        ranks.into_iter().for_each(|rank| self.ranks[rank as usize].store(0, Ordering::Relaxed));
     }
 
     /// So many of a rank are there.
@@ -31,16 +33,39 @@ impl Made {
 
     /// How many of a rank there are, of `all`.
     pub(crate) fn of(&self, rank: u32, all: u64) -> u64 {
-        if self.is_known.load(Ordering::Relaxed) {
-            self.ranks[rank as usize].load(Ordering::Relaxed).min(all)
-        } else {
-            all
-        }
+        self.ranks[rank as usize].load(Ordering::Relaxed).min(all)
     }
 
-    /// How many of all ranks there are, of `all` each.
-    pub(crate) fn sum(&self, all: u64) -> u64 {
-        (0..self.ranks.len()).map(|rank| self.of(rank as u32, all)).sum()
+    /// How many of some ranks there are, of `all` each.
+    pub(crate) fn sum(&self, ranks: impl IntoIterator<Item = u32>, all: u64) -> u64 {
+        ranks.into_iter().map(|rank| self.of(rank, all)).fold(0, u64::saturating_add)
+    }
+
+    /// Learns from the other hosts how many the ranks have made that they work on, and tells them about those of this host, `here`. Nothing travels
+    /// but a number where all have made `all_of` them.
+    ///
+    /// # Errors
+    /// When the others cannot be reached.
+    pub(crate) fn exchange(
+        &self,
+        (hosts, meeting): (&Hosts, &str),
+        here: &[u32],
+        all_of: impl Fn(u32) -> u64,
+    ) -> Result<(), Error> {
+        let missing = here.iter().filter(|rank| self.of(**rank, UNKNOWN) < all_of(**rank)).count();
+        let met = hosts.link.meet(meeting, &[missing as u64])?;
+        if met.figures.first().is_some_and(|figure| figure.sum == 0) {
+            return Ok(());
+        }
+        let mut said = vec![0; self.ranks.len()];
+        for rank in here {
+            said[*rank as usize] = self.of(*rank, all_of(*rank));
+        }
+        let met = hosts.link.meet(&format!("{meeting}.counts"), &said)?;
+        for (count, figure) in self.ranks.iter().zip(&met.figures) {
+            count.store(figure.most, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
@@ -69,31 +94,27 @@ impl Progress {
     }
 }
 
-/// The stonewall with wear-out: after a time each worker goes on until it has done as much as the one that had done most by then.
+/// The stonewall with wear-out: after a time each worker goes on until it has done as much as the one that had done most by then, of all hosts.
 #[derive(Debug)]
 pub(crate) struct WearOut {
     after_ns: u64,
     /// When it stands; 0 before the first operation.
     at_ns: AtomicU64,
-    most: AtomicU64,
-    least: AtomicU64,
-    sum: AtomicU64,
-    arrived: AtomicU32,
-    workers: u32,
+    meeting: Meeting,
 }
 
 impl WearOut {
-    /// A stonewall `after_ns` after the first operation.
-    pub(crate) fn new(after_ns: u64, workers: u32) -> Arc<Self> {
-        Arc::new(Self {
-            after_ns,
-            at_ns: AtomicU64::new(0),
-            most: AtomicU64::new(0),
-            least: AtomicU64::new(u64::MAX),
-            sum: AtomicU64::new(0),
-            arrived: AtomicU32::new(0),
-            workers,
-        })
+    /// A stonewall `after_ns` after the first operation, for so many workers of this host.
+    ///
+    /// # Errors
+    /// When the others cannot be asked.
+    pub(crate) fn new(
+        after_ns: u64,
+        workers: u32,
+        (name, hosts): (&str, Option<&Hosts>),
+    ) -> Result<Arc<Self>, Error> {
+        let meeting = Meeting::new(&format!("{name}.stonewall"), workers, hosts)?;
+        Ok(Arc::new(Self { after_ns, at_ns: AtomicU64::new(0), meeting }))
     }
 
     fn is_past(&self) -> bool {
@@ -106,21 +127,9 @@ impl WearOut {
         now >= at
     }
 
-    fn arrive(&self, done: u64) {
-        self.most.fetch_max(done, Ordering::Relaxed);
-        self.least.fetch_min(done, Ordering::Relaxed);
-        self.sum.fetch_add(done, Ordering::Relaxed);
-        self.arrived.fetch_add(1, Ordering::Release);
-    }
-
-    /// Items or blocks that were done when it stood: of the worker with most, of the one with least, and of all.
+    /// Items or blocks that were done when it stood: of the worker of this host with most, of the one with least, and of all of them.
     pub(crate) fn seen(&self) -> Option<(u64, u64, u64)> {
-        let arrived = self.arrived.load(Ordering::Acquire);
-        (arrived > 0).then(|| {
-            let [most, least, sum] =
-                [&self.most, &self.least, &self.sum].map(|figure| figure.load(Ordering::Relaxed));
-            (most, least, sum)
-        })
+        self.meeting.seen_here()
     }
 
     /// The time after which it stands, in nanoseconds.
@@ -129,18 +138,23 @@ impl WearOut {
     }
 }
 
-/// Barriers of a phase: after all workers have opened their file, and after all have moved their data.
+/// Barriers of a phase: after all workers of all hosts have opened their file, and after all have moved their data.
 #[derive(Debug)]
 pub(crate) struct Barriers {
-    workers: u32,
-    opened: AtomicU32,
-    moved: AtomicU32,
+    opened: Meeting,
+    moved: Meeting,
 }
 
 impl Barriers {
-    /// Of so many workers.
-    pub(crate) fn new(workers: u32) -> Arc<Self> {
-        Arc::new(Self { workers, opened: AtomicU32::new(0), moved: AtomicU32::new(0) })
+    /// Of so many workers of this host.
+    ///
+    /// # Errors
+    /// When the others cannot be asked.
+    pub(crate) fn new(workers: u32, (name, hosts): (&str, Option<&Hosts>)) -> Result<Arc<Self>, Error> {
+        Ok(Arc::new(Self {
+            opened: Meeting::new(&format!("{name}.opened"), workers, hosts)?,
+            moved: Meeting::new(&format!("{name}.moved"), workers, hosts)?,
+        }))
     }
 }
 
@@ -160,18 +174,18 @@ impl AtBarriers {
     /// The worker has opened its file; whether all have.
     pub(crate) fn all_opened(&mut self) -> bool {
         if !std::mem::replace(&mut self.has_opened, true) {
-            self.barriers.opened.fetch_add(1, Ordering::AcqRel);
+            self.barriers.opened.come(0);
         }
-        self.barriers.opened.load(Ordering::Acquire) >= self.barriers.workers
+        self.barriers.opened.is_met()
     }
 
     /// The worker has no data left to move; whether all have none.
     pub(crate) fn all_moved(&mut self) -> bool {
         self.all_opened();
         if !std::mem::replace(&mut self.has_moved, true) {
-            self.barriers.moved.fetch_add(1, Ordering::AcqRel);
+            self.barriers.moved.come(0);
         }
-        self.barriers.moved.load(Ordering::Acquire) >= self.barriers.workers
+        self.barriers.moved.is_met()
     }
 }
 
@@ -212,16 +226,16 @@ impl AtWall {
             }
             self.arrive(done);
         }
-        if self.wall.arrived.load(Ordering::Acquire) < self.wall.workers {
+        if !self.wall.meeting.is_met() {
             return Wall::Wait;
         }
-        if done < self.wall.most.load(Ordering::Relaxed) { Wall::Go } else { Wall::End }
+        if done < self.wall.meeting.most() { Wall::Go } else { Wall::End }
     }
 
     /// The worker has nothing left to do.
     pub(crate) fn arrive(&mut self, done: u64) {
         if !std::mem::replace(&mut self.has_arrived, true) {
-            self.wall.arrive(done);
+            self.wall.meeting.come(done);
         }
     }
 }
@@ -238,7 +252,7 @@ mod tests {
 
     #[test]
     fn workers_go_on_until_they_have_done_as_much_as_the_fastest() {
-        let wall = WearOut::new(1, 3);
+        let wall = WearOut::new(1, 3, ("t", None)).expect("alone");
         let [mut fast, mut slow, mut dead] = [(); 3].map(|()| AtWall::new(&wall));
         assert_eq!(fast.step(0), Wall::Go);
         while fast.step(10) == Wall::Go {}
@@ -252,7 +266,7 @@ mod tests {
 
     #[test]
     fn workers_wait_for_each_other_at_barriers() {
-        let barriers = Barriers::new(3);
+        let barriers = Barriers::new(3, ("t", None)).expect("alone");
         let [mut one, mut two, dead] = [(); 3].map(|()| AtBarriers::new(&barriers));
         assert!(!one.all_opened() && !two.all_opened() && !one.all_opened());
         drop(dead);
@@ -265,7 +279,7 @@ mod tests {
         let made = Made::new(1);
         assert_eq!(made.of(0, 9), 9);
         for count in [7, 3] {
-            made.begin();
+            made.begin([0]);
             made.reach(0, count);
             assert_eq!(made.of(0, 9), count);
         }
@@ -273,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_fails_is_not_waited_for() {
-        let wall = WearOut::new(0, 2);
+        let wall = WearOut::new(0, 2, ("t", None)).expect("alone");
         let mut alive = AtWall::new(&wall);
         drop(AtWall::new(&wall));
         assert_eq!(alive.step(5), Wall::End);

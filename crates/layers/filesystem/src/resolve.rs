@@ -75,7 +75,7 @@ pub(crate) fn plan(
     let mut load = workload::plan::load(spec, depth, None, seed).map_err(|error| usage(error.0))?;
     let set = match known {
         Some(set) => set.clone(),
-        None => known.insert(file_set(spec, own, load.threads)?).clone(),
+        None => known.insert(file_set(spec, own, load.workers())?).clone(),
     };
     check_operation(operation, &set, own)?;
     let geometry = geometry(spec, own, &set)?;

@@ -1,32 +1,34 @@
 //! Loads on files and directories: their phases, how they get ready, their jobs, and what they made.
 
+mod ready;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use driver::{Arena, Error, ErrorKind, PageSize};
-use layer::observations::{FileActivity, FoundFiles, Observations, StonewallActivity};
+use driver::{Error, ErrorKind};
+use layer::observations::Observations;
 use layer::{
     DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
 };
-use runner::{Job, Opener, Outcome, WorkerSetup};
+use ready::{Ready, begin_making};
+use runner::{Job, Outcome};
 use units::path_of;
 use workload::layers::LayerDef;
 use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
-use crate::drivers::{self, DRIVERS, OpenRequest};
-use crate::find::{self, Search};
+use crate::drivers::{self, DRIVERS};
+use crate::find::Search;
 use crate::made::{FileSets, Made, SuiteControl};
-use crate::operation::{FsClass, NameKind};
+use crate::operation::NameKind;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
-use crate::plan::{CacheBefore, FsPlan};
+use crate::plan::{CacheBefore, FsPlan, RankShift};
 use crate::progress::{Barriers, Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
-use crate::source::FsSource;
 use crate::spec;
 use crate::stores::{Stores, is_store};
 
@@ -84,6 +86,10 @@ pub(crate) struct FsRun {
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
     control: Option<Arc<SuiteControl>>,
+    /// Stages so far: all hosts count the same.
+    stages: u32,
+    /// Some phase works on what other ranks have made: how much that is must be known.
+    reads_others: bool,
 }
 
 impl FsRun {
@@ -96,6 +102,8 @@ impl FsRun {
             stores: Stores::default(),
             keeps_for_error: false,
             control,
+            stages: 0,
+            reads_others: false,
         }
     }
 
@@ -140,6 +148,20 @@ fn is_there(plan: &FsPlan, over: Over) -> bool {
 }
 
 impl LayerRun for FsRun {
+    fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
+        for spec in specs.iter_mut() {
+            let pool = spec.targets.iter().find_map(|target| target.strip_prefix("dfs+vos:"));
+            match pool.map(|pool| path_of(pool).into_owned()) {
+                Some(pool) => layer::settle_store_of_process(spec, &pool)?,
+                None => {
+                    let paths = Filesystem.paths(spec);
+                    layer::settle_host_targets(spec, &paths);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases: Vec<Phase> = Vec::new();
         for step in expand_ladder(spec) {
@@ -153,6 +175,7 @@ impl LayerRun for FsRun {
                 let so_far = phases.iter().map(|phase| &phase.plan);
                 let earlier: Vec<&PhasePlan> = planning.before.iter().copied().chain(so_far).collect();
                 let fills = self.fills(&phase, &earlier);
+                self.reads_others |= plan_of(&phase)?.rank_shift != RankShift::By(0);
                 phases.extend(fills);
                 phases.push(phase);
             }
@@ -209,7 +232,8 @@ impl LayerRun for FsRun {
         context: &StageContext<'_>,
     ) -> Result<Box<dyn Part + 'a>, Error> {
         let mut ready = Vec::new();
-        for phase in phases {
+        self.stages += 1;
+        for (number, phase) in phases.into_iter().enumerate() {
             let mut plan = plan_of(phase)?.clone();
             plan.set.restore()?;
             let plan = &plan;
@@ -227,7 +251,7 @@ impl LayerRun for FsRun {
                 self.stores.prepare(plan, &stores, phase.destroy_data, &progress, (&run_id, note))?;
             }
             let search = match plan.operation {
-                FsOp::Find => Some(Search::new(&plan.find, &plan.targets)?),
+                FsOp::Find => Some(Search::new(plan)?),
                 _ => None,
             };
             let mut notes = cache::in_memory(plan);
@@ -235,8 +259,12 @@ impl LayerRun for FsRun {
                 notes.extend(cache::drop_of(plan, &context.interrupt)?);
             }
             begin_making(plan, &progress);
-            let wear_out = plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, plan.load.threads));
-            let barriers = plan.barriers.then(|| Barriers::new(plan.load.threads));
+            let meeting = format!("files.{}.{number}", self.stages);
+            let (threads, hosts) = (plan.load.threads, self.context.hosts.as_ref());
+            let with = (meeting.as_str(), hosts);
+            let wear_out =
+                plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, threads, with)).transpose()?;
+            let barriers = plan.barriers.then(|| Barriers::new(threads, with)).transpose()?;
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
                 stores,
@@ -245,6 +273,7 @@ impl LayerRun for FsRun {
                 wear_out,
                 barriers,
                 notes,
+                meeting,
             });
         }
         Ok(Box::new(FsPart {
@@ -265,129 +294,6 @@ impl LayerRun for FsRun {
             _ => Ok(()),
         }
     }
-}
-
-/// Notes that a phase makes items: later phases work on as many as it made.
-fn begin_making(plan: &FsPlan, progress: &Progress) {
-    match (plan.operation, plan.set.shape) {
-        (FsOp::Mkdir, _) => progress.directories.begin(),
-        (FsOp::Write, Shape::Private | Shape::Shared) => progress.blocks.begin(),
-        (FsOp::Create | FsOp::Mknod | FsOp::Write, _) => progress.files.begin(),
-        _ => {}
-    }
-}
-
-/// A phase that is ready.
-struct Ready {
-    plan: Arc<FsPlan>,
-    stores: Vec<Arc<dyn dfs::FileSystem>>,
-    progress: Arc<Progress>,
-    search: Option<Arc<Search>>,
-    wear_out: Option<Arc<WearOut>>,
-    barriers: Option<Arc<Barriers>>,
-    notes: Vec<String>,
-}
-
-impl Ready {
-    fn job(&self, interrupt: &Arc<AtomicBool>) -> Job {
-        let plan = &self.plan;
-        let load = &plan.load;
-        let classes = classes(plan);
-        if let Some(search) = &self.search {
-            let search = Arc::clone(search);
-            let open = Opener::new(move |_| {
-                let (source, driver) = find::worker(&search);
-                Ok(WorkerSetup { driver: Box::new(driver), source, notes: Vec::new(), parts: Vec::new() })
-            });
-            return Job::new(&plan.name, load, classes, open, Arc::clone(interrupt));
-        }
-        let (shared, progress, wear_out) =
-            (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
-        let barriers = self.barriers.clone();
-        let stores = self.stores.clone();
-        let open = Opener::new(move |worker| {
-            let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
-            let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, PageSize::Base)?);
-            let request =
-                OpenRequest { plan: Arc::clone(&shared), arena: Arc::clone(&arena), stores: stores.clone() };
-            let opened = (drivers::find(&shared.engine)?.open)(&request)?;
-            let source =
-                FsSource::new(&shared, worker, &arena, &progress, (wear_out.as_ref(), barriers.as_ref()))?;
-            Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
-        });
-        let is_one_file = plan.set.shape != Shape::Tree && plan.operation.moves_data();
-        Job {
-            expected_operations: Some(self.expected_operations()),
-            finishes: is_one_file || plan.phase_sync,
-            has_items: !is_one_file && plan.operation.phase().calls.len() > 1,
-            ..Job::new(&plan.name, load, classes, open, Arc::clone(interrupt))
-        }
-    }
-
-    /// Operations of a whole pass.
-    fn expected_operations(&self) -> u64 {
-        let plan = &self.plan;
-        let ranks = u64::from(plan.set.ranks);
-        let blocks = plan.geometry.blocks();
-        if plan.set.shape != Shape::Tree && plan.operation.moves_data() {
-            return ranks * (plan.blocks_to_move() + 2 + u64::from(plan.end_fsync));
-        }
-        let calls = plan.operation.phase().calls.iter();
-        let calls: u64 = calls
-            .map(|(class, _)| match class {
-                FsClass::Read | FsClass::Write => blocks,
-                FsClass::Fsync => u64::from(plan.end_fsync),
-                _ => 1,
-            })
-            .sum();
-        let items = match plan.operation.phase().over {
-            Over::Nodes | Over::NodesReversed => u64::from(plan.set.trees()) * plan.set.counted_nodes(),
-            Over::Targets => ranks.min(plan.targets.len() as u64),
-            Over::Directories if !plan.operation.makes() => self.progress.directories.sum(plan.set.items),
-            Over::Files if !plan.operation.makes() && plan.set.listed.is_none() => {
-                self.progress.files.sum(plan.set.items)
-            }
-            _ => plan.set.items_of_all(plan.operation.moves_data()),
-        };
-        if plan.set.listed.is_some() && plan.operation.moves_data() {
-            let others = calls.saturating_sub(blocks);
-            return items.saturating_mul(others).saturating_add(plan.blocks_of_all());
-        }
-        items.saturating_mul(calls)
-    }
-
-    fn activity(&self) -> FileActivity {
-        let set = &self.plan.set;
-        let items = match (self.plan.operation.phase().over, set.shape) {
-            (Over::Nodes | Over::NodesReversed, _) => u64::from(set.trees()) * set.counted_nodes(),
-            (Over::Directories, _) => self.progress.directories.sum(set.items),
-            (Over::Walk | Over::Targets, _) => 0,
-            (_, Shape::Tree) if set.listed.is_some() => set.items_of_all(self.plan.operation.moves_data()),
-            (_, Shape::Tree) => self.progress.files.sum(set.items),
-            _ => self.progress.blocks.sum(self.plan.geometry.blocks()),
-        };
-        let stonewall = self.wear_out.as_ref().and_then(|wall| {
-            let (items_max, items_min, items) = wall.seen()?;
-            Some(StonewallActivity { after_ns: wall.after_ns(), items_max, items_min, items })
-        });
-        let found = self.search.as_ref().map(|search| {
-            let (entries, matched) = search.found();
-            FoundFiles { entries, matched }
-        });
-        FileActivity { items, stonewall, found }
-    }
-}
-
-/// Classes that the operations of a plan can be of.
-fn classes(plan: &FsPlan) -> Vec<usize> {
-    let calls = plan.operation.phase().calls.iter().map(|(class, _)| *class);
-    let syncs = plan.end_fsync || plan.fsync_every.is_some();
-    let mut classes: Vec<usize> =
-        calls.filter(|class| *class != FsClass::Fsync || syncs).map(|class| class as usize).collect();
-    classes.extend(plan.phase_sync.then_some(FsClass::Syncfs as usize));
-    classes.sort_unstable();
-    classes.dedup();
-    classes
 }
 
 /// Whether an operation of a phase failed, or a worker did.
@@ -427,6 +333,11 @@ impl Part for FsPart<'_> {
         for (mut outcome, ready) in outcomes.into_iter().zip(&ready) {
             outcome.notes.extend(ready.notes.iter().cloned());
             run.keeps_for_error |= ready.plan.keep_on_error && has_failed(&outcome);
+            if run.reads_others
+                && let Err(error) = ready.exchange(&run.context)
+            {
+                outcome.notes.push(format!("what the other hosts have made is not known: {error}"));
+            }
             if let Some(made) = &mut run.made
                 && let Err(error) = made.settle(&ready.plan)
             {

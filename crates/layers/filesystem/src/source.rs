@@ -92,7 +92,7 @@ pub(crate) struct FsSource {
 }
 
 impl FsSource {
-    /// The source of worker `worker`.
+    /// The source of worker `worker` of this host.
     ///
     /// # Errors
     /// Orders and content that cannot be made.
@@ -103,8 +103,11 @@ impl FsSource {
         progress: &Arc<Progress>,
         meets: (Option<&Arc<WearOut>>, Option<&Arc<Barriers>>),
     ) -> Result<Self, Error> {
-        let rank = plan.rank_of(worker);
-        let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
+        let number = plan.load.worker(worker);
+        let syncs_here = plan.operation.phase().over == Over::Targets && plan.load.place.is_some();
+        // Each host has data of its own in memory, of all targets.
+        let rank = if syncs_here { worker } else { plan.rank_of(number) };
+        let seed = derive_seed(plan.load.seed, &[u64::from(number)]);
         let (kind, items) = share(plan, rank, progress);
         // Directories of a tree have an order of their own.
         let item_order = if kind == NameKind::Node { OffsetOrder::Sequential } else { plan.item_order };
@@ -137,7 +140,7 @@ impl FsSource {
             node_count: items,
             slots: (0..plan.load.depth).map(|handle| Current { handle, ..Current::default() }).collect(),
             file,
-            content: Content::new(plan, arena, worker)?,
+            content: Content::new(plan, arena, number)?,
             progress: Arc::clone(progress),
             wall: meets.0.map(AtWall::new),
             barriers: meets.1.map(AtBarriers::new),

@@ -11,6 +11,7 @@ use layer::MARK;
 use rustix::io::Errno;
 
 use crate::drivers::Held;
+use crate::made::{trees_here, unseen};
 use crate::phases::FsOp;
 use crate::plan::FsPlan;
 use crate::progress::Progress;
@@ -104,6 +105,9 @@ impl Stores {
             let (url, store) = (plan.target(rank), &stores[rank as usize % stores.len()]);
             let top = top_of(&plan.set, rank);
             match is_marked(store, &top) {
+                Err(Errno::NOENT) if makes && plan.load.is_guest() => {
+                    return Err(unseen(&format!("{url}/{top}")));
+                }
                 Err(Errno::NOENT) if makes => {
                     note()?;
                     make_top(store, &top, run_id).map_err(failed("cannot make the directory", url, &top))?;
@@ -124,7 +128,10 @@ impl Stores {
                 Ok(_) => {}
             }
         }
-        if makes && !self.made.iter().any(|made| made.targets == plan.targets && made.set == plan.set) {
+        if makes
+            && !plan.load.is_guest()
+            && !self.made.iter().any(|made| made.targets == plan.targets && made.set == plan.set)
+        {
             self.made.push(MadeHere { targets: plan.targets.clone(), set: plan.set.clone() });
         }
         let has_tree = progress.has_tree.swap(makes, Ordering::Relaxed);
@@ -181,9 +188,9 @@ fn make_top(store: &Arc<dyn FileSystem>, top: &str, run_id: &str) -> Result<(), 
     store.set_xattr(made.inode, MARK.as_bytes(), run_id.as_bytes(), false, false)
 }
 
-/// Makes the directories of all trees.
+/// Makes the directories of the trees that this host is to make.
 fn make_nodes(plan: &FsPlan, stores: &[Arc<dyn FileSystem>]) -> Result<(), Error> {
-    for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
+    for rank in trees_here(plan) {
         let store = &stores[rank as usize % stores.len()];
         let root = root(store);
         for node in 0..plan.set.nodes() {

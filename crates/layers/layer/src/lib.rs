@@ -2,6 +2,7 @@
 
 pub mod command;
 mod device;
+pub mod hosts;
 mod identity;
 mod leftovers;
 mod machine;
@@ -18,6 +19,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
+pub use hosts::{HostLink, Hosts, Meeting, Met};
 pub use identity::{FileIdentity, MARK, MadeFile, identity_of};
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;
@@ -25,5 +27,5 @@ pub use measured::{
     AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed,
     add, all, find,
 };
-pub use places::settle_host_targets;
+pub use places::{settle_host_targets, settle_store_of_process};
 pub use stage::{Part, Parts, Seen, StageContext, Start, Tell, plain_part, run};

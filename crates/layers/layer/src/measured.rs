@@ -14,6 +14,7 @@ use workload::random::derive_seed;
 use workload::spec::Spec;
 
 use crate::command::Command;
+use crate::hosts::Hosts;
 use crate::leftovers::Leftovers;
 use crate::server::EngineService;
 use crate::stage::{Part, StageContext, Tell};
@@ -135,6 +136,8 @@ pub struct RunContext {
     pub keep: bool,
     /// Tells the user one line that belongs to no phase.
     pub tell: Tell,
+    /// The hosts that carry the run out together; none where this process does alone.
+    pub hosts: Option<Hosts>,
 }
 
 /// Phases of a run before those that are planned now, and where their seeds come from.

@@ -104,7 +104,7 @@ pub struct FileActivity {
 
 impl FileActivity {
     /// Adds what another host did.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.items += other.items;
         match (&mut self.stonewall, other.stonewall) {
             (Some(all), Some(other)) => {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use driver::Error;
 use rustix::fs::statfs;
 use workload::plan::HostTargets;
 use workload::spec::Spec;
@@ -32,6 +33,29 @@ pub fn settle_host_targets(spec: &mut Spec, paths: &[PathBuf]) {
     }
 }
 
+/// Has a spec say that each host of a run has a store of its own: one that a process opens by itself, in a directory, no other process can open.
+///
+/// # Errors
+/// Bad usage where the hosts would open the same: on one machine, and on a file system of the network.
+pub fn settle_store_of_process(spec: &mut Spec, directory: &Path) -> Result<(), Error> {
+    if spec.place.is_none() {
+        return Ok(());
+    }
+    let is_own = match spec.host_targets {
+        Some(said) => said == HostTargets::Own,
+        None => !is_on_network(directory),
+    };
+    if !is_own {
+        let message =
+            "one process alone can have the store in a directory open, and several hosts would open it";
+        return Err(Error::usage("plan", message).with("directory", directory.display()).remedy(
+            "serve it (strata engine --pool POOL --dir DIR) and give engine://HOST:PORT/POOL, or give each host a machine and a directory of its own (--host-targets own)",
+        ));
+    }
+    spec.host_targets = Some(HostTargets::Own);
+    Ok(())
+}
+
 /// Whether a path, or the directory in which it would be made, lies on a file system of the network.
 fn is_on_network(path: &Path) -> bool {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -53,7 +77,13 @@ mod tests {
         spec.host_targets = None;
         settle_host_targets(&mut spec, &[]);
         assert_eq!(spec.host_targets, Some(HostTargets::Shared));
+        let local = Path::new("/proc/none/pool");
+        settle_store_of_process(&mut spec, local).expect_err("all would open the same");
+        spec.host_targets = None;
+        settle_store_of_process(&mut spec, local).expect("each its own");
+        assert_eq!(spec.host_targets, Some(HostTargets::Own));
         let mut alone = Spec::default();
+        settle_store_of_process(&mut alone, local).expect("nobody else");
         settle_host_targets(&mut alone, &[]);
         assert_eq!(alone.host_targets, None);
     }

@@ -105,7 +105,7 @@ impl fmt::Debug for ConnectRequest {
 /// Arguments that the driver of one worker is opened with.
 #[derive(Clone)]
 pub struct OpenRequest {
-    /// Number of the worker.
+    /// Number of the worker's part among those of all workers that share the store.
     pub worker: u32,
     /// The phase.
     pub plan: Arc<ObjectPlan>,

@@ -50,10 +50,25 @@ pub(crate) fn changed_ids(plan: &ObjectPlan) -> Option<Ids> {
     }
     let data = &plan.dataset;
     let first = data.first_id.saturating_add(data.first[0]);
-    let workers = if plan.object_scope == Scope::Private { u64::from(plan.load.threads.max(1)) } else { 1 };
+    let workers = if plan.object_scope == Scope::Private { u64::from(plan.load.workers().max(1)) } else { 1 };
     let apart = data.whole()[0].saturating_mul(workers - 1);
     let count = data.objects.saturating_add(apart).max(1);
     Some(Ids { first, last: first.saturating_add(count - 1) })
+}
+
+/// Parts whose containers a store gets ready: with one container for all, one; of a run alone those of all workers that it may have later, too.
+pub(crate) fn parts_to_prepare(plan: &ObjectPlan, threads_max: u32) -> Vec<u32> {
+    if plan.containers == Scope::Private && plan.load.place.is_none() {
+        return (0..threads_max).collect();
+    }
+    plan.container_parts().collect()
+}
+
+/// Refuses a store in which this host does not see the container that another host of the run has made, or was to find.
+pub(crate) fn unseen(operation: &'static str, label: &str) -> Error {
+    Error::usage(operation, "the first host of the run has this container, and this host does not see it")
+        .with("container", label)
+        .remedy("give a store that all hosts reach, or --host-targets own where each has its own")
 }
 
 /// Has a store enter the claim of the run to the objects of a load.

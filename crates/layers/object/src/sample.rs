@@ -58,6 +58,7 @@ pub fn object_plan(shape: &ObjectShape) -> ObjectPlan {
             offset_bytes: 0,
             first_id: 1,
         },
+        rank_shift: 0,
         pattern: Pattern::Sequential,
         share: Share::Partition,
         class: ObjectClass::S1,

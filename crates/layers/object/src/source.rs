@@ -64,7 +64,7 @@ pub struct ObjectSource {
 }
 
 impl ObjectSource {
-    /// The source of worker `worker` of a phase. `run` is the number that values carry where the plan verifies; with `accepts_foreign`
+    /// The source of the part of this number of a phase ([`ObjectPlan::part_of`]). `run` is the number that values carry where the plan verifies; with `accepts_foreign`
     /// values of other runs pass too (the run did not store what it reads).
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl ObjectSource {
         }
         let part = Part::new(plan, worker)?;
         let seed = derive_seed(plan.load.seed, &[u64::from(worker)]);
-        let access = Access::new(&plan.pattern, part.places(), seed).map_err(usage)?;
+        let access = Access::new(&plan.pattern, part.places().max(1), seed).map_err(usage)?;
         let once = plan.is_one_pass();
         let (operations, mix) = mix(plan).map_err(usage)?;
         let stores = plan.any(ObjectOp::stores);
@@ -106,7 +106,7 @@ impl ObjectSource {
             content: filler(plan, u64::from(worker))?,
             refills: stores && (plan.verify || plan.content.refill != Refill::Once),
             next_sequence: series(plan, worker, run),
-            is_alone: is_private(plan) || plan.share == Share::Partition || plan.load.threads == 1,
+            is_alone: is_private(plan) || plan.share == Share::Partition || plan.load.workers() == 1,
             verifies: plan.verify.then(|| match plan.snapshot {
                 Some(_) => Payload::new(run, true).at_snapshot(),
                 None => Payload::new(run, accepts_foreign),
@@ -229,11 +229,11 @@ pub fn replaced_series(earlier: &[&ObjectPlan], plan: &ObjectPlan, run: u64) -> 
     let Some(last) = same.iter().rposition(writes_all) else { return Vec::new() };
     let stored = same[..last].iter().filter(|other| other.any(ObjectOp::stores));
     let mut replaced: Vec<u64> =
-        stored.flat_map(|other| (0..other.load.threads).map(|worker| series(other, worker, run))).collect();
+        stored.flat_map(|other| (0..other.load.workers()).map(|worker| series(other, worker, run))).collect();
     // What was written since stays good.
     let since: Vec<u64> = same[last..]
         .iter()
-        .flat_map(|other| (0..other.load.threads).map(|worker| series(other, worker, run)))
+        .flat_map(|other| (0..other.load.workers()).map(|worker| series(other, worker, run)))
         .collect();
     replaced.retain(|series| !since.contains(series));
     replaced

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Clock as _, Error, HostClock};
-use fleet::{HostSession, ProgressReport, SessionHost, SessionLink, SessionRequest, StagePart};
-use layer::{Seen, StageContext};
+use fleet::{HostMeetings, HostSession, ProgressReport, SessionHost, SessionLink, SessionRequest, StagePart};
+use layer::{HostLink, Hosts, Met, Seen, StageContext};
 use runner::NoReports;
 use serde_json::Value;
 use workload::plan::{HostPlace, HostTargets, PhasePlan};
@@ -30,10 +30,12 @@ impl SessionHost for ThisHost {
         request: &SessionRequest,
         peer: SocketAddr,
         stop: &Arc<AtomicBool>,
+        meetings: &Arc<HostMeetings>,
     ) -> Result<Box<dyn HostSession>, Error> {
         let specs = specs_of(request)?;
         self.policy.admit(&SessionAsked { peer, request, specs: &specs })?;
-        let (programme, layers) = planning::plan_until(&specs, request.seed, stop)?;
+        let (programme, layers) =
+            planning::plan_until(&specs, request.seed, stop, Some(hosts_of(request, meetings)))?;
         if let Some(planned) = programme.phases.iter().find(|planned| planned.plan.is_driven_elsewhere()) {
             return Err(Error::usage("hosts", "a phase that masters drive has no hosts of its own")
                 .with("phase", planned.plan.name())
@@ -42,6 +44,21 @@ impl SessionHost for ThisHost {
         let number = Some(request.rank);
         layers.manifest.begin_part(request.run, number, &request.started_at, programme.keep);
         Ok(Box::new(PartOfRun { programme, layers, specs, done: Vec::new(), stop: Arc::clone(stop) }))
+    }
+}
+
+/// The hosts of a run, as its layers see them.
+fn hosts_of(request: &SessionRequest, meetings: &Arc<HostMeetings>) -> Hosts {
+    let place = HostPlace { rank: request.rank, hosts: request.hosts, ..HostPlace::default() };
+    Hosts { place, link: Arc::new(ByLeader(Arc::clone(meetings))) }
+}
+
+/// Hosts meet by way of their leader.
+struct ByLeader(Arc<HostMeetings>);
+
+impl HostLink for ByLeader {
+    fn meet(&self, meeting: &str, said: &[u64]) -> Result<Met, Error> {
+        self.0.meet(meeting, said)
     }
 }
 

@@ -35,6 +35,8 @@ mod fio_verify;
 mod full_output;
 mod hostile;
 mod hosts;
+mod hosts_files;
+mod hosts_objects;
 mod images;
 mod io500;
 mod latency_truth;

@@ -455,7 +455,7 @@ fn counts_of(progress: &Progress, set: &str, ranks: u32) -> Vec<u64> {
 fn remember(progress: &Progress, set: &str, counts: &[u64]) {
     let is_tree = set.starts_with("mdtest");
     let made = if is_tree { &progress.files } else { &progress.blocks };
-    made.begin();
+    made.begin((0..).zip(counts).map(|(rank, _)| rank));
     (0..).zip(counts).for_each(|(rank, &count)| made.reach(rank, count));
     progress.has_tree.store(is_tree, Ordering::Relaxed);
 }

@@ -52,6 +52,7 @@ fn plan(words: &[(&str, &str)], target: &Path, depth: u32) -> FsPlan {
         interrupt: Arc::new(AtomicBool::new(false)),
         keep: false,
         tell: |_| {},
+        hosts: None,
     };
     let planning = Planning { before: &[], number: 0, seed: Seed::OfRun(1) };
     let phases = Filesystem.begin(&context).phases(&spec, &planning).unwrap();

@@ -20,7 +20,7 @@ use vos::PoolInfo;
 use vos::claims::Ending;
 
 use crate::backend::Removing;
-use crate::containers::{Containers, Fate, changed_ids};
+use crate::containers::{Containers, Fate, changed_ids, parts_to_prepare, unseen};
 use crate::daos::abi::PoolFacts;
 use crate::daos::calls::Patience;
 use crate::daos::errors::{BUSY, EXISTS, NONEXISTENT, failed};
@@ -209,17 +209,17 @@ impl Backend for Daos {
 
     fn check(&self, plan: &ObjectPlan) -> Result<(), Error> {
         let Some(epoch) = plan.snapshot else { return Ok(()) };
-        let workers = if plan.containers == Scope::Shared { 1 } else { plan.load.threads };
-        (0..workers).try_for_each(|worker| self.check_snapshot(epoch, &self.label(plan, worker)))
+        plan.container_parts().try_for_each(|part| self.check_snapshot(epoch, &self.label(plan, part)))
     }
 
     fn prepare(&self, plan: &ObjectPlan) -> Result<(), Error> {
         self.check(plan)?;
-        let workers = match plan.containers {
-            Scope::Shared => 1,
-            Scope::Private => self.threads,
-        };
-        (0..workers).try_for_each(|worker| self.claim(plan, &*self.container(&self.label(plan, worker))?))
+        if plan.is_guest() {
+            let label = self.label(plan, 0);
+            return self.id_of(&label)?.map(drop).ok_or_else(|| unseen("daos", &label));
+        }
+        let parts = parts_to_prepare(plan, self.threads);
+        parts.into_iter().try_for_each(|part| self.claim(plan, &*self.container(&self.label(plan, part))?))
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {

@@ -26,7 +26,7 @@ use vos::PoolInfo;
 use vos::placement::Placement;
 
 use crate::backend::Removing;
-use crate::containers::{Containers, changed_ids};
+use crate::containers::{Containers, changed_ids, unseen};
 use crate::snapshots;
 use crate::source::check_value_size;
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
@@ -125,10 +125,9 @@ impl EngineBackend {
         })
     }
 
-    /// Labels of the containers of all workers.
+    /// Labels of the containers of this host's workers.
     fn labels(&self, plan: &ObjectPlan) -> impl Iterator<Item = String> {
-        let workers = if plan.containers == Scope::Private { plan.load.threads.max(1) } else { 1 };
-        (0..workers).map(|worker| self.container(plan, worker))
+        plan.container_parts().map(|part| self.container(plan, part))
     }
 
     /// Label of the container of a worker.
@@ -167,7 +166,14 @@ impl Backend for EngineBackend {
         let mut engine = self.control()?;
         let there = engine.containers(&self.pool)?;
         for label in self.labels(plan) {
-            if !there.iter().any(|info| info.label == label) {
+            let is_there = there.iter().any(|info| info.label == label);
+            if plan.is_guest() {
+                if is_there {
+                    continue;
+                }
+                return Err(unseen("engine", &label));
+            }
+            if !is_there {
                 self.make(&mut engine, &label)?;
             }
             if let Some(ids) = changed_ids(plan) {

@@ -17,7 +17,7 @@ use vos::PoolInfo;
 use vos::claims::{Asked, Ending};
 
 use crate::backend::Removing;
-use crate::containers::{Containers, changed_ids};
+use crate::containers::{Containers, changed_ids, parts_to_prepare, unseen};
 use crate::rados::cluster::{Cluster, List, Pool, refused};
 use crate::{Backend, BackendFacts, ConnectRequest, ObjectOperation, OpenRequest, Registration};
 
@@ -208,13 +208,17 @@ impl Backend for Rados {
         self.check_sizes(plan)?;
         if !plan.dataset.object_names.is_empty() {
             let namespace = self.label(plan, 0);
+            if plan.load.is_guest() {
+                return Ok(());
+            }
             return self.named.prepare(self.place(), &self.made, &namespace, plan);
         }
-        let workers = match plan.containers {
-            Scope::Shared => 1,
-            Scope::Private => self.threads,
-        };
-        (0..workers).try_for_each(|worker| self.prepare_container(plan, &self.label(plan, worker)))
+        if plan.is_guest() {
+            let label = self.label(plan, 0);
+            return self.id_of(&label)?.map(drop).ok_or_else(|| unseen("rados", &label));
+        }
+        let parts = parts_to_prepare(plan, self.threads);
+        parts.into_iter().try_for_each(|part| self.prepare_container(plan, &self.label(plan, part)))
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {

@@ -50,6 +50,7 @@ fn job(
     let open = move |worker: u32| {
         let plan = Arc::clone(&shared);
         let arena = Arc::new(Arena::new(plan.load.depth, slot_bytes(&plan), PageSize::Base)?);
+        let worker = plan.part_of(worker);
         let source = ObjectSource::new(&plan, worker, Arc::clone(&arena), run, accepts_foreign)?;
         let mut source = source.without(&replaced);
         if let Some((phase, recorder)) = &recorder {

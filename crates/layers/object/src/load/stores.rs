@@ -8,6 +8,7 @@ use driver::Error;
 use layer::{RunContext, Tell, secret};
 use units::ByteSize;
 use vos::{Layout, Pool};
+use workload::plan::{HostPlace, HostTargets};
 use workload::spec::Spec;
 
 use super::journal::StoreJournal;
@@ -235,7 +236,11 @@ impl Stores {
     /// # Errors
     /// Specs that ask for the impossible, and stores that cannot be opened.
     pub fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
-        specs.iter_mut().try_for_each(|spec| self.name_target(spec))?;
+        for spec in specs.iter_mut() {
+            let is_named = !spec.targets.is_empty();
+            self.name_target(spec)?;
+            settle_place(spec, is_named)?;
+        }
         let mut targets: Vec<&str> = Vec::new();
         for spec in specs.iter() {
             let target = spec.targets.first().map_or("", String::as_str);
@@ -314,7 +319,7 @@ impl Stores {
             store.request.options.scm_bytes = 0;
         }
         store.layout = layout;
-        store.acknowledged = acknowledged(specs)?;
+        store.acknowledged = acknowledged(specs, first.place)?;
         store.scratch = store.directory().filter(|_| is_default).map(Path::to_path_buf);
         Ok(store)
     }
@@ -353,13 +358,33 @@ impl Stores {
     }
 }
 
-/// The file that all specs of a store name, or none of them does.
-fn acknowledged(specs: &[&Spec]) -> Result<Option<PathBuf>, Error> {
+/// Has a spec say whether the hosts of a run share its store: one in this process is each host's own, a service is reached by all.
+fn settle_place(spec: &mut Spec, is_named: bool) -> Result<(), Error> {
+    let target = spec.targets.first().cloned().unwrap_or_default();
+    match (directory_of(&target), target.split(':').next()) {
+        // The directory is this process's own.
+        (Some(_), _) if !is_named && spec.place.is_some() => spec.host_targets = Some(HostTargets::Own),
+        (Some(directory), _) => layer::settle_store_of_process(spec, &units::path_of(directory))?,
+        (None, Some("rados" | "s3" | "daos")) if spec.host_targets == Some(HostTargets::Own) => {
+            let message = format!("--host-targets own: all hosts reach the same store at {target}");
+            return Err(Error::usage("plan", message).remedy("leave it out; accepted are auto and shared"));
+        }
+        (None, _) => layer::settle_host_targets(spec, &[]),
+    }
+    Ok(())
+}
+
+/// The file that all specs of a store name, or none of them does. Where several hosts carry them out each has one, with its number behind the name.
+fn acknowledged(specs: &[&Spec], place: Option<HostPlace>) -> Result<Option<PathBuf>, Error> {
     let first = specs.first().and_then(|spec| ObjectSpec::of(spec).acknowledged.clone());
     if specs.iter().any(|spec| ObjectSpec::of(spec).acknowledged != first) {
         let what = "--acknowledged names one file for all phases on a store";
         return Err(Error::usage("object", what).remedy("give it before the first phase of the job file"));
     }
+    let first = first.map(|path| match place {
+        Some(place) => path.with_added_extension(place.rank.to_string()),
+        None => path,
+    });
     let taken = first.as_ref().filter(|path| path.exists());
     match taken {
         Some(path) => Err(Error::usage("object", "there is a file of what was acknowledged already")

@@ -187,6 +187,16 @@ pub static OBJECT: &[OptionDef] = &[
         parse_u64_in("first-id", text, 0..=u64::MAX)
     }),
     own!(
+        "rank-shift",
+        None,
+        "N",
+        "0",
+        Workload,
+        "Phases that only read: each worker reads what the worker N further on has stored, on another host where there are several",
+        rank_shift,
+        |text| count("rank-shift", text, 0, u64::from(u32::MAX))
+    ),
+    own!(
         "object-scope",
         None,
         "shared|private",

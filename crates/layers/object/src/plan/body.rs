@@ -3,7 +3,7 @@
 use units::clean;
 
 use vos::Durability;
-use workload::plan::{LayerPlan, Pattern, Terms};
+use workload::plan::{HostTargets, LayerPlan, Pattern, Terms};
 
 use super::{ObjectPlan, Scope};
 
@@ -65,10 +65,16 @@ impl LayerPlan for ObjectPlan {
             (!self.keeps_handles, "handles opened for each operation"),
             (self.verify, "verified"),
             (self.is_fill, "to fill"),
+            (self.load.workers() > self.load.threads, "objects dealt out to all hosts"),
         ];
         let mut words = vec![clean(&self.engine).into_owned(), format!("class {}", self.class)];
         words.extend(self.snapshot.map(|epoch| format!("at snapshot {epoch}")));
         words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
+        let is_own = self.load.place.is_some_and(|place| place.targets == HostTargets::Own);
+        words.extend(is_own.then(|| "a store of each host's own".to_owned()));
+        words.extend(
+            (self.rank_shift > 0).then(|| format!("records of the worker {} further on", self.rank_shift)),
+        );
         match self.options.durability {
             Durability::Sync => {}
             Durability::Batch => words.push("durability batch".to_owned()),

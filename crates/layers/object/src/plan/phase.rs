@@ -138,6 +138,9 @@ pub struct ObjectPlan {
     pub sequence: Vec<ObjectOp>,
     /// Dataset that it works on.
     pub dataset: DatasetPlan,
+    /// Workers of a phase that only reads have the part of the worker so many further on, of all that share the store.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rank_shift: u32,
     /// Order of records.
     pub pattern: Pattern,
     /// How workers share the records. Where each has records of its own ([`ObjectPlan::is_private`]) it goes over all of them.
@@ -192,7 +195,33 @@ pub enum PunchScope {
     Object,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 impl ObjectPlan {
+    /// Number of the part that a worker of this host has, among those of all workers that share the store: its own number, or that of the worker
+    /// whose records it reads.
+    #[must_use]
+    pub fn part_of(&self, worker: u32) -> u32 {
+        let (number, all) = (self.load.worker(worker), u64::from(self.load.workers().max(1)));
+        let reads_alone = self.any(ObjectOp::needs_data) && !self.any(ObjectOp::changes);
+        let shift = if reads_alone { self.rank_shift } else { 0 };
+        ((u64::from(number) + u64::from(shift)) % all) as u32
+    }
+
+    /// Numbers of the containers' workers of this host: with one container for all, one.
+    pub fn container_parts(&self) -> impl Iterator<Item = u32> + '_ {
+        let workers = if self.containers == Scope::Private { self.load.threads.max(1) } else { 1 };
+        (0..workers).map(|worker| self.part_of(worker))
+    }
+
+    /// Whether another host makes the containers, claims the ids in them, and removes both.
+    #[must_use]
+    pub fn is_guest(&self) -> bool {
+        self.load.is_guest() && self.containers == Scope::Shared
+    }
+
     /// Whether any of its operations is such.
     #[must_use]
     pub fn any(&self, is_such: fn(ObjectOp) -> bool) -> bool {

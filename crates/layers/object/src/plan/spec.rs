@@ -62,6 +62,7 @@ pub struct ObjectSpec {
     pub stride: Option<ByteSize>,
     pub record_offset: Option<ByteSize>,
     pub first_id: Option<u64>,
+    pub rank_shift: Option<u32>,
     pub class: Option<ObjectClass>,
     pub cell_size: Option<ByteSize>,
     /// `--chunk-size`: bytes, a multiple of the cell size.

@@ -288,7 +288,8 @@ impl Backend for Bucket {
         self.check(plan)?;
         self.prepare_bucket()?;
         let changes = plan.any(ObjectOp::stores) || plan.any(ObjectOp::takes_away);
-        if changes { self.remember(plan) } else { Ok(()) }
+        // The first host has looked whether others' objects are there, and removes what all hosts have put.
+        if changes && !plan.load.is_guest() { self.remember(plan) } else { Ok(()) }
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Opened<ObjectOperation>, Error> {

@@ -164,7 +164,7 @@ impl PutByRun {
         if let Some(put) = all.iter().find(is_same) {
             return Arc::clone(put);
         }
-        let put = Arc::new(Put::new(names, plan, threads.max(plan.load.threads)));
+        let put = Arc::new(Put::new(names, plan, threads.max(plan.load.workers())));
         all.push(Arc::clone(&put));
         put
     }

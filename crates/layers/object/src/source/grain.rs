@@ -86,18 +86,18 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The part of worker `worker`. What is shared by parts and has fewer places than there are workers is everyone's, unless it is
-    /// records.
+    /// The part of this number, of as many as there are workers that share the store. What is shared by parts and has fewer places than there are workers
+    /// is everyone's, unless it is records, or is to be stored once for all: then some have none.
     ///
     /// # Errors
     /// Bad usage: fewer records than workers that share them, or none at all.
     pub(crate) fn new(plan: &ObjectPlan, worker: u32) -> Result<Self, Error> {
         let grain = Grain::of(plan);
         let total = grain.places(&plan.dataset);
-        let threads = plan.load.threads;
+        let threads = plan.load.workers();
         let is_cut = plan.share == Share::Partition && !is_private(plan);
         let is_few = total < u64::from(threads);
-        if total == 0 || (is_cut && is_few && grain == Grain::Record) {
+        if total == 0 || (is_cut && is_few && grain == Grain::Record && !plan.is_fill) {
             return Err(Error::usage("plan", "there are fewer records than threads that share them")
                 .with("records", total)
                 .with("threads", threads)
@@ -106,7 +106,8 @@ impl Part {
                 ));
         }
         let cut = |part: u32| (u128::from(total) * u128::from(part) / u128::from(threads)) as u64;
-        let (first, end) = if is_cut && !is_few { (cut(worker), cut(worker + 1)) } else { (0, total) };
+        let (first, end) =
+            if is_cut && (!is_few || plan.is_fill) { (cut(worker), cut(worker + 1)) } else { (0, total) };
         Ok(Self { grain, first, end })
     }
 
@@ -131,21 +132,22 @@ impl Part {
 /// Bad usage: what does not fit.
 pub fn check_plan(plan: &ObjectPlan) -> Result<(), Error> {
     for worker in 0..plan.load.threads {
-        let part = Part::new(plan, worker)?;
-        super::Dataset::new(plan, worker)?;
-        Access::new(&plan.pattern, part.places(), 0)
+        let number = plan.part_of(worker);
+        let part = Part::new(plan, number)?;
+        super::Dataset::new(plan, number)?;
+        Access::new(&plan.pattern, part.places().max(1), 0)
             .map_err(|error| Error::usage("plan", error.to_string()))?;
     }
     Ok(())
 }
 
-/// Operations of all workers together where nothing but one pass limits the phase; none where something does.
+/// Operations of the workers of this host together where nothing but one pass limits the phase; none where something does.
 #[must_use]
 pub fn operations_of(plan: &ObjectPlan) -> Option<u64> {
     if plan.load.limit != workload::plan::LimitPlan::default() {
         return None;
     }
-    let parts = (0..plan.load.threads).filter_map(|worker| Part::new(plan, worker).ok());
+    let parts = (0..plan.load.threads).filter_map(|worker| Part::new(plan, plan.part_of(worker)).ok());
     let places = parts.fold(0u64, |all, part| all.saturating_add(part.places()));
     Some(places.saturating_mul(plan.sequence.len().max(1) as u64))
 }

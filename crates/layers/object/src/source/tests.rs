@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use driver::PageSize;
+use proptest::prelude::*;
 use vos::{ObjectClass, ObjectType};
+use workload::plan::{HostPlace, HostTargets, LimitPlan};
 
 use super::*;
 use crate::fixture::plan;
@@ -306,5 +308,121 @@ fn writes_before_a_phase_that_wrote_all_are_older_versions() {
         payload.fill(&mut value, 5, series(plan, 0, RUN) + 1);
         let found = payload.check(&value, 5, 100, None);
         assert_eq!(found.err().map(|fault| fault.cause), expected);
+    }
+}
+
+/// A plan as each of so many hosts has it.
+fn of_hosts(plan: &ObjectPlan, hosts: u32) -> Vec<ObjectPlan> {
+    let place = |rank| HostPlace { rank, hosts, targets: HostTargets::Shared };
+    (0..hosts)
+        .map(|rank| {
+            let mut plan = plan.clone();
+            plan.load.place = Some(place(rank));
+            plan
+        })
+        .collect()
+}
+
+/// Operation, place and record.
+type Seen = (String, (String, String, String, u64), u64);
+
+/// Operations of all workers of a host, each worker's by itself.
+fn by_worker(plan: &ObjectPlan) -> Vec<Vec<Seen>> {
+    let worker = |worker| {
+        let all = all_of(plan, plan.part_of(worker));
+        all.iter().map(|op| (op.operation.name().to_owned(), place(op), op.record)).collect()
+    };
+    (0..plan.load.threads).map(worker).collect()
+}
+
+#[test]
+fn a_phase_that_reads_may_read_what_the_next_worker_has_stored() {
+    let mut put = plan(ObjectOp::Put);
+    put.load.threads = 4;
+    let mut get = ObjectPlan { rank_shift: 1, ..plan(ObjectOp::Get) };
+    get.load.threads = 4;
+    get.load.limit = LimitPlan::default();
+    let places = |plan: &ObjectPlan| -> Vec<BTreeSet<_>> {
+        by_worker(plan).into_iter().map(|all| all.into_iter().map(|(_, place, _)| place).collect()).collect()
+    };
+    let (stored, read) = (places(&put), places(&get));
+    for worker in 0..4 {
+        assert_eq!(read[worker], stored[(worker + 1) % 4]);
+    }
+    // Two hosts of two workers each: the second worker of the first host reads what the second host has stored.
+    get.load.threads = 2;
+    let hosts = of_hosts(&get, 2);
+    assert_eq!(places(&hosts[0])[1], stored[2]);
+    assert_eq!(places(&hosts[1])[1], stored[0]);
+    put.rank_shift = 1;
+    assert_eq!(places(&put), stored, "what is stored is each worker's own");
+}
+
+#[test]
+fn hosts_with_stores_of_their_own_store_all_of_it_each() {
+    let mut plan = plan(ObjectOp::Put);
+    plan.load.threads = 2;
+    let alone = by_worker(&plan);
+    plan.load.place = Some(HostPlace { rank: 1, hosts: 3, targets: HostTargets::Own });
+    assert_eq!(by_worker(&plan), alone);
+    assert!(!plan.is_guest());
+}
+
+#[test]
+fn a_fill_of_fewer_records_than_workers_stores_each_once() {
+    let mut fill = plan(ObjectOp::Put);
+    (fill.dataset.objects, fill.dataset.dkeys, fill.dataset.akeys, fill.dataset.records) = (1, 3, 1, 1);
+    (fill.is_fill, fill.load.threads) = (true, 2);
+    let all: Vec<_> = of_hosts(&fill, 4).iter().flat_map(by_worker).flatten().collect();
+    let places: BTreeSet<_> = all.iter().map(|(_, place, _)| place.clone()).collect();
+    assert_eq!((all.len(), places.len()), (3, 3));
+    let counts: Vec<_> = of_hosts(&fill, 4).iter().map(operations_of).collect();
+    assert_eq!(counts.into_iter().map(|count| count.expect("known")).sum::<u64>(), 3);
+}
+
+#[test]
+fn the_first_host_claims_for_all() {
+    let mut plan = plan(ObjectOp::Put);
+    (plan.object_scope, plan.load.threads) = (Scope::Private, 2);
+    let hosts = of_hosts(&plan, 3);
+    let ids = crate::containers::changed_ids(&hosts[0]).expect("it stores");
+    assert_eq!(ids.count(), 6 * plan.dataset.objects);
+    assert_eq!(hosts.iter().map(ObjectPlan::is_guest).collect::<Vec<_>>(), [false, true, true]);
+    plan.containers = Scope::Private;
+    let hosts = of_hosts(&plan, 3);
+    assert!(hosts.iter().all(|plan| !plan.is_guest()), "containers of its workers are each host's own");
+    assert_eq!(hosts[2].container_parts().collect::<Vec<_>>(), [4, 5]);
+}
+
+proptest! {
+    /// So many hosts do what one does with as many workers: each worker the same operations, nothing twice, nothing left out.
+    #[test]
+    fn hosts_do_what_as_many_threads_do(
+        counts in (1u64..5, 1u64..9, 1u64..3, 1u64..4),
+        (hosts, threads) in (1u32..5, 1u32..4),
+        scopes in (any::<bool>(), any::<bool>(), any::<bool>()),
+        (pattern, which, shift) in (0usize..3, 0usize..4, 0u32..5),
+    ) {
+        let operation = [ObjectOp::Put, ObjectOp::Update, ObjectOp::Get, ObjectOp::Destroy][which];
+        let mut local = plan(operation);
+        (local.dataset.objects, local.dataset.dkeys, local.dataset.akeys, local.dataset.records) = counts;
+        local.dataset.value = ValueKind::Array;
+        local.pattern = [Pattern::Sequential, Pattern::Permutation, Pattern::Backward][pattern].clone();
+        (local.rank_shift, local.load.limit) = (shift, LimitPlan::default());
+        let (private_objects, private_containers, whole) = scopes;
+        if private_objects { local.object_scope = Scope::Private }
+        if private_containers { local.containers = Scope::Private }
+        if whole { local.share = Share::Whole }
+        local.load.threads = hosts * threads;
+        prop_assume!(check_plan(&local).is_ok());
+        let alone = by_worker(&local);
+        local.load.threads = threads;
+        let together: Vec<_> = of_hosts(&local, hosts).iter().flat_map(by_worker).collect();
+        prop_assert_eq!(&alone, &together);
+        if !whole && !is_private(&local) && operation != ObjectOp::Destroy {
+            let all: Vec<_> = together.iter().flatten().collect();
+            let places: BTreeSet<_> = all.iter().map(|(_, place, record)| (place.clone(), *record)).collect();
+            prop_assert_eq!((all.len(), all.len() as u64), (places.len(), counts.0 * counts.1 * counts.2 * counts.3));
+        }
     }
 }

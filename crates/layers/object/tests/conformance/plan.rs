@@ -17,6 +17,7 @@ pub(crate) fn plan(operation: ObjectOp) -> ObjectPlan {
         mix: vec![OpShare { operation, percent: 100 }],
         sequence: Vec::new(),
         dataset: dataset(),
+        rank_shift: 0,
         pattern: Pattern::Sequential,
         share: Share::Partition,
         class: ObjectClass::S1,

@@ -190,6 +190,10 @@ fn meaningless(request: &Request<'_>) -> Vec<Wrong> {
             "--bytes never ends a phase that moves no values: use --count or --time",
         ),
         (
+            own.rank_shift.is_some_and(|shift| shift > 0) && !any(ObjectOp::needs_data),
+            "--rank-shift is of phases that read, and no phase reads: leave it out",
+        ),
+        (
             own.no_fill && !any(ObjectOp::needs_data),
             "--no-fill leaves out what is stored before a phase that reads: no phase reads",
         ),
@@ -284,7 +288,7 @@ fn contradictory(request: &Request<'_>) -> Vec<Wrong> {
 
 /// Refuses what the number of records does not allow.
 pub(super) fn check_records(request: &Request<'_>, plan: &ObjectPlan) -> Result<(), PlanError> {
-    let (records, threads) = (units(request, &plan.dataset), plan.load.threads);
+    let (records, threads) = (units(request, &plan.dataset), plan.load.workers());
     let what = match unit(request) {
         Unit::Record => "records",
         Unit::Akey => "akeys",

@@ -168,7 +168,7 @@ fn ends(first: [u64; 4], counts: [u64; 4]) -> Result<[u64; 4], PlanError> {
 
 /// Refuses what numbers and positions cannot express.
 fn check_extent(request: &Request<'_>, whole: [u64; 4], values: &Values) -> Result<(), PlanError> {
-    let threads = if request.is_private() { u64::from(request.spec.threads.unwrap_or(1)) } else { 1 };
+    let threads = if request.is_private() { request.workers() } else { 1 };
     let records = whole.iter().try_fold(threads, |product: u64, &count| product.checked_mul(count));
     let bytes = records.and_then(|records| records.checked_mul(values.sizes.max().max(values.stride_bytes)));
     if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {

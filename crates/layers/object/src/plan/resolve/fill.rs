@@ -87,7 +87,7 @@ pub fn needs_fill(plan: &ObjectPlan, before: &[ObjectPlan]) -> bool {
 /// Whether a phase goes on until each record had its turn. One worker does that with as many operations; several share them out unevenly.
 fn covers(plan: &ObjectPlan) -> bool {
     let limit = &plan.load.limit;
-    let is_counted = plan.load.threads == 1
+    let is_counted = plan.load.workers() == 1
         && (limit.time_ns, limit.bytes) == (None, None)
         && limit.operations.is_some_and(|count| count >= plan.dataset.record_count());
     is_unlimited(plan) || is_counted

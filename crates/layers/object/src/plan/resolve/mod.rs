@@ -11,7 +11,8 @@ use vos::{Groups, ObjectClass, ObjectType};
 use workload::access::Access;
 use workload::content::Refill;
 use workload::plan::{
-    Amount, LimitPlan, Pattern, PlanError, buffer_bytes_max, check_depth, check_pairs, content, load, refuse,
+    Amount, HostTargets, LimitPlan, Pattern, PlanError, buffer_bytes_max, check_depth, check_pairs, content,
+    load, refuse,
 };
 use workload::spec::{OnError, Share, Spec};
 
@@ -155,6 +156,12 @@ impl Request<'_> {
         !self.own.no_fill && self.own.snapshot.is_none()
     }
 
+    /// Workers that share the store.
+    fn workers(&self) -> u64 {
+        let place = self.spec.place.filter(|_| self.spec.host_targets != Some(HostTargets::Own));
+        u64::from(self.spec.threads.unwrap_or(1)) * u64::from(place.map_or(1, |place| place.hosts))
+    }
+
     /// Whether each worker has records of its own.
     fn is_private(&self) -> bool {
         self.own.object_scope == Some(Scope::Private) || self.own.containers == Some(Scope::Private)
@@ -199,6 +206,7 @@ pub fn resolve_object(
         },
         sequence: if let ObjectPhase::Sequence(sequence) = phase { sequence.clone() } else { Vec::new() },
         dataset,
+        rank_shift: own.rank_shift.unwrap_or(0),
         pattern: pattern(&request)?,
         share: Share::Partition,
         class,
@@ -314,7 +322,7 @@ fn share(request: &Request<'_>, plan: &ObjectPlan) -> Result<Share, PlanError> {
     let unit = dataset::unit(request);
     let changes = request.any(ObjectOp::changes);
     let is_whole = unit == dataset::Unit::Container || (unit == dataset::Unit::Object && !changes);
-    Ok(request.spec.share.unwrap_or(if is_whole && plan.load.threads > 1 {
+    Ok(request.spec.share.unwrap_or(if is_whole && plan.load.workers() > 1 {
         Share::Whole
     } else {
         Share::Partition
@@ -353,7 +361,7 @@ fn is_unlimited(plan: &ObjectPlan) -> bool {
 
 /// Refuses a pattern that the records cannot serve.
 fn check_pattern(plan: &ObjectPlan, records: u64) -> Result<(), PlanError> {
-    let share = if plan.share == Share::Partition { u64::from(plan.load.threads) } else { 1 };
+    let share = if plan.share == Share::Partition { u64::from(plan.load.workers()) } else { 1 };
     Access::new(&plan.pattern, records / share, 0)?;
     Ok(())
 }
