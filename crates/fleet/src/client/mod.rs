@@ -4,6 +4,7 @@ pub(crate) mod connect;
 mod host;
 mod run;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ pub use run::{HostOutcome, HostProgress, HostStage, OnRefusal, RunPolicy};
 use crate::address::HostAddress;
 use crate::clock::ClockEstimate;
 use crate::messages::{Description, PlanMessage, line};
+use crate::trust::Trust;
 use crate::wire;
 use connect::{Link, Terms, call};
 use host::Sink;
@@ -57,6 +59,15 @@ impl Fleet {
     ///
     /// The thread of the connections cannot be started.
     pub fn connect(request: ConnectRequest) -> Result<Self, Error> {
+        Self::connect_with(request, None)
+    }
+
+    /// As [`Fleet::connect`], with services known by their certificates; those that are met for the first time are noted.
+    ///
+    /// # Errors
+    ///
+    /// As with [`Fleet::connect`], or the list of known hosts cannot be written.
+    pub fn connect_with(request: ConnectRequest, trust: Option<Arc<Trust>>) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(16)
@@ -65,11 +76,14 @@ impl Fleet {
             .build()
             .map_err(|error| Error::system("connect", "cannot start the thread of the connections", error))?;
         let ConnectRequest { hosts, secret, tls, timeout } = request;
-        let terms = Terms { secret, tls };
+        let terms = Terms { secret, tls, trust: trust.clone() };
         let links = together(&runtime, hosts.iter().cloned(), |host| {
             let terms = terms.clone();
             async move { connect::connect(&host, &terms, timeout).await }
         });
+        if let Some(trust) = trust {
+            trust.save()?;
+        }
         let hosts = hosts.into_iter().zip(links).map(|(address, link)| Host { address, link }).collect();
         Ok(Self { hosts, runtime: Some(runtime) })
     }

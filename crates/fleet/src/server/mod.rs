@@ -23,6 +23,8 @@ pub use agent::{Agent, Prepared};
 pub use gate::StartGate;
 pub use log::LogSink;
 
+use crate::audit::Audit;
+use crate::certificate::Certificate;
 use crate::limits::{
     CONNECTION_WINDOW_BYTES, ENVELOPE_BYTES, HANDSHAKE_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT,
     PLAN_BYTES_MAX, RESULT_BYTES_MAX, STOP_TIMEOUT, STREAM_WINDOW_BYTES, STREAMS_MAX,
@@ -51,6 +53,15 @@ pub struct ControlRequest {
     pub log: LogSink,
 }
 
+/// Settings of a control server that most do not need.
+#[derive(Clone, Default)]
+pub struct ServerOptions {
+    /// The certificate of its TLS; a new one at each start where there is none.
+    pub certificate: Option<Certificate>,
+    /// Where callers, and what they ask for, are noted.
+    pub audit: Option<Arc<Audit>>,
+}
+
 /// A running control server. It stops when dropped.
 pub struct ControlServer {
     address: SocketAddr,
@@ -67,12 +78,26 @@ impl ControlServer {
     ///
     /// An address beyond loopback without a secret, TLS without a secret, an address that cannot be listened on.
     pub fn start(request: ControlRequest) -> Result<Self, Error> {
+        Self::start_with(request, ServerOptions::default())
+    }
+
+    /// As [`ControlServer::start`], with a certificate that is kept and an audit log.
+    ///
+    /// # Errors
+    ///
+    /// As with [`ControlServer::start`].
+    pub fn start_with(request: ControlRequest, options: ServerOptions) -> Result<Self, Error> {
+        let ServerOptions { certificate, audit } = options;
         let listener = listen(&request)?;
         let address = listener
             .local_addr()
             .map_err(|error| Error::system("control", "cannot tell the address of the listener", error))?;
-        let log = Log::new(Arc::clone(&request.log));
-        let identity = request.secret.as_ref().map(|_| Identity::generate()).transpose()?;
+        let log = Log::new(Arc::clone(&request.log)).with_audit(audit);
+        let identity = request.secret.as_ref().map(|_| match certificate {
+            Some(certificate) => Ok(certificate.identity),
+            None => Identity::generate(),
+        });
+        let identity = identity.transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(4)
