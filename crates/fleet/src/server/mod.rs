@@ -68,7 +68,25 @@ pub struct ControlServer {
     slot: Arc<Slot>,
     shutdown: Option<oneshot::Sender<()>>,
     finished: std::sync::mpsc::Receiver<()>,
-    runtime: Option<Runtime>,
+    threads: Option<Threads>,
+}
+
+/// Where a control server runs.
+pub(crate) enum Threads {
+    /// On threads of its own.
+    Own(Runtime),
+    /// On those of a runtime that others use as well.
+    #[cfg_attr(not(test), allow(dead_code, reason = "thousands of servers in one process are for tests"))]
+    Shared(tokio::runtime::Handle),
+}
+
+impl Threads {
+    fn handle(&self) -> &tokio::runtime::Handle {
+        match self {
+            Self::Own(runtime) => runtime.handle(),
+            Self::Shared(handle) => handle,
+        }
+    }
 }
 
 impl ControlServer {
@@ -87,6 +105,24 @@ impl ControlServer {
     ///
     /// As with [`ControlServer::start`].
     pub fn start_with(request: ControlRequest, options: ServerOptions) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(4)
+            .thread_name("control")
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                Error::system("control", "cannot start the thread of the control channel", error)
+            })?;
+        Self::start_on(Threads::Own(runtime), request, options)
+    }
+
+    /// Serves on threads that are there.
+    pub(crate) fn start_on(
+        threads: Threads,
+        request: ControlRequest,
+        options: ServerOptions,
+    ) -> Result<Self, Error> {
         let ServerOptions { certificate, audit } = options;
         let listener = listen(&request)?;
         let address = listener
@@ -98,15 +134,7 @@ impl ControlServer {
             None => Identity::generate(),
         });
         let identity = identity.transpose()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .max_blocking_threads(4)
-            .thread_name("control")
-            .enable_all()
-            .build()
-            .map_err(|error| {
-                Error::system("control", "cannot start the thread of the control channel", error)
-            })?;
+        let runtime = threads.handle().clone();
         let slot = Arc::new(Slot::default());
         let (accepted_sender, accepted) = mpsc::channel(1);
         let (shutdown, shutdown_receiver) = oneshot::channel::<()>();
@@ -127,7 +155,7 @@ impl ControlServer {
             // Nobody may be waiting for the end.
             let _ = finished_sender.send(());
         });
-        Ok(Self { address, slot, shutdown: Some(shutdown), finished, runtime: Some(runtime) })
+        Ok(Self { address, slot, shutdown: Some(shutdown), finished, threads: Some(threads) })
     }
 
     /// Where it listens.
@@ -142,7 +170,7 @@ impl ControlServer {
     }
 
     fn end(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(threads) = self.threads.take() else { return };
         self.slot.interrupt(None);
         self.slot.wait_free(STOP_TIMEOUT);
         if let Some(shutdown) = self.shutdown.take() {
@@ -150,7 +178,9 @@ impl ControlServer {
             let _ = shutdown.send(());
         }
         let _ = self.finished.recv_timeout(STOP_TIMEOUT);
-        runtime.shutdown_timeout(Duration::from_millis(100));
+        if let Threads::Own(runtime) = threads {
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        }
     }
 }
 

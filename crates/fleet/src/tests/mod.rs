@@ -6,6 +6,7 @@ mod endings;
 mod hostile;
 mod proxy;
 mod runs;
+mod scale;
 mod security;
 
 use std::net::SocketAddr;
