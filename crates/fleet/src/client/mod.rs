@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use driver::{Error, Secret};
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 pub use host::HostEnd;
 pub use run::{HostOutcome, HostProgress, HostStage, OnRefusal, RunPolicy};
@@ -26,6 +26,9 @@ use run::{Member, Run};
 
 /// Events of hosts that wait for the coordinator.
 const EVENTS: usize = 256;
+
+/// Hosts that are connected at a time: a service puts out who does not prove itself in time, and the proofs of thousands at once would take longer.
+const CONNECTS_MAX: usize = 64;
 
 /// Whom to connect, and how.
 #[derive(Clone, Debug)]
@@ -53,7 +56,7 @@ struct Host {
 }
 
 impl Fleet {
-    /// Connects all hosts at once. A host that cannot be reached is in [`Fleet::failures`] and hinders no other.
+    /// Connects all hosts, 64 at a time. A host that cannot be reached is in [`Fleet::failures`] and hinders no other.
     ///
     /// # Errors
     ///
@@ -77,9 +80,14 @@ impl Fleet {
             .map_err(|error| Error::system("connect", "cannot start the thread of the connections", error))?;
         let ConnectRequest { hosts, secret, tls, timeout } = request;
         let terms = Terms { secret, tls, trust: trust.clone() };
+        let turns = Arc::new(Semaphore::new(CONNECTS_MAX));
         let links = together(&runtime, hosts.iter().cloned(), |host| {
-            let terms = terms.clone();
-            async move { connect::connect(&host, &terms, timeout).await }
+            let (terms, turns) = (terms.clone(), Arc::clone(&turns));
+            async move {
+                // It is never closed.
+                let _turn = turns.acquire().await;
+                connect::connect(&host, &terms, timeout).await
+            }
         });
         if let Some(trust) = trust {
             trust.save()?;

@@ -82,3 +82,21 @@ fn specs_of_all_layers_are_held_to_the_roots() {
     policy.check(&[driven]).expect("networks are open");
     assert_eq!(policy.roots(), [Path::new(&inside).canonicalize().expect("it is there")]);
 }
+
+#[test]
+fn plans_take_no_more_than_the_service_gives() {
+    let plan = report::sample::plan(&report::sample::DRIVE);
+    let load = plan.load();
+    let time_ns = load.limit.time_ns.expect("it ends by time");
+    let limits =
+        |threads_max, time_ns_max| ServicePolicy { threads_max, time_ns_max, ..ServicePolicy::default() };
+    assert!(limits(None, None).check_plans(&[&plan]).is_ok());
+    assert!(limits(Some(load.threads), Some(time_ns)).check_plans(&[&plan]).is_ok());
+    let said = limits(Some(load.threads - 1), None).check_plans(&[&plan]).expect_err("too many").to_string();
+    assert!(said.contains("at most"), "{said}");
+    assert_eq!(limits(None, Some(time_ns - 1)).check_plans(&[&plan]).expect_err("too long").exit_code(), 2);
+    let mut endless = plan.clone();
+    endless.load_mut().limit.time_ns = None;
+    let said = limits(None, Some(time_ns)).check_plans(&[&endless]).expect_err("no time").to_string();
+    assert!(said.contains("--time"), "{said}");
+}
