@@ -45,7 +45,8 @@ fn every_option_that_names_a_path_is_held_to_the_roots() {
         assert!(paths.contains(&known), "{known:?} is not among {paths:?}");
     }
     assert!(policy.check_option("media", "block-size", "4k").is_ok());
-    let open = ServicePolicy { allow_destroy: true, ..policy };
+    let mut open = policy;
+    open.allow_destroy = true;
     assert!(open.check_option("media", "destroy-data", "true").is_ok());
     assert!(open.check_option("media", "program", &inside).is_err(), "never");
 }
@@ -88,8 +89,11 @@ fn plans_take_no_more_than_the_service_gives() {
     let plan = report::sample::plan(&report::sample::DRIVE);
     let load = plan.load();
     let time_ns = load.limit.time_ns.expect("it ends by time");
-    let limits =
-        |threads_max, time_ns_max| ServicePolicy { threads_max, time_ns_max, ..ServicePolicy::default() };
+    let limits = |threads_max, time_ns_max| {
+        let mut policy = ServicePolicy::default();
+        (policy.threads_max, policy.time_ns_max) = (threads_max, time_ns_max);
+        policy
+    };
     assert!(limits(None, None).check_plans(&[&plan]).is_ok());
     assert!(limits(Some(load.threads), Some(time_ns)).check_plans(&[&plan]).is_ok());
     let said = limits(Some(load.threads - 1), None).check_plans(&[&plan]).expect_err("too many").to_string();
