@@ -3,7 +3,7 @@
 
     bench/fleet.py [--hosts 100,300,1000,3000,10000] [--repeat 3] [--tls] [--seconds 5]
 
-Runs the ignored test `tests::scale::scale` of the fleet crate (profile quick), and prints a table of medians and the exponent of growth of each figure
+Runs the test `tests::scale::scale` of the fleet crate (profile quick), and prints a table of medians and the exponent of growth of each figure
 between the first and the last number of hosts, with what it says for 100,000. Raise the limit of open files first: three for each host.
 """
 
@@ -26,7 +26,7 @@ def measure(hosts, options):
     if options.tls:
         environment["STRATA_SCALE_TLS"] = "1"
     command = ["cargo", "test", "--profile", "quick", "-p", "fleet", "--lib", "--", "--exact", "tests::scale::scale",
-               "--ignored", "--nocapture"]
+               "--nocapture"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     line = re.search(r"^scale (.*)$", done.stdout, re.MULTILINE)
     if done.returncode != 0 or line is None:

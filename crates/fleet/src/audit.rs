@@ -35,7 +35,7 @@ pub enum AuditEvent {
     Began {
         /// Name of the run or job.
         run: String,
-        /// What it is to do, in the words of the request.
+        /// Its work, in the words of the request.
         what: String,
         /// Roots that it is held to.
         roots: Vec<String>,
@@ -61,7 +61,7 @@ pub enum AuditEvent {
 pub(crate) struct AuditCaller {
     /// Address of the other end.
     pub(crate) peer: SocketAddr,
-    /// What it calls itself: `user@host`. Whoever knows the token may say anything here.
+    /// Name that it calls itself: `user@host`. Whoever knows the token may say anything here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) caller: Option<String>,
 }

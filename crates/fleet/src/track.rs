@@ -8,7 +8,7 @@ const RATE_PPB_MAX: u64 = 700_000;
 /// Samples that are kept between two steps.
 const SAMPLES_MAX: usize = 64;
 
-/// What one exchange says: at this time the host's clock was ahead by something between the bounds.
+/// Bounds from one exchange: at this time the host's clock was ahead by something between the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
     at_unix_ns: u64,
@@ -30,7 +30,7 @@ impl Sample {
         })
     }
 
-    /// What it says about another time.
+    /// Bounds at another time.
     fn bounds_at(&self, unix_ns: u64) -> (i128, i128) {
         let apart_ns =
             i128::from(self.at_unix_ns.abs_diff(unix_ns)) * i128::from(RATE_PPB_MAX) / 1_000_000_000;
@@ -105,7 +105,7 @@ impl ClockTrack {
         self.samples = self.samples.chunks(2).filter_map(tighter).collect();
     }
 
-    /// What all samples together say about a time; none without samples.
+    /// Bounds of all samples together at a time; none without samples.
     fn interval(&self, unix_ns: u64) -> Option<(i128, i128)> {
         let bounds = self.samples.iter().map(|sample| sample.bounds_at(unix_ns));
         bounds.reduce(|one, other| (one.0.max(other.0), one.1.min(other.1)))

@@ -171,7 +171,7 @@ impl<'a> Laid<'a> {
     }
 }
 
-/// What falls into one interval of the common grid.
+/// Points that fall into one interval of the common grid.
 #[derive(Default)]
 struct Slot<'a> {
     in_flight_ns: Option<u64>,

@@ -45,7 +45,7 @@ pub(crate) struct Connection {
     pub(crate) standing: Mutex<Standing>,
     /// Whether the time limit for strangers is off.
     pub(crate) is_proven: AtomicBool,
-    /// What the caller calls itself, once it has said so.
+    /// Name that the caller gives itself, once it has said so.
     pub(crate) caller: OnceLock<String>,
 }
 

@@ -115,7 +115,7 @@ impl HandshakeService {
 }
 
 impl Connection {
-    /// What the caller calls itself.
+    /// Name that the caller gives itself.
     pub(crate) fn caller_name(&self) -> &str {
         self.caller.get().map_or("unnamed", String::as_str)
     }

@@ -34,7 +34,7 @@ pub(crate) enum JobEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     peer: SocketAddr,
-    /// What it calls itself.
+    /// Name that it gives itself.
     name: Option<String>,
 }
 

@@ -76,7 +76,7 @@ pub(crate) enum Threads {
     /// On threads of its own.
     Own(Runtime),
     /// On those of a runtime that others use as well.
-    #[cfg_attr(not(test), allow(dead_code, reason = "thousands of servers in one process are for tests"))]
+    #[cfg(test)]
     Shared(tokio::runtime::Handle),
 }
 
@@ -84,6 +84,7 @@ impl Threads {
     fn handle(&self) -> &tokio::runtime::Handle {
         match self {
             Self::Own(runtime) => runtime.handle(),
+            #[cfg(test)]
             Self::Shared(handle) => handle,
         }
     }
@@ -178,8 +179,10 @@ impl ControlServer {
             let _ = shutdown.send(());
         }
         let _ = self.finished.recv_timeout(STOP_TIMEOUT);
-        if let Threads::Own(runtime) = threads {
-            runtime.shutdown_timeout(Duration::from_millis(100));
+        match threads {
+            Threads::Own(runtime) => runtime.shutdown_timeout(Duration::from_millis(100)),
+            #[cfg(test)]
+            Threads::Shared(_) => {}
         }
     }
 }

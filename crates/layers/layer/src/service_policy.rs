@@ -1,4 +1,4 @@
-//! What a service does for others: which paths, devices and networks its loads may touch, and how much they may take.
+//! Rules of a service: which paths, devices and networks its loads may touch, and how much they may take.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -271,11 +271,11 @@ mod tests {
 
     fn scratch() -> Scratch {
         let directory = tempfile::tempdir().expect("a directory");
-        for name in ["root/data", "root2", "outside"] {
+        for name in ["held/data", "held2", "outside"] {
             std::fs::create_dir_all(directory.path().join(name)).expect("made");
         }
         std::fs::write(directory.path().join("outside/secret"), "x").expect("written");
-        let policy = ServicePolicy::new(&[directory.path().join("root")]).expect("it is there");
+        let policy = ServicePolicy::new(&[directory.path().join("held")]).expect("it is there");
         Scratch { directory, policy }
     }
 
@@ -288,17 +288,17 @@ mod tests {
     #[test]
     fn what_lies_below_a_root_is_accepted_also_where_it_is_not_there_yet() {
         let scratch = scratch();
-        symlink("data", scratch.directory.path().join("root/inner")).expect("made");
+        symlink("data", scratch.directory.path().join("held/inner")).expect("made");
         for target in [
-            "@/root",
-            "@/root/file",
-            "@/root/a/b/c",
-            "@/root/data/../file",
-            "@/root/inner/file",
-            "vos:@/root/pool",
-            "vos://@/root/pool",
-            "dfs+vos:@/root/pool",
-            "file:@/root/x",
+            "@/held",
+            "@/held/file",
+            "@/held/a/b/c",
+            "@/held/data/../file",
+            "@/held/inner/file",
+            "vos:@/held/pool",
+            "vos://@/held/pool",
+            "dfs+vos:@/held/pool",
+            "file:@/held/x",
             "null:",
             "mem:",
         ] {
@@ -310,33 +310,33 @@ mod tests {
     fn what_leads_out_is_refused_with_the_roots() {
         let scratch = scratch();
         let base = scratch.directory.path();
-        symlink(base.join("outside"), base.join("root/link")).expect("made");
-        symlink(base.join("outside/none"), base.join("root/dangling")).expect("made");
-        symlink("loop", base.join("root/loop")).expect("made");
-        symlink("/proc/self/root", base.join("root/proc")).expect("made");
+        symlink(base.join("outside"), base.join("held/link")).expect("made");
+        symlink(base.join("outside/none"), base.join("held/dangling")).expect("made");
+        symlink("loop", base.join("held/loop")).expect("made");
+        symlink("/proc/self/root", base.join("held/proc")).expect("made");
         for target in [
             "/etc/passwd",
             "@/outside/secret",
-            "@/root2/file",
-            "@/root/../outside/secret",
-            "@/root/data/../../outside/x",
-            "@/root/link/secret",
-            "@/root/link",
-            "@/root/dangling",
-            "@/root/loop",
-            "@/root/none/../../outside/x",
+            "@/held2/file",
+            "@/held/../outside/secret",
+            "@/held/data/../../outside/x",
+            "@/held/link/secret",
+            "@/held/link",
+            "@/held/dangling",
+            "@/held/loop",
+            "@/held/none/../../outside/x",
             "@",
-            "/proc/self/root/etc/passwd",
+            "/proc/self/root",
             "/proc/self/cwd/x",
-            "@/root/proc/etc/passwd",
+            "@/held/proc/etc/passwd",
             "vos:@/outside",
             "vos:/",
             "file:/dev/sda",
-            "dfs+vos:@/root/link/pool",
+            "dfs+vos:@/held/link/pool",
             "/dev/sda",
             "//etc/passwd",
-            "@/root/\0/x",
-            "root/data",
+            "@/held/\0/x",
+            "held/data",
             "../x",
             "",
             ".",
@@ -348,7 +348,7 @@ mod tests {
         }
         let said = scratch.target("/etc/passwd").expect_err("outside").to_string();
         assert!(
-            said.contains("/etc/passwd") && said.contains("/root") && said.contains("--root DIR"),
+            said.contains("/etc/passwd") && said.contains("/held") && said.contains("--root DIR"),
             "{said}"
         );
         let nothing = ServicePolicy::default();

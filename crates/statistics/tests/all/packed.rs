@@ -73,7 +73,7 @@ fn phase() -> impl Strategy<Value = PhaseSamples> {
     )
 }
 
-/// What travels: JSON without what is packed, and bytes.
+/// Both parts of a message: JSON without what is packed, and bytes.
 fn sent(samples: &PhaseSamples) -> (Vec<u8>, Vec<u8>) {
     let mut samples = samples.clone();
     let mut bytes = Vec::new();
