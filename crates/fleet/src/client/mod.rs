@@ -27,7 +27,7 @@ use run::{Member, Run};
 /// Events of hosts that wait for the coordinator.
 const EVENTS: usize = 256;
 
-/// Hosts that are connected at a time: a service puts out who does not prove itself in time, and the proofs of thousands at once would take longer.
+/// Hosts that are connected at a time: a service puts out who does not prove itself in 10 s, which the handshakes of thousands at once can exceed.
 const CONNECTS_MAX: usize = 64;
 
 /// Whom to connect, and how.
