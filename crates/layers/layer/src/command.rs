@@ -10,8 +10,8 @@ use std::sync::mpsc::{Receiver, Sender};
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, ArgMatches};
 use driver::Error;
-use workload::help::Help;
 use units::ParseError;
+use workload::help::Help;
 use workload::options::{self, OptionDef};
 use workload::spec::Spec;
 

@@ -12,6 +12,7 @@ pub mod observations;
 mod places;
 pub mod secret;
 pub mod server;
+mod service_policy;
 mod stage;
 
 /// Version of the record's schema, and of the plans that processes send each other.
@@ -28,4 +29,5 @@ pub use measured::{
     add, all, find,
 };
 pub use places::{settle_host_targets, settle_store_of_process};
+pub use service_policy::{NetworkPolicy, ServicePolicy};
 pub use stage::{Part, Parts, Seen, StageContext, Start, Tell, plain_part, run};

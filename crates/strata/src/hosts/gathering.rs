@@ -65,7 +65,7 @@ pub(crate) fn gather(specs: &[Spec], run: u64, seed: u64) -> Result<(Programme, 
     let Listed { addresses, labels, secrets, locals } = Listed::of(&hosts)?;
     let all_local = hosts.iter().all(|host| matches!(host, ListedHost::Local(_)));
     let connect = ConnectRequest { hosts: addresses.clone(), secret, tls: first.tls, timeout: CONNECT_WAIT };
-    let fleet = Fleet::connect_with(connect, &secrets)?;
+    let fleet = Fleet::connect_with(connect, &secrets, None)?;
     check_reached(&fleet, &labels)?;
     let described = describe(&fleet, &labels)?;
     let is_one_machine = are_one_machine(&described);
