@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Arena, Error, ErrorKind, PageSize};
 use layer::observations::{FileActivity, FoundFiles, Observations, StonewallActivity};
+use layer::storage::{Storage, StorageNeeds};
 use layer::{
     DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
 };
@@ -28,6 +29,7 @@ use crate::resolve;
 use crate::set::{FileSet, Shape};
 use crate::source::FsSource;
 use crate::spec;
+use crate::storage;
 use crate::stores::{Stores, is_store};
 
 /// Data and metadata of files and directories.
@@ -55,8 +57,29 @@ impl Measured for Filesystem {
             .collect()
     }
 
-    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
-        Some(&FileSets)
+    fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
+        vec![&FileSets, &storage::Trees]
+    }
+
+    fn storage_targets(&self) -> &'static [&'static str] {
+        &["a directory", "dfs+vos:DIR", "dfs+engine://HOST:PORT/POOL/CONTAINER", "dfs+daos://POOL/CONTAINER"]
+    }
+
+    fn storage_options(&self) -> &'static [&'static str] {
+        storage::OPTIONS
+    }
+
+    fn serves_storage(&self, target: &str) -> bool {
+        storage::serves(target)
+    }
+
+    fn storage(
+        &self,
+        spec: &Spec,
+        needs: &StorageNeeds,
+        context: &RunContext,
+    ) -> Result<Arc<dyn Storage>, Error> {
+        Ok(Arc::new(storage::FileStorage::open(spec, needs, context)?))
     }
 
     fn options_title(&self) -> String {

@@ -11,6 +11,7 @@ pub mod observations;
 pub mod secret;
 pub mod server;
 mod stage;
+pub mod storage;
 
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;
