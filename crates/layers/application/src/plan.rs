@@ -8,7 +8,7 @@ use workload::plan::{LayerPlan, LoadPlan, Terms};
 use crate::operation::AppClass;
 
 /// Bytes of the value of an index: where an item lies.
-pub const INDEX_VALUE_BYTES: u64 = 32;
+pub(crate) const INDEX_VALUE_BYTES: u64 = 32;
 
 /// Items that share an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub enum Layout {
 }
 
 /// Names of the layouts.
-pub const LAYOUTS: &[(&str, Layout)] = &[
+pub(crate) const LAYOUTS: &[(&str, Layout)] = &[
     ("item", Layout::Item),
     ("process", Layout::Process),
     ("iteration", Layout::Iteration),
@@ -320,6 +320,8 @@ pub struct AppPlan {
     pub is_cached: bool,
     /// The target works in this process.
     pub is_in_process: bool,
+    /// Whether it is the first stage of its application: nothing has taken room before it.
+    pub is_first: bool,
     /// Seed of the content of all stages.
     pub content_seed: u64,
     /// How the load is put on: one thread a process.

@@ -30,7 +30,6 @@ pub(super) fn unique<'a>(
 pub(super) fn writer<'a>(set: &str, mut steps: impl Iterator<Item = &'a StepPlan>) -> Result<Space, Error> {
     match (steps.next(), steps.next()) {
         (Some(step), None) if step.selection == Selection::Own && step.space.items > 0 => Ok(step.space),
-        (Some(step), None) if step.selection == Selection::All => Ok(step.space),
         (Some(step), None) => {
             let given = format!("the step {} writes the set {set} and has no items of its own", step.name);
             Err(refused(given, "items = ..."))

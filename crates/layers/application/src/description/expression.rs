@@ -45,7 +45,7 @@ struct Parser<'a> {
     lookup: Lookup<'a>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     fn refused(&self, accepted: &str) -> ParseError {
         ParseError::new("an expression", self.text, accepted)
     }
@@ -121,13 +121,13 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self, is_part: impl Fn(u8) -> bool) -> &str {
+    fn word(&mut self, is_part: impl Fn(u8) -> bool) -> &'a str {
         let from = self.at;
-        let bytes = self.text.as_bytes();
-        while bytes.get(self.at).is_some_and(|&letter| is_part(letter)) {
+        let text = self.text;
+        while text.as_bytes().get(self.at).is_some_and(|&letter| is_part(letter)) {
             self.at += 1;
         }
-        &self.text[from..self.at]
+        &text[from..self.at]
     }
 }
 

@@ -94,7 +94,9 @@ impl<'a> Values<'a> {
 
     /// One of several words: itself, or the value of the parameter of that name.
     fn chosen<T: Copy>(&self, what: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
-        choice(what, self.word(text).unwrap_or(text), choices).map_err(usage)
+        let is_choice = choices.iter().any(|(name, _)| *name == text);
+        let word = if is_choice { text } else { self.word(text).unwrap_or(text) };
+        choice(what, word, choices).map_err(usage)
     }
 
     fn holds(&self, when: Option<&String>) -> Result<bool, Error> {

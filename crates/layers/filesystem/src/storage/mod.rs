@@ -5,10 +5,10 @@ mod driver;
 mod tree;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
 
-use ::driver::{Arena, Error};
+use ::driver::{Arena, Error, Secret};
 use dfs::{FileSystem, Inode};
 use layer::RunContext;
 use layer::storage::{
@@ -41,7 +41,9 @@ enum Place {
 
 /// Files that serve the sets of a load.
 pub(crate) struct FileStorage {
-    place: Place,
+    /// None: a file system over objects that is not opened yet, because its container may have to be made.
+    place: OnceLock<Place>,
+    secret: Option<Secret>,
     tree: Tree,
     sets: Vec<StorageSet>,
     direct: bool,
@@ -69,8 +71,8 @@ impl FileStorage {
                     .with("target", target)
                     .remedy("leave out direct"));
             }
-            let secret = layer::secret::shared(spec.token_file.as_deref())?;
-            Place::Store(stores::open(target, secret.as_ref())?)
+            target.parse::<dfs::Url>()?;
+            None
         } else {
             let path = path_of(target).into_owned();
             if !path.is_dir() {
@@ -78,22 +80,36 @@ impl FileStorage {
                     .with("target", target)
                     .remedy(format!("make one: mkdir -p {target}")));
             }
-            Place::Path(path)
+            Some(Place::Path(path))
         };
+        let secret = layer::secret::shared(spec.token_file.as_deref())?;
+        let place = place.map_or_else(OnceLock::new, OnceLock::from);
         let tree = Tree::new(target, &needs.sets, context);
-        Ok(Self { place, tree, sets: needs.sets.clone(), direct: own.direct, keep: context.keep })
+        Ok(Self { place, secret, tree, sets: needs.sets.clone(), direct: own.direct, keep: context.keep })
+    }
+}
+
+impl FileStorage {
+    /// The place, opened.
+    fn place(&self) -> Result<&Place, Error> {
+        if let Some(place) = self.place.get() {
+            return Ok(place);
+        }
+        let store = stores::open(self.tree.target(), self.secret.as_ref())?;
+        Ok(self.place.get_or_init(|| Place::Store(store)))
     }
 }
 
 impl Storage for FileStorage {
     fn facts(&self) -> StorageFacts {
-        let (engine, free_bytes) = match &self.place {
-            Place::Path(path) => {
+        let (engine, free_bytes) = match self.place.get() {
+            None => ("dfs", None),
+            Some(Place::Path(path)) => {
                 let space = rustix::fs::statvfs(path).ok();
                 ("posix", space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)))
             }
             // A store that keeps no count says 0 of 0 bytes.
-            Place::Store(store) => {
+            Some(Place::Store(store)) => {
                 let space = store.stat_fs().ok().filter(|space| space.bytes > 0);
                 ("dfs", space.map(|space| space.free_bytes))
             }
@@ -111,7 +127,7 @@ impl Storage for FileStorage {
     }
 
     fn prepare(&self) -> Result<(), Error> {
-        self.tree.make(&self.place)
+        self.tree.make(self.place()?)
     }
 
     fn open(
@@ -121,7 +137,7 @@ impl Storage for FileStorage {
         _interrupt: &Arc<AtomicBool>,
     ) -> Result<OpenedStorage, Error> {
         let top = self.tree.top();
-        let driver: Box<dyn ::driver::Driver<StorageOperation>> = match &self.place {
+        let driver: Box<dyn ::driver::Driver<StorageOperation>> = match self.place()? {
             Place::Path(path) => {
                 let top = Directory::open(&path.join(top))?;
                 Box::new(FilesDriver::new(Posix::default(), &top, &self.sets, arena, self.direct)?)
@@ -147,6 +163,9 @@ impl Storage for FileStorage {
     }
 
     fn end(&self) -> Result<(), Error> {
-        if self.keep { Ok(()) } else { self.tree.remove(&self.place) }
+        match self.place.get() {
+            Some(place) if !self.keep => self.tree.remove(place),
+            _ => Ok(()),
+        }
     }
 }
