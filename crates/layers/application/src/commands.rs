@@ -85,7 +85,7 @@ fn words(description: &Description) -> Result<String, Error> {
     for (stage, groups) in &application.stages {
         let _ = writeln!(text, "\nstage {stage}");
         for group in groups {
-            let _ = writeln!(text, "  {} {} x {} {}", group.processes, group.name, group.iterations, group.iteration);
+            let _ = writeln!(text, "  {} {} x {} iterations ({})", group.processes, group.name, group.iterations, group.iteration);
             for step in &group.steps {
                 let _ = writeln!(text, "    {}: {}", step.name, step_words(step, &application.sets));
             }

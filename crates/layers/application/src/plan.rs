@@ -400,8 +400,7 @@ impl LayerPlan for AppPlan {
 
     fn operation_words(&self) -> String {
         let groups = self.groups.iter().map(|group| {
-            let iterations = counted(group.iterations, &group.iteration);
-            format!("{} {} x {iterations}", group.processes, group.name)
+            format!("{} {} x {}", group.processes, group.name, counted(group.iterations, "iteration"))
         });
         format!("{}: {}", clean(&self.application), groups.collect::<Vec<_>>().join(" and "))
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use driver::{Arena, Fault, Source};
+use driver::{Arena, Error, Fault, PageSize, Source};
 use units::random::derive_seed;
 use workload::access::Scatter;
 
@@ -102,6 +102,16 @@ impl AppSource {
             source.begin_step();
         }
         Some(source)
+    }
+
+    /// The source of process `worker` with buffers of its own, to measure what a description costs: nobody waits for it.
+    ///
+    /// # Errors
+    /// When there is no memory, or no such process.
+    pub fn alone(plan: &Arc<AppPlan>, worker: u32) -> Result<Self, Error> {
+        let arena = Arc::new(Arena::new(1, plan.transfer_bytes_max() as usize, PageSize::Base)?);
+        Self::new(plan, worker, &arena, &Arc::new(Progress::new(plan)))
+            .ok_or_else(|| Error::usage("plan", "the stage has no such process").with("worker", worker))
     }
 
     #[inline]

@@ -140,10 +140,16 @@ fn check_value(name: &str, parameter: &Parameter, value: &str) -> Result<(), Err
         None => Ok(default),
     };
     let (min, max) = (limit(&parameter.min, 0)?, limit(&parameter.max, u64::MAX)?);
-    let number = number(value).map_err(|_| {
-        refused(format!("{name}={value} is no number"), "a count, a size such as 1MiB, or a time such as 10ms")
-    })?;
-    parse_u64_in(name, &number.to_string(), min..=max).map(drop).map_err(usage)
+    // The ends of a range are looked at like numbers.
+    let (low, high) = value.split_once("..").unwrap_or((value, value));
+    for text in [low, high] {
+        let number = number(text).map_err(|_| {
+            let accepted = "a count, a size such as 1MiB, a time such as 10ms, or a range such as 20KiB..40KiB";
+            refused(format!("{name}={value} is no number"), accepted)
+        })?;
+        parse_u64_in(name, &number.to_string(), min..=max).map_err(usage)?;
+    }
+    Ok(())
 }
 
 struct Resolver<'a> {

@@ -81,7 +81,8 @@ fn breakdown(page: &mut Page, group: &GroupProfile) {
     let processes = u64::from(group.processes.max(1));
     let wall = human_ns(group.wall_ns as f64 / processes as f64);
     let mut table = Table::new(&["where the time goes", "share", "a process", "calls", "a call"]);
-    table.heading(format!("{}: {} processes, {wall} each", clean(&group.name), group.processes));
+    let noun = if group.processes == 1 { "process" } else { "processes" };
+    table.heading(format!("{}: {} {noun}, {wall} each", clean(&group.name), group.processes));
     let parts = by_share(group);
     for (part, tenths) in parts.iter().zip(tenths(group, &parts)) {
         let calls = if part.calls == 0 { String::new() } else { count(part.calls) };
