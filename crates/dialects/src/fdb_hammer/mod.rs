@@ -56,11 +56,19 @@ fn field_bytes(words: &Words, world: &dyn World) -> Result<u64, Error> {
     let path = match &words.paths[..] {
         [path] => path,
         [] => return TABLE.refuse("no GRIB file", "name one: its size is that of a field"),
-        [_, other, ..] => return TABLE.refuse(format!("{} behind the GRIB file", crate::words::quoted(other)), "name one GRIB file"),
+        [_, other, ..] => {
+            return TABLE.refuse(
+                format!("{} behind the GRIB file", crate::words::quoted(other)),
+                "name one GRIB file",
+            );
+        }
     };
     match world.look(path) {
         PathFacts::File { size_bytes } if size_bytes > 0 => Ok(size_bytes),
-        _ => TABLE.refuse(format!("{} is no file with a field", crate::words::quoted(path)), "name a GRIB file: its size is that of a field"),
+        _ => TABLE.refuse(
+            format!("{} is no file with a field", crate::words::quoted(path)),
+            "name a GRIB file: its size is that of a field",
+        ),
     }
 }
 
@@ -71,7 +79,10 @@ fn spec(words: &Words, world: &dyn World) -> Result<Spec, Error> {
             let numbers = list.split(',').map(|level| level.trim().parse::<u32>().is_ok());
             let numbers: Vec<bool> = numbers.collect();
             if numbers.iter().any(|is_number| !is_number) {
-                return TABLE.refuse(format!("--levels {}", crate::words::quoted(list)), "give numbers with commas, such as --levels 1,2,3");
+                return TABLE.refuse(
+                    format!("--levels {}", crate::words::quoted(list)),
+                    "give numbers with commas, such as --levels 1,2,3",
+                );
             }
             numbers.len() as u64
         }
@@ -79,10 +90,16 @@ fn spec(words: &Words, world: &dyn World) -> Result<Spec, Error> {
     };
     let params = number(words, "nparams", None)?;
     if params > PARAMS_MAX {
-        return TABLE.refuse(format!("--nparams {params}"), format!("use {PARAMS_MAX} or fewer, as many as the tool has names for"));
+        return TABLE.refuse(
+            format!("--nparams {params}"),
+            format!("use {PARAMS_MAX} or fewer, as many as the tool has names for"),
+        );
     }
     let Some(target) = words.value("target") else {
-        return TABLE.refuse("no --target", "name where the fields go, such as --target vos:DIR or --target DIRECTORY");
+        return TABLE.refuse(
+            "no --target",
+            "name where the fields go, such as --target vos:DIR or --target DIRECTORY",
+        );
     };
     let processes = number(words, "ppn", Some(1))?;
     let usage = |error: units::ParseError| Error::usage(TOOL, error.to_string());
@@ -106,7 +123,9 @@ fn spec(words: &Words, world: &dyn World) -> Result<Spec, Error> {
 fn warnings(words: &Words) -> Vec<String> {
     let mut warnings = words.warnings.clone();
     if words.has("read") {
-        warnings.push("--read: this run writes the fields that it reads; the figures are those of reading".to_owned());
+        warnings.push(
+            "--read: this run writes the fields that it reads; the figures are those of reading".to_owned(),
+        );
     }
     warnings
 }

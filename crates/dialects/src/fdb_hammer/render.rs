@@ -47,7 +47,9 @@ fn stamp(at: Duration) -> String {
 /// Fields and bytes of a class.
 fn class(phase: &PhaseRecord, name: &str) -> (u64, u64) {
     let at = phase.samples.classes.iter().position(|class| class == name);
-    let of = |worker: &statistics::WorkerSamples| at.and_then(|at| worker.classes.get(at)).map_or((0, 0), |class| (class.operations, class.bytes));
+    let of = |worker: &statistics::WorkerSamples| {
+        at.and_then(|at| worker.classes.get(at)).map_or((0, 0), |class| (class.operations, class.bytes))
+    };
     phase.samples.workers.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
@@ -63,7 +65,11 @@ impl Model {
         // Writing to a String cannot fail.
         if self.reads {
             let checked_ns = samples.workers.iter().map(|worker| worker.verify_ns).sum::<u64>() / workers;
-            let _ = writeln!(text, "Data read duration: {}", seconds(samples.elapsed_ns.saturating_sub(checked_ns)));
+            let _ = writeln!(
+                text,
+                "Data read duration: {}",
+                seconds(samples.elapsed_ns.saturating_sub(checked_ns))
+            );
             let _ = writeln!(text, "Fields read: {fields}\nBytes read: {bytes}");
             let _ = writeln!(text, "Total duration: {}", seconds(samples.elapsed_ns));
         } else {
@@ -71,7 +77,8 @@ impl Model {
             let _ = writeln!(text, "Fields written: {fields}\nBytes written: {bytes}");
             let _ = writeln!(text, "Total duration: {}", seconds(samples.elapsed_ns));
             let _ = writeln!(text, "GRIB duration: {}", seconds(filled_ns));
-            let _ = writeln!(text, "Writing duration: {}", seconds(samples.elapsed_ns.saturating_sub(filled_ns)));
+            let _ =
+                writeln!(text, "Writing duration: {}", seconds(samples.elapsed_ns.saturating_sub(filled_ns)));
         }
         let _ = writeln!(text, "Total rate: {} bytes / s", significant(rate));
         let _ = writeln!(text, "Total rate: {} MB / s", significant(rate / f64::from(1 << 20)));
@@ -85,7 +92,8 @@ impl Render for Model {
     fn end(&mut self, record: &Record) -> Vec<Piece> {
         let ending = if self.reads { " read" } else { " write" };
         let shown = record.phases.iter().find(|phase| phase.plan.name().ends_with(ending));
-        let mut pieces: Vec<Piece> = shown.map(|phase| Piece::stdout(self.figures(phase))).into_iter().collect();
+        let mut pieces: Vec<Piece> =
+            shown.map(|phase| Piece::stdout(self.figures(phase))).into_iter().collect();
         let mut lines = String::new();
         for phase in &record.phases {
             Failures::of(phase).lines().for_each(|line| lines += &format!("{TOOL}: {line}\n"));
@@ -105,9 +113,15 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_streams() {
-        for (value, text) in
-            [(0.0, "0"), (1.5, "1.5"), (0.0123456789, "0.0123457"), (123_456_789.0, "1.23457e+08"), (123_456.0, "123456"), (1e-7, "1e-07"), (20.0, "20")]
-        {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (0.0123456789, "0.0123457"),
+            (123_456_789.0, "1.23457e+08"),
+            (123_456.0, "123456"),
+            (1e-7, "1e-07"),
+            (20.0, "20"),
+        ] {
             assert_eq!(significant(value), text);
         }
     }

@@ -9,7 +9,8 @@ pub(crate) const TOOL: &str = "fdb-hammer";
 pub(crate) static TABLE: Table = Table { tool: TOOL, flags: FLAGS, switch_values: false, single_dash: false };
 
 const NUMBERS: &str = "fields are numbered from 0: the first number is a part of their names alone";
-const ONE_NODE: &str = "processes are threads of one process on one machine, which need no barrier over the network";
+const ONE_NODE: &str =
+    "processes are threads of one process on one machine, which need no barrier over the network";
 const ITT: &str = "readers do not poll lists: they go on when the writers have ended a step";
 const FOLLOW: &str = "strata app fdb-hammer TARGET --pattern B";
 
@@ -26,7 +27,12 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("nparams", "N", "parameters of each level; required, as in the tool"),
     Flag::refused("start-at", "N", "all fields of a step are gone over", "use fewer --nlevels or --nparams"),
     Flag::refused("stop-at", "N", "all fields of a step are gone over", "use fewer --nlevels or --nparams"),
-    Flag::refused("step-window", "SECONDS", ITT, "strata app fdb-hammer TARGET --pattern B --set compute=10s"),
+    Flag::refused(
+        "step-window",
+        "SECONDS",
+        ITT,
+        "strata app fdb-hammer TARGET --pattern B --set compute=10s",
+    ),
     Flag::refused("random-delay", "PERCENT", ITT, "leave it out"),
     Flag::accepted("verbose", "", "strata's record (strata as --json FILE fdb-hammer ...) has more"),
     Flag::accepted("statistics", "", "strata's record has the latencies of each kind of call"),
@@ -34,10 +40,23 @@ static FLAGS: &[Flag] = &[
     Flag::refused("list", "", "lists are not measured", "strata object TARGET --op list"),
     Flag::accepted("disable-subtocs", "", "there are no tables of contents: an index is a key-value object"),
     Flag::honoured("md-check", "", "every byte of every field that is read is checked, with it and without"),
-    Flag::honoured("full-check", "", "every byte of every field that is read is checked, with it and without"),
-    Flag::refused("no-randomise-data", "", "the content of each field is its own, so that it can be checked", "leave it out"),
+    Flag::honoured(
+        "full-check",
+        "",
+        "every byte of every field that is read is checked, with it and without",
+    ),
+    Flag::refused(
+        "no-randomise-data",
+        "",
+        "the content of each field is its own, so that it can be checked",
+        "leave it out",
+    ),
     Flag::refused("itt", "", ITT, FOLLOW),
-    Flag::accepted("check-queue-size", "N", "fields are checked by the process that reads them, outside of its latencies"),
+    Flag::accepted(
+        "check-queue-size",
+        "N",
+        "fields are checked by the process that reads them, outside of its latencies",
+    ),
     Flag::refused("uri-file", "FILE", "fields are found by the index", "leave it out"),
     Flag::honoured("ppn", "N", "processes: threads that each write (and read) so many fields; default 1"),
     Flag::refused("nodes", "LIST", ONE_NODE, "leave it out, and give --ppn the number of processes"),
@@ -46,8 +65,21 @@ static FLAGS: &[Flag] = &[
     Flag::refused("delay", "", "processes begin together", "leave it out"),
     Flag::refused("poll-period", "SECONDS", ITT, FOLLOW),
     Flag::refused("poll-max-attempts", "N", ITT, FOLLOW),
-    Flag::refused("config", "FILE", "no configuration of FDB is read", "name where the fields go: --target vos:DIR, a directory, engine://..., daos://..., s3://..."),
-    Flag::honoured("target", "TARGET", "where the fields go: a directory, dfs+vos:DIR, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, daos://POOL/CONTAINER; an addition of strata's, required"),
-    Flag::honoured("index", "shared|process", "one index for all processes, or one for each; default process, as FDB has it; an addition of strata's"),
+    Flag::refused(
+        "config",
+        "FILE",
+        "no configuration of FDB is read",
+        "name where the fields go: --target vos:DIR, a directory, engine://..., daos://..., s3://...",
+    ),
+    Flag::honoured(
+        "target",
+        "TARGET",
+        "where the fields go: a directory, dfs+vos:DIR, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, daos://POOL/CONTAINER; an addition of strata's, required",
+    ),
+    Flag::honoured(
+        "index",
+        "shared|process",
+        "one index for all processes, or one for each; default process, as FDB has it; an addition of strata's",
+    ),
     Flag::honoured("help", "", "shows this"),
 ];

@@ -3,7 +3,8 @@
 use super::*;
 use crate::words::machine::{Machine, words};
 
-const GOOD: &str = "--expver xxxx --class od --nsteps 4 --nensembles 2 --nlevels 3 --nparams 5 --target data template.grib";
+const GOOD: &str =
+    "--expver xxxx --class od --nsteps 4 --nensembles 2 --nlevels 3 --nparams 5 --target data template.grib";
 
 fn machine() -> Machine {
     Machine::new().file("template.grib", 123_456)
@@ -62,7 +63,8 @@ fn what_cannot_be_meant_is_refused() {
         (format!("--config fdb.yaml {GOOD}"), "--target"),
         (format!("--nosuch {GOOD}"), "is not an option"),
     ] {
-        let error = parse(&words(&line), &machine()).err().unwrap_or_else(|| panic!("{line} is taken")).to_string();
+        let error =
+            parse(&words(&line), &machine()).err().unwrap_or_else(|| panic!("{line} is taken")).to_string();
         assert!(error.contains(part), "{line}: {error}");
     }
 }

@@ -43,13 +43,13 @@ fn list(_matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
 fn show_command() -> clap::Command {
     clap::Command::new("show")
         .about("Show the description of an application, to start one's own from, or its parameters and steps")
-        .arg(Arg::new("name").value_name("NAME").required(true).help("A name of strata app list, or the path of a description"))
         .arg(
-            Arg::new("toml")
-                .long("toml")
-                .action(clap::ArgAction::SetTrue)
-                .help("The description as it is"),
+            Arg::new("name")
+                .value_name("NAME")
+                .required(true)
+                .help("A name of strata app list, or the path of a description"),
         )
+        .arg(Arg::new("toml").long("toml").action(clap::ArgAction::SetTrue).help("The description as it is"))
 }
 
 fn show(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
@@ -85,7 +85,11 @@ fn words(description: &Description) -> Result<String, Error> {
     for (stage, groups) in &application.stages {
         let _ = writeln!(text, "\nstage {stage}");
         for group in groups {
-            let _ = writeln!(text, "  {} {} x {} iterations ({})", group.processes, group.name, group.iterations, group.iteration);
+            let _ = writeln!(
+                text,
+                "  {} {} x {} iterations ({})",
+                group.processes, group.name, group.iterations, group.iteration
+            );
             for step in &group.steps {
                 let _ = writeln!(text, "    {}: {}", step.name, step_words(step, &application.sets));
             }
@@ -96,7 +100,11 @@ fn words(description: &Description) -> Result<String, Error> {
 
 fn step_words(step: &StepPlan, sets: &[crate::plan::SetPlan]) -> String {
     let call = |call: &crate::plan::CallPlan| {
-        let set = if call.class.has_set() { format!(" {}", sets[usize::from(call.set)].name) } else { String::new() };
+        let set = if call.class.has_set() {
+            format!(" {}", sets[usize::from(call.set)].name)
+        } else {
+            String::new()
+        };
         let every = if call.every > 1 { format!(" every {}", call.every) } else { String::new() };
         match call.class {
             AppClass::Compute => format!("compute {}", units::human::human_ns(step.compute_ns as f64)),

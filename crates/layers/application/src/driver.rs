@@ -64,8 +64,12 @@ impl AppDriver {
     fn ended(&self) -> Option<u32> {
         let is_cut = self.interrupt.load(Ordering::Relaxed) || self.progress.is_abandoned();
         match self.pending {
-            Pending::Compute { slot, until_ns, .. } if is_cut || self.clock.now_ns() >= until_ns => Some(slot),
-            Pending::Wait { slot, step, iterations } if is_cut || self.progress.is_reached(step, iterations) => {
+            Pending::Compute { slot, until_ns, .. } if is_cut || self.clock.now_ns() >= until_ns => {
+                Some(slot)
+            }
+            Pending::Wait { slot, step, iterations }
+                if is_cut || self.progress.is_reached(step, iterations) =>
+            {
                 Some(slot)
             }
             _ => None,

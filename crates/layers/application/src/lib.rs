@@ -21,8 +21,8 @@ pub use builtin::{BUILTIN, Builtin};
 pub use operation::{APP_CLASSES, AppClass, AppOperation};
 pub use options::LAYER;
 pub use plan::{
-    AfterPlan, AppPlan, CallPlan, ComputeWith, Dimension, GroupPlan, Layout, ParameterPlan, Selection, SetPlan,
-    Space, StepPlan,
+    AfterPlan, AppPlan, CallPlan, ComputeWith, Dimension, GroupPlan, Layout, ParameterPlan, Selection,
+    SetPlan, Space, StepPlan,
 };
 pub use report::VIEW;
 pub use run::Applications;

@@ -209,7 +209,10 @@ mod tests {
     fn classes_of_storages_stand_in_their_order() {
         for call in StorageCall::ALL {
             let class = AppClass::of(*call);
-            assert_eq!((class as usize, class.name(), class.call()), (*call as usize, call.name(), Some(*call)));
+            assert_eq!(
+                (class as usize, class.name(), class.call()),
+                (*call as usize, call.name(), Some(*call))
+            );
             assert_eq!(AppClass::named(call.name()), Some(class));
         }
         assert_eq!((AppClass::Compute.call(), AppClass::named("compute")), (None, Some(AppClass::Compute)));

@@ -47,7 +47,8 @@ const COMMON: &[&str] = &[
     "destroy-data",
 ];
 
-const PROCESSES: &str = "--set with the parameter of the application that says how many processes it has, such as writers=8";
+const PROCESSES: &str =
+    "--set with the parameter of the application that says how many processes it has, such as writers=8";
 
 /// Options of media that this layer does not have, and their substitutes.
 const REFUSED: &[(&str, &str)] = &[
@@ -128,8 +129,16 @@ const APPLICATION: &[OptionDef] = &[
     parameter!("params", "N", "The same as --set params=N: fdb-hammer: parameters of a level"),
     parameter!("writers", "N", "The same as --set writers=N: processes that write"),
     parameter!("readers", "N", "The same as --set readers=N: processes that read"),
-    parameter!("pattern", "A|B", "The same as --set pattern=...: fdb-hammer: A writes and then reads, B does both at once"),
-    parameter!("index", "shared|process", "The same as --set index=...: fdb-hammer: one index for all processes, or one for each"),
+    parameter!(
+        "pattern",
+        "A|B",
+        "The same as --set pattern=...: fdb-hammer: A writes and then reads, B does both at once"
+    ),
+    parameter!(
+        "index",
+        "shared|process",
+        "The same as --set index=...: fdb-hammer: one index for all processes, or one for each"
+    ),
     parameter!("size", "SIZE", "The same as --set size=SIZE: bytes of an item"),
     option!(
         "target-options",

@@ -144,7 +144,9 @@ impl SetPlan {
     /// Bytes of all items, about where sizes differ.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let mean = self.size_bytes_min / 2 + self.size_bytes_max / 2 + (self.size_bytes_min & self.size_bytes_max & 1);
+        let mean = self.size_bytes_min / 2
+            + self.size_bytes_max / 2
+            + (self.size_bytes_min & self.size_bytes_max & 1);
         self.space.total().saturating_mul(mean)
     }
 }
@@ -242,15 +244,19 @@ impl StepPlan {
     #[inline]
     #[must_use]
     pub fn share(&self, process: u64, processes: u64, iteration: u64) -> (u64, u64) {
-        let cut = |total: u64, part: u64| (u128::from(total) * u128::from(part) / u128::from(processes)) as u64;
+        let cut =
+            |total: u64, part: u64| (u128::from(total) * u128::from(part) / u128::from(processes)) as u64;
         let part_of = |total: u64| {
             let first = cut(total, process);
             (first, cut(total, process + 1) - first)
         };
         match self.selection {
-            Selection::Own => ((iteration * self.space.processes + process) * self.space.items, self.space.items),
+            Selection::Own => {
+                ((iteration * self.space.processes + process) * self.space.items, self.space.items)
+            }
             Selection::Same | Selection::Last => {
-                let at = if self.selection == Selection::Same { iteration } else { self.space.iterations - 1 };
+                let at =
+                    if self.selection == Selection::Same { iteration } else { self.space.iterations - 1 };
                 let (first, count) = part_of(self.space.of_iteration());
                 (at * self.space.of_iteration() + first, count)
             }
@@ -359,7 +365,8 @@ impl AppPlan {
     #[must_use]
     pub fn classes(&self) -> Vec<usize> {
         let steps = || self.groups.iter().flat_map(|group| &group.steps);
-        let mut classes: Vec<usize> = steps().flat_map(StepPlan::calls).map(|call| call.class as usize).collect();
+        let mut classes: Vec<usize> =
+            steps().flat_map(StepPlan::calls).map(|call| call.class as usize).collect();
         if steps().any(|step| !step.after.is_empty()) {
             classes.push(AppClass::Wait as usize);
         }
@@ -371,7 +378,10 @@ impl AppPlan {
     /// Value of a parameter.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.value.as_str())
+        self.parameters
+            .iter()
+            .find(|parameter| parameter.name == name)
+            .map(|parameter| parameter.value.as_str())
     }
 }
 
@@ -410,7 +420,9 @@ impl LayerPlan for AppPlan {
         if self.verify {
             words.push("verified".to_owned());
         }
-        words.extend(self.target_options.iter().map(|option| format!("{} {}", option.name, clean(&option.value))));
+        words.extend(
+            self.target_options.iter().map(|option| format!("{} {}", option.name, clean(&option.value))),
+        );
         words
     }
 
@@ -423,7 +435,8 @@ impl LayerPlan for AppPlan {
     }
 
     fn fields(&self) -> Vec<(&'static str, String)> {
-        let values = self.parameters.iter().map(|parameter| format!("{}={}", parameter.name, parameter.value));
+        let values =
+            self.parameters.iter().map(|parameter| format!("{}={}", parameter.name, parameter.value));
         vec![("application", self.application.clone()), ("parameters", values.collect::<Vec<_>>().join(" "))]
     }
 
@@ -465,7 +478,8 @@ mod tests {
                 let mut places: Vec<(u64, u64)> = (0..24).map(|item| set.place(item)).collect();
                 places.sort_unstable();
                 let per_object = 24 / set.objects();
-                let expected = (0..set.objects()).flat_map(|object| (0..per_object).map(move |at| (object, at * 10)));
+                let expected =
+                    (0..set.objects()).flat_map(|object| (0..per_object).map(move |at| (object, at * 10)));
                 assert_eq!(places, expected.collect::<Vec<_>>(), "{layout:?}");
                 assert_eq!(set.object_bytes(), per_object * 10);
             }

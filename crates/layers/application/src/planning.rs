@@ -46,11 +46,16 @@ pub(crate) fn name_app(spec: &mut Spec) -> Result<(), Error> {
 ///
 /// # Errors
 /// What cannot be, with what would be accepted; nothing is touched.
-pub(crate) fn plan(spec: &Spec, seed: impl Fn(usize) -> u64, context: &RunContext) -> Result<PlannedApp, Error> {
+pub(crate) fn plan(
+    spec: &Spec,
+    seed: impl Fn(usize) -> u64,
+    context: &RunContext,
+) -> Result<PlannedApp, Error> {
     let own = spec::of(spec);
     let name = own.app.clone().unwrap_or_default();
     let description = builtin::load(&name)?;
-    let application = resolve(&description, &own.settings).map_err(|error| error.with("application", &name))?;
+    let application =
+        resolve(&description, &own.settings).map_err(|error| error.with("application", &name))?;
     let target = spec.targets.first().cloned().unwrap_or_default();
     let target_spec = target_spec(spec, &target, seed(0))?;
     let storage = storage::open(&target_spec, &needs(&application), context)?;
@@ -97,9 +102,12 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
     let processes = plan.processes();
     let hosts = spec.place.map_or(1, |place| place.hosts.max(1));
     if !processes.is_multiple_of(hosts) {
-        return Err(Error::usage("plan", format!("{processes} processes cannot be dealt out to {hosts} hosts evenly"))
-            .with("stage", &plan.name)
-            .remedy("use a number of processes that is a multiple of the number of hosts"));
+        return Err(Error::usage(
+            "plan",
+            format!("{processes} processes cannot be dealt out to {hosts} hosts evenly"),
+        )
+        .with("stage", &plan.name)
+        .remedy("use a number of processes that is a multiple of the number of hosts"));
     }
     let waits = plan.groups.iter().flat_map(|group| &group.steps).any(|step| !step.after.is_empty());
     if hosts > 1 && waits {
@@ -115,7 +123,10 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
     if slot.saturating_mul(u64::from(plan.load.threads)) > accepted {
         return Err(Error::usage(
             "plan",
-            format!("{processes} processes with buffers of {} need more than half of the memory", ByteSize(slot)),
+            format!(
+                "{processes} processes with buffers of {} need more than half of the memory",
+                ByteSize(slot)
+            ),
         )
         .remedy("use fewer processes, or a smaller transfer"));
     }
@@ -137,9 +148,12 @@ fn target_spec(spec: &Spec, target: &str, seed: u64) -> Result<Spec, Error> {
         let flag = name.replace('_', "-");
         let known = serving.storage_options();
         if !known.contains(&flag.as_str()) {
-            return Err(Error::usage("plan", format!("{flag} is no option of an application's target there"))
-                .with("target", target)
-                .remedy(format!("use one of {}", known.join(", "))));
+            return Err(Error::usage(
+                "plan",
+                format!("{flag} is no option of an application's target there"),
+            )
+            .with("target", target)
+            .remedy(format!("use one of {}", known.join(", "))));
         }
         options::apply(&mut own, &flag, value)
             .map_err(|error| Error::usage("plan", format!("--target-options {flag}: {error}")))?;
@@ -162,8 +176,10 @@ fn needs(application: &Application) -> StorageNeeds {
         application.steps().flat_map(StepPlan::calls).filter_map(|call| call.class.call()).collect();
     calls.sort_unstable();
     calls.dedup();
-    let ids = application.steps().flat_map(StepPlan::calls).filter(|call| call.class == AppClass::AllocateIds);
-    let of_stage = |(_, groups): &(String, Vec<GroupPlan>)| groups.iter().map(|group| group.processes).sum::<u32>();
+    let ids =
+        application.steps().flat_map(StepPlan::calls).filter(|call| call.class == AppClass::AllocateIds);
+    let of_stage =
+        |(_, groups): &(String, Vec<GroupPlan>)| groups.iter().map(|group| group.processes).sum::<u32>();
     StorageNeeds {
         sets: sets.collect(),
         workers: application.stages.iter().map(of_stage).max().unwrap_or(1),
@@ -195,7 +211,8 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
         Err(Error::usage("plan", what).with("target", target).remedy(remedy.to_owned()))
     };
     let mut calls = application.steps().flat_map(StepPlan::calls);
-    if let Some(call) = calls.find(|call| call.class.call().is_some_and(|call| facts.refused.contains(&call))) {
+    if let Some(call) = calls.find(|call| call.class.call().is_some_and(|call| facts.refused.contains(&call)))
+    {
         let name = call.class.name();
         return refuse(
             format!("{} has no {name}, which {} calls", facts.engine, application.name),
@@ -205,7 +222,10 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
     for set in application.sets.iter().filter(|set| !set.is_index) {
         if facts.only_whole && (set.layout != Layout::Item || set.transfer_bytes < set.size_bytes_max) {
             return refuse(
-                format!("{} writes whole objects, and items of the set {} are parts of one", facts.engine, set.name),
+                format!(
+                    "{} writes whole objects, and items of the set {} are parts of one",
+                    facts.engine, set.name
+                ),
                 "use a target with arrays or files, or an application with an object for each item, such as fdb-hammer",
             );
         }
@@ -215,7 +235,10 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
             || !set.transfer_bytes.is_multiple_of(unit);
         if unit > 1 && is_cut {
             return refuse(
-                format!("past the page cache, items of the set {} must be multiples of {unit} bytes", set.name),
+                format!(
+                    "past the page cache, items of the set {} must be multiples of {unit} bytes",
+                    set.name
+                ),
                 "use such a size, or leave out direct",
             );
         }
@@ -232,7 +255,11 @@ pub(crate) fn check_space(sets: &[SetPlan], facts: &StorageFacts, target: &str) 
     match facts.free_bytes {
         Some(free) if bytes > free => Err(Error::usage(
             "plan",
-            format!("the application writes {}, and the target has {} free", ByteSize(bytes).human(), ByteSize(free).human()),
+            format!(
+                "the application writes {}, and the target has {} free",
+                ByteSize(bytes).human(),
+                ByteSize(free).human()
+            ),
         )
         .with("target", target)
         .remedy("use fewer steps, smaller items, or a larger target")),

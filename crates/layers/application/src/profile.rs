@@ -15,7 +15,8 @@ pub(crate) const OTHER: &str = "other";
 
 /// The breakdown of a stage.
 pub(crate) fn of(plan: &AppPlan, samples: &PhaseSamples) -> Profile {
-    let mut groups: Vec<GroupProfile> = plan.groups.iter().map(|group| group_of(&group.name, samples)).collect();
+    let mut groups: Vec<GroupProfile> =
+        plan.groups.iter().map(|group| group_of(&group.name, samples)).collect();
     for worker in &samples.workers {
         let number = plan.load.worker(worker.worker as u32);
         let Some((at, _)) = plan.process(number) else { continue };
@@ -42,8 +43,10 @@ fn add(group: &mut GroupProfile, worker: &WorkerSamples, elapsed_ns: u64) {
     let tool_ns = worker.tool_ns.saturating_sub(worker.fill_ns).saturating_sub(worker.verify_ns);
     // The work of the tool before the first call is a part of what it is told to have cost.
     let is_idle = worker.classes.iter().all(|class| class.latency.is_empty());
-    let started_ns = if is_idle { 0 } else { worker.started_ns.saturating_sub(worker.fill_ns.min(worker.started_ns)) };
-    let measured: u64 = parts.iter().map(|(.., ns)| ns).sum::<u64>() + tool_ns + worker.fill_ns + worker.verify_ns;
+    let started_ns =
+        if is_idle { 0 } else { worker.started_ns.saturating_sub(worker.fill_ns.min(worker.started_ns)) };
+    let measured: u64 =
+        parts.iter().map(|(.., ns)| ns).sum::<u64>() + tool_ns + worker.fill_ns + worker.verify_ns;
     let ended_ns = elapsed_ns.saturating_sub(worker.finished_ns);
     let wall_ns = elapsed_ns.max(measured);
     let starting_ns = started_ns.min(wall_ns - measured);

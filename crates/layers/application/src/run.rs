@@ -41,8 +41,10 @@ impl Measured for Applications {
     }
 
     fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
-        let target = spec.targets.last().filter(|_| spec.targets.len() > 1 || crate::spec::of(spec).app.is_some());
-        let paths = target.filter(|target| !target.contains(':') || target.contains('/') && !target.contains("://"));
+        let target =
+            spec.targets.last().filter(|_| spec.targets.len() > 1 || crate::spec::of(spec).app.is_some());
+        let paths =
+            target.filter(|target| !target.contains(':') || target.contains('/') && !target.contains("://"));
         paths.map(|path| path_of(path).into_owned()).into_iter().collect()
     }
 
@@ -51,7 +53,8 @@ impl Measured for Applications {
     }
 
     fn options_title(&self) -> String {
-        "Options of a load of an application (`strata app`, `layer = \"application\"` in a job file)".to_owned()
+        "Options of a load of an application (`strata app`, `layer = \"application\"` in a job file)"
+            .to_owned()
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
@@ -129,7 +132,8 @@ impl Ready {
             let arena = Arc::new(Arena::new(1, shared.transfer_bytes_max() as usize, PageSize::Base)?);
             let number = shared.load.worker(worker);
             let opened = storage.open(worker, &arena, &flag)?;
-            let none = || Error::new(ErrorKind::Run, "stage", "a worker has no process").with("worker", number);
+            let none =
+                || Error::new(ErrorKind::Run, "stage", "a worker has no process").with("worker", number);
             let (group, _) = shared.process(number).ok_or_else(none)?;
             let source = AppSource::new(&shared, number, &arena, &progress).ok_or_else(none)?;
             let driver = AppDriver::new(opened.driver, &storage, &shared, &progress, &flag, group);

@@ -156,7 +156,8 @@ impl AppSource {
     fn shuffled(&mut self, pass: u64, at: u64, total: u64, own: u64) -> u64 {
         let step = self.at.step;
         if !self.shuffle.as_ref().is_some_and(|known| known.pass == pass && known.step == step) {
-            let seed = |map| derive_seed(self.plan.content_seed, &[self.group as u64, step as u64, own, pass, map]);
+            let seed =
+                |map| derive_seed(self.plan.content_seed, &[self.group as u64, step as u64, own, pass, map]);
             let maps = [Scatter::new(total, seed(0)), Scatter::new(total, seed(1))];
             self.shuffle = Some(Shuffle { step, pass, maps });
         }
@@ -189,8 +190,7 @@ impl AppSource {
             } else if matches!(call.class, AppClass::Write | AppClass::Read) {
                 operation.item_offset_bytes = self.at.transfer;
                 operation.offset_bytes += self.at.transfer;
-                operation.length_bytes =
-                    (set.size(self.at.item) - self.at.transfer).min(set.transfer_bytes);
+                operation.length_bytes = (set.size(self.at.item) - self.at.transfer).min(set.transfer_bytes);
             }
         }
         operation
@@ -311,10 +311,14 @@ pub(crate) fn expected_operations(plan: &AppPlan) -> u64 {
     for group in &plan.groups {
         let processes = u64::from(group.processes);
         for step in &group.steps {
-            let around = (step.begin.len() + step.end.len()) as u64 * group.iterations + step.once.len() as u64;
+            let around =
+                (step.begin.len() + step.end.len()) as u64 * group.iterations + step.once.len() as u64;
             let items: u64 = (0..processes).map(|process| step.share(process, processes, 0).1).sum();
-            let each: u64 = step.each.iter().map(|call| transfers(call) / call.every.min(transfers(call)).max(1)).sum();
-            sum = sum.saturating_add(around * processes).saturating_add(items.saturating_mul(each * group.iterations));
+            let each: u64 =
+                step.each.iter().map(|call| transfers(call) / call.every.min(transfers(call)).max(1)).sum();
+            sum = sum
+                .saturating_add(around * processes)
+                .saturating_add(items.saturating_mul(each * group.iterations));
         }
     }
     sum
@@ -412,9 +416,10 @@ impl Source<AppOperation> for AppSource {
             return Ok(());
         }
         let place = |value: &[u8]| {
-            let numbers = value.chunks_exact(8).take(3).map(|bytes| {
-                u64::from_le_bytes(bytes.try_into().unwrap_or_default()).to_string()
-            });
+            let numbers = value
+                .chunks_exact(8)
+                .take(3)
+                .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()).to_string());
             numbers.collect::<Vec<_>>().join(", ")
         };
         Err(Fault {

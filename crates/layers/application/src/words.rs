@@ -11,7 +11,12 @@ fn writer(plan: &AppPlan, set: u16) -> Option<(&GroupPlan, &StepPlan)> {
     let steps = plan.groups.iter().flat_map(|group| group.steps.iter().map(move |step| (group, step)));
     let mut named = steps.filter(|(_, step)| step.space == space);
     let first = named.next()?;
-    Some(named.find(|(_, step)| !step.dimensions.is_empty()).filter(|_| first.1.dimensions.is_empty()).unwrap_or(first))
+    Some(
+        named
+            .find(|(_, step)| !step.dimensions.is_empty())
+            .filter(|_| first.1.dimensions.is_empty())
+            .unwrap_or(first),
+    )
 }
 
 /// Set, number and place of the item of an operation: `field 17 of set field (process 1, step 2, level 0, param 5)`.

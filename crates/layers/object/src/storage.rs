@@ -124,7 +124,8 @@ fn scm_bytes(needs: &StorageNeeds) -> u64 {
         true => set.keys.saturating_mul(set.object_bytes.saturating_mul(2) + RECORD_BYTES),
         false => {
             let chunks = set.object_bytes.div_ceil(set.transfer_bytes.clamp(1, CHUNK_BYTES)).max(1);
-            set.objects.saturating_mul(set.object_bytes.saturating_mul(2) + chunks.saturating_mul(RECORD_BYTES))
+            set.objects
+                .saturating_mul(set.object_bytes.saturating_mul(2) + chunks.saturating_mul(RECORD_BYTES))
         }
     };
     needs.sets.iter().fold(0u64, |sum, set| sum.saturating_add(of(set))).max(SCM_BYTES_MIN)
@@ -140,7 +141,8 @@ impl ObjectStorage {
         let known = crate::backend::driver_of(target)?.capabilities.classes;
         let mut spec = spec.clone();
         let own = ObjectSpec::of(&spec);
-        let is_made = directory_of(target).is_some_and(|path| vos::Pool::layout(&units::path_of(path)).is_none());
+        let is_made =
+            directory_of(target).is_some_and(|path| vos::Pool::layout(&units::path_of(path)).is_none());
         if is_made && own.scm.is_none() && own.nvme.is_none() {
             let targets = u64::from(own.targets.unwrap_or(1).max(1));
             let unit = targets << 20;
@@ -299,7 +301,8 @@ impl Storage for ObjectStorage {
     }
 
     fn name(&self, operation: &StorageOperation) -> String {
-        let found = self.names_of(usize::from(operation.set)).ok().and_then(|names| names.operation(operation));
+        let found =
+            self.names_of(usize::from(operation.set)).ok().and_then(|names| names.operation(operation));
         let at = found.map_or_else(String::new, |found| match found.dkey == Key::EMPTY {
             true => format!("object {} offset {}", found.object, found.offset_bytes),
             false => format!("object {} key {}", found.object, found.dkey),

@@ -7,5 +7,7 @@ pub fn register() {
     layer::add(&object::Objects);
     layer::add(&filesystem::Filesystem);
     layer::add(&application::Applications);
-    [media::VIEW, network::VIEW, object::VIEW, filesystem::VIEW, application::VIEW].into_iter().for_each(report::view::add);
+    [media::VIEW, network::VIEW, object::VIEW, filesystem::VIEW, application::VIEW]
+        .into_iter()
+        .for_each(report::view::add);
 }

@@ -73,7 +73,9 @@ impl Plot<'_> {
         self.bars();
         self.stacks();
         // The first series comes last, so that nothing hides it; but a line with gaps hides nothing, and goes over those without.
-        let lines = || chart.series.iter().rev().filter(|series| !matches!(series.style, Style::Bars | Style::Stacked));
+        let lines = || {
+            chart.series.iter().rev().filter(|series| !matches!(series.style, Style::Bars | Style::Stacked))
+        };
         let is_solid = |series: &&Series| series.dash == Dash::Solid;
         for series in lines().filter(is_solid).chain(lines().filter(|series| !is_solid(series))) {
             match series.style {

@@ -16,7 +16,8 @@ const FIELDS: u64 = 3 * 2 * 2 * 5;
 fn archive(scratch: &Scratch, target: &str, more: &str) -> Value {
     let mut record = Value::Null;
     for (pattern, index) in [("A", "shared"), ("B", "process")] {
-        record = scratch.measured(&format!("app fdb-hammer {target} {FDB} --pattern {pattern} --index {index} {more}"));
+        record = scratch
+            .measured(&format!("app fdb-hammer {target} {FDB} --pattern {pattern} --index {index} {more}"));
         let reading = if pattern == "A" { 1 } else { 0 };
         assert_eq!(class(&record, 0, "write"), (FIELDS, FIELDS * 8192), "{target}");
         assert_eq!(class(&record, 0, "put").0, FIELDS, "{target}");
@@ -67,7 +68,8 @@ fn fields_are_objects_of_a_bucket() {
     let (scratch, options) = (Scratch::new(), S3Options::default());
     let server = S3Server::start(S3Options::default()).unwrap();
     server.store().create_bucket("fields");
-    let keys = [("AWS_ACCESS_KEY_ID", options.access.clone()), ("AWS_SECRET_ACCESS_KEY", options.secret.clone())];
+    let keys =
+        [("AWS_ACCESS_KEY_ID", options.access.clone()), ("AWS_SECRET_ACCESS_KEY", options.secret.clone())];
     let words = format!(
         "app fdb-hammer s3://fields {FDB} --target-options s3-endpoint={} --json record.json",
         server.endpoint()
@@ -79,7 +81,9 @@ fn fields_are_objects_of_a_bucket() {
     assert_eq!(class(&record, 1, "read").0, FIELDS);
     assert!(server.store().keys("fields").is_empty(), "what the run put is removed");
     // Parts of one object cannot be written there.
-    let refused = scratch.start_in(&words.replace("fdb-hammer s3://fields", "vpic s3://fields").replace(FDB, ""), &keys).end();
+    let refused = scratch
+        .start_in(&words.replace("fdb-hammer s3://fields", "vpic s3://fields").replace(FDB, ""), &keys)
+        .end();
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("s3 writes whole objects"), "{}", refused.stderr);
 }
@@ -90,11 +94,18 @@ fn other_applications_run_on_files_and_objects() {
     fs::create_dir(scratch.join("data")).unwrap();
     let small = "--set compute=1ms,transfer=64KiB";
     for files in ["rank", "one"] {
-        let record = scratch.measured(&format!("app checkpoint data --size 300KiB --steps 3 --set files={files} {small}"));
-        assert_eq!(class(&record, 0, "write"), (2 * 3 * 5, 2 * 3 * 300 * 1024), "five transfers, the last a short one");
+        let record = scratch
+            .measured(&format!("app checkpoint data --size 300KiB --steps 3 --set files={files} {small}"));
+        assert_eq!(
+            class(&record, 0, "write"),
+            (2 * 3 * 5, 2 * 3 * 300 * 1024),
+            "five transfers, the last a short one"
+        );
         assert_eq!(class(&record, 0, "rename").0, if files == "one" { 3 } else { 6 });
         assert_eq!(class(&record, 1, "read").1, 2 * 300 * 1024, "the last checkpoint");
-        let words = format!("app checkpoint vos:store --size 300KiB --steps 3 --set files={files},names=direct {small}");
+        let words = format!(
+            "app checkpoint vos:store --size 300KiB --steps 3 --set files={files},names=direct {small}"
+        );
         assert_eq!(class(&scratch.measured(&words), 1, "read").1, 2 * 300 * 1024);
     }
     for target in ["data", "vos:store"] {
@@ -103,7 +114,9 @@ fn other_applications_run_on_files_and_objects() {
         assert_eq!(class(&record, 0, "write").1, 2 * 2 * 8 * 40_000);
         let record = scratch.measured(&format!("app bd-cats {target} {words},ranks=3"));
         assert_eq!(class(&record, 1, "read").1, 2 * 2 * 8 * 40_000, "all of both checkpoints");
-        let words = format!("app cosmic-tagger {target} --set samples=100,batch=5,batches=20,loaders=2,step=1ms --profile");
+        let words = format!(
+            "app cosmic-tagger {target} --set samples=100,batch=5,batches=20,loaders=2,step=1ms --profile"
+        );
         let record = scratch.measured(&words);
         assert_eq!(class(&record, 1, "read").0, 2 * 5 * 20, "two epochs");
         let bytes = class(&record, 0, "write").1;

@@ -114,7 +114,11 @@ fn a_target_that_is_too_small_is_refused_and_one_that_fills_up_ends_the_run() {
     let target = small.path().display().to_string();
     let refused = scratch.run(&format!("app checkpoint {target} --size 5MiB --steps 1"));
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    assert!(refused.stderr.contains("writes 10 MiB") && refused.stderr.contains("free"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("writes 10 MiB") && refused.stderr.contains("free"),
+        "{}",
+        refused.stderr
+    );
     assert!(names_in(small.path()).is_empty());
     let words = format!("app paused.toml {target} --set pause=2s,late=yes --json record.json");
     let running = scratch.start(&words);
@@ -165,7 +169,11 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     ] {
         let ended = scratch.run(words);
         assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);
-        assert!(ended.stderr.contains(said) && ended.stderr.lines().count() == 1, "{words}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(said) && ended.stderr.lines().count() == 1,
+            "{words}: {}",
+            ended.stderr
+        );
     }
     assert!(names_in(&scratch.join("data")).is_empty() && !scratch.join("store").exists());
 }

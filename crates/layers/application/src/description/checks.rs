@@ -34,7 +34,9 @@ pub(super) fn writer<'a>(set: &str, mut steps: impl Iterator<Item = &'a StepPlan
             let given = format!("the step {} writes the set {set} and has no items of its own", step.name);
             Err(refused(given, "items = ..."))
         }
-        (None, _) => Err(refused(format!("no step writes the set {set}"), "a step with \"write\" or \"put\" for it")),
+        (None, _) => {
+            Err(refused(format!("no step writes the set {set}"), "a step with \"write\" or \"put\" for it"))
+        }
         (Some(one), Some(other)) => {
             let given = format!("the steps {} and {} both write the set {set}", one.name, other.name);
             Err(refused(given, "one step that writes a set"))
@@ -46,7 +48,10 @@ pub(super) fn writer<'a>(set: &str, mut steps: impl Iterator<Item = &'a StepPlan
 pub(super) fn check(application: &Application) -> Result<(), Error> {
     let Application { sets, stages, .. } = application;
     if sets.is_empty() || stages.is_empty() {
-        return Err(refused("it has no sets or no groups".to_owned(), "at least one [[set]] and one [[group]]"));
+        return Err(refused(
+            "it has no sets or no groups".to_owned(),
+            "at least one [[set]] and one [[group]]",
+        ));
     }
     sets.iter().try_for_each(check_set)?;
     for (stage, groups) in stages {
@@ -67,7 +72,11 @@ fn check_set(set: &SetPlan) -> Result<(), Error> {
     let total = iterations.checked_mul(processes).and_then(|all| all.checked_mul(items));
     let bytes = total.and_then(|total| total.checked_mul(set.size_bytes_max));
     if total.is_none_or(|total| total > ITEMS_MAX) || bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
-        let given = format!("the set {} has {iterations} x {processes} x {items} items of {}", set.name, ByteSize(set.size_bytes_max));
+        let given = format!(
+            "the set {} has {iterations} x {processes} x {items} items of {}",
+            set.name,
+            ByteSize(set.size_bytes_max)
+        );
         return Err(refused(given, "at most 2^40 items and 8EiB"));
     }
     if set.transfer_bytes == 0 || set.transfer_bytes > TRANSFER_BYTES_MAX {
@@ -75,7 +84,10 @@ fn check_set(set: &SetPlan) -> Result<(), Error> {
         return Err(refused(given, "a transfer of 1 byte to 1GiB"));
     }
     if set.transfer_bytes < set.size_bytes_max && !set.transfer_bytes.is_multiple_of(8) {
-        return Err(refused(format!("transfers of the set {} have {} bytes", set.name, set.transfer_bytes), "a multiple of 8"));
+        return Err(refused(
+            format!("transfers of the set {} have {} bytes", set.name, set.transfer_bytes),
+            "a multiple of 8",
+        ));
     }
     if set.is_index && !matches!(set.layout, Layout::Shared | Layout::Process) {
         return Err(refused(format!("the index {} has a layout of arrays", set.name), "shared or process"));
@@ -86,7 +98,10 @@ fn check_set(set: &SetPlan) -> Result<(), Error> {
 /// The items of a step that are others' are there.
 fn check_items(group: &GroupPlan, step: &StepPlan) -> Result<(), Error> {
     if step.selection == Selection::Own && step.space.items == 0 && !step.each.is_empty() {
-        return Err(refused(format!("{}.{} has calls on each item and no items", group.name, step.name), "items = ..."));
+        return Err(refused(
+            format!("{}.{} has calls on each item and no items", group.name, step.name),
+            "items = ...",
+        ));
     }
     if step.selection == Selection::Same && group.iterations > step.space.iterations {
         let given = format!(
@@ -131,7 +146,11 @@ fn check_calls(sets: &[SetPlan], group: &GroupPlan, step: &StepPlan) -> Result<(
             return Err(refused(given, "it in each"));
         }
         if call.class != AppClass::List && !is_one_object(set, group, step) {
-            let given = format!("{place}: {} {}, and an iteration has several of its objects", call.class.name(), set.name);
+            let given = format!(
+                "{place}: {} {}, and an iteration has several of its objects",
+                call.class.name(),
+                set.name
+            );
             return Err(refused(given, "it in each, or a layout with one object a process and iteration"));
         }
     }
@@ -184,7 +203,13 @@ fn check_waits(stage: &str, groups: &[GroupPlan]) -> Result<(), Error> {
                     before[own].push(first[usize::from(after.group)] + usize::from(after.step));
                 }
                 if group.iterations.saturating_sub(after.lag) > other.iterations {
-                    let given = format!("{} has {} iterations and waits for {}, which has {}", names[own], group.iterations, names[first[usize::from(after.group)] + usize::from(after.step)], other.iterations);
+                    let given = format!(
+                        "{} has {} iterations and waits for {}, which has {}",
+                        names[own],
+                        group.iterations,
+                        names[first[usize::from(after.group)] + usize::from(after.step)],
+                        other.iterations
+                    );
                     return Err(refused(given, "as many iterations of what is waited for"));
                 }
             }
@@ -194,7 +219,8 @@ fn check_waits(stage: &str, groups: &[GroupPlan]) -> Result<(), Error> {
         None => Ok(()),
         Some(circle) => {
             let names: Vec<&str> = circle.iter().rev().map(|&at| names[at].as_str()).collect();
-            let given = format!("stage {stage}: steps wait for each other in a circle: {}", names.join(" -> "));
+            let given =
+                format!("stage {stage}: steps wait for each other in a circle: {}", names.join(" -> "));
             Err(refused(given, "\"group.step - 1\" where the iteration before is meant"))
         }
     }
@@ -211,7 +237,8 @@ fn circle(before: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut states = vec![State::New; before.len()];
     for start in 0..before.len() {
         // Nodes on the way, each with the number of its next edge.
-        let mut way: Vec<(usize, usize)> = if states[start] == State::New { vec![(start, 0)] } else { Vec::new() };
+        let mut way: Vec<(usize, usize)> =
+            if states[start] == State::New { vec![(start, 0)] } else { Vec::new() };
         while let Some((node, edge)) = way.pop() {
             states[node] = State::Open;
             let Some(&next) = before[node].get(edge) else {
@@ -237,10 +264,16 @@ fn circle(before: &[Vec<usize>]) -> Option<Vec<usize>> {
 /// What is read in the stage that writes it is waited for.
 fn check_readers(sets: &[SetPlan], groups: &[GroupPlan]) -> Result<(), Error> {
     let writes = |call: &CallPlan| matches!(call.class, AppClass::Write | AppClass::Put);
-    let reads = |call: &CallPlan| matches!(call.class, AppClass::Read | AppClass::Get | AppClass::Open | AppClass::Stat);
+    let reads = |call: &CallPlan| {
+        matches!(call.class, AppClass::Read | AppClass::Get | AppClass::Open | AppClass::Stat)
+    };
     for (at, set) in sets.iter().enumerate() {
         let is_of = |call: &CallPlan| call.class.has_set() && usize::from(call.set) == at;
-        let steps = || groups.iter().enumerate().flat_map(|(group, plan)| plan.steps.iter().enumerate().map(move |(step, plan)| ((group, step), plan)));
+        let steps = || {
+            groups.iter().enumerate().flat_map(|(group, plan)| {
+                plan.steps.iter().enumerate().map(move |(step, plan)| ((group, step), plan))
+            })
+        };
         let writer = steps().find(|(_, step)| step.calls().any(|call| is_of(call) && writes(call)));
         let Some(((writer_group, writer_step), _)) = writer else { continue };
         for ((group, number), step) in steps() {
@@ -249,13 +282,18 @@ fn check_readers(sets: &[SetPlan], groups: &[GroupPlan]) -> Result<(), Error> {
                 continue;
             }
             let waits = step.after.iter().any(|after| {
-                (usize::from(after.group), usize::from(after.step)) == (writer_group, writer_step) && after.lag == 0
+                (usize::from(after.group), usize::from(after.step)) == (writer_group, writer_step)
+                    && after.lag == 0
             });
-            let of = format!("{}.{}", groups[writer_group].name, groups[writer_group].steps[writer_step].name);
+            let of =
+                format!("{}.{}", groups[writer_group].name, groups[writer_group].steps[writer_step].name);
             let own = format!("{}.{}", groups[group].name, step.name);
             if step.selection != Selection::Same || !waits {
                 let given = format!("{own} reads the set {} while {of} writes it", set.name);
-                return Err(refused(given, &format!("from = \"same\" and after = [\"{of}\"], or a later stage")));
+                return Err(refused(
+                    given,
+                    &format!("from = \"same\" and after = [\"{of}\"], or a later stage"),
+                ));
             }
         }
     }
@@ -293,7 +331,13 @@ mod tests {
         let second = "[[group.step]]\nname = 'more'\nafter = ['r.get']\n";
         for (text, said) in [
             (format!("{HEAD}{READER}").replace("after = ['w.put']\n", ""), "while w.put writes it"),
-            (format!("{HEAD}{READER}").replace("iterations = 3\n[[group.step]]\nname = 'get'", "iterations = 4\n[[group.step]]\nname = 'get'"), "4 iterations"),
+            (
+                format!("{HEAD}{READER}").replace(
+                    "iterations = 3\n[[group.step]]\nname = 'get'",
+                    "iterations = 4\n[[group.step]]\nname = 'get'",
+                ),
+                "4 iterations",
+            ),
             (HEAD.replace("'create data', ", ""), "not open"),
             (HEAD.replace(", 'close data'", ""), "open already"),
             (HEAD.replace("'write data', ", ""), "no step writes the set data"),
@@ -305,8 +349,17 @@ mod tests {
             (HEAD.replace("items = 4", "items = 4\nbegin = ['stat data']"), "several of its objects"),
             (HEAD.replace("processes = 2", "processes = 0"), "0 processes"),
             (HEAD.replace("items = 4", "items = 4\nafter = ['w.put']"), "in a circle: w.put -> w.put"),
-            (format!("{}{second}{READER}", HEAD.replace("items = 4", "items = 4\nafter = ['w.more']")), "in a circle"),
-            (format!("{HEAD}{second}{}", READER.replace("after = ['w.put']", "after = ['w.put', 'w.more']")), "in a circle"),
+            (
+                format!("{}{second}{READER}", HEAD.replace("items = 4", "items = 4\nafter = ['w.more']")),
+                "in a circle",
+            ),
+            (
+                format!(
+                    "{HEAD}{second}{}",
+                    READER.replace("after = ['w.put']", "after = ['w.put', 'w.more']")
+                ),
+                "in a circle",
+            ),
         ] {
             let error = told(&text).expect_err(said);
             assert!(error.contains(said) && !error.contains('\n'), "{said}: {error}");

@@ -33,9 +33,9 @@ pub fn number(text: &str) -> Result<u64, ParseError> {
     if matches!(unit, "ns" | "us" | "ms" | "s" | "min") {
         return text.parse::<Span>().map(Span::ns);
     }
-    text.parse::<ByteSize>()
-        .map(|size| size.0)
-        .map_err(|_| ParseError::new("a number", text, "a count, a size such as 1MiB, or a time such as 10ms"))
+    text.parse::<ByteSize>().map(|size| size.0).map_err(|_| {
+        ParseError::new("a number", text, "a count, a size such as 1MiB, or a time such as 10ms")
+    })
 }
 
 struct Parser<'a> {
@@ -80,9 +80,9 @@ impl<'a> Parser<'a> {
                 b'*' => value.checked_mul(other).ok_or_else(|| self.refused("a result below 2^64"))?,
                 _ if other == 0 => return Err(self.refused("no division by 0")),
                 _ if value % other != 0 => {
-                    return Err(self.refused(&format!(
-                        "divisions without a rest: {value} is no multiple of {other}"
-                    )));
+                    return Err(
+                        self.refused(&format!("divisions without a rest: {value} is no multiple of {other}"))
+                    );
                 }
                 _ => value / other,
             };
@@ -164,7 +164,9 @@ mod tests {
 
     #[test]
     fn refusals() {
-        for text in ["", "+", "1 +", "(1", "1)", "1 2", "other", "levels - steps", "7/0", "7/2", "1 % 2", "1Mix", "é"] {
+        for text in
+            ["", "+", "1 +", "(1", "1)", "1 2", "other", "levels - steps", "7/0", "7/2", "1 % 2", "1Mix", "é"]
+        {
             assert!(value(text).is_err(), "{text}");
         }
         let deep = "(".repeat(1000);

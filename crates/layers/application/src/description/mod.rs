@@ -37,7 +37,7 @@ pub struct Description {
 
 /// A value in TOML: a number, or a text with units or names.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a whole number from 0 on, or a text such as 'members * levels'")]
 pub enum Quantity {
     /// A whole number.
     Number(u64),

@@ -30,7 +30,8 @@ pub fn parse(text: &str) -> Result<Description, Error> {
         return Err(refused(format!("it is of format {format}"), &format!("format = {FORMAT}")));
     }
     let description: Description = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        let line =
+            error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let message = error.message().replace('\n', " ");
         refused(format!("line {line}: {message}"), "the fields of docs/applications.md")
     })?;
@@ -40,7 +41,9 @@ pub fn parse(text: &str) -> Result<Description, Error> {
 
 fn name_of(what: &str, name: &str) -> Result<(), Error> {
     let is_name = name.starts_with(|letter: char| letter.is_ascii_lowercase())
-        && name.bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-')
+        && name
+            .bytes()
+            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-')
         && name.len() <= 24;
     if is_name {
         return Ok(());
@@ -66,14 +69,19 @@ fn check_names(description: &Description) -> Result<(), Error> {
     name_of("an application", &description.name)?;
     for name in description.parameters.keys() {
         let is_name = name.starts_with(|letter: char| letter.is_ascii_lowercase())
-            && name.bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_');
+            && name
+                .bytes()
+                .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_');
         if !is_name {
             let accepted = "lower-case letters, digits and _, a letter first: names stand in expressions";
             return Err(refused(format!("{name:?} is no name of a parameter"), accepted));
         }
     }
     unique("a set", description.sets.iter().filter(|set| set.when.is_none()).map(|set| &set.name))?;
-    unique("a group", description.groups.iter().filter(|group| group.when.is_none()).map(|group| &group.name))?;
+    unique(
+        "a group",
+        description.groups.iter().filter(|group| group.when.is_none()).map(|group| &group.name),
+    )?;
     description.sets.iter().try_for_each(|set| name_of("a set", &set.name))?;
     for group in &description.groups {
         name_of("a group", &group.name)?;
@@ -99,7 +107,7 @@ mod tests {
             (&good.replace("name = 'x'", "name = 'x'\ncolour = 1"), "unknown field `colour`"),
             (&good.replace("name = 'a'", "name = 'A b'"), "no name of an application"),
             (&format!("{good}[[group.step]]\nname = 'x'\n"), "twice"),
-            (&good.replace("processes = 1", "processes = -1"), "line 7"),
+            (&good.replace("processes = 1", "processes = -1"), "line 8: expected a whole number"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(told) && !error.contains('\n'), "{text}: {error}");

@@ -9,8 +9,8 @@ use super::parse::refused;
 use super::{Description, Group, Parameter, Quantity, Set, Step, checks};
 use crate::operation::AppClass;
 use crate::plan::{
-    AfterPlan, CallPlan, ComputeWith, Dimension, GroupPlan, INDEX_VALUE_BYTES, LAYOUTS, Layout, ParameterPlan,
-    Selection, SetPlan, Space, StepPlan,
+    AfterPlan, CallPlan, ComputeWith, Dimension, GroupPlan, INDEX_VALUE_BYTES, LAYOUTS, Layout,
+    ParameterPlan, Selection, SetPlan, Space, StepPlan,
 };
 
 /// Most processes of a stage.
@@ -64,7 +64,8 @@ struct Values<'a> {
 
 impl<'a> Values<'a> {
     fn new(description: &'a Description, settings: &[(String, String)]) -> Result<Self, Error> {
-        if let Some((name, _)) = settings.iter().find(|(name, _)| !description.parameters.contains_key(name)) {
+        if let Some((name, _)) = settings.iter().find(|(name, _)| !description.parameters.contains_key(name))
+        {
             let known: Vec<&str> = description.parameters.keys().map(String::as_str).collect();
             let given = format!("{} has no parameter {name}", description.name);
             return Err(refused(given, &format!("one of {}", known.join(", "))));
@@ -72,7 +73,8 @@ impl<'a> Values<'a> {
         let mut all = Vec::new();
         for (name, parameter) in &description.parameters {
             // What is given last holds.
-            let given = settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+            let given =
+                settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
             let value = given.unwrap_or_else(|| parameter.default.text());
             check_value(name, parameter, &value)?;
             all.push((name.as_str(), parameter, value));
@@ -144,7 +146,8 @@ fn check_value(name: &str, parameter: &Parameter, value: &str) -> Result<(), Err
     let (low, high) = value.split_once("..").unwrap_or((value, value));
     for text in [low, high] {
         let number = number(text).map_err(|_| {
-            let accepted = "a count, a size such as 1MiB, a time such as 10ms, or a range such as 20KiB..40KiB";
+            let accepted =
+                "a count, a size such as 1MiB, a time such as 10ms, or a range such as 20KiB..40KiB";
             refused(format!("{name}={value} is no number"), accepted)
         })?;
         parse_u64_in(name, &number.to_string(), min..=max).map_err(usage)?;
@@ -203,13 +206,21 @@ impl Resolver<'_> {
         })
     }
 
-    fn step(&self, group: &Group, step: &Step, (iterations, processes): (u64, u64)) -> Result<StepPlan, Error> {
+    fn step(
+        &self,
+        group: &Group,
+        step: &Step,
+        (iterations, processes): (u64, u64),
+    ) -> Result<StepPlan, Error> {
         let name = format!("{}.{}", group.name, step.name);
         let items = step.items.as_ref().map(|items| self.values.number(items)).transpose()?;
         let (selection, space, items) = match &step.of {
             None => {
                 if step.from.is_some() || step.order.is_some() {
-                    return Err(refused(format!("{name} has from or order without of"), "of = \"group.step\" too"));
+                    return Err(refused(
+                        format!("{name} has from or order without of"),
+                        "of = \"group.step\" too",
+                    ));
                 }
                 (Selection::Own, Space { iterations, processes, items: items.unwrap_or(0) }, 0)
             }
@@ -218,7 +229,10 @@ impl Resolver<'_> {
                 let from = step.from.as_deref().unwrap_or("same");
                 let selection = self.values.chosen("from", from, &choices)?;
                 if items.is_some() && selection != Selection::All {
-                    return Err(refused(format!("{name} has items of its own and of {of}"), "items with from = \"all\" alone"));
+                    return Err(refused(
+                        format!("{name} has items of its own and of {of}"),
+                        "items with from = \"all\" alone",
+                    ));
                 }
                 if items == Some(0) {
                     return Err(refused(format!("{name} works on 0 items"), "at least 1"));
@@ -241,7 +255,11 @@ impl Resolver<'_> {
             each: calls(&step.each)?,
             end: calls(&step.end)?,
             compute_ns,
-            compute_with: self.values.chosen("compute_with", step.compute_with.as_deref().unwrap_or("sleep"), &ways)?,
+            compute_with: self.values.chosen(
+                "compute_with",
+                step.compute_with.as_deref().unwrap_or("sleep"),
+                &ways,
+            )?,
             after: self.after(group, &name, step)?,
             dimensions: self.dimensions(&name, step, if step.of.is_none() { space.items } else { 0 })?,
         })
@@ -251,7 +269,8 @@ impl Resolver<'_> {
     fn calls(&self, step: &str, texts: &[String], compute_ns: u64) -> Result<Vec<CallPlan>, Error> {
         let mut calls = Vec::new();
         for text in texts {
-            let accepted = "a call and its set, such as \"write field\", \"allocate-ids every 100\", \"compute\"";
+            let accepted =
+                "a call and its set, such as \"write field\", \"allocate-ids every 100\", \"compute\"";
             let unknown = || refused(format!("{step}: {text:?} is no call"), accepted);
             let mut words = text.split_whitespace();
             let class = words.next().and_then(AppClass::named).ok_or_else(unknown)?;
@@ -259,11 +278,14 @@ impl Resolver<'_> {
             if class.has_set() {
                 let name = words.next().ok_or_else(unknown)?;
                 let at = self.sets.iter().position(|set| set.name == name);
-                set = at.ok_or_else(|| refused(format!("{step}: there is no set {name}"), "the name of a set"))?;
+                set = at
+                    .ok_or_else(|| refused(format!("{step}: there is no set {name}"), "the name of a set"))?;
             }
             let every = match (words.next(), words.next(), words.next()) {
                 (None, ..) => 1,
-                (Some("every"), Some(count), None) => self.values.number(&Quantity::Text(count.to_owned()))?,
+                (Some("every"), Some(count), None) => {
+                    self.values.number(&Quantity::Text(count.to_owned()))?
+                }
                 _ => return Err(unknown()),
             };
             if every == 0 {
@@ -278,7 +300,12 @@ impl Resolver<'_> {
 
     /// Group and step of `group.step`.
     fn find(&self, text: &str) -> Result<(usize, usize), Error> {
-        let unknown = || refused(format!("there is no step {text:?}"), "the names of a group and of a step of it: \"group.step\"");
+        let unknown = || {
+            refused(
+                format!("there is no step {text:?}"),
+                "the names of a group and of a step of it: \"group.step\"",
+            )
+        };
         let (group, step) = text.split_once('.').ok_or_else(unknown)?;
         let at = self.groups.iter().position(|known| known.name == group).ok_or_else(unknown)?;
         let steps = self.values.those(&self.groups[at].steps, |step| &step.when)?;
@@ -291,9 +318,15 @@ impl Resolver<'_> {
         let steps = self.values.those(&group.steps, |step| &step.when)?;
         let items = match (&steps[step].of, &steps[step].items) {
             (None, Some(items)) => self.values.number(items)?,
-            _ => return Err(refused(format!("{text} has no items of its own"), "a step with items and without of")),
+            _ => {
+                return Err(refused(
+                    format!("{text} has no items of its own"),
+                    "a step with items and without of",
+                ));
+            }
         };
-        let (iterations, processes) = (self.values.number(&group.iterations)?, self.values.number(&group.processes)?);
+        let (iterations, processes) =
+            (self.values.number(&group.iterations)?, self.values.number(&group.processes)?);
         Ok(Space { iterations, processes, items })
     }
 
@@ -330,7 +363,8 @@ impl Resolver<'_> {
         }
         let product = dimensions.iter().try_fold(1u64, |all, one| all.checked_mul(one.count));
         if !dimensions.is_empty() && product != Some(items) {
-            let given = format!("{name}: the dimensions make {} items of {items}", product.unwrap_or(u64::MAX));
+            let given =
+                format!("{name}: the dimensions make {} items of {items}", product.unwrap_or(u64::MAX));
             return Err(refused(given, "dimensions whose product is the number of items"));
         }
         Ok(dimensions)
@@ -342,17 +376,33 @@ impl Resolver<'_> {
         let orders = [("process", false), ("item", true)];
         let by_item = self.values.chosen("order", set.order.as_deref().unwrap_or("process"), &orders)?;
         let steps = || stages.iter().flat_map(|(_, groups)| groups).flat_map(|group| &group.steps);
-        let writes = |step: &&StepPlan| step.calls().any(|call| usize::from(call.set) == at && matches!(call.class, AppClass::Write | AppClass::Put));
+        let writes = |step: &&StepPlan| {
+            step.calls().any(|call| {
+                usize::from(call.set) == at && matches!(call.class, AppClass::Write | AppClass::Put)
+            })
+        };
         let space = checks::writer(&set.name, steps().filter(writes))?;
         let (min, max) = match (&set.size, is_index) {
             (None, true) => (INDEX_VALUE_BYTES, INDEX_VALUE_BYTES),
             (Some(size), false) => self.sizes(&set.name, size)?,
-            (None, false) => return Err(refused(format!("the set {} has no size", set.name), "size = \"1MiB\"")),
-            (Some(_), true) => return Err(refused(format!("the index {} has a size", set.name), "none: its values have 32 bytes")),
+            (None, false) => {
+                return Err(refused(format!("the set {} has no size", set.name), "size = \"1MiB\""));
+            }
+            (Some(_), true) => {
+                return Err(refused(
+                    format!("the index {} has a size", set.name),
+                    "none: its values have 32 bytes",
+                ));
+            }
         };
-        let transfer = set.transfer.as_ref().map_or(Ok(max), |transfer| self.values.number(transfer))?.min(max);
-        let uses = |class| steps().any(|step| step.calls().any(|call| call.class == class && usize::from(call.set) == at));
-        let describes = steps().find(writes).and_then(|step| step.calls().find(|call| call.class == AppClass::Write).map(|call| call.set));
+        let transfer =
+            set.transfer.as_ref().map_or(Ok(max), |transfer| self.values.number(transfer))?.min(max);
+        let uses = |class| {
+            steps().any(|step| step.calls().any(|call| call.class == class && usize::from(call.set) == at))
+        };
+        let describes = steps()
+            .find(writes)
+            .and_then(|step| step.calls().find(|call| call.class == AppClass::Write).map(|call| call.set));
         Ok(SetPlan {
             name: set.name.clone(),
             is_index,
@@ -375,7 +425,10 @@ impl Resolver<'_> {
         let bytes = |text: &str| self.values.number(&Quantity::Text(text.to_owned()));
         let (low, high) = (bytes(low)?, bytes(high)?);
         if low == 0 || low > high {
-            return Err(refused(format!("items of the set {name} have {low} to {high} bytes"), "sizes from 1 on, the smaller first"));
+            return Err(refused(
+                format!("items of the set {name} have {low} to {high} bytes"),
+                "sizes from 1 on, the smaller first",
+            ));
         }
         Ok((low, high))
     }

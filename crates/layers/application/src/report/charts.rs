@@ -95,7 +95,8 @@ fn over_time(phase: &PhaseRecord, title: &str) -> Option<Chart> {
         let wall = last.end_ns.saturating_sub(first.start_ns).max(1) as f64 * workers;
         let of = |name: &String| {
             let at = classes.iter().position(|class| class == name);
-            let sum: u128 = chunk.iter().filter_map(|point| Some(point.classes.get(at?)?.latency.sum_ns())).sum();
+            let sum: u128 =
+                chunk.iter().filter_map(|point| Some(point.classes.get(at?)?.latency.sum_ns())).sum();
             sum as f64 / wall
         };
         let mut row: Vec<f64> = names.iter().map(of).collect();

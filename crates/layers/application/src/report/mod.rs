@@ -27,8 +27,14 @@ impl View for Applications {
     fn places(&self, page: &mut Page, phase: &PhaseRecord) {
         let Some(plan) = phase.plan.of::<AppPlan>() else { return };
         page.field("on", &clean(&plan.target), Style::Plain);
-        let values = plan.parameters.iter().map(|parameter| format!("{}={}", parameter.name, clean(&parameter.value)));
-        let text = format!("{} {}: {}", clean(&plan.application), clean(&plan.version), values.collect::<Vec<_>>().join(" "));
+        let values =
+            plan.parameters.iter().map(|parameter| format!("{}={}", parameter.name, clean(&parameter.value)));
+        let text = format!(
+            "{} {}: {}",
+            clean(&plan.application),
+            clean(&plan.version),
+            values.collect::<Vec<_>>().join(" ")
+        );
         page.field("application", &text, Style::Plain);
     }
 
@@ -102,17 +108,20 @@ fn breakdown(page: &mut Page, group: &GroupProfile) {
     page.table(&table);
 }
 
-const KINDS: &[Kind] = &[Kind {
-    rank: 151,
-    name: "application_not_durable",
-    look: not_durable,
-    remedy: "add sync to the steps of the description, so that a write counts when it is on the storage",
-}, Kind {
-    rank: 81,
-    name: "application_page_cache",
-    look: page_cache,
-    remedy: "read with --target-options direct=true, or more than the memory holds",
-}];
+const KINDS: &[Kind] = &[
+    Kind {
+        rank: 150,
+        name: "not_durable",
+        look: not_durable,
+        remedy: "add sync to the steps of the description, so that a write counts when it is on the storage",
+    },
+    Kind {
+        rank: 80,
+        name: "page_cache",
+        look: page_cache,
+        remedy: "read with --target-options direct=true, or more than the memory holds",
+    },
+];
 
 /// Writes that nothing made durable.
 fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
@@ -120,7 +129,10 @@ fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let written = evidence.bytes_of("write");
     let is_synced = plan.classes().contains(&(crate::AppClass::Sync as usize));
     (written > 0 && plan.is_cached && !is_synced).then(|| {
-        format!("{} were written to the page cache, and nothing made them durable", human_bytes(written as f64))
+        format!(
+            "{} were written to the page cache, and nothing made them durable",
+            human_bytes(written as f64)
+        )
     })
 }
 

@@ -36,7 +36,11 @@ const REMEDIES: &[Remedy] = &[
         against: Some(("read", 0.5)),
         text: "keep objects open between reads, or put several items into one object",
     },
-    Remedy { part: "stat", against: None, text: "store sizes in the index, or read with a buffer that is large enough" },
+    Remedy {
+        part: "stat",
+        against: None,
+        text: "store sizes in the index, or read with a buffer that is large enough",
+    },
     Remedy {
         part: "put",
         against: None,
@@ -66,7 +70,13 @@ fn line(group: &GroupProfile, remedy: &Remedy) -> Option<String> {
     let of = |name: &str| group.parts.iter().find(|part| part.name == name).map_or(0, |part| part.calls);
     let is_often = remedy.against.is_none_or(|(other, least)| part.calls as f64 >= least * of(other) as f64);
     (share >= SHARE_MIN && is_often).then(|| {
-        format!("{}: {} takes {:.1} % of the time; {}", clean(&group.name), part.name, share * 100.0, remedy.text)
+        format!(
+            "{}: {} takes {:.1} % of the time; {}",
+            clean(&group.name),
+            part.name,
+            share * 100.0,
+            remedy.text
+        )
     })
 }
 
@@ -75,7 +85,12 @@ pub(super) fn of(profile: &Profile) -> Vec<String> {
     let mut lines = Vec::new();
     for group in &profile.groups {
         for part in super::by_share(group) {
-            lines.extend(REMEDIES.iter().filter(|remedy| remedy.part == part.name).filter_map(|remedy| line(group, remedy)));
+            lines.extend(
+                REMEDIES
+                    .iter()
+                    .filter(|remedy| remedy.part == part.name)
+                    .filter_map(|remedy| line(group, remedy)),
+            );
         }
     }
     lines
@@ -89,15 +104,26 @@ mod tests {
 
     fn profile(parts: &[(&str, u64, u64)]) -> Profile {
         let wall_ns = parts.iter().map(|(.., ns)| ns).sum();
-        let parts = parts.iter().map(|&(name, calls, time_ns)| ProfilePart { name: name.to_owned(), calls, time_ns });
-        Profile { groups: vec![GroupProfile { name: "writers".to_owned(), processes: 2, wall_ns, parts: parts.collect() }] }
+        let parts =
+            parts.iter().map(|&(name, calls, time_ns)| ProfilePart { name: name.to_owned(), calls, time_ns });
+        Profile {
+            groups: vec![GroupProfile {
+                name: "writers".to_owned(),
+                processes: 2,
+                wall_ns,
+                parts: parts.collect(),
+            }],
+        }
     }
 
     #[test]
     fn large_parts_have_remedies_and_small_ones_are_not_told() {
         let lines = of(&profile(&[("put", 100, 40), ("write", 100, 58), ("stat", 100, 2)]));
         assert_eq!(lines.len(), 1);
-        assert!(lines[0].starts_with("writers: put takes 40.0 %") && lines[0].contains("--index process"), "{lines:?}");
+        assert!(
+            lines[0].starts_with("writers: put takes 40.0 %") && lines[0].contains("--index process"),
+            "{lines:?}"
+        );
         let rare = of(&profile(&[("sync", 1, 50), ("write", 100, 50)]));
         assert!(rare.is_empty(), "one sync for many writes is as it should be: {rare:?}");
         assert_eq!(of(&profile(&[("sync", 100, 50), ("write", 100, 50)])).len(), 1);

@@ -126,7 +126,15 @@ impl Harness {
 }
 
 fn of_data() -> StorageOperation {
-    StorageOperation { slot: 0, call: Call::Open, set: 0, object: 0, key: 0, offset_bytes: 0, length_bytes: 0 }
+    StorageOperation {
+        slot: 0,
+        call: Call::Open,
+        set: 0,
+        object: 0,
+        key: 0,
+        offset_bytes: 0,
+        length_bytes: 0,
+    }
 }
 
 fn value(call: Call, object: u64, key: u64) -> StorageOperation {
@@ -148,7 +156,13 @@ fn suite(target: &str, options: &[(&str, &str)], is_renamed: bool) {
         for part in [2u64, 0, 1] {
             let offset_bytes = part * TRANSFER_BYTES;
             harness.fill((object * 8 + part + 1) as u8, TRANSFER_BYTES);
-            let write = StorageOperation { call: Call::Write, object, offset_bytes, length_bytes: TRANSFER_BYTES, ..of_data() };
+            let write = StorageOperation {
+                call: Call::Write,
+                object,
+                offset_bytes,
+                length_bytes: TRANSFER_BYTES,
+                ..of_data()
+            };
             assert_eq!(harness.call(write), TRANSFER_BYTES as i64, "{target}");
         }
         for call in [Call::Sync, Call::Close] {
@@ -163,10 +177,19 @@ fn suite(target: &str, options: &[(&str, &str)], is_renamed: bool) {
         assert!(skips(Call::Open) || harness.on(Call::Open, object) >= 0, "{target}");
         for part in 0..3u64 {
             let offset_bytes = part * TRANSFER_BYTES;
-            let read = StorageOperation { call: Call::Read, object, offset_bytes, length_bytes: TRANSFER_BYTES, ..of_data() };
+            let read = StorageOperation {
+                call: Call::Read,
+                object,
+                offset_bytes,
+                length_bytes: TRANSFER_BYTES,
+                ..of_data()
+            };
             assert_eq!(harness.call(read), TRANSFER_BYTES as i64, "{target}");
             let expected = (object * 8 + part + 1) as u8;
-            assert!(harness.buffer(TRANSFER_BYTES).iter().all(|&byte| byte == expected), "{target} {object} {part}");
+            assert!(
+                harness.buffer(TRANSFER_BYTES).iter().all(|&byte| byte == expected),
+                "{target} {object} {part}"
+            );
         }
         assert!(skips(Call::Close) || harness.on(Call::Close, object) >= 0, "{target}");
         assert!(harness.on(Call::Stat, object) >= 0, "{target}");

@@ -5,8 +5,8 @@ mod driver;
 mod tree;
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use ::driver::{Arena, Error, Secret};
 use dfs::{FileSystem, Inode};

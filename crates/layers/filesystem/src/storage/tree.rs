@@ -129,7 +129,8 @@ impl Tree {
                 note(&self.journal, &made, false)?;
                 for ((name, _), indexes) in made.sets.iter().zip(&self.indexes) {
                     let set = top.join(name);
-                    let paths = std::iter::once(set.clone()).chain((0..*indexes).map(|index| set.join(index.to_string())));
+                    let paths = std::iter::once(set.clone())
+                        .chain((0..*indexes).map(|index| set.join(index.to_string())));
                     for path in paths {
                         std::fs::create_dir(&path).map_err(failed("cannot make the directory", &path))?;
                     }
@@ -139,7 +140,8 @@ impl Tree {
                 let top = make_in(store, Inode::ROOT, &self.top)
                     .map_err(failed_in_store("cannot make the directory of the run", &self.top))?;
                 *is_made = true;
-                let marked = store.set_xattr(top.inode, MARK.as_bytes(), self.run_id.as_bytes(), false, false);
+                let marked =
+                    store.set_xattr(top.inode, MARK.as_bytes(), self.run_id.as_bytes(), false, false);
                 marked.map_err(failed_in_store("cannot mark the directory of the run", &self.top))?;
                 for ((name, _), indexes) in made.sets.iter().zip(&self.indexes) {
                     let failed = failed_in_store("cannot make the directory of a set", name);

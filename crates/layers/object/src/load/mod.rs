@@ -32,8 +32,14 @@ pub use secret::{of_files, s3_key};
 pub use stores::{Store, Stores, directory_of, refusal};
 
 /// Forms of targets that applications may use.
-const STORAGE_TARGETS: &[&str] =
-    &["null:", "vos:DIR", "engine://HOST:PORT/POOL/CONTAINER", "rados://POOL", "daos://POOL/CONTAINER", "s3://BUCKET"];
+const STORAGE_TARGETS: &[&str] = &[
+    "null:",
+    "vos:DIR",
+    "engine://HOST:PORT/POOL/CONTAINER",
+    "rados://POOL",
+    "daos://POOL/CONTAINER",
+    "s3://BUCKET",
+];
 
 /// Object stores.
 #[derive(Debug)]
