@@ -27,7 +27,7 @@ use crate::{planning, profile};
 #[derive(Debug)]
 pub struct Applications;
 
-/// What a process of an application can do: one call at a time.
+/// Capabilities of a process of an application: one call at a time.
 const CAPABILITIES: Capabilities = Capabilities::plain(AppOperation::CLASSES, 1);
 
 impl Measured for Applications {

@@ -1,4 +1,4 @@
-//! What a process does next: the steps of its group, one call after the other.
+//! The next call of a process: the steps of its group, one call after the other.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ enum Part {
 }
 
 /// Where a process is.
-struct Place {
+struct Position {
     iteration: u64,
     step: usize,
     part: Part,
@@ -56,7 +56,7 @@ pub struct AppSource {
     contents: Vec<Content>,
     group: usize,
     process: u32,
-    at: Place,
+    at: Position,
     /// Items done in all iterations, by step.
     counts: Vec<u64>,
     shuffle: Option<Shuffle>,
@@ -81,7 +81,7 @@ impl AppSource {
             contents: (0..plan.sets.len()).map(|set| Content::new(plan.content_seed, set)).collect(),
             group,
             process,
-            at: Place {
+            at: Position {
                 iteration: 0,
                 step: 0,
                 part: Part::Wait,

@@ -261,7 +261,7 @@ fn circle(before: &[Vec<usize>]) -> Option<Vec<usize>> {
     None
 }
 
-/// What is read in the stage that writes it is waited for.
+/// Data that is read in the stage that writes it is waited for.
 fn check_readers(sets: &[SetPlan], groups: &[GroupPlan]) -> Result<(), Error> {
     let writes = |call: &CallPlan| matches!(call.class, AppClass::Write | AppClass::Put);
     let reads = |call: &CallPlan| {

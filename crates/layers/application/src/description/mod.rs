@@ -112,7 +112,7 @@ pub struct Group {
     pub processes: Quantity,
     /// How often each carries its steps out.
     pub iterations: Quantity,
-    /// What an iteration is, for messages: `step`.
+    /// Name of an iteration, for messages: `step`.
     #[serde(default)]
     pub iteration: Option<String>,
     /// Condition, as for sets.

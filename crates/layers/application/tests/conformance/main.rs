@@ -1,4 +1,4 @@
-//! What every storage does that a layer serves to applications, whatever its objects are.
+//! Conformance of the storages that layers serve to applications, whatever their objects are.
 #![allow(unsafe_code)]
 
 use std::path::Path;

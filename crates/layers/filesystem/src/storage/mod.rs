@@ -32,7 +32,7 @@ const DIRECT_BYTES: u64 = 4096;
 
 /// Where files lie.
 #[derive(Clone)]
-enum Place {
+enum Root {
     /// A directory of this machine.
     Path(PathBuf),
     /// A file system over objects.
@@ -42,7 +42,7 @@ enum Place {
 /// Files that serve the sets of a load.
 pub(crate) struct FileStorage {
     /// None: a file system over objects that is not opened yet, because its container may have to be made.
-    place: OnceLock<Place>,
+    place: OnceLock<Root>,
     secret: Option<Secret>,
     tree: Tree,
     sets: Vec<StorageSet>,
@@ -80,7 +80,7 @@ impl FileStorage {
                     .with("target", target)
                     .remedy(format!("make one: mkdir -p {target}")));
             }
-            Some(Place::Path(path))
+            Some(Root::Path(path))
         };
         let secret = layer::secret::shared(spec.token_file.as_deref())?;
         let place = place.map_or_else(OnceLock::new, OnceLock::from);
@@ -91,12 +91,12 @@ impl FileStorage {
 
 impl FileStorage {
     /// The place, opened.
-    fn place(&self) -> Result<&Place, Error> {
+    fn place(&self) -> Result<&Root, Error> {
         if let Some(place) = self.place.get() {
             return Ok(place);
         }
         let store = stores::open(self.tree.target(), self.secret.as_ref())?;
-        Ok(self.place.get_or_init(|| Place::Store(store)))
+        Ok(self.place.get_or_init(|| Root::Store(store)))
     }
 }
 
@@ -104,12 +104,12 @@ impl Storage for FileStorage {
     fn facts(&self) -> StorageFacts {
         let (engine, free_bytes) = match self.place.get() {
             None => ("dfs", None),
-            Some(Place::Path(path)) => {
+            Some(Root::Path(path)) => {
                 let space = rustix::fs::statvfs(path).ok();
                 ("posix", space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)))
             }
             // A store that keeps no count says 0 of 0 bytes.
-            Some(Place::Store(store)) => {
+            Some(Root::Store(store)) => {
                 let space = store.stat_fs().ok().filter(|space| space.bytes > 0);
                 ("dfs", space.map(|space| space.free_bytes))
             }
@@ -138,11 +138,11 @@ impl Storage for FileStorage {
     ) -> Result<OpenedStorage, Error> {
         let top = self.tree.top();
         let driver: Box<dyn ::driver::Driver<StorageOperation>> = match self.place()? {
-            Place::Path(path) => {
+            Root::Path(path) => {
                 let top = Directory::open(&path.join(top))?;
                 Box::new(FilesDriver::new(Posix::default(), &top, &self.sets, arena, self.direct)?)
             }
-            Place::Store(store) => {
+            Root::Store(store) => {
                 let root = Held { store: Arc::clone(store), inode: Inode::ROOT };
                 let top = root.below(top.as_bytes()).map_err(|errno| {
                     Error::system("dfs", "cannot open the directory of the run", errno).with("path", top)

@@ -15,7 +15,7 @@ use serde_json::Value;
 use units::{label_of, path_of};
 
 use super::driver::ASIDE;
-use super::{Place, is_store};
+use super::{Root, is_store};
 use crate::drivers::Held;
 use crate::stores::{self, owner};
 
@@ -111,7 +111,7 @@ impl Tree {
     ///
     /// # Errors
     /// When it cannot be noted or made.
-    pub(super) fn make(&self, place: &Place) -> Result<(), Error> {
+    pub(super) fn make(&self, place: &Root) -> Result<(), Error> {
         let mut is_made = self.is_made.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_made {
             return Ok(());
@@ -119,7 +119,7 @@ impl Tree {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         note(&self.journal, &made, false)?;
         match place {
-            Place::Path(path) => {
+            Root::Path(path) => {
                 let top = path.join(&self.top);
                 std::fs::create_dir(&top).map_err(failed("cannot make the directory of the run", &top))?;
                 *is_made = true;
@@ -136,7 +136,7 @@ impl Tree {
                     }
                 }
             }
-            Place::Store(store) => {
+            Root::Store(store) => {
                 let top = make_in(store, Inode::ROOT, &self.top)
                     .map_err(failed_in_store("cannot make the directory of the run", &self.top))?;
                 *is_made = true;
@@ -159,7 +159,7 @@ impl Tree {
     ///
     /// # Errors
     /// What could not be removed, and a directory that holds what the run did not make.
-    pub(super) fn remove(&self, place: &Place) -> Result<(), Error> {
+    pub(super) fn remove(&self, place: &Root) -> Result<(), Error> {
         let mut is_made = self.is_made.lock().unwrap_or_else(PoisonError::into_inner);
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *is_made) {
@@ -184,10 +184,10 @@ fn is_given(name: &[u8]) -> bool {
 }
 
 /// Removes a directory that a run made: the names that its driver gives alone. How many names.
-fn remove(tree: &MadeTree, place: &Place, run_id: &str) -> Result<u64, Error> {
+fn remove(tree: &MadeTree, place: &Root, run_id: &str) -> Result<u64, Error> {
     match place {
-        Place::Path(path) => remove_path(tree, &path.join(&tree.top), run_id),
-        Place::Store(store) => remove_in_store(tree, store, run_id),
+        Root::Path(path) => remove_path(tree, &path.join(&tree.top), run_id),
+        Root::Store(store) => remove_in_store(tree, store, run_id),
     }
 }
 
@@ -321,9 +321,9 @@ impl Leftovers for Trees {
             }
             let place = if is_store(&tree.target) {
                 let secret = layer::secret::shared((request.file)("token-file").as_deref())?;
-                Place::Store(stores::open(&tree.target, secret.as_ref())?)
+                Root::Store(stores::open(&tree.target, secret.as_ref())?)
             } else {
-                Place::Path(path_of(&tree.target).into_owned())
+                Root::Path(path_of(&tree.target).into_owned())
             };
             let removed = remove(&tree, &place, &run_id)?;
             note(&request.journal, &tree, true)?;
