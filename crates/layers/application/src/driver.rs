@@ -140,9 +140,12 @@ impl Driver<AppOperation> for AppDriver {
     fn cause(&self, slot: u32, result: i64) -> Option<String> {
         let Pending::Storage(operation) = &self.pending else { return None };
         let place = operation.storage().map(|call| self.shared.name(&call));
-        let told = self.storage.cause(slot, result);
+        let told = self.storage.cause(slot, result).or_else(|| match i32::try_from(-result) {
+            Ok(errno) if errno > 0 => Some(std::io::Error::from_raw_os_error(errno).to_string()),
+            _ => Some(format!("{result} of {} bytes", operation.length_bytes)),
+        });
         let item = if operation.class.has_set() { item_words(&self.plan, operation) } else { String::new() };
-        let words = [Some(item), place, told].into_iter().flatten().filter(|words| !words.is_empty());
+        let words = [told, Some(item), place].into_iter().flatten().filter(|words| !words.is_empty());
         Some(words.collect::<Vec<_>>().join(", "))
     }
 

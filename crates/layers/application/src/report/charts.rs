@@ -3,11 +3,12 @@
 use layer::observations::{GroupProfile, Profile};
 use report::chart::{Axis, Chart, Point, Scale, Series, Style, Unit};
 use report::record::PhaseRecord;
+use statistics::IntervalPoint;
 use units::human::human_ns;
 use units::percent;
 
-/// Parts that have a colour of their own; the rest is one part.
-const PARTS_MAX: usize = 7;
+/// Parts that have a colour of their own; the rest is one part, with the last colour of the palette.
+const PARTS_MAX: usize = 6;
 /// Bars over time.
 const BARS_MAX: usize = 40;
 
@@ -76,7 +77,7 @@ fn groups(profile: &Profile, title: &str) -> Chart {
     chart(format!("{title}: where the time goes"), x, stacked(&names, has_more, &shares))
 }
 
-/// Calls by interval; what strata itself takes, and waits before the first call and behind the last, are not told apart there.
+/// Calls by spans of time; what strata itself takes, and waits before the first call and behind the last, are not told apart there.
 fn over_time(phase: &PhaseRecord, title: &str) -> Option<Chart> {
     let points = &phase.samples.series.points;
     let workers = phase.samples.workers.len().max(1) as f64;
@@ -88,27 +89,43 @@ fn over_time(phase: &PhaseRecord, title: &str) -> Option<Chart> {
         point.classes.iter().zip(classes).map(|(class, name)| (name.as_str(), class.latency.sum_ns()))
     });
     let (names, _) = names(sums);
-    let mut bars = Vec::new();
-    let mut shares = Vec::new();
-    for chunk in points.chunks(points.len().div_ceil(BARS_MAX)) {
-        let (Some(first), Some(last)) = (chunk.first(), chunk.last()) else { continue };
-        let wall = last.end_ns.saturating_sub(first.start_ns).max(1) as f64 * workers;
-        let of = |name: &String| {
-            let at = classes.iter().position(|class| class == name);
-            let sum: u128 =
-                chunk.iter().filter_map(|point| Some(point.classes.get(at?)?.latency.sum_ns())).sum();
-            sum as f64 / wall
-        };
-        let mut row: Vec<f64> = names.iter().map(of).collect();
-        // A call belongs to the interval that it began in, and may be longer than that.
-        let sum: f64 = row.iter().sum();
-        if sum > 1.0 {
-            row.iter_mut().for_each(|share| *share /= sum);
+    let bars: Vec<&[IntervalPoint]> = points.chunks(points.len().div_ceil(BARS_MAX)).collect();
+    let span_ns = |bar: &[IntervalPoint]| match (bar.first(), bar.last()) {
+        (Some(first), Some(last)) => last.end_ns.saturating_sub(first.start_ns).max(1),
+        _ => 1,
+    };
+    let mut times = vec![vec![0.0; names.len()]; bars.len()];
+    for (at, bar) in bars.iter().enumerate() {
+        for (part, name) in names.iter().enumerate() {
+            let class = classes.iter().position(|class| class == name)?;
+            for bucket in bar
+                .iter()
+                .filter_map(|point| point.classes.get(class))
+                .flat_map(|class| class.latency.buckets())
+            {
+                // A call is recorded where it began, and what is longer than the rest of the time goes on in the bars behind.
+                let mut left_ns = bucket.midpoint_ns();
+                for (later, times) in bars[at..].iter().zip(&mut times[at..]) {
+                    let here_ns = left_ns.min(span_ns(later));
+                    times[part] += here_ns as f64 * bucket.count as f64;
+                    left_ns -= here_ns;
+                    if left_ns == 0 {
+                        break;
+                    }
+                }
+            }
         }
-        row.push((1.0 - row.iter().sum::<f64>()).max(0.0));
-        shares.push(row);
-        bars.push(human_ns(first.start_ns as f64));
     }
-    let x = Axis::new("time since the begin of the stage", Unit::Plain, Scale::Names(bars));
+    let shares = bars.iter().zip(times).map(|(bar, mut row)| {
+        let wall_ns = span_ns(bar) as f64 * workers;
+        // Midpoints of buckets and beginnings of spans are not those of the calls.
+        let whole = row.iter().sum::<f64>().max(wall_ns);
+        row.iter_mut().for_each(|time| *time /= whole);
+        row.push((1.0 - row.iter().sum::<f64>()).max(0.0));
+        row
+    });
+    let shares: Vec<Vec<f64>> = shares.collect();
+    let bars = bars.iter().map(|bar| human_ns(bar.first().map_or(0.0, |first| first.start_ns as f64)));
+    let x = Axis::new("time since the begin of the stage", Unit::Plain, Scale::Names(bars.collect()));
     Some(chart(format!("{title}: where the time goes, over time"), x, stacked(&names, true, &shares)))
 }
