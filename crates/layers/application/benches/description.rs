@@ -37,6 +37,8 @@ fn plan(app: &str, stage: usize) -> Arc<AppPlan> {
     layer::add(&application::Applications);
     let mut spec = Spec::of_layer("application").expect("it was added");
     spec.targets = vec![app.to_owned(), "null:".to_owned()];
+    // So many that no process comes to its end while it is measured: a new one would have its buffers made.
+    workload::options::apply(&mut spec, "steps", "10000000").expect("a parameter of all of them");
     let context = RunContext {
         journal: Arc::new(Forgetful),
         interrupt: Arc::new(AtomicBool::new(false)),
