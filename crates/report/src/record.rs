@@ -378,7 +378,7 @@ pub struct Record {
 
 /// Schema of the list of what a run made and left, as the layer has it whose list that is.
 fn made_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut leftovers = layer::all().into_iter().filter_map(|layer| layer.leftovers());
+    let mut leftovers = layer::all().into_iter().flat_map(|layer| layer.leftovers());
     let entry = leftovers.find_map(|kind| kind.schema(generator)).unwrap_or_default();
     json_schema!({ "type": "array", "items": entry })
 }

@@ -20,6 +20,7 @@ mod run;
 mod set;
 mod source;
 mod spec;
+mod storage;
 mod stores;
 mod suite;
 

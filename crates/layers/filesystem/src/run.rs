@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Error, ErrorKind};
 use layer::observations::Observations;
+use layer::storage::{Storage, StorageNeeds};
 use layer::{
     DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
 };
@@ -30,6 +31,7 @@ use crate::progress::{Barriers, Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
 use crate::spec;
+use crate::storage;
 use crate::stores::{Stores, is_store};
 
 /// Data and metadata of files and directories.
@@ -57,8 +59,29 @@ impl Measured for Filesystem {
             .collect()
     }
 
-    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
-        Some(&FileSets)
+    fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
+        vec![&FileSets, &storage::Trees]
+    }
+
+    fn storage_targets(&self) -> &'static [&'static str] {
+        &["a directory", "dfs+vos:DIR", "dfs+engine://HOST:PORT/POOL/CONTAINER", "dfs+daos://POOL/CONTAINER"]
+    }
+
+    fn storage_options(&self) -> &'static [&'static str] {
+        storage::OPTIONS
+    }
+
+    fn serves_storage(&self, target: &str) -> bool {
+        storage::serves(target)
+    }
+
+    fn storage(
+        &self,
+        spec: &Spec,
+        needs: &StorageNeeds,
+        context: &RunContext,
+    ) -> Result<Arc<dyn Storage>, Error> {
+        Ok(Arc::new(storage::FileStorage::open(spec, needs, context)?))
     }
 
     fn options_title(&self) -> String {

@@ -14,6 +14,7 @@ pub mod secret;
 pub mod server;
 mod service_policy;
 mod stage;
+pub mod storage;
 
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;

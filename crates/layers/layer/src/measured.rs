@@ -18,6 +18,7 @@ use crate::hosts::Hosts;
 use crate::leftovers::Leftovers;
 use crate::server::EngineService;
 use crate::stage::{Part, StageContext, Tell};
+use crate::storage::{Storage, StorageNeeds};
 
 /// A phase that is planned.
 #[derive(Clone)]
@@ -195,9 +196,38 @@ pub trait Measured: Sync {
         Vec::new()
     }
 
-    /// Things that its runs make and may leave; none where they make none.
-    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
-        None
+    /// Things that its runs make and may leave, by kind.
+    fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
+        Vec::new()
+    }
+
+    /// Forms of the targets that it serves to loads made of its operations ([`crate::storage`]); none where it serves none.
+    fn storage_targets(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Its options that such a target takes.
+    fn storage_options(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether it serves a target to loads made of its operations.
+    fn serves_storage(&self, _target: &str) -> bool {
+        false
+    }
+
+    /// Opens the target of a spec of this layer for such a load.
+    ///
+    /// # Errors
+    /// Why it cannot; a layer that serves no target refuses all.
+    fn storage(
+        &self,
+        _spec: &Spec,
+        _needs: &StorageNeeds,
+        _context: &RunContext,
+    ) -> Result<Arc<dyn Storage>, Error> {
+        Err(Error::usage("plan", "the layer serves no targets to applications")
+            .with("layer", self.definition().name))
     }
 
     /// Title of the table of its options in documents.

@@ -46,8 +46,8 @@ impl Measured for Media {
         spec.targets.iter().map(|target| path_of(target).into_owned()).collect()
     }
 
-    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
-        Some(&Files)
+    fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
+        vec![&Files]
     }
 
     fn options_title(&self) -> String {

@@ -219,7 +219,10 @@ fn secrets_are_no_options_and_are_shown_to_nobody() {
     assert_eq!(refused, "\"s3-keys\" is not an option: use one of s3-key");
     assert!(find_in(LAYER, "s3-key").is_none(), "no flag, and no key of job files");
     let unknown = Spec::of_layer("objects").expect_err("no layer").to_string();
-    assert_eq!(unknown, "\"objects\" is not a value of layer: use one of media, network, object, filesystem");
+    assert_eq!(
+        unknown,
+        "\"objects\" is not a value of layer: use one of media, network, object, filesystem, application"
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod acknowledged;
 mod acknowledged_clusters;
+mod application;
+mod application_faults;
 mod bad_input;
 mod charts;
 mod clean;

@@ -5,8 +5,8 @@ mod io_uring;
 mod null;
 mod posix;
 
-pub(crate) use self::dfs::Held;
-pub(crate) use posix::{LIST_BYTES, open_path};
+pub(crate) use self::dfs::{Dfs, Held};
+pub(crate) use posix::{Directory, LIST_BYTES, Posix, open_path};
 
 use std::sync::Arc;
 
