@@ -83,6 +83,7 @@ impl Harness {
             workload::options::apply(&mut spec, name, value).unwrap();
         }
         let context = RunContext {
+            hosts: None,
             journal: Arc::new(Lists::default()),
             interrupt: Arc::new(AtomicBool::new(false)),
             keep: false,
