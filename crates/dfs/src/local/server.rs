@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use driver::Error;
 
@@ -19,6 +20,10 @@ use crate::{
 
 /// Name of the socket in its folder.
 const SOCKET: &str = "socket";
+/// Beginning of the name of that folder; the number of the process and one of its own follow.
+const FOLDER: &str = "strata-mount-";
+/// Age from which a folder without a socket is left by a process that has ended: those that go on make it at once.
+const BARE_AGE_MIN: Duration = Duration::from_secs(60);
 
 /// Change that a client has made, and of which the kernel may have kept what was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +77,7 @@ impl LocalServer {
             Error::system("serve", "programs of this machine cannot be served", error)
                 .with("directory", directory.display())
         };
+        remove_left(directory);
         let folder = new_folder(directory).map_err(failed)?;
         let socket = folder.join(SOCKET);
         let listener = UnixListener::bind(&socket).map_err(failed)?;
@@ -110,11 +116,39 @@ impl Drop for LocalServer {
     }
 }
 
+/// Removes the folders that processes of this user have left which were killed: nobody listens at their sockets any more.
+fn remove_left(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let folder = entry.path();
+        let is_meant = entry.file_name().as_encoded_bytes().starts_with(FOLDER.as_bytes());
+        let Ok(facts) = std::fs::symlink_metadata(&folder) else { continue };
+        if !is_meant || !facts.is_dir() || facts.uid() != rustix::process::geteuid().as_raw() {
+            continue;
+        }
+        let socket = folder.join(SOCKET);
+        match UnixStream::connect(&socket) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                let _ = std::fs::remove_file(&socket);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let age = facts.modified().ok().and_then(|then| then.elapsed().ok());
+                if age.is_none_or(|age| age < BARE_AGE_MIN) {
+                    continue;
+                }
+            }
+            _ => continue,
+        }
+        // One that holds something else stays.
+        let _ = std::fs::remove_dir(&folder);
+    }
+}
+
 /// A folder of a name that is free, for the owner alone.
 fn new_folder(directory: &Path) -> io::Result<PathBuf> {
     let process = std::process::id();
     for number in 0..u32::MAX {
-        let folder = directory.join(format!("strata-mount-{process}-{number}"));
+        let folder = directory.join(format!("{FOLDER}{process}-{number}"));
         match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

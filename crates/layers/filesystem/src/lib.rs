@@ -3,6 +3,7 @@
 mod cache;
 mod calls;
 mod content;
+mod doors;
 mod drivers;
 mod find;
 mod listed;
@@ -22,6 +23,7 @@ mod spec;
 mod stores;
 mod suite;
 
+pub use doors::Door;
 pub use drivers::{DRIVERS, OpenRequest};
 pub use listed::ListedTree;
 pub use operation::{FsClass, FsOperation, NameKind};

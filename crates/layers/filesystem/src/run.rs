@@ -16,6 +16,7 @@ use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
+use crate::doors::{self, Doors};
 use crate::drivers::{self, DRIVERS, OpenRequest};
 use crate::find::{self, Search};
 use crate::made::{FileSets, Made, SuiteControl};
@@ -80,6 +81,8 @@ pub(crate) struct FsRun {
     progress: Vec<(Key, Arc<Progress>)>,
     /// File systems over objects.
     stores: Stores,
+    /// The way to such a file system that was taken last.
+    doors: Doors,
     /// Something failed, and the user wants to look at what there is then.
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
@@ -94,9 +97,52 @@ impl FsRun {
             made: None,
             progress: Vec::new(),
             stores: Stores::default(),
+            doors: Doors::default(),
             keeps_for_error: false,
             control,
         }
+    }
+
+    /// Goes to the door of a plan. What the last turn made is removed, so that each door has the same to do.
+    fn pass(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if !self.doors.is_new(plan) {
+            return Ok(());
+        }
+        if let Some(made) = &mut self.made
+            && plan.door.is_some()
+        {
+            self.stores.remove_all(made.run_id())?;
+            made.remove_all()?;
+            self.progress.clear();
+        }
+        if plan.door.is_some() {
+            self.stores.close();
+        }
+        self.doors.pass(plan)
+    }
+
+    /// Adds the phases of one turn.
+    fn phases_of(
+        &mut self,
+        turn: &doors::Turn,
+        planning: &Planning<'_>,
+        phases: &mut Vec<Phase>,
+    ) -> Result<(), Error> {
+        let (step, first, mut set) = (&turn.spec, phases.len(), None);
+        for operation in resolve::operations(step) {
+            let seed = planning.seed_of(phases.len());
+            let mut plan = resolve::plan(step, operation, seed, self.context.journal.run(), &mut set)?;
+            turn.mark(&mut plan);
+            let phase = phase(step, plan)?;
+            // What another turn made is gone by then.
+            let so_far = phases[if turn.is_of_door() { first } else { 0 }..].iter().map(|phase| &phase.plan);
+            let before = planning.before.iter().copied().filter(|_| !turn.is_of_door());
+            let earlier: Vec<&PhasePlan> = before.chain(so_far).collect();
+            let fills = LayerRun::fills(self, &phase, &earlier);
+            phases.extend(fills);
+            phases.push(phase);
+        }
+        Ok(())
     }
 
     /// Progress of the set of a plan.
@@ -143,19 +189,11 @@ impl LayerRun for FsRun {
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases: Vec<Phase> = Vec::new();
         for step in expand_ladder(spec) {
-            let mut set = None;
-            for operation in resolve::operations(&step) {
-                let seed = planning.seed_of(phases.len());
-                let phase = phase(
-                    &step,
-                    resolve::plan(&step, operation, seed, self.context.journal.run(), &mut set)?,
-                )?;
-                let so_far = phases.iter().map(|phase| &phase.plan);
-                let earlier: Vec<&PhasePlan> = planning.before.iter().copied().chain(so_far).collect();
-                let fills = self.fills(&phase, &earlier);
-                phases.extend(fills);
-                phases.push(phase);
+            doors::check_others(&step, planning.before)?;
+            for turn in doors::turns(&step)? {
+                self.phases_of(&turn, planning, &mut phases)?;
             }
+            self.doors.set_token_file(step.token_file.clone());
         }
         Ok(phases)
     }
@@ -213,6 +251,7 @@ impl LayerRun for FsRun {
             let mut plan = plan_of(phase)?.clone();
             plan.set.restore()?;
             let plan = &plan;
+            self.pass(plan)?;
             let progress = self.progress_of(plan);
             let journal = &self.context.journal;
             let made = self.made.get_or_insert_with(|| Made::new(journal));
@@ -220,6 +259,9 @@ impl LayerRun for FsRun {
                 made.follow(control, plan)?;
             }
             made.prepare(plan, phase.destroy_data, &progress)?;
+            if let Some(target) = plan.door_target.as_ref().filter(|_| plan.engine != "dfs") {
+                made.note_store(&FsPlan { targets: vec![target.clone()], ..plan.clone() })?;
+            }
             let stores = self.stores.of(plan, phase.control.secret.as_ref())?;
             if plan.engine == "dfs" {
                 let run_id = made.run_id().to_owned();
@@ -240,6 +282,7 @@ impl LayerRun for FsRun {
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
                 stores,
+                functions: self.doors.functions(plan),
                 progress,
                 search,
                 wear_out,
@@ -257,13 +300,14 @@ impl LayerRun for FsRun {
 
     fn end(&mut self) -> Result<(), Error> {
         let leaves = self.control.as_ref().is_some_and(|control| control.leaves.load(Ordering::Relaxed));
-        match &mut self.made {
+        let ended = match &mut self.made {
             Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => {
                 let removed = self.stores.remove_all(made.run_id());
                 removed.and(made.remove_all())
             }
             _ => Ok(()),
-        }
+        };
+        ended.and(self.doors.unmount())
     }
 }
 
@@ -281,6 +325,7 @@ fn begin_making(plan: &FsPlan, progress: &Progress) {
 struct Ready {
     plan: Arc<FsPlan>,
     stores: Vec<Arc<dyn dfs::FileSystem>>,
+    functions: Option<Arc<drivers::Functions>>,
     progress: Arc<Progress>,
     search: Option<Arc<Search>>,
     wear_out: Option<Arc<WearOut>>,
@@ -304,12 +349,16 @@ impl Ready {
         let (shared, progress, wear_out) =
             (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
         let barriers = self.barriers.clone();
-        let stores = self.stores.clone();
+        let (stores, functions) = (self.stores.clone(), self.functions.clone());
         let open = Opener::new(move |worker| {
             let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
             let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, PageSize::Base)?);
-            let request =
-                OpenRequest { plan: Arc::clone(&shared), arena: Arc::clone(&arena), stores: stores.clone() };
+            let request = OpenRequest {
+                plan: Arc::clone(&shared),
+                arena: Arc::clone(&arena),
+                stores: stores.clone(),
+                functions: functions.clone(),
+            };
             let opened = (drivers::find(&shared.engine)?.open)(&request)?;
             let source =
                 FsSource::new(&shared, worker, &arena, &progress, (wear_out.as_ref(), barriers.as_ref()))?;
