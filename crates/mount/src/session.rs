@@ -87,7 +87,7 @@ pub fn check(directory: &Path) -> Result<PathBuf, Error> {
     Ok(absolute)
 }
 
-/// What this process lacks to mount, with what would help; none where it has all.
+/// The reason that this process cannot mount, with a remedy; none where it can.
 #[must_use]
 pub fn missing() -> Option<Error> {
     let lacks = |message: &str, remedy: &str| {

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use driver::Error;
 
+use super::left::{self, FOLDER};
 use super::wire::{Entries, Names, Wire};
 use super::{Call, DATA_BYTES_MAX, LIST_ENTRIES, MESSAGE_BYTES_MAX, VERSION};
 use crate::{
@@ -19,11 +19,7 @@ use crate::{
 };
 
 /// Name of the socket in its folder.
-const SOCKET: &str = "socket";
-/// Beginning of the name of that folder; the number of the process and one of its own follow.
-const FOLDER: &str = "strata-mount-";
-/// Age from which a folder without a socket is left by a process that has ended: those that go on make it at once.
-const BARE_AGE_MIN: Duration = Duration::from_secs(60);
+pub(super) const SOCKET: &str = "socket";
 
 /// Change that a client has made, and of which the kernel may have kept what was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +73,7 @@ impl LocalServer {
             Error::system("serve", "programs of this machine cannot be served", error)
                 .with("directory", directory.display())
         };
-        remove_left(directory);
+        left::remove(directory);
         let folder = new_folder(directory).map_err(failed)?;
         let socket = folder.join(SOCKET);
         let listener = UnixListener::bind(&socket).map_err(failed)?;
@@ -113,34 +109,6 @@ impl Drop for LocalServer {
         // Both are this process's own; where they are gone already there is nothing to do.
         let _ = std::fs::remove_file(&self.socket);
         let _ = std::fs::remove_dir(&self.folder);
-    }
-}
-
-/// Removes the folders that processes of this user have left which were killed: nobody listens at their sockets any more.
-fn remove_left(directory: &Path) {
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
-    for entry in entries.flatten() {
-        let folder = entry.path();
-        let is_meant = entry.file_name().as_encoded_bytes().starts_with(FOLDER.as_bytes());
-        let Ok(facts) = std::fs::symlink_metadata(&folder) else { continue };
-        if !is_meant || !facts.is_dir() || facts.uid() != rustix::process::geteuid().as_raw() {
-            continue;
-        }
-        let socket = folder.join(SOCKET);
-        match UnixStream::connect(&socket) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let _ = std::fs::remove_file(&socket);
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let age = facts.modified().ok().and_then(|then| then.elapsed().ok());
-                if age.is_none_or(|age| age < BARE_AGE_MIN) {
-                    continue;
-                }
-            }
-            _ => continue,
-        }
-        // One that holds something else stays.
-        let _ = std::fs::remove_dir(&folder);
     }
 }
 

@@ -23,7 +23,7 @@ mod spec;
 mod stores;
 mod suite;
 
-pub use doors::Door;
+pub use doors::AccessPath;
 pub use drivers::{DRIVERS, OpenRequest};
 pub use listed::ListedTree;
 pub use operation::{FsClass, FsOperation, NameKind};

@@ -9,7 +9,7 @@ use workload::plan::PlanKind;
 use workload::spec::choice;
 use workload::{as_shared, option, own_of, switch_of};
 
-use crate::doors::Door;
+use crate::doors::ACCESS_PATHS;
 use crate::phases::parse_operations;
 use crate::plan::{CacheBefore, FsPlan, OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
@@ -22,7 +22,7 @@ static DEFINITION: LayerDef = LayerDef {
     command: "fs",
     targets: "A directory (made where it is missing), a file system over objects (dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, dfs+daos://POOL/CONTAINER), or a file for --shape private and shared; several are dealt out to the workers in turn",
     target_count: (1, usize::MAX),
-    options: &[FILES],
+    options: &[FILES, ACCESS_PATHS],
     common: COMMON,
     refused: REFUSED,
     is_one_phase: |spec| spec::of(spec).operations.len() <= 1,
@@ -442,31 +442,6 @@ pub(crate) static FILES: &[OptionDef] = &[
         Load,
         "After --time each worker goes on until it has done as much as the one that had done most by then",
         wear_out
-    ),
-    own!(
-        "door",
-        None,
-        "library|mount|intercept|all",
-        "the library, and no other",
-        Engine,
-        "One file system over objects by its library, by a mount that the run makes, by that mount with the interception library, or by all three in turns, side by side",
-        door,
-        |text| {
-            let [library, mount, intercept] =
-                Door::ALL.each_ref().map(|door| (door.name(), std::slice::from_ref(door)));
-            let all: (&str, &[Door]) = ("all", &Door::ALL);
-            choice("door", text, &[library, mount, intercept, all]).map(<[Door]>::to_vec)
-        }
-    ),
-    own!(
-        "door-turns",
-        None,
-        "N",
-        "3 with --door all, else 1",
-        Run,
-        "Turns of each door: each does the whole load once in its turn, and removes what it made",
-        door_turns,
-        |text| parse_u64_in("door-turns", text, 1..=1000).map(|turns| turns as u32)
     ),
     own!("engine", Some('e'), "NAME", "posix", Engine, "Driver: see `strata list`", engine, |text| word(
         "engine", text

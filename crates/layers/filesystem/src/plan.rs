@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use units::{ByteSize, clean, count, counted};
 use workload::plan::{ContentPlan, LayerPlan, LoadKind, LoadPlan, Terms};
 
-use crate::doors::Door;
+use crate::doors::AccessPath;
 use crate::names::root_of;
 use crate::phases::{FsOp, Over};
 use crate::set::{FileSet, Naming, Shape};
@@ -180,7 +180,7 @@ pub struct FsPlan {
     pub content: ContentPlan,
     /// Way to the file system over objects, where ways are measured in turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub door: Option<Door>,
+    pub door: Option<AccessPath>,
     /// That file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub door_target: Option<String>,

@@ -16,7 +16,7 @@ use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
-use crate::doors::{self, Doors};
+use crate::doors::{self, AccessPaths};
 use crate::drivers::{self, DRIVERS, OpenRequest};
 use crate::find::{self, Search};
 use crate::made::{FileSets, Made, SuiteControl};
@@ -82,7 +82,7 @@ pub(crate) struct FsRun {
     /// File systems over objects.
     stores: Stores,
     /// The way to such a file system that was taken last.
-    doors: Doors,
+    doors: AccessPaths,
     /// Something failed, and the user wants to look at what there is then.
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
@@ -97,7 +97,7 @@ impl FsRun {
             made: None,
             progress: Vec::new(),
             stores: Stores::default(),
-            doors: Doors::default(),
+            doors: AccessPaths::default(),
             keeps_for_error: false,
             control,
         }

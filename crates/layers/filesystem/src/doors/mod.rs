@@ -1,9 +1,11 @@
-//! Doors: the ways to one file system over objects (its library, a mount, that mount with interception), measured in turns.
+//! AccessPaths: the ways to one file system over objects (its library, a mount, that mount with interception), measured in turns.
 
 mod mounted;
+mod options;
 mod passing;
 
-pub(crate) use passing::Doors;
+pub(crate) use options::ACCESS_PATHS;
+pub(crate) use passing::AccessPaths;
 
 use std::path::PathBuf;
 
@@ -23,7 +25,7 @@ use crate::stores::{self, TOP, is_store};
 /// A way to a file system over objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Door {
+pub enum AccessPath {
     /// The library of files over objects, in this process.
     Library,
     /// A mount by FUSE.
@@ -32,7 +34,7 @@ pub enum Door {
     Intercept,
 }
 
-impl Door {
+impl AccessPath {
     /// All of them, in the order of tables.
     pub(crate) const ALL: [Self; 3] = [Self::Library, Self::Mount, Self::Intercept];
 
@@ -57,7 +59,7 @@ fn usage(message: impl Into<String>) -> Error {
 /// A turn: the spec of one door, and what its plans say of it.
 pub(crate) struct Turn {
     pub(crate) spec: Spec,
-    door: Option<(Door, String, u32)>,
+    door: Option<(AccessPath, String, u32)>,
 }
 
 impl Turn {
@@ -94,7 +96,7 @@ pub(crate) fn turns(spec: &Spec) -> Result<Vec<Turn>, Error> {
     for turn in 0..rounds {
         for door in doors {
             let mut spec = spec.clone();
-            if *door != Door::Library {
+            if *door != AccessPath::Library {
                 spec.own.get_mut::<FsSpec>().engine = Some(C_LIBRARY.to_owned());
                 spec.targets = vec![path_behind(own)?];
             }
@@ -148,12 +150,12 @@ fn check(spec: &Spec, own: &FsSpec) -> Result<(), Error> {
 }
 
 /// Refuses what this machine lacks for these doors, before anything is made.
-fn check_machine(spec: &Spec, doors: &[Door]) -> Result<(), Error> {
-    let behind = doors.iter().any(|door| *door != Door::Library);
+fn check_machine(spec: &Spec, doors: &[AccessPath]) -> Result<(), Error> {
+    let behind = doors.iter().any(|door| *door != AccessPath::Library);
     if let Some(error) = mount::missing().filter(|_| behind) {
         return Err(error.with("option", "--door"));
     }
-    if doors.contains(&Door::Intercept) {
+    if doors.contains(&AccessPath::Intercept) {
         library()?;
         if spec.token_file.is_some() && std::env::var_os("STRATA_TOKEN_FILE").is_none() {
             return Err(Error::new(

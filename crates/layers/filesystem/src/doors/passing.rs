@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
 
-use super::Door;
+use super::AccessPath;
 use super::mounted::Mount;
 use crate::drivers::Functions;
 use crate::plan::FsPlan;
 
 /// The door that a run stands at.
 #[derive(Default)]
-pub(crate) struct Doors {
+pub(crate) struct AccessPaths {
     mount: Option<Mount>,
     functions: Option<Arc<Functions>>,
-    now: Option<(Door, String, u32)>,
+    now: Option<(AccessPath, String, u32)>,
     /// Secret of the engines, for the process of the mount.
     token_file: Option<PathBuf>,
 }
 
-impl Doors {
+impl AccessPaths {
     /// Notes the file with the secret of the engines.
     pub(crate) fn set_token_file(&mut self, file: Option<PathBuf>) {
         self.token_file = file;
@@ -37,10 +37,10 @@ impl Doors {
     /// When it cannot be mounted or unmounted, and an interception library that takes no calls.
     pub(crate) fn pass(&mut self, plan: &FsPlan) -> Result<(), Error> {
         let turn = turn_of(plan);
-        if let (Some((Door::Library, ..)) | None, true) = (&turn, self.is_exclusive()) {
+        if let (Some((AccessPath::Library, ..)) | None, true) = (&turn, self.is_exclusive()) {
             self.unmount()?;
         }
-        if let Some((Door::Mount | Door::Intercept, url, _)) = &turn {
+        if let Some((AccessPath::Mount | AccessPath::Intercept, url, _)) = &turn {
             if self.mount.as_ref().is_some_and(|mount| mount.url != *url) {
                 self.unmount()?;
             }
@@ -48,7 +48,8 @@ impl Doors {
                 self.mount = Some(Mount::begin(url, self.token_file.as_deref())?);
             }
         }
-        if let (Some((Door::Intercept, ..)), Some(mount), None) = (&turn, &self.mount, &self.functions) {
+        if let (Some((AccessPath::Intercept, ..)), Some(mount), None) = (&turn, &self.mount, &self.functions)
+        {
             let functions = Functions::of_intercept(&super::library()?)?;
             if !functions.takes(mount.directory()) {
                 return Err(Error::new(
@@ -69,7 +70,7 @@ impl Doors {
 
     /// Functions that the driver `libc` calls in a phase of this plan.
     pub(crate) fn functions(&self, plan: &FsPlan) -> Option<Arc<Functions>> {
-        self.functions.clone().filter(|_| plan.door == Some(Door::Intercept))
+        self.functions.clone().filter(|_| plan.door == Some(AccessPath::Intercept))
     }
 
     /// Whether the store that is mounted is of one process at a time.
@@ -88,6 +89,6 @@ impl Doors {
     }
 }
 
-fn turn_of(plan: &FsPlan) -> Option<(Door, String, u32)> {
+fn turn_of(plan: &FsPlan) -> Option<(AccessPath, String, u32)> {
     Some((plan.door?, plan.door_target.clone()?, plan.door_turn?))
 }

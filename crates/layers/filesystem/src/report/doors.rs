@@ -1,4 +1,4 @@
-//! Doors side by side: the rates of each, and by what factor they differ from the library's.
+//! AccessPaths side by side: the rates of each, and by what factor they differ from the library's.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use report::words::factor;
 use units::human::{human_bytes_per_second, human_rate};
 use units::{clean, counted};
 
-use crate::doors::Door;
+use crate::doors::AccessPath;
 use crate::operation::{CLASSES, FsClass};
 use crate::plan::FsPlan;
 
 /// The plan of a phase behind a door.
-fn plan_of(phase: &PhaseRecord) -> Option<(&FsPlan, Door)> {
+fn plan_of(phase: &PhaseRecord) -> Option<(&FsPlan, AccessPath)> {
     let plan = phase.plan.of::<FsPlan>()?;
     Some((plan, plan.door?))
 }
@@ -49,7 +49,7 @@ struct Row {
 }
 
 impl Row {
-    fn add(&mut self, phase: &PhaseRecord, plan: &FsPlan, door: Door) {
+    fn add(&mut self, phase: &PhaseRecord, plan: &FsPlan, door: AccessPath) {
         let class = CLASSES[class_of(plan) as usize];
         let Some(found) = phase.summary.classes.iter().find(|found| found.class == class) else { return };
         let rate = if self.is_bytes { found.bytes_per_second } else { found.operations_per_second };
@@ -63,7 +63,7 @@ impl Row {
         rates(of).iter().filter_map(|(turn, rate)| Some((*rate, same(*turn)?))).unzip()
     }
 
-    fn rate(&self, door: Door) -> Cell {
+    fn rate(&self, door: AccessPath) -> Cell {
         let rates = self.rates.get(door.name()).map_or(&[][..], Vec::as_slice);
         let mean = rates.iter().map(|(_, rate)| rate).sum::<f64>() / rates.len() as f64;
         match rates {
@@ -74,8 +74,8 @@ impl Row {
     }
 
     /// `0.42 (0.40 to 0.44)`: the rate of a door over that of the library.
-    fn factor(&self, door: Door) -> Cell {
-        let (library, other) = self.pairs(Door::Library.name(), door.name());
+    fn factor(&self, door: AccessPath) -> Cell {
+        let (library, other) = self.pairs(AccessPath::Library.name(), door.name());
         if let Some(found) = factor_of(&library, &other) {
             let interval = format!("{} to {}", factor(found.low), factor(found.high));
             return Cell::styled(format!("{} ({interval})", factor(found.factor)), Style::Strong);
@@ -115,11 +115,11 @@ pub(super) fn block(page: &mut Page, record: &Record) {
     for row in &rows {
         table.row(vec![
             Cell::from(clean(&row.name).into_owned()),
-            row.rate(Door::Library),
-            row.rate(Door::Mount),
-            row.factor(Door::Mount),
-            row.rate(Door::Intercept),
-            row.factor(Door::Intercept),
+            row.rate(AccessPath::Library),
+            row.rate(AccessPath::Mount),
+            row.factor(AccessPath::Mount),
+            row.rate(AccessPath::Intercept),
+            row.factor(AccessPath::Intercept),
         ]);
     }
     page.table(&table);
