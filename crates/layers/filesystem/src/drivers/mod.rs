@@ -1,14 +1,14 @@
 //! Drivers of this layer.
 
-mod c_library;
 mod dfs;
 mod io_uring;
+mod libc;
 mod null;
 mod posix;
 
 pub(crate) use self::dfs::Held;
-pub(crate) use c_library::Functions;
-pub(crate) use c_library::NAME as C_LIBRARY;
+pub(crate) use self::libc::Functions;
+pub(crate) use self::libc::NAME as C_LIBRARY;
 pub(crate) use posix::{LIST_BYTES, open_path};
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl OpenRequest {
 pub static DRIVERS: &[Registration<FsOperation, OpenRequest>] = &[
     // One line each, as the architecture test reads them.
     posix::REGISTRATION,
-    c_library::REGISTRATION,
+    libc::REGISTRATION,
     io_uring::REGISTRATION,
     dfs::REGISTRATION,
     null::REGISTRATION,
