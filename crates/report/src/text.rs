@@ -14,7 +14,7 @@ use workload::target::{TargetKind, TargetPlan};
 use crate::page::{Page, Style};
 use crate::record::{PhaseRecord, Record, Status, ToolCost};
 use crate::words::{clean, counted};
-use crate::{recipes, stack, suite};
+use crate::{recipes, stack, suite, view};
 
 pub use phase::summary_line;
 
@@ -48,6 +48,8 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
     if let Some(ladder) = &record.ladder {
         mark(&mut ladder.phases.iter().copied());
     }
+    let together: Vec<_> = view::all().into_iter().map(|view| (view, view.together(record))).collect();
+    together.iter().for_each(|(_, phases)| mark(&mut phases.iter().copied()));
     for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| !shown[*at]) {
         page.blank();
         if is_fill(phase) {
@@ -62,6 +64,14 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
             common.is_empty(),
             &record.hosts,
         );
+    }
+    for (view, phases) in together.iter().filter(|(_, phases)| !phases.is_empty()) {
+        page.blank();
+        view.overview(&mut page, record);
+        let named = |at: &usize| record.phases.get(*at).map(|phase| (phase.plan.name().clone(), phase));
+        let phases: Vec<_> = phases.iter().filter_map(named).collect();
+        notes_of(&mut page, &phases);
+        doubts_of(&mut page, &phases);
     }
     if let Some(ladder) = &record.ladder {
         page.blank();

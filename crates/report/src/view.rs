@@ -22,6 +22,14 @@ pub trait View: Sync {
     /// Writes counters and tables of its own, after all that any phase has.
     fn detail(&self, _page: &mut Page, _phase: &PhaseRecord) {}
 
+    /// Phases that [`View::overview`] stands for: they have no block of their own in a report.
+    fn together(&self, _record: &Record) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Writes what these phases say together. Their notes and doubts come below it.
+    fn overview(&self, _page: &mut Page, _record: &Record) {}
+
     /// Kinds of doubts of its own.
     fn doubts(&self) -> &'static [Kind] {
         &[]

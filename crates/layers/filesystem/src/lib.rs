@@ -3,6 +3,7 @@
 mod cache;
 mod calls;
 mod content;
+mod doors;
 mod drivers;
 mod find;
 mod help;
@@ -24,6 +25,7 @@ mod storage;
 mod stores;
 mod suite;
 
+pub use doors::AccessPath;
 pub use drivers::{DRIVERS, OpenRequest};
 pub use listed::ListedTree;
 pub use operation::{FsClass, FsOperation, NameKind};

@@ -279,7 +279,8 @@ impl Made {
                 }
                 There::Free if makes => {
                     let root = root_of(&path).to_owned();
-                    if plan.set.unique_directories && matches!(self.look(&root)?, There::Free) {
+                    let has_own = plan.set.unique_directories || plan.door.is_some();
+                    if has_own && matches!(self.look(&root)?, There::Free) {
                         self.make_directory(set, &root)?;
                     }
                     self.announce(set, &path)?;
@@ -366,7 +367,8 @@ fn file_paths(plan: &FsPlan) -> Vec<String> {
     paths
 }
 
-/// Whether a path still leads to what was made. What was only announced is the run's where it carries its mark, or holds nothing.
+/// Whether a path still leads to what was made. What was only announced is the run's where it carries its mark, holds nothing,
+/// or lies in a directory that runs of strata alone have files in.
 fn is_own(file: &MadeFile, run_id: &str) -> bool {
     let at = path_of(&file.path);
     let Ok(metadata) = std::fs::symlink_metadata(&at) else { return false };
@@ -377,8 +379,14 @@ fn is_own(file: &MadeFile, run_id: &str) -> bool {
         Some(then) => {
             then == identity_of(&metadata) || (is_marked && then.inode == identity_of(&metadata).inode)
         }
-        None => is_marked || metadata.is_dir() || metadata.len() == 0,
+        // A run that was killed has given no mark to its files: there is none but of a run in a directory that has one.
+        None => is_marked || metadata.is_dir() || metadata.len() == 0 || lies_in_marked(&at),
     }
+}
+
+/// Whether the directory of a file has the mark of a run.
+fn lies_in_marked(file: &Path) -> bool {
+    file.parent().is_some_and(|parent| rustix::fs::lgetxattr(parent, MARK, &mut [0u8; 64][..]).is_ok())
 }
 
 /// Removes what a run made of a set: of trees the names of the set alone, so that what others put there stays. How many names.

@@ -20,6 +20,7 @@ use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
+use crate::doors::{self, AccessPaths};
 use crate::drivers::{self, DRIVERS};
 use crate::find::Search;
 use crate::made::{FileSets, Made, SuiteControl};
@@ -105,6 +106,8 @@ pub(crate) struct FsRun {
     progress: Vec<(Key, Arc<Progress>)>,
     /// File systems over objects.
     stores: Stores,
+    /// The way to such a file system that was taken last.
+    doors: AccessPaths,
     /// Something failed, and the user wants to look at what there is then.
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
@@ -123,11 +126,55 @@ impl FsRun {
             made: None,
             progress: Vec::new(),
             stores: Stores::default(),
+            doors: AccessPaths::default(),
             keeps_for_error: false,
             control,
             stages: 0,
             reads_others: false,
         }
+    }
+
+    /// Goes to the door of a plan. What the last turn made is removed, so that each door has the same to do.
+    fn pass(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if !self.doors.is_new(plan) {
+            return Ok(());
+        }
+        if let Some(made) = &mut self.made
+            && plan.door.is_some()
+        {
+            self.stores.remove_all(made.run_id())?;
+            made.remove_all()?;
+            self.progress.clear();
+        }
+        if plan.door.is_some() {
+            self.stores.close();
+        }
+        self.doors.pass(plan)
+    }
+
+    /// Adds the phases of one turn.
+    fn phases_of(
+        &mut self,
+        turn: &doors::Turn,
+        planning: &Planning<'_>,
+        phases: &mut Vec<Phase>,
+    ) -> Result<(), Error> {
+        let (step, first, mut set) = (&turn.spec, phases.len(), None);
+        for operation in resolve::operations(step) {
+            let seed = planning.seed_of(phases.len());
+            let mut plan = resolve::plan(step, operation, seed, self.context.journal.run(), &mut set)?;
+            turn.mark(&mut plan);
+            let phase = phase(step, plan)?;
+            // What another turn made is gone by then.
+            let so_far = phases[if turn.is_of_door() { first } else { 0 }..].iter().map(|phase| &phase.plan);
+            let before = planning.before.iter().copied().filter(|_| !turn.is_of_door());
+            let earlier: Vec<&PhasePlan> = before.chain(so_far).collect();
+            let fills = LayerRun::fills(self, &phase, &earlier);
+            self.reads_others |= plan_of(&phase)?.rank_shift != RankShift::By(0);
+            phases.extend(fills);
+            phases.push(phase);
+        }
+        Ok(())
     }
 
     /// Progress of the set of a plan.
@@ -188,20 +235,11 @@ impl LayerRun for FsRun {
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases: Vec<Phase> = Vec::new();
         for step in expand_ladder(spec) {
-            let mut set = None;
-            for operation in resolve::operations(&step) {
-                let seed = planning.seed_of(phases.len());
-                let phase = phase(
-                    &step,
-                    resolve::plan(&step, operation, seed, self.context.journal.run(), &mut set)?,
-                )?;
-                let so_far = phases.iter().map(|phase| &phase.plan);
-                let earlier: Vec<&PhasePlan> = planning.before.iter().copied().chain(so_far).collect();
-                let fills = self.fills(&phase, &earlier);
-                self.reads_others |= plan_of(&phase)?.rank_shift != RankShift::By(0);
-                phases.extend(fills);
-                phases.push(phase);
+            doors::check_others(&step, planning.before)?;
+            for turn in doors::turns(&step)? {
+                self.phases_of(&turn, planning, &mut phases)?;
             }
+            self.doors.set_token_file(step.token_file.clone());
         }
         Ok(phases)
     }
@@ -260,6 +298,7 @@ impl LayerRun for FsRun {
             let mut plan = plan_of(phase)?.clone();
             plan.set.restore()?;
             let plan = &plan;
+            self.pass(plan)?;
             let progress = self.progress_of(plan);
             let journal = &self.context.journal;
             let made = self.made.get_or_insert_with(|| Made::new(journal));
@@ -267,6 +306,9 @@ impl LayerRun for FsRun {
                 made.follow(control, plan)?;
             }
             made.prepare(plan, phase.destroy_data, &progress)?;
+            if let Some(target) = plan.door_target.as_ref().filter(|_| plan.engine != "dfs") {
+                made.note_store(&FsPlan { targets: vec![target.clone()], ..plan.clone() })?;
+            }
             let stores = self.stores.of(plan, phase.control.secret.as_ref())?;
             if plan.engine == "dfs" {
                 let run_id = made.run_id().to_owned();
@@ -291,6 +333,7 @@ impl LayerRun for FsRun {
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
                 stores,
+                functions: self.doors.functions(plan),
                 progress,
                 search,
                 wear_out,
@@ -309,13 +352,14 @@ impl LayerRun for FsRun {
 
     fn end(&mut self) -> Result<(), Error> {
         let leaves = self.control.as_ref().is_some_and(|control| control.leaves.load(Ordering::Relaxed));
-        match &mut self.made {
+        let ended = match &mut self.made {
             Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => {
                 let removed = self.stores.remove_all(made.run_id());
                 removed.and(made.remove_all())
             }
             _ => Ok(()),
-        }
+        };
+        ended.and(self.doors.unmount())
     }
 }
 

@@ -52,6 +52,8 @@ pub(super) fn begin_making(plan: &FsPlan, progress: &Progress) {
 pub(super) struct Ready {
     pub(super) plan: Arc<FsPlan>,
     pub(super) stores: Vec<Arc<dyn dfs::FileSystem>>,
+    /// Functions of the C library that the driver calls; none: those of the process.
+    pub(super) functions: Option<Arc<drivers::Functions>>,
     pub(super) progress: Arc<Progress>,
     pub(super) search: Option<Arc<Search>>,
     pub(super) wear_out: Option<Arc<WearOut>>,
@@ -77,12 +79,16 @@ impl Ready {
         let (shared, progress, wear_out) =
             (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
         let barriers = self.barriers.clone();
-        let stores = self.stores.clone();
+        let (stores, functions) = (self.stores.clone(), self.functions.clone());
         let open = Opener::new(move |worker| {
             let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
             let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, PageSize::Base)?);
-            let request =
-                OpenRequest { plan: Arc::clone(&shared), arena: Arc::clone(&arena), stores: stores.clone() };
+            let request = OpenRequest {
+                plan: Arc::clone(&shared),
+                arena: Arc::clone(&arena),
+                stores: stores.clone(),
+                functions: functions.clone(),
+            };
             let opened = (drivers::find(&shared.engine)?.open)(&request)?;
             let source =
                 FsSource::new(&shared, worker, &arena, &progress, (wear_out.as_ref(), barriers.as_ref()))?;
