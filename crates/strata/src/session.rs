@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dialects::{Pace, Render};
 use driver::{Error, ErrorKind};
@@ -54,6 +54,8 @@ pub(crate) struct Session {
     ending: Option<Ending>,
     /// Phases of the run as far as known, for the live view.
     pub(crate) phase_count: usize,
+    /// When the run will have ended, as far as known, for the live view.
+    pub(crate) ends_at: Option<Instant>,
 }
 
 impl Session {
@@ -122,6 +124,7 @@ impl Session {
             layers: Layers::new(keep),
             ending: None,
             phase_count: 0,
+            ends_at: None,
         })
     }
 
@@ -153,6 +156,11 @@ impl Session {
     /// When it is not taken.
     pub(crate) fn show(&mut self, text: &str) -> Result<(), Error> {
         self.output.show_text(text)
+    }
+
+    /// Shows as much of a stack at the end.
+    pub(crate) fn shows(&mut self, detail: report::stack::Detail) {
+        self.output.detail = detail;
     }
 
     /// Whether the run was interrupted.
@@ -230,7 +238,7 @@ impl Session {
 
     /// Runs the phases of a stage; when they began, and what came of each.
     fn measure(&mut self, stage: &[Planned]) -> Result<(SystemTime, Vec<Seen>), Error> {
-        let Self { record, output, due, view, phase_count, layers, interrupt, .. } = self;
+        let Self { record, output, due, view, phase_count, ends_at, layers, interrupt, .. } = self;
         let number = (record.phases.len() + 1, *phase_count);
         let shown = RefCell::new(&mut *view);
         let progress = |name: &str, share: f64| shown.borrow_mut().event(&Event::Preparing(name, share));
@@ -240,7 +248,7 @@ impl Session {
             tell: |line| output::tell(line),
         };
         let parts = parts(stage, record, &mut layers.runs, &context)?;
-        let mut observe = viewer(view, number);
+        let mut observe = viewer(view, number, *ends_at);
         let stage_number = next_stage(record);
         let begun = SystemTime::now();
         let mut reports = StageReports { due, output, record, stage, number: stage_number, begun };
@@ -345,11 +353,17 @@ fn parts<'a>(
     Ok(parts)
 }
 
-/// Shows snapshots as those of a phase with this number, of so many.
-fn viewer(view: &mut Box<dyn View>, place: (usize, usize)) -> impl FnMut(&Snapshot) + '_ {
+/// Shows snapshots as those of a phase with this number, of so many; the run will have ended at `ends_at`.
+fn viewer(
+    view: &mut Box<dyn View>,
+    place: (usize, usize),
+    ends_at: Option<Instant>,
+) -> impl FnMut(&Snapshot) + '_ {
     move |snapshot| {
         let mut snapshot = snapshot.clone();
         (snapshot.phase_number, snapshot.phase_count) = place;
+        snapshot.run_left_ns =
+            ends_at.map(|end| end.saturating_duration_since(Instant::now()).as_nanos() as u64);
         view.event(&Event::Running(&snapshot));
     }
 }

@@ -19,6 +19,7 @@ mod run;
 mod set;
 mod source;
 mod spec;
+mod stack;
 mod stores;
 mod suite;
 

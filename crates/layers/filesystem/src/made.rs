@@ -1,10 +1,12 @@
 //! Trees and files that a run made: noted before they are made, and the only things that are removed.
 
 mod leftovers;
+mod mounts;
 mod suite_control;
 
 pub(crate) use leftovers::FileSets;
 use leftovers::read;
+pub(crate) use mounts::{note_mount, remove_mount};
 pub(crate) use suite_control::{SuiteControl, first_taken, has_sets};
 
 use std::fs::Metadata;
@@ -38,6 +40,9 @@ struct MadeSet {
     /// Directories that were empty and that the run took over: what it made in them is removed, they stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     taken: Vec<MadeFile>,
+    /// The target is a directory that the run mounted a file system on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_mount: bool,
 }
 
 /// All that a run made.
@@ -109,6 +114,7 @@ impl Made {
                     set: plan.set.clone(),
                     made: Vec::new(),
                     taken: Vec::new(),
+                    is_mount: false,
                 });
                 self.sets.len() - 1
             }
@@ -165,6 +171,7 @@ impl Made {
             set: plan.set.clone(),
             made,
             taken: Vec::new(),
+            is_mount: false,
         });
         self.note()
     }
@@ -387,6 +394,9 @@ fn is_own(file: &MadeFile, run_id: &str) -> bool {
 
 /// Removes what a run made of a set: of trees the names of the set alone, so that what others put there stays. How many names.
 fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
+    if set.is_mount {
+        return set.targets.iter().map(|target| remove_mount(target)).sum();
+    }
     if set.targets.iter().any(|target| is_store(target)) {
         // The run itself has removed it, as long as it had its file systems open.
         return Ok(0);

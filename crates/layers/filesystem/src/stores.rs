@@ -134,6 +134,11 @@ impl Stores {
         Ok(())
     }
 
+    /// Gives the file systems back.
+    pub(crate) fn close(&mut self) {
+        self.open.clear();
+    }
+
     /// Removes all that the run made.
     ///
     /// # Errors

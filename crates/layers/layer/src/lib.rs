@@ -10,6 +10,7 @@ mod measured;
 pub mod observations;
 pub mod secret;
 pub mod server;
+pub mod stack;
 mod stage;
 
 /// Version of the record's schema, and of the plans that processes send each other.
@@ -24,4 +25,5 @@ pub use measured::{
     AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed,
     add, all, find,
 };
+pub use stack::{StackCarrier, StackKind, StackRequest, StackRowSpec, StackServed};
 pub use stage::{Part, Parts, Seen, StageContext, Tell, plain_part, run};

@@ -1,8 +1,11 @@
 //! The report of the file-system layer: lines and doubts.
 
+mod stack_remedies;
+
 use report::doubts::{Evidence, Kind};
 use report::page::{Page, Style};
 use report::record::PhaseRecord;
+use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 use units::human::{human_bytes, human_ns};
 use units::{clean, count};
@@ -55,6 +58,10 @@ impl View for Files {
             );
             page.field("stonewall", &text, Style::Plain);
         }
+    }
+
+    fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {
+        stack_remedies::remedies(case)
     }
 
     fn doubts(&self) -> &'static [Kind] {
