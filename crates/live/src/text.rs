@@ -96,7 +96,13 @@ pub(crate) fn phase_label(snapshot: &Snapshot) -> String {
     let name = printable(&snapshot.phase);
     if let Some(left_ns) = snapshot.run_left_ns {
         let left_s = left_ns.div_ceil(1_000_000_000);
-        format!("{}:{:02} left, {}/{} {name}", left_s / 60, left_s % 60, snapshot.phase_number, snapshot.phase_count)
+        format!(
+            "{}:{:02} left, {}/{} {name}",
+            left_s / 60,
+            left_s % 60,
+            snapshot.phase_number,
+            snapshot.phase_count
+        )
     } else if snapshot.phase_count > 1 {
         format!("{}/{} {name}", snapshot.phase_number, snapshot.phase_count)
     } else {

@@ -247,7 +247,8 @@ impl StackRecord {
     #[must_use]
     pub fn has(&self, at: usize) -> bool {
         let of_row = |row: &StackRow| row.phase == Some(at) || row.passes.iter().any(|pass| pass.phase == at);
-        self.rows.iter().any(of_row) || self.trial.iter().any(|trial| trial.pairs.iter().flatten().any(|of| *of == at))
+        self.rows.iter().any(of_row)
+            || self.trial.iter().any(|trial| trial.pairs.iter().flatten().any(|of| *of == at))
     }
 }
 

@@ -458,8 +458,12 @@ pub fn stack(rows: &[StackShape]) -> Record {
         }
     };
     let mut record = record(rows.iter().map(|row| phase(&shape(row))).collect());
-    record.stack =
-        Some(StackRecord { rows: rows.iter().enumerate().map(row).collect(), pass_count: 0, verdict: None, trial: None });
+    record.stack = Some(StackRecord {
+        rows: rows.iter().enumerate().map(row).collect(),
+        pass_count: 0,
+        verdict: None,
+        trial: None,
+    });
     record
 }
 

@@ -175,7 +175,11 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         apply: |spec, text| {
             let schemes = ["engine://", "s3://", "rados://", "daos://"];
             if !schemes.iter().any(|scheme| text.starts_with(scheme)) {
-                return Err(ParseError::new("an object store", text, "engine://..., s3://..., rados://... or daos://..."));
+                return Err(ParseError::new(
+                    "an object store",
+                    text,
+                    "engine://..., s3://..., rados://... or daos://...",
+                ));
             }
             spec.stack_object = Some(text.to_owned());
             Ok(())

@@ -18,14 +18,14 @@ use crate::session::{self, Session};
 
 /// Bytes left free on the file system of the scratch file.
 const FREE_BYTES_MIN: u64 = 256 << 20;
-/// Stores beside the scratch file, each as large as it, and the one for files over objects.
+/// Stores beside the scratch file, each as large as it, and those for files over objects together.
 const STORES: u64 = 2;
-const FILES_STORE_BYTES: u64 = 1 << 30;
+const FILES_STORE_BYTES: u64 = 2 << 30;
 /// Passes over all rows, and the window of a drive in one of them.
 const PASSES: u32 = 5;
 const PASSES_QUICK: u32 = 3;
 const WINDOW_NS: u64 = 300_000_000;
-const WINDOW_QUICK_NS: u64 = 100_000_000;
+const WINDOW_QUICK_NS: u64 = 150_000_000;
 /// Shortest window of a row.
 const WINDOW_NS_MIN: u64 = 20_000_000;
 /// Pairs of phases that a remedy is tried with.
@@ -159,7 +159,12 @@ fn only_phase(spec: &mut Spec, runs: &mut Runs, seed: u64, request: usize) -> Re
 }
 
 /// Measures all rows in passes, and tries a remedy where that is asked for.
-fn measure(session: &mut Session, mut rows: Vec<PlannedRow>, spec: &StackSpec, seed: u64) -> Result<(), Error> {
+fn measure(
+    session: &mut Session,
+    mut rows: Vec<PlannedRow>,
+    spec: &StackSpec,
+    seed: u64,
+) -> Result<(), Error> {
     let pass_count = passes(spec);
     let planned = rows.iter().filter(|row| row.planned.is_some()).count();
     session.phase_count = planned * pass_count as usize;

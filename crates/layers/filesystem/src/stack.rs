@@ -76,9 +76,10 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     let store = request.served(StackServed::POOL).map(|pool| format!("dfs+vos:{pool}"));
     let mounted = request.served(MOUNT_SERVED).map(str::to_owned);
     let target = |served: &Result<String, Error>| {
-        served.as_ref().map(String::clone).map_err(|error| {
-            Error::new(ErrorKind::Run, "stack", error.to_string())
-        })
+        served
+            .as_ref()
+            .map(String::clone)
+            .map_err(|error| Error::new(ErrorKind::Run, "stack", error.to_string()))
     };
     let mut rows = Vec::new();
     for load in NAMES {
@@ -131,16 +132,16 @@ fn row(
 /// Mounts files over objects on a directory beside the scratch file, for as long as the run goes on.
 pub(crate) fn serve(request: &StackRequest<'_>, context: &RunContext) -> Vec<StackServed> {
     let served = |target, end| vec![StackServed { name: MOUNT_SERVED, target, end }];
-    let pool = match request.served(StackServed::POOL) {
+    let pool = match request.served(StackServed::SECOND_POOL) {
         Ok(pool) => pool,
         Err(error) => return served(Err(error.to_string()), None),
     };
     match mounted(pool, request.beside("-mount"), context) {
-        Ok((directory, mounted)) => {
+        Ok((directory, mut mounted)) => {
             let end = move || {
-                // The layer has unmounted it; what serves it ends then.
-                mounted.join()?;
-                Ok(())
+                // The layer has unmounted it already, unless it failed.
+                mounted.unmount()?;
+                mounted.join()
             };
             served(Ok(directory), Some(Box::new(end)))
         }
@@ -153,6 +154,8 @@ fn mounted(pool: &str, directory: PathBuf, context: &RunContext) -> Result<(Stri
         return Err(Error::new(ErrorKind::Run, "stack", "there is no /dev/fuse on this machine"));
     }
     let url = format!("dfs+vos:{pool}");
+    let directory = std::path::absolute(&directory)
+        .map_err(|error| Error::system("stack", "cannot tell where to mount", error))?;
     let label = label_of(directory.as_os_str());
     note_mount(&context.journal, &label)?;
     let made = || {

@@ -123,13 +123,18 @@ impl StackServed {
     pub const ENGINE: &'static str = "engine";
     /// Label of that pool.
     pub const ENGINE_POOL: &'static str = "stack";
-    /// An empty pool of the embedded store, the path of its directory.
+    /// An empty pool of the embedded store, the path of its directory: one process may have it open, once.
     pub const POOL: &'static str = "pool";
+    /// Another one, for what opens it beside that.
+    pub const SECOND_POOL: &'static str = "second pool";
 }
 
 impl std::fmt::Debug for StackServed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StackServed").field("name", &self.name).field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("StackServed")
+            .field("name", &self.name)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
     }
 }
 

@@ -25,7 +25,6 @@ mod snapshots;
 mod source;
 mod stack;
 
-
 pub use self::report::VIEW;
 pub use backend::{Backend, BackendFacts, ConnectRequest, OpenRequest, Registration, connect};
 pub use definition::LAYER;

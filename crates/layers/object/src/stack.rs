@@ -110,7 +110,11 @@ fn remote(request: &StackRequest<'_>, load: &Load) -> StackRowSpec {
     }
     StackRowSpec {
         layer,
-        called: if request.object.is_some() { "your object store".to_owned() } else { "the engine".to_owned() },
+        called: if request.object.is_some() {
+            "your object store".to_owned()
+        } else {
+            "the engine".to_owned()
+        },
         load: load.name,
         kind: StackKind::Software,
         stands_on,
@@ -155,7 +159,7 @@ fn limit_writes(request: &StackRequest<'_>, made: &mut Spec, load: &Load) -> Res
     options::apply(made, "bytes", &bytes).map_err(|error| Error::usage("stack", error.to_string()))
 }
 
-/// Serves an engine with a pool, unless the user named a store, and an empty pool for file systems.
+/// Serves an engine with a pool, unless the user named a store, and empty pools for file systems.
 pub(crate) fn serve(request: &StackRequest<'_>, context: &RunContext) -> Vec<StackServed> {
     let journal = StoreJournal::new(Arc::clone(&context.journal));
     let mut served = Vec::new();
@@ -176,14 +180,12 @@ pub(crate) fn serve(request: &StackRequest<'_>, context: &RunContext) -> Vec<Sta
             })),
         });
     }
-    let mut files = MadePool { directory: request.beside("-files"), journal };
-    let made = files.make(FILES_SCM_BYTES);
-    let target = made.map(|()| label_of(files.directory.as_os_str())).map_err(|error| error.to_string());
-    served.push(StackServed {
-        name: StackServed::POOL,
-        target,
-        end: Some(Box::new(move || files.remove())),
-    });
+    for (name, suffix) in [(StackServed::POOL, "-files"), (StackServed::SECOND_POOL, "-mounted")] {
+        let mut pool = MadePool { directory: request.beside(suffix), journal: journal.clone() };
+        let made = pool.make(FILES_SCM_BYTES).map(|()| label_of(pool.directory.as_os_str()));
+        let target = made.map_err(|error| error.to_string());
+        served.push(StackServed { name, target, end: Some(Box::new(move || pool.remove())) });
+    }
     served
 }
 
@@ -231,5 +233,6 @@ fn start(directory: &Path) -> Result<LocalEngine, Error> {
     if engine.uri().starts_with("tcp://") {
         return Ok(engine);
     }
-    Err(Error::new(ErrorKind::Run, "stack", "the engine serves at no address of tcp").with("uri", engine.uri()))
+    Err(Error::new(ErrorKind::Run, "stack", "the engine serves at no address of tcp")
+        .with("uri", engine.uri()))
 }

@@ -94,7 +94,11 @@ fn more(case: &RemedyCase<'_>) -> Vec<Remedy> {
         } else {
             "the workers wait most of the time"
         };
-        found.push(Remedy::option(format!("more threads: --threads {more}, now {threads}; {why}"), "threads", more));
+        found.push(Remedy::option(
+            format!("more threads: --threads {more}, now {threads}; {why}"),
+            "threads",
+            more,
+        ));
     }
     if found.is_empty() && case.is_cpu_bound {
         found.push(Remedy::told("more or faster CPUs: the load uses all that this machine has"));

@@ -135,7 +135,8 @@ fn of<'a>(record: &'a Record, row: &'a StackRow) -> Row<'a> {
 
 /// What disturbed the passes of a row, on average over them.
 fn disturbance(record: &Record, passes: &[(u32, &PhaseRecord)]) -> Option<Disturbance> {
-    let mean = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    let mean =
+        |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let throttled = mean(passes.iter().map(|(_, phase)| throttled_share(phase)).collect());
     if let Some(share) = throttled.filter(|share| *share > THROTTLED_SHARE_MAX) {
         return Some(Disturbance::Quota(share));

@@ -81,7 +81,8 @@ fn loads<'a>(rows: &[Row<'a>]) -> Vec<&'a str> {
             loads.push(&row.row.load);
         }
     }
-    let column = |load: &&str| layer::stack::loads::ALL.iter().position(|known| known == load).unwrap_or(usize::MAX);
+    let column =
+        |load: &&str| layer::stack::loads::ALL.iter().position(|known| known == load).unwrap_or(usize::MAX);
     loads.sort_by_key(column);
     loads
 }
@@ -92,7 +93,9 @@ fn table(rows: &[Row<'_>], steps: &[Step], loads: &[&str]) -> Table {
     headers.extend(loads.iter().map(|load| clean(load).into_owned()));
     let mut table = Table::named(headers);
     let mut layers: Vec<&str> = Vec::new();
-    for row in rows.iter().filter(|row| row.kind != StackKind::Floor && loads.contains(&row.row.load.as_str())) {
+    for row in
+        rows.iter().filter(|row| row.kind != StackKind::Floor && loads.contains(&row.row.load.as_str()))
+    {
         if !layers.contains(&row.row.layer.as_str()) {
             layers.push(&row.row.layer);
         }
@@ -127,7 +130,8 @@ fn speed_words(row: &Row<'_>) -> String {
 /// `4.1x 3.8-4.4`, or the word that says why there is none.
 fn loss_cell(step: &Step) -> Cell {
     let short = |value: f64| if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") };
-    let interval = step.interval.map_or_else(String::new, |(low, high)| format!(" {}-{}", short(low), short(high)));
+    let interval =
+        step.interval.map_or_else(String::new, |(low, high)| format!(" {}-{}", short(low), short(high)));
     match &step.finding {
         Finding::Void(_) => Cell::styled("void", Style::Doubt),
         Finding::Inconclusive(word, _) => Cell::styled(format!("?{word}{interval}"), Style::Doubt),
@@ -190,7 +194,11 @@ fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
             }
             Finding::Faster => {
                 if let Some(why) = &row.faster_by {
-                    page.field("note", &clean(&format!("{name} is faster than what carries it: {why}")), Style::Plain);
+                    page.field(
+                        "note",
+                        &clean(&format!("{name} is faster than what carries it: {why}")),
+                        Style::Plain,
+                    );
                 }
             }
             Finding::Loss | Finding::Keeps => {}
@@ -245,19 +253,22 @@ fn reliability(rows: &[Row<'_>], steps: &[Step], warnings: usize, detail: Detail
 
 /// `--threads 2: 1.62 times as fast (95% CI 1.41 to 1.86)`.
 fn tried(record: &Record, trial: &StackTrial) -> String {
-    let options: Vec<String> = trial.options.iter().map(|[name, value]| format!("--{name} {value}")).collect();
+    let options: Vec<String> =
+        trial.options.iter().map(|[name, value]| format!("--{name} {value}")).collect();
     let what = format!("{} at {} with {}", trial.layer, trial.load, options.join(" "));
     if let Some(failure) = &trial.failure {
         return clean(&format!("{what}: {failure}")).into_owned();
     }
     let speed_at = |at: usize| record.phases.get(at).map(|phase| super::rows::speed(phase).0);
-    let pairs = trial.pairs.iter().filter_map(|[without, with]| Some((speed_at(*without)?, speed_at(*with)?)));
+    let pairs =
+        trial.pairs.iter().filter_map(|[without, with]| Some((speed_at(*without)?, speed_at(*with)?)));
     let (without, with): (Vec<f64>, Vec<f64>) = pairs.filter(|(a, b)| *a > 0.0 && *b > 0.0).unzip();
     let Some(found) = Difference::of_pairs(&without, &with, 0.0) else {
         return clean(&format!("{what}: too few passes completed anything")).into_owned();
     };
     let times = |percent: f64| factor(1.0 + percent / 100.0);
-    let mean = |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
+    let mean =
+        |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
     let is_bytes = trial.pairs.first().and_then(|[at, _]| record.phases.get(*at));
     let is_bytes = is_bytes.is_some_and(|phase| phase.plan.operation_bytes_max() >= 64 << 10);
     let words = |value: f64| if is_bytes { human_bytes_per_second(value) } else { rate(value) };

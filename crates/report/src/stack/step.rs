@@ -1,8 +1,8 @@
 //! A row against the one that carries it: how many times slower it is, and what can be said of that.
 
 use layer::StackKind;
-use statistics::RateEstimate;
 use statistics::Difference;
+use statistics::RateEstimate;
 
 use super::rows::{Disturbance, Row, speed};
 use crate::words::{factor, processors};
@@ -62,14 +62,20 @@ pub fn steps(rows: &[Row<'_>]) -> Vec<Step> {
 
 fn step(rows: &[Row<'_>], at: usize, below: usize) -> Option<Step> {
     let (row, carrier) = (&rows[at], &rows[below]);
-    let pairs: Vec<_> = row.passes.iter().filter_map(|(pass, phase)| {
-        let (_, other) = carrier.passes.iter().find(|(other, _)| other == pass)?;
-        Some((speed(phase).0, speed(other).0, (*phase, *other)))
-    }).collect();
+    let pairs: Vec<_> = row
+        .passes
+        .iter()
+        .filter_map(|(pass, phase)| {
+            let (_, other) = carrier.passes.iter().find(|(other, _)| other == pass)?;
+            Some((speed(phase).0, speed(other).0, (*phase, *other)))
+        })
+        .collect();
     let (own, other): (Vec<f64>, Vec<f64>) = pairs.iter().map(|(own, other, _)| (*own, *other)).unzip();
     let (factor, interval) = match &pairs[..] {
         [] => return None,
-        [(own, other, phases)] => (other / own, of_windows(other / own, speed(phases.0).1, speed(phases.1).1)),
+        [(own, other, phases)] => {
+            (other / own, of_windows(other / own, speed(phases.0).1, speed(phases.1).1))
+        }
         _ => of_passes(&own, &other)?,
     };
     let finding = finding(row, carrier, factor, interval);
@@ -105,7 +111,10 @@ fn disturbed(row: &Row<'_>) -> Option<Finding> {
             Finding::Inconclusive("others", why)
         }
         Disturbance::Quota(share) => {
-            let why = format!("the CPU quota of the control group stopped it for {:.0}% of its time", 100.0 * share);
+            let why = format!(
+                "the CPU quota of the control group stopped it for {:.0}% of its time",
+                100.0 * share
+            );
             Finding::Inconclusive("quota", why)
         }
     })
@@ -116,7 +125,10 @@ fn finding(row: &Row<'_>, carrier: &Row<'_>, times: f64, interval: Option<(f64, 
         return disturbed;
     }
     let Some((low, high)) = interval else {
-        return Finding::Inconclusive("few", "fewer than two passes of both rows completed anything".to_owned());
+        return Finding::Inconclusive(
+            "few",
+            "fewer than two passes of both rows completed anything".to_owned(),
+        );
     };
     if high < 1.0 / FASTER_FACTOR {
         return match &row.row.faster_by {

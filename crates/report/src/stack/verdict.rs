@@ -3,9 +3,9 @@
 use layer::StackKind;
 use units::percent;
 
+use super::remedy::{self, Remedy};
 use super::rows::{Disturbance, Row, rows};
 use super::step::{Finding, LOSS_FACTOR_MIN, Step, steps};
-use super::remedy::{self, Remedy};
 use crate::record::{Record, StackVerdict, StackVerdictKind};
 use crate::words::{clean, factor};
 
@@ -148,9 +148,9 @@ fn may_lose_more(step: &Step, most: f64) -> bool {
 fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
     let (row, below) = (&rows[step.row], &rows[step.below]);
     let (layer, load) = (clean(&row.row.layer), clean(&row.row.load));
-    let interval = step.interval.map_or_else(String::new, |(low, high)| {
-        format!(" (95% CI {} to {})", factor(low), factor(high))
-    });
+    let interval = step
+        .interval
+        .map_or_else(String::new, |(low, high)| format!(" (95% CI {} to {})", factor(low), factor(high)));
     let times = factor(step.factor);
     let (kind, sentence) = if row.kind == StackKind::Hardware {
         let above = steps.iter().filter(|other| other.below == step.row && other.finding == Finding::Keeps);
@@ -185,8 +185,7 @@ fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
 
 /// A limit that somebody set on the hardware of a row.
 fn limit_of(row: &Row<'_>) -> Option<&'static str> {
-    let has = |kind: &str| {
-        row.passes.iter().any(|(_, phase)| phase.doubts.iter().any(|doubt| doubt.kind == kind))
-    };
+    let has =
+        |kind: &str| row.passes.iter().any(|(_, phase)| phase.doubts.iter().any(|doubt| doubt.kind == kind));
     has("io_throttled").then_some("held there by a control group's io.max")
 }

@@ -27,8 +27,9 @@ pub(crate) fn note_mount(journal: &Arc<dyn Journal>, directory: &str) -> Result<
         taken: Vec::new(),
         is_mount: true,
     });
-    let sets = serde_json::to_value(&sets)
-        .map_err(|error| Error::new(ErrorKind::Run, "files", format!("the mount cannot be listed: {error}")))?;
+    let sets = serde_json::to_value(&sets).map_err(|error| {
+        Error::new(ErrorKind::Run, "files", format!("the mount cannot be listed: {error}"))
+    })?;
     journal.note(JOURNAL_KEY, sets)
 }
 
@@ -60,7 +61,9 @@ pub(crate) fn remove_mount(directory: &str) -> Result<u64, Error> {
     if listed.iter().any(|mount| mount.is_strata() && mount.directory == at) {
         match rustix::mount::unmount(&at, UnmountFlags::DETACH) {
             Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
-            Err(error) => return Err(failed("cannot unmount the file system of this run", &at)(error.into())),
+            Err(error) => {
+                return Err(failed("cannot unmount the file system of this run", &at)(error.into()));
+            }
         }
     }
     match std::fs::remove_dir(&at) {

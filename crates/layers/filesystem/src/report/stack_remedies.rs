@@ -7,5 +7,7 @@ pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
     if case.below != "dfs" {
         return Vec::new();
     }
-    vec![Remedy::told("interception, which leaves the kernel out: LD_PRELOAD=$(strata mount --print-intercept), mount with --intercept")]
+    vec![Remedy::told(
+        "interception, which leaves the kernel out: LD_PRELOAD=$(strata mount --print-intercept), mount with --intercept",
+    )]
 }

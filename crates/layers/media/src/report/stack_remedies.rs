@@ -15,7 +15,9 @@ pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
     let mut found = Vec::new();
     if case.is_limit {
         if case.phase.doubts.iter().any(|doubt| doubt.kind == "io_throttled") {
-            found.push(Remedy::told("raise the limit of the control group (io.max), or move the process out of it"));
+            found.push(Remedy::told(
+                "raise the limit of the control group (io.max), or move the process out of it",
+            ));
         }
         if drives(case).any(|drive| {
             drive.rotational != Some(true) && !matches!(drive.scheduler.as_deref(), Some("none") | None)
@@ -24,13 +26,16 @@ pub(super) fn remedies(case: &RemedyCase<'_>) -> Vec<Remedy> {
         }
         return found;
     }
-    if !is_direct && kind == Some(LoadKind::SequentialRead) && !case.is_cpu_bound && read_ahead_is_small(case) {
+    if !is_direct && kind == Some(LoadKind::SequentialRead) && !case.is_cpu_bound && read_ahead_is_small(case)
+    {
         found.push(Remedy::told(
             "a larger read-ahead (/sys/block/DEVICE/queue/read_ahead_kb): a buffered reader has only that much in flight",
         ));
     }
     if !is_direct && reads && case.is_cpu_bound {
-        found.push(Remedy::told("direct I/O (--direct), as the row `media` has it: the copy out of the page cache takes the CPU"));
+        found.push(Remedy::told(
+            "direct I/O (--direct), as the row `media` has it: the copy out of the page cache takes the CPU",
+        ));
     }
     if !is_direct && !reads && !case.is_cpu_bound {
         found.push(Remedy::told(

@@ -1,0 +1,227 @@
+use layer::{StackCarrier, StackKind};
+use workload::spec::Operation::{RandRead, Read};
+
+use super::*;
+use crate::record::{Doubt, Record, StackPass, StackVerdictKind};
+use crate::sample;
+
+const MIB: u64 = 1 << 20;
+const SMALL: &str = "4 KiB random read";
+
+/// A row of a test: layer, kind, what carries it, operations a second in each pass.
+type Given<'a> = (&'a str, StackKind, Option<&'a str>, &'a [f64]);
+
+/// A stack at one load of 4 KiB.
+fn measured(rows: &[Given<'_>]) -> Record {
+    let mut shapes = Vec::new();
+    for (_, _, _, rates) in rows {
+        shapes.extend(rates.iter().map(|rate| ("media", RandRead, 4096, *rate)));
+    }
+    let mut record = sample::stack(&shapes);
+    let stack = record.stack.as_mut().unwrap();
+    let mut next = 0;
+    let pattern = stack.rows[0].clone();
+    stack.pass_count = rows[0].3.len() as u32;
+    stack.rows = Vec::new();
+    for (layer, kind, below, rates) in rows {
+        let passes: Vec<StackPass> =
+            (0..rates.len()).map(|pass| StackPass { pass: pass as u32, phase: next + pass }).collect();
+        next += rates.len();
+        stack.rows.push(crate::record::StackRow {
+            layer: (*layer).to_owned(),
+            phase: passes.first().map(|pass| pass.phase),
+            passes,
+            kind: Some(*kind),
+            stands_on: below.map(|below| StackCarrier::new(below, SMALL)).into_iter().collect(),
+            ..pattern.clone()
+        });
+    }
+    record
+}
+
+use StackKind::{Carrier, Hardware, Software};
+
+const MEMORY: Given<'static> = ("memory", Carrier, None, &[1e6, 1.01e6, 0.99e6, 1e6, 1.02e6]);
+const DRIVE: Given<'static> = ("media", Hardware, Some("memory"), &[1e5, 1.01e5, 1e5, 0.99e5, 1e5]);
+
+#[test]
+fn the_largest_loss_is_named_and_hardware_that_is_not_used_up_is_none() {
+    let record =
+        measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4, 2.52e4, 2.5e4, 2.48e4, 2.5e4])]);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer.as_deref()), (StackVerdictKind::Loss, Some("file")));
+    let (low, high) = (found.low.unwrap(), found.high.unwrap());
+    assert!(
+        (found.factor.unwrap() - 4.0).abs() < 0.05 && low < 4.0 && high > 4.0 && high / low < 1.1,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn hardware_that_is_used_up_is_the_limit() {
+    let record = measured(&[
+        MEMORY,
+        DRIVE,
+        ("file", Software, Some("media"), &[0.97e5, 0.98e5, 0.97e5, 0.97e5, 0.96e5]),
+    ]);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer.as_deref()), (StackVerdictKind::Limit, Some("media")));
+    assert!(found.sentence.contains("file uses 97"), "{}", found.sentence);
+}
+
+#[test]
+fn a_row_faster_than_what_carries_it_is_void_unless_that_is_explained() {
+    let mut record = measured(&[MEMORY, DRIVE, ("engine", Software, Some("media"), &[5e5; 5])]);
+    let states = |record: &Record| steps(&rows(record))[1].finding.clone();
+    assert!(matches!(states(&record), Finding::Void(_)), "{:?}", states(&record));
+    assert_ne!(verdict(&record).found.layer.as_deref(), Some("engine"));
+    record.stack.as_mut().unwrap().rows[2].faster_by = Some("the page cache".to_owned());
+    assert_eq!(states(&record), Finding::Faster);
+}
+
+#[test]
+fn passes_that_differ_are_inconclusive_and_nothing_smaller_is_named_instead() {
+    let wild = [1e3, 6e4, 2e3, 9e4, 5e3];
+    let record = measured(&[
+        MEMORY,
+        DRIVE,
+        ("file", Software, Some("media"), &[5e4; 5]),
+        ("engine", Software, Some("media"), &wild),
+    ]);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer), (StackVerdictKind::Inconclusive, None));
+    assert!(found.sentence.starts_with("engine at 4 KiB random read may lose most"), "{}", found.sentence);
+}
+
+#[test]
+fn of_several_carriers_the_slowest_counts() {
+    let mut record = measured(&[
+        ("network", Carrier, None, &[2e4; 5]),
+        ("object", Carrier, None, &[9e5; 5]),
+        ("engine", Software, Some("object"), &[1e4; 5]),
+    ]);
+    record.stack.as_mut().unwrap().rows[2].stands_on.push(StackCarrier::new("network", SMALL));
+    let found = verdict(&record).found;
+    assert_eq!(found.below.as_deref(), Some("network"));
+    assert!((found.factor.unwrap() - 2.0).abs() < 0.01);
+}
+
+#[test]
+fn of_losses_that_cannot_be_told_apart_the_first_row_is_named() {
+    let rates = |mean: f64| [0.95, 1.05, 1.0, 1.03, 0.97].map(|part| part * mean);
+    for (a, b) in [(2e4, 2.05e4), (2.05e4, 2e4)] {
+        let (a, b) = (rates(a), rates(b));
+        let record = measured(&[
+            MEMORY,
+            DRIVE,
+            ("file", Software, Some("media"), &a),
+            ("engine", Software, Some("media"), &b),
+        ]);
+        assert_eq!(verdict(&record).found.layer.as_deref(), Some("file"));
+    }
+}
+
+#[test]
+fn others_on_the_machine_make_it_inconclusive() {
+    let mut record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4; 5])]);
+    for phase in &mut record.phases {
+        phase.observations.other_cpus_user = Some(0.9);
+    }
+    let found = verdict(&record).found;
+    assert_eq!(found.kind, StackVerdictKind::Inconclusive);
+    assert!(found.sentence.contains("0.90 CPUs in 3 of 3 rows"), "{}", found.sentence);
+}
+
+#[test]
+fn a_quota_of_processor_time_is_the_limit() {
+    let mut record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4; 5])]);
+    for phase in &mut record.phases {
+        phase.observations.cpu_throttling = Some(host::control_group::CpuThrottling {
+            periods: 10,
+            throttled_periods: 8,
+            throttled_ns: phase.samples.elapsed_ns / 2,
+        });
+    }
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer.as_deref()), (StackVerdictKind::Limit, Some("processor")));
+}
+
+#[test]
+fn a_remedy_is_not_what_was_just_run() {
+    let record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4; 5])]);
+    let remedies = verdict(&record).remedies;
+    let load = *record.phases[10].plan.load().threads.to_string().as_bytes().first().unwrap();
+    assert!(!remedies.is_empty());
+    for remedy in remedies {
+        for (name, value) in remedy.options {
+            assert!(name != "threads" || value.as_bytes()[0] != load, "{name} {value}");
+        }
+    }
+}
+
+#[test]
+fn the_screen_has_35_lines_of_80_columns() {
+    let mut record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4; 5])]);
+    record.phases[0].doubts.push(Doubt {
+        kind: "page_cache".to_owned(),
+        detail: "seen".to_owned(),
+        remedy: "use --direct".to_owned(),
+    });
+    let text = crate::render_in(&record, 80, false, Detail::Screen);
+    assert!(text.lines().count() <= 35 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("2 of 2 comparisons hold, 1 warning (--warnings)"), "{text}");
+    assert!(
+        text.trim_end().lines().rev().take(2).any(|line| line.starts_with("verdict   loss: file")),
+        "{text}"
+    );
+    let warned = crate::render_in(&record, 80, false, Detail::Warnings);
+    assert_eq!(warned.matches("use --direct").count(), 1, "{warned}");
+}
+
+#[test]
+fn records_of_earlier_versions_are_shown_as_they_were_measured() {
+    let rows = [("memory", Read, MIB, 9800.0), ("media", Read, MIB, 2000.0), ("file", Read, MIB, 1000.0)];
+    let record = sample::stack(&rows);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer.as_deref()), (StackVerdictKind::Loss, Some("file")));
+    assert!((found.factor.unwrap() - 2.0).abs() < 0.02);
+    let text = crate::render_in(&record, 80, false, Detail::Full);
+    assert!(text.contains("1 MiB sequential read") && text.contains("2.0x"), "{text}");
+}
+
+#[test]
+fn nothing_to_compare_is_said() {
+    for record in [sample::record(vec![]), sample::stack(&[("media", Read, MIB, 1000.0)])] {
+        let found = verdict(&record).found;
+        assert_eq!(found.kind, StackVerdictKind::None);
+        assert!(found.sentence.starts_with("nothing to compare"), "{}", found.sentence);
+    }
+}
+
+/// A generator of standard normal numbers (Box and Muller).
+fn normal(random: &mut units::random::Random) -> f64 {
+    let unit =
+        |random: &mut units::random::Random| (random.below(1 << 30) as f64 + 0.5) / (1u64 << 30) as f64;
+    let (a, b) = (unit(random), unit(random));
+    (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+}
+
+#[test]
+fn intervals_of_passes_cover_the_true_factor() {
+    let mut random = units::random::Random::new(7);
+    let (mut covered, trials) = (0, 2000);
+    for _ in 0..trials {
+        // The machine drifts from pass to pass: both rows see it, and each has noise of its own.
+        let (mut own, mut carrier) = (Vec::new(), Vec::new());
+        for _ in 0..5 {
+            let drift = (0.5 * normal(&mut random)).exp();
+            own.push(1000.0 * drift * (0.1 * normal(&mut random)).exp());
+            carrier.push(3000.0 * drift * (0.1 * normal(&mut random)).exp());
+        }
+        let found = statistics::Difference::of_pairs(&own, &carrier, 0.0).unwrap();
+        let (low, high) = (1.0 + found.percent_low / 100.0, 1.0 + found.percent_high / 100.0);
+        covered += usize::from((low..=high).contains(&3.0));
+    }
+    let share = covered as f64 / trials as f64;
+    assert!((0.93..=0.97).contains(&share), "{share}");
+}
