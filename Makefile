@@ -14,7 +14,7 @@ BIN_DIR = $(DESTDIR)$(PREFIX)/bin
 SHARE_DIR = $(DESTDIR)$(PREFIX)/share
 
 .NOTPARALLEL:
-.PHONY: help build run test setup-tests fmt-check clippy unit-tests deny docs-check bench fuzz miri install uninstall package clean
+.PHONY: help build run test setup-tests fmt-check clippy unit-tests deny docs-check bench bench-verdict fuzz miri install uninstall package clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -69,6 +69,9 @@ miri: ## Unsafe code under Miri (rustup toolchain install nightly -c miri -c rus
 bench: build ## Micro-benchmarks, then the comparison with fio (ARGS="--case null")
 	$(CARGO) bench --workspace --locked
 	bench/compare.py --strata $(STRATA) $(ARGS)
+
+bench-verdict: build ## Ten runs of strata stack, and one beside a busy neighbour: the same verdict (ARGS="--runs 3 --quick")
+	bench/verdict.py $(STRATA) --neighbour $(ARGS)
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS (60)
 	scripts/fuzz.sh $(FUZZ_SECONDS)

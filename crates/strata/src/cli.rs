@@ -23,7 +23,7 @@ pub(crate) fn command() -> Command {
         .subcommand(
             with_options(
                 Command::new("stack").about(
-                    "Measure every layer of this machine and say which one holds the stack back (about a minute; --quick: 10 s)",
+                    "Measure every layer of this machine and say which one is the bottleneck (about a minute; --quick: 15 s)",
                 ),
                 STACK,
             )
@@ -144,9 +144,15 @@ fn report() -> Command {
                 .conflicts_with("by-pair")
                 .help("With --csv: one row a phase and host of runs over several hosts"),
         )
+        .arg(flag("full", "Of a stack: latencies, CPU time and what is said of every row, too"))
+        .arg(flag("warnings", "Of a stack: the warnings of all rows, each remedy once"))
         .arg(place("svg", "DIR", "Write every chart as SVG into this directory"))
         .arg(place("png", "DIR", "Write every chart as PNG into this directory"))
         .arg(place("html", "FILE", "Write one page with figures, doubts and charts; - for standard output"))
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
 fn speak() -> Command {

@@ -21,6 +21,7 @@ mod run;
 mod set;
 mod source;
 mod spec;
+mod stack;
 mod storage;
 mod stores;
 mod suite;

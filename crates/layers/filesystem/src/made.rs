@@ -2,12 +2,14 @@
 
 mod guest;
 mod leftovers;
+mod mounts;
 mod suite_control;
 
 use guest::make_trees;
 pub(crate) use guest::{trees_here, unseen};
 pub(crate) use leftovers::FileSets;
 use leftovers::read;
+pub(crate) use mounts::{note_mount, remove_mount};
 pub(crate) use suite_control::{SuiteControl, first_taken, has_sets};
 
 use std::fs::Metadata;
@@ -44,6 +46,9 @@ struct MadeSet {
     /// Ranks whose trees are removed; empty: those of all. Where hosts share their targets, each removes the trees of its own workers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ranks: Vec<u32>,
+    /// The target is a directory that the run mounted a file system on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_mount: bool,
 }
 
 /// All that a run made.
@@ -116,6 +121,7 @@ impl Made {
                     made: Vec::new(),
                     taken: Vec::new(),
                     ranks: Vec::new(),
+                    is_mount: false,
                 });
                 self.sets.len() - 1
             }
@@ -173,6 +179,7 @@ impl Made {
             made,
             taken: Vec::new(),
             ranks: Vec::new(),
+            is_mount: false,
         });
         self.note()
     }
@@ -391,6 +398,9 @@ fn lies_in_marked(file: &Path) -> bool {
 
 /// Removes what a run made of a set: of trees the names of the set alone, so that what others put there stays. How many names.
 fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
+    if set.is_mount {
+        return set.targets.iter().map(|target| remove_mount(target)).sum();
+    }
     if set.targets.iter().any(|target| is_store(target)) {
         // The run itself has removed it, as long as it had its file systems open.
         return Ok(0);

@@ -23,7 +23,7 @@ use crate::cache;
 use crate::doors::{self, AccessPaths};
 use crate::drivers::{self, DRIVERS};
 use crate::find::Search;
-use crate::made::{FileSets, Made, SuiteControl};
+use crate::made::{FileSets, Made, SuiteControl, has_sets};
 use crate::operation::NameKind;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
@@ -88,6 +88,18 @@ impl Measured for Filesystem {
     fn options_title(&self) -> String {
         "Options of a load on files and directories (`strata fs`, `layer = \"filesystem\"` in a job file)"
             .to_owned()
+    }
+
+    fn stack_serve(
+        &self,
+        request: &layer::StackRequest<'_>,
+        context: &RunContext,
+    ) -> Vec<layer::StackServed> {
+        crate::stack::serve(request, context)
+    }
+
+    fn stack_rows(&self, request: &layer::StackRequest<'_>) -> Vec<layer::StackRowSpec> {
+        crate::stack::rows(request)
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
@@ -352,6 +364,11 @@ impl LayerRun for FsRun {
 
     fn end(&mut self) -> Result<(), Error> {
         let leaves = self.control.as_ref().is_some_and(|control| control.leaves.load(Ordering::Relaxed));
+        let journal = &self.context.journal;
+        // A mount that no phase has used is in the list all the same.
+        if self.made.is_none() && has_sets(&**journal) {
+            self.made = Some(Made::new(journal));
+        }
         let ended = match &mut self.made {
             Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => {
                 let removed = self.stores.remove_all(made.run_id());
@@ -359,6 +376,7 @@ impl LayerRun for FsRun {
             }
             _ => Ok(()),
         };
+        self.stores.close();
         ended.and(self.doors.unmount())
     }
 }

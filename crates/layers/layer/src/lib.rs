@@ -13,6 +13,7 @@ mod places;
 pub mod secret;
 pub mod server;
 mod service_policy;
+pub mod stack;
 mod stage;
 pub mod storage;
 
@@ -31,4 +32,5 @@ pub use measured::{
 };
 pub use places::{settle_host_targets, settle_store_of_process};
 pub use service_policy::{NetworkPolicy, ServicePolicy};
+pub use stack::{StackCarrier, StackKind, StackRequest, StackRowSpec, StackServed};
 pub use stage::{Part, Parts, Seen, StageContext, Start, Tell, plain_part, run};

@@ -17,6 +17,7 @@ use crate::command::Command;
 use crate::hosts::Hosts;
 use crate::leftovers::Leftovers;
 use crate::server::EngineService;
+use crate::stack::{StackRequest, StackRowSpec, StackServed};
 use crate::stage::{Part, StageContext, Tell};
 use crate::storage::{Storage, StorageNeeds};
 
@@ -263,6 +264,17 @@ pub trait Measured: Sync {
 
     /// Lines of `strata list` behind those of its drivers.
     fn list_notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Serves to rows of the stack what they need beside targets of their own ([`StackRequest::served`]). Called once the run has begun, so that what is
+    /// made is noted in its list before.
+    fn stack_serve(&self, _request: &StackRequest<'_>, _context: &RunContext) -> Vec<StackServed> {
+        Vec::new()
+    }
+
+    /// Rows of `strata stack` that it brings, the lowest first. Asked for twice: before the run begins, when nothing is served, and then.
+    fn stack_rows(&self, _request: &StackRequest<'_>) -> Vec<StackRowSpec> {
         Vec::new()
     }
 

@@ -46,6 +46,10 @@ impl Measured for Media {
         spec.targets.iter().map(|target| path_of(target).into_owned()).collect()
     }
 
+    fn stack_rows(&self, request: &layer::StackRequest<'_>) -> Vec<layer::StackRowSpec> {
+        crate::stack::rows(request)
+    }
+
     fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
         vec![&Files]
     }

@@ -23,6 +23,7 @@ pub mod sample;
 mod served;
 mod snapshots;
 mod source;
+mod stack;
 mod storage;
 
 pub use self::report::VIEW;

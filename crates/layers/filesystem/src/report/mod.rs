@@ -1,10 +1,12 @@
 //! The report of the file-system layer: lines and doubts.
 
 mod doors;
+mod stack_remedies;
 
 use report::doubts::{Evidence, Kind};
 use report::page::{Page, Style};
 use report::record::{PhaseRecord, Record};
+use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 use units::human::{human_bytes, human_ns};
 use units::{clean, count};
@@ -68,6 +70,10 @@ impl View for Files {
 
     fn overview(&self, page: &mut Page, record: &Record) {
         doors::block(page, record);
+    }
+
+    fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {
+        stack_remedies::remedies(case)
     }
 
     fn doubts(&self) -> &'static [Kind] {

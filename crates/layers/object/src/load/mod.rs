@@ -102,6 +102,18 @@ impl Measured for Objects {
         crate::commands::all()
     }
 
+    fn stack_serve(
+        &self,
+        request: &layer::StackRequest<'_>,
+        context: &RunContext,
+    ) -> Vec<layer::StackServed> {
+        crate::stack::serve(request, context)
+    }
+
+    fn stack_rows(&self, request: &layer::StackRequest<'_>) -> Vec<layer::StackRowSpec> {
+        crate::stack::rows(request)
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(ObjectRun { stores: Stores::new(context) })
     }
