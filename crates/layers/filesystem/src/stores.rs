@@ -167,14 +167,18 @@ impl Stores {
     /// # Errors
     /// The first that could not be removed; the others are tried all the same.
     pub(crate) fn remove_all(&mut self, run_id: &str) -> Result<(), Error> {
-        let mut result = Ok(());
-        for made in std::mem::take(&mut self.made) {
-            for (url, store) in self.open.iter().filter(|(url, _)| made.targets.contains(url)) {
-                let removed = remove_set(&made.set, url, store, run_id).map(drop);
-                result = result.and(removed);
+        let sets = std::mem::take(&mut self.made);
+        let remove = || {
+            let mut result = Ok(());
+            for made in &sets {
+                for (url, store) in self.open.iter().filter(|(url, _)| made.targets.contains(url)) {
+                    result = result.and(remove_set(&made.set, url, store, run_id).map(drop));
+                }
             }
-        }
-        result
+            result
+        };
+        // Sets may share the directory that holds them: it goes when the last has gone.
+        remove().or_else(|_| remove())
     }
 }
 

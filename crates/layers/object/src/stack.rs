@@ -205,7 +205,7 @@ impl MadePool {
     /// Makes it, once the list names it.
     fn make(&mut self, scm_bytes: u64) -> Result<(), Error> {
         let uuid = PoolUuid::draw()?;
-        self.journal.note(&self.request(), &[Made::Pool { id: Some(uuid.to_string()) }])?;
+        self.journal.note(&self.request(), &[Made::Pool { id: Some(uuid.to_string()), is_private: true }])?;
         let options = PoolOptions { scm_bytes, uuid: Some(uuid), ..PoolOptions::default() };
         Pool::create(&self.directory, &options)?.close()
     }

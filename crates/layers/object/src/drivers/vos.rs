@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Capabilities, Error, Opened, Operation};
 use parking_lot::{Mutex, RwLock};
@@ -69,6 +70,8 @@ struct Vos {
     notes: Vec<String>,
     /// UUID of the pool, where this run made it.
     made_pool: Mutex<Option<String>>,
+    /// That pool goes with all that is in it.
+    is_private: AtomicBool,
     /// Containers that this run made in a pool that was there.
     made: Containers,
 }
@@ -93,7 +96,9 @@ impl Vos {
             (true, _) => Pool::open(&dir, &open)?,
             (false, true) => {
                 let uuid = PoolUuid::draw()?;
-                request.journal.note(request, &[Made::Pool { id: Some(uuid.to_string()) }])?;
+                request
+                    .journal
+                    .note(request, &[Made::Pool { id: Some(uuid.to_string()), is_private: false }])?;
                 Pool::create(&dir, &PoolOptions { uuid: Some(uuid), ..pool_options(&request.options, open) })?
             }
             (false, false) => {
@@ -114,6 +119,7 @@ impl Vos {
             request: request.clone(),
             notes,
             made_pool: Mutex::new(made_pool),
+            is_private: AtomicBool::new(false),
             made: Containers::default(),
         })
     }
@@ -161,7 +167,7 @@ impl Vos {
 
     /// Destroys the pool that the run made where all that is in it is the run's own; else what is, and the pool stays.
     fn end_pool(&self, removing: Removing<'_>) -> Result<Vec<String>, Error> {
-        let mut others = self.with_pool(|pool| pool.of_others(self.run()))?;
+        let mut others = self.of_others()?;
         if others.is_empty() {
             let pool = self.pool.write().take();
             pool.map_or(Ok(()), Pool::destroy_open)?;
@@ -184,6 +190,14 @@ impl Vos {
             format!("pool in {}: this run made it, and others use it; it stays", self.dir.display()),
         );
         Ok(others)
+    }
+
+    /// What is in the pool that the run made and is not its own.
+    fn of_others(&self) -> Result<Vec<String>, Error> {
+        if self.is_private.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        self.with_pool(|pool| pool.of_others(self.run()))
     }
 
     /// Does something with the pool.
@@ -343,10 +357,11 @@ impl Backend for Vos {
     }
 
     fn take_over(&self, made: &[Made]) -> Result<(), Error> {
-        let [Made::Pool { id }] = made else { return self.made.take_over(made) };
+        let [Made::Pool { id, is_private }] = made else { return self.made.take_over(made) };
         let now = self.with_pool(|pool| Ok(pool.info().uuid))?;
         if id.as_ref() == Some(&now) {
             *self.made_pool.lock() = id.clone();
+            self.is_private.store(*is_private, Ordering::Relaxed);
             return Ok(());
         }
         Err(Error::usage("object", "the pool in the directory is not the one that the run made")
@@ -355,7 +370,7 @@ impl Backend for Vos {
 
     fn look(&self) -> Result<Vec<String>, Error> {
         if self.made_pool.lock().is_some() {
-            let mut others = self.with_pool(|pool| pool.of_others(self.run()))?;
+            let mut others = self.of_others()?;
             if others.is_empty() {
                 return Ok(vec![format!("pool in {} with all that is in it", self.dir.display())]);
             }

@@ -119,7 +119,7 @@ fn request(
 fn unfinished(store: &MadeInStore) -> Option<PathBuf> {
     let directory = path_of(directory_of(&store.target)?).into_owned();
     let is_own = |made: &Made| match made {
-        Made::Pool { id: Some(id) } => vos::Pool::is_begun(&directory, id),
+        Made::Pool { id: Some(id), .. } => vos::Pool::is_begun(&directory, id),
         _ => false,
     };
     store.made.iter().any(is_own).then_some(directory)

@@ -67,6 +67,9 @@ pub enum Made {
     Pool {
         /// Its UUID, which was drawn before it was made; none: of a release before, which was about to make it.
         id: Option<String>,
+        /// Its directory is one of the run's own, whose name nobody else knew: all that is in it goes with it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_private: bool,
     },
 }
 
