@@ -16,7 +16,7 @@ mod table;
 mod url;
 
 pub use file_system::{
-    Attributes, DirectoryEntry, Errno, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags, Owner,
+    Attributes, DirectoryEntry, Errno, ExpectedChanges, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags, Owner,
     RenameFlags, SetAttributes, SetTime, StatFs, Timestamp,
 };
 pub use layout::{

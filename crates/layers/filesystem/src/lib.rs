@@ -19,6 +19,7 @@ mod run;
 mod set;
 mod source;
 mod spec;
+mod stock;
 mod stores;
 mod suite;
 

@@ -28,6 +28,7 @@ use crate::resolve;
 use crate::set::{FileSet, Shape};
 use crate::source::FsSource;
 use crate::spec;
+use crate::stock;
 use crate::stores::{Stores, is_store};
 
 /// Data and metadata of files and directories.
@@ -235,6 +236,7 @@ impl LayerRun for FsRun {
                 notes.extend(cache::drop_of(plan, &context.interrupt)?);
             }
             begin_making(plan, &progress);
+            stock::stock(plan, &stores, &context.interrupt);
             let wear_out = plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, plan.load.threads));
             let barriers = plan.barriers.then(|| Barriers::new(plan.load.threads));
             ready.push(Ready {
@@ -374,7 +376,7 @@ impl Ready {
             let (entries, matched) = search.found();
             FoundFiles { entries, matched }
         });
-        FileActivity { items, stonewall, found }
+        FileActivity { items, stonewall, found, grown_bytes: stock::grown_bytes(&self.stores) }
     }
 }
 
