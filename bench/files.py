@@ -126,7 +126,7 @@ def rates(record, wanted):
             continue
         summary = phase["summary"]
         first = summary["classes"][0]
-        found[phase["plan"]["operation"]] = first["operations"] / (summary["total"]["duration_ns"] / 1e9)
+        found[phase["plan"]["operation"]] = first["operations"] / (summary["last_done"]["elapsed_ns"] / 1e9)
     return found
 
 
@@ -220,7 +220,7 @@ def dfs(own, place):
         return {f"{name} MiB/s": rate for name, rate in bandwidth(record).items()}
 
     def objects():
-        words = ["object", f"vos:{other}", "--scm", "2g", "--op", "write,read", "--objects", "1", "--value-size", "1m", "--dkeys", "512",
+        words = ["object", f"vos:{other}", "--scm", "2g", "--op", "write,read", "--objects", "1", "--value-size", "1m", "--records", "512"]
         _, record = measured(own, words, place, 1)
         return {f"{name} MiB/s": rate for name, rate in bandwidth(record).items()}
 
@@ -237,7 +237,7 @@ def bandwidth(record):
             continue
         for one in phase["summary"]["classes"]:
             if one["class"] in ("write", "read") and one["bytes"]:
-                found[one["class"]] = one["bytes"] / MIB / (phase["summary"]["total"]["duration_ns"] / 1e9)
+                found[one["class"]] = one["bytes"] / MIB / (phase["summary"]["last_done"]["elapsed_ns"] / 1e9)
     return found
 
 
@@ -257,7 +257,7 @@ def doors(own, place):
         each = f"{512 // own.tasks}m"
 
         def library():
-            words = ["fs", url, "--op", "write,read", "--shape", "private", "--threads", own.tasks, "--file-size", each, "--block-size", "1m",
+            words = ["fs", url, "--op", "write,read", "--shape", "private", "--threads", own.tasks, "--file-size", each, "--block-size", "1m"]
             _, record = measured(own, words, place)
             return {f"{name} MiB/s": rate for name, rate in bandwidth(record).items()}
 

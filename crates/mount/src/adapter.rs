@@ -1,13 +1,13 @@
 //! A file system as FUSE serves it, and the answers to its requests.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dfs::{Attributes, FileSystem, Handle, Inode, Owner};
 use fuser::{
-    Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, OpenAccMode, OpenFlags, ReplyEntry, ReplyXattr,
-    Request,
+    Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, Notifier, OpenAccMode, OpenFlags,
+    ReplyEntry, ReplyXattr, Request,
 };
 
 use crate::appending::Appending;
@@ -39,6 +39,8 @@ pub(crate) struct Adapter {
     pub(crate) appending: Appending,
     /// Files whose bits are to be taken away when they are written.
     pub(crate) shown: Shown,
+    /// What tells the kernel to forget, once the session is there.
+    pub(crate) notifier: Arc<OnceLock<Notifier>>,
 }
 
 pub(crate) fn errno(error: dfs::Errno) -> Errno {

@@ -147,6 +147,7 @@ impl Mounted {
             listings: Listings::default(),
             appending: Appending::default(),
             shown: Shown::default(),
+            notifier: Arc::clone(&notifier),
         };
         let mut config = Config::default();
         config.mount_options = vec![

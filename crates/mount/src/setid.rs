@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dfs::{Attributes, FileKind, Inode, SetAttributes};
+use fuser::INodeNo;
 
 use crate::adapter::Adapter;
 
@@ -48,7 +49,12 @@ impl Adapter {
     pub(crate) fn drop_setid(&self, file: Inode) -> Result<(), dfs::Errno> {
         let Some(permissions) = self.permissions_without(file)? else { return Ok(()) };
         let to = SetAttributes { permissions: Some(permissions), ..SetAttributes::default() };
-        self.file_system.set_attributes(file, &to).map(drop)
+        self.file_system.set_attributes(file, &to)?;
+        // The reply of the request that this is for has no attributes: the kernel forgets those that it keeps (a negative offset: no data).
+        if let Some(notifier) = self.notifier.get() {
+            let _ = notifier.inval_inode(INodeNo(file.0), -1, 0);
+        }
+        Ok(())
     }
 }
 

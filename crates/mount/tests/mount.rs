@@ -140,7 +140,11 @@ fn set_id_bits_go_with_writes_of_others_and_with_new_owners() {
         shell(scene.scratch.path(), "chmod 755 .", &[]);
         let mnt = scene.mnt();
         let files = "written cut opened kept owned plain";
-        shell(&mnt, &format!("for f in {files}; do echo abc >$f; chmod 6777 $f; done; chmod 2666 plain"), &[]);
+        shell(
+            &mnt,
+            &format!("for f in {files}; do echo abc >$f; chmod 6777 $f; done; chmod 2666 plain"),
+            &[],
+        );
         let script = "echo x >>written; truncate -s 1 cut; : >opened; echo x >>plain";
         let other = Command::new("sh").args(["-c", script]).current_dir(&mnt).uid(65534).gid(65534).output();
         assert!(other.unwrap().status.success(), "{kind:?}");

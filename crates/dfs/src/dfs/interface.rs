@@ -8,8 +8,8 @@ use super::Dfs;
 use super::names::Fresh;
 use crate::layout::NAME_BYTES_MAX;
 use crate::{
-    Attributes, DirectoryEntry, ExpectedChanges, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags, Owner, RenameFlags,
-    SetAttributes, StatFs,
+    Attributes, DirectoryEntry, ExpectedChanges, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags,
+    Owner, RenameFlags, SetAttributes, StatFs,
 };
 
 impl FileSystem for Dfs {

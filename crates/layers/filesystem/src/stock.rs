@@ -19,7 +19,9 @@ pub(crate) fn expected(plan: &FsPlan) -> Option<ExpectedChanges> {
     }
     let set = &plan.set;
     let (items, blocks) = match (phase.over, set.shape) {
-        (Over::Nodes | Over::NodesReversed, _) => (u64::from(set.trees()).saturating_mul(set.counted_nodes()), 0),
+        (Over::Nodes | Over::NodesReversed, _) => {
+            (u64::from(set.trees()).saturating_mul(set.counted_nodes()), 0)
+        }
         (_, Shape::Private | Shape::Shared) => {
             let ranks = u64::from(set.ranks);
             (ranks, ranks.saturating_mul(plan.blocks_to_move()))
