@@ -1,5 +1,7 @@
 //! The trait of a file system, by inode.
 
+use std::sync::atomic::AtomicBool;
+
 pub use rustix::io::Errno;
 
 /// Number of an inode in this process. The root has 1, as FUSE wants it.
@@ -159,6 +161,19 @@ pub struct StatFs {
     pub name_bytes_max: u32,
 }
 
+/// Changes that a load is about to make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpectedChanges {
+    /// Entries that are made, changed or removed.
+    pub names: u64,
+    /// Writes of data.
+    pub writes: u64,
+    /// Bytes of one write.
+    pub write_bytes: u64,
+    /// Bytes of all writes together.
+    pub written_bytes: u64,
+}
+
 /// One entry of a directory, as a listing gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry<'a> {
@@ -305,6 +320,15 @@ pub trait FileSystem: Send + Sync {
 
     /// Removes an extended attribute.
     fn remove_xattr(&self, inode: Inode, name: &[u8]) -> Result<(), Errno>;
+
+    /// Gets space ready for changes that are about to be made, so that the store takes none from what it lies on while they are measured;
+    /// `stop` ends it early. Nothing where the space is not this process's.
+    fn stock(&self, _changes: &ExpectedChanges, _stop: &AtomicBool) {}
+
+    /// Bytes that the store has taken from what it lies on since space was last got ready, or since it was opened; none where that is not known.
+    fn grown_bytes(&self) -> Option<u64> {
+        None
+    }
 
     /// Damage that calls have met since the last one of this, by object and entry, a line each.
     fn take_findings(&self) -> Vec<String> {

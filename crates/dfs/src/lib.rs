@@ -16,8 +16,8 @@ mod table;
 mod url;
 
 pub use file_system::{
-    Attributes, DirectoryEntry, Errno, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags, Owner,
-    RenameFlags, SetAttributes, SetTime, StatFs, Timestamp,
+    Attributes, DirectoryEntry, Errno, ExpectedChanges, FileKind, FileSystem, Handle, Inode, NewNode,
+    OpenFlags, Owner, RenameFlags, SetAttributes, SetTime, StatFs, Timestamp,
 };
 pub use layout::{
     CHUNK_BYTES, FILE_BYTES_MAX, LAYOUT_VERSION, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, XATTR_BYTES_MAX,

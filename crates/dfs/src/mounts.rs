@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Type of such a mount in `/proc/self/mounts`.
 pub const MOUNT_TYPE: &str = "fuse.strata";
@@ -37,6 +37,24 @@ impl Mount {
 /// When `/proc` cannot be read.
 pub fn mounts() -> io::Result<Vec<Mount>> {
     std::fs::read("/proc/self/mounts").map(|text| parse(&text))
+}
+
+/// Number of the device of what is mounted on a directory last, as `MAJOR:MINOR`. The file system is not asked, so it need not answer yet.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn device_of(directory: &Path) -> io::Result<Option<String>> {
+    std::fs::read("/proc/self/mountinfo").map(|text| parse_device(&text, directory))
+}
+
+/// Words of a line: number of the mount, of its parent, the device, the directory in it, and the directory that it covers.
+fn parse_device(text: &[u8], directory: &Path) -> Option<String> {
+    text.split(|byte| *byte == b'\n').rev().find_map(|line| {
+        let mut words = line.split(|byte| *byte == b' ').skip(2);
+        let device = words.next()?;
+        let covers = unescaped(words.nth(1)?);
+        (Path::new(&covers) == directory).then(|| String::from_utf8_lossy(device).into_owned())
+    })
 }
 
 fn parse(text: &[u8]) -> Vec<Mount> {
@@ -89,5 +107,15 @@ mod tests {
             (found[1].source.to_str(), found[1].directory.to_str()),
             (Some("dfs+vos:/a b"), Some("/mnt/x\\y"))
         );
+    }
+
+    #[test]
+    fn the_device_is_that_of_the_last_mount_on_a_directory() {
+        let text = b"22 1 0:21 / /proc rw - proc proc rw\n40 1 0:40 / /mnt/a\\040b rw - ext4 /dev/x rw\n\
+            41 40 0:41 / /mnt/a\\040b rw,nosuid - fuse.strata dfs+vos:/p rw\n";
+        assert_eq!(parse_device(text, Path::new("/mnt/a b")).as_deref(), Some("0:41"));
+        assert_eq!(parse_device(text, Path::new("/proc")).as_deref(), Some("0:21"));
+        assert_eq!(parse_device(text, Path::new("/mnt")), None);
+        assert_eq!(parse_device(b"22\n\n", Path::new("/mnt")), None);
     }
 }

@@ -1,18 +1,20 @@
 //! A file system as FUSE serves it, and the answers to its requests.
 
-use std::sync::Arc;
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dfs::{Attributes, FileSystem, Handle, Inode, Owner};
 use fuser::{
-    Errno, FileHandle, FopenFlags, Generation, INodeNo, OpenAccMode, OpenFlags, ReplyEntry, ReplyXattr,
-    Request,
+    Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, Notifier, OpenAccMode, OpenFlags,
+    ReplyEntry, ReplyXattr, Request,
 };
 
 use crate::appending::Appending;
 use crate::attributes::file_attr;
 use crate::listing::Listings;
 use crate::options::{Caching, DataCaching};
+use crate::setid::Shown;
 
 /// Bytes that a copy within the file system moves at a time.
 const COPY_BYTES: usize = 1 << 20;
@@ -22,6 +24,11 @@ pub(crate) const GENERATION: Generation = Generation(0);
 /// Attribute of the root that names the socket of the mount's process, where it serves one.
 pub const ENDPOINT_ATTRIBUTE: &str = "user.strata.endpoint";
 
+thread_local! {
+    /// Memory of what a thread reads.
+    pub(crate) static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A file system as FUSE serves it.
 pub(crate) struct Adapter {
     pub(crate) file_system: Arc<dyn FileSystem>,
@@ -30,6 +37,10 @@ pub(crate) struct Adapter {
     pub(crate) endpoint: Option<Vec<u8>>,
     pub(crate) listings: Listings,
     pub(crate) appending: Appending,
+    /// Files whose bits are to be taken away when they are written.
+    pub(crate) shown: Shown,
+    /// What tells the kernel to forget, once the session is there.
+    pub(crate) notifier: Arc<OnceLock<Notifier>>,
 }
 
 pub(crate) fn errno(error: dfs::Errno) -> Errno {
@@ -73,6 +84,12 @@ impl Adapter {
         }
     }
 
+    /// Attributes that the kernel is shown.
+    pub(crate) fn shown_attr(&self, found: &Attributes) -> FileAttr {
+        self.shown.note(found);
+        file_attr(found)
+    }
+
     fn lifetime(&self, of: &Attributes) -> Duration {
         let is_directory = of.kind == dfs::FileKind::Directory;
         if is_directory { self.caching.directory_entry } else { self.caching.entry }
@@ -82,7 +99,7 @@ impl Adapter {
         match result {
             Ok(found) => {
                 let (attributes, entry) = (self.caching.attributes, self.lifetime(&found));
-                reply.entry_with_ttls(&attributes, &entry, &file_attr(&found), GENERATION);
+                reply.entry_with_ttls(&attributes, &entry, &self.shown_attr(&found), GENERATION);
             }
             Err(error) => reply.error(errno(error)),
         }

@@ -11,6 +11,7 @@ mod listing;
 mod options;
 mod requests;
 mod session;
+mod setid;
 mod source;
 
 pub use adapter::ENDPOINT_ATTRIBUTE;

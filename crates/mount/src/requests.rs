@@ -14,11 +14,11 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use crate::adapter::{Adapter, ENDPOINT_ATTRIBUTE, GENERATION, errno, inode, value};
-use crate::attributes::{file_attr, kind, node_kind, set_time};
+use crate::adapter::{Adapter, BUFFER, ENDPOINT_ATTRIBUTE, GENERATION, errno, inode, value};
+use crate::attributes::{kind, node_kind, set_time};
 
 /// Largest request that moves data, in bytes.
-const REQUEST_BYTES_MAX: u32 = 1 << 20;
+pub(crate) const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// Requests of read-ahead and write-back that are in flight at a time.
 const BACKGROUND_MAX: u16 = 64;
 
@@ -48,6 +48,7 @@ impl Filesystem for Adapter {
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
             | InitFlags::FUSE_CACHE_SYMLINKS
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2
             | InitFlags::FUSE_SPLICE_READ
             | InitFlags::FUSE_SPLICE_MOVE
             | InitFlags::FUSE_SPLICE_WRITE;
@@ -74,13 +75,13 @@ impl Filesystem for Adapter {
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
         answer!(reply, self.file_system.attributes(inode(ino)), |found| {
-            reply.attr(&self.caching.attributes, &file_attr(&found));
+            reply.attr(&self.caching.attributes, &self.shown_attr(&found));
         });
     }
 
     fn setattr(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         mode: Option<u32>,
         uid: Option<u32>,
@@ -96,8 +97,16 @@ impl Filesystem for Adapter {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let mut permissions = mode.map(|mode| (mode & 0o7777) as u16);
+        let is_cut = size.is_some() && request.uid() != 0;
+        if permissions.is_none() && (uid.is_some() || gid.is_some() || is_cut) {
+            match self.permissions_without(inode(ino)) {
+                Ok(without) => permissions = without,
+                Err(error) => return reply.error(errno(error)),
+            }
+        }
         let to = SetAttributes {
-            permissions: mode.map(|mode| (mode & 0o7777) as u16),
+            permissions,
             user: uid,
             group: gid,
             size_bytes: size,
@@ -105,7 +114,7 @@ impl Filesystem for Adapter {
             modified: mtime.map(set_time),
         };
         answer!(reply, self.file_system.set_attributes(inode(ino), &to), |found| {
-            reply.attr(&self.caching.attributes, &file_attr(&found));
+            reply.attr(&self.caching.attributes, &self.shown_attr(&found));
         });
     }
 
@@ -190,9 +199,10 @@ impl Filesystem for Adapter {
         self.entry(reply, self.file_system.link(inode(ino), inode(newparent), newname.as_bytes()));
     }
 
-    fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let how = self.open_flags(flags.0);
-        answer!(reply, self.file_system.open(inode(ino), how), |handle| {
+        let cut = if how.truncate && request.uid() != 0 { self.drop_setid(inode(ino)) } else { Ok(()) };
+        answer!(reply, cut.and_then(|()| self.file_system.open(inode(ino), how)), |handle| {
             if how.append {
                 self.appending.note(handle);
             }
@@ -220,7 +230,7 @@ impl Filesystem for Adapter {
                 self.appending.note(handle);
             }
             let lifetime = self.caching.attributes.min(self.caching.entry);
-            let (attr, handle) = (file_attr(&found), FileHandle(handle.0));
+            let (attr, handle) = (self.shown_attr(&found), FileHandle(handle.0));
             reply.created(&lifetime, &attr, GENERATION, handle, self.keeps(flags));
         });
     }
@@ -236,9 +246,12 @@ impl Filesystem for Adapter {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let mut buffer = vec![0; size as usize];
-        answer!(reply, self.file_system.read(Handle(fh.0), offset, &mut buffer), |count| {
-            reply.data(&buffer[..count]);
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < size as usize {
+                buffer.resize(size as usize, 0);
+            }
+            let read = self.file_system.read(Handle(fh.0), offset, &mut buffer[..size as usize]);
+            answer!(reply, read, |count| reply.data(&buffer[..count]));
         });
     }
 
@@ -249,7 +262,7 @@ impl Filesystem for Adapter {
         fh: FileHandle,
         offset: u64,
         data: &[u8],
-        _write_flags: WriteFlags,
+        write_flags: WriteFlags,
         flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
@@ -259,6 +272,9 @@ impl Filesystem for Adapter {
         } else {
             Ok(Handle(fh.0))
         };
+        let takes_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let dropped = if takes_bits { self.drop_setid(inode(ino)) } else { Ok(()) };
+        let handle = dropped.and(handle);
         let written = handle.and_then(|handle| self.file_system.write(handle, offset, data));
         answer!(reply, written, |count| {
             reply.written(count as u32);
@@ -335,7 +351,7 @@ impl Filesystem for Adapter {
                 self.file_system.look_up(inode(ino), &entry.name)
             };
             let attr: FileAttr = match found {
-                Ok(found) => file_attr(&found),
+                Ok(found) => self.shown_attr(&found),
                 // It was removed since it was listed.
                 Err(_) => return true,
             };

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use dfs::FileSystem;
 use dfs::local::{Change, LocalServer};
-use dfs::mounts::{MOUNT_SUBTYPE, mounts};
+use dfs::mounts::{MOUNT_SUBTYPE, device_of, mounts};
 use driver::{Error, ErrorKind};
 use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL, SessionUnmounter};
 use rustix::io::Errno;
@@ -19,6 +19,8 @@ use crate::adapter::Adapter;
 use crate::appending::Appending;
 use crate::listing::Listings;
 use crate::options::MountSpec;
+use crate::requests::REQUEST_BYTES_MAX;
+use crate::setid::Shown;
 
 /// A file system that is mounted; unmounted when dropped.
 pub struct Mounted {
@@ -152,6 +154,14 @@ fn serve_programs(
     })
 }
 
+/// Lets the kernel read as much ahead as one request moves: FUSE sets 128 KiB for a new mount, whatever the session agrees to. Only root may; for others it
+/// stays so.
+fn read_ahead(directory: &Path) {
+    let Ok(Some(device)) = device_of(directory) else { return };
+    let path = format!("/sys/class/bdi/{device}/read_ahead_kb");
+    let _ = std::fs::write(path, format!("{}\n", REQUEST_BYTES_MAX >> 10));
+}
+
 impl Mounted {
     /// Mounts a file system on a directory that [`check`] has passed. `ended` is called when it is unmounted, by whomever.
     ///
@@ -173,6 +183,8 @@ impl Mounted {
             endpoint: local.as_ref().map(|local| local.socket().as_os_str().as_encoded_bytes().to_vec()),
             listings: Listings::default(),
             appending: Appending::default(),
+            shown: Shown::default(),
+            notifier: Arc::clone(&notifier),
         };
         let mut config = Config::default();
         config.mount_options = vec![
@@ -191,6 +203,7 @@ impl Mounted {
                 .remedy("it needs /dev/fuse, and root or fusermount3")
         };
         let mut session = Session::new(adapter, &directory, &config).map_err(failed)?;
+        read_ahead(&directory);
         let unmounter = session.unmount_callable();
         // It is set once, here.
         let _ = notifier.set(session.notifier());

@@ -131,6 +131,32 @@ fn other_users_have_their_own_rights() {
 }
 
 #[test]
+fn set_id_bits_go_with_writes_of_others_and_with_new_owners() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: root alone can be another user");
+    }
+    for kind in KINDS {
+        let Some(scene) = Scene::begin(kind, &[("allow-other", "true")]) else { return };
+        shell(scene.scratch.path(), "chmod 755 .", &[]);
+        let mnt = scene.mnt();
+        let files = "written cut opened kept owned plain";
+        shell(
+            &mnt,
+            &format!("for f in {files}; do echo abc >$f; chmod 6777 $f; done; chmod 2666 plain"),
+            &[],
+        );
+        let script = "echo x >>written; truncate -s 1 cut; : >opened; echo x >>plain";
+        let other = Command::new("sh").args(["-c", script]).current_dir(&mnt).uid(65534).gid(65534).output();
+        assert!(other.unwrap().status.success(), "{kind:?}");
+        // Root may write and keep them, but not give the file away with them.
+        shell(&mnt, "echo x >>kept; chown 65534 owned", &[]);
+        let told = shell(&mnt, &format!("stat -c '%n %a' {files}"), &[]).0;
+        let expected = "written 777\ncut 777\nopened 777\nkept 6777\nowned 777\nplain 2666\n";
+        assert_eq!(told, expected, "{kind:?}");
+    }
+}
+
+#[test]
 fn groups_are_inherited_from_directories_that_say_so() {
     for kind in KINDS {
         let Some(scene) = Scene::begin(kind, &[]) else { return };

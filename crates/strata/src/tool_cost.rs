@@ -15,10 +15,10 @@ use crate::{output, planning};
 /// Readings of the clock that its cost is averaged over.
 const CLOCK_READINGS: u32 = 100_000;
 
-/// Measures the tool for 30 ms, with one worker at depth 1: the dearest case for each operation.
+/// Measures the tool for 10 ms, with one worker at depth 1: the dearest case for each operation.
 pub(crate) fn measure() -> Result<ToolCost, Error> {
     let mut spec = Spec { targets: vec!["null:".to_owned()], ..Spec::default() };
-    for (key, value) in [("op", "randread"), ("time", "30ms"), ("warmup", "none"), ("seed", "1")] {
+    for (key, value) in [("op", "randread"), ("time", "10ms"), ("warmup", "none"), ("seed", "1")] {
         options::apply(&mut spec, key, value)
             .map_err(|error| Error::usage("tool cost", error.to_string()))?;
     }

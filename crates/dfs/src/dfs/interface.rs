@@ -1,13 +1,15 @@
 //! The trait of a file system on the one over a store.
 
+use std::sync::atomic::AtomicBool;
+
 use rustix::io::Errno;
 
 use super::Dfs;
 use super::names::Fresh;
 use crate::layout::NAME_BYTES_MAX;
 use crate::{
-    Attributes, DirectoryEntry, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags, Owner, RenameFlags,
-    SetAttributes, StatFs,
+    Attributes, DirectoryEntry, ExpectedChanges, FileKind, FileSystem, Handle, Inode, NewNode, OpenFlags,
+    Owner, RenameFlags, SetAttributes, StatFs,
 };
 
 impl FileSystem for Dfs {
@@ -184,6 +186,21 @@ impl FileSystem for Dfs {
 
     fn remove_xattr(&self, inode: Inode, name: &[u8]) -> Result<(), Errno> {
         self.drop_xattr(inode, name)
+    }
+
+    fn stock(&self, changes: &ExpectedChanges, stop: &AtomicBool) {
+        // A write goes to the store in parts of a chunk.
+        let parts = changes.write_bytes.div_ceil(self.superblock.chunk_bytes).max(1);
+        let changes = ExpectedChanges {
+            writes: changes.writes.saturating_mul(parts),
+            write_bytes: changes.write_bytes.min(self.superblock.chunk_bytes),
+            ..*changes
+        };
+        self.store.stock(&changes, stop);
+    }
+
+    fn grown_bytes(&self) -> Option<u64> {
+        self.store.grown_bytes()
     }
 
     fn take_findings(&self) -> Vec<String> {

@@ -3,9 +3,13 @@
 pub(crate) mod engine;
 pub(crate) mod vos;
 
+use std::sync::atomic::AtomicBool;
+
 use ::vos::Step;
 use ::vos::model::{Epoch, ObjectId};
 use rustix::io::Errno;
+
+use crate::ExpectedChanges;
 
 /// Space of a store, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,6 +82,14 @@ pub(crate) trait Store: Send + Sync {
     fn sync(&self) -> Result<(), Errno>;
 
     fn space(&self) -> Result<Space, Errno>;
+
+    /// As [`crate::FileSystem::stock`].
+    fn stock(&self, _changes: &ExpectedChanges, _stop: &AtomicBool) {}
+
+    /// As [`crate::FileSystem::grown_bytes`].
+    fn grown_bytes(&self) -> Option<u64> {
+        None
+    }
 
     /// Damage that was met since the last call, by its place.
     fn take_findings(&self) -> Vec<String>;

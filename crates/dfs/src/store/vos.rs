@@ -1,6 +1,7 @@
 //! The embedded store in this process.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use driver::Findings;
 use parking_lot::Mutex;
@@ -9,6 +10,7 @@ use vos::model::{Epoch, ObjectId};
 use vos::{Ack, Anchor, ContainerId, KeyPath, Pool, Punch, Read, Step, StoreError, Target, Write};
 
 use super::{Space, Store, Visit, errno_of};
+use crate::ExpectedChanges;
 use crate::layout::DATA_AKEY;
 use crate::record::RECORD_BYTES_MAX;
 
@@ -16,6 +18,11 @@ use crate::record::RECORD_BYTES_MAX;
 const NAMES: usize = 256;
 /// Extents that are looked up at once.
 const EXTENTS: usize = 64;
+
+/// Bytes of a record beside its value, about: header, keys, checksums, and what the next line begins after.
+const RECORD_BYTES: u64 = 160;
+/// Bytes that the change of an entry takes, about: its record, and that of the object behind it.
+const NAME_BYTES: u64 = 384;
 
 /// A container of a pool.
 pub(crate) struct VosStore {
@@ -249,6 +256,22 @@ impl Store for VosStore {
             free_bytes: space.scm_free_bytes + space.nvme_free_bytes,
             keys: space.keys,
         })
+    }
+
+    fn stock(&self, changes: &ExpectedChanges, stop: &AtomicBool) {
+        let Ok(pool) = self.pool() else { return };
+        let names = changes.names.saturating_mul(NAME_BYTES);
+        let records = names.saturating_add(changes.writes.saturating_mul(RECORD_BYTES));
+        let piece_bytes = changes.write_bytes.min(pool.info().value_bytes_max);
+        let (log_bytes, data_bytes) = match pool.is_external(piece_bytes) {
+            true => (records, changes.written_bytes),
+            false => (records.saturating_add(changes.written_bytes), 0),
+        };
+        pool.stock(log_bytes, data_bytes, stop);
+    }
+
+    fn grown_bytes(&self) -> Option<u64> {
+        self.pool().ok().map(|pool| pool.space().grown_bytes)
     }
 
     fn take_findings(&self) -> Vec<String> {

@@ -22,6 +22,7 @@ mod set;
 mod source;
 mod spec;
 mod stack;
+mod stock;
 mod storage;
 mod stores;
 mod suite;

@@ -32,6 +32,7 @@ use crate::progress::{Barriers, Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
 use crate::spec;
+use crate::stock;
 use crate::storage;
 use crate::stores::{Stores, is_store};
 
@@ -336,6 +337,7 @@ impl LayerRun for FsRun {
                 notes.extend(cache::drop_of(plan, &context.interrupt)?);
             }
             begin_making(plan, &progress);
+            stock::stock(plan, &stores, &context.interrupt);
             let meeting = format!("files.{}.{number}", self.stages);
             let (threads, hosts) = (plan.load.threads, self.context.hosts.as_ref());
             let with = (meeting.as_str(), hosts);

@@ -135,6 +135,9 @@ pub struct FileActivity {
     /// Outcome of a search.
     #[serde(default)]
     pub found: Option<FoundFiles>,
+    /// Bytes that stores in this process took from what they lie on while the phase ran, beyond what was got ready before it.
+    #[serde(default)]
+    pub grown_bytes: Option<u64>,
 }
 
 impl FileActivity {

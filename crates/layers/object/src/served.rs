@@ -8,7 +8,7 @@ use layer::server::{EngineService, EngineSpec, Served};
 use object_service::{Pools, factory};
 use rpc::engine::ServiceFactory;
 use units::{ByteSize, ParseError, label_of};
-use vos::{Durability, Flush, OpenOptions, Pool, PoolOptions};
+use vos::{Allocation, Durability, Flush, OpenOptions, Pool, PoolOptions};
 use workload::spec::choice;
 
 use crate::load::scratch;
@@ -59,6 +59,7 @@ impl ServedPool {
         let open = OpenOptions {
             durability: word(spec.durability, |text| choice("durability", text, Durability::CHOICES))?,
             flush: word(spec.flush, |text| choice("flush", text, Flush::CHOICES))?,
+            allocation: word(spec.allocate, |text| choice("allocate", text, Allocation::CHOICES))?,
             ..OpenOptions::default()
         };
         let pool = if Pool::exists(&directory) {
@@ -174,7 +175,11 @@ fn check_sizes(spec: &EngineSpec, pool: &Pool) -> Result<(), Error> {
 }
 
 fn refuse_without(spec: &EngineSpec) -> Result<(), Error> {
-    let rest = [("--durability", spec.durability.is_some()), ("--flush", spec.flush.is_some())];
+    let rest = [
+        ("--durability", spec.durability.is_some()),
+        ("--flush", spec.flush.is_some()),
+        ("--allocate", spec.allocate.is_some()),
+    ];
     match sizes(spec).iter().chain(&rest).find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((name, _)) => Err(Error::usage("engine", format!("{name} is for an engine that serves a pool"))

@@ -239,6 +239,24 @@ fn a_search_counts_what_meets_all_its_conditions() {
 }
 
 #[test]
+fn space_that_is_known_to_be_written_is_ready_before_the_phase() {
+    let load = "--shape private --file-size 400m --block-size 1m --op write --live none";
+    for (more, grows) in [("", false), ("--time 60s", true)] {
+        // In memory: a drive that stalls would take longer, and prove no more.
+        let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let (scratch, pool) = (Scratch::new(), format!("vos:{}", memory.path().join("pool").display()));
+        assert_eq!(scratch.run(&format!("pool create {pool} --scm 768m")).code, Some(0));
+        let record = scratch.measured(&format!("fs dfs+{pool} {load} {more}"));
+        let phase = &record["phases"][0];
+        let grown_bytes = phase["observations"]["files"]["grown_bytes"].as_u64().unwrap();
+        let doubts = phase["doubts"].to_string();
+        assert_eq!(doubts.contains("store_grew"), grows, "{more}: {grown_bytes}: {doubts}");
+        assert_eq!(grown_bytes >= 200 << 20, grows, "{more}: {grown_bytes}");
+        assert_eq!(class(&record, 0, "write"), (400, 400 << 20));
+    }
+}
+
+#[test]
 fn files_over_objects_are_measured_by_the_library_and_removed() {
     let scratch = Scratch::new();
     assert_eq!(scratch.run("pool create vos:pool --scm 128m").code, Some(0));

@@ -171,7 +171,8 @@ fn data_that_are_wrong_are_counted_and_are_in_no_rate() {
 fn a_stonewall_is_in_the_summary_and_in_its_file() {
     let [mut write, _] = phases(1);
     let stonewall = StonewallActivity { after_ns: 500 * MS, items_max: 4, items_min: 2, items: 6 };
-    write.observations.files = Some(FileActivity { items: 8, stonewall: Some(stonewall), found: None });
+    write.observations.files =
+        Some(FileActivity { items: 8, stonewall: Some(stonewall), found: None, grown_bytes: None });
     let line = "-w -k -N 2 -t 1m -b 4m -o /m/f -D 1 -O stoneWallingWearOut=1,stoneWallingStatusFile=/r/s";
     let (text, record, mut render) = output(line, [write]);
     assert!(text.contains("    1.00000       0.50         12.00     0      2 "), "{text}");

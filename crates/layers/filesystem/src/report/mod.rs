@@ -21,6 +21,10 @@ pub static VIEW: &dyn View = &Files;
 /// Share of the bytes read that the devices must have given for the phase not to be one of the page cache.
 const FETCHED_SHARE_MIN: f64 = 0.9;
 
+/// Bytes that a store must have taken in a phase, and their share of the bytes written, to be told of.
+const GROWN_BYTES_MIN: u64 = 64 << 20;
+const GROWN_SHARE_MIN: f64 = 0.1;
+
 struct Files;
 
 impl View for Files {
@@ -94,6 +98,12 @@ const KINDS: &[Kind] = &[
         look: not_durable,
         remedy: "give --end-fsync, so that a file counts when it is on the storage",
     },
+    Kind {
+        rank: 210,
+        name: "store_grew",
+        look: store_grew,
+        remedy: "write a number of files or bytes (without --time), or repeat the phase in the same pool",
+    },
 ];
 
 /// Reads that the page cache answered.
@@ -111,6 +121,19 @@ fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
             "this process had {} fetched from storage for {} read: the rest came from memory",
             human_bytes(fetched as f64),
             human_bytes(read as f64)
+        )
+    })
+}
+
+/// A store in this process that takes its space while it is measured.
+fn store_grew(evidence: &Evidence<'_>) -> Option<String> {
+    let plan = evidence.plan.of::<FsPlan>().filter(|plan| plan.operation.phase().changes && !plan.is_fill)?;
+    let grown_bytes = evidence.observations.files.as_ref()?.grown_bytes?;
+    let share = grown_bytes as f64 / evidence.bytes_of("write").max(1) as f64;
+    (plan.engine == "dfs" && grown_bytes >= GROWN_BYTES_MIN && share > GROWN_SHARE_MIN).then(|| {
+        format!(
+            "the store took {} from the file system while it was measured: its pages were cleared, or its blocks allocated",
+            human_bytes(grown_bytes as f64)
         )
     })
 }

@@ -16,6 +16,7 @@ use crate::plan::FsPlan;
 use crate::progress::{self, Barriers, Progress, WearOut};
 use crate::set::Shape;
 use crate::source::FsSource;
+use crate::stock;
 
 /// The hosts that a phase works with on the same targets; none where it is alone with its targets.
 fn guests<'a>(context: &'a RunContext, plan: &FsPlan) -> Option<&'a Hosts> {
@@ -178,7 +179,7 @@ impl Ready {
             let (entries, matched) = search.found();
             FoundFiles { entries, matched }
         });
-        FileActivity { items, stonewall, found }
+        FileActivity { items, stonewall, found, grown_bytes: stock::grown_bytes(&self.stores) }
     }
 }
 

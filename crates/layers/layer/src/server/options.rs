@@ -128,6 +128,15 @@ pub static ENGINE: &[OptionDef<EngineSpec>] = &[
         |text| choice("flush", text, &[("auto", "auto"), ("cpu", "cpu"), ("msync", "msync")])
     ),
     own!(
+        "allocate",
+        "ahead|whole|needed",
+        "ahead: by a thread beside the updates",
+        Data,
+        "When the store takes its space; whole: all of it when the pool is made or opened; needed: by the update that needs it",
+        allocate,
+        |text| choice("allocate", text, &[("ahead", "ahead"), ("whole", "whole"), ("needed", "needed")])
+    ),
+    own!(
         "listen",
         "HOST:PORT",
         "127.0.0.1:0, or the address of --interface",

@@ -27,6 +27,7 @@ pub struct EngineSpec {
     /// Words of the service that has the pool.
     pub durability: Option<&'static str>,
     pub flush: Option<&'static str>,
+    pub allocate: Option<&'static str>,
     pub targets: Option<u32>,
     pub helpers: Option<u32>,
     /// Address and port for data: `127.0.0.1:0` when none.

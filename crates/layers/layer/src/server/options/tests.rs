@@ -15,6 +15,7 @@ const OF_ENGINES: &[Case] = &[
     ("nvme", &["0", "100g"], &["", "-1"]),
     ("threshold", &["64k"], &["", "0"]),
     ("durability", &["none", "sync"], &["", "full"]),
+    ("allocate", &["ahead", "whole", "needed"], &["", "all"]),
     ("flush", &["cpu"], &["", "clwb"]),
     ("targets", &["0", "16", "4096"], &["", "-1", "4097"]),
     ("helpers", &["0", "4"], &["", "4097"]),
