@@ -46,26 +46,10 @@ pub fn render_in(record: &Record, width: usize, colour: bool, detail: stack::Det
     header(&mut page, record);
     let common = common_targets(record);
     on_targets(&mut page, &common, &record.environment);
-    let mut shown = vec![false; record.phases.len()];
-    let mut mark = |indexes: &mut dyn Iterator<Item = usize>| {
-        indexes.for_each(|at| shown.iter_mut().skip(at).take(1).for_each(|shown| *shown = true));
-    };
-    if let Some(stack) = &record.stack {
-        mark(&mut (0..record.phases.len()).filter(|at| stack.has(*at)));
-        mark(&mut fills(record));
-    }
-    if let Some(found) = &record.recipes {
-        mark(&mut found.recipes.iter().flat_map(|recipe| recipe.pairs.iter().flatten().copied()));
-        mark(&mut fills(record));
-    }
-    if let Some(suite) = &record.suite {
-        mark(&mut suite.phases.iter().filter_map(|phase| phase.phase));
-    }
-    if let Some(ladder) = &record.ladder {
-        mark(&mut ladder.phases.iter().copied());
-    }
+    let mut shown = shown_as_parts(record);
     let together: Vec<_> = view::all().into_iter().map(|view| (view, view.together(record))).collect();
-    together.iter().for_each(|(_, phases)| mark(&mut phases.iter().copied()));
+    let together_at = together.iter().flat_map(|(_, phases)| phases.iter().copied());
+    together_at.for_each(|at| shown.iter_mut().skip(at).take(1).for_each(|shown| *shown = true));
     for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| !shown[*at]) {
         page.blank();
         if is_fill(phase) {
@@ -107,6 +91,29 @@ pub fn render_in(record: &Record, width: usize, colour: bool, detail: stack::Det
     }
     footer(&mut page, record);
     page.finish()
+}
+
+/// Whether each phase is shown as a part of a stack, of recipes, of a suite or of a ladder.
+fn shown_as_parts(record: &Record) -> Vec<bool> {
+    let mut shown = vec![false; record.phases.len()];
+    let mut mark = |indexes: &mut dyn Iterator<Item = usize>| {
+        indexes.for_each(|at| shown.iter_mut().skip(at).take(1).for_each(|shown| *shown = true));
+    };
+    if let Some(stack) = &record.stack {
+        mark(&mut (0..record.phases.len()).filter(|at| stack.has(*at)));
+        mark(&mut fills(record));
+    }
+    if let Some(found) = &record.recipes {
+        mark(&mut found.recipes.iter().flat_map(|recipe| recipe.pairs.iter().flatten().copied()));
+        mark(&mut fills(record));
+    }
+    if let Some(suite) = &record.suite {
+        mark(&mut suite.phases.iter().filter_map(|phase| phase.phase));
+    }
+    if let Some(ladder) = &record.ladder {
+        mark(&mut ladder.phases.iter().copied());
+    }
+    shown
 }
 
 /// Whether a phase only stored what others need.

@@ -3,6 +3,7 @@
 mod guest;
 mod leftovers;
 mod mounts;
+mod own;
 mod suite_control;
 
 use guest::make_trees;
@@ -10,6 +11,7 @@ pub(crate) use guest::{trees_here, unseen};
 pub(crate) use leftovers::FileSets;
 use leftovers::read;
 pub(crate) use mounts::{note_mount, remove_mount};
+use own::is_own;
 pub(crate) use suite_control::{SuiteControl, first_taken, has_sets};
 
 use std::fs::Metadata;
@@ -372,28 +374,6 @@ fn file_paths(plan: &FsPlan) -> Vec<String> {
     paths.sort_unstable();
     paths.dedup();
     paths
-}
-
-/// Whether a path still leads to what was made. What was only announced is the run's where it carries its mark, holds nothing,
-/// or lies in a directory that runs of strata alone have files in.
-fn is_own(file: &MadeFile, run_id: &str) -> bool {
-    let at = path_of(&file.path);
-    let Ok(metadata) = std::fs::symlink_metadata(&at) else { return false };
-    let mut value = [0u8; 64];
-    let mark = rustix::fs::lgetxattr(&*at, MARK, &mut value[..]).ok().map(|length| &value[..length]);
-    let is_marked = mark == Some(run_id.as_bytes());
-    match file.identity {
-        Some(then) => {
-            then == identity_of(&metadata) || (is_marked && then.inode == identity_of(&metadata).inode)
-        }
-        // A run that was killed has given no mark to its files: there is none but of a run in a directory that has one.
-        None => is_marked || metadata.is_dir() || metadata.len() == 0 || lies_in_marked(&at),
-    }
-}
-
-/// Whether the directory of a file has the mark of a run.
-fn lies_in_marked(file: &Path) -> bool {
-    file.parent().is_some_and(|parent| rustix::fs::lgetxattr(parent, MARK, &mut [0u8; 64][..]).is_ok())
 }
 
 /// Removes what a run made of a set: of trees the names of the set alone, so that what others put there stays. How many names.

@@ -76,10 +76,7 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     let store = request.served(StackServed::POOL).map(|pool| format!("dfs+vos:{pool}"));
     let mounted = request.served(MOUNT_SERVED).map(str::to_owned);
     let target = |served: &Result<String, Error>| {
-        served
-            .as_ref()
-            .map(String::clone)
-            .map_err(|error| Error::new(ErrorKind::Run, "stack", error.to_string()))
+        served.as_ref().cloned().map_err(|error| Error::new(ErrorKind::Run, "stack", error.to_string()))
     };
     let mut rows = Vec::new();
     for load in NAMES {
