@@ -39,7 +39,7 @@ pub(crate) struct Adapter {
     pub(crate) appending: Appending,
     /// Files whose bits are to be taken away when they are written.
     pub(crate) shown: Shown,
-    /// What tells the kernel to forget, once the session is there.
+    /// Channel that tells the kernel to forget, once the session is there.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
 }
 

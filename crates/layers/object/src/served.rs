@@ -60,7 +60,6 @@ impl ServedPool {
             durability: word(spec.durability, |text| choice("durability", text, Durability::CHOICES))?,
             flush: word(spec.flush, |text| choice("flush", text, Flush::CHOICES))?,
             allocation: word(spec.allocate, |text| choice("allocate", text, Allocation::CHOICES))?,
-            ..OpenOptions::default()
         };
         let pool = if Pool::exists(&directory) {
             let pool = Pool::open(&directory, &open)?;
