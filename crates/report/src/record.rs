@@ -121,7 +121,7 @@ pub struct HostRecord {
     pub round_trip_ns: Option<u64>,
     /// Why it is no longer part of the run.
     pub failure: Option<String>,
-    /// What it could not remove, or did not save.
+    /// Lines about things that it could not remove, or did not save.
     pub left: Vec<String>,
 }
 

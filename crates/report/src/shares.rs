@@ -11,7 +11,7 @@ use crate::words::{bounded, clean, percentile_words};
 const ROWS_MAX: usize = 16;
 const COLUMNS: [&str; 7] = ["", "rate", "bandwidth", "mean", "p50", "p99", "errors"];
 
-/// What hosts did that carried a phase out together, and which of them was the slowest.
+/// Shares of the hosts that carried a phase out together, and which of them was the slowest.
 pub(crate) fn hosts(page: &mut Page, phase: &PhaseRecord, hosts: &[HostRecord]) {
     if phase.plan.load().place.is_none() {
         return;

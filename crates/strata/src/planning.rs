@@ -116,7 +116,7 @@ pub(crate) fn plan_until(
     Ok((programme, layers))
 }
 
-/// What the specs ask for besides phases.
+/// The programme without its phases.
 ///
 /// # Errors
 /// Specs that do not go together.

@@ -25,7 +25,7 @@ use crate::manifest::Manifest;
 use crate::output::{print, tell};
 use crate::{lifetime, planning};
 
-/// What stands before the address in the first line.
+/// Word before the address in the first line.
 pub(crate) const CONTROL_LINE: &str = "control ";
 
 /// Options of a service.
@@ -127,11 +127,11 @@ pub(crate) struct SessionAsked<'a> {
     pub(crate) peer: SocketAddr,
     /// The request.
     pub(crate) request: &'a SessionRequest,
-    /// What it is to carry out.
+    /// Specs that it is to carry out.
     pub(crate) specs: &'a [Spec],
 }
 
-/// What leaders may have this process do.
+/// Rules for what leaders may have this process do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServicePolicy {
     /// Writes to devices and files that carry data of others, where a spec asks for it.

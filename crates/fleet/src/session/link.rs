@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Met(wire::Met),
 }
 
-/// What a host said.
+/// Messages of a host.
 #[derive(Debug)]
 pub(crate) enum Event {
     Planned(Value),
@@ -64,7 +64,7 @@ pub(crate) async fn keep(
     let _ = sink.events.send((sink.host, Event::Lost(lost))).await;
 }
 
-/// What the channel says of a call that broke.
+/// Reason that the channel gives for a call that broke.
 fn why(status: &tonic::Status) -> String {
     let cause = std::error::Error::source(status).map(|source| chain(source).to_string());
     line(&cause.unwrap_or_else(|| status.message().to_owned()))

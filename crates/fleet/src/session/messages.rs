@@ -17,7 +17,7 @@ use crate::wire;
 /// Workers whose samples travel in one message.
 const WORKERS_OF_PART: usize = 16;
 
-/// What a host is asked to take part in.
+/// Request to a host to take part in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRequest {
     /// Version of the JSON; the host refuses any but its own.
@@ -28,7 +28,7 @@ pub struct SessionRequest {
     pub seed: u64,
     /// When it began.
     pub started_at: String,
-    /// What the user asked for: JSON.
+    /// Specs of the user: JSON.
     pub specs: Vec<u8>,
     /// Number of the host among all.
     pub rank: u32,

@@ -35,7 +35,7 @@ pub struct StageRequest {
     pub first_alone: bool,
 }
 
-/// What a host brought home from a stage.
+/// Results of a host in a stage.
 #[derive(Clone, Debug, Default)]
 pub struct HostStageEnd {
     /// Phases by their number in the stage, with what else there is of them.

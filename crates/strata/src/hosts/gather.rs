@@ -1,4 +1,4 @@
-//! What the hosts of a stage brought home, as one outcome a phase.
+//! Results of the hosts of a stage, as one outcome a phase.
 
 use driver::{Error, ErrorKind};
 use fleet::{HostStageEnd, StageOutcome};

@@ -165,7 +165,7 @@ fn are_one_machine(hosts: &[Description]) -> bool {
     first.is_some() && hosts.iter().all(|host| machine(host) == first)
 }
 
-/// What each host is asked, but for its rank.
+/// Request to each host, but for its rank.
 fn request(
     specs: &[Spec],
     run: u64,

@@ -1,4 +1,4 @@
-//! What leader and hosts tell each other, as JSON.
+//! Messages of leader and hosts, as JSON.
 
 use driver::{Capabilities, Error, ErrorKind};
 use layer::Phase;

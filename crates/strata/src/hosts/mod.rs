@@ -70,7 +70,7 @@ impl Carriers {
 pub(crate) struct StageRan {
     /// When it began.
     pub(crate) begun: SystemTime,
-    /// What came of each phase, and when the hosts began it.
+    /// Outcome of each phase, and when the hosts began it.
     pub(crate) phases: Vec<(Seen, Vec<HostStart>)>,
     /// Whether the run goes on, although phases have failed: hosts are lost, and nothing else.
     pub(crate) goes_on: bool,

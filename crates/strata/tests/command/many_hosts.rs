@@ -14,6 +14,7 @@ use fleet::{Agent, ControlRequest, ControlServer, Description, PlanMessage, Prep
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::engines::Engine;
 use super::hosts::await_that;
 use super::support::{Running, Scratch, assert_partial, read_record, state_of, total};
 
@@ -289,6 +290,27 @@ fn a_service_destroys_nothing_without_leave() {
     assert_eq!(fs::read(scratch.join("data")).unwrap(), vec![7; 1 << 16]);
     scratch.measured(&format!("{load} {}", free.address));
     assert_ne!(fs::read(scratch.join("data")).unwrap(), vec![7; 1 << 16]);
+}
+
+#[test]
+fn hosts_drive_one_engine_together_and_an_engine_is_a_host_too() {
+    let scratch = Scratch::new();
+    let server = Engine::start(scratch.path(), "--no-attach-info --targets 4");
+    let control = server.control();
+    let record = scratch.measured(&format!("net --servers {control} --count 401 --hosts local:3 -t 2"));
+    assert_eq!(total(&record, 0, "operations"), 401);
+    assert_eq!(origins(&record, 0).len(), 3);
+    let host = Engine::start(scratch.path(), "--no-attach-info");
+    let words = format!("media null: --op randread --count 100 --hosts {},local:1", host.control());
+    let record = scratch.measured(&words);
+    assert_eq!(total(&record, 0, "operations"), 100);
+    assert!(origins(&record, 0).contains(&host.control()));
+    let both = scratch.run(&format!("net --servers {control} --clients {control} --count 9 --hosts local:1"));
+    assert!(both.code == Some(2) && both.stderr.contains("not both"), "{}", both.stderr);
+    for option in ["--tls", "--host-targets own", "--on-host-failure stop"] {
+        let alone = scratch.run(&format!("media null: --op randread {option}"));
+        assert!(alone.code == Some(2) && alone.stderr.contains("there are none"), "{}", alone.stderr);
+    }
 }
 
 /// A host of another version.
