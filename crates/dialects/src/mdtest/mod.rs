@@ -40,8 +40,10 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
             "-n with -I: the directories lie in one tree, not each in a test-dir of its own".to_owned(),
         );
     }
+    let tasks = settings.tasks.iter().max().copied().unwrap_or(1);
     let programme = specs::build(&settings).map_err(|error| Error::usage(TOOL, error.to_string()))?;
     Ok(Request::Run(Box::new(Run {
+        tasks: Some(tasks),
         specs: programme.specs,
         render: Box::new(Model::new(settings, programme.steps, words)),
         warnings,
