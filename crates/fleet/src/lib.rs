@@ -57,6 +57,6 @@ pub use meetings::{FIGURES_MAX, Figure, Meetings, Met};
 pub use messages::{Description, OutcomeMessage, PlanMessage, ProgressReport, Refusal, RefusalKind, Role};
 pub use server::{Agent, ControlRequest, ControlServer, LogSink, Prepared, StartGate};
 pub use session::{
-    HostMeetings, HostSession, HostStageEnd, SessionHost, SessionLink, SessionProgress, SessionRequest, SessionTerms,
-    Sessions, StageOutcome, StagePart, StageRequest,
+    HostMeetings, HostSession, HostStageEnd, SessionHost, SessionLink, SessionProgress, SessionRequest,
+    SessionTerms, Sessions, StageOutcome, StagePart, StageRequest,
 };

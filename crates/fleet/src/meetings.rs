@@ -164,7 +164,10 @@ mod tests {
         meetings.say(1, "a", &[6]).expect("good");
         meetings.say(2, "b", &[8]).expect("good");
         let over = meetings.leave(2);
-        assert_eq!(over, [("a".to_owned(), Met { hosts: 2, figures: vec![Figure { least: 4, most: 6, sum: 10 }] })]);
+        assert_eq!(
+            over,
+            [("a".to_owned(), Met { hosts: 2, figures: vec![Figure { least: 4, most: 6, sum: 10 }] })]
+        );
         assert_eq!(meetings.say(2, "c", &[1]).expect("it is too late"), None);
         meetings.say(0, "b", &[2]).expect("good");
         let met = meetings.say(1, "b", &[2]).expect("good").expect("whole");

@@ -172,9 +172,11 @@ fn share_tasks(
     let ranks = tasks.min(size);
     for spec in specs {
         if spec.threads.unwrap_or(1) != tasks || tasks % ranks != 0 {
-            let message = format!("not all tests have {tasks} tasks, or they do not divide by {size} processes");
-            return Err(Error::usage(dialect.name, message)
-                .remedy("give all tests the same number of tasks, or start one process: its tasks are threads"));
+            let message =
+                format!("not all tests have {tasks} tasks, or they do not divide by {size} processes");
+            return Err(Error::usage(dialect.name, message).remedy(
+                "give all tests the same number of tasks, or start one process: its tasks are threads",
+            ));
         }
         spec.threads = Some(tasks / ranks);
     }

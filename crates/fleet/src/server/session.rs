@@ -56,7 +56,8 @@ impl ControlService {
         });
         match begun {
             Ok(lease) => {
-                self.carry(peer, SessionRelay { inbound, outbound, events, told, stop, meetings, lease }).await;
+                self.carry(peer, SessionRelay { inbound, outbound, events, told, stop, meetings, lease })
+                    .await;
             }
             Err(refusal) => {
                 self.log.say(&format!("control: {peer} refused: {}", refusal.line));

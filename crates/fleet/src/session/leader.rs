@@ -217,7 +217,9 @@ impl Sessions {
                     self.meetings.leave(rank)
                 }
             },
-            Event::StageEnd(_) | Event::Refused(_) | Event::Ended(_) | Event::Lost(_) => self.meetings.leave(rank),
+            Event::StageEnd(_) | Event::Refused(_) | Event::Ended(_) | Event::Lost(_) => {
+                self.meetings.leave(rank)
+            }
             _ => Vec::new(),
         };
         self.members[host].note(event);

@@ -9,7 +9,7 @@ mod patch;
 mod stage;
 
 pub use host::{HostSession, SessionHost, SessionLink};
-pub use meeting::HostMeetings;
 pub use leader::{SessionTerms, Sessions};
+pub use meeting::HostMeetings;
 pub use messages::{SessionRequest, StagePart};
 pub use stage::{HostStageEnd, SessionProgress, StageOutcome, StageRequest};

@@ -98,7 +98,10 @@ impl Search {
     fn put(&self, more: &mut Vec<CString>) {
         if !more.is_empty() {
             self.open.fetch_add(more.len() as u64, Ordering::Relaxed);
-            self.directories.lock().unwrap_or_else(PoisonError::into_inner).extend(more.drain(..).map(|path| Directory { path, descends: true }));
+            self.directories
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(more.drain(..).map(|path| Directory { path, descends: true }));
         }
     }
 }

@@ -265,7 +265,8 @@ impl LayerRun for FsRun {
             let meeting = format!("files.{}.{number}", self.stages);
             let (threads, hosts) = (plan.load.threads, self.context.hosts.as_ref());
             let with = (meeting.as_str(), hosts);
-            let wear_out = plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, threads, with)).transpose()?;
+            let wear_out =
+                plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, threads, with)).transpose()?;
             let barriers = plan.barriers.then(|| Barriers::new(threads, with)).transpose()?;
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
@@ -398,7 +399,9 @@ impl Ready {
         let items = match plan.operation.phase().over {
             Over::Nodes | Over::NodesReversed => self.trees_here() * plan.set.counted_nodes(),
             Over::Targets => ranks.min(plan.targets.len() as u64),
-            Over::Directories if !plan.operation.makes() => self.progress.directories.sum(plan.ranks_here(), plan.set.items),
+            Over::Directories if !plan.operation.makes() => {
+                self.progress.directories.sum(plan.ranks_here(), plan.set.items)
+            }
             Over::Files if !plan.operation.makes() && plan.set.listed.is_none() => {
                 self.progress.files.sum(plan.ranks_here(), plan.set.items)
             }

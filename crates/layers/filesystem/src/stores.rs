@@ -105,7 +105,9 @@ impl Stores {
             let (url, store) = (plan.target(rank), &stores[rank as usize % stores.len()]);
             let top = top_of(&plan.set, rank);
             match is_marked(store, &top) {
-                Err(Errno::NOENT) if makes && plan.load.is_guest() => return Err(unseen(&format!("{url}/{top}"))),
+                Err(Errno::NOENT) if makes && plan.load.is_guest() => {
+                    return Err(unseen(&format!("{url}/{top}")));
+                }
                 Err(Errno::NOENT) if makes => {
                     note()?;
                     make_top(store, &top, run_id).map_err(failed("cannot make the directory", url, &top))?;
@@ -126,7 +128,10 @@ impl Stores {
                 Ok(_) => {}
             }
         }
-        if makes && !plan.load.is_guest() && !self.made.iter().any(|made| made.targets == plan.targets && made.set == plan.set) {
+        if makes
+            && !plan.load.is_guest()
+            && !self.made.iter().any(|made| made.targets == plan.targets && made.set == plan.set)
+        {
             self.made.push(MadeHere { targets: plan.targets.clone(), set: plan.set.clone() });
         }
         let has_tree = progress.has_tree.swap(makes, Ordering::Relaxed);

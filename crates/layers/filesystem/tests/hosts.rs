@@ -76,11 +76,11 @@ impl Host {
     /// Gets a phase ready and runs it; `ready` is called in between.
     fn stage(&mut self, number: usize, ready: &dyn Fn()) -> Result<Seen, Error> {
         let Self { run, phases } = self;
-        let context =
-            StageContext { interrupt: Arc::default(), progress: &|_, _| (), tell: |_| {} };
+        let context = StageContext { interrupt: Arc::default(), progress: &|_, _| (), tell: |_| {} };
         let part = run.part(vec![&phases[number]], &[], &context);
         ready();
-        let (_, mut seen) = layer::run(vec![(vec![0], part?)], &mut || Ok(None), &mut |_| {}, &mut NoReports)?;
+        let (_, mut seen) =
+            layer::run(vec![(vec![0], part?)], &mut || Ok(None), &mut |_| {}, &mut NoReports)?;
         Ok(seen.remove(0))
     }
 }
@@ -194,7 +194,9 @@ fn compare(words: &[(&str, &str)], hosts: u32, file: Option<&str>) {
     };
     let keep = ("keep", "true");
     let verify_run = [("verify", "true"), ("verify-run", "9")];
-    let moves = words.iter().any(|(name, value)| *name == "op" && (value.contains("write") || value.contains("read")));
+    let moves = words
+        .iter()
+        .any(|(name, value)| *name == "op" && (value.contains("write") || value.contains("read")));
     let with = |threads: &'static str| {
         let own: Vec<(&str, &str)> = words.iter().copied().chain([keep, ("threads", threads)]).collect();
         if moves { own.into_iter().chain(verify_run).collect() } else { own }
@@ -210,27 +212,96 @@ fn compare(words: &[(&str, &str)], hosts: u32, file: Option<&str>) {
 #[test]
 fn trees_of_ranks_are_those_of_one_host() {
     compare(&[("op", "tree-create,create,stat"), ("dirs", "2"), ("files", "3")], 3, None);
-    compare(&[("op", "write,read"), ("dirs", "2"), ("files", "3"), ("file-size", "9k"), ("block-size", "4k"), ("rank-shift", "1")], 4, None);
-    compare(&[("op", "write,read"), ("files", "5"), ("item-order", "random"), ("order", "random"), ("file-size", "16k"), ("block-size", "4k"), ("rank-shift", "random")], 3, None);
-    compare(&[("op", "mkdir,dir-stat,create,readdir,find"), ("branch", "2"), ("levels", "2"), ("files", "3")], 2, None);
-    compare(&[("op", "tree-create,create,stat,unlink,tree-remove"), ("names", "mdtest"), ("branch", "2"), ("levels", "1"), ("files", "2")], 3, None);
-    compare(&[("op", "tree-create,create,stat"), ("names", "elbencho"), ("dirs", "2"), ("files", "2")], 2, None);
+    compare(
+        &[
+            ("op", "write,read"),
+            ("dirs", "2"),
+            ("files", "3"),
+            ("file-size", "9k"),
+            ("block-size", "4k"),
+            ("rank-shift", "1"),
+        ],
+        4,
+        None,
+    );
+    compare(
+        &[
+            ("op", "write,read"),
+            ("files", "5"),
+            ("item-order", "random"),
+            ("order", "random"),
+            ("file-size", "16k"),
+            ("block-size", "4k"),
+            ("rank-shift", "random"),
+        ],
+        3,
+        None,
+    );
+    compare(
+        &[("op", "mkdir,dir-stat,create,readdir,find"), ("branch", "2"), ("levels", "2"), ("files", "3")],
+        2,
+        None,
+    );
+    compare(
+        &[
+            ("op", "tree-create,create,stat,unlink,tree-remove"),
+            ("names", "mdtest"),
+            ("branch", "2"),
+            ("levels", "1"),
+            ("files", "2"),
+        ],
+        3,
+        None,
+    );
+    compare(
+        &[("op", "tree-create,create,stat"), ("names", "elbencho"), ("dirs", "2"), ("files", "2")],
+        2,
+        None,
+    );
 }
 
 #[test]
 fn a_shared_tree_is_that_of_one_host() {
-    compare(&[("op", "tree-create,create,stat,readdir"), ("dirs", "2"), ("files", "3"), ("shared-tree", "true")], 3, None);
-    compare(&[("op", "create,stat,unlink"), ("dirs", "2"), ("files", "3"), ("shared-tree", "true"), ("rank-shift", "1")], 3, None);
+    compare(
+        &[("op", "tree-create,create,stat,readdir"), ("dirs", "2"), ("files", "3"), ("shared-tree", "true")],
+        3,
+        None,
+    );
+    compare(
+        &[
+            ("op", "create,stat,unlink"),
+            ("dirs", "2"),
+            ("files", "3"),
+            ("shared-tree", "true"),
+            ("rank-shift", "1"),
+        ],
+        3,
+        None,
+    );
 }
 
 #[test]
 fn files_without_a_tree_are_those_of_one_host() {
-    let shared = [("shape", "shared"), ("op", "write,read"), ("file-size", "16k"), ("block-size", "4k"), ("segments", "3")];
+    let shared = [
+        ("shape", "shared"),
+        ("op", "write,read"),
+        ("file-size", "16k"),
+        ("block-size", "4k"),
+        ("segments", "3"),
+    ];
     compare(&shared, 4, Some("data"));
-    compare(&[&shared[..], &[("rank-shift", "1"), ("barriers", "true"), ("order", "random")]].concat(), 3, Some("data"));
+    compare(
+        &[&shared[..], &[("rank-shift", "1"), ("barriers", "true"), ("order", "random")]].concat(),
+        3,
+        Some("data"),
+    );
     let private = [("shape", "private"), ("op", "write,read"), ("file-size", "16k"), ("block-size", "4k")];
     compare(&[&private[..], &[("rank-shift", "1"), ("barriers", "true")]].concat(), 4, Some("data"));
-    compare(&[&private[..], &[("unique-directories", "true"), ("rank-shift", "random")]].concat(), 3, Some("data"));
+    compare(
+        &[&private[..], &[("unique-directories", "true"), ("rank-shift", "random")]].concat(),
+        3,
+        Some("data"),
+    );
 }
 
 #[test]
@@ -252,7 +323,13 @@ fn what_hosts_made_they_remove() {
 #[test]
 fn all_hosts_end_with_as_many_items_at_a_stonewall() {
     let scratch = tempfile::tempdir().unwrap();
-    let words = [("op", "create,stat,unlink"), ("files", "1000000"), ("time", "100ms"), ("wear-out", "true"), ("keep", "true")];
+    let words = [
+        ("op", "create,stat,unlink"),
+        ("files", "1000000"),
+        ("time", "100ms"),
+        ("wear-out", "true"),
+        ("keep", "true"),
+    ];
     let done = run(&words, scratch.path(), 3, false);
     let wall = done[0].files.unwrap_ref().stonewall.expect("it stood");
     assert!(wall.items_max > 0 && wall.items_min <= wall.items_max && wall.items <= 3 * wall.items_max);
@@ -277,9 +354,18 @@ impl<T> UnwrapRef<T> for Option<T> {
 fn ranks_that_made_less_are_read_as_far_as_they_came() {
     let scratch = tempfile::tempdir().unwrap();
     // The hosts make different numbers of files before time is up; the others look at no more than there are.
-    let words = [("op", "create,stat"), ("files", "1000000"), ("time", "50ms"), ("rank-shift", "1"), ("keep", "true")];
+    let words = [
+        ("op", "create,stat"),
+        ("files", "1000000"),
+        ("time", "50ms"),
+        ("rank-shift", "1"),
+        ("keep", "true"),
+    ];
     let shift_of_stat = run(&words, scratch.path(), 3, false);
-    assert!(shift_of_stat.iter().all(|done| done.errors == 0 && done.failures.is_empty()), "{shift_of_stat:?}");
+    assert!(
+        shift_of_stat.iter().all(|done| done.errors == 0 && done.failures.is_empty()),
+        "{shift_of_stat:?}"
+    );
     assert!(shift_of_stat[1].operations > 0);
 }
 

@@ -52,8 +52,11 @@ impl Carriers {
     ) -> Result<(Programme, Self), Error> {
         let launched = launcher::launched()?;
         if launched.is_some() && are_asked(specs) {
-            return Err(Error::usage("hosts", "a launcher has started several processes, which are the hosts")
-                .remedy("leave out --hosts, or start one process"));
+            return Err(Error::usage(
+                "hosts",
+                "a launcher has started several processes, which are the hosts",
+            )
+            .remedy("leave out --hosts, or start one process"));
         }
         if launched.is_some() || are_asked(specs) {
             let crew = launched.map(|launched| Crew::meet(&launched)).transpose()?;

@@ -34,7 +34,8 @@ impl SessionHost for ThisHost {
     ) -> Result<Box<dyn HostSession>, Error> {
         let specs = specs_of(request)?;
         self.policy.admit(&SessionAsked { peer, request, specs: &specs })?;
-        let (programme, layers) = planning::plan_until(&specs, request.seed, stop, Some(hosts_of(request, meetings)))?;
+        let (programme, layers) =
+            planning::plan_until(&specs, request.seed, stop, Some(hosts_of(request, meetings)))?;
         if let Some(planned) = programme.phases.iter().find(|planned| planned.plan.is_driven_elsewhere()) {
             return Err(Error::usage("hosts", "a phase that masters drive has no hosts of its own")
                 .with("phase", planned.plan.name())

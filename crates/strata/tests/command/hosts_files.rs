@@ -40,7 +40,8 @@ pub(crate) fn said(scratch: &Scratch) -> String {
 #[test]
 fn four_hosts_make_and_read_the_files_that_four_threads_do() {
     let scratch = Scratch::new();
-    let load = "--op write,read --dirs 2 --files 5 --file-size 12k --block-size 4k --rank-shift 1 --verify --keep";
+    let load =
+        "--op write,read --dirs 2 --files 5 --file-size 12k --block-size 4k --rank-shift 1 --verify --keep";
     scratch.measured(&format!("fs threads -t 4 {load}"));
     let record = scratch.measured(&format!("fs hosts --hosts local:4 {load}"));
     assert_eq!(tree(&scratch, "hosts"), tree(&scratch, "threads"));
@@ -59,9 +60,14 @@ fn four_hosts_make_and_read_the_files_that_four_threads_do() {
     let again = "fs hosts --hosts local:4 --op read --dirs 2 --files 5 --file-size 12k --block-size 4k --rank-shift 1 --verify --keep";
     let (ended, record) = scratch.measure(&format!("{again} --on-error continue"));
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("f1.0, offset 5000") || record.to_string().contains("f1.0, offset 5000"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("f1.0, offset 5000") || record.to_string().contains("f1.0, offset 5000"),
+        "{}",
+        ended.stderr
+    );
     let workers = record["phases"][0]["samples"]["workers"].as_array().unwrap();
-    let failed: Vec<_> = workers.iter().filter(|worker| !worker["errors"].as_array().unwrap().is_empty()).collect();
+    let failed: Vec<_> =
+        workers.iter().filter(|worker| !worker["errors"].as_array().unwrap().is_empty()).collect();
     assert_eq!((failed.len(), &failed[0]["origin"]), (1, &"local:0".into()));
 }
 

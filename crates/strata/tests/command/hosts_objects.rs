@@ -26,8 +26,9 @@ fn three_hosts_share_an_engine() {
     let at = target(&engine);
     let before = scratch.names();
     let load = "--dkeys 300 --value-size 1k --verify --seed 5";
-    let record =
-        scratch.measured(&format!("object {at}/fields --op put,get --rank-shift 1 --count 300 {load} --hosts local:3"));
+    let record = scratch.measured(&format!(
+        "object {at}/fields --op put,get --rank-shift 1 --count 300 {load} --hosts local:3"
+    ));
     let get = last(&record, "get");
     assert_eq!((class(&record, 0, "put"), class(&record, get, "get")), ((300, 300 << 10), (300, 300 << 10)));
     assert_eq!(record["phases"][get]["plan"]["rank_shift"], 1);
@@ -38,10 +39,11 @@ fn three_hosts_share_an_engine() {
 
     // What hosts have stored, threads read, and the other way round.
     scratch.measured(&format!("object {at}/fields/kept --op put {load} --hosts local:3 --keep"));
-    let record = scratch.measured(&format!("object {at}/fields/kept --op get --no-fill -t 2 --count 300 {load}"));
-    assert_eq!(total(&record, 0, "errors"), &0);
     let record =
-        scratch.measured(&format!("object {at}/fields/kept --op get --no-fill --count 300 {load} --hosts local:2"));
+        scratch.measured(&format!("object {at}/fields/kept --op get --no-fill -t 2 --count 300 {load}"));
+    assert_eq!(total(&record, 0, "errors"), &0);
+    let record = scratch
+        .measured(&format!("object {at}/fields/kept --op get --no-fill --count 300 {load} --hosts local:2"));
     assert_eq!((class(&record, 0, "get").0, total(&record, 0, "errors")), (300, &0.into()));
     // Its records are filled before a phase that reads: fewer than there are workers.
     let few = "--op get --dkeys 2 --share whole --count 30 --verify";
@@ -49,12 +51,19 @@ fn three_hosts_share_an_engine() {
     assert_eq!((class(&record, 0, "put").0, class(&record, last(&record, "get"), "get").0), (2, 30));
     // Containers and objects of each worker's own, on whichever host it is.
     for scope in ["--containers private", "--object-scope private"] {
-        let words = format!("object {at}/fields/own --op put,get {scope} -t 2 --rank-shift 1 --count 1200 {load}");
+        let words =
+            format!("object {at}/fields/own --op put,get {scope} -t 2 --rank-shift 1 --count 1200 {load}");
         let record = scratch.measured(&format!("{words} --hosts local:2"));
-        assert_eq!((class(&record, 0, "put").0, class(&record, last(&record, "get"), "get").0), (1200, 1200), "{scope}");
+        assert_eq!(
+            (class(&record, 0, "put").0, class(&record, last(&record, "get"), "get").0),
+            (1200, 1200),
+            "{scope}"
+        );
     }
     // Each has a file of its own of what was acknowledged to it.
-    scratch.measured(&format!("object {at}/fields/said --op put {load} --hosts local:3 --keep --acknowledged said"));
+    scratch.measured(&format!(
+        "object {at}/fields/said --op put {load} --hosts local:3 --keep --acknowledged said"
+    ));
     for file in ["said.0", "said.1", "said.2"] {
         let ended = scratch.run(&format!("object audit {file}"));
         assert_eq!(ended.code, Some(0), "{file}: {} {}", ended.stdout, ended.stderr);
@@ -71,14 +80,21 @@ fn hosts_have_no_store_in_one_directory_together() {
     let scratch = Scratch::new();
     let refused = scratch.run("object vos:pool --op put --hosts local:2");
     assert_eq!((refused.code, refused.stderr.lines().count()), (Some(2), 1), "{}", refused.stderr);
-    assert!(refused.stderr.contains("one process alone") && refused.stderr.contains("engine://"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("one process alone") && refused.stderr.contains("engine://"),
+        "{}",
+        refused.stderr
+    );
     let refused = scratch.run("object s3://bucket --s3-endpoint http://127.0.0.1:9 --op put --hosts local:2 --host-targets own --s3-signing none");
     assert!(refused.code == Some(2) && refused.stderr.contains("reach the same store"), "{}", refused.stderr);
     let refused = scratch.run("object null: --op put --rank-shift 1");
     assert!(refused.code == Some(2) && refused.stderr.contains("no phase reads"), "{}", refused.stderr);
     // Without a directory each has a store of the run's own.
     let record = scratch.measured("object --op put --dkeys 50 --hosts local:2");
-    assert_eq!((class(&record, 0, "put").0, &record["phases"][0]["plan"]["load"]["place"]["targets"]), (100, &"own".into()));
+    assert_eq!(
+        (class(&record, 0, "put").0, &record["phases"][0]["plan"]["load"]["place"]["targets"]),
+        (100, &"own".into())
+    );
     assert_eq!(scratch.names(), ["record.json"]);
     scratch.measured("object null: --op put --dkeys 50 --hosts local:2");
 }

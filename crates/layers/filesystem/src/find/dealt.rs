@@ -95,9 +95,13 @@ mod tests {
 
     #[test]
     fn each_directory_is_listed_by_one_host() {
-        for (widths, hosts, threads) in
-            [(&[][..], 3, 1), (&[1, 1, 1, 1], 2, 2), (&[3, 4, 5], 3, 1), (&[40, 2], 4, 1), (&[2, 2, 2, 2, 2, 2, 2], 2, 1)]
-        {
+        for (widths, hosts, threads) in [
+            (&[][..], 3, 1),
+            (&[1, 1, 1, 1], 2, 2),
+            (&[3, 4, 5], 3, 1),
+            (&[40, 2], 4, 1),
+            (&[2, 2, 2, 2, 2, 2, 2], 2, 1),
+        ] {
             let scratch = tempfile::tempdir().expect("a directory");
             let count = tree(&scratch.path().join("top"), widths);
             let root = CString::new(scratch.path().join("top").to_str().expect("text")).expect("a path");

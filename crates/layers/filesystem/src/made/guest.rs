@@ -53,7 +53,11 @@ impl Made {
         let mut tops = Vec::new();
         for rank in ranks {
             let target = plan.target(rank);
-            let top = if plan.set.is_flat() { target.to_owned() } else { format!("{target}/{}", plan.set.top(rank)) };
+            let top = if plan.set.is_flat() {
+                target.to_owned()
+            } else {
+                format!("{target}/{}", plan.set.top(rank))
+            };
             match self.look(&top)? {
                 There::Free if makes => return Err(unseen(&top)),
                 There::Free if plan.ignore_missing && plan.operation.removes() => {}
@@ -62,7 +66,9 @@ impl Made {
                         .with("path", &top)
                         .remedy("make one with --op tree-create,create"));
                 }
-                There::Foreign if !destroy_data && !keeps_no_marks(&path_of(&top)) => return Err(foreign(&top)),
+                There::Foreign if !destroy_data && !keeps_no_marks(&path_of(&top)) => {
+                    return Err(foreign(&top));
+                }
                 There::Own | There::Foreign => tops.push(top),
             }
         }

@@ -155,7 +155,8 @@ mod tests {
     #[test]
     fn workers_of_all_hosts_meet() {
         let together = Together::new(3);
-        let meeting = |rank, workers| Meeting::new("m", workers, Some(&together.seen_by(rank))).expect("a thread");
+        let meeting =
+            |rank, workers| Meeting::new("m", workers, Some(&together.seen_by(rank))).expect("a thread");
         let [first, second, third] = [meeting(0, 2), meeting(1, 1), meeting(2, 1)];
         first.come(4);
         second.come(9);

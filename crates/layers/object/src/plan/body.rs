@@ -72,7 +72,9 @@ impl LayerPlan for ObjectPlan {
         words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
         let is_own = self.load.place.is_some_and(|place| place.targets == HostTargets::Own);
         words.extend(is_own.then(|| "a store of each host's own".to_owned()));
-        words.extend((self.rank_shift > 0).then(|| format!("records of the worker {} further on", self.rank_shift)));
+        words.extend(
+            (self.rank_shift > 0).then(|| format!("records of the worker {} further on", self.rank_shift)),
+        );
         match self.options.durability {
             Durability::Sync => {}
             Durability::Batch => words.push("durability batch".to_owned()),

@@ -106,7 +106,8 @@ impl Part {
                 ));
         }
         let cut = |part: u32| (u128::from(total) * u128::from(part) / u128::from(threads)) as u64;
-        let (first, end) = if is_cut && (!is_few || plan.is_fill) { (cut(worker), cut(worker + 1)) } else { (0, total) };
+        let (first, end) =
+            if is_cut && (!is_few || plan.is_fill) { (cut(worker), cut(worker + 1)) } else { (0, total) };
         Ok(Self { grain, first, end })
     }
 

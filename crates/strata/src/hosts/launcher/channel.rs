@@ -44,7 +44,9 @@ pub(super) trait Channel {
 pub(super) enum Way {
     Channel(Box<dyn Channel>),
     /// All know beforehand where each is, and the secret of all of them.
-    Known { secret: Secret },
+    Known {
+        secret: Secret,
+    },
 }
 
 impl Way {
@@ -77,7 +79,8 @@ impl Way {
         if launched.is_one_machine {
             return Ok(Self::Channel(Box::new(Files::new(launched, files::of_this_machine()))));
         }
-        let error = bad(format!("{} gives its processes no way to tell each other a secret", launched.launcher));
+        let error =
+            bad(format!("{} gives its processes no way to tell each other a secret", launched.launcher));
         let error = match lacks_pmix {
             Some(cause) => error.with("cause", cause),
             None => error,

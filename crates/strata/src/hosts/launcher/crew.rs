@@ -49,7 +49,8 @@ impl Crew {
             }
             Way::Channel(mut channel) => {
                 let met = channel.say(LEADS, until).and_then(|()| {
-                    Meeting::new(launched, until).connect(&mut |missing| offers(&mut *channel, missing, until))
+                    Meeting::new(launched, until)
+                        .connect(&mut |missing| offers(&mut *channel, missing, until))
                 });
                 channel.end();
                 met
@@ -136,10 +137,8 @@ impl Meeting {
     }
 
     fn reach(&mut self, found: BTreeMap<u32, (HostAddress, Secret)>) -> Result<(), Error> {
-        let found: Vec<(u32, (HostAddress, Secret))> = found
-            .into_iter()
-            .filter(|(rank, _)| !self.crew.ranks.contains_key(rank))
-            .collect();
+        let found: Vec<(u32, (HostAddress, Secret))> =
+            found.into_iter().filter(|(rank, _)| !self.crew.ranks.contains_key(rank)).collect();
         let left = self.until.saturating_duration_since(Instant::now());
         let request = ConnectRequest {
             hosts: found.iter().map(|(_, (address, _))| address.clone()).collect(),
@@ -174,7 +173,8 @@ impl Meeting {
             named.push(format!("and {} more", missing.len() - NAMED_MAX));
         }
         let what = if missing.len() == 1 { "rank" } else { "ranks" };
-        let message = format!("{what} {} of {} did not come within {:?}", named.join(", "), self.size, self.wait);
+        let message =
+            format!("{what} {} of {} did not come within {:?}", named.join(", "), self.size, self.wait);
         Error::new(ErrorKind::Run, "launcher", message)
             .remedy("have all ranks run the same command; STRATA_LAUNCH_TIMEOUT=SECONDS waits longer")
     }

@@ -180,10 +180,8 @@ fn named(variables: Variables<'_>) -> Result<Option<&'static Launcher>, Error> {
             })?;
             let needed = [launcher.rank, launcher.size].into_iter().chain(launcher.also.iter().copied());
             match needed.into_iter().find(|name| variables(name).is_none()) {
-                Some(missing) => {
-                    Err(bad(format!("{LAUNCHER}={name}, but the environment has no {missing}"))
-                        .remedy(format!("set {missing}, or {LAUNCHER}=none")))
-                }
+                Some(missing) => Err(bad(format!("{LAUNCHER}={name}, but the environment has no {missing}"))
+                    .remedy(format!("set {missing}, or {LAUNCHER}=none"))),
                 None => Ok(Some(launcher)),
             }
         }

@@ -112,7 +112,8 @@ impl Line {
         };
         if let Some(text) = set("PMI_FD") {
             let number = text.parse::<i32>().ok().filter(|number| *number > 2);
-            let number = number.ok_or_else(|| bad(format!("PMI_FD={} is no descriptor", text.escape_debug())))?;
+            let number =
+                number.ok_or_else(|| bad(format!("PMI_FD={} is no descriptor", text.escape_debug())))?;
             if !std::path::Path::new(&format!("/proc/self/fd/{number}")).exists() {
                 return Err(bad(format!("PMI_FD={number}, but this process has not inherited it"))
                     .remedy("start strata by the launcher itself, or set STRATA_LAUNCHER=none"));
@@ -125,7 +126,8 @@ impl Line {
             return Ok(of(descriptor));
         }
         let place = set("PMI_PORT").ok_or_else(|| bad("there is neither PMI_FD nor PMI_PORT"))?;
-        let stream = TcpStream::connect(&place).map_err(|error| broken("reach", error).with("port", &place))?;
+        let stream =
+            TcpStream::connect(&place).map_err(|error| broken("reach", error).with("port", &place))?;
         let mut line = of(stream.into());
         let soon = Instant::now() + ANSWER_WAIT;
         let id = set("PMI_ID").or_else(|| set("PMI_RANK")).unwrap_or_default();

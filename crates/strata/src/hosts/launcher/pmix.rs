@@ -30,8 +30,12 @@ const STRING: u16 = 3;
 /// `PMIX_MAX_NSLEN` and the byte that ends it.
 const NAMESPACE_BYTES: usize = 256;
 
-static LIBRARY: ClientLibrary =
-    ClientLibrary { layer: "launcher", name: "libpmix.so.2", variable: "STRATA_LIBPMIX", package: "libpmix2" };
+static LIBRARY: ClientLibrary = ClientLibrary {
+    layer: "launcher",
+    name: "libpmix.so.2",
+    variable: "STRATA_LIBPMIX",
+    package: "libpmix2",
+};
 
 /// `pmix_proc_t`.
 #[repr(C)]

@@ -120,7 +120,8 @@ impl Rank<'_> {
             }
             None => {
                 let until = Instant::now() + LONGER;
-                let said = self.channel.as_mut().map(|channel| channel.heard(0, until)).transpose()?.flatten();
+                let said =
+                    self.channel.as_mut().map(|channel| channel.heard(0, until)).transpose()?.flatten();
                 Ok(said.filter(|text| text == LEAVES).map(|_| End::Told))
             }
         }
@@ -145,7 +146,11 @@ fn listen_at(launched: &Launched) -> Result<Vec<String>, Error> {
 /// Name by which rank 0 reaches this machine.
 fn reached_at(launched: &Launched) -> Result<String, Error> {
     if let Some(told) = told_address(launched.rank)? {
-        return Ok(if told.host().contains(':') { format!("[{}]", told.host()) } else { told.host().to_owned() });
+        return Ok(if told.host().contains(':') {
+            format!("[{}]", told.host())
+        } else {
+            told.host().to_owned()
+        });
     }
     if launched.is_one_machine {
         return Ok("127.0.0.1".to_owned());

@@ -11,7 +11,8 @@ use vos::{Groups, ObjectClass, ObjectType};
 use workload::access::Access;
 use workload::content::Refill;
 use workload::plan::{
-    Amount, HostTargets, LimitPlan, Pattern, PlanError, buffer_bytes_max, check_depth, check_pairs, content, load, refuse,
+    Amount, HostTargets, LimitPlan, Pattern, PlanError, buffer_bytes_max, check_depth, check_pairs, content,
+    load, refuse,
 };
 use workload::spec::{OnError, Share, Spec};
 
