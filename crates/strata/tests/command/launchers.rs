@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::engines::Engine;
 use super::hosts::await_that;
 use super::support::{Scratch, class, names_in, read_record, skipped, state_of, tool};
 
@@ -133,6 +134,13 @@ fn tools_of_mpi_have_a_task_a_rank() {
         shown.contains("launched with 3 total task(s)") && shown.contains("3 tasks, 30 files"),
         "{shown}"
     );
+    let engine = Engine::start(scratch.path(), "--dir tank --pool tank --scm 64m --targets 2");
+    let target = format!("engine://{}/tank/box", engine.uri().trim_start_matches("tcp://"));
+    let words = format!("as daos_perf --target {target} -o 2 -d 5 -a 2 -n 1 -s 64 -R U;p");
+    let ended = output(launch(&scratch, &[MPIRUN, &["-np", "2"]].concat(), &words, &[]));
+    let shown = text(&ended.stdout);
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    assert!(shown.contains("2 x 2 (procs)") && shown.contains("UPDATE successfully completed"), "{shown}");
     // What runs in one process says how.
     for (words, told) in [
         ("as vos_perf -R U", "--procs 2"),

@@ -91,7 +91,7 @@ impl Way {
     }
 }
 
-/// What a rank tells rank 0: where it serves, and the secret that it has drawn.
+/// Message of a rank to rank 0: where it serves, and the secret that it has drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) address: String,

@@ -10,6 +10,9 @@ use fleet::{ConnectRequest, Fleet, HostAddress};
 use super::channel::{Channel, LEADS, LEAVES, Offer, Way, told_address};
 use super::{HAS_MET, Launched};
 
+/// Address and secret of ranks.
+type Offers = BTreeMap<u32, (HostAddress, Secret)>;
+
 /// How often rank 0 looks for those that have not come.
 const LOOK: Duration = Duration::from_millis(20);
 /// Longest pause between two attempts to reach those that are not reached.
@@ -26,7 +29,7 @@ const NAMED_MAX: usize = 8;
 /// The other ranks. Connections to them stay open as long as this lives: a rank that loses its own ends. When it is dropped they are told to end.
 pub(crate) struct Crew {
     fleets: Vec<Fleet>,
-    ranks: BTreeMap<u32, (HostAddress, Secret)>,
+    ranks: Offers,
 }
 
 impl Crew {
@@ -79,12 +82,8 @@ impl Drop for Crew {
     }
 }
 
-/// What the ranks that are missing have said so far.
-fn offers(
-    channel: &mut dyn Channel,
-    missing: &[u32],
-    until: Instant,
-) -> Result<BTreeMap<u32, (HostAddress, Secret)>, Error> {
+/// Offers that the ranks which are missing have made so far.
+fn offers(channel: &mut dyn Channel, missing: &[u32], until: Instant) -> Result<Offers, Error> {
     let mut found = BTreeMap::new();
     for rank in missing {
         if let Some(text) = channel.heard(*rank, until)? {
@@ -111,10 +110,7 @@ impl Meeting {
     }
 
     /// Connects all of them: `known` gives those of the missing that can be tried.
-    fn connect(
-        mut self,
-        known: &mut dyn FnMut(&[u32]) -> Result<BTreeMap<u32, (HostAddress, Secret)>, Error>,
-    ) -> Result<Crew, Error> {
+    fn connect(mut self, known: &mut dyn FnMut(&[u32]) -> Result<Offers, Error>) -> Result<Crew, Error> {
         let mut pause = LOOK;
         loop {
             let missing: Vec<u32> =
@@ -136,7 +132,7 @@ impl Meeting {
         }
     }
 
-    fn reach(&mut self, found: BTreeMap<u32, (HostAddress, Secret)>) -> Result<(), Error> {
+    fn reach(&mut self, found: Offers) -> Result<(), Error> {
         let found: Vec<(u32, (HostAddress, Secret))> =
             found.into_iter().filter(|(rank, _)| !self.crew.ranks.contains_key(rank)).collect();
         let left = self.until.saturating_duration_since(Instant::now());

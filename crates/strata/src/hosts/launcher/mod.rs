@@ -88,7 +88,7 @@ static LAUNCHERS: &[Launcher] = &[
     },
 ];
 
-/// What a process reads of its environment.
+/// Reader of environment variables.
 pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// This process among those that a launcher has started.

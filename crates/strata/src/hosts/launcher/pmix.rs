@@ -74,7 +74,7 @@ pub(super) fn is_there() -> Result<(), Error> {
     Api::get().map(drop)
 }
 
-/// What the thread has heard.
+/// Texts that the thread has heard.
 #[derive(Default)]
 struct Heard {
     texts: HashMap<u32, String>,
