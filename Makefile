@@ -7,13 +7,14 @@ STRATA := $(TARGET_DIR)/release/strata
 PREFIX ?= /usr/local
 DESTDIR ?=
 ARGS ?=
+KINDS ?=
 FUZZ_SECONDS ?= 60
 
 BIN_DIR = $(DESTDIR)$(PREFIX)/bin
 SHARE_DIR = $(DESTDIR)$(PREFIX)/share
 
 .NOTPARALLEL:
-.PHONY: help build run test setup-tests fmt-check clippy unit-tests deny docs-check bench fuzz miri install uninstall clean
+.PHONY: help build run test setup-tests fmt-check clippy unit-tests deny docs-check bench bench-verdict fuzz miri install uninstall package clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -69,21 +70,22 @@ bench: build ## Micro-benchmarks, then the comparison with fio (ARGS="--case nul
 	$(CARGO) bench --workspace --locked
 	bench/compare.py --strata $(STRATA) $(ARGS)
 
+bench-verdict: build ## Ten runs of strata stack, and one beside a busy neighbour: the same verdict (ARGS="--runs 3 --quick")
+	bench/verdict.py $(STRATA) --neighbour $(ARGS)
+
 fuzz: ## Every fuzz target for FUZZ_SECONDS (60)
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
-install: build ## Install binary, man page and completions below PREFIX
-	install -D -m 755 $(STRATA) $(BIN_DIR)/strata
-	install -d $(SHARE_DIR)/man/man1 $(SHARE_DIR)/bash-completion/completions \
-	    $(SHARE_DIR)/zsh/site-functions $(SHARE_DIR)/fish/vendor_completions.d
-	$(STRATA) man >$(SHARE_DIR)/man/man1/strata.1
-	$(STRATA) completions bash >$(SHARE_DIR)/bash-completion/completions/strata
-	$(STRATA) completions zsh >$(SHARE_DIR)/zsh/site-functions/_strata
-	$(STRATA) completions fish >$(SHARE_DIR)/fish/vendor_completions.d/strata.fish
+install: build ## Install binary, interception library, man pages and completions below PREFIX
+	scripts/install.sh $(TARGET_DIR)/release $(DESTDIR)$(PREFIX)
 
 uninstall: ## Remove what install put there
-	rm -f $(BIN_DIR)/strata $(SHARE_DIR)/man/man1/strata.1 $(SHARE_DIR)/bash-completion/completions/strata \
+	rm -f $(BIN_DIR)/strata $(DESTDIR)$(PREFIX)/lib/libstrata_intercept.so $(SHARE_DIR)/man/man1/strata.1 \
+	    $(SHARE_DIR)/man/man1/strata-*.1 $(SHARE_DIR)/bash-completion/completions/strata \
 	    $(SHARE_DIR)/zsh/site-functions/_strata $(SHARE_DIR)/fish/vendor_completions.d/strata.fish
+
+package: build ## A .deb, an .rpm, a tarball and a container image, in packages/ (KINDS="deb tar")
+	scripts/package.sh $(TARGET_DIR)/release packages $(KINDS)
 
 clean: ## Remove what was built
 	$(CARGO) clean

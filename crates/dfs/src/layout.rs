@@ -182,6 +182,18 @@ mod tests {
         assert_eq!(SUPERBLOCK, ObjectId::new(ObjectType::MultiHashed, ObjectClass::S1, 0));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_a_superblock_or_are_refused(tail in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40)) {
+            let bytes = [MAGIC.as_slice(), &LAYOUT_VERSION.to_le_bytes(), &tail].concat();
+            for bytes in [&bytes[..], &tail[..]] {
+                if let Ok(superblock) = Superblock::decode(bytes) {
+                    proptest::prop_assert_eq!(&superblock.encode()[..], &bytes[..28]);
+                }
+            }
+        }
+    }
+
     #[test]
     fn names_are_checked() {
         for name in [&b""[..], b".", b"..", b"a/b", b"a\0"] {

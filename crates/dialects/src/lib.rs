@@ -7,6 +7,7 @@ mod dates;
 mod doubts;
 pub mod elbencho;
 pub mod elbencho_chart;
+pub mod fdb_hammer;
 pub mod fio;
 pub mod io500;
 pub mod ior;
@@ -76,6 +77,12 @@ pub static DIALECTS: &[Dialect] = &[
         name: "mdtest",
         summary: "mdtest 4: creation, stat, read and removal of files and directories; tasks are threads",
         parse: mdtest::parse,
+        refused: |_, _| Vec::new(),
+    },
+    Dialect {
+        name: "fdb-hammer",
+        summary: "ECMWF's fdb-hammer: fields of a weather model written and read; processes are threads",
+        parse: fdb_hammer::parse,
         refused: |_, _| Vec::new(),
     },
     Dialect {

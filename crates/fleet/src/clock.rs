@@ -11,11 +11,15 @@ pub(crate) fn unix_ns() -> u64 {
 /// One question for the time: when it left here, when it came there, when the answer left there, when it came here;
 /// each by the clock of the place, nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Exchange {
-    pub(crate) sent: u64,
-    pub(crate) received_there: u64,
-    pub(crate) sent_there: u64,
-    pub(crate) received: u64,
+pub struct Exchange {
+    /// When it left here.
+    pub sent: u64,
+    /// When it came there, by the clock of the place.
+    pub received_there: u64,
+    /// When the answer left there, by the clock of the place.
+    pub sent_there: u64,
+    /// When the answer came here.
+    pub received: u64,
 }
 
 /// A host's clock against that of the coordinator.
@@ -32,7 +36,8 @@ pub struct ClockEstimate {
 impl ClockEstimate {
     /// From the exchange that was under way for the shortest time (RFC 5905, section 8 and 10: offset and delay, and
     /// the least delayed of the latest samples).
-    pub(crate) fn of(exchanges: &[Exchange]) -> Option<Self> {
+    #[must_use]
+    pub fn of(exchanges: &[Exchange]) -> Option<Self> {
         exchanges.iter().map(Self::of_one).min_by_key(|estimate| estimate.round_trip_ns)
     }
 

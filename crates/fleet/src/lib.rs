@@ -29,34 +29,43 @@
 //! an end, every message a largest size, and a peer that has died is found within 8 s.
 
 mod address;
+mod audit;
+mod certificate;
 mod client;
 mod clock;
 mod limits;
 mod list;
 mod meetings;
 mod messages;
+mod packing;
 mod proof;
 mod server;
 mod session;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod track;
+mod trust;
 #[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub)]
 mod wire {
     tonic::include_proto!("strata.control.v1");
 }
 
 pub use address::{HostAddress, parse_hosts};
+pub use audit::{Audit, AuditEvent};
+pub use certificate::{Certificate, Fingerprint, state_file};
 pub use client::{
     ConnectRequest, Fleet, HostEnd, HostOutcome, HostProgress, HostStage, OnRefusal, RunPolicy,
 };
-pub use clock::ClockEstimate;
+pub use clock::{ClockEstimate, Exchange};
 pub use limits::{PLAN_BYTES_MAX, PROTOCOL_VERSION, RESULT_BYTES_MAX};
 pub use list::{ListedHost, listed_hosts};
 pub use meetings::{FIGURES_MAX, Figure, Meetings, Met};
 pub use messages::{Description, OutcomeMessage, PlanMessage, ProgressReport, Refusal, RefusalKind, Role};
-pub use server::{Agent, ControlRequest, ControlServer, LogSink, Prepared, StartGate};
+pub use server::{Agent, ControlRequest, ControlServer, LogSink, Prepared, ServerOptions, StartGate};
 pub use session::{
     HostMeetings, HostSession, HostStageEnd, SessionHost, SessionLink, SessionProgress, SessionRequest,
     SessionTerms, Sessions, StageOutcome, StagePart, StageRequest,
 };
+pub use track::{ClockBound, ClockDrift, ClockStep, ClockTrack};
+pub use trust::Trust;

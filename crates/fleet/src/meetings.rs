@@ -23,7 +23,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// What one host says.
+    /// The figure that one host says.
     #[must_use]
     pub fn of(said: u64) -> Self {
         Self { least: said, most: said, sum: said }

@@ -1,7 +1,7 @@
 //! The bytes below the channel: TCP, with TLS or without.
 //!
-//! The server makes its certificate itself at each start, and a client takes any: what tells friend from foe is the
-//! shared secret, proven over the binding of the very connection. The binding is the fingerprint of the server's
+//! The server makes its certificate itself, at each start or once ([`crate::Certificate`]), and a client takes any, unless it knows the server's
+//! from before ([`crate::Trust`]): what tells friend from foe is the shared secret, proven over the binding of the very connection. The binding is the fingerprint of the server's
 //! certificate (tls-server-end-point of RFC 5929) and keying material of the session (tls-exporter of RFC 9266). A man
 //! in the middle has another certificate and other keys on each side of him, so no proof passes through him.
 
@@ -42,19 +42,32 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// A new key and a certificate for it.
-    pub(crate) fn generate() -> Result<Self, Error> {
+    /// A new key and a certificate for it, DER.
+    pub(crate) fn make() -> Result<(CertificateDer<'static>, Vec<u8>), Error> {
         let made = rcgen::generate_simple_self_signed(vec!["strata.invalid".to_owned()])
             .map_err(|error| failed("cannot make a certificate", error))?;
-        let certificate = made.cert.der().clone();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())
+        Ok((made.cert.der().clone(), made.signing_key.serialize_der()))
+    }
+
+    /// A new key and a certificate for it.
+    pub(crate) fn generate() -> Result<Self, Error> {
+        let (certificate, key) = Self::make()?;
+        let key = PrivateKeyDer::try_from(key)
             .map_err(|error| failed("cannot use the key of the certificate", error))?;
-        let fingerprint = fingerprint(&certificate);
+        Self::of(vec![certificate], key)
+    }
+
+    /// A certificate, with the chain behind it, and its key.
+    pub(crate) fn of(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, Error> {
+        let fingerprint = chain.first().map(|leaf| fingerprint(leaf)).unwrap_or_default();
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|error| failed("cannot set up TLS", error))?
             .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)
+            .with_single_cert(chain, key)
             .map_err(|error| failed("cannot set up TLS", error))?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         // Every connection is a full handshake: nothing of an earlier one opens a later one.

@@ -85,6 +85,31 @@ pub fn parse_stat(text: &str, ticks_per_second: u64) -> Option<CpuTimes> {
     })
 }
 
+/// Processor time that the children of this process have used so far, in nanoseconds; none where the kernel does not list them.
+#[must_use]
+pub fn children_cpu_ns() -> Option<u64> {
+    let tick_ns = 1_000_000_000u64.checked_div(rustix::param::clock_ticks_per_second())?;
+    let mut total = 0u64;
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let children = std::fs::read_to_string(task.ok()?.path().join("children")).ok()?;
+        for child in children.split_whitespace() {
+            // One that has ended meanwhile uses nothing any more.
+            let Ok(text) = std::fs::read_to_string(format!("/proc/{child}/stat")) else { continue };
+            total += parse_process_ticks(&text)?.saturating_mul(tick_ns);
+        }
+    }
+    Some(total)
+}
+
+/// Ticks in user mode and in the kernel, from `/proc/PID/stat` (proc_pid_stat(5)). The name of the program may hold anything.
+fn parse_process_ticks(text: &str) -> Option<u64> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut words = rest.split_whitespace().skip(11);
+    let user: u64 = words.next()?.parse().ok()?;
+    let system: u64 = words.next()?.parse().ok()?;
+    user.checked_add(system)
+}
+
 /// Processor time, context switches and page faults of a process or a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
@@ -185,6 +210,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn process_stat_known_answers() {
+        let text = "4711 (a) b) S 1 2 3 4 5 6 7 8 9 10 25 17 0 0 20 0 1";
+        assert_eq!(parse_process_ticks(text), Some(42));
+        assert_eq!(parse_process_ticks("4711 (a) S 1 2"), None);
+        assert_eq!(parse_process_ticks(""), None);
+    }
 
     #[test]
     fn stat_known_answers() {

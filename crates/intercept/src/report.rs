@@ -21,6 +21,12 @@ pub(crate) fn count(call: Call) {
     COUNTS[call as usize].fetch_add(1, Ordering::Relaxed);
 }
 
+/// Calls that this library has taken from the process so far, for who wants to know whether it takes any.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn strata_intercept_calls() -> u64 {
+    COUNTS.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+}
+
 /// Begins: the report comes when the process ends.
 pub(crate) fn begin() {
     // SAFETY: the copy is of a descriptor that may be closed, and then there is no report.

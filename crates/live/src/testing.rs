@@ -25,6 +25,7 @@ pub(crate) fn randread() -> Snapshot {
         phase: "randread".to_owned(),
         phase_number: 1,
         phase_count: 1,
+        run_left_ns: None,
         elapsed_ns: 12_000_000_000,
         done_fraction: Some(0.4),
         classes: vec!["read".to_owned()],

@@ -91,10 +91,19 @@ pub(crate) fn printable(text: &str) -> String {
     clean
 }
 
-/// Name of the phase, with its number where there are several: `2/8 randread`.
+/// Name of the phase, with its number where there are several: `2/8 randread`; of a run whose end is known `0:42 left, 2/8 randread`.
 pub(crate) fn phase_label(snapshot: &Snapshot) -> String {
     let name = printable(&snapshot.phase);
-    if snapshot.phase_count > 1 {
+    if let Some(left_ns) = snapshot.run_left_ns {
+        let left_s = left_ns.div_ceil(1_000_000_000);
+        format!(
+            "{}:{:02} left, {}/{} {name}",
+            left_s / 60,
+            left_s % 60,
+            snapshot.phase_number,
+            snapshot.phase_count
+        )
+    } else if snapshot.phase_count > 1 {
         format!("{}/{} {name}", snapshot.phase_number, snapshot.phase_count)
     } else {
         name

@@ -1,28 +1,49 @@
 //! `strata mount`.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 
 use clap::{Arg, ArgAction, ArgMatches};
-use driver::{Error, ErrorKind};
+use driver::Error;
 use layer::command::{arguments, fill, table_as_markdown};
 use layer::{Command, CommandKind, Console};
+use workload::help::{Example, Help};
 
+use crate::library::intercept_library;
 use crate::options::{MOUNT, MountSpec};
 use crate::session::{Mounted, Unmounted, check};
 
-/// File name of the interception library.
-const LIBRARY: &str = "libstrata_intercept.so";
 /// Flag of the process that serves a mount in the background.
 const DETACHED: &str = "detached";
 /// Reason of the end when the file system was unmounted.
 const UNMOUNTED: &str = "unmounted";
 
+const HELP: Help = Help {
+    options: &[
+        "create",
+        "background",
+        "data-caching",
+        "enable-wb-cache",
+        "intercept",
+        "threads",
+        "token-file",
+    ],
+    examples: &[
+        Example::new("a new file system in memory", "mount dfs+vos:/dev/shm/pool /mnt/files --create"),
+        Example::new(
+            "behind an engine, in the background",
+            "mount dfs+engine://127.0.0.1:31416/tank/files /mnt/files --background",
+        ),
+        Example::new("where the interception library is, for LD_PRELOAD", "mount --print-intercept"),
+    ],
+};
+
 /// The command.
 #[must_use]
 pub fn command() -> Command {
-    Command { name: "mount", kind: CommandKind::Administration, define, measures: false, run, document }
+    let help = &[("", HELP)];
+    Command { name: "mount", kind: CommandKind::Administration, help, define, measures: false, run, document }
 }
 
 fn define() -> clap::Command {
@@ -45,11 +66,15 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let mut spec = MountSpec::default();
     fill(MOUNT, matches, &mut spec)?;
     if spec.print_intercept {
-        console.print(&format!("{}\n", library()?.display()))?;
+        console.print(&format!("{}\n", intercept_library()?.display()))?;
         return Ok(0);
     }
     if spec.foreground && spec.background {
         return Err(Error::usage("mount", "--foreground and --background contradict each other")
+            .remedy("use one of them"));
+    }
+    if spec.until_stdin_closes && spec.background {
+        return Err(Error::usage("mount", "--until-stdin-closes and --background contradict each other")
             .remedy("use one of them"));
     }
     spec.caching()?;
@@ -62,21 +87,6 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     serve(url, directory, &spec, console, matches.get_flag(DETACHED))
 }
 
-/// The interception library, beside the program or in the folder of libraries beside that of programs.
-fn library() -> Result<PathBuf, Error> {
-    let failed = |error| Error::system("mount", "the program's own path is not known", error);
-    let program = std::env::current_exe().map_err(failed)?;
-    let folder = program.parent().unwrap_or(Path::new("/"));
-    let places =
-        [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY), folder.join("../lib64").join(LIBRARY)];
-    let found = places.iter().find(|place| place.is_file());
-    found.cloned().ok_or_else(|| {
-        Error::new(ErrorKind::Unsupported, "mount", "the interception library is not installed")
-            .with("library", places[0].display())
-            .remedy("build it: cargo build -p intercept, and put it beside the program")
-    })
-}
-
 /// Mounts, and serves until a signal or an unmount.
 fn serve(
     url: &str,
@@ -86,7 +96,7 @@ fn serve(
     is_detached: bool,
 ) -> Result<u8, Error> {
     let file_system = crate::source::open(url, spec)?;
-    let ending = console.ending(false)?;
+    let ending = console.ending(spec.until_stdin_closes)?;
     let sender = ending.sender.clone();
     let ended = move || {
         // Whoever waited may have ended the mount itself.

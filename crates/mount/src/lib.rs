@@ -6,6 +6,7 @@ mod adapter;
 mod appending;
 mod attributes;
 mod command;
+mod library;
 mod listing;
 mod options;
 mod requests;
@@ -14,5 +15,6 @@ mod source;
 
 pub use adapter::ENDPOINT_ATTRIBUTE;
 pub use command::command;
+pub use library::intercept_library;
 pub use options::{Caching, DataCaching, MOUNT, MountSpec};
-pub use session::{Mounted, Unmounted, check};
+pub use session::{Mounted, Unmounted, check, clear_dead, missing};

@@ -66,6 +66,8 @@ pub struct MountSpec {
     pub foreground: bool,
     /// The command ends when the mount stands.
     pub background: bool,
+    /// It ends when standard input closes.
+    pub until_stdin_closes: bool,
     /// Print the path of the interception library instead.
     pub print_intercept: bool,
     /// Container of the pool, where the URL names none.
@@ -192,6 +194,12 @@ pub static MOUNT: &[OptionDef<MountSpec>] = &[
         Run,
         "Return when the mount stands, and serve it from the background",
         background
+    ),
+    own_switch!(
+        "until-stdin-closes",
+        Run,
+        "End when standard input closes, as it does when the process that started it ends",
+        until_stdin_closes
     ),
     own_switch!(
         "print-intercept",

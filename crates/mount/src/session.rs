@@ -87,6 +87,43 @@ pub fn check(directory: &Path) -> Result<PathBuf, Error> {
     Ok(absolute)
 }
 
+/// The reason that this process cannot mount, with a remedy; none where it can.
+#[must_use]
+pub fn missing() -> Option<Error> {
+    let lacks = |message: &str, remedy: &str| {
+        Some(Error::new(ErrorKind::Unsupported, "mount", message).remedy(remedy))
+    };
+    if !Path::new("/dev/fuse").exists() {
+        return lacks(
+            "there is no /dev/fuse here",
+            "load the kernel's module fuse, or give the container the device",
+        );
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let has_helper = || {
+        std::env::split_paths(&paths)
+            .any(|folder| ["fusermount3", "fusermount"].iter().any(|name| folder.join(name).is_file()))
+    };
+    if !rustix::process::geteuid().is_root() && !has_helper() {
+        return lacks(
+            "who is not root mounts by fusermount3, which is missing",
+            "install fuse3, or run as root",
+        );
+    }
+    None
+}
+
+/// Unmounts a directory whose mount is dead: its process has ended.
+pub fn clear_dead(directory: &Path) {
+    if !matches!(rustix::fs::statfs(directory), Err(Errno::NOTCONN)) {
+        return;
+    }
+    if rustix::mount::unmount(directory, UnmountFlags::DETACH).is_err() {
+        // Who is not root unmounts by the helper; where that fails too, the mount stays, and the next use of the directory says so.
+        let _ = std::process::Command::new("fusermount3").arg("-u").arg("-z").arg(directory).status();
+    }
+}
+
 fn stale(directory: &Path) -> Error {
     refused("a mount of strata is left there whose process has ended", directory)
         .remedy(format!("unmount it first: fusermount3 -u {0}, or umount {0}", directory.display()))

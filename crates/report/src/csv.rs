@@ -116,6 +116,8 @@ const COLUMNS: &[Column] = &[
     ("latency_lower_bound_from_percent", |row| {
         number(row.class.latency.as_ref().and_then(|latency| latency.lower_bound_from_percent))
     }),
+    own!("door"),
+    own!("door_turn"),
 ];
 
 /// Columns of the table by pair.

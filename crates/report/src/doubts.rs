@@ -45,6 +45,8 @@ pub struct Evidence<'a> {
     pub is_alone: bool,
     /// Workers of all phases that ran at the same time, its own among them.
     pub stage_threads: u64,
+    /// Whether it is one of several passes, from whose differences every interval comes: its own window claims nothing.
+    pub is_pass: bool,
 }
 
 impl<'a> Evidence<'a> {
@@ -63,6 +65,7 @@ impl<'a> Evidence<'a> {
             debug_build: record.debug_build,
             is_alone: stage().count() <= 1,
             stage_threads: stage().map(|other| u64::from(other.plan.load().threads)).sum(),
+            is_pass: record.stack.as_ref().is_some_and(|stack| stack.pass_count > 1),
         }
     }
 
@@ -96,6 +99,8 @@ impl<'a> Evidence<'a> {
         self.summary.classes.iter().find(|found| found.class == class).map_or(0, |found| found.bytes)
     }
 }
+
+pub(crate) use machine::{others_cpus_max, throttled_share, used_by_others};
 
 /// Why the rate of a phase is not steady though the series of its rates looks so: nothing completed for a time, or what hangs grows.
 /// The phase's `steady` must say it, too ([`statistics::Steady::deny`]).

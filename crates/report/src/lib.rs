@@ -20,4 +20,4 @@ pub mod words;
 pub use csv::{to_csv, to_csv_by_host, to_csv_by_pair};
 pub use json::{from_json, schema, to_json};
 pub use stack::verdict;
-pub use text::{render, summary_line};
+pub use text::{render, render_in, summary_line};

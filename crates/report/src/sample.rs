@@ -452,10 +452,20 @@ pub fn stack(rows: &[StackShape]) -> Record {
             load: format!("{size} {}", if writes { "write" } else { "read" }),
             phase: Some(at),
             missing: None,
+            called: None,
+            kind: None,
+            stands_on: vec![],
+            faster_by: None,
+            passes: vec![],
         }
     };
     let mut record = record(rows.iter().map(|row| phase(&shape(row))).collect());
-    record.stack = Some(StackRecord { rows: rows.iter().enumerate().map(row).collect() });
+    record.stack = Some(StackRecord {
+        rows: rows.iter().enumerate().map(row).collect(),
+        pass_count: 0,
+        verdict: None,
+        trial: None,
+    });
     record
 }
 

@@ -14,7 +14,7 @@ use workload::target::{TargetKind, TargetPlan};
 use crate::page::{Page, Style};
 use crate::record::{PhaseRecord, Record, Status, ToolCost};
 use crate::words::{clean, counted};
-use crate::{recipes, stack, suite};
+use crate::{recipes, stack, suite, view};
 
 pub use phase::summary_line;
 
@@ -26,6 +26,22 @@ const TARGETS_SHOWN: usize = 3;
 /// Lines end in no space; control characters of names and errors are spelled out.
 #[must_use]
 pub fn render(record: &Record, width: usize, colour: bool) -> String {
+    render_in(record, width, colour, stack::Detail::Full)
+}
+
+/// The same, with as much of a stack as is asked for; of other runs all is shown.
+#[must_use]
+pub fn render_in(record: &Record, width: usize, colour: bool, detail: stack::Detail) -> String {
+    if let (Some(rows), true) = (&record.stack, detail != stack::Detail::Full) {
+        let mut page = Page::new(width, colour);
+        page.line(&machine(&record.environment), Style::Strong);
+        on_targets(&mut page, &common_targets(record), &record.environment);
+        stack::block(&mut page, record, rows, detail);
+        if let Some(failure) = &record.failure {
+            page.field("failed", &clean(failure), Style::Failure);
+        }
+        return page.finish();
+    }
     let mut page = Page::new(width, colour);
     header(&mut page, record);
     let common = common_targets(record);
@@ -35,7 +51,7 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
         indexes.for_each(|at| shown.iter_mut().skip(at).take(1).for_each(|shown| *shown = true));
     };
     if let Some(stack) = &record.stack {
-        mark(&mut stack.rows.iter().filter_map(|row| row.phase));
+        mark(&mut (0..record.phases.len()).filter(|at| stack.has(*at)));
         mark(&mut fills(record));
     }
     if let Some(found) = &record.recipes {
@@ -48,6 +64,8 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
     if let Some(ladder) = &record.ladder {
         mark(&mut ladder.phases.iter().copied());
     }
+    let together: Vec<_> = view::all().into_iter().map(|view| (view, view.together(record))).collect();
+    together.iter().for_each(|(_, phases)| mark(&mut phases.iter().copied()));
     for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| !shown[*at]) {
         page.blank();
         if is_fill(phase) {
@@ -63,13 +81,21 @@ pub fn render(record: &Record, width: usize, colour: bool) -> String {
             &record.hosts,
         );
     }
+    for (view, phases) in together.iter().filter(|(_, phases)| !phases.is_empty()) {
+        page.blank();
+        view.overview(&mut page, record);
+        let named = |at: &usize| record.phases.get(*at).map(|phase| (phase.plan.name().clone(), phase));
+        let phases: Vec<_> = phases.iter().filter_map(named).collect();
+        notes_of(&mut page, &phases);
+        doubts_of(&mut page, &phases);
+    }
     if let Some(ladder) = &record.ladder {
         page.blank();
         ladder::block(&mut page, record, ladder);
     }
     if let Some(rows) = &record.stack {
         page.blank();
-        stack::block(&mut page, record, rows);
+        stack::block(&mut page, record, rows, detail);
     }
     if let Some(found) = &record.recipes {
         page.blank();

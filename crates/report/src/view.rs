@@ -6,7 +6,7 @@ use crate::chart::Chart;
 use crate::doubts::{Evidence, Kind};
 use crate::page::Page;
 use crate::record::{PhaseRecord, Record};
-use crate::stack::Outlook;
+use crate::stack::{Remedy, RemedyCase};
 
 /// The report of a layer on its phases. All but the name may be left out: what any phase has is told without it.
 pub trait View: Sync {
@@ -21,6 +21,14 @@ pub trait View: Sync {
 
     /// Writes counters and tables of its own, after all that any phase has.
     fn detail(&self, _page: &mut Page, _phase: &PhaseRecord) {}
+
+    /// Phases that [`View::overview`] stands for: they have no block of their own in a report.
+    fn together(&self, _record: &Record) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Writes what these phases say together. Their notes and doubts come below it.
+    fn overview(&self, _page: &mut Page, _record: &Record) {}
 
     /// Kinds of doubts of its own.
     fn doubts(&self) -> &'static [Kind] {
@@ -37,14 +45,9 @@ pub trait View: Sync {
         Vec::new()
     }
 
-    /// Rows of a stack that lie beside the storage, by the names of their layers.
-    fn stack_rows(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// The outlook of a stack: how its rows beside the storage compare with it.
-    fn outlook(&self, _record: &Record) -> Outlook {
-        Outlook::default()
+    /// What to try for a row of a stack of its own, the most promising first; nothing that the plan of the row has already.
+    fn stack_remedies(&self, _case: &RemedyCase<'_>) -> Vec<Remedy> {
+        Vec::new()
     }
 }
 

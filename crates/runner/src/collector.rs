@@ -231,6 +231,7 @@ impl Collector {
             phase: self.name.clone(),
             phase_number: 0,
             phase_count: 0,
+            run_left_ns: None,
             elapsed_ns: now_ns,
             done_fraction: self.done_fraction(now_ns, operations, bytes),
             classes: self.class_names.clone(),

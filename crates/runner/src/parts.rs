@@ -1,7 +1,7 @@
 //! Figures of a worker for each part of its target: only where the driver names parts.
 
 use driver::{Clock, Driver, Fault, Operation, Source};
-use statistics::{CauseCount, Histogram, PartTotals, SparseHistogram, TallySample};
+use statistics::{CauseCount, PartHistograms, PartTotals, TallySample};
 
 use crate::tally::cause_of;
 use crate::worker::Worker;
@@ -15,7 +15,6 @@ struct PartTally {
     bytes: u64,
     errors: u64,
     causes: Vec<CauseCount>,
-    latency: Histogram,
 }
 
 impl PartTally {
@@ -42,20 +41,16 @@ pub(crate) struct Parts {
     /// Numbers of the parts in the plan, in the order of [`Operation::part`].
     numbers: Vec<usize>,
     tallies: Vec<PartTally>,
+    latencies: PartHistograms,
 }
 
 impl Parts {
     /// A tally for parts with these numbers; none where there are none.
     pub(crate) fn new(numbers: Vec<usize>) -> Option<Box<Self>> {
-        let tally = |_: &usize| PartTally {
-            operations: 0,
-            bytes: 0,
-            errors: 0,
-            causes: Vec::new(),
-            latency: Histogram::new(),
-        };
+        let tally = |_: &usize| PartTally { operations: 0, bytes: 0, errors: 0, causes: Vec::new() };
         let tallies = numbers.iter().map(tally).collect();
-        (!numbers.is_empty()).then(|| Box::new(Self { numbers, tallies }))
+        let latencies = PartHistograms::new(numbers.len());
+        (!numbers.is_empty()).then(|| Box::new(Self { numbers, tallies, latencies }))
     }
 
     /// Counts an operation that returned wrong data.
@@ -66,15 +61,15 @@ impl Parts {
 
     /// Totals of the parts that were turned to.
     pub(crate) fn into_totals(self) -> Vec<PartTotals> {
-        let all = self.numbers.into_iter().zip(self.tallies);
-        let touched = all.filter(|(_, tally)| tally.operations + tally.errors > 0);
-        let totals = touched.map(|(part, tally)| PartTotals {
+        let all = self.numbers.into_iter().zip(self.tallies).enumerate();
+        let touched = all.filter(|(_, (_, tally))| tally.operations + tally.errors > 0);
+        let totals = touched.map(|(at, (part, tally))| PartTotals {
             part,
             operations: tally.operations,
             bytes: tally.bytes,
             errors: tally.errors,
             causes: tally.causes,
-            latency: SparseHistogram::from(&tally.latency),
+            latency: self.latencies.sparse(at),
         });
         totals.collect()
     }
@@ -101,7 +96,8 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
         let Some(mut parts) = self.parts.take() else { return };
         for (at, completion) in self.done.as_slice().iter().enumerate() {
             let Some(operation) = self.slots[completion.slot as usize] else { continue };
-            let tally = &mut parts.tallies[operation.part()];
+            let part = operation.part();
+            let tally = &mut parts.tallies[part];
             if !operation.is_whole(completion.result) {
                 tally.failed(&cause_of(&operation, completion.result).0);
                 continue;
@@ -112,7 +108,7 @@ impl<Op: Operation, S: Source<Op>, C: Clock> Worker<'_, Op, S, C> {
             }
             let (start_ns, ended_ns) = self.span_of(at, now);
             if self.window.holds_begin(start_ns) {
-                tally.latency.record(ended_ns.saturating_sub(start_ns));
+                parts.latencies.record(part, ended_ns.saturating_sub(start_ns));
             }
         }
         self.parts = Some(parts);

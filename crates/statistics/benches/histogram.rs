@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use statistics::{Histogram, SparseHistogram};
+use statistics::{Histogram, PartHistograms, SparseHistogram};
 
 const VALUES: usize = 4096;
 
@@ -49,6 +49,31 @@ fn benchmark(criterion: &mut Criterion) {
         });
     });
     group.finish();
+    benchmark_parts(criterion, &values);
+}
+
+/// Values of many parts in turns: a histogram each, and histograms from one pool.
+fn benchmark_parts(criterion: &mut Criterion, values: &[u64]) {
+    for parts in [1, 16, 256, 4096] {
+        let mut group = criterion.benchmark_group(format!("parts_{parts}"));
+        group.throughput(Throughput::Elements(VALUES as u64));
+        let part = |at: usize| (at * 7919) % parts;
+        group.bench_function("full", |bencher| {
+            let mut histograms = vec![Histogram::new(); parts];
+            bencher.iter(|| {
+                values.iter().enumerate().for_each(|(at, ns)| histograms[part(at)].record(black_box(*ns)));
+            });
+            black_box(histograms[0].count());
+        });
+        group.bench_function("pooled", |bencher| {
+            let mut histograms = PartHistograms::new(parts);
+            bencher.iter(|| {
+                values.iter().enumerate().for_each(|(at, ns)| histograms.record(part(at), black_box(*ns)));
+            });
+            black_box(histograms.sparse(0).count());
+        });
+        group.finish();
+    }
 }
 
 criterion_group!(benches, benchmark);

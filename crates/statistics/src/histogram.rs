@@ -1,8 +1,11 @@
 //! Log-linear latency histogram: one nanosecond per bucket below 2048 ns, 1024 buckets per power of two above.
 
+mod pooled;
 mod sparse;
 
+pub use pooled::PartHistograms;
 pub use sparse::{InvalidHistogram, SparseHistogram};
+pub(crate) use sparse::{push_varint, read_varint};
 
 /// Buckets per power of two, as a power of two: 1024 buckets keep a midpoint within 0.05 % of every value in it.
 const SUB_BITS: u32 = 10;

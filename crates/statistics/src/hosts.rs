@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::SparseHistogram;
+use crate::histogram::{Histogram, SparseHistogram};
 use crate::snapshot::{Snapshot, Waiting, WorkerSnapshot};
 
 /// A host that drives less than the median by more than this share lags.
@@ -126,6 +126,9 @@ pub fn join_hosts(masters: &[MasterReport<'_>], servers: Vec<HostSnapshot>) -> S
     if names.len() > NAMES_MAX {
         all.phase.push_str(" + ...");
     }
+    let at_work = masters.iter().filter(|master| master.is_at_work());
+    let latencies = at_work.filter_map(|master| Some(&master.snapshot?.latency));
+    all.latency = SparseHistogram::sum(latencies, &mut Histogram::new());
     let alive = |master: &&MasterReport<'_>| master.failure.is_none();
     all.done_fraction = least_done(masters.iter().filter(alive)).or_else(|| least_done(masters.iter()));
     (all.p50_ns, all.p99_ns) = percentiles(&all.latency, masters);
@@ -183,7 +186,6 @@ fn add(all: &mut Snapshot, part: &Snapshot, is_at_work: bool) {
     };
     if is_at_work {
         all.cpus_used += part.cpus_used;
-        all.latency.merge(&part.latency);
         all.workers.extend_from_slice(&part.workers);
     } else {
         all.workers.extend(part.workers.iter().map(ended));

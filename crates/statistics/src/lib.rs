@@ -15,6 +15,7 @@ mod hosts;
 mod knee;
 mod matrix;
 mod merge;
+mod packed;
 mod parts;
 mod plateau;
 mod sample;
@@ -32,11 +33,12 @@ pub use compare::{
 pub use confidence::{RateEstimate, estimate_mean, estimate_rate};
 pub use distribution::student_t_quantile;
 pub use hanging::{Hanging, find_hanging};
-pub use histogram::{Bucket, Histogram, InvalidHistogram, SparseHistogram};
+pub use histogram::{Bucket, Histogram, InvalidHistogram, PartHistograms, SparseHistogram};
 pub use hosts::{HostRole, HostSnapshot, LAG_MAX, Laggard, MasterReport, join_hosts, laggard};
 pub use knee::{Knee, KneeOptions, LadderPoint, LadderShape, LittleCheck, find_knee, refine_knee};
 pub use matrix::{MatrixFinding, MatrixPart, Slow, find_slow};
-pub use merge::merge;
+pub use merge::{Merger, merge};
+pub use packed::{InvalidPacked, Pack};
 pub use parts::{OriginSummary, PartSummary, ShareSummary, by_origin, by_part, tally};
 pub use plateau::{OperationSample, Plateau, SteadyEnding};
 pub use sample::{

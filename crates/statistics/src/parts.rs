@@ -1,6 +1,6 @@
 //! Figures by part of the target and by who drove: endpoints, masters, and the matrix of both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,31 +92,38 @@ impl Sum {
         self.add_causes(worker.errors.iter().map(|error| (error.cause.as_str(), error.count)));
     }
 
-    fn finish(mut self, elapsed_ns: u64) -> ShareSummary {
+    /// The figures, with which it begins anew.
+    fn finish(&mut self, elapsed_ns: u64) -> ShareSummary {
         let seconds = elapsed_ns.max(1) as f64 / 1e9;
-        self.causes
-            .sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.cause.cmp(&other.cause)));
-        ShareSummary {
+        let mut causes = std::mem::take(&mut self.causes);
+        causes.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.cause.cmp(&other.cause)));
+        let summary = ShareSummary {
             operations_per_second: self.operations as f64 / seconds,
             bytes_per_second: self.bytes as f64 / seconds,
             latency: LatencySummary::censored(&self.latency, &self.unfinished),
             histogram: SparseHistogram::from(&self.latency),
-            operations: self.operations,
-            bytes: self.bytes,
-            errors: self.errors,
-            causes: self.causes,
-        }
+            operations: std::mem::take(&mut self.operations),
+            bytes: std::mem::take(&mut self.bytes),
+            errors: std::mem::take(&mut self.errors),
+            causes,
+        };
+        self.latency.clear();
+        self.unfinished.clear();
+        summary
     }
 }
 
 /// Figures of each part over these workers, in the order of parts.
-fn parts_of<'a>(workers: impl Iterator<Item = &'a WorkerSamples>, elapsed_ns: u64) -> Vec<PartSummary> {
+fn parts_of<'a>(
+    workers: impl Iterator<Item = &'a WorkerSamples>,
+    elapsed_ns: u64,
+    sum: &mut Sum,
+) -> Vec<PartSummary> {
     let mut by_part: BTreeMap<usize, Vec<&PartTotals>> = BTreeMap::new();
     for part in workers.flat_map(|worker| &worker.parts) {
         by_part.entry(part.part).or_default().push(part);
     }
     let summary = |(part, totals): (usize, Vec<&PartTotals>)| {
-        let mut sum = Sum::default();
         totals.into_iter().for_each(|totals| sum.add_part(totals));
         PartSummary { part, figures: sum.finish(elapsed_ns) }
     };
@@ -126,30 +133,32 @@ fn parts_of<'a>(workers: impl Iterator<Item = &'a WorkerSamples>, elapsed_ns: u6
 /// Figures of each part of the target over all workers, in the order of parts; only those that somebody turned to.
 #[must_use]
 pub fn by_part(samples: &PhaseSamples) -> Vec<PartSummary> {
-    parts_of(samples.workers.iter(), samples.elapsed_ns)
+    parts_of(samples.workers.iter(), samples.elapsed_ns, &mut Sum::default())
 }
 
 /// Figures of each of those who drove, in the order in which they first appear, with what they did by part: the rows of a matrix.
 #[must_use]
 pub fn by_origin(samples: &PhaseSamples) -> Vec<OriginSummary> {
-    let mut origins: Vec<&Option<String>> = Vec::new();
+    let mut places: HashMap<Option<&str>, usize> = HashMap::new();
+    let mut origins: Vec<(&Option<String>, Vec<&WorkerSamples>)> = Vec::new();
     for worker in &samples.workers {
-        if !origins.contains(&&worker.origin) {
-            origins.push(&worker.origin);
+        let place = *places.entry(worker.origin.as_deref()).or_insert(origins.len());
+        match origins.get_mut(place) {
+            Some((_, workers)) => workers.push(worker),
+            None => origins.push((&worker.origin, vec![worker])),
         }
     }
-    let summary = |origin: &Option<String>| {
-        let workers = || samples.workers.iter().filter(|worker| worker.origin == *origin);
-        let begun_ns = workers().map(|worker| worker.started_ns).min().unwrap_or(0);
-        let done_ns = workers().map(|worker| worker.finished_ns).max().unwrap_or(0);
+    let mut sum = Sum::default();
+    let summary = |(origin, workers): (&Option<String>, Vec<&WorkerSamples>)| {
+        let begun_ns = workers.iter().map(|worker| worker.started_ns).min().unwrap_or(0);
+        let done_ns = workers.iter().map(|worker| worker.finished_ns).max().unwrap_or(0);
         let elapsed_ns = done_ns.saturating_sub(begun_ns);
-        let mut sum = Sum::default();
-        workers().for_each(|worker| sum.add_worker(worker));
+        workers.iter().for_each(|worker| sum.add_worker(worker));
         OriginSummary {
             origin: origin.clone(),
             elapsed_ns,
             figures: sum.finish(elapsed_ns),
-            parts: parts_of(workers(), samples.elapsed_ns),
+            parts: parts_of(workers.into_iter(), samples.elapsed_ns, &mut sum),
         }
     };
     origins.into_iter().map(summary).collect()

@@ -154,6 +154,11 @@ impl Series {
         }
     }
 
+    /// Joins intervals until the grid reaches to `at_ns`.
+    pub(crate) fn make_room(&mut self, at_ns: u64) {
+        let _ = self.slot_of(at_ns);
+    }
+
     /// The slot of a time; joins intervals until it is within the capacity.
     fn slot_of(&mut self, at_ns: u64) -> usize {
         while at_ns / self.interval_ns >= self.capacity as u64 {

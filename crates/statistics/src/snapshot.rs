@@ -56,6 +56,8 @@ pub struct Snapshot {
     pub phase_number: usize,
     /// Phases of the run; 0 when not known beforehand.
     pub phase_count: usize,
+    /// Time until the run ends, as far as known, in nanoseconds.
+    pub run_left_ns: Option<u64>,
     /// Time since the phase began, in nanoseconds.
     pub elapsed_ns: u64,
     /// Share done, 0 to 1; none when it cannot be told.

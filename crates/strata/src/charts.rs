@@ -8,6 +8,7 @@ use clap::ArgMatches;
 use driver::Error;
 use report::chart::{self, Look, Named, NamedChart};
 use report::record::Record;
+use report::stack::Detail;
 use units::path_of;
 
 use crate::commands::read_input;
@@ -40,6 +41,11 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Error> {
     let names = names(&words);
     let named: Vec<Named<'_>> =
         records.iter().zip(&names).map(|(record, name)| Named { name, record }).collect();
+    let detail = match (matches.get_flag("full"), matches.get_flag("warnings")) {
+        (true, _) => Detail::Full,
+        (false, true) => Detail::Warnings,
+        (false, false) => Detail::Screen,
+    };
     let wants_charts = places.svg.is_some() || places.png.is_some() || places.html.is_some();
     if wants_charts {
         let written = places.write(&named, &words)?;
@@ -60,7 +66,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Error> {
             if records.len() > 1 {
                 print(&format!("{}{name}:\n", if at > 0 { "\n" } else { "" }))?;
             }
-            print_report(record)?;
+            print_report(record, detail)?;
         }
     }
     Ok(0)

@@ -23,7 +23,7 @@ pub(crate) fn command() -> Command {
         .subcommand(
             with_options(
                 Command::new("stack").about(
-                    "Measure every layer of this machine and say which one holds the stack back (about a minute; --quick: 10 s)",
+                    "Measure every layer of this machine and say which one is the bottleneck (about a minute; --quick: 15 s)",
                 ),
                 STACK,
             )
@@ -55,7 +55,17 @@ pub(crate) fn command() -> Command {
             ),
         )
         .subcommand(Command::new("options").about("Print the tables of options as Markdown").hide(true))
-        .subcommand(Command::new("man").about("Print the man page"))
+        .subcommand(
+            Command::new("man")
+                .about("Print a page of the manual, or write all of them")
+                .arg(Arg::new("command").value_name("COMMAND").num_args(0..).help("The command whose page it is: media, net scan"))
+                .arg(place("dir", "DIR", "Write a page for each command into this directory").conflicts_with("command")),
+        )
+        .subcommand(
+            Command::new("version")
+                .about("Print the version, the build, and the versions of formats")
+                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON")),
+        )
         .subcommand(
             Command::new("completions").about("Print completions for a shell").arg(
                 Arg::new("shell")
@@ -134,9 +144,15 @@ fn report() -> Command {
                 .conflicts_with("by-pair")
                 .help("With --csv: one row a phase and host of runs over several hosts"),
         )
+        .arg(flag("full", "Of a stack: latencies, CPU time and what is said of every row, too"))
+        .arg(flag("warnings", "Of a stack: the warnings of all rows, each remedy once"))
         .arg(place("svg", "DIR", "Write every chart as SVG into this directory"))
         .arg(place("png", "DIR", "Write every chart as PNG into this directory"))
         .arg(place("html", "FILE", "Write one page with figures, doubts and charts; - for standard output"))
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
 fn speak() -> Command {
@@ -150,7 +166,7 @@ fn speak() -> Command {
                 .required(true)
                 .trailing_var_arg(true)
                 .allow_hyphen_values(true)
-                .help("fio, spdk_nvme_perf, elbencho or elbencho-chart, and all that follows its name"),
+                .help("The name of the tool (strata list has them), and all that follows it"),
         )
 }
 

@@ -16,7 +16,7 @@ use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
 use crate::world::read_text;
-use crate::{charts, clean, cli, compare, dialect, saturate, service, stack};
+use crate::{charts, clean, cli, compare, dialect, help, saturate, service, stack};
 
 /// Longest job file or record that is read.
 pub(crate) const INPUT_BYTES_MAX: u64 = 1 << 30;
@@ -26,7 +26,8 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
     if let Some(dialect) = dialect::of_link(words) {
         return dialect::run_link(words, dialect);
     }
-    let matches = match cli::command().try_get_matches_from(words) {
+    let is_short = words.iter().any(|word| word == "-h");
+    let matches = match help::with_help(cli::command(), is_short).try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) if !error.use_stderr() => {
             print(&error.to_string())?;
@@ -53,7 +54,8 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
         Some(("list", _)) => list()?,
         Some(("schema", matches)) => schema(matches)?,
         Some(("options", _)) => show(&cli::markdown())?,
-        Some(("man", _)) => man()?,
+        Some(("man", matches)) => man(matches)?,
+        Some(("version", matches)) => show(&help::version(matches.get_flag("json")))?,
         Some(("completions", matches)) => completions(matches)?,
         Some((command, matches)) => match (Layer::of_command(command), matches.subcommand()) {
             (Some(layer), None) => {
@@ -216,28 +218,43 @@ fn list_driver(layer: &str, driver: &DriverEntry, text: &mut String) {
     }
 }
 
-fn man() -> Result<u8, Error> {
-    let mut page = Vec::new();
-    let mut render = |command: clap::Command| clap_mangen::Man::new(command).render(&mut page);
-    let mut command = cli::command();
-    command.build();
-    let mut result = render(command.clone());
-    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
-        let title = format!("strata-{}", subcommand.get_name());
-        result = result.and_then(|()| render(subcommand.clone().name(title.clone())));
-        for inner in subcommand.get_subcommands().filter(|inner| inner.get_name() != "help") {
-            let title = format!("{title}-{}", inner.get_name());
-            result = result.and_then(|()| render(inner.clone().name(title)));
+fn man(matches: &ArgMatches) -> Result<u8, Error> {
+    let pages = help::pages()?;
+    if let Some(directory) = matches.get_one::<String>("dir") {
+        let directory = units::path_of(directory);
+        for page in &pages {
+            let path = directory.join(&page.file);
+            std::fs::write(&path, &page.text).map_err(|error| {
+                Error::system("man", "cannot write the page", error)
+                    .with("file", path.display())
+                    .remedy("give a directory that is there and that you may write to")
+            })?;
+        }
+        return Ok(0);
+    }
+    let names: Vec<&str> =
+        matches.get_many::<String>("command").into_iter().flatten().map(String::as_str).collect();
+    let wanted =
+        format!("{}.1", std::iter::once("strata").chain(names.iter().copied()).collect::<Vec<_>>().join("-"));
+    match pages.iter().find(|page| page.file == wanted) {
+        Some(page) => show(&String::from_utf8_lossy(&page.text)),
+        None => {
+            let known: Vec<&str> = pages
+                .iter()
+                .filter_map(|page| page.file.strip_prefix("strata-")?.strip_suffix(".1"))
+                .collect();
+            Err(Error::usage("man", "there is no such command")
+                .with("command", names.join(" "))
+                .remedy(format!("give one of {}", known.join(", ").replace('-', " "))))
         }
     }
-    result.map_err(|error| Error::system("man", "cannot make the page", error))?;
-    show(&String::from_utf8_lossy(&page))
 }
 
 fn completions(matches: &ArgMatches) -> Result<u8, Error> {
     let mut script = Vec::new();
     if let Some(shell) = matches.get_one::<clap_complete::Shell>("shell") {
-        clap_complete::generate(*shell, &mut cli::command(), "strata", &mut script);
+        let mut command = help::for_completions(cli::command());
+        clap_complete::generate(*shell, &mut command, "strata", &mut script);
     }
     show(&String::from_utf8_lossy(&script))
 }

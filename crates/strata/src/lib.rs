@@ -7,6 +7,7 @@ mod commands;
 mod compare;
 mod console;
 mod dialect;
+mod help;
 mod hosts;
 mod lifetime;
 mod manifest;

@@ -304,7 +304,7 @@ pub(crate) fn read(path: &str) -> Result<Listing, Error> {
 
 /// Things that runs of the layers make and may leave.
 pub(crate) fn leftovers() -> impl Iterator<Item = &'static dyn Leftovers> {
-    layer::all().into_iter().filter_map(|layer| layer.leftovers())
+    layer::all().into_iter().flat_map(|layer| layer.leftovers())
 }
 
 /// The manifest of a run in this machine, where it has one.

@@ -1,5 +1,6 @@
 //! Options that belong to the command and not to a load: the same kind of table as the load's.
 
+use report::stack::Detail;
 use std::path::PathBuf;
 
 use live::{CsvTarget, LiveMode};
@@ -27,6 +28,23 @@ pub(crate) struct StackSpec {
     pub(crate) seed: Option<u64>,
     pub(crate) engine: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
+    pub(crate) stack_object: Option<String>,
+    pub(crate) stack_object_options: Vec<(String, String)>,
+    pub(crate) passes: Option<u32>,
+    pub(crate) full: bool,
+    pub(crate) warnings: bool,
+    pub(crate) try_remedy: bool,
+}
+
+impl StackSpec {
+    /// How much is shown at the end.
+    pub(crate) fn detail(&self) -> Detail {
+        match (self.full, self.warnings) {
+            (true, _) => Detail::Full,
+            (false, true) => Detail::Warnings,
+            (false, false) => Detail::Screen,
+        }
+    }
 }
 
 /// Options of every command that measures.
@@ -144,6 +162,91 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         group: Group::Run,
         apply: |spec, text| {
             spec.token_file = Some(path("token-file", text)?);
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "stack-object",
+        short: None,
+        value: "URL",
+        default: "the embedded store behind an engine that is started here",
+        help: "Measure this object store in the rows above the embedded one: engine://, s3://, rados:// or daos://",
+        group: Group::Run,
+        apply: |spec, text| {
+            let schemes = ["engine://", "s3://", "rados://", "daos://"];
+            if !schemes.iter().any(|scheme| text.starts_with(scheme)) {
+                return Err(ParseError::new(
+                    "an object store",
+                    text,
+                    "engine://..., s3://..., rados://... or daos://...",
+                ));
+            }
+            spec.stack_object = Some(text.to_owned());
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "stack-object-options",
+        short: None,
+        value: "NAME=VALUE[,...]",
+        default: "none",
+        help: "Options of the load on --stack-object, as `strata object` has them: s3-endpoint=http://host:9000",
+        group: Group::Run,
+        apply: |spec, text| {
+            for option in text.split(',') {
+                let Some((name, value)) = option.split_once('=') else {
+                    return Err(ParseError::new("an option", option, "NAME=VALUE"));
+                };
+                spec.stack_object_options.push((name.to_owned(), value.to_owned()));
+            }
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "passes",
+        short: None,
+        value: "N",
+        default: "5, 3 with --quick",
+        help: "Passes over all rows; intervals come from their differences. 2 to 50",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.passes = Some(units::parse_u64_in("passes", text, 2..=50)? as u32);
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "try",
+        short: None,
+        value: "",
+        default: "off",
+        help: "Run the first remedy that can be tried, in turns with the row as it was, and show before and after",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.try_remedy = switch("try", text)?;
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "warnings",
+        short: None,
+        value: "",
+        default: "off: their number",
+        help: "Show the warnings of all rows, each remedy once",
+        group: Group::Output,
+        apply: |spec, text| {
+            spec.warnings = switch("warnings", text)?;
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "full",
+        short: None,
+        value: "",
+        default: "off: one screen",
+        help: "Show latencies, CPU time and what is said of every row, too",
+        group: Group::Output,
+        apply: |spec, text| {
+            spec.full = switch("full", text)?;
             Ok(())
         },
     },

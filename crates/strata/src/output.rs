@@ -12,6 +12,7 @@ use dialects::{Destination, Piece, Render};
 use driver::Error;
 use live::{CsvTarget, LiveMode};
 use report::record::Record;
+use report::stack::Detail;
 use units::path_of;
 
 use crate::options::OutputSpec;
@@ -36,6 +37,8 @@ pub(crate) struct Output {
     held: Vec<Piece>,
     /// The first piece that did not reach its place while the run was under way.
     unshown: Option<Error>,
+    /// How much of a stack is shown at the end.
+    pub(crate) detail: Detail,
 }
 
 impl Output {
@@ -58,6 +61,7 @@ impl Output {
             holds: spec.live == LiveMode::Full && io::stderr().is_terminal() && io::stdout().is_terminal(),
             held: Vec::new(),
             unshown: None,
+            detail: Detail::default(),
         };
         if output.json_to_stdout && output.csv_to_stdout {
             return Err(Error::usage("output", "--json - and --csv - both want standard output")
@@ -180,7 +184,7 @@ impl Output {
         } else if self.csv_to_stdout {
             print(&report::to_csv(record))?;
         } else {
-            print_report(record)?;
+            print_report(record, self.detail)?;
         }
         self.unshown.take().map_or(Ok(()), Err)
     }
@@ -223,9 +227,9 @@ pub(crate) fn to_json(record: &Record) -> Result<String, Error> {
 ///
 /// # Errors
 /// As for [`print()`].
-pub(crate) fn print_report(record: &Record) -> Result<(), Error> {
+pub(crate) fn print_report(record: &Record, detail: Detail) -> Result<(), Error> {
     let (width, colour) = page();
-    print(&report::render(record, width, colour))
+    print(&report::render_in(record, width, colour, detail))
 }
 
 /// Width of a page on standard output, and whether it may be coloured.

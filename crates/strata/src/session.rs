@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dialects::{Pace, Render};
 use driver::{Error, ErrorKind};
@@ -65,6 +65,8 @@ pub(crate) struct Session {
     ending: Option<Ending>,
     /// Phases of the run as far as known, for the live view.
     pub(crate) phase_count: usize,
+    /// When the run will have ended, as far as known, for the live view.
+    pub(crate) ends_at: Option<Instant>,
 }
 
 impl Session {
@@ -148,6 +150,7 @@ impl Session {
             survived: BTreeSet::new(),
             ending: None,
             phase_count: 0,
+            ends_at: None,
         })
     }
 
@@ -190,6 +193,11 @@ impl Session {
     /// When it is not taken.
     pub(crate) fn show(&mut self, text: &str) -> Result<(), Error> {
         self.output.show_text(text)
+    }
+
+    /// Shows as much of a stack at the end.
+    pub(crate) fn shows(&mut self, detail: report::stack::Detail) {
+        self.output.detail = detail;
     }
 
     /// Whether the run was interrupted.
@@ -271,11 +279,11 @@ impl Session {
 
     /// Runs the phases of a stage.
     fn measure(&mut self, stage: &[Planned]) -> Result<StageRan, Error> {
-        let Self { record, output, due, view, phase_count, layers, interrupt, leader, .. } = self;
+        let Self { record, output, due, view, phase_count, ends_at, layers, interrupt, leader, .. } = self;
         let number = (record.phases.len() + 1, *phase_count);
         if let Some(leader) = leader {
             let mut show = |event: &Event<'_>| match event {
-                Event::Running(snapshot) => viewer(view, number)(snapshot),
+                Event::Running(snapshot) => viewer(view, number, *ends_at)(snapshot),
                 event => view.event(event),
             };
             return leader.stage(stage, &mut show, interrupt);
@@ -290,7 +298,7 @@ impl Session {
         let is_whole = |phase: &&PhaseRecord| phase.failure.is_none() && phase.summary.total.errors == 0;
         let done: Vec<&PhasePlan> = record.phases.iter().filter(is_whole).map(|phase| &phase.plan).collect();
         let parts = parts(stage, &done, &mut layers.runs, &context)?;
-        let mut observe = viewer(view, number);
+        let mut observe = viewer(view, number, *ends_at);
         let stage_number = next_stage(record);
         let begun = SystemTime::now();
         let mut reports = StageReports { due, output, record, stage, number: stage_number, begun };
@@ -400,11 +408,17 @@ pub(crate) fn parts<'a>(
     Ok(parts)
 }
 
-/// Shows snapshots as those of a phase with this number, of so many.
-fn viewer(view: &mut Box<dyn View>, place: (usize, usize)) -> impl FnMut(&Snapshot) + '_ {
+/// Shows snapshots as those of a phase with this number, of so many; the run will have ended at `ends_at`.
+fn viewer(
+    view: &mut Box<dyn View>,
+    place: (usize, usize),
+    ends_at: Option<Instant>,
+) -> impl FnMut(&Snapshot) + '_ {
     move |snapshot| {
         let mut snapshot = snapshot.clone();
         (snapshot.phase_number, snapshot.phase_count) = place;
+        snapshot.run_left_ns =
+            ends_at.map(|end| end.saturating_duration_since(Instant::now()).as_nanos() as u64);
         view.event(&Event::Running(&snapshot));
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{PoisonError, RwLock};
 
 use units::ParseError;
 
+use crate::help::Help;
 use crate::options::{self, OptionDef};
 use crate::plan::PlanKind;
 use crate::spec::{Spec, choice};
@@ -21,6 +22,10 @@ pub struct LayerDef {
     pub command: &'static str,
     /// One line about the command.
     pub about: &'static str,
+    /// Short help of that command.
+    pub help: Help,
+    /// Words of its `--op`, for completions; none where it has no such option.
+    pub operations: fn() -> Vec<&'static str>,
     /// Forms of its targets, for help.
     pub targets: &'static str,
     /// Fewest and most targets on a command line.
@@ -53,6 +58,8 @@ impl LayerDef {
             name,
             command: name,
             about,
+            help: Help::NONE,
+            operations: Vec::new,
             targets: "Targets of the load",
             target_count: (0, usize::MAX),
             options: &[],

@@ -8,6 +8,7 @@ pub mod class_sizes;
 pub mod content;
 pub mod control;
 pub mod engine;
+pub mod help;
 pub mod job;
 pub mod layers;
 pub mod mix;

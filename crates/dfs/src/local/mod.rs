@@ -5,6 +5,7 @@
 //! socket's folder, which its owner alone may enter, and by the user of the process that connects.
 
 mod client;
+mod left;
 mod server;
 mod wire;
 

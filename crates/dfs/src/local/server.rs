@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 
 use driver::Error;
 
+use super::left::{self, FOLDER};
 use super::wire::{Entries, Names, Wire};
 use super::{Call, DATA_BYTES_MAX, LIST_ENTRIES, MESSAGE_BYTES_MAX, VERSION};
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// Name of the socket in its folder.
-const SOCKET: &str = "socket";
+pub(super) const SOCKET: &str = "socket";
 
 /// Change that a client has made, and of which the kernel may have kept what was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,7 @@ impl LocalServer {
             Error::system("serve", "programs of this machine cannot be served", error)
                 .with("directory", directory.display())
         };
+        left::remove(directory);
         let folder = new_folder(directory).map_err(failed)?;
         let socket = folder.join(SOCKET);
         let listener = UnixListener::bind(&socket).map_err(failed)?;
@@ -114,7 +116,7 @@ impl Drop for LocalServer {
 fn new_folder(directory: &Path) -> io::Result<PathBuf> {
     let process = std::process::id();
     for number in 0..u32::MAX {
-        let folder = directory.join(format!("strata-mount-{process}-{number}"));
+        let folder = directory.join(format!("{FOLDER}{process}-{number}"));
         match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

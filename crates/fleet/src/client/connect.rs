@@ -15,6 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
 use crate::address::HostAddress;
+use crate::certificate::Fingerprint;
 use crate::clock::{ClockEstimate, Exchange, unix_ns};
 use crate::limits::{
     CALL_TIMEOUT, CONNECTION_WINDOW_BYTES, ENVELOPE_BYTES, HANDSHAKE_BYTES_MAX, KEEPALIVE_INTERVAL,
@@ -24,6 +25,7 @@ use crate::messages::line;
 use crate::proof::{Challenge, NONCE_BYTES, random_bytes};
 use crate::server::is_loopback;
 use crate::stream::{Stream, connect_tls};
+use crate::trust::Trust;
 use crate::wire;
 use crate::wire::control_client::ControlClient;
 use crate::wire::handshake_client::HandshakeClient;
@@ -56,6 +58,8 @@ pub(crate) struct Link {
 pub(crate) struct Terms {
     pub(crate) secret: Option<Secret>,
     pub(crate) tls: bool,
+    /// Certificates that are taken; any where there is none.
+    pub(crate) trust: Option<Arc<Trust>>,
 }
 
 /// Connects and proves, within `limit`.
@@ -73,11 +77,18 @@ pub(crate) async fn connect(host: &HostAddress, terms: &Terms, limit: Duration) 
 
 async fn attempt(host: &HostAddress, terms: &Terms) -> Result<Link, Error> {
     let (stream, binding) = open(host, terms).await?;
+    let shown = Fingerprint::of_binding(&binding);
+    if let (Some(trust), Some(shown)) = (&terms.trust, shown) {
+        trust.check(host, shown)?;
+    }
     let channel = channel(stream).await.map_err(|error| {
         Error::system("connect", "what listens there does not speak the control protocol", chain(&error))
             .with("host", host)
     })?;
     let session = prove(host, channel.clone(), binding, terms.secret.as_ref()).await?;
+    if let (Some(trust), Some(shown)) = (&terms.trust, shown) {
+        trust.learn(host, shown);
+    }
     let mut calls = ControlClient::with_interceptor(channel, session)
         .max_decoding_message_size(RESULT_BYTES_MAX + ENVELOPE_BYTES)
         .max_encoding_message_size(PLAN_BYTES_MAX + ENVELOPE_BYTES);
@@ -157,6 +168,7 @@ async fn prove(
         protocol_version: PROTOCOL_VERSION,
         strata_version: env!("CARGO_PKG_VERSION").to_owned(),
         nonce: client_nonce.clone(),
+        caller: caller(),
     };
     let hello = handshake.hello(hello).await.map_err(|status| called(host, "connect", &status))?.into_inner();
     let challenge = judge_hello(host, hello, client_nonce, binding, secret.is_some())?;
@@ -185,6 +197,14 @@ async fn prove(
     })?;
     value.set_sensitive(true);
     Ok(Session(value))
+}
+
+/// This process for the logs of others: `user@host`.
+fn caller() -> String {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    line(&format!("{user}@{}", host.trim()))
 }
 
 fn judge_hello(

@@ -7,7 +7,9 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::address::HostAddress;
 use crate::client::connect::{Link, called};
-use crate::messages::{OutcomeMessage, PlanMessage, ProgressReport, Refusal, line, read_json};
+use crate::clock::{ClockEstimate, unix_ns};
+use crate::messages::{OutcomeMessage, PlanMessage, ProgressReport, Refusal, line};
+use crate::packing::{unpack_outcome, unpack_progress};
 use crate::wire;
 use crate::wire::from_agent::Message as Said;
 use crate::wire::from_coordinator::Message as Told;
@@ -91,7 +93,7 @@ async fn attempt(
             command = commands.recv(), if has_commands => {
                 match command {
                     Some(command) => {
-                        let told = message(spell(command, link.clock.round_trip_ns));
+                        let told = message(spell(command, link.clock));
                         // Where the stream is gone, its other direction tells why.
                         let _ = tell.send(told).await;
                     }
@@ -111,13 +113,14 @@ async fn attempt(
     }
 }
 
-/// The delay is counted from when the message arrives: half a round trip from now.
-fn spell(command: Command, round_trip_ns: u64) -> Told {
+/// The delay is counted from when the message arrives: half a round trip from now. The time is by the clock of the host.
+fn spell(command: Command, clock: ClockEstimate) -> Told {
     match command {
         Command::Go(at) => {
             let left =
                 u64::try_from(at.saturating_duration_since(Instant::now()).as_nanos()).unwrap_or(u64::MAX);
-            Told::Go(wire::Go { start_delay_ns: left.saturating_sub(round_trip_ns / 2) })
+            let start_unix_ns = unix_ns().saturating_add(left).saturating_add_signed(clock.offset_ns);
+            Told::Go(wire::Go { start_delay_ns: left.saturating_sub(clock.round_trip_ns / 2), start_unix_ns })
         }
         Command::Stop => Told::Stop(wire::Stop {}),
     }
@@ -127,11 +130,11 @@ fn understand(said: Said) -> HostEvent {
     match said {
         Said::Ready(ready) => HostEvent::Ready(ready.notes.iter().map(|note| line(note)).collect()),
         Said::Started(started) => HostEvent::Started(started.unix_ns),
-        Said::Progress(progress) => match read_json(progress.report) {
+        Said::Progress(progress) => match unpack_progress(progress.report, &progress.histograms) {
             Ok(report) => HostEvent::Progress(Box::new(report)),
             Err(error) => HostEvent::Unreadable(line(&format!("progress cannot be read: {error}"))),
         },
-        Said::Result(result) => HostEvent::End(match read_json::<OutcomeMessage>(result.outcome) {
+        Said::Result(result) => HostEvent::End(match unpack_outcome(result.outcome, &result.histograms) {
             Ok(outcome) => HostEnd::Finished(outcome),
             Err(error) => HostEnd::Failed(line(&format!("run: the result cannot be read: {error}"))),
         }),
@@ -151,9 +154,9 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_told_and_ends_nothing_but_itself() {
         let report = br#"{"running":{"cpus_used":null}}"#.to_vec();
-        let event = understand(Said::Progress(wire::Progress { report }));
+        let event = understand(Said::Progress(wire::Progress { report, histograms: Vec::new() }));
         assert!(matches!(event, HostEvent::Unreadable(why) if why.contains("progress cannot be read")));
-        let event = understand(Said::Result(wire::Result { outcome: b"{".to_vec() }));
+        let event = understand(Said::Result(wire::Result { outcome: b"{".to_vec(), histograms: Vec::new() }));
         assert!(
             matches!(event, HostEvent::End(HostEnd::Failed(why)) if why.contains("result cannot be read"))
         );

@@ -5,12 +5,13 @@ mod host;
 mod run;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use driver::{Error, Secret};
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 pub use host::HostEnd;
@@ -19,6 +20,7 @@ pub use run::{HostOutcome, HostProgress, HostStage, OnRefusal, RunPolicy};
 use crate::address::HostAddress;
 use crate::clock::ClockEstimate;
 use crate::messages::{Description, PlanMessage, line};
+use crate::trust::Trust;
 use crate::wire;
 use connect::{Link, Terms, call};
 use host::Sink;
@@ -29,6 +31,9 @@ const EVENTS: usize = 256;
 
 /// How long a clock that is looked at again may take.
 const CLOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Hosts that are connected at a time: a service puts out who does not prove itself in 10 s, which the handshakes of thousands at once can exceed.
+const CONNECTS_MAX: usize = 64;
 
 /// Whom to connect, and how.
 #[derive(Clone, Debug)]
@@ -56,22 +61,25 @@ struct Host {
 }
 
 impl Fleet {
-    /// Connects all hosts at once. A host that cannot be reached is in [`Fleet::failures`] and hinders no other.
+    /// Connects all hosts, 64 at a time. A host that cannot be reached is in [`Fleet::failures`] and hinders no other.
     ///
     /// # Errors
     ///
     /// The thread of the connections cannot be started.
     pub fn connect(request: ConnectRequest) -> Result<Self, Error> {
-        Self::connect_with(request, &HashMap::new())
+        Self::connect_with(request, &HashMap::new(), None)
     }
 
-    /// The same, where hosts, by number, have secrets of their own.
+    /// As [`Fleet::connect`], where hosts, by number, have secrets of their own, and with services known by their certificates; those that are met
+    /// for the first time are noted.
     ///
     /// # Errors
-    /// As for [`Fleet::connect`].
+    ///
+    /// As with [`Fleet::connect`], or the list of known hosts cannot be written.
     pub fn connect_with(
         request: ConnectRequest,
         host_secrets: &HashMap<usize, Secret>,
+        trust: Option<Arc<Trust>>,
     ) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -81,11 +89,19 @@ impl Fleet {
             .build()
             .map_err(|error| Error::system("connect", "cannot start the thread of the connections", error))?;
         let ConnectRequest { hosts, secret, tls, timeout } = request;
+        let turns = Arc::new(Semaphore::new(CONNECTS_MAX));
         let links = together(&runtime, hosts.iter().cloned().enumerate(), |(number, host)| {
             let secret = host_secrets.get(&number).or(secret.as_ref()).cloned();
-            let terms = Terms { secret, tls };
-            async move { connect::connect(&host, &terms, timeout).await }
+            let (terms, turns) = (Terms { secret, tls, trust: trust.clone() }, Arc::clone(&turns));
+            async move {
+                // It is never closed.
+                let _turn = turns.acquire().await;
+                connect::connect(&host, &terms, timeout).await
+            }
         });
+        if let Some(trust) = trust {
+            trust.save()?;
+        }
         let hosts = hosts.into_iter().zip(links).map(|(address, link)| Host { address, link }).collect();
         Ok(Self { hosts, runtime: Some(runtime) })
     }

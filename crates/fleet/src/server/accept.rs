@@ -1,17 +1,18 @@
 //! Connections as they come in: counted, told apart by their first byte, and closed when they do not prove themselves.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Sleep, sleep, timeout};
 use tonic::transport::server::Connected;
 
@@ -22,6 +23,9 @@ use crate::stream::{Identity, Stream};
 
 /// First byte of a TLS handshake (RFC 8446, section 5.1: ContentType handshake).
 const TLS_HANDSHAKE: u8 = 22;
+
+/// How long a connection that is put out may take to leave its place.
+const EVICTION_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How far a caller has proven itself.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub(crate) struct Connection {
     pub(crate) standing: Mutex<Standing>,
     /// Whether the time limit for strangers is off.
     pub(crate) is_proven: AtomicBool,
+    /// Name that the caller gives itself, once it has said so.
+    pub(crate) caller: OnceLock<String>,
 }
 
 /// Connections that are open.
@@ -68,6 +74,8 @@ pub(crate) struct Accepted {
     stream: Stream,
     connection: Arc<Connection>,
     deadline: Option<Pin<Box<Sleep>>>,
+    /// Says that others need its place.
+    evicted: oneshot::Receiver<()>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -87,7 +95,13 @@ impl AsyncRead for Accepted {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.connection.is_proven.load(Ordering::Relaxed) {
+            // It is no stranger any more, and nobody can put it out.
             this.deadline = None;
+            this.evicted.close();
+        } else if this.deadline.is_some()
+            && matches!(Pin::new(&mut this.evicted).poll(context), Poll::Ready(Ok(())))
+        {
+            return Poll::Ready(Err(crowded()));
         } else if let Some(deadline) = &mut this.deadline
             && deadline.as_mut().poll(context).is_ready()
         {
@@ -129,6 +143,7 @@ impl AcceptOptions {
     /// Takes connections until nobody wants them any more.
     pub(crate) async fn serve(self, listener: TcpListener, ready: mpsc::Sender<io::Result<Accepted>>) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut strangers = VecDeque::new();
         loop {
             let (tcp, peer) = tokio::select! {
                 () = ready.closed() => return,
@@ -142,17 +157,19 @@ impl AcceptOptions {
                     }
                 },
             };
-            let Ok(permit) = Arc::clone(&places).try_acquire_owned() else {
-                self.log.say(&format!("control: {peer} refused: {CONNECTIONS_MAX} connections are open"));
+            let Some(permit) = self.place(&places, &mut strangers).await else {
+                self.log.refuse(peer, &format!("refused: {CONNECTIONS_MAX} connections are open"));
                 continue;
             };
             let (options, ready) = (self.clone(), ready.clone());
+            let (evict, evicted) = oneshot::channel();
+            strangers.push_back(evict);
             tokio::spawn(async move {
-                match timeout(HANDSHAKE_TIMEOUT, options.admit(tcp, peer, permit)).await {
+                match timeout(HANDSHAKE_TIMEOUT, options.admit(tcp, peer, permit, evicted)).await {
                     Ok(Ok(accepted)) => drop(ready.send(Ok(accepted)).await),
-                    Ok(Err(error)) => options.log.say(&format!("control: {peer} closed: {error}")),
+                    Ok(Err(error)) => options.log.refuse(peer, &format!("closed: {error}")),
                     Err(_) => {
-                        options.log.say(&format!("control: {peer} closed: silent for {HANDSHAKE_TIMEOUT:?}"));
+                        options.log.refuse(peer, &format!("closed: silent for {HANDSHAKE_TIMEOUT:?}"));
                     }
                 }
             });
@@ -164,8 +181,43 @@ impl AcceptOptions {
         tcp: TcpStream,
         peer: SocketAddr,
         permit: OwnedSemaphorePermit,
+        mut evicted: oneshot::Receiver<()>,
     ) -> io::Result<Accepted> {
         tcp.set_nodelay(true)?;
+        tokio::select! {
+            accepted = self.greet(tcp, peer) => {
+                let (stream, connection) = accepted?;
+                let deadline = Some(Box::pin(sleep(HANDSHAKE_TIMEOUT)));
+                Ok(Accepted { stream, connection, deadline, evicted, _permit: permit })
+            }
+            Ok(()) = &mut evicted => Err(crowded()),
+        }
+    }
+
+    /// A place for a connection. Where there is none, the caller that has gone longest without proving itself loses its own.
+    async fn place(
+        &self,
+        places: &Arc<Semaphore>,
+        strangers: &mut VecDeque<oneshot::Sender<()>>,
+    ) -> Option<OwnedSemaphorePermit> {
+        // Those that are gone are at the front sooner or later.
+        while strangers.front().is_some_and(oneshot::Sender::is_closed) {
+            strangers.pop_front();
+        }
+        if let Ok(permit) = Arc::clone(places).try_acquire_owned() {
+            return Some(permit);
+        }
+        while let Some(oldest) = strangers.pop_front() {
+            if oldest.send(()).is_ok() {
+                let freed = timeout(EVICTION_TIMEOUT, Arc::clone(places).acquire_owned()).await;
+                return freed.ok()?.ok();
+            }
+        }
+        None
+    }
+
+    /// Tells TLS from plain text and gets through the handshake.
+    async fn greet(&self, tcp: TcpStream, peer: SocketAddr) -> io::Result<(Stream, Arc<Connection>)> {
         let mut first = [0];
         if tcp.peek(&mut first).await? == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it said nothing"));
@@ -182,15 +234,16 @@ impl AcceptOptions {
             binding,
             standing: Mutex::new(Standing::Stranger),
             is_proven: AtomicBool::new(false),
+            caller: OnceLock::new(),
         });
         self.callers.add(&connection);
-        Ok(Accepted {
-            stream,
-            connection,
-            deadline: Some(Box::pin(sleep(HANDSHAKE_TIMEOUT))),
-            _permit: permit,
-        })
+        Ok((stream, connection))
     }
+}
+
+/// The end of a connection whose place others need.
+fn crowded() -> io::Error {
+    io::Error::other("others need its place, and it has not proven itself")
 }
 
 /// Whether it is an address of this machine only, `::ffff:127.0.0.1` among them.

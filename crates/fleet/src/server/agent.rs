@@ -26,6 +26,11 @@ pub trait Agent: Send + Sync {
         None
     }
 
+    /// Directories and devices that its work is held to, for the audit log; none where it is not held to any.
+    fn roots(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether any caller may end a job that another started. It may, unless an agent says otherwise.
     fn may_interrupt(&self) -> bool {
         true

@@ -6,16 +6,21 @@ use std::sync::{Arc, PoisonError};
 use driver::Secret;
 use tonic::{Request, Response, Status};
 
+use crate::audit::AuditEvent;
 use crate::limits::{PROTOCOL_VERSION, WRONG_PROOF_DELAY};
 use crate::messages::line;
 use crate::proof::{Challenge, NONCE_BYTES, SessionCheck, random_bytes};
 use crate::server::accept::{Connection, Standing};
+use crate::server::job::Caller;
 use crate::server::log::Log;
 use crate::wire;
 use crate::wire::handshake_server::Handshake;
 
 /// Version of this strata.
 pub(crate) const STRATA_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Longest name of a caller that is kept.
+const CALLER_CHARS_MAX: usize = 128;
 
 /// Lets callers in.
 pub(crate) struct HandshakeService {
@@ -41,6 +46,10 @@ impl Handshake for HandshakeService {
         if hello.nonce.len() != NONCE_BYTES {
             return Err(Status::invalid_argument(format!("a nonce has {NONCE_BYTES} bytes")));
         }
+        if !hello.caller.is_empty() {
+            // The first name counts: Hello comes once.
+            let _ = connection.caller.set(line(&hello.caller).chars().take(CALLER_CHARS_MAX).collect());
+        }
         let server_nonce = random_bytes().map_err(|error| Status::internal(error.to_string()))?;
         let mut standing = connection.standing.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*standing, Standing::Stranger) {
@@ -65,9 +74,12 @@ impl Handshake for HandshakeService {
     ) -> Result<Response<wire::ProveReply>, Status> {
         let connection = connection(&request)?;
         match self.judge(&connection, &request.into_inner().proof) {
-            Ok(reply) => Ok(Response::new(reply)),
+            Ok(reply) => {
+                self.log.audit(connection.peer, Some(connection.caller_name()), &AuditEvent::Connected);
+                Ok(Response::new(reply))
+            }
             Err(status) => {
-                self.log.say(&format!("control: {}: {}", connection.peer, status.message()));
+                self.log.refuse(connection.peer, status.message());
                 tokio::time::sleep(WRONG_PROOF_DELAY).await;
                 Err(status)
             }
@@ -99,6 +111,18 @@ impl HandshakeService {
         *standing = Standing::Proven(check);
         connection.is_proven.store(true, Ordering::Relaxed);
         Ok(wire::ProveReply { proof: server_proof, session })
+    }
+}
+
+impl Connection {
+    /// Name that the caller gives itself.
+    pub(crate) fn caller_name(&self) -> &str {
+        self.caller.get().map_or("unnamed", String::as_str)
+    }
+
+    /// The caller, for those who ask who it is.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::new(self.peer, self.caller.get().cloned())
     }
 }
 

@@ -1,5 +1,6 @@
 //! One job at a time, on a thread of its own.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::limits::RESULT_BYTES_MAX;
 use crate::messages::{OutcomeMessage, PlanMessage, ProgressReport, Refusal, RefusalKind, line};
+use crate::packing::{pack_outcome, pack_progress};
 use crate::server::agent::Agent;
 use crate::server::gate::StartGate;
 
@@ -20,22 +22,51 @@ use crate::server::gate::StartGate;
 pub(crate) enum JobEvent {
     Ready(Vec<String>),
     Started(u64),
-    /// JSON of a progress report.
-    Progress(Vec<u8>),
-    /// JSON of an outcome.
-    Done(Vec<u8>),
+    /// JSON of a progress report, and its histograms.
+    Progress(Vec<u8>, Vec<u8>),
+    /// JSON of an outcome, and its histograms.
+    Done(Vec<u8>, Vec<u8>),
     /// It came to nothing.
     Ended(Refusal),
+}
+
+/// Who asks for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    peer: SocketAddr,
+    /// Name that it gives itself.
+    name: Option<String>,
+}
+
+impl Caller {
+    pub(crate) fn new(peer: SocketAddr, name: Option<String>) -> Self {
+        Self { peer, name }
+    }
+}
+
+impl From<SocketAddr> for Caller {
+    fn from(peer: SocketAddr) -> Self {
+        Self { peer, name: None }
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name} ({})", self.peer),
+            None => write!(f, "{}", self.peer),
+        }
+    }
 }
 
 /// Who has the agent.
 #[derive(Debug)]
 struct Holder {
-    peer: SocketAddr,
+    caller: Caller,
     since: Instant,
     name: String,
     stop: Arc<AtomicBool>,
-    interrupted_by: Option<SocketAddr>,
+    interrupted_by: Option<Caller>,
 }
 
 /// The one place for a job that an agent has.
@@ -49,7 +80,7 @@ impl Slot {
     /// Takes the place, or says who has it.
     pub(crate) fn take(
         self: &Arc<Self>,
-        peer: SocketAddr,
+        caller: impl Into<Caller>,
         name: &str,
         stop: &Arc<AtomicBool>,
     ) -> Result<Lease, Refusal> {
@@ -60,14 +91,14 @@ impl Slot {
                 kind: RefusalKind::Busy,
                 line: line(&format!(
                     "run: the agent is held by {} for {:.1} s, job {:?}{state}; wait for its end, or interrupt it",
-                    holder.peer,
+                    holder.caller,
                     holder.since.elapsed().as_secs_f64(),
                     holder.name
                 )),
             });
         }
         *holder = Some(Holder {
-            peer,
+            caller: caller.into(),
             since: Instant::now(),
             name: name.to_owned(),
             stop: Arc::clone(stop),
@@ -77,11 +108,11 @@ impl Slot {
     }
 
     /// Tells the running job to stop, and gives its name.
-    pub(crate) fn interrupt(&self, by: Option<SocketAddr>) -> Option<String> {
+    pub(crate) fn interrupt(&self, by: Option<Caller>) -> Option<String> {
         let mut holder = self.lock();
         let holder = holder.as_mut()?;
         holder.stop.store(true, Ordering::Relaxed);
-        holder.interrupted_by = holder.interrupted_by.or(by);
+        holder.interrupted_by = holder.interrupted_by.take().or(by);
         Some(holder.name.clone())
     }
 
@@ -94,8 +125,8 @@ impl Slot {
         holder.is_none()
     }
 
-    fn interrupted_by(&self) -> Option<SocketAddr> {
-        self.lock().as_ref().and_then(|holder| holder.interrupted_by)
+    fn interrupted_by(&self) -> Option<Caller> {
+        self.lock().as_ref().and_then(|holder| holder.interrupted_by.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Holder>> {
@@ -147,7 +178,7 @@ impl Job {
                 if let Some(by) = lease.0.interrupted_by() {
                     outcome.notes.push(format!("the job was interrupted by {by}"));
                 }
-                encode(&outcome, RESULT_BYTES_MAX)
+                encode(outcome, RESULT_BYTES_MAX)
             }
             Ok(Err(error)) => JobEvent::Ended(Refusal::of(&error)),
             Err(panic) => JobEvent::Ended(Refusal::of(&Error::new(
@@ -163,14 +194,16 @@ impl Job {
     }
 }
 
-fn encode(outcome: &OutcomeMessage, bytes_max: usize) -> JobEvent {
-    match serde_json::to_vec(outcome) {
-        Ok(json) if json.len() <= bytes_max => JobEvent::Done(json),
-        Ok(json) => JobEvent::Ended(Refusal {
+fn encode(mut outcome: OutcomeMessage, bytes_max: usize) -> JobEvent {
+    match pack_outcome(&mut outcome) {
+        Ok((json, histograms)) if json.len() + histograms.len() <= bytes_max => {
+            JobEvent::Done(json, histograms)
+        }
+        Ok((json, histograms)) => JobEvent::Ended(Refusal {
             kind: RefusalKind::Size,
             line: format!(
                 "result: it has {} bytes, at most {bytes_max} travel; ask for a longer interval or fewer workers",
-                json.len()
+                json.len() + histograms.len()
             ),
         }),
         Err(error) => JobEvent::Ended(Refusal {
@@ -205,9 +238,8 @@ impl Throttle {
         if self.last.is_some_and(|last| last.elapsed() < self.interval) {
             return;
         }
-        // A report that is no JSON would only be missed on a screen.
-        if let Ok(json) = serde_json::to_vec(report)
-            && self.events.try_send(JobEvent::Progress(json)).is_ok()
+        if let Some((json, histograms)) = pack_progress(report)
+            && self.events.try_send(JobEvent::Progress(json, histograms)).is_ok()
         {
             self.last = Some(Instant::now());
         }
@@ -221,8 +253,8 @@ mod tests {
     #[test]
     fn a_result_that_is_too_large_is_refused_with_both_sizes() {
         let outcome = OutcomeMessage { notes: vec!["x".repeat(1000)], ..OutcomeMessage::default() };
-        assert!(matches!(encode(&outcome, 2000), JobEvent::Done(_)));
-        let JobEvent::Ended(refusal) = encode(&outcome, 1000) else { panic!("it is too large") };
+        assert!(matches!(encode(outcome.clone(), 2000), JobEvent::Done(..)));
+        let JobEvent::Ended(refusal) = encode(outcome, 1000) else { panic!("it is too large") };
         assert_eq!(refusal.kind, RefusalKind::Size);
         assert!(refusal.line.contains("at most 1000 travel"), "{}", refusal.line);
     }

@@ -1,8 +1,10 @@
 //! Lines about callers, not more than a log can bear.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::audit::{Audit, AuditCaller, AuditEvent};
 use crate::messages::line;
 
 /// Lines at once, and time until there is room for another.
@@ -17,6 +19,7 @@ pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Log {
     sink: LogSink,
     budget: Arc<Mutex<Budget>>,
+    audit: Option<Arc<Audit>>,
 }
 
 struct Budget {
@@ -28,7 +31,26 @@ struct Budget {
 impl Log {
     pub(crate) fn new(sink: LogSink) -> Self {
         let budget = Budget { lines: BURST, refilled: Instant::now(), omitted: 0 };
-        Self { sink, budget: Arc::new(Mutex::new(budget)) }
+        Self { sink, budget: Arc::new(Mutex::new(budget)), audit: None }
+    }
+
+    /// The same, with events noted in an audit log as well.
+    pub(crate) fn with_audit(self, audit: Option<Arc<Audit>>) -> Self {
+        Self { audit, ..self }
+    }
+
+    /// Notes an event of a caller that has proven itself, or of one that has not.
+    pub(crate) fn audit(&self, peer: SocketAddr, caller: Option<&str>, event: &AuditEvent) {
+        if let Some(audit) = &self.audit {
+            let is_stranger = caller.is_none();
+            audit.note(&AuditCaller { peer, caller: caller.map(str::to_owned) }, event, is_stranger);
+        }
+    }
+
+    /// Says and notes why a caller that has not proven itself is refused.
+    pub(crate) fn refuse(&self, peer: SocketAddr, why: &str) {
+        self.say(&format!("control: {peer}: {why}"));
+        self.audit(peer, None, &AuditEvent::refused(why));
     }
 
     pub(crate) fn say(&self, text: &str) {

@@ -24,6 +24,8 @@ pub use agent::{Agent, Prepared};
 pub use gate::StartGate;
 pub use log::LogSink;
 
+use crate::audit::Audit;
+use crate::certificate::Certificate;
 use crate::limits::{
     CONNECTION_WINDOW_BYTES, ENVELOPE_BYTES, HANDSHAKE_BYTES_MAX, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT,
     PLAN_BYTES_MAX, RESULT_BYTES_MAX, STOP_TIMEOUT, STREAM_WINDOW_BYTES, STREAMS_MAX,
@@ -54,6 +56,15 @@ pub struct ControlRequest {
     pub log: LogSink,
 }
 
+/// Settings of a control server that most do not need.
+#[derive(Clone, Default)]
+pub struct ServerOptions {
+    /// The certificate of its TLS; a new one at each start where there is none.
+    pub certificate: Option<Certificate>,
+    /// Where callers, and what they ask for, are noted.
+    pub audit: Option<Arc<Audit>>,
+}
+
 /// A running control server. It stops when dropped.
 pub struct ControlServer {
     address: SocketAddr,
@@ -61,7 +72,26 @@ pub struct ControlServer {
     callers: Callers,
     shutdown: Option<oneshot::Sender<()>>,
     finished: std::sync::mpsc::Receiver<()>,
-    runtime: Option<Runtime>,
+    threads: Option<Threads>,
+}
+
+/// Where a control server runs.
+pub(crate) enum Threads {
+    /// On threads of its own.
+    Own(Runtime),
+    /// On those of a runtime that others use as well.
+    #[cfg(test)]
+    Shared(tokio::runtime::Handle),
+}
+
+impl Threads {
+    fn handle(&self) -> &tokio::runtime::Handle {
+        match self {
+            Self::Own(runtime) => runtime.handle(),
+            #[cfg(test)]
+            Self::Shared(handle) => handle,
+        }
+    }
 }
 
 impl ControlServer {
@@ -71,12 +101,15 @@ impl ControlServer {
     ///
     /// An address beyond loopback without a secret, TLS without a secret, an address that cannot be listened on.
     pub fn start(request: ControlRequest) -> Result<Self, Error> {
-        let listener = listen(&request)?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| Error::system("control", "cannot tell the address of the listener", error))?;
-        let log = Log::new(Arc::clone(&request.log));
-        let identity = request.secret.as_ref().map(|_| Identity::generate()).transpose()?;
+        Self::start_with(request, ServerOptions::default())
+    }
+
+    /// As [`ControlServer::start`], with a certificate that is kept and an audit log.
+    ///
+    /// # Errors
+    ///
+    /// As with [`ControlServer::start`].
+    pub fn start_with(request: ControlRequest, options: ServerOptions) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(4)
@@ -86,6 +119,27 @@ impl ControlServer {
             .map_err(|error| {
                 Error::system("control", "cannot start the thread of the control channel", error)
             })?;
+        Self::start_on(Threads::Own(runtime), request, options)
+    }
+
+    /// Serves on threads that are there.
+    pub(crate) fn start_on(
+        threads: Threads,
+        request: ControlRequest,
+        options: ServerOptions,
+    ) -> Result<Self, Error> {
+        let ServerOptions { certificate, audit } = options;
+        let listener = listen(&request)?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| Error::system("control", "cannot tell the address of the listener", error))?;
+        let log = Log::new(Arc::clone(&request.log)).with_audit(audit);
+        let identity = request.secret.as_ref().map(|_| match certificate {
+            Some(certificate) => Ok(certificate.identity),
+            None => Identity::generate(),
+        });
+        let identity = identity.transpose()?;
+        let runtime = threads.handle().clone();
         let slot = Arc::new(Slot::default());
         let (accepted_sender, accepted) = mpsc::channel(1);
         let (shutdown, shutdown_receiver) = oneshot::channel::<()>();
@@ -108,7 +162,7 @@ impl ControlServer {
             // Nobody may be waiting for the end.
             let _ = finished_sender.send(());
         });
-        Ok(Self { address, slot, callers, shutdown: Some(shutdown), finished, runtime: Some(runtime) })
+        Ok(Self { address, slot, callers, shutdown: Some(shutdown), finished, threads: Some(threads) })
     }
 
     /// Where it listens.
@@ -134,7 +188,7 @@ impl ControlServer {
     }
 
     fn end(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(threads) = self.threads.take() else { return };
         self.slot.interrupt(None);
         self.slot.wait_free(STOP_TIMEOUT);
         if let Some(shutdown) = self.shutdown.take() {
@@ -142,7 +196,11 @@ impl ControlServer {
             let _ = shutdown.send(());
         }
         let _ = self.finished.recv_timeout(STOP_TIMEOUT);
-        runtime.shutdown_timeout(Duration::from_millis(100));
+        match threads {
+            Threads::Own(runtime) => runtime.shutdown_timeout(Duration::from_millis(100)),
+            #[cfg(test)]
+            Threads::Shared(_) => {}
+        }
     }
 }
 

@@ -8,9 +8,11 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::audit::AuditEvent;
 use crate::clock::unix_ns;
 use crate::limits::{PLAN_TIMEOUT, PROTOCOL_VERSION, START_DELAY_MAX};
 use crate::messages::{PlanMessage, Refusal, RefusalKind, line};
+use crate::server::accept::Connection;
 use crate::server::agent::Agent;
 use crate::server::handshake::{STRATA_VERSION, connection};
 use crate::server::job::{Job, JobEvent, Slot};
@@ -22,6 +24,9 @@ use crate::wire::from_coordinator::Message as Told;
 
 /// Events of a job that wait for the channel, and messages that wait for the coordinator.
 const QUEUE: usize = 8;
+
+/// A start by the clock that is further from the delay than this is not believed: the clock was set since it was read.
+const CLOCK_TRUST_MAX: Duration = Duration::from_secs(1);
 
 /// Answers calls for an agent.
 #[derive(Clone)]
@@ -53,10 +58,10 @@ impl Control for ControlService {
         &self,
         request: Request<Streaming<wire::FromCoordinator>>,
     ) -> Result<Response<Self::RunStream>, Status> {
-        let peer = connection(&request)?.peer;
+        let caller = connection(&request)?;
         let (outbound, stream) = mpsc::channel(QUEUE);
         let control = self.clone();
-        tokio::spawn(async move { control.attend(peer, request.into_inner(), outbound).await });
+        tokio::spawn(async move { control.attend(&caller, request.into_inner(), outbound).await });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -80,24 +85,29 @@ impl Control for ControlService {
         &self,
         request: Request<wire::InterruptRequest>,
     ) -> Result<Response<wire::InterruptReply>, Status> {
-        let peer = connection(&request)?.peer;
+        let connection = connection(&request)?;
+        let peer = connection.peer;
         if !self.agent.may_interrupt() {
             return Err(Status::permission_denied("this agent's jobs are ended by their coordinators only"));
         }
-        let job = self.slot.interrupt(Some(peer));
+        let job = self.slot.interrupt(Some(connection.caller()));
         if let Some(job) = &job {
+            let event = AuditEvent::Interrupted { run: line(job) };
+            self.log.audit(peer, Some(connection.caller_name()), &event);
             self.log.say(&format!("control: {peer} interrupts job {job:?}"));
         }
         Ok(Response::new(wire::InterruptReply { job }))
     }
 
     async fn quit(&self, request: Request<wire::QuitRequest>) -> Result<Response<wire::QuitReply>, Status> {
-        let peer = connection(&request)?.peer;
+        let connection = connection(&request)?;
+        let peer = connection.peer;
         let agent = Arc::clone(&self.agent);
         match apart(move || agent.quit()).await? {
             Ok(()) => {
                 self.log.say(&format!("control: {peer} ends this process"));
-                self.slot.interrupt(Some(peer));
+                self.log.audit(peer, Some(connection.caller_name()), &AuditEvent::Quit);
+                self.slot.interrupt(Some(connection.caller()));
                 Ok(Response::new(wire::QuitReply {}))
             }
             Err(error) => Err(Status::permission_denied(line(&error.to_string()))),
@@ -125,10 +135,12 @@ impl ControlService {
     /// One job from plan to result.
     async fn attend(
         self,
-        peer: std::net::SocketAddr,
+        caller: &Connection,
         mut inbound: Streaming<wire::FromCoordinator>,
         outbound: Outbound,
     ) {
+        let peer = caller.peer;
+        let note = |event: AuditEvent| self.log.audit(peer, Some(caller.caller_name()), &event);
         let plan = match tokio::time::timeout(PLAN_TIMEOUT, inbound.message()).await {
             Ok(Ok(Some(wire::FromCoordinator { message: Some(Told::Plan(plan)) }))) => plan,
             Ok(Ok(_)) => return fail(&outbound, Status::invalid_argument("a run begins with a plan")).await,
@@ -142,16 +154,23 @@ impl ControlService {
         let _stop_on_drop = StopOnDrop(Arc::clone(&stop));
         let (go_sender, go) = std::sync::mpsc::channel();
         let (events_sender, events) = mpsc::channel(QUEUE);
+        let (run, what) = (line(&plan.name), line(&plan.layer));
         let begun = match self.check(plan).await {
-            Ok(plan) => self.slot.take(peer, &plan.name, &stop).and_then(|lease| {
+            Ok(plan) => self.slot.take(caller.caller(), &plan.name, &stop).and_then(|lease| {
                 let (agent, stop) = (Arc::clone(&self.agent), Arc::clone(&stop));
                 Job { agent, plan, lease, events: events_sender, go, stop }.spawn()
             }),
             Err(refusal) => Err(refusal),
         };
         match begun {
-            Ok(()) => self.relay(peer, Relay { inbound, outbound, events, go: Some(go_sender), stop }).await,
+            Ok(()) => {
+                note(AuditEvent::Began { run: run.clone(), what, roots: self.agent.roots() });
+                let failure =
+                    self.relay(peer, Relay { inbound, outbound, events, go: Some(go_sender), stop }).await;
+                note(AuditEvent::Ended { run, failure });
+            }
             Err(refusal) => {
+                note(AuditEvent::refused(&refusal.line));
                 self.log.say(&format!("control: {peer} refused: {}", refusal.line));
                 drop(outbound.send(Ok(message(Said::Refused(refusal.to_wire())))).await);
             }
@@ -184,8 +203,8 @@ impl ControlService {
         Ok(plan)
     }
 
-    /// Carries messages both ways until the job has ended or its coordinator is gone.
-    async fn relay(&self, peer: std::net::SocketAddr, mut relay: Relay) {
+    /// Carries messages both ways until the job has ended or its coordinator is gone; why it came to nothing, where it did.
+    async fn relay(&self, peer: std::net::SocketAddr, mut relay: Relay) -> Option<String> {
         let mut has_started = false;
         let mut is_listening = true;
         loop {
@@ -197,19 +216,28 @@ impl ControlService {
                         line: "run: the job ended without a result".to_owned(),
                     }));
                     has_started |= matches!(event, JobEvent::Started(_));
-                    let is_end = matches!(event, JobEvent::Done(_) | JobEvent::Ended(_));
+                    let is_end = matches!(event, JobEvent::Done(..) | JobEvent::Ended(_));
+                    let failure = if let JobEvent::Ended(refusal) = &event { Some(refusal.line.clone()) } else { None };
                     let is_sent = relay.outbound.send(Ok(message(said(event, has_started)))).await.is_ok();
-                    if is_end || !is_sent {
-                        return;
+                    if is_end {
+                        return failure;
+                    }
+                    if !is_sent {
+                        return gone();
                     }
                 }
                 told = relay.inbound.message(), if is_listening => match told {
                     Ok(Some(wire::FromCoordinator { message: Some(told) })) => {
                         if let Err(status) = relay.obey(told) {
-                            return fail(&relay.outbound, status).await;
+                            let why = line(status.message());
+                            fail(&relay.outbound, status).await;
+                            return Some(why);
                         }
                     }
-                    Ok(Some(_)) => return fail(&relay.outbound, unexpected()).await,
+                    Ok(Some(_)) => {
+                        fail(&relay.outbound, unexpected()).await;
+                        return Some(line(unexpected().message()));
+                    }
                     // It says no more, and may still listen.
                     Ok(None) => {
                         is_listening = false;
@@ -217,12 +245,12 @@ impl ControlService {
                     }
                     Err(status) => {
                         self.log.say(&format!("control: {peer} is gone, its job is stopped: {}", status.message()));
-                        return;
+                        return gone();
                     }
                 },
                 () = relay.outbound.closed() => {
                     self.log.say(&format!("control: {peer} is gone, its job is stopped"));
-                    return;
+                    return gone();
                 }
             }
         }
@@ -238,6 +266,12 @@ struct Relay {
     stop: Arc<AtomicBool>,
 }
 
+/// Until the start: by this host's clock, where that is known and says nearly the same as the delay, which also holds the time that the message waited.
+fn start_delay(delay: Duration, start_unix_ns: u64, now_unix_ns: u64) -> Duration {
+    let by_clock = Duration::from_nanos(start_unix_ns.saturating_sub(now_unix_ns));
+    if start_unix_ns > 0 && by_clock.abs_diff(delay) <= CLOCK_TRUST_MAX { by_clock } else { delay }
+}
+
 impl Relay {
     fn obey(&mut self, told: Told) -> Result<(), Status> {
         match told {
@@ -250,13 +284,19 @@ impl Relay {
                 }
                 let gate = self.go.as_ref().ok_or_else(unexpected)?;
                 // A job that ended before its start needs none; its end is on the way.
-                let _ = gate.send(Instant::now() + delay);
+                let _ = gate.send(Instant::now() + start_delay(delay, go.start_unix_ns, unix_ns()));
             }
             Told::Stop(_) => self.stop.store(true, Ordering::Relaxed),
             Told::Plan(_) => return Err(unexpected()),
         }
         Ok(())
     }
+}
+
+/// Why a run ended whose coordinator did not wait for it.
+#[allow(clippy::unnecessary_wraps, reason = "it stands where a failure may be none")]
+fn gone() -> Option<String> {
+    Some("its coordinator is gone".to_owned())
 }
 
 fn unexpected() -> Status {
@@ -267,8 +307,8 @@ fn said(event: JobEvent, has_started: bool) -> Said {
     match event {
         JobEvent::Ready(notes) => Said::Ready(wire::Ready { notes }),
         JobEvent::Started(unix_ns) => Said::Started(wire::Started { unix_ns }),
-        JobEvent::Progress(report) => Said::Progress(wire::Progress { report }),
-        JobEvent::Done(outcome) => Said::Result(wire::Result { outcome }),
+        JobEvent::Progress(report, histograms) => Said::Progress(wire::Progress { report, histograms }),
+        JobEvent::Done(outcome, histograms) => Said::Result(wire::Result { outcome, histograms }),
         JobEvent::Ended(refusal) if has_started => Said::Failed(wire::Failed { line: refusal.line }),
         JobEvent::Ended(refusal) => Said::Refused(refusal.to_wire()),
     }

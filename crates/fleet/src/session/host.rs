@@ -139,7 +139,10 @@ impl SessionLink {
         // A report that is no JSON would only be missed on a screen.
         let Ok(new) = serde_json::to_value(report) else { return };
         let patch = patch::between(known, &new);
-        let said = Said::Progress(wire::Progress { report: patch.to_string().into_bytes() });
+        let said = Said::Progress(wire::Progress {
+            report: patch.to_string().into_bytes(),
+            ..wire::Progress::default()
+        });
         if self.said.try_send(said).is_ok() {
             (*shown, *known) = (Some(Instant::now()), new);
         }

@@ -80,7 +80,7 @@ impl HostMeetings {
     }
 }
 
-/// What a leader tells the hosts that met.
+/// The message that a leader has for the hosts that met.
 pub(super) fn to_wire(meeting: String, met: &Met) -> wire::Met {
     let figure = |figure: &Figure| wire::Figure { least: figure.least, most: figure.most, sum: figure.sum };
     wire::Met { meeting, hosts: met.hosts, figures: met.figures.iter().map(figure).collect() }

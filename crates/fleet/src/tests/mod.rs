@@ -3,8 +3,10 @@
 mod addresses;
 mod agent;
 mod endings;
+mod hostile;
 mod proxy;
 mod runs;
+mod scale;
 mod security;
 
 use std::net::SocketAddr;
@@ -17,7 +19,7 @@ use driver::Secret;
 
 use crate::{
     ConnectRequest, ControlRequest, ControlServer, Fleet, HostOutcome, HostProgress, OnRefusal, PlanMessage,
-    RunPolicy,
+    RunPolicy, ServerOptions,
 };
 
 /// No wait of a test takes longer.
@@ -50,16 +52,26 @@ impl Stand {
     }
 
     fn with(agent: Simulated, listen: &str, secret: Option<Secret>, tls: bool) -> Self {
+        Self::with_options(agent, listen, secret, tls, ServerOptions::default())
+    }
+
+    fn with_options(
+        agent: Simulated,
+        listen: &str,
+        secret: Option<Secret>,
+        tls: bool,
+        options: ServerOptions,
+    ) -> Self {
         let (log, diary) = (Lines::default(), Arc::clone(&agent.diary));
         let sink = Arc::clone(&log);
-        let server = ControlServer::start(ControlRequest {
+        let request = ControlRequest {
             listen: listen.to_owned(),
             secret,
             tls,
             agent: Arc::new(agent),
             log: Arc::new(move |line: &str| sink.lock().expect("no panic").push(line.to_owned())),
-        })
-        .expect("the server starts");
+        };
+        let server = ControlServer::start_with(request, options).expect("the server starts");
         Self { address: server.address(), server: Some(server), diary, log }
     }
 

@@ -175,7 +175,9 @@ fn a_second_coordinator_is_told_who_has_the_agent() {
         let HostEnd::Refused(refusal) = &outcomes[0].end else { panic!("{:?}", outcomes[0].end) };
         assert_eq!(refusal.kind, RefusalKind::Busy);
         assert!(
-            refusal.line.contains("held by 127.0.0.1:") && refusal.line.contains("\"a job\""),
+            refusal.line.contains("held by ")
+                && refusal.line.contains("(127.0.0.1:")
+                && refusal.line.contains("\"a job\""),
             "{}",
             refusal.line
         );
@@ -218,7 +220,11 @@ fn anybody_who_may_ends_the_job_of_another() {
         let HostEnd::Finished(brought) = running.join().expect("no panic").remove(0).end else {
             panic!("no end")
         };
-        assert!(brought.notes[0].contains("interrupted by 127.0.0.1:"), "{:?}", brought.notes);
+        assert!(
+            brought.notes[0].contains("interrupted by ") && brought.notes[0].contains("(127.0.0.1:"),
+            "{:?}",
+            brought.notes
+        );
     });
     let mut agent = Simulated::new(&Arc::default());
     agent.may_interrupt = false;

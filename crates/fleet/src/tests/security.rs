@@ -21,43 +21,44 @@ use crate::wire::control_client::ControlClient;
 use crate::wire::handshake_client::HandshakeClient;
 use crate::{ControlRequest, ControlServer, OnRefusal, wire};
 
-const TOKEN: &str = "the token of all";
+pub(super) const TOKEN: &str = "the token of all";
 
 /// One connection, and calls on it that the client of this crate would not make.
-struct Raw {
+pub(super) struct Raw {
     runtime: Runtime,
     channel: Channel,
     binding: Vec<u8>,
 }
 
 impl Raw {
-    fn connect(stand: &Stand, tls: bool) -> Self {
+    pub(super) fn connect(stand: &Stand, tls: bool) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let terms = Terms { secret: secret(TOKEN), tls };
+        let terms = Terms { secret: secret(TOKEN), tls, trust: None };
         let (stream, binding) = runtime.block_on(open(&stand.address.into(), &terms)).expect("a connection");
         let channel = runtime.block_on(channel(stream)).expect("a channel");
         Self { runtime, channel, binding }
     }
 
-    fn hello(&self, protocol_version: u32) -> Result<Challenge, Status> {
+    pub(super) fn hello(&self, protocol_version: u32) -> Result<Challenge, Status> {
         let client_nonce = random_bytes().expect("random bytes");
         let hello = wire::HelloRequest {
             protocol_version,
             strata_version: "9.9".to_owned(),
             nonce: client_nonce.clone(),
+            caller: "mallory@nowhere".to_owned(),
         };
         let mut client = HandshakeClient::new(self.channel.clone());
         let reply = self.runtime.block_on(client.hello(hello))?.into_inner();
         Ok(Challenge { client_nonce, server_nonce: reply.nonce, binding: self.binding.clone() })
     }
 
-    fn prove(&self, proof: Vec<u8>) -> Result<wire::ProveReply, Status> {
+    pub(super) fn prove(&self, proof: Vec<u8>) -> Result<wire::ProveReply, Status> {
         let mut client = HandshakeClient::new(self.channel.clone());
         Ok(self.runtime.block_on(client.prove(wire::ProveRequest { proof }))?.into_inner())
     }
 
-    fn session(&self, secret: &Secret) -> String {
+    pub(super) fn session(&self, secret: &Secret) -> String {
         let challenge = self.hello(PROTOCOL_VERSION).expect("a challenge");
         self.prove(challenge.client_proof(secret)).expect("the proof is right").session
     }
@@ -67,7 +68,7 @@ impl Raw {
         ControlClient::with_interceptor(self.channel.clone(), Session(value))
     }
 
-    fn ping(&self, session: &str) -> Result<(), Status> {
+    pub(super) fn ping(&self, session: &str) -> Result<(), Status> {
         self.runtime.block_on(self.calls(session).ping(wire::PingRequest {})).map(drop)
     }
 
@@ -226,14 +227,14 @@ fn another_protocol_is_refused_with_both_versions() {
     let stand = Stand::new(Some(secret.clone()), false, &Arc::default());
     let raw = Raw::connect(&stand, false);
     let refused = raw.hello(PROTOCOL_VERSION + 1).expect_err("another protocol");
-    assert!(refused.message().contains("protocol 1 (strata"), "{refused}");
-    assert!(refused.message().contains("coordinator 2 (strata 9.9)"), "{refused}");
+    assert!(refused.message().contains("protocol 2 (strata"), "{refused}");
+    assert!(refused.message().contains("coordinator 3 (strata 9.9)"), "{refused}");
     let session = raw.session(&secret);
-    let plan = wire::Plan { protocol_version: 2, schema_version: SCHEMA, ..wire::Plan::default() };
+    let plan = wire::Plan { protocol_version: 3, schema_version: SCHEMA, ..wire::Plan::default() };
     let said = raw.plan(&session, plan).expect("an answer");
     let wire::from_agent::Message::Refused(refused) = said else { panic!("{said:?}") };
     assert_eq!(refused.kind(), wire::refused::Kind::Version);
-    assert!(refused.line.contains("protocol 1") && refused.line.contains("the plan 2"), "{}", refused.line);
+    assert!(refused.line.contains("protocol 2") && refused.line.contains("the plan 3"), "{}", refused.line);
 }
 
 #[test]

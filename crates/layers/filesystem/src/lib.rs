@@ -3,8 +3,10 @@
 mod cache;
 mod calls;
 mod content;
+mod doors;
 mod drivers;
 mod find;
+mod help;
 mod listed;
 mod made;
 mod names;
@@ -19,9 +21,12 @@ mod run;
 mod set;
 mod source;
 mod spec;
+mod stack;
+mod storage;
 mod stores;
 mod suite;
 
+pub use doors::AccessPath;
 pub use drivers::{DRIVERS, OpenRequest};
 pub use listed::ListedTree;
 pub use operation::{FsClass, FsOperation, NameKind};

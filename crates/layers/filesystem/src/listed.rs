@@ -410,6 +410,24 @@ mod tests {
         assert!(later.restore(2).is_err(), "its file is gone");
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_list_is_dealt_out_whole_or_refused_in_one_line(
+            text in "((d|f|x|#) ?([0-9]{1,20} )?[a-z./ ]{0,9}\n){0,12}",
+            ranks in 1u32..5,
+        ) {
+            match load(&text, &Reading { ranks, ..READING }) {
+                Ok(tree) => {
+                    let parts = (0..ranks)
+                        .flat_map(|rank| (0..tree.items_of(rank, true)).map(move |item| (rank, item)))
+                        .filter_map(|(rank, item)| tree.part(rank, item));
+                    proptest::prop_assert_eq!(parts.map(|part| part.length_bytes).sum::<u64>(), tree.bytes);
+                }
+                Err(error) => proptest::prop_assert_eq!(error.to_string().lines().count(), 1),
+            }
+        }
+    }
+
     #[test]
     fn lines_that_are_none_are_refused_by_their_number() {
         for (text, part) in [

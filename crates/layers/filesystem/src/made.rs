@@ -2,11 +2,14 @@
 
 mod guest;
 mod leftovers;
+mod mounts;
 mod suite_control;
 
+use guest::make_trees;
 pub(crate) use guest::{trees_here, unseen};
 pub(crate) use leftovers::FileSets;
 use leftovers::read;
+pub(crate) use mounts::{note_mount, remove_mount};
 pub(crate) use suite_control::{SuiteControl, first_taken, has_sets};
 
 use std::fs::Metadata;
@@ -43,6 +46,9 @@ struct MadeSet {
     /// Ranks whose trees are removed; empty: those of all. Where hosts share their targets, each removes the trees of its own workers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ranks: Vec<u32>,
+    /// The target is a directory that the run mounted a file system on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_mount: bool,
 }
 
 /// All that a run made.
@@ -115,6 +121,7 @@ impl Made {
                     made: Vec::new(),
                     taken: Vec::new(),
                     ranks: Vec::new(),
+                    is_mount: false,
                 });
                 self.sets.len() - 1
             }
@@ -172,6 +179,7 @@ impl Made {
             made,
             taken: Vec::new(),
             ranks: Vec::new(),
+            is_mount: false,
         });
         self.note()
     }
@@ -278,7 +286,8 @@ impl Made {
                 }
                 There::Free if makes => {
                     let root = root_of(&path).to_owned();
-                    if plan.set.unique_directories && matches!(self.look(&root)?, There::Free) {
+                    let has_own = plan.set.unique_directories || plan.door.is_some();
+                    if has_own && matches!(self.look(&root)?, There::Free) {
                         self.make_directory(set, &root)?;
                     }
                     self.announce(set, &path)?;
@@ -365,34 +374,8 @@ fn file_paths(plan: &FsPlan) -> Vec<String> {
     paths
 }
 
-/// Makes the directories of the trees that this host is to make, where no phase has made them.
-fn make_trees(plan: &FsPlan, makes: bool, progress: &Progress) -> Result<(), Error> {
-    let has_tree = progress.has_tree.swap(makes, std::sync::atomic::Ordering::Relaxed);
-    if !makes || plan.operation == FsOp::TreeCreate || has_tree {
-        return Ok(());
-    }
-    trees_here(plan).into_iter().try_for_each(|rank| make_nodes(plan, rank))
-}
-
-/// Makes the directories of the tree of a rank.
-fn make_nodes(plan: &FsPlan, rank: u32) -> Result<(), Error> {
-    for node in 0..plan.set.nodes() {
-        let mut path = plan.target(rank).as_bytes().to_vec();
-        path.push(b'/');
-        plan.set.push_node(rank, node, &mut path);
-        let path = String::from_utf8_lossy(&path).into_owned();
-        let at = path_of(&path).into_owned();
-        match std::fs::create_dir(&at) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed("cannot make the directory", &at)(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether a path still leads to what was made. What was only announced is the run's where it carries its mark, or holds nothing.
+/// Whether a path still leads to what was made. What was only announced is the run's where it carries its mark, holds nothing,
+/// or lies in a directory that runs of strata alone have files in.
 fn is_own(file: &MadeFile, run_id: &str) -> bool {
     let at = path_of(&file.path);
     let Ok(metadata) = std::fs::symlink_metadata(&at) else { return false };
@@ -403,12 +386,21 @@ fn is_own(file: &MadeFile, run_id: &str) -> bool {
         Some(then) => {
             then == identity_of(&metadata) || (is_marked && then.inode == identity_of(&metadata).inode)
         }
-        None => is_marked || metadata.is_dir() || metadata.len() == 0,
+        // A run that was killed has given no mark to its files: there is none but of a run in a directory that has one.
+        None => is_marked || metadata.is_dir() || metadata.len() == 0 || lies_in_marked(&at),
     }
+}
+
+/// Whether the directory of a file has the mark of a run.
+fn lies_in_marked(file: &Path) -> bool {
+    file.parent().is_some_and(|parent| rustix::fs::lgetxattr(parent, MARK, &mut [0u8; 64][..]).is_ok())
 }
 
 /// Removes what a run made of a set: of trees the names of the set alone, so that what others put there stays. How many names.
 fn remove_set(set: &MadeSet, run_id: &str) -> Result<u64, Error> {
+    if set.is_mount {
+        return set.targets.iter().map(|target| remove_mount(target)).sum();
+    }
     if set.targets.iter().any(|target| is_store(target)) {
         // The run itself has removed it, as long as it had its file systems open.
         return Ok(0);

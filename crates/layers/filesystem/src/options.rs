@@ -9,7 +9,8 @@ use workload::plan::PlanKind;
 use workload::spec::choice;
 use workload::{as_shared, option, own_of, switch_of};
 
-use crate::phases::parse_operations;
+use crate::doors::ACCESS_PATHS;
+use crate::phases::{PHASES, parse_operations};
 use crate::plan::{CacheBefore, FsPlan, OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
 use crate::spec::{self, FsSpec};
@@ -19,9 +20,11 @@ pub const LAYER: Layer = Layer::of(&DEFINITION);
 
 static DEFINITION: LayerDef = LayerDef {
     command: "fs",
+    help: crate::help::HELP,
+    operations: || PHASES.iter().map(|phase| phase.name).collect(),
     targets: "A directory (made where it is missing), a file system over objects (dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, dfs+daos://POOL/CONTAINER), or a file for --shape private and shared; several are dealt out to the workers in turn",
     target_count: (1, usize::MAX),
-    options: &[FILES],
+    options: &[FILES, ACCESS_PATHS],
     common: COMMON,
     refused: REFUSED,
     is_one_phase: |spec| spec::of(spec).operations.len() <= 1,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use units::{ByteSize, clean, count, counted};
 use workload::plan::{ContentPlan, LayerPlan, LoadKind, LoadPlan, Terms};
 
+use crate::doors::AccessPath;
 use crate::names::root_of;
 use crate::phases::{FsOp, Over};
 use crate::set::{FileSet, Naming, Shape};
@@ -177,6 +178,15 @@ pub struct FsPlan {
     pub find: FindPlan,
     /// Content of writes.
     pub content: ContentPlan,
+    /// Way to the file system over objects, where ways are measured in turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door: Option<AccessPath>,
+    /// That file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door_target: Option<String>,
+    /// Turn of the door, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door_turn: Option<u32>,
     /// It only makes what other phases need.
     #[serde(default)]
     pub is_fill: bool,
@@ -366,6 +376,7 @@ impl LayerPlan for FsPlan {
             (self.load.place.is_some() && !self.has_guests(), "files of each host's own"),
         ];
         let mut words = vec![clean(&self.engine).into_owned()];
+        words.extend(self.door.map(|door| format!("door {}", door.name())));
         words.extend(flags.into_iter().filter(|(is_on, _)| *is_on).map(|(_, word)| word.to_owned()));
         match self.rank_shift {
             RankShift::By(0) => {}
@@ -373,6 +384,12 @@ impl LayerPlan for FsPlan {
             RankShift::Random => words.push("items of a random rank".to_owned()),
         }
         words
+    }
+
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        let Some(door) = self.door else { return Vec::new() };
+        let turn = self.door_turn.map_or_else(String::new, |turn| turn.to_string());
+        vec![("door", door.name().to_owned()), ("door_turn", turn)]
     }
 
     fn target_names(&self) -> Vec<&str> {

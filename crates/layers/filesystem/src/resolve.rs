@@ -56,12 +56,7 @@ pub(crate) fn plan(
     let own = spec::of(spec);
     let depth = spec.depth.unwrap_or(1);
     let stores = spec.targets.iter().filter(|target| is_store(target)).count();
-    let default = match (stores, depth) {
-        (0, 0..=1) => "posix",
-        (0, _) => "io_uring",
-        _ => "dfs",
-    };
-    let engine = own.engine.clone().unwrap_or_else(|| default.to_owned());
+    let engine = own.engine.clone().unwrap_or_else(|| default_engine(stores, depth).to_owned());
     let capabilities = &drivers::find(&engine)?.capabilities;
     let depth_max = if capabilities.asynchronous { capabilities.depth_max } else { 1 };
     if depth > depth_max {
@@ -112,10 +107,22 @@ pub(crate) fn plan(
         wear_out_ns,
         find: find(own, operation)?,
         content,
+        door: None,
+        door_target: None,
+        door_turn: None,
         is_fill: false,
         load,
         set,
     })
+}
+
+/// The driver where none is named.
+fn default_engine(stores: usize, depth: u32) -> &'static str {
+    match (stores, depth) {
+        (0, 0..=1) => "posix",
+        (0, _) => "io_uring",
+        _ => "dfs",
+    }
 }
 
 fn name(spec: &Spec, operation: FsOp) -> String {

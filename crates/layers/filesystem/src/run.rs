@@ -1,33 +1,38 @@
 //! Loads on files and directories: their phases, how they get ready, their jobs, and what they made.
 
+mod ready;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use driver::{Arena, Error, ErrorKind, PageSize};
-use layer::observations::{FileActivity, FoundFiles, Observations, StonewallActivity};
+use driver::{Error, ErrorKind};
+use layer::observations::Observations;
+use layer::storage::{Storage, StorageNeeds};
 use layer::{
-    DriverEntry, Hosts, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
+    DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, Seen, StageContext,
 };
-use runner::{Job, Opener, Outcome, WorkerSetup};
+use ready::{Ready, begin_making};
+use runner::{Job, Outcome};
 use units::path_of;
 use workload::layers::LayerDef;
 use workload::plan::{PhasePlan, expand_ladder};
 use workload::spec::Spec;
 
 use crate::cache;
-use crate::drivers::{self, DRIVERS, OpenRequest};
-use crate::find::{self, Search};
-use crate::made::{FileSets, Made, SuiteControl};
-use crate::operation::{FsClass, NameKind};
+use crate::doors::{self, AccessPaths};
+use crate::drivers::{self, DRIVERS};
+use crate::find::Search;
+use crate::made::{FileSets, Made, SuiteControl, has_sets};
+use crate::operation::NameKind;
 use crate::options::LAYER;
 use crate::phases::{FsOp, Over};
 use crate::plan::{CacheBefore, FsPlan, RankShift};
-use crate::progress::{self, Barriers, Progress, WearOut};
+use crate::progress::{Barriers, Progress, WearOut};
 use crate::resolve;
 use crate::set::{FileSet, Shape};
-use crate::source::FsSource;
 use crate::spec;
+use crate::storage;
 use crate::stores::{Stores, is_store};
 
 /// Data and metadata of files and directories.
@@ -55,13 +60,46 @@ impl Measured for Filesystem {
             .collect()
     }
 
-    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
-        Some(&FileSets)
+    fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
+        vec![&FileSets, &storage::Trees]
+    }
+
+    fn storage_targets(&self) -> &'static [&'static str] {
+        &["a directory", "dfs+vos:DIR", "dfs+engine://HOST:PORT/POOL/CONTAINER", "dfs+daos://POOL/CONTAINER"]
+    }
+
+    fn storage_options(&self) -> &'static [&'static str] {
+        storage::OPTIONS
+    }
+
+    fn serves_storage(&self, target: &str) -> bool {
+        storage::serves(target)
+    }
+
+    fn storage(
+        &self,
+        spec: &Spec,
+        needs: &StorageNeeds,
+        context: &RunContext,
+    ) -> Result<Arc<dyn Storage>, Error> {
+        Ok(Arc::new(storage::FileStorage::open(spec, needs, context)?))
     }
 
     fn options_title(&self) -> String {
         "Options of a load on files and directories (`strata fs`, `layer = \"filesystem\"` in a job file)"
             .to_owned()
+    }
+
+    fn stack_serve(
+        &self,
+        request: &layer::StackRequest<'_>,
+        context: &RunContext,
+    ) -> Vec<layer::StackServed> {
+        crate::stack::serve(request, context)
+    }
+
+    fn stack_rows(&self, request: &layer::StackRequest<'_>) -> Vec<layer::StackRowSpec> {
+        crate::stack::rows(request)
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
@@ -80,6 +118,8 @@ pub(crate) struct FsRun {
     progress: Vec<(Key, Arc<Progress>)>,
     /// File systems over objects.
     stores: Stores,
+    /// The way to such a file system that was taken last.
+    doors: AccessPaths,
     /// Something failed, and the user wants to look at what there is then.
     keeps_for_error: bool,
     /// Settings of the suite that the phases are of.
@@ -98,11 +138,55 @@ impl FsRun {
             made: None,
             progress: Vec::new(),
             stores: Stores::default(),
+            doors: AccessPaths::default(),
             keeps_for_error: false,
             control,
             stages: 0,
             reads_others: false,
         }
+    }
+
+    /// Goes to the door of a plan. What the last turn made is removed, so that each door has the same to do.
+    fn pass(&mut self, plan: &FsPlan) -> Result<(), Error> {
+        if !self.doors.is_new(plan) {
+            return Ok(());
+        }
+        if let Some(made) = &mut self.made
+            && plan.door.is_some()
+        {
+            self.stores.remove_all(made.run_id())?;
+            made.remove_all()?;
+            self.progress.clear();
+        }
+        if plan.door.is_some() {
+            self.stores.close();
+        }
+        self.doors.pass(plan)
+    }
+
+    /// Adds the phases of one turn.
+    fn phases_of(
+        &mut self,
+        turn: &doors::Turn,
+        planning: &Planning<'_>,
+        phases: &mut Vec<Phase>,
+    ) -> Result<(), Error> {
+        let (step, first, mut set) = (&turn.spec, phases.len(), None);
+        for operation in resolve::operations(step) {
+            let seed = planning.seed_of(phases.len());
+            let mut plan = resolve::plan(step, operation, seed, self.context.journal.run(), &mut set)?;
+            turn.mark(&mut plan);
+            let phase = phase(step, plan)?;
+            // What another turn made is gone by then.
+            let so_far = phases[if turn.is_of_door() { first } else { 0 }..].iter().map(|phase| &phase.plan);
+            let before = planning.before.iter().copied().filter(|_| !turn.is_of_door());
+            let earlier: Vec<&PhasePlan> = before.chain(so_far).collect();
+            let fills = LayerRun::fills(self, &phase, &earlier);
+            self.reads_others |= plan_of(&phase)?.rank_shift != RankShift::By(0);
+            phases.extend(fills);
+            phases.push(phase);
+        }
+        Ok(())
     }
 
     /// Progress of the set of a plan.
@@ -115,11 +199,6 @@ impl FsRun {
         self.progress.push(((plan.targets.clone(), plan.set.clone()), Arc::clone(&new)));
         new
     }
-}
-
-/// The hosts that a phase works with on the same targets; none where it is alone with its targets.
-fn guests<'a>(context: &'a RunContext, plan: &FsPlan) -> Option<&'a Hosts> {
-    context.hosts.as_ref().filter(|_| plan.has_guests())
 }
 
 fn phase(spec: &Spec, plan: FsPlan) -> Result<Phase, Error> {
@@ -168,20 +247,11 @@ impl LayerRun for FsRun {
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let mut phases: Vec<Phase> = Vec::new();
         for step in expand_ladder(spec) {
-            let mut set = None;
-            for operation in resolve::operations(&step) {
-                let seed = planning.seed_of(phases.len());
-                let phase = phase(
-                    &step,
-                    resolve::plan(&step, operation, seed, self.context.journal.run(), &mut set)?,
-                )?;
-                let so_far = phases.iter().map(|phase| &phase.plan);
-                let earlier: Vec<&PhasePlan> = planning.before.iter().copied().chain(so_far).collect();
-                let fills = self.fills(&phase, &earlier);
-                self.reads_others |= plan_of(&phase)?.rank_shift != RankShift::By(0);
-                phases.extend(fills);
-                phases.push(phase);
+            doors::check_others(&step, planning.before)?;
+            for turn in doors::turns(&step)? {
+                self.phases_of(&turn, planning, &mut phases)?;
             }
+            self.doors.set_token_file(step.token_file.clone());
         }
         Ok(phases)
     }
@@ -240,6 +310,7 @@ impl LayerRun for FsRun {
             let mut plan = plan_of(phase)?.clone();
             plan.set.restore()?;
             let plan = &plan;
+            self.pass(plan)?;
             let progress = self.progress_of(plan);
             let journal = &self.context.journal;
             let made = self.made.get_or_insert_with(|| Made::new(journal));
@@ -247,6 +318,9 @@ impl LayerRun for FsRun {
                 made.follow(control, plan)?;
             }
             made.prepare(plan, phase.destroy_data, &progress)?;
+            if let Some(target) = plan.door_target.as_ref().filter(|_| plan.engine != "dfs") {
+                made.note_store(&FsPlan { targets: vec![target.clone()], ..plan.clone() })?;
+            }
             let stores = self.stores.of(plan, phase.control.secret.as_ref())?;
             if plan.engine == "dfs" {
                 let run_id = made.run_id().to_owned();
@@ -271,6 +345,7 @@ impl LayerRun for FsRun {
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
                 stores,
+                functions: self.doors.functions(plan),
                 progress,
                 search,
                 wear_out,
@@ -289,180 +364,21 @@ impl LayerRun for FsRun {
 
     fn end(&mut self) -> Result<(), Error> {
         let leaves = self.control.as_ref().is_some_and(|control| control.leaves.load(Ordering::Relaxed));
-        match &mut self.made {
+        let journal = &self.context.journal;
+        // A mount that no phase has used is in the list all the same.
+        if self.made.is_none() && has_sets(&**journal) {
+            self.made = Some(Made::new(journal));
+        }
+        let ended = match &mut self.made {
             Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => {
                 let removed = self.stores.remove_all(made.run_id());
                 removed.and(made.remove_all())
             }
             _ => Ok(()),
-        }
-    }
-}
-
-/// What a phase makes, as later phases count it; none where it makes nothing that they work on.
-fn made_by<'a>(plan: &FsPlan, progress: &'a Progress) -> Option<&'a progress::Made> {
-    match (plan.operation, plan.set.shape) {
-        (FsOp::Mkdir, _) => Some(&progress.directories),
-        (FsOp::Write, Shape::Private | Shape::Shared) => Some(&progress.blocks),
-        (FsOp::Create | FsOp::Mknod | FsOp::Write, _) => Some(&progress.files),
-        _ => None,
-    }
-}
-
-/// How many of a rank there are once all is made, as [`made_by`] counts them.
-fn all_of(plan: &FsPlan, rank: u32) -> u64 {
-    match (plan.operation, plan.set.shape) {
-        (FsOp::Mkdir, _) => plan.set.items,
-        (_, Shape::Private | Shape::Shared) => plan.geometry.blocks(),
-        _ => plan.set.items_of(rank, plan.operation.moves_data()),
-    }
-}
-
-/// Notes that a phase makes items: later phases work on as many as it made.
-fn begin_making(plan: &FsPlan, progress: &Progress) {
-    if let Some(made) = made_by(plan, progress) {
-        made.begin(plan.ranks_here());
-    }
-}
-
-/// A phase that is ready.
-struct Ready {
-    plan: Arc<FsPlan>,
-    stores: Vec<Arc<dyn dfs::FileSystem>>,
-    progress: Arc<Progress>,
-    search: Option<Arc<Search>>,
-    wear_out: Option<Arc<WearOut>>,
-    barriers: Option<Arc<Barriers>>,
-    notes: Vec<String>,
-    /// Name under which hosts meet in it.
-    meeting: String,
-}
-
-impl Ready {
-    fn job(&self, interrupt: &Arc<AtomicBool>) -> Job {
-        let plan = &self.plan;
-        let load = &plan.load;
-        let classes = classes(plan);
-        if let Some(search) = &self.search {
-            let search = Arc::clone(search);
-            let open = Opener::new(move |_| {
-                let (source, driver) = find::worker(&search);
-                Ok(WorkerSetup { driver: Box::new(driver), source, notes: Vec::new(), parts: Vec::new() })
-            });
-            return Job::new(&plan.name, load, classes, open, Arc::clone(interrupt));
-        }
-        let (shared, progress, wear_out) =
-            (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
-        let barriers = self.barriers.clone();
-        let stores = self.stores.clone();
-        let open = Opener::new(move |worker| {
-            let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
-            let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, PageSize::Base)?);
-            let request =
-                OpenRequest { plan: Arc::clone(&shared), arena: Arc::clone(&arena), stores: stores.clone() };
-            let opened = (drivers::find(&shared.engine)?.open)(&request)?;
-            let source =
-                FsSource::new(&shared, worker, &arena, &progress, (wear_out.as_ref(), barriers.as_ref()))?;
-            Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
-        });
-        let is_one_file = plan.set.shape != Shape::Tree && plan.operation.moves_data();
-        Job {
-            expected_operations: Some(self.expected_operations()),
-            finishes: is_one_file || plan.phase_sync,
-            has_items: !is_one_file && plan.operation.phase().calls.len() > 1,
-            ..Job::new(&plan.name, load, classes, open, Arc::clone(interrupt))
-        }
-    }
-
-    /// Trees whose directories the workers of this host go over.
-    fn trees_here(&self) -> u64 {
-        let plan = &self.plan;
-        if plan.set.shared_tree { u64::from(!plan.load.is_guest()) } else { u64::from(plan.load.threads) }
-    }
-
-    /// Operations of a whole pass of this host's workers.
-    fn expected_operations(&self) -> u64 {
-        let plan = &self.plan;
-        let ranks = u64::from(plan.load.threads);
-        let blocks = plan.geometry.blocks();
-        if plan.set.shape != Shape::Tree && plan.operation.moves_data() {
-            return ranks * (plan.blocks_to_move() + 2 + u64::from(plan.end_fsync));
-        }
-        let calls = plan.operation.phase().calls.iter();
-        let calls: u64 = calls
-            .map(|(class, _)| match class {
-                FsClass::Read | FsClass::Write => blocks,
-                FsClass::Fsync => u64::from(plan.end_fsync),
-                _ => 1,
-            })
-            .sum();
-        let items = match plan.operation.phase().over {
-            Over::Nodes | Over::NodesReversed => self.trees_here() * plan.set.counted_nodes(),
-            Over::Targets => ranks.min(plan.targets.len() as u64),
-            Over::Directories if !plan.operation.makes() => {
-                self.progress.directories.sum(plan.ranks_here(), plan.set.items)
-            }
-            Over::Files if !plan.operation.makes() && plan.set.listed.is_none() => {
-                self.progress.files.sum(plan.ranks_here(), plan.set.items)
-            }
-            _ => self.items_here(),
         };
-        if plan.set.listed.is_some() && plan.operation.moves_data() {
-            let others = calls.saturating_sub(blocks);
-            return items.saturating_mul(others).saturating_add(plan.blocks_here());
-        }
-        items.saturating_mul(calls)
+        self.stores.close();
+        ended.and(self.doors.unmount())
     }
-
-    /// Items of the ranks that the workers of this host work on.
-    fn items_here(&self) -> u64 {
-        let plan = &self.plan;
-        let of = |rank| plan.set.items_of(rank, plan.operation.moves_data());
-        plan.ranks_here().map(of).fold(0, u64::saturating_add)
-    }
-
-    /// Has all hosts know how much each has made, where later phases work on what others have.
-    fn exchange(&self, context: &RunContext) -> Result<(), Error> {
-        let plan = &self.plan;
-        let (Some(hosts), Some(made)) = (guests(context, plan), made_by(plan, &self.progress)) else {
-            return Ok(());
-        };
-        let here: Vec<u32> = plan.ranks_here().collect();
-        made.exchange((hosts, &format!("{}.made", self.meeting)), &here, |rank| all_of(plan, rank))
-    }
-
-    fn activity(&self) -> FileActivity {
-        let set = &self.plan.set;
-        let items = match (self.plan.operation.phase().over, set.shape) {
-            (Over::Nodes | Over::NodesReversed, _) => self.trees_here() * set.counted_nodes(),
-            (Over::Directories, _) => self.progress.directories.sum(self.plan.ranks_here(), set.items),
-            (Over::Walk | Over::Targets, _) => 0,
-            (_, Shape::Tree) if set.listed.is_some() => self.items_here(),
-            (_, Shape::Tree) => self.progress.files.sum(self.plan.ranks_here(), set.items),
-            _ => self.progress.blocks.sum(self.plan.ranks_here(), self.plan.geometry.blocks()),
-        };
-        let stonewall = self.wear_out.as_ref().and_then(|wall| {
-            let (items_max, items_min, items) = wall.seen()?;
-            Some(StonewallActivity { after_ns: wall.after_ns(), items_max, items_min, items })
-        });
-        let found = self.search.as_ref().map(|search| {
-            let (entries, matched) = search.found();
-            FoundFiles { entries, matched }
-        });
-        FileActivity { items, stonewall, found }
-    }
-}
-
-/// Classes that the operations of a plan can be of.
-fn classes(plan: &FsPlan) -> Vec<usize> {
-    let calls = plan.operation.phase().calls.iter().map(|(class, _)| *class);
-    let syncs = plan.end_fsync || plan.fsync_every.is_some();
-    let mut classes: Vec<usize> =
-        calls.filter(|class| *class != FsClass::Fsync || syncs).map(|class| class as usize).collect();
-    classes.extend(plan.phase_sync.then_some(FsClass::Syncfs as usize));
-    classes.sort_unstable();
-    classes.dedup();
-    classes
 }
 
 /// Whether an operation of a phase failed, or a worker did.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use units::ByteSize;
 use workload::spec::Spec;
 
+use crate::doors::AccessPath;
 use crate::phases::FsOp;
 use crate::plan::{CacheBefore, OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
@@ -60,6 +61,8 @@ pub struct FsSpec {
     pub find_name: Option<String>,
     pub find_size: Option<ByteSize>,
     pub find_newer: Option<String>,
+    pub door: Option<Vec<AccessPath>>,
+    pub door_turns: Option<u32>,
 }
 
 /// Options of the layer in a spec.

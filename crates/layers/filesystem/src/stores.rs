@@ -19,6 +19,8 @@ use crate::set::{FileSet, Shape};
 
 /// Directory that files without a tree lie in.
 pub(crate) const TOP: &str = "strata";
+/// Beginning of their names.
+pub(crate) const DATA: &str = "data";
 
 /// Whether a target is a file system over objects.
 pub(crate) fn is_store(target: &str) -> bool {
@@ -28,14 +30,27 @@ pub(crate) fn is_store(target: &str) -> bool {
 /// Opens a file system; a container that is not there is made in a pool that is.
 pub(crate) fn open(url: &str, secret: Option<&Secret>) -> Result<Arc<dyn FileSystem>, Error> {
     let parsed: Url = url.parse()?;
-    if let Url::Vos { directory } = &parsed
-        && !is_pool(directory)
-    {
-        return Err(Error::usage("dfs", "there is no pool in the directory")
-            .with("directory", directory.display())
-            .remedy(format!("make one: strata pool create vos:{}", directory.display())));
-    }
+    check_directory(&parsed)?;
     dfs::open(url, &Options { create: true, secret: secret.cloned(), ..Options::default() })
+}
+
+/// Refuses the URL of a pool in a directory that has none.
+///
+/// # Errors
+/// Bad usage, also for a URL that is none.
+pub(crate) fn check_pool(url: &str) -> Result<(), Error> {
+    check_directory(&url.parse()?)
+}
+
+fn check_directory(url: &Url) -> Result<(), Error> {
+    match url {
+        Url::Vos { directory } if !is_pool(directory) => {
+            Err(Error::usage("dfs", "there is no pool in the directory")
+                .with("directory", directory.display())
+                .remedy(format!("make one: strata pool create vos:{}", directory.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_pool(directory: &Path) -> bool {
@@ -141,6 +156,12 @@ impl Stores {
         Ok(())
     }
 
+    /// Closes all of them: nothing that the run made is left in them, or it stays.
+    pub(crate) fn close(&mut self) {
+        self.made.clear();
+        self.open.clear();
+    }
+
     /// Removes all that the run made.
     ///
     /// # Errors
@@ -164,7 +185,7 @@ pub(crate) fn owner() -> Owner {
 
 /// File of a rank in a set without a tree.
 pub(crate) fn file_of(set: &FileSet, rank: u32) -> String {
-    set.file_path("data", rank)
+    set.file_path(DATA, rank)
 }
 
 fn root(store: &Arc<dyn FileSystem>) -> Held {

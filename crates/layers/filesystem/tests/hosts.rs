@@ -1,4 +1,5 @@
 //! Several hosts on the same files: together they do what one with as many workers does, no more and no less.
+#![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -85,7 +86,7 @@ impl Host {
     }
 }
 
-/// What a phase did, of all hosts.
+/// Work of a phase, of all hosts.
 #[derive(Debug, Default, PartialEq)]
 struct Done {
     name: String,
@@ -161,7 +162,6 @@ fn run(words: &[(&str, &str)], target: &Path, hosts: u32, ends: bool) -> Vec<Don
 /// A host that one thread at a time has.
 struct Alone<'a>(&'a mut Host);
 
-#[allow(unsafe_code)]
 // SAFETY: what a layer keeps is used by the one thread that has it; the scope ends before another has.
 unsafe impl Send for Alone<'_> {}
 

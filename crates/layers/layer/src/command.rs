@@ -11,6 +11,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, ArgMatches};
 use driver::Error;
 use units::ParseError;
+use workload::help::Help;
 use workload::options::{self, OptionDef};
 use workload::spec::Spec;
 
@@ -23,6 +24,8 @@ pub struct Command {
     pub name: &'static str,
     /// Where it stands among the other commands.
     pub kind: CommandKind,
+    /// Short help of it (under an empty name), and of the commands below it by their names.
+    pub help: &'static [(&'static str, Help)],
     /// Its arguments, for the parser and for help.
     pub define: fn() -> clap::Command,
     /// Whether it measures by [`Console::bench`]: it has the options of the output of a run too, or each of the commands below it has them.

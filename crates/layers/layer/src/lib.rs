@@ -12,7 +12,10 @@ pub mod observations;
 mod places;
 pub mod secret;
 pub mod server;
+mod service_policy;
+pub mod stack;
 mod stage;
+pub mod storage;
 
 /// Version of the record's schema, and of the plans that processes send each other.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -28,4 +31,6 @@ pub use measured::{
     add, all, find,
 };
 pub use places::{settle_host_targets, settle_store_of_process};
+pub use service_policy::{NetworkPolicy, ServicePolicy};
+pub use stack::{StackCarrier, StackKind, StackRequest, StackRowSpec, StackServed};
 pub use stage::{Part, Parts, Seen, StageContext, Start, Tell, plain_part, run};

@@ -17,7 +17,9 @@ use crate::command::Command;
 use crate::hosts::Hosts;
 use crate::leftovers::Leftovers;
 use crate::server::EngineService;
+use crate::stack::{StackRequest, StackRowSpec, StackServed};
 use crate::stage::{Part, StageContext, Tell};
+use crate::storage::{Storage, StorageNeeds};
 
 /// A phase that is planned.
 #[derive(Clone)]
@@ -195,9 +197,38 @@ pub trait Measured: Sync {
         Vec::new()
     }
 
-    /// Things that its runs make and may leave; none where they make none.
-    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
-        None
+    /// Things that its runs make and may leave, by kind.
+    fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
+        Vec::new()
+    }
+
+    /// Forms of the targets that it serves to loads made of its operations ([`crate::storage`]); none where it serves none.
+    fn storage_targets(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Its options that such a target takes.
+    fn storage_options(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether it serves a target to loads made of its operations.
+    fn serves_storage(&self, _target: &str) -> bool {
+        false
+    }
+
+    /// Opens the target of a spec of this layer for such a load.
+    ///
+    /// # Errors
+    /// Why it cannot; a layer that serves no target refuses all.
+    fn storage(
+        &self,
+        _spec: &Spec,
+        _needs: &StorageNeeds,
+        _context: &RunContext,
+    ) -> Result<Arc<dyn Storage>, Error> {
+        Err(Error::usage("plan", "the layer serves no targets to applications")
+            .with("layer", self.definition().name))
     }
 
     /// Title of the table of its options in documents.
@@ -233,6 +264,17 @@ pub trait Measured: Sync {
 
     /// Lines of `strata list` behind those of its drivers.
     fn list_notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Serves to rows of the stack what they need beside targets of their own ([`StackRequest::served`]). Called once the run has begun, so that what is
+    /// made is noted in its list before.
+    fn stack_serve(&self, _request: &StackRequest<'_>, _context: &RunContext) -> Vec<StackServed> {
+        Vec::new()
+    }
+
+    /// Rows of `strata stack` that it brings, the lowest first. Asked for twice: before the run begins, when nothing is served, and then.
+    fn stack_rows(&self, _request: &StackRequest<'_>) -> Vec<StackRowSpec> {
         Vec::new()
     }
 

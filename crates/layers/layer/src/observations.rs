@@ -87,6 +87,41 @@ pub struct Observations {
     /// Progress on files and directories; none of other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FileActivity>,
+    /// Where the time of the processes of an application went, where that was asked for; none of other layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+}
+
+/// Time of the processes of a stage, by what they did. Failed calls are in `other`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Profile {
+    /// One entry a group of processes.
+    pub groups: Vec<GroupProfile>,
+}
+
+/// Time of the processes of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GroupProfile {
+    /// Name of the group.
+    pub name: String,
+    /// Processes that were measured.
+    pub processes: u32,
+    /// Time from the begin of the stage to its end, of all of them together, in nanoseconds.
+    pub wall_ns: u64,
+    /// Parts of that time: they add up to it.
+    pub parts: Vec<ProfilePart>,
+}
+
+/// A part of the time of processes: a kind of call, `compute`, `wait` (for other processes), `starting` (before the first call), `filling`
+/// buffers, `checking` what was read, `strata` (the tool itself), `ended` (after the last call), `other`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfilePart {
+    /// Name.
+    pub name: String,
+    /// Calls that it had; 0 where it is none.
+    pub calls: u64,
+    /// Time of all processes together, in nanoseconds.
+    pub time_ns: u64,
 }
 
 /// Progress of a phase on files and directories.

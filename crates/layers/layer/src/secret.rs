@@ -1,7 +1,9 @@
 //! Files with secrets.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -19,16 +21,50 @@ pub fn shared(path: Option<&Path>) -> Result<Option<Secret>, Error> {
     path.map(read).transpose()
 }
 
+/// Variable that names a file with the shared secret.
+pub const TOKEN_FILE_VARIABLE: &str = "STRATA_TOKEN_FILE";
+/// Variable that is the shared secret.
+pub const TOKEN_VARIABLE: &str = "STRATA_TOKEN";
+
+/// The shared secret of a file that was named, else of the one that `STRATA_TOKEN_FILE` names, else of `STRATA_TOKEN`; none where nothing was said.
+///
+/// # Errors
+/// As with [`shared`]; both variables at once, and one that is empty.
+pub fn shared_or_environment(path: Option<&Path>) -> Result<Option<Secret>, Error> {
+    let variable = |name: &str| std::env::var_os(name);
+    find(path, variable(TOKEN_FILE_VARIABLE), variable(TOKEN_VARIABLE))
+}
+
+fn find(
+    path: Option<&Path>,
+    file: Option<OsString>,
+    token: Option<OsString>,
+) -> Result<Option<Secret>, Error> {
+    match (path, file, token) {
+        (Some(path), _, _) => read(path).map(Some),
+        (None, Some(_), Some(_)) => Err(Error::usage(
+            "token",
+            format!("{TOKEN_FILE_VARIABLE} and {TOKEN_VARIABLE} both say the shared token"),
+        )
+        .remedy("unset one of them")),
+        (None, Some(file), None) => read(Path::new(&file)).map(Some),
+        (None, None, Some(token)) => of_bytes(token.as_bytes(), TOKEN_VARIABLE).map(Some),
+        (None, None, None) => Ok(None),
+    }
+}
+
 fn read(path: &Path) -> Result<Secret, Error> {
     let bytes = read_guarded(path, "shared token")?;
+    of_bytes(&bytes, &path.display().to_string())
+}
+
+/// The secret of a text that may end with its line.
+fn of_bytes(bytes: &[u8], source: &str) -> Result<Secret, Error> {
     let length = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
     Secret::new(&bytes[..length]).ok_or_else(|| {
-        Error::usage("token", format!("the shared token has {length} bytes"))
-            .with("path", path.display())
-            .remedy(format!(
-                "use at least {} random bytes: head -c 32 /dev/urandom | base64",
-                Secret::BYTES_MIN
-            ))
+        Error::usage("token", format!("the shared token has {length} bytes")).with("source", source).remedy(
+            format!("use at least {} random bytes: head -c 32 /dev/urandom | base64", Secret::BYTES_MIN),
+        )
     })
 }
 
@@ -85,6 +121,27 @@ mod tests {
         let one = read(b"sixteen bytes...\n", 0o600).expect("a secret");
         let other = Secret::new(b"sixteen bytes...").expect("long enough");
         assert!(one.accepts(&[b"x"], &other.prove(&[b"x"])));
+    }
+
+    #[test]
+    fn a_file_that_is_named_goes_before_the_environment_which_says_it_once() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("token");
+        std::fs::write(&path, "sixteen bytes...").expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("its owner");
+        let is = |found: Option<Secret>, text: &str| {
+            let other = Secret::new(text.as_bytes()).expect("long enough");
+            found.expect("a secret").accepts(&[b"x"], &other.prove(&[b"x"]))
+        };
+        let (file, token) =
+            (Some(path.clone().into_os_string()), Some(OsString::from("another token of 16\n")));
+        assert!(is(find(Some(&path), None, token.clone()).expect("a file"), "sixteen bytes..."));
+        assert!(is(find(None, file.clone(), None).expect("a file"), "sixteen bytes..."));
+        assert!(is(find(None, None, token.clone()).expect("a token"), "another token of 16"));
+        assert!(find(None, None, None).expect("nothing").is_none());
+        assert!(find(None, file, token).expect_err("twice").to_string().contains("unset one"));
+        let short = find(None, None, Some(OsString::new())).expect_err("empty").to_string();
+        assert!(short.contains("0 bytes") && short.contains("STRATA_TOKEN"), "{short}");
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod safety;
 mod shaping;
 mod source;
 pub mod spec;
+mod stack;
 mod stage;
 pub mod target;
 mod verify;

@@ -46,8 +46,12 @@ impl Measured for Media {
         spec.targets.iter().map(|target| path_of(target).into_owned()).collect()
     }
 
-    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
-        Some(&Files)
+    fn stack_rows(&self, request: &layer::StackRequest<'_>) -> Vec<layer::StackRowSpec> {
+        crate::stack::rows(request)
+    }
+
+    fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
+        vec![&Files]
     }
 
     fn options_title(&self) -> String {

@@ -1,11 +1,10 @@
 //! The network layer: RPCs that are measured, what comes next, and the drivers that carry them out.
 
-pub mod background;
 mod commands;
 mod drivers;
 mod grammar;
+mod help;
 mod load;
-pub mod local;
 mod operation;
 mod options;
 mod plan;
@@ -16,6 +15,7 @@ mod request;
 pub mod sample;
 mod source;
 mod spec;
+mod stack;
 
 pub use self::report::VIEW;
 pub use drivers::DRIVERS;

@@ -19,6 +19,7 @@ pub const LAYER: Layer = Layer::of(&DEFINITION);
 
 static DEFINITION: LayerDef = LayerDef {
     command: "net",
+    help: crate::help::HELP,
     targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
               group is named by --group or --endpoint",
     options: &[NETWORK],

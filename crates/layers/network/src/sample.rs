@@ -310,17 +310,3 @@ pub fn in_flight_ladder(depths: &[u32], unloaded_ns: f64, rate_max: f64) -> Reco
     }
     Record { ladder: record.ladder, ..network_record(record.phases) }
 }
-
-/// Rows of the network for a stack: load, payloads there and back, RPCs a second.
-pub fn stack_row(record: &mut Record, load: &str, payloads: (Payload, Payload), operations_per_second: u64) {
-    let pair = Pair { master: 0, endpoint: 0, operations_per_second, latency_ns: 100_000, refused: 0 };
-    let plan = network_plan(payloads.0, payloads.1, 1);
-    record.phases.push(network_phase(plan, &[pair]));
-    let row = report::record::StackRow {
-        layer: "network".to_owned(),
-        load: load.to_owned(),
-        phase: Some(record.phases.len() - 1),
-        missing: None,
-    };
-    record.stack.get_or_insert_with(|| report::record::StackRecord { rows: vec![] }).rows.push(row);
-}

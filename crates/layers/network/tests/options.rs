@@ -70,13 +70,17 @@ fn is_one_line(key: &str, message: &str) {
     assert!(!message.contains('\n') && message.len() < 400, "{key}: {message}");
 }
 
+/// Options of hosts that the layer does not word itself, with a value.
+const OF_HOSTS: [(&str, &str); 3] =
+    [("hosts", "local:4"), ("host-targets", "own"), ("on-host-failure", "continue")];
+
 #[test]
 fn names_and_letters_are_unique_and_plain() {
     registry::register();
     let options: Vec<_> = of(LAYER).collect();
     let names: HashSet<_> = options.iter().map(|option| option.name).collect();
     assert_eq!(names.len(), options.len());
-    assert_eq!(options.len(), NETWORK.len() + COMMON.len());
+    assert_eq!(options.len(), NETWORK.len() + COMMON.len() + OF_HOSTS.len());
     let letters: Vec<_> = options.iter().filter_map(|option| option.short).collect();
     assert_eq!(letters.iter().collect::<HashSet<_>>().len(), letters.len());
     for (name, help) in options.iter().map(|option| (option.name, option.help)) {
@@ -148,7 +152,9 @@ fn a_job_file_has_the_same_keys() {
     registry::register();
     for option in of(LAYER) {
         let key = option.name.replace('-', "_");
-        let text = OWN.iter().find(|case| case.0 == option.name).map_or("true", |case| case.1[0]);
+        let of_hosts = OF_HOSTS.iter().find(|case| case.0 == option.name).map(|case| case.1);
+        let own = OWN.iter().find(|case| case.0 == option.name).map(|case| case.1[0]);
+        let text = own.or(of_hosts).unwrap_or("true");
         if COMMON.contains(&option.name) && !option.is_switch() {
             continue;
         }

@@ -1,16 +1,37 @@
 //! The entry of the layer in the list of layers.
 
+use workload::help::{Example, Help};
 use workload::layers::{Layer, LayerDef};
 use workload::plan::PlanKind;
 
 use crate::options;
-use crate::plan::{ObjectPlan, ObjectSpec};
+use crate::plan::{OBJECT_OPERATIONS, ObjectPlan, ObjectSpec};
 
 /// Forms of targets, as the table of drivers has them.
 pub(crate) const TARGETS: &str = "null:, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, rados://POOL[/CONTAINER], daos://POOL/CONTAINER, s3://BUCKET[/PREFIX]";
 
+const HELP: Help = Help {
+    options: &["op", "value-size", "dkeys", "depth", "threads", "time", "s3-endpoint", "json"],
+    examples: &[
+        Example::new(
+            "an embedded store in memory: what the software costs",
+            "object --op put,get --dkeys 100000 --value-size 4k",
+        ),
+        Example::new(
+            "a bucket",
+            "object s3://bucket --s3-endpoint https://s3.example --op put,get,remove --value-size 1m --depth 64",
+        ),
+        Example::new(
+            "a pool of Ceph",
+            "object rados://bench --op put,get --value-size 4m --depth 16 --time 30s",
+        ),
+    ],
+};
+
 static DEFINITION: LayerDef = LayerDef {
     command: "object",
+    help: HELP,
+    operations: || OBJECT_OPERATIONS.to_vec(),
     targets: TARGETS,
     target_count: (0, 1),
     options: &[options::OBJECT],

@@ -23,6 +23,8 @@ pub mod sample;
 mod served;
 mod snapshots;
 mod source;
+mod stack;
+mod storage;
 
 pub use self::report::VIEW;
 pub use backend::{Backend, BackendFacts, ConnectRequest, OpenRequest, Registration, connect};

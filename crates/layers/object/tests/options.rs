@@ -129,11 +129,19 @@ fn refusal(key: &str, text: &str) -> String {
     message
 }
 
+/// Options of hosts that the layer does not word itself, with a value.
+const OF_HOSTS: [(&str, &str); 3] =
+    [("hosts", "local:4"), ("host-targets", "own"), ("on-host-failure", "continue")];
+
 #[test]
 fn names_and_letters_are_unique_and_plain() {
     registry::register();
     let options: Vec<_> = of(LAYER).collect();
-    assert_eq!(options.len(), OBJECT.len() + COMMON.len(), "each name of the common ones is one of media");
+    assert_eq!(
+        options.len(),
+        OBJECT.len() + COMMON.len() + OF_HOSTS.len(),
+        "each name of the common ones is one of media"
+    );
     let names: HashSet<_> = options.iter().map(|option| option.name).collect();
     assert_eq!(names.len(), options.len());
     let letters: Vec<_> = options.iter().filter_map(|option| option.short).collect();
@@ -211,7 +219,10 @@ fn secrets_are_no_options_and_are_shown_to_nobody() {
     assert_eq!(refused, "\"s3-keys\" is not an option: use one of s3-key");
     assert!(find_in(LAYER, "s3-key").is_none(), "no flag, and no key of job files");
     let unknown = Spec::of_layer("objects").expect_err("no layer").to_string();
-    assert_eq!(unknown, "\"objects\" is not a value of layer: use one of media, network, object, filesystem");
+    assert_eq!(
+        unknown,
+        "\"objects\" is not a value of layer: use one of media, network, object, filesystem, application"
+    );
 }
 
 #[test]
@@ -240,7 +251,9 @@ fn a_job_file_has_the_same_keys() {
     registry::register();
     for option in of(LAYER) {
         let key = option.name.replace('-', "_");
-        let text = OWN.iter().find(|case| case.0 == option.name).map_or("true", |case| case.1[0]);
+        let of_hosts = OF_HOSTS.iter().find(|case| case.0 == option.name).map(|case| case.1);
+        let own = OWN.iter().find(|case| case.0 == option.name).map(|case| case.1[0]);
+        let text = own.or(of_hosts).unwrap_or("true");
         if COMMON.contains(&option.name) && !option.is_switch() {
             continue;
         }

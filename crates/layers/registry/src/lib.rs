@@ -6,5 +6,8 @@ pub fn register() {
     layer::add(&network::Network);
     layer::add(&object::Objects);
     layer::add(&filesystem::Filesystem);
-    [media::VIEW, network::VIEW, object::VIEW, filesystem::VIEW].into_iter().for_each(report::view::add);
+    layer::add(&application::Applications);
+    [media::VIEW, network::VIEW, object::VIEW, filesystem::VIEW, application::VIEW]
+        .into_iter()
+        .for_each(report::view::add);
 }

@@ -117,7 +117,10 @@ fn an_option_of_other_layers_is_refused_with_their_names() {
 fn a_layer_of_another_name_is_refused_with_those_that_there_are() {
     registry::register();
     let unknown = Spec::of_layer("objects").expect_err("no layer").to_string();
-    assert_eq!(unknown, "\"objects\" is not a value of layer: use one of media, network, object, filesystem");
+    assert_eq!(
+        unknown,
+        "\"objects\" is not a value of layer: use one of media, network, object, filesystem, application"
+    );
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn a_phase_among_several_without_bytes_latency_or_end() {
     let snapshot = Snapshot {
         phase_number: 2,
         phase_count: 8,
+        run_left_ns: None,
         phase: "discard".to_owned(),
         done_fraction: None,
         bytes: 0,

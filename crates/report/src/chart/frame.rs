@@ -44,7 +44,7 @@ pub(super) struct Frame<'a> {
 /// Values of a side, and 0 where bars or areas stand on it.
 fn values(chart: &Chart, side: Side) -> impl Iterator<Item = f64> + '_ {
     chart.series.iter().filter(move |series| series.side == side).flat_map(|series| {
-        let grounded = matches!(series.style, Style::Bars | Style::Steps { filled: true });
+        let grounded = matches!(series.style, Style::Bars | Style::Stacked | Style::Steps { filled: true });
         series.points.iter().map(|point| point.y).chain(grounded.then_some(0.0))
     })
 }

@@ -167,11 +167,11 @@ fn entry(item: &Item<'_>, look: &Look, (x, y): (f64, f64), shapes: &mut Vec<Shap
     let (series, size) = (item.series, look.font_size);
     let (paint, middle) = (Paint::Series(series.colour), y + size * 0.65);
     match series.style {
-        Style::Bars | Style::Steps { filled: true } => shapes.push(Shape::Box {
+        Style::Bars | Style::Stacked | Style::Steps { filled: true } => shapes.push(Shape::Box {
             at: (x + SAMPLE - size, middle - size * 0.45),
             size: (size, size * 0.9),
             paint,
-            opacity: if series.style == Style::Bars { 1.0 } else { 0.6 },
+            opacity: if matches!(series.style, Style::Steps { .. }) { 0.6 } else { 1.0 },
             hint: String::new(),
         }),
         _ => {

@@ -88,6 +88,8 @@ pub enum Style {
     },
     /// Bars, clustered by the names of the x axis.
     Bars,
+    /// Parts of one bar for each name of the x axis: a point's y is where its part ends, and it begins where that of the series before does.
+    Stacked,
 }
 
 /// The stroke of a line.

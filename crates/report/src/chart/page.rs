@@ -82,7 +82,7 @@ fn about(named: &Named<'_>, out: &mut String) {
     );
     out.push_str(&ended(record));
     if record.stack.is_some() {
-        let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&verdict(record).sentence));
+        let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&verdict(record).found.sentence));
     }
     table(record, out);
     doubts(record, out);

@@ -10,6 +10,8 @@ use super::scene::{Paint, Shape, Stroke, Text};
 const BARS_SHARE: f64 = 0.7;
 /// Widest bar in pixels.
 const BAR_WIDTH_MAX: f64 = 90.0;
+/// Widest bar in parts, in pixels.
+const STACK_WIDTH_MAX: f64 = 90.0;
 
 /// Places that writing has taken.
 #[derive(Default)]
@@ -69,8 +71,11 @@ impl Plot<'_> {
     pub(super) fn series(&mut self) {
         let chart = self.chart;
         self.bars();
+        self.stacks();
         // The first series comes last, so that nothing hides it; but a line with gaps hides nothing, and goes over those without.
-        let lines = || chart.series.iter().rev().filter(|series| series.style != Style::Bars);
+        let lines = || {
+            chart.series.iter().rev().filter(|series| !matches!(series.style, Style::Bars | Style::Stacked))
+        };
         let is_solid = |series: &&Series| series.dash == Dash::Solid;
         for series in lines().filter(is_solid).chain(lines().filter(|series| !is_solid(series))) {
             match series.style {
@@ -210,6 +215,31 @@ impl Plot<'_> {
                     hint: self.hint(series, point),
                 });
                 self.bar_label(point, left + thin / 2.0, y.min(ground));
+            }
+        }
+    }
+
+    /// Bars in parts. The last part is drawn first, as high as the whole bar, and each part before it over the rest.
+    fn stacks(&mut self) {
+        let chart = self.chart;
+        let stacked = chart.series.iter().filter(|series| series.style == Style::Stacked);
+        let slot = match (self.frame.x(0.0), self.frame.x(1.0)) {
+            (Some(first), Some(second)) => second - first,
+            _ => self.frame.data.width(),
+        };
+        let bar = (slot * BARS_SHARE).min(STACK_WIDTH_MAX);
+        for series in stacked.rev() {
+            let ground = self.frame.ground(series.side);
+            for point in &series.points {
+                let Some((x, y)) = self.place(series, point) else { continue };
+                let label = point.label.as_deref().unwrap_or_default();
+                self.shapes.push(Shape::Box {
+                    at: (x - bar / 2.0, y.min(ground)),
+                    size: (bar, (ground - y).abs()),
+                    paint: Paint::Series(series.colour),
+                    opacity: 1.0,
+                    hint: format!("{}: {label}", series.name),
+                });
             }
         }
     }

@@ -5,6 +5,8 @@ use units::human_ns;
 use super::Evidence;
 use crate::words::processors;
 
+/// Shortest phase over which the kernel's ticks (up to 10 ms) are exact enough, in nanoseconds.
+const TICKS_NS_MIN: u64 = 400_000_000;
 /// Share of the machine's processors that may be busy; above it, threads wait for a processor.
 const MACHINE_BUSY_SHARE_MAX: f64 = 0.95;
 /// Share of the processors that this load itself must have kept busy to be what crowds them; else others do.
@@ -51,6 +53,9 @@ fn local_servers_cpus(evidence: &Evidence<'_>) -> Option<(f64, f64)> {
 }
 
 pub(super) fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
+    if evidence.samples.elapsed_ns < TICKS_NS_MIN {
+        return None;
+    }
     let cores = evidence.logical_cores()?;
     let seen = evidence.observations;
     // What the hypervisor gave to others was not to be had either.
@@ -64,7 +69,7 @@ pub(super) fn all_processors_busy(evidence: &Evidence<'_>) -> Option<String> {
 
 pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
     let seen = evidence.observations;
-    if is_elsewhere(evidence) {
+    if is_elsewhere(evidence) || evidence.samples.elapsed_ns < TICKS_NS_MIN {
         return None;
     }
     let grown = evidence.logical_cores().map_or(1.0, |cores| (cores / CORES_OF_LIMITS).max(1.0));
@@ -91,6 +96,28 @@ pub(super) fn other_load(evidence: &Evidence<'_>) -> Option<String> {
             )
         }),
     }
+}
+
+/// Processors that programs of others used during a phase, and those that the hypervisor took; none where it cannot be told.
+pub(crate) fn used_by_others(evidence: &Evidence<'_>) -> Option<f64> {
+    let seen = evidence.observations;
+    let served = match local_servers_cpus(evidence) {
+        None if evidence.plan.local_endpoints() > 0 => return None,
+        served => served.map_or(0.0, |(user, _)| user),
+    };
+    let user = seen.other_cpus_user.map(|user| (user - served).max(0.0));
+    Some(user? + seen.stolen_cpus.unwrap_or(0.0))
+}
+
+/// Share of the time of a phase in which the quota of a control group stopped its threads, all processors together.
+pub(crate) fn throttled_share(phase: &crate::record::PhaseRecord) -> f64 {
+    let throttled = phase.observations.cpu_throttling.filter(|seen| seen.throttled_periods > 0);
+    throttled.map_or(0.0, |seen| seen.throttled_ns as f64 / phase.samples.elapsed_ns.max(1) as f64)
+}
+
+/// Processors that others may use before a row of a stack says nothing, on a machine with so many.
+pub(crate) fn others_cpus_max(cores: Option<f64>) -> f64 {
+    OTHER_USER_CPUS_MAX * cores.map_or(1.0, |cores| (cores / CORES_OF_LIMITS).max(1.0))
 }
 
 pub(super) fn cpu_throttled(evidence: &Evidence<'_>) -> Option<String> {

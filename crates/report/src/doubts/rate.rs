@@ -41,6 +41,9 @@ pub(super) fn too_short(evidence: &Evidence<'_>) -> Option<String> {
     if operations == 0 {
         return Some("nothing completed in the window".to_owned());
     }
+    if evidence.is_pass {
+        return None;
+    }
     if window_ns < WINDOW_NS_MIN {
         return Some(format!("the window is {} long, below 1 s", human_ns(window_ns as f64)));
     }
@@ -64,6 +67,9 @@ fn changes(evidence: &Evidence<'_>) -> bool {
 
 /// A fall from one level to another: as warm-up it would hide the faster part, as a mean of both the slower one.
 pub(super) fn rate_dropped(evidence: &Evidence<'_>) -> Option<String> {
+    if evidence.is_pass {
+        return None;
+    }
     let drop = evidence.summary.steady.drop.as_ref()?;
     let at = evidence.summary.dropped.as_ref()?;
     let done = match at.bytes {
@@ -79,6 +85,9 @@ pub(super) fn rate_dropped(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
+    if evidence.is_pass {
+        return None;
+    }
     if let Some(stall_ns) = stall_ns(evidence) {
         return Some(format!("nothing completed for {} within the phase", human_ns(stall_ns as f64)));
     }

@@ -1,171 +1,125 @@
-//! Remedies for a layer that holds the stack back: one table by layer, load and what its workers were doing. What is so already
-//! is not named.
+//! Remedies for the row that the verdict is about: from what was planned and seen, never what was just run.
 
 use host::Environment;
-use host::block::BlockDevice;
-use workload::plan::LoadKind;
 
+use super::rows::Row;
 use super::step::Step;
+use crate::record::{PhaseRecord, Record};
+use crate::view;
 
 /// Most lines given.
 const LINES_MAX: usize = 3;
+/// Most operations in flight that are proposed.
+const DEPTH_MAX: u32 = 256;
 
-/// Where a line applies: everything that is not said matches.
-struct Remedy {
-    layer: Option<&'static str>,
-    kinds: &'static [LoadKind],
-    cpu_bound: Option<bool>,
-    line: &'static str,
+/// Something to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// It in a line.
+    pub line: String,
+    /// Options of the load that carry it out; empty where that is for the user.
+    pub options: Vec<(String, String)>,
 }
 
-const READS: &[LoadKind] = &[LoadKind::SequentialRead, LoadKind::RandomRead];
-const WRITES: &[LoadKind] = &[LoadKind::SequentialWrite, LoadKind::RandomWrite];
-const RANDOM: &[LoadKind] = &[LoadKind::RandomRead, LoadKind::RandomWrite];
+impl Remedy {
+    /// One for the user to carry out.
+    #[must_use]
+    pub fn told(line: impl Into<String>) -> Self {
+        Self { line: line.into(), options: Vec::new() }
+    }
 
-const fn remedy(
-    layer: &'static str,
-    kinds: &'static [LoadKind],
-    cpu_bound: Option<bool>,
-    line: &'static str,
-) -> Remedy {
-    Remedy { layer: Some(layer), kinds, cpu_bound, line }
+    /// One that is another value of an option.
+    #[must_use]
+    pub fn option(line: impl Into<String>, name: &str, value: impl ToString) -> Self {
+        Self { line: line.into(), options: vec![(name.to_owned(), value.to_string())] }
+    }
 }
 
-/// Read-ahead from which on more of it gains nothing, in bytes: drives are kept busy by less.
-const READ_AHEAD_LARGE_BYTES: u64 = 4 << 20;
+/// The row that is to become faster.
+#[derive(Clone, Copy, Debug)]
+pub struct RemedyCase<'a> {
+    /// Its layer.
+    pub layer: &'a str,
+    /// Its load.
+    pub load: &'a str,
+    /// The layer that carries it.
+    pub below: &'a str,
+    /// Whether it is used up, and does not lose what another one gives.
+    pub is_limit: bool,
+    /// One of its passes, with its plan.
+    pub phase: &'a PhaseRecord,
+    /// Whether its workers had no processor time left.
+    pub is_cpu_bound: bool,
+    /// The machine.
+    pub environment: &'a Environment,
+}
 
-/// Whether a machine is so already.
-type IsSo = fn(&Environment) -> bool;
+impl RemedyCase<'_> {
+    /// Workers of the plan.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        self.phase.plan.load().threads
+    }
 
-/// Lines that say nothing where a machine is so already.
-const ALREADY: &[(&str, IsSo)] = &[
-    (SCHEDULER, |environment| {
-        all_drives(environment, |drive| {
-            drive.rotational == Some(true) || matches!(drive.scheduler.as_deref(), Some("none") | None)
-        })
-    }),
-    (READ_AHEAD, |environment| {
-        let is_large = |device: &BlockDevice| {
-            device.read_ahead_bytes.is_some_and(|bytes| bytes >= READ_AHEAD_LARGE_BYTES)
+    /// Operations in flight for each worker of the plan.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.phase.plan.load().depth
+    }
+
+    /// Processors of the machine.
+    #[must_use]
+    pub fn cores(&self) -> u32 {
+        self.environment.processor.logical_cores.unwrap_or(1)
+    }
+}
+
+/// More of what the plan has: threads where processors are left, operations in flight where the workers wait.
+fn more(case: &RemedyCase<'_>) -> Vec<Remedy> {
+    let (threads, depth) = (case.threads(), case.depth());
+    let mut found = Vec::new();
+    if depth > 1 && !case.is_cpu_bound && depth * 4 <= DEPTH_MAX {
+        let more = depth * 4;
+        found.push(Remedy::option(
+            format!("more in flight: --depth {more}, now {depth}; the workers wait most of the time"),
+            "depth",
+            more,
+        ));
+    }
+    let room = if case.is_cpu_bound { case.cores() } else { case.cores().max(4) };
+    if threads * 2 <= room {
+        let more = threads * 2;
+        let why = if case.is_cpu_bound {
+            "one thread is on its CPU all the time, others are free"
+        } else {
+            "the workers wait most of the time"
         };
-        let mut devices = environment.targets.iter().filter_map(|target| target.device.as_ref()).peekable();
-        devices.peek().is_some() && devices.all(is_large)
-    }),
-    (ONE_NODE, |environment| environment.numa_nodes.len() <= 1),
-];
-
-const SCHEDULER: &str = "the scheduler `none` for flash (/sys/block/DEVICE/queue/scheduler)";
-const READ_AHEAD: &str = "a larger read-ahead (/sys/block/DEVICE/queue/read_ahead_kb): a buffered reader has only that much in flight";
-const ONE_NODE: &str = "pin workers and memory to one NUMA node (--numa 0)";
-
-/// Whether the drives at the bottom of all targets are so; false where none is known.
-fn all_drives(environment: &Environment, is: fn(&BlockDevice) -> bool) -> bool {
-    let devices = environment.targets.iter().filter_map(|target| target.device.as_ref());
-    let mut drives = devices.flat_map(BlockDevice::bottoms).peekable();
-    drives.peek().is_some() && drives.all(is)
+        found.push(Remedy::option(
+            format!("more threads: --threads {more}, now {threads}; {why}"),
+            "threads",
+            more,
+        ));
+    }
+    if found.is_empty() && case.is_cpu_bound {
+        found.push(Remedy::told("more or faster CPUs: the load uses all that this machine has"));
+    }
+    found
 }
 
-/// The most promising first.
-const REMEDIES: &[Remedy] = &[
-    remedy("memory", &[], None, ONE_NODE),
-    remedy("memory", &[], None, "fill all memory channels, use --huge-pages"),
-    remedy(
-        "media",
-        &[],
-        Some(true),
-        "the processor is used up before the drive: more threads (-t), io_uring with --register-files on and \
-         --register-buffers on, larger blocks",
-    ),
-    remedy(
-        "media",
-        &[],
-        Some(false),
-        "a faster drive or more of them: no layer above can give more than this one",
-    ),
-    remedy(
-        "media",
-        RANDOM,
-        Some(false),
-        "more in flight, if the drive has more to give: `strata media TARGET --op randread --direct --saturate` says",
-    ),
-    remedy("media", &[], Some(false), SCHEDULER),
-    remedy("file", &[LoadKind::SequentialRead], Some(false), READ_AHEAD),
-    remedy(
-        "file",
-        READS,
-        Some(true),
-        "the copy out of the page cache takes the whole processor: more threads, or direct I/O (--direct)",
-    ),
-    remedy(
-        "file",
-        &[LoadKind::RandomRead],
-        Some(false),
-        "more threads, or io_uring with a depth (-e io_uring -q 32): a reader that misses the cache waits for one \
-         block at a time",
-    ),
-    remedy(
-        "file",
-        &[LoadKind::RandomRead],
-        Some(false),
-        "more memory, so that the data in use fit the page cache",
-    ),
-    remedy(
-        "file",
-        &[LoadKind::SequentialRead],
-        Some(false),
-        "direct reads with a depth (--direct -e io_uring -q 8), where the application can",
-    ),
-    remedy(
-        "file",
-        WRITES,
-        Some(true),
-        "the copy into the page cache takes the whole processor: more threads, larger blocks, or direct I/O (--direct)",
-    ),
-    remedy(
-        "file",
-        WRITES,
-        Some(false),
-        "writers are held to the pace of write-back: direct I/O with a depth (--direct -e io_uring -q 8), or a look \
-         at vm.dirty_background_bytes and vm.dirty_bytes",
-    ),
-    remedy(
-        "file",
-        WRITES,
-        Some(false),
-        "files laid out before they are written over: allocation and the journal cost a part of each write",
-    ),
-    Remedy {
-        layer: None,
-        kinds: &[],
-        cpu_bound: Some(true),
-        line: "more threads or processes for this layer: its processor time is used up",
-    },
-    Remedy {
-        layer: None,
-        kinds: &[],
-        cpu_bound: Some(false),
-        line: "more in flight for this layer (-t, -q): its workers wait for it, and the layer below has more to give",
-    },
-];
-
-fn applies(remedy: &Remedy, step: &Step) -> bool {
-    let known = REMEDIES.iter().any(|remedy| remedy.layer == Some(step.layer.as_str()));
-    let layer = match remedy.layer {
-        Some(layer) => layer == step.layer,
-        None => !known,
+/// Remedies for a row, the most promising first: those of its layer, then more of what the plan has.
+pub(super) fn remedies(row: &Row<'_>, step: &Step, rows: &[Row<'_>], record: &Record) -> Vec<Remedy> {
+    let Some(phase) = row.phase() else { return Vec::new() };
+    let case = RemedyCase {
+        layer: &row.row.layer,
+        load: &row.row.load,
+        below: &rows[step.below].row.layer,
+        is_limit: row.kind == layer::StackKind::Hardware,
+        phase,
+        is_cpu_bound: row.is_cpu_bound(),
+        environment: &record.environment,
     };
-    let kind = remedy.kinds.is_empty() || step.kind.is_some_and(|kind| remedy.kinds.contains(&kind));
-    layer && kind && remedy.cpu_bound.is_none_or(|bound| bound == step.cpu_bound)
-}
-
-/// Remedies to try for a step on this machine, the most promising first.
-pub(super) fn lines(step: &Step, environment: &Environment) -> Vec<String> {
-    let is_so =
-        |remedy: &Remedy| ALREADY.iter().any(|(line, is_so)| *line == remedy.line && is_so(environment));
-    REMEDIES
-        .iter()
-        .filter(|remedy| applies(remedy, step) && !is_so(remedy))
-        .take(LINES_MAX)
-        .map(|remedy| remedy.line.to_owned())
-        .collect()
+    let mut found = view::of(phase.plan.layer()).stack_remedies(&case);
+    found.extend(more(&case));
+    found.truncate(LINES_MAX);
+    found
 }

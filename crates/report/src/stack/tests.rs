@@ -1,209 +1,227 @@
-use workload::spec::Operation::{RandRead, RandWrite, Read, Write};
+use layer::{StackCarrier, StackKind};
+use workload::spec::Operation::{RandRead, Read};
 
 use super::*;
-use crate::record::Doubt;
-use crate::sample::{self, StackShape};
+use crate::record::{Doubt, Record, StackPass, StackVerdictKind};
+use crate::sample;
 
 const MIB: u64 = 1 << 20;
+const SMALL: &str = "4 KiB random read";
 
-fn doubt(kind: &str) -> Doubt {
-    Doubt { kind: kind.to_owned(), detail: "seen".to_owned(), remedy: "do".to_owned() }
-}
+/// A row of a test: layer, kind, what carries it, operations a second in each pass.
+type Given<'a> = (&'a str, StackKind, Option<&'a str>, &'a [f64]);
 
-/// Memory, drive and file at one load, with these rates.
-fn three(operation: workload::spec::Operation, block: u64, rates: [f64; 3]) -> Vec<StackShape> {
-    let layers = ["memory", "media", "file"];
-    layers.iter().zip(rates).map(|(layer, rate)| (*layer, operation, block, rate)).collect()
-}
-
-#[test]
-fn the_layer_that_loses_most_holds_the_stack_back() {
-    let rows = [
-        three(Read, MIB, [9800.0, 2100.0, 1900.0]),
-        three(RandWrite, 4096, [1.2e6, 20_000.0, 5000.0]),
-        three(Write, MIB, [9800.0, 2000.0, 1000.0]),
-    ];
-    let verdict = verdict(&sample::stack(&rows.concat()));
-    assert_eq!(verdict.holding_layer.as_deref(), Some("file"));
-    assert_eq!(verdict.confidence, Confidence::Sure);
-    assert!((verdict.factor - 4.0).abs() < 0.02, "{}", verdict.factor);
-    assert_eq!(
-        verdict.sentence,
-        "file holds the stack back: at 4 KiB random write, file gives 25.0% of what media gives, 4.00 times less \
-         (sure: 3.99 to 4.01 times with 95%)"
-    );
-    assert_eq!(verdict.try_lines.len(), 2);
-    assert!(verdict.try_lines[0].contains("write-back"), "{:?}", verdict.try_lines);
-    assert_eq!(
-        verdict.loads,
-        [
-            "1 MiB sequential read: media gives 21.4% of what memory gives (4.67 times less, sure)",
-            "4 KiB random write: file gives 25.0% of what media gives (4.00 times less, sure)",
-            "1 MiB sequential write: file gives 50.0% of what media gives (2.00 times less, sure)",
-        ]
-    );
-}
-
-#[test]
-fn the_drive_is_the_limit_when_the_layers_above_keep_up() {
-    let rows = [three(Read, MIB, [9800.0, 2000.0, 1960.0]), three(RandRead, 4096, [1e6, 10_000.0, 9500.0])];
-    let verdict = verdict(&sample::stack(&rows.concat()));
-    assert_eq!(verdict.holding_layer.as_deref(), Some("media"));
-    assert_eq!(verdict.confidence, Confidence::Sure);
-    assert!((verdict.factor - 100.0).abs() < 0.5);
-    assert!(
-        verdict
-            .sentence
-            .starts_with("the drive is the limit: at 4 KiB random read, media gives 1.00% of what memory"),
-        "{}",
-        verdict.sentence
-    );
-    assert!(
-        verdict.sentence.ends_with("; the layers above it give 95.0% or more of it"),
-        "{}",
-        verdict.sentence
-    );
-    assert!(verdict.try_lines[0].starts_with("a faster drive or more of them"));
-    assert!(verdict.try_lines[1].contains("--saturate"));
-}
-
-#[test]
-fn a_faster_layer_is_called_faster() {
-    let rows =
-        [three(RandRead, 4096, [1e6, 10_000.0, 320_000.0]), three(Write, MIB, [9800.0, 500.0, 2000.0])];
-    let record = sample::stack(&rows.concat());
-    let verdict = verdict(&record);
-    assert_eq!(
-        verdict.loads,
-        [
-            "4 KiB random read: file reads come from memory, not from the drive (32.0 times as fast)",
-            "1 MiB sequential write: file writes end in memory, not on the drive (4.00 times as fast)",
-        ]
-    );
-    assert_eq!(verdict.holding_layer.as_deref(), Some("media"));
-    assert!(
-        verdict
-            .sentence
-            .ends_with("; file answers from memory, which hides it only while the data fit there")
-    );
-}
-
-#[test]
-fn doubted_figures_make_it_likely_only() {
-    let mut record = sample::stack(&three(Read, MIB, [9800.0, 2000.0, 1000.0]));
-    record.phases[2].doubts.push(doubt("page_cache"));
-    assert_eq!(verdict(&record).confidence, Confidence::Sure, "the page cache is what this layer is");
-    record.phases[2].doubts.push(doubt("too_short"));
-    let verdict = verdict(&record);
-    assert_eq!((verdict.holding_layer.as_deref(), verdict.confidence), (Some("file"), Confidence::Likely));
-    assert!(verdict.sentence.contains("(likely: 1.99 to 2.01 times with 95%, but the figures are in doubt)"));
-}
-
-#[test]
-fn without_intervals_nothing_is_likely() {
-    let mut record = sample::stack(&three(Read, MIB, [9800.0, 2000.0, 1000.0]));
-    record.phases[2].summary.total.bandwidth = None;
-    let found = verdict(&record);
-    assert_eq!(steps(&record)[1].confidence, Confidence::CannotTell);
-    assert_eq!(found.holding_layer.as_deref(), Some("media"), "a factor of 2, and nothing says how sure");
-    assert!(!found.sentence.contains("likely"), "{}", found.sentence);
-}
-
-#[test]
-fn overlapping_rates_cannot_be_told_apart() {
-    let mut record = sample::stack(&[("media", Read, MIB, 1000.0), ("file", Read, MIB, 700.0)]);
-    let bandwidth = record.phases[1].summary.total.bandwidth.as_mut().unwrap();
-    (bandwidth.low, bandwidth.high) = (bandwidth.mean * 0.5, bandwidth.mean * 1.5);
-    assert_eq!(steps(&record)[0].confidence, Confidence::CannotTell);
-    let verdict = verdict(&record);
-    assert_eq!((verdict.holding_layer, verdict.confidence), (None, Confidence::CannotTell));
-    assert_eq!(verdict.sentence, "no layer is known to give less than the one below it");
-}
-
-#[test]
-fn the_interval_of_a_ratio_adds_relative_errors_in_quadrature() {
-    let mut record = sample::stack(&[("media", Read, MIB, 1000.0), ("file", Read, MIB, 500.0)]);
-    for (at, half) in [(0, 0.03), (1, 0.04)] {
-        let bandwidth = record.phases[at].summary.total.bandwidth.as_mut().unwrap();
-        (bandwidth.low, bandwidth.high) = (bandwidth.mean * (1.0 - half), bandwidth.mean * (1.0 + half));
+/// A stack at one load of 4 KiB.
+fn measured(rows: &[Given<'_>]) -> Record {
+    let mut shapes = Vec::new();
+    for (_, _, _, rates) in rows {
+        shapes.extend(rates.iter().map(|rate| ("media", RandRead, 4096, *rate)));
     }
-    let step = &steps(&record)[0];
-    let (low, high) = step.interval.unwrap();
-    assert!(
-        (low / step.ratio - (-0.05f64).exp()).abs() < 1e-9
-            && (high / step.ratio - 0.05f64.exp()).abs() < 1e-9
-    );
-}
-
-#[test]
-fn the_floor_is_no_layer_and_missing_rows_are_bridged() {
-    let mut rows = vec![("null", Read, MIB, 9e6)];
-    rows.extend(three(Read, MIB, [9800.0, 2000.0, 1000.0]));
-    let mut record = sample::stack(&rows);
-    let row = &mut record.stack.as_mut().unwrap().rows[2];
-    (row.phase, row.missing) = (None, Some("direct I/O is refused".to_owned()));
-    let found: Vec<_> = steps(&record).into_iter().map(|step| (step.layer, step.below, step.place)).collect();
-    assert_eq!(found, [("file".to_owned(), "memory".to_owned(), 3)]);
-}
-
-#[test]
-fn layers_of_later_versions_are_software() {
-    let rows =
-        [("media", Read, MIB, 2000.0), ("archive", Read, MIB, 1500.0), ("application", Read, MIB, 300.0)];
-    let verdict = verdict(&sample::stack(&rows));
-    assert_eq!(verdict.holding_layer.as_deref(), Some("application"));
-    assert!((verdict.factor - 5.0).abs() < 0.05);
-    assert!(verdict.try_lines[0].starts_with("more in flight for this layer"), "{:?}", verdict.try_lines);
-}
-
-#[test]
-fn a_busy_processor_changes_the_advice() {
-    let mut record = sample::stack(&three(Read, MIB, [9800.0, 2000.0, 1000.0]));
-    for worker in &mut record.phases[2].samples.workers {
-        worker.cpu_system_ns = worker.finished_ns;
+    let mut record = sample::stack(&shapes);
+    let stack = record.stack.as_mut().unwrap();
+    let mut next = 0;
+    let pattern = stack.rows[0].clone();
+    stack.pass_count = rows[0].3.len() as u32;
+    stack.rows = Vec::new();
+    for (layer, kind, below, rates) in rows {
+        let passes: Vec<StackPass> =
+            (0..rates.len()).map(|pass| StackPass { pass: pass as u32, phase: next + pass }).collect();
+        next += rates.len();
+        stack.rows.push(crate::record::StackRow {
+            layer: (*layer).to_owned(),
+            phase: passes.first().map(|pass| pass.phase),
+            passes,
+            kind: Some(*kind),
+            stands_on: below.map(|below| StackCarrier::new(below, SMALL)).into_iter().collect(),
+            ..pattern.clone()
+        });
     }
-    let verdict = verdict(&record);
-    assert_eq!(
-        verdict.try_lines,
-        ["the copy out of the page cache takes the whole processor: more threads, or direct I/O (--direct)"]
+    record
+}
+
+use StackKind::{Carrier, Hardware, Software};
+
+const MEMORY: Given<'static> = ("memory", Carrier, None, &[1e6, 1.01e6, 0.99e6, 1e6, 1.02e6]);
+const DRIVE: Given<'static> = ("media", Hardware, Some("memory"), &[1e5, 1.01e5, 1e5, 0.99e5, 1e5]);
+
+#[test]
+fn the_largest_loss_is_named_and_hardware_that_is_not_used_up_is_none() {
+    let record =
+        measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4, 2.52e4, 2.5e4, 2.48e4, 2.5e4])]);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer.as_deref()), (StackVerdictKind::Loss, Some("file")));
+    let (low, high) = (found.low.unwrap(), found.high.unwrap());
+    assert!(
+        (found.factor.unwrap() - 4.0).abs() < 0.05 && low < 4.0 && high > 4.0 && high / low < 1.1,
+        "{found:?}"
     );
+}
+
+#[test]
+fn hardware_that_is_used_up_is_the_limit() {
+    let record = measured(&[
+        MEMORY,
+        DRIVE,
+        ("file", Software, Some("media"), &[0.97e5, 0.98e5, 0.97e5, 0.97e5, 0.96e5]),
+    ]);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer.as_deref()), (StackVerdictKind::Limit, Some("media")));
+    assert!(found.sentence.contains("file uses 97"), "{}", found.sentence);
+}
+
+#[test]
+fn a_row_faster_than_what_carries_it_is_void_unless_that_is_explained() {
+    let mut record = measured(&[MEMORY, DRIVE, ("engine", Software, Some("media"), &[5e5; 5])]);
+    let states = |record: &Record| steps(&rows(record))[1].finding.clone();
+    assert!(matches!(states(&record), Finding::Void(_)), "{:?}", states(&record));
+    assert_ne!(verdict(&record).found.layer.as_deref(), Some("engine"));
+    record.stack.as_mut().unwrap().rows[2].faster_by = Some("the page cache".to_owned());
+    assert_eq!(states(&record), Finding::Faster);
+}
+
+#[test]
+fn passes_that_differ_are_inconclusive_and_nothing_smaller_is_named_instead() {
+    let wild = [1e3, 6e4, 2e3, 9e4, 5e3];
+    let record = measured(&[
+        MEMORY,
+        DRIVE,
+        ("file", Software, Some("media"), &[5e4; 5]),
+        ("engine", Software, Some("media"), &wild),
+    ]);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer), (StackVerdictKind::Inconclusive, None));
+    assert!(found.sentence.starts_with("engine at 4 KiB random read may lose most"), "{}", found.sentence);
+}
+
+#[test]
+fn of_several_carriers_the_slowest_counts() {
+    let mut record = measured(&[
+        ("network", Carrier, None, &[2e4; 5]),
+        ("object", Carrier, None, &[9e5; 5]),
+        ("engine", Software, Some("object"), &[1e4; 5]),
+    ]);
+    record.stack.as_mut().unwrap().rows[2].stands_on.push(StackCarrier::new("network", SMALL));
+    let found = verdict(&record).found;
+    assert_eq!(found.below.as_deref(), Some("network"));
+    assert!((found.factor.unwrap() - 2.0).abs() < 0.01);
+}
+
+#[test]
+fn of_losses_that_cannot_be_told_apart_the_first_row_is_named() {
+    let rates = |mean: f64| [0.95, 1.05, 1.0, 1.03, 0.97].map(|part| part * mean);
+    for (a, b) in [(2e4, 2.05e4), (2.05e4, 2e4)] {
+        let (a, b) = (rates(a), rates(b));
+        let record = measured(&[
+            MEMORY,
+            DRIVE,
+            ("file", Software, Some("media"), &a),
+            ("engine", Software, Some("media"), &b),
+        ]);
+        assert_eq!(verdict(&record).found.layer.as_deref(), Some("file"));
+    }
+}
+
+#[test]
+fn others_on_the_machine_make_it_inconclusive() {
+    let mut record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4; 5])]);
+    for phase in &mut record.phases {
+        phase.observations.other_cpus_user = Some(0.9);
+    }
+    let found = verdict(&record).found;
+    assert_eq!(found.kind, StackVerdictKind::Inconclusive);
+    assert!(found.sentence.contains("0.90 CPUs in 3 of 3 rows"), "{}", found.sentence);
+}
+
+#[test]
+fn a_quota_of_processor_time_is_the_limit() {
+    let mut record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4; 5])]);
+    for phase in &mut record.phases {
+        phase.observations.cpu_throttling = Some(host::control_group::CpuThrottling {
+            periods: 10,
+            throttled_periods: 8,
+            throttled_ns: phase.samples.elapsed_ns / 2,
+        });
+    }
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer.as_deref()), (StackVerdictKind::Limit, Some("processor")));
+}
+
+#[test]
+fn a_remedy_is_not_what_was_just_run() {
+    let record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4; 5])]);
+    let remedies = verdict(&record).remedies;
+    let load = *record.phases[10].plan.load().threads.to_string().as_bytes().first().unwrap();
+    assert!(!remedies.is_empty());
+    for remedy in remedies {
+        for (name, value) in remedy.options {
+            assert!(name != "threads" || value.as_bytes()[0] != load, "{name} {value}");
+        }
+    }
+}
+
+#[test]
+fn the_screen_has_35_lines_of_80_columns() {
+    let mut record = measured(&[MEMORY, DRIVE, ("file", Software, Some("media"), &[2.5e4; 5])]);
+    record.phases[0].doubts.push(Doubt {
+        kind: "page_cache".to_owned(),
+        detail: "seen".to_owned(),
+        remedy: "use --direct".to_owned(),
+    });
+    let text = crate::render_in(&record, 80, false, Detail::Screen);
+    assert!(text.lines().count() <= 35 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("2 of 2 comparisons hold, 1 warning (--warnings)"), "{text}");
+    assert!(
+        text.trim_end().lines().rev().take(2).any(|line| line.starts_with("verdict   loss: file")),
+        "{text}"
+    );
+    let warned = crate::render_in(&record, 80, false, Detail::Warnings);
+    assert_eq!(warned.matches("use --direct").count(), 1, "{warned}");
+}
+
+#[test]
+fn records_of_earlier_versions_are_shown_as_they_were_measured() {
+    let rows = [("memory", Read, MIB, 9800.0), ("media", Read, MIB, 2000.0), ("file", Read, MIB, 1000.0)];
+    let record = sample::stack(&rows);
+    let found = verdict(&record).found;
+    assert_eq!((found.kind, found.layer.as_deref()), (StackVerdictKind::Loss, Some("file")));
+    assert!((found.factor.unwrap() - 2.0).abs() < 0.02);
+    let text = crate::render_in(&record, 80, false, Detail::Full);
+    assert!(text.contains("1 MiB sequential read") && text.contains("2.0x"), "{text}");
 }
 
 #[test]
 fn nothing_to_compare_is_said() {
     for record in [sample::record(vec![]), sample::stack(&[("media", Read, MIB, 1000.0)])] {
-        let verdict = verdict(&record);
-        assert_eq!(verdict.holding_layer, None);
-        assert_eq!(
-            verdict.sentence,
-            "nothing to compare: fewer than two layers were measured at the same load"
-        );
+        let found = verdict(&record).found;
+        assert_eq!(found.kind, StackVerdictKind::None);
+        assert!(found.sentence.starts_with("nothing to compare"), "{}", found.sentence);
     }
 }
 
+/// A generator of standard normal numbers (Box and Muller).
+fn normal(random: &mut units::random::Random) -> f64 {
+    let unit =
+        |random: &mut units::random::Random| (random.below(1 << 30) as f64 + 0.5) / (1u64 << 30) as f64;
+    let (a, b) = (unit(random), unit(random));
+    (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+}
+
 #[test]
-fn what_is_so_already_is_not_to_be_tried() {
-    let lines = |change: &dyn Fn(&mut host::block::BlockDevice)| {
-        let rows =
-            [three(Read, MIB, [9800.0, 2000.0, 1000.0]), three(RandRead, 4096, [1e6, 10_000.0, 9500.0])];
-        let mut record = sample::stack(&rows.concat());
-        change(record.environment.targets[0].device.as_mut().unwrap());
-        verdict(&record).try_lines.join("; ")
-    };
-    assert!(lines(&|_| ()).contains("a larger read-ahead"));
-    assert!(!lines(&|device| device.read_ahead_bytes = Some(8 << 20)).contains("read-ahead"));
-    let drive = |change: &dyn Fn(&mut host::block::BlockDevice)| {
-        let mut record = sample::stack(&three(Read, MIB, [9800.0, 2000.0, 1960.0]));
-        change(record.environment.targets[0].device.as_mut().unwrap());
-        verdict(&record).try_lines.join("; ")
-    };
-    assert!(
-        drive(&|device| device.scheduler = Some("mq-deadline".to_owned())).contains("the scheduler `none`")
-    );
-    assert!(!drive(&|device| device.scheduler = Some("none".to_owned())).contains("scheduler"));
-    let spins = |device: &mut host::block::BlockDevice| {
-        device.scheduler = Some("mq-deadline".to_owned());
-        device.rotational = Some(true);
-    };
-    assert!(!drive(&spins).contains("scheduler"), "it is for flash");
+fn intervals_of_passes_cover_the_true_factor() {
+    let mut random = units::random::Random::new(7);
+    let (mut covered, trials) = (0, 2000);
+    for _ in 0..trials {
+        // The machine drifts from pass to pass: both rows see it, and each has noise of its own.
+        let (mut own, mut carrier) = (Vec::new(), Vec::new());
+        for _ in 0..5 {
+            let drift = (0.5 * normal(&mut random)).exp();
+            own.push(1000.0 * drift * (0.1 * normal(&mut random)).exp());
+            carrier.push(3000.0 * drift * (0.1 * normal(&mut random)).exp());
+        }
+        let found = statistics::Difference::of_pairs(&own, &carrier, 0.0).unwrap();
+        let (low, high) = (1.0 + found.percent_low / 100.0, 1.0 + found.percent_high / 100.0);
+        covered += usize::from((low..=high).contains(&3.0));
+    }
+    let share = covered as f64 / trials as f64;
+    assert!((0.93..=0.97).contains(&share), "{share}");
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use super::{Bucket, Histogram, SATURATED, bounds_of, index_of, nearest_rank, value_at_rank};
+use super::{Bucket, Histogram, LEN, SATURATED, bounds_of, index_of, nearest_rank, value_at_rank};
 
 /// The filled buckets of a [`Histogram`], for the record and for interval series. Lossless both ways.
 ///
@@ -61,7 +61,7 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-fn push_varint(packed: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn push_varint(packed: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         packed.push(value as u8 | 0x80);
         value >>= 7;
@@ -84,7 +84,7 @@ fn take_varint(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u64> {
 
 /// Packs ascending `(index, count)` entries.
 #[derive(Default)]
-struct Packer {
+pub(super) struct Packer {
     packed: Vec<u8>,
     next: usize,
     count: u64,
@@ -92,7 +92,7 @@ struct Packer {
 }
 
 impl Packer {
-    fn push(&mut self, index: usize, count: u64) {
+    pub(super) fn push(&mut self, index: usize, count: u64) {
         push_varint(&mut self.packed, (index - self.next) as u64);
         push_varint(&mut self.packed, count);
         self.next = index + 1;
@@ -102,7 +102,7 @@ impl Packer {
         }
     }
 
-    fn finish(mut self, min_ns: u64, max_ns: u64, sum_ns: u128) -> SparseHistogram {
+    pub(super) fn finish(mut self, min_ns: u64, max_ns: u64, sum_ns: u128) -> SparseHistogram {
         self.packed.shrink_to_fit();
         let (count, saturated) = (self.count, self.saturated);
         SparseHistogram { packed: self.packed, count, saturated, min_ns, max_ns, sum_ns }
@@ -166,6 +166,17 @@ impl SparseHistogram {
             next = index + 1;
             Some((index, count))
         })
+    }
+
+    /// All of them as one, without loss: each is unpacked once. `scratch` is empty before and after.
+    pub(crate) fn sum<'a>(parts: impl Iterator<Item = &'a Self>, scratch: &mut Histogram) -> Self {
+        let mut filled = parts.filter(|part| !part.is_empty());
+        let Some(first) = filled.next() else { return Self::default() };
+        let Some(second) = filled.next() else { return first.clone() };
+        [first, second].into_iter().chain(filled).for_each(|part| scratch.merge_sparse(part));
+        let sum = Self::from(&*scratch);
+        scratch.clear();
+        sum
     }
 
     /// Adds everything that `other` holds; nothing is lost.
@@ -245,13 +256,110 @@ impl From<SparseHistogram> for Stored {
     }
 }
 
+/// Builds a histogram of entries that came from elsewhere, which may be anything.
+#[derive(Default)]
+struct Checked {
+    packer: Packer,
+    ends: Option<(usize, usize)>,
+}
+
+impl Checked {
+    /// Takes the next entry; why it cannot be the next.
+    fn push(&mut self, index: usize, count: u64) -> Result<(), &'static str> {
+        if index < self.packer.next {
+            return Err("is not above the one before it");
+        }
+        if index >= LEN {
+            return Err("is none of a histogram's");
+        }
+        if count == 0 {
+            return Err("is empty");
+        }
+        if self.packer.count.checked_add(count).is_none() {
+            return Err("makes the count pass 2^64");
+        }
+        self.packer.push(index, count);
+        self.ends = Some((self.ends.map_or(index, |(first, _)| first), index));
+        Ok(())
+    }
+
+    fn finish(self, ends_ns: Option<(u64, u64)>, sum_ns: u128) -> Result<SparseHistogram, InvalidHistogram> {
+        let total = u128::from(self.packer.count);
+        let sum_fits = |min_ns: u64, max_ns: u64| {
+            (u128::from(min_ns) * total..=u128::from(max_ns) * total).contains(&sum_ns)
+        };
+        match (self.ends, ends_ns) {
+            (None, None) if sum_ns == 0 => Ok(SparseHistogram::default()),
+            (Some((first, last)), Some((min_ns, max_ns)))
+                if index_of(min_ns) == first && index_of(max_ns) == last && sum_fits(min_ns, max_ns) =>
+            {
+                Ok(self.packer.finish(min_ns, max_ns, sum_ns))
+            }
+            _ => Err(InvalidHistogram("min_ns, max_ns and sum_ns do not fit the buckets".to_owned())),
+        }
+    }
+}
+
+/// The next number of variable length; none where the bytes end within it, or where it passes 2^64.
+pub(crate) fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let bits = u64::from(byte & 0x7f);
+        if shift > 57 && bits >> (u64::BITS - shift) != 0 {
+            return None;
+        }
+        value |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+impl SparseHistogram {
+    /// Appends it as bytes for another process: two to four bytes a filled bucket.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+        push_varint(bytes, self.packed.len() as u64);
+        if self.is_empty() {
+            return;
+        }
+        bytes.extend_from_slice(&self.packed);
+        for number in [self.min_ns, self.max_ns, self.sum_ns as u64, (self.sum_ns >> 64) as u64] {
+            push_varint(bytes, number);
+        }
+    }
+
+    /// Reads what [`SparseHistogram::write`] wrote, and checks it.
+    pub(crate) fn read(bytes: &mut &[u8]) -> Result<Self, InvalidHistogram> {
+        let cut = || InvalidHistogram("its bytes end too early".to_owned());
+        let length = read_varint(bytes).and_then(|length| usize::try_from(length).ok()).ok_or_else(cut)?;
+        let (mut packed, rest) = bytes.split_at_checked(length).ok_or_else(cut)?;
+        *bytes = rest;
+        let mut checked = Checked::default();
+        checked.packer.packed.reserve(length);
+        while !packed.is_empty() {
+            let step = read_varint(&mut packed).ok_or_else(cut)?;
+            let count = read_varint(&mut packed).ok_or_else(cut)?;
+            let index = usize::try_from(step).ok().and_then(|step| checked.packer.next.checked_add(step));
+            let fault = |what: &str| InvalidHistogram(format!("a bucket {what}"));
+            checked.push(index.ok_or_else(cut)?, count).map_err(fault)?;
+        }
+        if length == 0 {
+            return Ok(Self::default());
+        }
+        let mut number = || read_varint(bytes).ok_or_else(cut);
+        let (min_ns, max_ns, low, high) = (number()?, number()?, number()?, number()?);
+        checked.finish(Some((min_ns, max_ns)), u128::from(high) << 64 | u128::from(low))
+    }
+}
+
 impl TryFrom<Stored> for SparseHistogram {
     type Error = InvalidHistogram;
 
     fn try_from(stored: Stored) -> Result<Self, InvalidHistogram> {
-        let mut packer = Packer::default();
-        let mut total = 0_u64;
-        let mut ends = None;
+        let mut checked = Checked::default();
         let saturated = (stored.saturated > 0).then_some((Histogram::RANGE_NS_MAX + 1, stored.saturated));
         for (low_ns, count) in stored.buckets.into_iter().chain(saturated) {
             let index = index_of(low_ns);
@@ -259,30 +367,13 @@ impl TryFrom<Stored> for SparseHistogram {
             if bounds_of(index).0 != low_ns {
                 return Err(fault("does not start where a bucket starts"));
             }
-            if index < packer.next {
-                return Err(fault("is not above the one before it"));
-            }
-            if count == 0 {
-                return Err(fault("is empty"));
-            }
-            total = total.checked_add(count).ok_or_else(|| fault("makes the count pass 2^64"))?;
-            packer.push(index, count);
-            ends = Some((ends.map_or(index, |(first, _)| first), index));
+            checked.push(index, count).map_err(fault)?;
         }
         let sum_ns = u128::from(stored.sum_ns_wraps) << 64 | u128::from(stored.sum_ns);
-        let sum_fits = |min_ns: u64, max_ns: u64| {
-            let total = u128::from(total);
-            (u128::from(min_ns) * total..=u128::from(max_ns) * total).contains(&sum_ns)
-        };
-        match (ends, stored.min_ns, stored.max_ns) {
-            (None, None, None) if sum_ns == 0 => Ok(Self::default()),
-            (Some((first, last)), Some(min_ns), Some(max_ns))
-                if index_of(min_ns) == first && index_of(max_ns) == last && sum_fits(min_ns, max_ns) =>
-            {
-                Ok(packer.finish(min_ns, max_ns, sum_ns))
-            }
-            _ => Err(InvalidHistogram("min_ns, max_ns and sum_ns do not fit the buckets".to_owned())),
+        if stored.min_ns.is_some() != stored.max_ns.is_some() {
+            return Err(InvalidHistogram("min_ns, max_ns and sum_ns do not fit the buckets".to_owned()));
         }
+        checked.finish(stored.min_ns.zip(stored.max_ns), sum_ns)
     }
 }
 

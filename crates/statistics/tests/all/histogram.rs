@@ -1,9 +1,9 @@
 use proptest::prelude::*;
-use statistics::{Histogram, SparseHistogram};
+use statistics::{Histogram, PartHistograms, SparseHistogram};
 
 use crate::random::Random;
 
-fn filled(values: &[u64]) -> Histogram {
+pub(crate) fn filled(values: &[u64]) -> Histogram {
     let mut histogram = Histogram::new();
     values.iter().for_each(|value| histogram.record(*value));
     histogram
@@ -16,7 +16,7 @@ fn true_percentile(sorted: &[u64], permille: u64) -> u64 {
 }
 
 /// Latencies over the whole range, evenly over the powers of two.
-fn latencies() -> impl Strategy<Value = Vec<u64>> {
+pub(crate) fn latencies() -> impl Strategy<Value = Vec<u64>> {
     let one = (0_u32..43, any::<u64>()).prop_map(|(bits, low)| (1 << bits) | (low & ((1 << bits) - 1)));
     prop::collection::vec(prop_oneof![8 => one, 1 => 0..3000_u64], 1..600)
 }
@@ -213,4 +213,49 @@ fn the_schema_shows_what_is_stored() {
     for field in ["buckets", "min_ns", "max_ns", "sum_ns", "sum_ns_wraps", "saturated"] {
         assert!(schema["properties"][field].is_object(), "{field} in {schema}");
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn parts_from_one_pool_are_what_full_histograms_are(
+        values in prop::collection::vec((0_usize..70, 0_u32..64, any::<u64>()), 0..600), count in prop_oneof![Just(5_usize), Just(70)],
+    ) {
+        let mut pooled = PartHistograms::new(count);
+        let mut full = vec![Histogram::new(); count];
+        for (part, bits, low) in &values {
+            let (part, ns) = (part % count, low >> bits);
+            pooled.record(part, ns);
+            full[part].record(ns);
+        }
+        let mut merged = SparseHistogram::default();
+        let mut merged_full = Histogram::new();
+        for (part, full) in full.iter().enumerate() {
+            prop_assert_eq!(pooled.sparse(part), SparseHistogram::from(full));
+            merged.merge(&pooled.sparse(part));
+            merged_full.merge(full);
+        }
+        prop_assert_eq!(merged.to_histogram(), merged_full);
+    }
+}
+
+#[test]
+fn every_bucket_of_every_part_has_room() {
+    let mut pooled = PartHistograms::new(65);
+    assert_eq!(pooled.taken_bytes(), 0);
+    let full = Histogram::new();
+    let lows = || (0..=42).flat_map(|bits| (0..1024_u64).map(move |at| (1 << bits) + (at << bits) / 1024));
+    for part in [0, 30, 64] {
+        lows().chain([0, u64::MAX]).for_each(|ns| pooled.record(part, ns));
+    }
+    let mut all = full;
+    lows().chain([0, u64::MAX]).for_each(|ns| all.record(ns));
+    for part in [0, 30, 64] {
+        assert_eq!(pooled.sparse(part), SparseHistogram::from(&all));
+    }
+    assert_eq!(pooled.taken_bytes(), 3 * 545 * 512, "all chunks of all parts");
+    let mut narrow = PartHistograms::new(1000);
+    (0..1000).for_each(|part| narrow.record(part, 100_000));
+    assert_eq!(narrow.taken_bytes(), 1000 * 512, "as much as was seen");
 }

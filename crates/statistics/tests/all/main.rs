@@ -8,6 +8,7 @@ mod histogram;
 mod hosts;
 mod knee;
 mod merge;
+mod packed;
 mod random;
 mod series;
 mod spread;

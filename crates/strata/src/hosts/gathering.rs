@@ -75,7 +75,7 @@ pub(crate) fn gather(
         None => Listed::of(&listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?)?,
     };
     let connect = ConnectRequest { hosts: addresses.clone(), secret, tls: first.tls, timeout: CONNECT_WAIT };
-    let fleet = Fleet::connect_with(connect, &secrets)?;
+    let fleet = Fleet::connect_with(connect, &secrets, None)?;
     check_reached(&fleet, &labels)?;
     let described = describe(&fleet, &labels)?;
     let is_one_machine = are_one_machine(&described);

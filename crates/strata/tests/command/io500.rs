@@ -204,6 +204,38 @@ fn an_interrupted_run_goes_on_behind_its_last_whole_phase() {
     assert_eq!(scratch.run("suite io500 --resume results").code, Some(2), "there is nothing to go on with");
 }
 
+/// Waits until files of this beginning hold something.
+fn await_data(scratch: &Scratch, below: &str) {
+    let data = scratch.join("data");
+    let holds = |path: &Path| fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
+    let any = |directory: &Path| {
+        fs::read_dir(directory)
+            .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|entry| holds(&entry.path()))))
+    };
+    while !fs::read_dir(&data)
+        .is_ok_and(|mut runs| runs.any(|run| run.is_ok_and(|run| any(&run.path().join(below)))))
+    {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_in_a_write_phase_goes_on_or_is_cleaned() {
+    for set in ["ior-easy", "ior-hard"] {
+        for resumes in [true, false] {
+            let scratch = scratch(LONG);
+            let running = scratch.start(RUN);
+            await_data(&scratch, set);
+            running.signal(Signal::KILL);
+            assert_eq!(running.end().code, None);
+            let words = if resumes { "suite io500 --resume results --live none" } else { "clean --yes" };
+            let ended = scratch.run(words);
+            assert_eq!(ended.code, Some(0), "{set}, {words}: {}{}", ended.stdout, ended.stderr);
+            assert!(names_in(&scratch.join("data")).is_empty(), "{set}, {words}: {}", ended.stderr);
+        }
+    }
+}
+
 #[test]
 fn files_that_an_interrupted_delete_phase_had_removed_come_back() {
     let scratch = scratch(&format!("[debug]\npause-dir = pauses\n{TINY}"));

@@ -109,3 +109,37 @@ fn one_in_the_background_stands_when_the_command_returns() {
         assert!(refused.stderr.contains(told), "{words}: {}", refused.stderr);
     }
 }
+
+#[test]
+fn the_socket_of_a_killed_mount_is_removed_by_the_next() {
+    let scratch = Scratch::new();
+    let (Some(one), Some(other)) = (directory(&scratch, "one"), directory(&scratch, "other")) else { return };
+    fs::create_dir(scratch.join("run")).unwrap();
+    let environment = [("XDG_RUNTIME_DIR", scratch.join("run").display().to_string())];
+    let start = |pool: &str, directory: &str| {
+        let words = format!("mount dfs+vos:{pool} {directory} --create --intercept");
+        let mut running = scratch.start_in(&words, &environment);
+        assert!(running.await_row("mounted ").contains(" at "));
+        running
+    };
+    let folders = || crate::support::names_in(&scratch.join("run"));
+    let killed = start("first", &one);
+    let left = folders();
+    killed.signal(Signal::KILL);
+    killed.end();
+    unmount(&one);
+    assert_eq!((left.len(), folders()), (1, left.clone()), "it could not remove it");
+    let foreign = scratch.join("run/strata-mount-1-0");
+    fs::create_dir(&foreign).unwrap();
+    let alive = start("second", &one);
+    let of_alive: Vec<_> = folders().into_iter().filter(|name| name != "strata-mount-1-0").collect();
+    assert!(of_alive.len() == 1 && of_alive != left, "{of_alive:?}");
+    let next = start("third", &other);
+    assert!(folders().contains(&of_alive[0]), "that of a mount that stands stays");
+    assert!(foreign.is_dir(), "one that may just have been made stays");
+    for running in [alive, next] {
+        running.signal(Signal::TERM);
+        assert_eq!(running.end().code, Some(0));
+    }
+    assert_eq!(folders(), ["strata-mount-1-0"]);
+}

@@ -1,75 +1,79 @@
 //! `strata stack`: every layer of this machine, and nothing left behind.
 
+use serde_json::Value;
+
 use crate::support::{Scratch, names_in, parse_record, state_of, total};
 
+/// Rows of the record, as (layer, load).
+fn rows(record: &Value) -> Vec<(&str, &str)> {
+    let rows = record["stack"]["rows"].as_array().unwrap().iter();
+    rows.map(|row| (row["layer"].as_str().unwrap(), row["load"].as_str().unwrap())).collect()
+}
+
 #[test]
-fn every_layer_is_measured() {
+fn every_layer_is_measured_in_passes_over_all_of_them() {
     let scratch = Scratch::new();
-    let ended = scratch.run("stack --quick --size 64m --dir . --json - --out results --seed 3");
+    let ended = scratch.run("stack --quick --passes 2 --size 64m --dir . --json - --out results --seed 3");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(scratch.names(), ["results"], "left something behind");
     let record = parse_record(&ended.stdout);
     assert_eq!((&record["status"], &record["seed"]), (&"complete".into(), &3.into()));
-    let rows = record["stack"]["rows"].as_array().unwrap();
-    let layers: Vec<_> = rows.iter().map(|row| row["layer"].as_str().unwrap()).collect();
-    // Load by load, the lowest layer first; the floor is the same for all loads and stands once.
-    let storage = ["memory", "media", "file"];
-    let stores = ["object", "engine"];
-    let beside = ["memory", "media", "file", "network"];
-    let expected: Vec<_> = [
-        &["null"][..],
-        &beside,
-        &beside,
-        &storage,
-        &storage,
-        &["network"],
-        &stores,
-        &stores,
-        &stores,
-        &stores,
-    ]
-    .concat();
-    assert_eq!(layers, expected);
-    for row in rows {
-        // Not every file system takes direct I/O, and a row says so.
-        if row["layer"] == "media" && row["missing"].is_string() {
+    let found = rows(&record);
+    for layer in ["memory", "media", "file", "network", "object", "engine", "dfs", "mount"] {
+        for load in ["write 1 MiB", "read 1 MiB", "write 4 KiB", "read 4 KiB"] {
+            assert_eq!(found.iter().filter(|row| **row == (layer, load)).count(), 1, "{layer} {load}");
+        }
+    }
+    for layer in ["file", "dfs", "mount"] {
+        for load in ["create", "stat", "remove"] {
+            assert!(found.contains(&(layer, load)), "{layer} {load}");
+        }
+    }
+    assert_eq!(found.iter().filter(|(layer, _)| *layer == "null").count(), 1, "the floor stands once");
+    let mut order: Vec<(u64, u64)> = Vec::new();
+    for row in record["stack"]["rows"].as_array().unwrap() {
+        // Not every file system takes direct I/O, and not every machine FUSE: a row says so.
+        if ["media", "mount"].contains(&row["layer"].as_str().unwrap()) && row["missing"].is_string() {
             continue;
         }
         assert!(row["missing"].is_null(), "{row}");
-        let phase = usize::try_from(row["phase"].as_u64().unwrap()).unwrap();
-        // A row is measured for a part of a second. On a busy machine a drive may complete nothing in it: then that is told.
-        let completes = total(&record, phase, "operations_per_second").as_f64().unwrap() > 0.0;
-        let doubts = record["phases"][phase]["doubts"].to_string();
-        assert!(completes || doubts.contains("nothing completed in the window"), "{row}: {doubts}");
-        assert_eq!(total(&record, phase, "errors"), 0, "{row}");
-        // Its file holds data before the first write of it.
-        assert!(!doubts.contains("unwritten_extents"), "{row}: {doubts}");
-        let plan = &record["phases"][phase]["plan"];
-        if stores.iter().any(|layer| row["layer"] == *layer) {
-            let engine = if row["layer"] == "object" { "vos" } else { "engine" };
-            assert_eq!((&plan["layer"], &plan["engine"]), (&"object".into(), &engine.into()), "{row}");
-        } else if row["layer"] == "network" {
-            assert_eq!((&plan["layer"], &plan["provider"]), (&"network".into(), &"tcp".into()), "{row}");
-        } else {
-            assert_eq!(plan["options"]["direct"], row["layer"] == "media", "{row}");
+        let passes = row["passes"].as_array().unwrap();
+        assert_eq!(passes.len(), 2, "{row}");
+        order.extend(passes.iter().map(|of| (of["phase"].as_u64().unwrap(), of["pass"].as_u64().unwrap())));
+        for pass in passes {
+            let phase = usize::try_from(pass["phase"].as_u64().unwrap()).unwrap();
+            assert_eq!(total(&record, phase, "errors"), 0, "{row}");
+            let doubts = record["phases"][phase]["doubts"].to_string();
+            assert!(!doubts.contains("below 1 s") && !doubts.contains("not_steady"), "{row}: {doubts}");
+            assert!(!doubts.contains("unwritten_extents"), "{row}: {doubts}");
         }
     }
+    order.sort_unstable();
+    assert!(order.is_sorted_by_key(|(_, pass)| *pass), "one pass over all rows after the other");
+    assert!(record["stack"]["verdict"]["sentence"].is_string());
     let text = scratch.run("report results/record.json");
     assert_eq!(text.code, Some(0));
-    for word in [
-        "null",
-        "memory",
-        "media",
-        "file",
-        "network",
-        "1 MiB sequential read",
-        "4 KiB random write",
-        "empty RPC",
-        "4 KiB KV put",
-        "1 MiB array read",
-        "over the network",
+    assert!(text.stdout.lines().count() <= 35, "{}", text.stdout);
+    let full = scratch.run("report results/record.json --full");
+    assert!(full.stdout.contains("CPU/op") && full.stdout.contains("verdict"), "{}", full.stdout);
+    let warned = scratch.run("report results/record.json --warnings");
+    assert!(warned.stdout.contains("doubt     debug_build"), "{}", warned.stdout);
+}
+
+#[test]
+fn what_the_user_names_is_refused_before_anything_is_made() {
+    let scratch = Scratch::new();
+    for (words, expected) in [
+        ("--stack-object vos:x", "engine://..., s3://..., rados://... or daos://..."),
+        ("--stack-object s3://b --stack-object-options x", "NAME=VALUE"),
+        ("--stack-object s3://b --stack-object-options nothing=1", "nothing"),
+        ("--device ./none", "there is no such block device"),
+        ("--passes 1", "2 to 50"),
     ] {
-        assert!(text.stdout.contains(word), "{word}: {}", text.stdout);
+        let ended = scratch.run(&format!("stack --quick --size 64m {words}"));
+        assert_eq!(ended.code, Some(2), "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{words}: {}", ended.stderr);
+        assert_eq!(scratch.names(), [""; 0], "{words}");
     }
 }
 
@@ -77,16 +81,16 @@ fn every_layer_is_measured() {
 fn an_interrupt_leaves_the_rows_done() {
     let scratch = Scratch::new();
     let mut running = scratch.start("stack --size 64m --dir . --live-csv - --out results");
-    running.await_row("memory: 1 MiB sequential read");
+    running.await_row("memory: write 1 MiB");
     running.signal(rustix::process::Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert_eq!(scratch.names(), ["results"], "left something behind");
     let record = crate::support::read_record(&scratch.join("results/record.json"));
     assert_eq!((&record["status"], &record["failure"]), (&"partial".into(), &"interrupted".into()));
-    let rows = record["stack"]["rows"].as_array().unwrap();
-    let measured = rows.iter().filter(|row| row["phase"].is_u64()).count();
-    assert_eq!((rows.len(), measured), (24, record["phases"].as_array().unwrap().len()));
+    let phases = record["stack"]["rows"].as_array().unwrap().iter();
+    let measured: usize = phases.map(|row| row["passes"].as_array().unwrap().len()).sum();
+    assert_eq!(measured, record["phases"].as_array().unwrap().len());
     assert_eq!(scratch.run("report results/record.json").code, Some(0));
 }
 
@@ -105,11 +109,12 @@ fn a_kill_at_any_moment_leaves_nothing_that_clean_does_not_know() {
         of_engine.is_some_and(|name| scratch.join(&name).join(file).exists())
     };
     // The moments in their order: the manifest, the engine's pool from its directory to its end, and a load.
-    let moments: [&dyn Fn(&Scratch) -> bool; 5] = [
+    let moments: [&dyn Fn(&Scratch) -> bool; 6] = [
         &|scratch| !manifests(scratch).is_empty(),
         &|scratch| has(scratch, "-engine", ""),
         &|scratch| has(scratch, "-engine", "superblock.partial") || has(scratch, "-engine", "superblock"),
         &|scratch| has(scratch, "-engine", "superblock"),
+        &|scratch| has(scratch, "-mount", "."),
         &|scratch| has(scratch, "-object", "superblock"),
     ];
     for (number, is_come) in moments.iter().enumerate() {

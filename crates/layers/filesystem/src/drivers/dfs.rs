@@ -122,8 +122,10 @@ pub(crate) struct OpenFile {
     handle: Handle,
 }
 
-struct Dfs {
-    owner: Owner,
+/// The calls of a file system over objects.
+pub(crate) struct Dfs {
+    /// Owner of what is made.
+    pub(crate) owner: Owner,
 }
 
 /// Gives the reference of an entry back that was made or looked up.

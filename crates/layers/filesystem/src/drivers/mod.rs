@@ -2,11 +2,14 @@
 
 mod dfs;
 mod io_uring;
+mod libc;
 mod null;
 mod posix;
 
-pub(crate) use self::dfs::Held;
-pub(crate) use posix::{LIST_BYTES, open_path};
+pub(crate) use self::dfs::{Dfs, Held};
+pub(crate) use self::libc::Functions;
+pub(crate) use self::libc::NAME as C_LIBRARY;
+pub(crate) use posix::{Directory, LIST_BYTES, Posix, open_path};
 
 use std::sync::Arc;
 
@@ -24,12 +27,23 @@ pub struct OpenRequest {
     pub arena: Arc<Arena>,
     /// File systems over objects, one a target; none where targets are paths.
     pub stores: Vec<Arc<dyn ::dfs::FileSystem>>,
+    /// Functions that the driver `libc` calls; none: those of the process.
+    pub(crate) functions: Option<Arc<Functions>>,
+}
+
+impl OpenRequest {
+    /// A request of a plan.
+    #[must_use]
+    pub fn new(plan: Arc<FsPlan>, arena: Arc<Arena>, stores: Vec<Arc<dyn ::dfs::FileSystem>>) -> Self {
+        Self { plan, arena, stores, functions: None }
+    }
 }
 
 /// All drivers, in the order of lists.
 pub static DRIVERS: &[Registration<FsOperation, OpenRequest>] = &[
     // One line each, as the architecture test reads them.
     posix::REGISTRATION,
+    libc::REGISTRATION,
     io_uring::REGISTRATION,
     dfs::REGISTRATION,
     null::REGISTRATION,

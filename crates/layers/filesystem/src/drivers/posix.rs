@@ -6,6 +6,7 @@ use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use driver::{Capabilities, Error, Opened, Operation, Registration};
 use rustix::fs::{Advice, AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, RawDir, XattrFlags};
@@ -52,17 +53,7 @@ fn open(request: &OpenRequest) -> Result<Opened<FsOperation>, Error> {
 /// # Errors
 /// The system's, with the path.
 pub(super) fn open_roots(plan: &FsPlan) -> Result<Vec<Directory>, Error> {
-    let open = |target: &String| {
-        let root = plan.root(target);
-        let path = units::path_of(root);
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(&*path, flags, Mode::empty())
-            .map_err(|errno| Error::system("posix", "cannot open the directory", errno).with("path", root))?;
-        let path = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| Error::usage("posix", "a path has a NUL").with("path", root))?;
-        Ok(Directory { fd, path: Some(path) })
-    };
-    plan.targets.iter().map(open).collect()
+    plan.targets.iter().map(|target| Directory::open(&units::path_of(plan.root(target)))).collect()
 }
 
 /// Flags of open(2).
@@ -83,6 +74,20 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
+    /// Opens the directory at a path.
+    ///
+    /// # Errors
+    /// The system's, with the path.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
+            Error::system("posix", "cannot open the directory", errno).with("path", path.display())
+        })?;
+        let whole = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| Error::usage("posix", "a path has a NUL").with("path", path.display()))?;
+        Ok(Self { fd, path: Some(whole) })
+    }
+
     /// Its descriptor.
     pub(super) fn descriptor(&self) -> RawFd {
         self.fd.as_raw_fd()
@@ -91,7 +96,7 @@ impl Directory {
 
 /// The system calls of one worker.
 #[derive(Default)]
-pub(super) struct Posix {
+pub(crate) struct Posix {
     /// Memory of listings, made when the first is wanted.
     listing: RefCell<Vec<MaybeUninit<u8>>>,
 }

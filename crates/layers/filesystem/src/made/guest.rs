@@ -1,14 +1,18 @@
 //! Hosts that share their targets: the first makes what the trees of all lie in, the others look for it, and each has the trees of its own workers.
 
+use std::io;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use driver::Error;
 use layer::{MARK, MadeFile, identity_of};
 use rustix::io::Errno;
 use units::path_of;
 
-use super::{Made, There, absolute, foreign};
+use super::{Made, There, absolute, failed, foreign};
+use crate::phases::FsOp;
 use crate::plan::FsPlan;
+use crate::progress::Progress;
 
 /// Ranks whose trees this host makes and removes: of hosts that share their targets those of its own workers, and of a tree that all share that of
 /// the first host. Where it is alone with its targets, all of them.
@@ -34,6 +38,33 @@ pub(crate) fn unseen(path: &str) -> Error {
 /// Whether the file system of a path keeps no marks: then the first host alone can tell what is strata's.
 fn keeps_no_marks(path: &Path) -> bool {
     matches!(rustix::fs::lgetxattr(path, MARK, &mut [0u8; 64][..]), Err(Errno::OPNOTSUPP))
+}
+
+/// Makes the directories of the trees that this host is to make, where no phase has made them.
+pub(super) fn make_trees(plan: &FsPlan, makes: bool, progress: &Progress) -> Result<(), Error> {
+    let has_tree = progress.has_tree.swap(makes, Ordering::Relaxed);
+    if !makes || plan.operation == FsOp::TreeCreate || has_tree {
+        return Ok(());
+    }
+    trees_here(plan).into_iter().try_for_each(|rank| make_nodes(plan, rank))
+}
+
+/// Makes the directories of the tree of a rank.
+fn make_nodes(plan: &FsPlan, rank: u32) -> Result<(), Error> {
+    for node in 0..plan.set.nodes() {
+        let mut path = plan.target(rank).as_bytes().to_vec();
+        path.push(b'/');
+        plan.set.push_node(rank, node, &mut path);
+        let path = String::from_utf8_lossy(&path).into_owned();
+        let at = path_of(&path).into_owned();
+        match std::fs::create_dir(&at) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed("cannot make the directory", &at)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl Made {

@@ -34,7 +34,14 @@ impl Made {
         );
         if let Some(first) = directories.first() {
             let (targets, set) = (vec![first.clone()], plan.set.clone());
-            let set = MadeSet { targets, set, made: Vec::new(), taken: Vec::new(), ranks: Vec::new() };
+            let set = MadeSet {
+                targets,
+                set,
+                made: Vec::new(),
+                taken: Vec::new(),
+                ranks: Vec::new(),
+                is_mount: false,
+            };
             self.sets.insert(0, set);
             for directory in &directories {
                 if matches!(self.look(directory)?, There::Free) {

@@ -1,8 +1,12 @@
 //! The report of the file-system layer: lines and doubts.
 
+mod doors;
+mod stack_remedies;
+
 use report::doubts::{Evidence, Kind};
 use report::page::{Page, Style};
-use report::record::PhaseRecord;
+use report::record::{PhaseRecord, Record};
+use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 use units::human::{human_bytes, human_ns};
 use units::{clean, count};
@@ -34,6 +38,9 @@ impl View for Files {
             Shape::Private => "; worker r has file r",
             Shape::Shared => "; in each segment, part r is worker r's",
         };
+        if let Some((door, target)) = plan.door.zip(plan.door_target.as_ref()) {
+            page.field("door", &format!("{} of {}", door.name(), clean(target)), Style::Plain);
+        }
         page.field("data", &format!("{}{rule}", plan.data_words()), Style::Plain);
     }
 
@@ -55,6 +62,18 @@ impl View for Files {
             );
             page.field("stonewall", &text, Style::Plain);
         }
+    }
+
+    fn together(&self, record: &Record) -> Vec<usize> {
+        doors::phases(record)
+    }
+
+    fn overview(&self, page: &mut Page, record: &Record) {
+        doors::block(page, record);
+    }
+
+    fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {
+        stack_remedies::remedies(case)
     }
 
     fn doubts(&self) -> &'static [Kind] {
@@ -81,7 +100,8 @@ const KINDS: &[Kind] = &[
 fn page_cache(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<FsPlan>()?;
     let read = evidence.bytes_of("read");
-    if plan.operation != FsOp::Read || plan.direct || plan.engine == "dfs" || read == 0 {
+    if plan.operation != FsOp::Read || plan.direct || plan.engine == "dfs" || plan.door.is_some() || read == 0
+    {
         return None;
     }
     let fetched = evidence.observations.process_fetched_bytes?;
@@ -100,7 +120,7 @@ fn not_durable(evidence: &Evidence<'_>) -> Option<String> {
     let plan = evidence.plan.of::<FsPlan>()?;
     let written = evidence.bytes_of("write");
     let is_synced = plan.end_fsync || plan.fsync_every.is_some() || plan.phase_sync || plan.direct;
-    let is_real = !matches!(plan.engine.as_str(), "null" | "dfs") && !plan.is_fill;
+    let is_real = !matches!(plan.engine.as_str(), "null" | "dfs") && plan.door.is_none() && !plan.is_fill;
     (plan.operation == FsOp::Write && written > 0 && !is_synced && is_real).then(|| {
         format!(
             "{} were written to the page cache, and nothing made them durable",

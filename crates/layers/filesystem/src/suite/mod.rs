@@ -20,6 +20,7 @@ use driver::{Error, ErrorKind};
 use layer::command::{arguments, fill, table_as_markdown};
 use layer::{Command, CommandKind, Console};
 use units::{label_of, path_of};
+use workload::help::{Example, Help};
 
 use ini::Config;
 use options::{OWN, SuiteSpec};
@@ -29,9 +30,26 @@ use state::State;
 
 use crate::made::first_taken;
 
+const EXAMPLES: &[Example] = &[
+    Example::new("all phases for a look: the score is INVALID", "suite io500 /mnt/test --stonewall 5"),
+    Example::new("a run by the rules, as its configuration says", "suite io500 --ini config.ini --ranks 16"),
+    Example::new("go on with an interrupted run", "suite io500 --resume results/2026.11.25-10.00.00"),
+];
+
+const HELP: &[(&str, Help)] = &[
+    ("", Help { options: &[], examples: EXAMPLES }),
+    (
+        "io500",
+        Help {
+            options: &["ini", "ranks", "stonewall", "mode", "results", "resume", "json"],
+            examples: EXAMPLES,
+        },
+    ),
+];
+
 /// The command.
 pub(crate) fn command() -> Command {
-    Command { name: "suite", kind: CommandKind::Suite, define, measures: true, run, document }
+    Command { name: "suite", kind: CommandKind::Suite, help: HELP, define, measures: true, run, document }
 }
 
 fn define() -> clap::Command {

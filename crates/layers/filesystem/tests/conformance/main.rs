@@ -79,8 +79,7 @@ impl Rig {
             [("engine", entry.name), ("no-fill", "true")].into_iter().chain(words.iter().copied()).collect();
         let plan = Arc::new(plan(&words, root, depth));
         let arena = Arc::new(Arena::new(depth, BLOCK, PageSize::Base).unwrap());
-        let opened =
-            (entry.open)(&OpenRequest { plan, arena: Arc::clone(&arena), stores: Vec::new() }).unwrap();
+        let opened = (entry.open)(&OpenRequest::new(plan, Arc::clone(&arena), Vec::new())).unwrap();
         Self { driver: opened.driver, arena, depth, root: root.to_owned() }
     }
 
@@ -297,7 +296,7 @@ fn on_objects(directory: &Path, words: &[(&str, &str)]) -> Rig {
         [("engine", "dfs"), ("no-fill", "true")].into_iter().chain(words.iter().copied()).collect();
     let plan = Arc::new(plan(&words, Path::new(&url), 1));
     let arena = Arc::new(Arena::new(1, BLOCK, PageSize::Base).unwrap());
-    let opened = (entry.open)(&OpenRequest { plan, arena: Arc::clone(&arena), stores: vec![store] }).unwrap();
+    let opened = (entry.open)(&OpenRequest::new(plan, Arc::clone(&arena), vec![store])).unwrap();
     let mut rig = Rig { driver: opened.driver, arena, depth: 1, root: directory.to_owned() };
     for node in 0..2 {
         assert_eq!(rig.one(FsClass::Mkdir, NameKind::Node, node), 0);

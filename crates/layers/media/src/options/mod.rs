@@ -3,10 +3,11 @@
 mod program;
 mod table;
 
+use workload::help::{Example, Help};
 use workload::layers::{Layer, LayerDef};
 use workload::options::{self, OptionDef};
 use workload::plan::PlanKind;
-use workload::spec::Spec;
+use workload::spec::{OPERATIONS, Spec};
 
 use crate::plan::MediaPlan;
 use crate::spec;
@@ -30,12 +31,32 @@ static OPTIONS: &[&[OptionDef]] = &[
     program::PROGRAM,
 ];
 
+const HELP: Help = Help {
+    options: &["op", "block-size", "size", "depth", "threads", "time", "direct", "json"],
+    examples: &[
+        Example::new(
+            "random reads of a new file",
+            "media data --size 1g --op randread --depth 32 --direct --time 10s",
+        ),
+        Example::new(
+            "what a drive gives, at several depths",
+            "media /dev/nvme0n1 --op randread --ladder depth=1,4,16,64,256 --direct --time 5s",
+        ),
+        Example::new(
+            "a commit log: small writes, each made durable",
+            "media log --size 256m --op write --block-size 4k --fsync 1 --time 10s",
+        ),
+    ],
+};
+
 static DEFINITION: LayerDef = LayerDef {
     targets: "A file, a block or character device, an image of Ceph (rbd:POOL/IMAGE), null: or mem:; several make one range",
     target_count: (1, usize::MAX),
     options: OPTIONS,
     common: &[],
     is_default: true,
+    help: HELP,
+    operations: || OPERATIONS.iter().map(|(word, _)| *word).collect(),
     is_one_phase: |spec| spec::of(spec).operations.len() == 1,
     ..LayerDef::new(
         "media",

@@ -6,11 +6,13 @@ mod evidence;
 mod path;
 mod place;
 mod remedy;
+mod stack_remedies;
 mod storage;
 #[cfg(test)]
 mod tests;
 
 use report::doubts::{CLIENT_SATURATED, Evidence, Kind};
+use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 
 /// The report of the media layer.
@@ -21,6 +23,10 @@ struct Media;
 impl View for Media {
     fn layer(&self) -> &'static str {
         "media"
+    }
+
+    fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {
+        stack_remedies::remedies(case)
     }
 
     fn doubts(&self) -> &'static [Kind] {

@@ -51,6 +51,10 @@ impl Measured for Network {
         crate::commands::all()
     }
 
+    fn stack_rows(&self, request: &layer::StackRequest<'_>) -> Vec<layer::StackRowSpec> {
+        crate::stack::rows(request)
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(NetworkRun { context: context.clone(), reaches: Reaches::default() })
     }

@@ -9,6 +9,7 @@ use driver::Error;
 use fleet::{ConnectRequest, Fleet, HostAddress};
 use host::topology;
 use layer::masters::{self, addresses};
+use layer::server::{LocalEngine, LocalRequest, split_cores};
 use layer::{Control, Tell};
 use rpc::address::{Address, Provider};
 use rpc::group::{self, GROUP_DEFAULT, Group};
@@ -21,7 +22,6 @@ use workload::spec::Spec;
 use super::link::bound_interface;
 use super::resolve::{FIRST_TARGET, targets_of};
 use super::run::Access;
-use crate::local::{LocalEngine, LocalRequest, split_cores};
 use crate::plan::NetworkFacts;
 use crate::{NetworkSpec, RankTag, spec};
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use driver::{Arena, Error, ErrorKind, PageSize};
 use layer::masters::{self, Driven};
 use layer::observations::{LinkActivity, Observations};
+use layer::server::LocalEngine;
 use layer::{Control, Part, Phase, Seen, StageContext};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 use statistics::Snapshot;
@@ -15,7 +16,6 @@ use super::link::LinkWatch;
 use super::monitor::Monitor;
 use super::servers::{self, ServerWatch};
 use super::sync;
-use crate::local::LocalEngine;
 use crate::plan::worker_endpoints;
 use crate::{NetworkPlan, OpenRequest, Rpc, RpcClass, RpcSource, SlotLayout, payload_seed};
 

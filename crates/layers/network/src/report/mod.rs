@@ -4,7 +4,7 @@ mod charts;
 mod doubts;
 mod heat;
 mod matrix;
-mod stack;
+mod stack_remedies;
 mod text;
 mod words;
 
@@ -14,8 +14,8 @@ mod tests;
 use report::chart::Chart;
 use report::doubts::Kind;
 use report::page::Page;
-use report::record::{PhaseRecord, Record};
-use report::stack::Outlook;
+use report::record::PhaseRecord;
+use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 
 /// The report of the network layer.
@@ -46,19 +46,15 @@ impl View for Network {
         }
     }
 
+    fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {
+        stack_remedies::remedies(case)
+    }
+
     fn doubts(&self) -> &'static [Kind] {
         doubts::KINDS
     }
 
     fn charts(&self, phase: &PhaseRecord, title: &str) -> Vec<(&'static str, Chart)> {
         charts::charts(phase, title)
-    }
-
-    fn stack_rows(&self) -> &'static [&'static str] {
-        &[stack::ROW]
-    }
-
-    fn outlook(&self, record: &Record) -> Outlook {
-        stack::outlook(record)
     }
 }

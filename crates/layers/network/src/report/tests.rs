@@ -1,7 +1,6 @@
 mod charts;
 mod compare;
 mod csv;
-mod stack;
 
 use report::record::Record;
 use rpc::EndpointPlan;

@@ -1,6 +1,7 @@
 //! Commands about object stores besides loads.
 
 mod audit;
+mod help;
 mod pools;
 
 use layer::{Command, CommandKind};
@@ -8,12 +9,19 @@ use layer::{Command, CommandKind};
 /// All of them.
 pub(crate) fn all() -> Vec<Command> {
     use CommandKind::{Administration, OfLayer};
-    let command =
-        |name, kind, define, run| Command { name, kind, define, measures: false, run, document: |_| {} };
+    let command = |name, kind, help, define, run| Command {
+        name,
+        kind,
+        help,
+        define,
+        measures: false,
+        run,
+        document: |_| {},
+    };
     vec![
         crate::recipes::command(),
-        command("audit", OfLayer, audit::command, audit::run),
-        command("pool", Administration, pools::pool, pools::run_pool),
-        command("container", Administration, pools::container, pools::run_container),
+        command("audit", OfLayer, help::AUDIT, audit::command, audit::run),
+        command("pool", Administration, help::POOL, pools::pool, pools::run_pool),
+        command("container", Administration, help::CONTAINER, pools::container, pools::run_container),
     ]
 }

@@ -10,8 +10,10 @@ mod secret;
 mod stores;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
+use layer::storage::{Storage, StorageNeeds};
 use layer::{DriverEntry, LayerRun, Leftovers, Measured, Part, Phase, Planning, RunContext, StageContext};
 use units::path_of;
 use workload::layers::LayerDef;
@@ -28,6 +30,16 @@ pub use journal::{JOURNAL_KEY, StoreJournal};
 pub use progress::Told;
 pub use secret::{of_files, s3_key};
 pub use stores::{Store, Stores, directory_of, refusal};
+
+/// Forms of targets that applications may use.
+const STORAGE_TARGETS: &[&str] = &[
+    "null:",
+    "vos:DIR",
+    "engine://HOST:PORT/POOL/CONTAINER",
+    "rados://POOL",
+    "daos://POOL/CONTAINER",
+    "s3://BUCKET",
+];
 
 /// Object stores.
 #[derive(Debug)]
@@ -52,8 +64,29 @@ impl Measured for Objects {
         spec.targets.iter().filter_map(|target| Some(path_of(directory_of(target)?).into_owned())).collect()
     }
 
-    fn leftovers(&self) -> Option<&'static dyn Leftovers> {
-        Some(&InStores)
+    fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
+        vec![&InStores]
+    }
+
+    fn storage_targets(&self) -> &'static [&'static str] {
+        STORAGE_TARGETS
+    }
+
+    fn storage_options(&self) -> &'static [&'static str] {
+        crate::storage::OPTIONS
+    }
+
+    fn serves_storage(&self, target: &str) -> bool {
+        crate::backend::driver_of(target).is_ok()
+    }
+
+    fn storage(
+        &self,
+        spec: &Spec,
+        needs: &StorageNeeds,
+        context: &RunContext,
+    ) -> Result<Arc<dyn Storage>, Error> {
+        Ok(Arc::new(crate::storage::ObjectStorage::open(spec, needs, context)?))
     }
 
     fn options_title(&self) -> String {
@@ -67,6 +100,18 @@ impl Measured for Objects {
 
     fn commands(&self) -> Vec<layer::Command> {
         crate::commands::all()
+    }
+
+    fn stack_serve(
+        &self,
+        request: &layer::StackRequest<'_>,
+        context: &RunContext,
+    ) -> Vec<layer::StackServed> {
+        crate::stack::serve(request, context)
+    }
+
+    fn stack_rows(&self, request: &layer::StackRequest<'_>) -> Vec<layer::StackRowSpec> {
+        crate::stack::rows(request)
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {

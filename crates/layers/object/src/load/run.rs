@@ -78,6 +78,8 @@ pub(super) struct ObjectPart {
     jobs: Vec<Job>,
     recorders: Vec<Option<(Cost, Arc<Recorder>)>>,
     watches: Vec<StoreWatch>,
+    /// Processor time of engines that this process has started, when the phases began.
+    children_cpu_ns: Option<u64>,
 }
 
 impl ObjectPart {
@@ -95,7 +97,7 @@ impl ObjectPart {
             recorders.push(recorder.clone().map(|recorder| (recorder.cost(), recorder)));
             jobs.push(job(ready, backend, recorder, Arc::clone(interrupt))?);
         }
-        Ok(Self { stage, jobs, recorders, watches: Vec::new() })
+        Ok(Self { stage, jobs, recorders, watches: Vec::new(), children_cpu_ns: None })
     }
 }
 
@@ -105,12 +107,16 @@ impl Part for ObjectPart {
     }
 
     fn begin(&mut self) -> Result<(), Error> {
+        let is_served = self.stage.iter().any(|ready| ready.plan.engine == "engine");
+        self.children_cpu_ns = host::activity::children_cpu_ns().filter(|_| is_served);
         self.watches = self.stage.iter().map(|ready| StoreWatch::begin(&ready.store)).collect();
         Ok(())
     }
 
+    /// Engines that this process has started serve the load.
     fn stop(&mut self) -> u64 {
-        0
+        let now = host::activity::children_cpu_ns();
+        self.children_cpu_ns.zip(now).map_or(0, |(before, now)| now.saturating_sub(before))
     }
 
     fn end(self: Box<Self>, mut outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {

@@ -141,6 +141,12 @@ impl Store {
         backend.as_ref().map(|backend| backend.facts()).unwrap_or_default()
     }
 
+    /// Space of a store that was opened already, where it tells.
+    pub(crate) fn open_facts(&self) -> Option<vos::PoolInfo> {
+        let backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
+        backend.as_ref()?.pool().ok()?
+    }
+
     /// Notes for the user on the place of the store.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

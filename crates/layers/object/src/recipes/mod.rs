@@ -13,6 +13,7 @@ use layer::{Bench, BenchRequest, Command, CommandKind, Console, Runs};
 use report::recipes::{factor_of, finding_of};
 use report::record::{PhaseRecord, RecipeFinding, RecipeRecord, RecipesRecord, Record};
 use units::{ByteSize, Span};
+use workload::help::{Example, Help};
 use workload::options as load_options;
 use workload::random::{Random, derive_seed};
 use workload::spec::{Spec, Warmup};
@@ -48,9 +49,22 @@ struct Test {
     sides: [(Spec, ObjectPhase); 2],
 }
 
+const HELP: Help = Help {
+    options: &["only", "rounds", "time", "threads", "depth", "s3-endpoint", "json"],
+    examples: &[
+        Example::new("on an embedded store in memory", "object recipes"),
+        Example::new("on a pool of Ceph", "object recipes rados://bench"),
+        Example::new(
+            "on a bucket, longer phases",
+            "object recipes s3://bucket --s3-endpoint https://s3.example --time 2s",
+        ),
+    ],
+};
+
 /// The command.
 pub(crate) fn command() -> Command {
-    Command { name: "recipes", kind: CommandKind::OfLayer, define, measures: true, run, document }
+    let help = &[("", HELP)];
+    Command { name: "recipes", kind: CommandKind::OfLayer, help, define, measures: true, run, document }
 }
 
 fn define() -> clap::Command {

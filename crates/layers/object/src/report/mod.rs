@@ -1,7 +1,7 @@
 //! The report of the object layer: lines, doubts and its place in the stack.
 
 mod doubts;
-mod stack;
+mod stack_remedies;
 mod text;
 mod words;
 
@@ -10,8 +10,8 @@ mod tests;
 
 use report::doubts::Kind;
 use report::page::Page;
-use report::record::{PhaseRecord, Record};
-use report::stack::Outlook;
+use report::record::PhaseRecord;
+use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 
 /// The report of the object layer.
@@ -36,15 +36,11 @@ impl View for Object {
         }
     }
 
+    fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {
+        stack_remedies::remedies(case)
+    }
+
     fn doubts(&self) -> &'static [Kind] {
         doubts::KINDS
-    }
-
-    fn stack_rows(&self) -> &'static [&'static str] {
-        stack::ROWS
-    }
-
-    fn outlook(&self, record: &Record) -> Outlook {
-        stack::outlook(record)
     }
 }

@@ -1,11 +1,9 @@
 //! Words of plans that are built in place, lines of phases, and the store in a stack.
 
-use crate::sample::{KV, ObjectShape, object_phase, object_plan};
-use network::sample::{EMPTY, stack_row};
-use report::record::{Record, StackRow, StoreActivity, StoreSpace};
+use crate::sample::{KV, object_phase, object_plan};
+use report::record::{Record, StoreActivity, StoreSpace};
 use report::sample;
 use workload::plan::{LayerPlan as _, Pattern};
-use workload::spec::Operation::RandRead;
 
 use super::words::{data, place, store};
 use crate::plan::{ObjectOp, ObjectPlan, OpShare};
@@ -64,35 +62,4 @@ fn what_was_stored_before_stands_in_a_line() {
     fill.failure = Some("no space left".to_owned());
     let page = render(&sample::record(vec![fill]), 120, false);
     assert!(page.contains("failed    no space left"), "{page}");
-}
-
-#[test]
-fn the_store_lies_beside_and_says_what_the_network_takes() {
-    registry::register();
-    let mut record = sample::stack(&[
-        ("memory", RandRead, 4096, 1e6),
-        ("media", RandRead, 4096, 10_000.0),
-        ("file", RandRead, 4096, 9500.0),
-    ]);
-    stack_row(&mut record, "empty RPC", (EMPTY, EMPTY), 95_000);
-    for (layer, operations_per_second) in [("object", 900_000.0), ("engine", 60_000.0)] {
-        record.phases.push(object_phase(&ObjectShape { operations_per_second, ..KV }));
-        let phase = Some(record.phases.len() - 1);
-        let row = StackRow { layer: layer.to_owned(), load: "4 KiB KV get".to_owned(), phase, missing: None };
-        record.stack.as_mut().expect("a stack").rows.push(row);
-    }
-    let page = render(&record, 120, false);
-    let told = report::verdict(&record);
-    let outlook = told.outlooks.iter().find(|outlook| outlook.label == "objects").expect("it has an outlook");
-    assert_eq!(told.holding_layer.as_deref(), Some("media"), "the store changes nothing for the drive");
-    assert_eq!(
-        outlook.sentences,
-        [
-            "4 KiB KV get: in process 900k/s, over the network 60.0k/s, 15.0 times less (sure); empty RPCs at 95.0k/s; \
-             the drive 10.0k/s"
-        ]
-    );
-    assert!(told.try_lines.iter().any(|line| line.starts_with("more in flight for the object store")));
-    assert!(told.loads.iter().all(|line| !line.contains("KV")), "{:?}", told.loads);
-    assert!(page.contains("objects") && page.contains("6.67%"), "{page}");
 }

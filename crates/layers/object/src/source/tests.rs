@@ -323,8 +323,11 @@ fn of_hosts(plan: &ObjectPlan, hosts: u32) -> Vec<ObjectPlan> {
         .collect()
 }
 
+/// Operation, place and record.
+type Seen = (String, (String, String, String, u64), u64);
+
 /// Operations of all workers of a host, each worker's by itself.
-fn by_worker(plan: &ObjectPlan) -> Vec<Vec<(String, (String, String, String, u64), u64)>> {
+fn by_worker(plan: &ObjectPlan) -> Vec<Vec<Seen>> {
     let worker = |worker| {
         let all = all_of(plan, plan.part_of(worker));
         all.iter().map(|op| (op.operation.name().to_owned(), place(op), op.record)).collect()

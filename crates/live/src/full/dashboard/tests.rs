@@ -33,6 +33,7 @@ fn mix() -> Snapshot {
     Snapshot {
         phase_number: 2,
         phase_count: 8,
+        run_left_ns: None,
         classes: vec!["read".to_owned(), "write".to_owned()],
         operations_per_second: vec![300_000.0, 112_000.0],
         bytes_per_second: vec![1_228_800_000.0, 458_752_000.0],

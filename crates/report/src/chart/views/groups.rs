@@ -50,9 +50,7 @@ pub(super) fn groups<'a>(records: &[Named<'a>]) -> Vec<Group<'a>> {
         let record = named.record;
         let several = records.len() > 1;
         let of_ladder = |at: &usize| record.ladder.as_ref().is_some_and(|ladder| ladder.phases.contains(at));
-        let of_stack = |at: &usize| {
-            record.stack.as_ref().is_some_and(|stack| stack.rows.iter().any(|row| row.phase == Some(*at)))
-        };
+        let of_stack = |at: &usize| record.stack.as_ref().is_some_and(|stack| stack.has(*at));
         for stage in stages(record, |at| !of_ladder(&at) && !of_stack(&at)) {
             together(named, several, &stage, &mut groups);
         }

@@ -11,7 +11,7 @@ use clap::{ArgMatches, Command};
 use driver::Error;
 use fleet::{ControlRequest, ControlServer};
 use layer::command::{arguments, fill, table_as_markdown};
-use layer::server::{ENGINE, EngineSpec, Served};
+use layer::server::{ENGINE, EngineSpec, Served, background};
 use layer::{Console, Ending, ServerOptions, Tell, secret};
 use rpc::address::Provider;
 use rpc::engine::{Engine, EngineRequest, ServiceFactory};
@@ -22,7 +22,7 @@ use rpc::{Limits, SocketPlan, TagMap};
 
 use workload::options;
 
-use crate::{background, providers};
+use crate::providers;
 use agent::EngineAgent;
 
 /// Targets where no number is given.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use driver::{Error, ErrorKind};
 use rpc::Poll;
 
-use crate::background::{await_line, kept_command, last_error};
+use super::background::{await_line, kept_command, last_error};
 
 /// How long the engine may take to end once it was told to.
 const END_WAIT: Duration = Duration::from_secs(15);

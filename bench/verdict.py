@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Runs `strata stack` several times in a row and holds the verdicts against each other: the same layer and load each time, with factors in each
+other's intervals. With --neighbour, a busy process takes half of the processors: the same verdict then, or "inconclusive", never another.
+
+    bench/verdict.py STRATA [--runs 10] [--neighbour] [WORDS of strata stack...]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def verdict(strata, words):
+    """The verdict of one run, from its record."""
+    with tempfile.TemporaryDirectory() as out:
+        subprocess.run([strata, "stack", "--live", "none", "--out", out, *words], check=True, stdout=subprocess.DEVNULL)
+        with open(os.path.join(out, "record.json"), encoding="utf-8") as record:
+            return json.load(record)["stack"]["verdict"]
+
+
+def spin():
+    """A process that keeps one processor busy, at work until it is ended."""
+    return subprocess.Popen([sys.executable, "-c", "while True: pass"])
+
+
+def name(found):
+    return (found["kind"], found["layer"], found["load"])
+
+
+def disagreements(verdicts):
+    """Pairs of runs whose factors are not in each other's intervals."""
+    def holds(one, other):
+        return one["factor"] is None or one["low"] <= other["factor"] <= one["high"]
+    pairs = [(a, b) for a in range(len(verdicts)) for b in range(a)]
+    return [(b + 1, a + 1) for a, b in pairs if not (holds(verdicts[a], verdicts[b]) and holds(verdicts[b], verdicts[a]))]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("strata")
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--neighbour", action="store_true")
+    arguments, words = parser.parse_known_args()
+    found = []
+    for run in range(arguments.runs):
+        found.append(verdict(arguments.strata, words))
+        print(f"{run + 1:2}: {found[-1]['kind']}: {found[-1]['sentence']}", flush=True)
+    names = {name(one) for one in found}
+    good = len(names) == 1 and not disagreements(found)
+    if len(names) > 1:
+        print(f"{len(names)} different verdicts")
+    for pair in disagreements(found):
+        print(f"runs {pair[0]} and {pair[1]}: the factor of one is not in the interval of the other")
+    if arguments.neighbour:
+        spinning = [spin() for _ in range(max(1, (os.cpu_count() or 2) // 2))]
+        try:
+            beside = verdict(arguments.strata, words)
+        finally:
+            for process in spinning:
+                process.kill()
+                process.wait()
+        print(f"with a neighbour: {beside['kind']}: {beside['sentence']}")
+        good = good and (beside["kind"] == "inconclusive" or name(beside) in names)
+    print("good" if good else "the verdict does not repeat")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

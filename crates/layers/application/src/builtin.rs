@@ -1,0 +1,91 @@
+//! Applications that come with strata: their descriptions are files of this crate.
+
+use std::path::Path;
+
+use driver::Error;
+use units::{nearest, path_of};
+
+use crate::description::{Description, parse};
+
+/// An application that comes with strata.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// Name.
+    pub name: &'static str,
+    /// Its description.
+    pub text: &'static str,
+}
+
+/// All of them, in the order of lists.
+pub const BUILTIN: &[Builtin] = &[
+    Builtin { name: "fdb-hammer", text: include_str!("applications/fdb-hammer.toml") },
+    Builtin { name: "checkpoint", text: include_str!("applications/checkpoint.toml") },
+    Builtin { name: "vpic", text: include_str!("applications/vpic.toml") },
+    Builtin { name: "bd-cats", text: include_str!("applications/bd-cats.toml") },
+    Builtin { name: "cosmic-tagger", text: include_str!("applications/cosmic-tagger.toml") },
+];
+
+/// Whether a word is the path of a description.
+pub(crate) fn is_path(word: &str) -> bool {
+    word.contains('/') || Path::new(word).extension().is_some_and(|ending| ending == "toml")
+}
+
+/// Text of the description of a name or path.
+///
+/// # Errors
+/// A name that there is none of, with the nearest; a file that cannot be read.
+pub(crate) fn text_of(name: &str) -> Result<String, Error> {
+    if is_path(name) {
+        return std::fs::read_to_string(path_of(name)).map_err(|error| {
+            Error::usage("description", format!("cannot read the description: {error}"))
+                .with("path", name)
+                .remedy("give the path of a TOML file, or a name of strata app list")
+        });
+    }
+    let found = BUILTIN.iter().find(|builtin| builtin.name == name);
+    found.map(|builtin| builtin.text.to_owned()).ok_or_else(|| {
+        let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
+        let accepted = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("{near} (the nearest there is), or the path of a description"),
+            None => format!("one of {}, or the path of a description", names.join(", ")),
+        };
+        Error::usage("plan", format!("there is no application {name:?}")).remedy(format!("use {accepted}"))
+    })
+}
+
+/// The description of a name or path.
+///
+/// # Errors
+/// As [`text_of`], and a description that is none.
+pub(crate) fn load(name: &str) -> Result<Description, Error> {
+    parse(&text_of(name)?).map_err(|error| error.with("description", name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::resolve;
+
+    #[test]
+    fn descriptions_resolve_with_every_choice() {
+        for builtin in BUILTIN {
+            let description = load(builtin.name).unwrap();
+            assert_eq!(description.name, builtin.name);
+            resolve(&description, &[]).unwrap();
+            for (name, parameter) in &description.parameters {
+                for choice in &parameter.choices {
+                    let settings = [(name.clone(), choice.clone())];
+                    let error = resolve(&description, &settings).err().map(|error| error.to_string());
+                    assert_eq!(error, None, "{} {name}={choice}", builtin.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_there_are_none_of_are_refused() {
+        let error = text_of("fdb-hamer").unwrap_err().to_string();
+        assert!(error.contains("fdb-hammer (the nearest"), "{error}");
+        assert!(text_of("./not-there.toml").unwrap_err().to_string().contains("cannot read"));
+    }
+}

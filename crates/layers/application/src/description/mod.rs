@@ -1,0 +1,171 @@
+//! Descriptions of applications: a TOML file with parameters, sets of objects, and groups of processes with their steps.
+
+mod checks;
+pub mod expression;
+mod parse;
+mod resolve;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+pub use parse::{FORMAT, parse};
+pub use resolve::{Application, resolve};
+
+/// A description, as written. Texts that are numbers are expressions over its parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Description {
+    /// Version of the format.
+    pub format: u32,
+    /// Name.
+    pub name: String,
+    /// Version of the application, for records.
+    pub version: String,
+    /// One line about it.
+    pub summary: String,
+    /// Parameters by name.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Sets of objects.
+    #[serde(default, rename = "set")]
+    pub sets: Vec<Set>,
+    /// Groups of processes.
+    #[serde(rename = "group")]
+    pub groups: Vec<Group>,
+}
+
+/// A value in TOML: a number, or a text with units or names.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected a whole number from 0 on, or a text such as 'members * levels'")]
+pub enum Quantity {
+    /// A whole number.
+    Number(u64),
+    /// An expression, or a word.
+    Text(String),
+}
+
+impl Quantity {
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// A parameter of an application.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// Value where the user gives none.
+    pub default: Quantity,
+    /// One line about it.
+    pub help: String,
+    /// Words that it takes; empty: it is a number.
+    #[serde(default)]
+    pub choices: Vec<String>,
+    /// Smallest number.
+    #[serde(default)]
+    pub min: Option<Quantity>,
+    /// Largest number.
+    #[serde(default)]
+    pub max: Option<Quantity>,
+}
+
+/// A set of objects of one kind.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Set {
+    /// Name.
+    pub name: String,
+    /// `array`: bytes at offsets (a file, an array object); `index`: key-values.
+    pub kind: String,
+    /// Which items share an object: `item`, `process`, `iteration`, `process-iteration` or `shared`.
+    pub layout: String,
+    /// Bytes of an item, or `LOW..HIGH` for sizes spread evenly between two.
+    #[serde(default)]
+    pub size: Option<Quantity>,
+    /// Bytes that one call moves; the whole item where nothing is said.
+    #[serde(default)]
+    pub transfer: Option<Quantity>,
+    /// Order of the items of an iteration in an object of several processes: `process` (those of a process follow each other) or `item` (those
+    /// of the same number do).
+    #[serde(default)]
+    pub order: Option<String>,
+    /// The set is there where these parameters have these values: `layout=shared`, several with commas.
+    #[serde(default)]
+    pub when: Option<String>,
+}
+
+/// Processes that do the same.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Name.
+    pub name: String,
+    /// Stage: groups of one stage run at the same time, and stages follow each other in the order in which they are first named.
+    pub stage: String,
+    /// Number of processes.
+    pub processes: Quantity,
+    /// How often each carries its steps out.
+    pub iterations: Quantity,
+    /// Name of an iteration, for messages: `step`.
+    #[serde(default)]
+    pub iteration: Option<String>,
+    /// Condition, as for sets.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// Its steps, carried out in this order in each iteration.
+    #[serde(rename = "step")]
+    pub steps: Vec<Step>,
+}
+
+/// A step of a group.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Name.
+    pub name: String,
+    /// Items of each process in an iteration.
+    #[serde(default)]
+    pub items: Option<Quantity>,
+    /// The items are those of this step (`group.step`), which are read.
+    #[serde(default)]
+    pub of: Option<String>,
+    /// Which of them: `same` (those of the same iteration), `last` (those of the last), `all`.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Their order: `sequential`, or `shuffled` anew in each pass.
+    #[serde(default)]
+    pub order: Option<String>,
+    /// Calls at the beginning of the first iteration.
+    #[serde(default)]
+    pub once: Vec<String>,
+    /// Calls at the beginning of each iteration.
+    #[serde(default)]
+    pub begin: Vec<String>,
+    /// Calls on each item: `CALL SET`, with ` every N` for every Nth alone.
+    #[serde(default)]
+    pub each: Vec<String>,
+    /// Calls at the end of each iteration.
+    #[serde(default)]
+    pub end: Vec<String>,
+    /// Length of `compute`.
+    #[serde(default)]
+    pub compute: Option<Quantity>,
+    /// How it is spent: `sleep` (an accelerator computes) or `busy` (this processor does).
+    #[serde(default)]
+    pub compute_with: Option<String>,
+    /// Steps (`group.step`) whose processes must all have done the same iteration before this one begins it; `group.step - N`: the one N before.
+    #[serde(default)]
+    pub after: Vec<String>,
+    /// Names of the parts of an item's number, the slowest first, for messages: `member:members`, `level:levels`.
+    #[serde(default)]
+    pub dimensions: Vec<String>,
+    /// Condition, as for sets.
+    #[serde(default)]
+    pub when: Option<String>,
+}

@@ -1,0 +1,435 @@
+//! From a description and values of its parameters to what each process does.
+
+use driver::Error;
+use units::{ParseError, parse_u64_in};
+use workload::spec::choice;
+
+use super::expression::{evaluate, number};
+use super::parse::refused;
+use super::{Description, Group, Parameter, Quantity, Set, Step, checks};
+use crate::operation::AppClass;
+use crate::plan::{
+    AfterPlan, CallPlan, ComputeWith, Dimension, GroupPlan, INDEX_VALUE_BYTES, LAYOUTS, Layout,
+    ParameterPlan, Selection, SetPlan, Space, StepPlan,
+};
+
+/// Most processes of a stage.
+const PROCESSES_MAX: u64 = 65_536;
+
+/// An application with all its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Application {
+    /// Name.
+    pub name: String,
+    /// Version of its description.
+    pub version: String,
+    /// Values of its parameters.
+    pub parameters: Vec<ParameterPlan>,
+    /// Its sets.
+    pub sets: Vec<SetPlan>,
+    /// Its stages: name and groups.
+    pub stages: Vec<(String, Vec<GroupPlan>)>,
+}
+
+impl Application {
+    /// All steps of all stages.
+    pub fn steps(&self) -> impl Iterator<Item = &StepPlan> {
+        self.stages.iter().flat_map(|(_, groups)| groups).flat_map(|group| &group.steps)
+    }
+}
+
+/// Resolves a description; `settings` are values of parameters.
+///
+/// # Errors
+/// Values that are none, steps that cannot be carried out, with what would be accepted.
+pub fn resolve(description: &Description, settings: &[(String, String)]) -> Result<Application, Error> {
+    let values = Values::new(description, settings)?;
+    let sets: Vec<&Set> = values.those(&description.sets, |set| &set.when)?;
+    let groups: Vec<&Group> = values.those(&description.groups, |group| &group.when)?;
+    checks::unique(sets.iter().map(|set| &set.name), groups.iter().map(|group| &group.name))?;
+    let resolver = Resolver { values, sets, groups };
+    let application = resolver.application(description)?;
+    checks::check(&application)?;
+    Ok(application)
+}
+
+fn usage(error: ParseError) -> Error {
+    Error::usage("description", error.to_string())
+}
+
+/// Values of parameters.
+struct Values<'a> {
+    all: Vec<(&'a str, &'a Parameter, String)>,
+}
+
+impl<'a> Values<'a> {
+    fn new(description: &'a Description, settings: &[(String, String)]) -> Result<Self, Error> {
+        if let Some((name, _)) = settings.iter().find(|(name, _)| !description.parameters.contains_key(name))
+        {
+            let known: Vec<&str> = description.parameters.keys().map(String::as_str).collect();
+            let given = format!("{} has no parameter {name}", description.name);
+            return Err(refused(given, &format!("one of {}", known.join(", "))));
+        }
+        let mut all = Vec::new();
+        for (name, parameter) in &description.parameters {
+            // What is given last holds.
+            let given =
+                settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+            let value = given.unwrap_or_else(|| parameter.default.text());
+            check_value(name, parameter, &value)?;
+            all.push((name.as_str(), parameter, value));
+        }
+        Ok(Self { all })
+    }
+
+    fn word(&self, name: &str) -> Option<&str> {
+        self.all.iter().find(|(known, ..)| *known == name).map(|(.., value)| value.as_str())
+    }
+
+    fn number(&self, quantity: &Quantity) -> Result<u64, Error> {
+        let lookup = |name: &str| {
+            let (_, parameter, value) = self.all.iter().find(|(known, ..)| *known == name)?;
+            if parameter.choices.is_empty() { number(value).ok() } else { None }
+        };
+        evaluate(&quantity.text(), &lookup).map_err(usage)
+    }
+
+    /// One of several words: itself, or the value of the parameter of that name.
+    fn chosen<T: Copy>(&self, what: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
+        let is_choice = choices.iter().any(|(name, _)| *name == text);
+        let word = if is_choice { text } else { self.word(text).unwrap_or(text) };
+        choice(what, word, choices).map_err(usage)
+    }
+
+    fn holds(&self, when: Option<&String>) -> Result<bool, Error> {
+        let Some(text) = when else { return Ok(true) };
+        let mut holds = true;
+        for condition in text.split(',') {
+            let (name, value) = condition.split_once('=').unwrap_or((condition, ""));
+            let (name, value) = (name.trim(), value.trim());
+            let known = self.all.iter().find(|(known, ..)| *known == name);
+            match known {
+                Some((_, parameter, now)) if parameter.choices.iter().any(|choice| choice == value) => {
+                    holds &= now == value;
+                }
+                _ => {
+                    let accepted = "a parameter with choices and one of them, such as pattern=A";
+                    return Err(refused(format!("the condition {condition:?} is none"), accepted));
+                }
+            }
+        }
+        Ok(holds)
+    }
+
+    fn those<T>(&self, all: &'a [T], when: impl Fn(&T) -> &Option<String>) -> Result<Vec<&'a T>, Error> {
+        let mut there = Vec::new();
+        for one in all {
+            if self.holds(when(one).as_ref())? {
+                there.push(one);
+            }
+        }
+        Ok(there)
+    }
+}
+
+fn check_value(name: &str, parameter: &Parameter, value: &str) -> Result<(), Error> {
+    if !parameter.choices.is_empty() {
+        let choices: Vec<(&str, ())> = parameter.choices.iter().map(|word| (word.as_str(), ())).collect();
+        return choice(name, value, &choices).map_err(usage);
+    }
+    let limit = |quantity: &Option<Quantity>, default| match quantity {
+        Some(quantity) => number(&quantity.text()).map_err(usage),
+        None => Ok(default),
+    };
+    let (min, max) = (limit(&parameter.min, 0)?, limit(&parameter.max, u64::MAX)?);
+    // The ends of a range are looked at like numbers.
+    let (low, high) = value.split_once("..").unwrap_or((value, value));
+    for text in [low, high] {
+        let number = number(text).map_err(|_| {
+            let accepted =
+                "a count, a size such as 1MiB, a time such as 10ms, or a range such as 20KiB..40KiB";
+            refused(format!("{name}={value} is no number"), accepted)
+        })?;
+        parse_u64_in(name, &number.to_string(), min..=max).map_err(usage)?;
+    }
+    Ok(())
+}
+
+struct Resolver<'a> {
+    values: Values<'a>,
+    sets: Vec<&'a Set>,
+    groups: Vec<&'a Group>,
+}
+
+impl Resolver<'_> {
+    fn application(&self, description: &Description) -> Result<Application, Error> {
+        let mut stages: Vec<(String, Vec<GroupPlan>)> = Vec::new();
+        // Groups by their numbers in their stages: steps wait for each other by them.
+        for group in &self.groups {
+            if !stages.iter().any(|(name, _)| *name == group.stage) {
+                stages.push((group.stage.clone(), Vec::new()));
+            }
+            let plan = self.group(group)?;
+            if let Some((_, groups)) = stages.iter_mut().find(|(name, _)| *name == group.stage) {
+                groups.push(plan);
+            }
+        }
+        let sets = self.sets.iter().enumerate().map(|(at, set)| self.set(at, set, &stages));
+        let sets = sets.collect::<Result<_, Error>>()?;
+        let parameters = self.values.all.iter();
+        Ok(Application {
+            name: description.name.clone(),
+            version: description.version.clone(),
+            parameters: parameters
+                .map(|(name, _, value)| ParameterPlan { name: (*name).to_owned(), value: value.clone() })
+                .collect(),
+            sets,
+            stages,
+        })
+    }
+
+    fn group(&self, group: &Group) -> Result<GroupPlan, Error> {
+        let processes = self.values.number(&group.processes)?;
+        let iterations = self.values.number(&group.iterations)?;
+        if processes == 0 || processes > PROCESSES_MAX || iterations == 0 {
+            let given = format!("group {} has {processes} processes and {iterations} iterations", group.name);
+            return Err(refused(given, &format!("1 to {PROCESSES_MAX} processes and at least 1 iteration")));
+        }
+        let steps = self.values.those(&group.steps, |step| &step.when)?;
+        let steps = steps.into_iter().map(|step| self.step(group, step, (iterations, processes)));
+        Ok(GroupPlan {
+            name: group.name.clone(),
+            processes: processes as u32,
+            iterations,
+            iteration: group.iteration.clone().unwrap_or_else(|| "iteration".to_owned()),
+            steps: steps.collect::<Result<_, Error>>()?,
+        })
+    }
+
+    fn step(
+        &self,
+        group: &Group,
+        step: &Step,
+        (iterations, processes): (u64, u64),
+    ) -> Result<StepPlan, Error> {
+        let name = format!("{}.{}", group.name, step.name);
+        let items = step.items.as_ref().map(|items| self.values.number(items)).transpose()?;
+        let (selection, space, items) = match &step.of {
+            None => {
+                if step.from.is_some() || step.order.is_some() {
+                    return Err(refused(
+                        format!("{name} has from or order without of"),
+                        "of = \"group.step\" too",
+                    ));
+                }
+                (Selection::Own, Space { iterations, processes, items: items.unwrap_or(0) }, 0)
+            }
+            Some(of) => {
+                let choices = [("same", Selection::Same), ("last", Selection::Last), ("all", Selection::All)];
+                let from = step.from.as_deref().unwrap_or("same");
+                let selection = self.values.chosen("from", from, &choices)?;
+                if items.is_some() && selection != Selection::All {
+                    return Err(refused(
+                        format!("{name} has items of its own and of {of}"),
+                        "items with from = \"all\" alone",
+                    ));
+                }
+                if items == Some(0) {
+                    return Err(refused(format!("{name} works on 0 items"), "at least 1"));
+                }
+                (selection, self.space_of(of)?, items.unwrap_or(0))
+            }
+        };
+        let orders = [("sequential", false), ("shuffled", true)];
+        let ways = [("sleep", ComputeWith::Sleep), ("busy", ComputeWith::Busy)];
+        let compute_ns = step.compute.as_ref().map_or(Ok(0), |length| self.values.number(length))?;
+        let calls = |texts: &[String]| self.calls(&name, texts, compute_ns);
+        Ok(StepPlan {
+            name: step.name.clone(),
+            space,
+            selection,
+            items,
+            shuffled: self.values.chosen("order", step.order.as_deref().unwrap_or("sequential"), &orders)?,
+            once: calls(&step.once)?,
+            begin: calls(&step.begin)?,
+            each: calls(&step.each)?,
+            end: calls(&step.end)?,
+            compute_ns,
+            compute_with: self.values.chosen(
+                "compute_with",
+                step.compute_with.as_deref().unwrap_or("sleep"),
+                &ways,
+            )?,
+            after: self.after(group, &name, step)?,
+            dimensions: self.dimensions(&name, step, if step.of.is_none() { space.items } else { 0 })?,
+        })
+    }
+
+    /// Calls of a list. Computations of no length are left out.
+    fn calls(&self, step: &str, texts: &[String], compute_ns: u64) -> Result<Vec<CallPlan>, Error> {
+        let mut calls = Vec::new();
+        for text in texts {
+            let accepted =
+                "a call and its set, such as \"write field\", \"allocate-ids every 100\", \"compute\"";
+            let unknown = || refused(format!("{step}: {text:?} is no call"), accepted);
+            let mut words = text.split_whitespace();
+            let class = words.next().and_then(AppClass::named).ok_or_else(unknown)?;
+            let mut set = 0;
+            if class.has_set() {
+                let name = words.next().ok_or_else(unknown)?;
+                let at = self.sets.iter().position(|set| set.name == name);
+                set = at
+                    .ok_or_else(|| refused(format!("{step}: there is no set {name}"), "the name of a set"))?;
+            }
+            let every = match (words.next(), words.next(), words.next()) {
+                (None, ..) => 1,
+                (Some("every"), Some(count), None) => {
+                    self.values.number(&Quantity::Text(count.to_owned()))?
+                }
+                _ => return Err(unknown()),
+            };
+            if every == 0 {
+                return Err(unknown());
+            }
+            if class != AppClass::Compute || compute_ns > 0 {
+                calls.push(CallPlan { class, set: set as u16, every });
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Group and step of `group.step`.
+    fn find(&self, text: &str) -> Result<(usize, usize), Error> {
+        let unknown = || {
+            refused(
+                format!("there is no step {text:?}"),
+                "the names of a group and of a step of it: \"group.step\"",
+            )
+        };
+        let (group, step) = text.split_once('.').ok_or_else(unknown)?;
+        let at = self.groups.iter().position(|known| known.name == group).ok_or_else(unknown)?;
+        let steps = self.values.those(&self.groups[at].steps, |step| &step.when)?;
+        Ok((at, steps.iter().position(|known| known.name == step).ok_or_else(unknown)?))
+    }
+
+    fn space_of(&self, text: &str) -> Result<Space, Error> {
+        let (group, step) = self.find(text)?;
+        let group = self.groups[group];
+        let steps = self.values.those(&group.steps, |step| &step.when)?;
+        let items = match (&steps[step].of, &steps[step].items) {
+            (None, Some(items)) => self.values.number(items)?,
+            _ => {
+                return Err(refused(
+                    format!("{text} has no items of its own"),
+                    "a step with items and without of",
+                ));
+            }
+        };
+        let (iterations, processes) =
+            (self.values.number(&group.iterations)?, self.values.number(&group.processes)?);
+        Ok(Space { iterations, processes, items })
+    }
+
+    /// Steps that a step waits for, of its own stage: earlier stages are done by then.
+    fn after(&self, group: &Group, name: &str, step: &Step) -> Result<Vec<AfterPlan>, Error> {
+        let mut after = Vec::new();
+        for text in &step.after {
+            let (of, lag) = match text.split_once(" - ") {
+                Some((of, lag)) => (of, self.values.number(&Quantity::Text(lag.to_owned()))?),
+                None => (text.as_str(), 0),
+            };
+            let (at, step) = self.find(of.trim())?;
+            let other = self.groups[at];
+            if other.stage == group.stage {
+                let own = self.groups[..at].iter().filter(|known| known.stage == group.stage).count();
+                after.push(AfterPlan { group: own as u16, step: step as u16, lag });
+                continue;
+            }
+            let stage_of = |name: &str| self.groups.iter().position(|known| known.stage == *name);
+            if stage_of(&other.stage) > stage_of(&group.stage) {
+                let given = format!("{name} waits for {of}, which is of the later stage {}", other.stage);
+                return Err(refused(given, "steps of the same stage or an earlier one"));
+            }
+        }
+        Ok(after)
+    }
+
+    fn dimensions(&self, name: &str, step: &Step, items: u64) -> Result<Vec<Dimension>, Error> {
+        let mut dimensions = Vec::new();
+        for text in &step.dimensions {
+            let (word, count) = text.split_once(':').unwrap_or((text, ""));
+            let count = self.values.number(&Quantity::Text(count.to_owned()))?;
+            dimensions.push(Dimension { name: word.trim().to_owned(), count });
+        }
+        let product = dimensions.iter().try_fold(1u64, |all, one| all.checked_mul(one.count));
+        if !dimensions.is_empty() && product != Some(items) {
+            let given =
+                format!("{name}: the dimensions make {} items of {items}", product.unwrap_or(u64::MAX));
+            return Err(refused(given, "dimensions whose product is the number of items"));
+        }
+        Ok(dimensions)
+    }
+
+    fn set(&self, at: usize, set: &Set, stages: &[(String, Vec<GroupPlan>)]) -> Result<SetPlan, Error> {
+        let is_index = self.values.chosen("kind", &set.kind, &[("array", false), ("index", true)])?;
+        let layout: Layout = self.values.chosen("layout", &set.layout, LAYOUTS)?;
+        let orders = [("process", false), ("item", true)];
+        let by_item = self.values.chosen("order", set.order.as_deref().unwrap_or("process"), &orders)?;
+        let steps = || stages.iter().flat_map(|(_, groups)| groups).flat_map(|group| &group.steps);
+        let writes = |step: &&StepPlan| {
+            step.calls().any(|call| {
+                usize::from(call.set) == at && matches!(call.class, AppClass::Write | AppClass::Put)
+            })
+        };
+        let space = checks::writer(&set.name, steps().filter(writes))?;
+        let (min, max) = match (&set.size, is_index) {
+            (None, true) => (INDEX_VALUE_BYTES, INDEX_VALUE_BYTES),
+            (Some(size), false) => self.sizes(&set.name, size)?,
+            (None, false) => {
+                return Err(refused(format!("the set {} has no size", set.name), "size = \"1MiB\""));
+            }
+            (Some(_), true) => {
+                return Err(refused(
+                    format!("the index {} has a size", set.name),
+                    "none: its values have 32 bytes",
+                ));
+            }
+        };
+        let transfer =
+            set.transfer.as_ref().map_or(Ok(max), |transfer| self.values.number(transfer))?.min(max);
+        let uses = |class| {
+            steps().any(|step| step.calls().any(|call| call.class == class && usize::from(call.set) == at))
+        };
+        let describes = steps()
+            .find(writes)
+            .and_then(|step| step.calls().find(|call| call.class == AppClass::Write).map(|call| call.set));
+        Ok(SetPlan {
+            name: set.name.clone(),
+            is_index,
+            layout,
+            by_item,
+            size_bytes_min: min,
+            size_bytes_max: max,
+            transfer_bytes: transfer,
+            space,
+            describes: describes.filter(|_| is_index),
+            is_renamed: uses(AppClass::Rename),
+        })
+    }
+
+    fn sizes(&self, name: &str, size: &Quantity) -> Result<(u64, u64), Error> {
+        let text = size.text();
+        // The value of a parameter may be a range too.
+        let text = self.values.word(&text).map_or(text.clone(), str::to_owned);
+        let (low, high) = text.split_once("..").unwrap_or((&text, &text));
+        let bytes = |text: &str| self.values.number(&Quantity::Text(text.to_owned()));
+        let (low, high) = (bytes(low)?, bytes(high)?);
+        if low == 0 || low > high {
+            return Err(refused(
+                format!("items of the set {name} have {low} to {high} bytes"),
+                "sizes from 1 on, the smaller first",
+            ));
+        }
+        Ok((low, high))
+    }
+}

@@ -1,0 +1,32 @@
+//! Short help of the commands about applications.
+
+use workload::help::{Example, Help};
+
+/// Options that most users need, and examples.
+pub(crate) const APP: Help = Help {
+    options: &["set", "pattern", "index", "profile", "target-options", "json"],
+    examples: &[
+        Example::new("the applications that there are", "app list"),
+        Example::new("a weather model's fields on a file system", "app fdb-hammer /mnt/test"),
+        Example::new(
+            "checkpoints on an object store, and where the time goes",
+            "app checkpoint vos:/dev/shm/pool --profile",
+        ),
+    ],
+};
+
+/// Help of `strata app list`.
+pub(crate) const LIST: &[(&str, Help)] =
+    &[("", Help { options: &[], examples: &[Example::new("the applications that there are", "app list")] })];
+
+/// Help of `strata app show`.
+pub(crate) const SHOW: &[(&str, Help)] = &[(
+    "",
+    Help {
+        options: &[],
+        examples: &[
+            Example::new("parameters and steps", "app show fdb-hammer"),
+            Example::new("the description, to start one's own from", "app show vpic --toml"),
+        ],
+    },
+)];

@@ -1,0 +1,31 @@
+//! The application layer: descriptions of applications, and loads that carry them out on storage of the layers below.
+
+mod builtin;
+mod commands;
+mod content;
+pub mod description;
+mod driver;
+mod help;
+mod operation;
+mod options;
+mod plan;
+mod planning;
+mod profile;
+mod progress;
+mod report;
+mod run;
+mod source;
+mod spec;
+mod words;
+
+pub use builtin::{BUILTIN, Builtin};
+pub use operation::{APP_CLASSES, AppClass, AppOperation};
+pub use options::LAYER;
+pub use plan::{
+    AfterPlan, AppPlan, CallPlan, ComputeWith, Dimension, GroupPlan, Layout, ParameterPlan, Selection,
+    SetPlan, Space, StepPlan,
+};
+pub use report::VIEW;
+pub use run::Applications;
+pub use source::AppSource;
+pub use spec::AppSpec;

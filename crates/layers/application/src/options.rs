@@ -1,0 +1,166 @@
+//! Options of a load of an application.
+
+use units::{ParseError, split_list};
+use workload::layers::{Layer, LayerDef};
+use workload::options::OptionDef;
+use workload::options::value::some_text;
+use workload::plan::PlanKind;
+use workload::spec::Spec;
+use workload::{option, own_of, switch_of};
+
+use crate::plan::AppPlan;
+use crate::spec::AppSpec;
+
+/// The layer, as users see it.
+pub const LAYER: Layer = Layer::of(&DEFINITION);
+
+static DEFINITION: LayerDef = LayerDef {
+    command: "app",
+    help: crate::help::APP,
+    targets: "The application (a name of strata app list, or the path of a description) and its target: a directory, dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, daos://POOL/CONTAINER, rados://POOL, s3://BUCKET or null:",
+    target_count: (0, 2),
+    options: &[APPLICATION],
+    common: COMMON,
+    refused: REFUSED,
+    one_phase: "one stage",
+    is_one_phase: |_| false,
+    ..LayerDef::new(
+        "application",
+        "Run an application's load (fdb-hammer, checkpoints, training, ...) on any storage target",
+        PlanKind::of::<AppPlan>("Applications."),
+    )
+};
+
+/// Options of media that mean the same here.
+const COMMON: &[&str] = &[
+    "name",
+    "time",
+    "start-delay",
+    "concurrent",
+    "end-others",
+    "seed",
+    "cores",
+    "cores-policy",
+    "numa",
+    "interval",
+    "on-error",
+    "keep",
+    "destroy-data",
+];
+
+const PROCESSES: &str =
+    "--set with the parameter of the application that says how many processes it has, such as writers=8";
+
+/// Options of media that this layer does not have, and their substitutes.
+const REFUSED: &[(&str, &str)] = &[
+    ("threads", PROCESSES),
+    ("depth", "nothing: each process of an application makes one call at a time"),
+    ("count", "--steps, or --set with the parameter that says how much is done"),
+    ("op", "the steps of a description: strata app show NAME"),
+    ("verify", "nothing: every byte that is read is checked unless --no-verify is given"),
+    ("direct", "--target-options direct=true"),
+    ("durability", "--target-options durability=..."),
+    ("s3-endpoint", "--target-options s3-endpoint=..."),
+    ("token-file", "--target-options token-file=..."),
+    ("warmup", "nothing: an application is measured from its first call to its last"),
+];
+
+/// Adds a value of a parameter.
+fn set(spec: &mut Spec, name: &str, value: &str) {
+    spec.own.get_mut::<AppSpec>().settings.push((name.to_owned(), value.to_owned()));
+}
+
+/// Reads `NAME=VALUE,NAME=VALUE`; a name alone has the value `alone`.
+fn pairs(option: &str, text: &str, alone: Option<&str>) -> Result<Vec<(String, String)>, ParseError> {
+    let mut pairs = Vec::new();
+    for word in split_list(option, text)? {
+        let (name, value) = match (word.split_once('='), alone) {
+            (Some((name, value)), _) => (name, value),
+            (None, Some(alone)) => (word, alone),
+            (None, None) => return Err(ParseError::new(format!("a value of {option}"), word, "NAME=VALUE")),
+        };
+        if name.trim().is_empty() || value.trim().is_empty() {
+            return Err(ParseError::new(format!("a value of {option}"), word, "NAME=VALUE"));
+        }
+        pairs.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok(pairs)
+}
+
+/// An option that is a parameter of applications.
+macro_rules! parameter {
+    ($name:literal, $value:literal, $help:literal) => {
+        option!($name, None, $value, "the application's", Workload, $help, |spec: &mut Spec, text| {
+            set(spec, $name, text);
+            Ok(())
+        })
+    };
+}
+
+/// The table.
+const APPLICATION: &[OptionDef] = &[
+    own_of!(
+        AppSpec,
+        "app",
+        None,
+        "NAME",
+        "the first word",
+        Workload,
+        "Application, where the first word on the command line does not name it: one of strata app list, or the path of a description",
+        app,
+        |text| some_text("app", text)
+    ),
+    option!(
+        "set",
+        None,
+        "NAME=VALUE,...",
+        "as described",
+        Workload,
+        "Values of the application's parameters (strata app show NAME lists them)",
+        |spec: &mut Spec, text| {
+            for (name, value) in pairs("set", text, None)? {
+                set(spec, &name, &value);
+            }
+            Ok(())
+        }
+    ),
+    parameter!("steps", "N", "The same as --set steps=N: iterations of the application"),
+    parameter!("members", "N", "The same as --set members=N: fdb-hammer: members of the ensemble"),
+    parameter!("levels", "N", "The same as --set levels=N: fdb-hammer: levels of the atmosphere"),
+    parameter!("params", "N", "The same as --set params=N: fdb-hammer: parameters of a level"),
+    parameter!("writers", "N", "The same as --set writers=N: processes that write"),
+    parameter!("readers", "N", "The same as --set readers=N: processes that read"),
+    parameter!(
+        "pattern",
+        "A|B",
+        "The same as --set pattern=...: fdb-hammer: A writes and then reads, B does both at once"
+    ),
+    parameter!(
+        "index",
+        "shared|process",
+        "The same as --set index=...: fdb-hammer: one index for all processes, or one for each"
+    ),
+    parameter!("size", "SIZE", "The same as --set size=SIZE: bytes of an item"),
+    option!(
+        "target-options",
+        None,
+        "NAME=VALUE,...",
+        "none",
+        Engine,
+        "Options of the layer that the target is of (strata fs, strata object), such as direct=true, durability=batch, class=SX, s3-endpoint=http://HOST:PORT, token-file=FILE",
+        |spec: &mut Spec, text| {
+            let options = pairs("target-options", text, Some("true"))?;
+            spec.own.get_mut::<AppSpec>().target_options.extend(options);
+            Ok(())
+        }
+    ),
+    switch_of!(AppSpec, "no-verify", "off", Data, "Does not check the bytes that are read", no_verify),
+    switch_of!(
+        AppSpec,
+        "profile",
+        "off",
+        Output,
+        "Breaks the time of each process down: each kind of call, computing, waiting for others, and strata itself",
+        profile
+    ),
+];

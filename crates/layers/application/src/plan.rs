@@ -1,0 +1,455 @@
+//! Plan of a stage of an application: every expression evaluated, every name a number.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{ByteSize, clean, counted};
+use workload::plan::{LayerPlan, LoadPlan, Terms};
+
+use crate::operation::AppClass;
+
+/// Bytes of the value of an index: where an item lies.
+pub(crate) const INDEX_VALUE_BYTES: u64 = 32;
+
+/// Items that share an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Each item has its own.
+    Item,
+    /// Those of a process.
+    Process,
+    /// Those of an iteration.
+    Iteration,
+    /// Those of a process in an iteration.
+    ProcessIteration,
+    /// All.
+    Shared,
+}
+
+/// Names of the layouts.
+pub(crate) const LAYOUTS: &[(&str, Layout)] = &[
+    ("item", Layout::Item),
+    ("process", Layout::Process),
+    ("iteration", Layout::Iteration),
+    ("process-iteration", Layout::ProcessIteration),
+    ("shared", Layout::Shared),
+];
+
+/// Numbers of the items of a set: item `k` of process `p` in iteration `i` has the number `(i x processes + p) x items + k`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Space {
+    /// Iterations of the step that writes it.
+    pub iterations: u64,
+    /// Processes of its group.
+    pub processes: u64,
+    /// Items of each process in an iteration.
+    pub items: u64,
+}
+
+impl Space {
+    /// Items of an iteration.
+    #[inline]
+    #[must_use]
+    pub fn of_iteration(&self) -> u64 {
+        self.processes * self.items
+    }
+
+    /// All items.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.iterations * self.of_iteration()
+    }
+}
+
+/// A set of objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SetPlan {
+    /// Name.
+    pub name: String,
+    /// Whether its objects are indexes of key-values.
+    pub is_index: bool,
+    /// Items that share an object.
+    pub layout: Layout,
+    /// In an object of several processes, items of the same number follow each other; else those of the same process do.
+    pub by_item: bool,
+    /// Smallest item, in bytes.
+    pub size_bytes_min: u64,
+    /// Largest item, in bytes: the distance of items in an object.
+    pub size_bytes_max: u64,
+    /// Most bytes that one call moves.
+    pub transfer_bytes: u64,
+    /// Numbers of its items.
+    pub space: Space,
+    /// The set of arrays whose items an index finds.
+    pub describes: Option<u16>,
+    /// Objects are made aside and renamed.
+    pub is_renamed: bool,
+}
+
+impl SetPlan {
+    /// Objects of the set.
+    #[must_use]
+    pub fn objects(&self) -> u64 {
+        let Space { iterations, processes, .. } = self.space;
+        match self.layout {
+            Layout::Item => self.space.total(),
+            Layout::Process => processes,
+            Layout::Iteration => iterations,
+            Layout::ProcessIteration => iterations * processes,
+            Layout::Shared => 1,
+        }
+    }
+
+    /// Bytes of the largest object.
+    #[must_use]
+    pub fn object_bytes(&self) -> u64 {
+        let objects = self.objects().max(1);
+        (self.space.total() / objects).saturating_mul(self.size_bytes_max)
+    }
+
+    /// Object of an item, and where it begins there.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, item: u64) -> (u64, u64) {
+        let stride = self.size_bytes_max;
+        let Space { processes, items, .. } = self.space;
+        match self.layout {
+            Layout::Item => (item, 0),
+            Layout::Shared => (0, item * stride),
+            Layout::ProcessIteration => (item / items, item % items * stride),
+            Layout::Process => {
+                let (turn, k) = (item / items, item % items);
+                (turn % processes, (turn / processes * items + k) * stride)
+            }
+            Layout::Iteration => {
+                let all = processes * items;
+                let (iteration, within) = (item / all, item % all);
+                let at = if self.by_item { within % items * processes + within / items } else { within };
+                (iteration, at * stride)
+            }
+        }
+    }
+
+    /// Bytes of an item.
+    #[inline]
+    #[must_use]
+    pub fn size(&self, item: u64) -> u64 {
+        let range = self.size_bytes_max - self.size_bytes_min;
+        if range == 0 {
+            return self.size_bytes_max;
+        }
+        self.size_bytes_min + units::random::mix64(item ^ 0x5bd1_e995) % (range + 1)
+    }
+
+    /// Bytes of all items, about where sizes differ.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let mean = self.size_bytes_min / 2
+            + self.size_bytes_max / 2
+            + (self.size_bytes_min & self.size_bytes_max & 1);
+        self.space.total().saturating_mul(mean)
+    }
+}
+
+/// A call of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallPlan {
+    /// Call.
+    pub class: AppClass,
+    /// Number of its set.
+    pub set: u16,
+    /// Made on every so-manyth item.
+    pub every: u64,
+}
+
+/// Items that a step works on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    /// The step has its own, or none.
+    #[default]
+    Own,
+    /// Those that another one has in the same iteration.
+    Same,
+    /// Those of its last iteration.
+    Last,
+    /// All of its items.
+    All,
+}
+
+/// How time between calls is spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComputeWith {
+    /// Asleep: something else than this processor computes.
+    #[default]
+    Sleep,
+    /// Busy.
+    Busy,
+}
+
+/// A step that must have been done before another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AfterPlan {
+    /// Its group in the stage.
+    pub group: u16,
+    /// Its number in the group.
+    pub step: u16,
+    /// By so many iterations it may be behind.
+    pub lag: u64,
+}
+
+/// Part of an item's number in messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dimension {
+    /// Name.
+    pub name: String,
+    /// Number of its values.
+    pub count: u64,
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepPlan {
+    /// Name.
+    pub name: String,
+    /// Numbers of its items.
+    pub space: Space,
+    /// Items of them.
+    pub selection: Selection,
+    /// Items of each process in an iteration, where all items are gone through by and by; 0: processes share them in each iteration.
+    pub items: u64,
+    /// Shuffled anew in each pass.
+    pub shuffled: bool,
+    /// Calls at the beginning of the first iteration.
+    pub once: Vec<CallPlan>,
+    /// Calls at the beginning of each iteration.
+    pub begin: Vec<CallPlan>,
+    /// Calls on each item.
+    pub each: Vec<CallPlan>,
+    /// Calls at the end of each iteration.
+    pub end: Vec<CallPlan>,
+    /// Length of a computation, in nanoseconds.
+    pub compute_ns: u64,
+    /// How it is spent.
+    pub compute_with: ComputeWith,
+    /// Steps that it waits for.
+    pub after: Vec<AfterPlan>,
+    /// Parts of an item's number.
+    pub dimensions: Vec<Dimension>,
+}
+
+impl StepPlan {
+    /// Items of a process in an iteration: the first of their numbers in the pass, and how many.
+    #[inline]
+    #[must_use]
+    pub fn share(&self, process: u64, processes: u64, iteration: u64) -> (u64, u64) {
+        let cut =
+            |total: u64, part: u64| (u128::from(total) * u128::from(part) / u128::from(processes)) as u64;
+        let part_of = |total: u64| {
+            let first = cut(total, process);
+            (first, cut(total, process + 1) - first)
+        };
+        match self.selection {
+            Selection::Own => {
+                ((iteration * self.space.processes + process) * self.space.items, self.space.items)
+            }
+            Selection::Same | Selection::Last => {
+                let at =
+                    if self.selection == Selection::Same { iteration } else { self.space.iterations - 1 };
+                let (first, count) = part_of(self.space.of_iteration());
+                (at * self.space.of_iteration() + first, count)
+            }
+            Selection::All if self.items == 0 => part_of(self.space.total()),
+            Selection::All => ((iteration * processes + process) * self.items, self.items),
+        }
+    }
+
+    /// All its calls.
+    pub fn calls(&self) -> impl Iterator<Item = &CallPlan> {
+        self.once.iter().chain(&self.begin).chain(&self.each).chain(&self.end)
+    }
+}
+
+/// Processes that do the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GroupPlan {
+    /// Name.
+    pub name: String,
+    /// Number of processes.
+    pub processes: u32,
+    /// How often each carries its steps out.
+    pub iterations: u64,
+    /// Name of an iteration, for messages.
+    pub iteration: String,
+    /// Its steps.
+    pub steps: Vec<StepPlan>,
+}
+
+/// A parameter and its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ParameterPlan {
+    /// Name.
+    pub name: String,
+    /// Value, as given or by default.
+    pub value: String,
+}
+
+/// A stage of an application on a target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AppPlan {
+    /// Name in tables: the stage's.
+    pub name: String,
+    /// Application.
+    pub application: String,
+    /// Version of its description.
+    pub version: String,
+    /// Driver of the target.
+    pub engine: String,
+    /// Target.
+    pub target: String,
+    /// Options of the target's layer.
+    pub target_options: Vec<ParameterPlan>,
+    /// Values of its parameters.
+    pub parameters: Vec<ParameterPlan>,
+    /// Sets of the whole application.
+    pub sets: Vec<SetPlan>,
+    /// Groups of processes of the stage.
+    pub groups: Vec<GroupPlan>,
+    /// Every byte that is read is checked.
+    pub verify: bool,
+    /// The time of each process is broken down.
+    pub profile: bool,
+    /// Calls that the target does not have, and that are left out.
+    pub left_out: Vec<String>,
+    /// Data that is written stays in the page cache until it is synced.
+    pub is_cached: bool,
+    /// The target works in this process.
+    pub is_in_process: bool,
+    /// Whether it is the first stage of its application: nothing has taken room before it.
+    pub is_first: bool,
+    /// Seed of the content of all stages.
+    pub content_seed: u64,
+    /// How the load is put on: one thread a process.
+    pub load: LoadPlan,
+}
+
+impl AppPlan {
+    /// Group of a process of the stage, and its number in the group.
+    #[must_use]
+    pub fn process(&self, worker: u32) -> Option<(usize, u32)> {
+        let mut first = 0;
+        for (at, group) in self.groups.iter().enumerate() {
+            if worker < first + group.processes {
+                return Some((at, worker - first));
+            }
+            first += group.processes;
+        }
+        None
+    }
+
+    /// Processes of the stage.
+    #[must_use]
+    pub fn processes(&self) -> u32 {
+        self.groups.iter().map(|group| group.processes).sum()
+    }
+
+    /// Most bytes that one call moves.
+    #[must_use]
+    pub fn transfer_bytes_max(&self) -> u64 {
+        let of = |set: &SetPlan| if set.is_index { INDEX_VALUE_BYTES } else { set.transfer_bytes };
+        self.sets.iter().map(of).max().unwrap_or(INDEX_VALUE_BYTES)
+    }
+
+    /// Classes of its calls, by index.
+    #[must_use]
+    pub fn classes(&self) -> Vec<usize> {
+        let steps = || self.groups.iter().flat_map(|group| &group.steps);
+        let mut classes: Vec<usize> =
+            steps().flat_map(StepPlan::calls).map(|call| call.class as usize).collect();
+        if steps().any(|step| !step.after.is_empty()) {
+            classes.push(AppClass::Wait as usize);
+        }
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    }
+
+    /// Value of a parameter.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters
+            .iter()
+            .find(|parameter| parameter.name == name)
+            .map(|parameter| parameter.value.as_str())
+    }
+}
+
+const TERMS: Terms = Terms {
+    size: "item size",
+    size_column: "item",
+    size_points: "item sizes",
+    operations: "calls",
+    ..Terms::COMMON
+};
+
+impl LayerPlan for AppPlan {
+    workload::plan_parts!("application");
+
+    fn operation_name(&self) -> &'static str {
+        "app"
+    }
+
+    fn operation_size(&self) -> String {
+        ByteSize(self.operation_bytes_max()).to_string()
+    }
+
+    fn operation_bytes_max(&self) -> u64 {
+        self.sets.iter().filter(|set| !set.is_index).map(|set| set.size_bytes_max).max().unwrap_or(0)
+    }
+
+    fn operation_words(&self) -> String {
+        let groups = self.groups.iter().map(|group| {
+            format!("{} {} x {}", group.processes, group.name, counted(group.iterations, "iteration"))
+        });
+        format!("{}: {}", clean(&self.application), groups.collect::<Vec<_>>().join(" and "))
+    }
+
+    fn manner(&self) -> Vec<String> {
+        let mut words = vec![clean(&self.engine).into_owned()];
+        if self.verify {
+            words.push("verified".to_owned());
+        }
+        words.extend(
+            self.target_options.iter().map(|option| format!("{} {}", option.name, clean(&option.value))),
+        );
+        words
+    }
+
+    fn target_names(&self) -> Vec<&str> {
+        vec![&self.target]
+    }
+
+    fn terms(&self) -> &'static Terms {
+        &TERMS
+    }
+
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        let values =
+            self.parameters.iter().map(|parameter| format!("{}={}", parameter.name, parameter.value));
+        vec![("application", self.application.clone()), ("parameters", values.collect::<Vec<_>>().join(" "))]
+    }
+
+    fn is_busy_on_purpose(&self) -> bool {
+        let is_busy = |step: &StepPlan| step.compute_ns > 0 && step.compute_with == ComputeWith::Busy;
+        self.is_in_process || self.groups.iter().flat_map(|group| &group.steps).any(is_busy)
+    }
+
+    fn stops_to_sync(&self) -> bool {
+        let mut steps = self.groups.iter().flat_map(|group| &group.steps);
+        steps.any(|step| step.calls().any(|call| call.class == AppClass::Sync))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! From a spec to the plans of the stages of an application on a target.
+
+use driver::Error;
+use layer::RunContext;
+use layer::storage::{self, Storage, StorageCall, StorageFacts, StorageNeeds, StorageSet};
+use std::sync::Arc;
+use units::ByteSize;
+use workload::layers::Layer;
+use workload::options;
+use workload::plan::{buffer_bytes_max, load};
+use workload::spec::{OnError, Spec, Warmup};
+
+use crate::builtin;
+use crate::description::{Application, resolve};
+use crate::operation::AppClass;
+use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, Layout, ParameterPlan, SetPlan, StepPlan};
+use crate::spec;
+
+/// An application that is planned on a target.
+pub(crate) struct PlannedApp {
+    /// Plans of its stages.
+    pub(crate) plans: Vec<AppPlan>,
+    /// Its storage; nothing is made there yet.
+    pub(crate) storage: Arc<dyn Storage>,
+}
+
+/// Takes the name of the application out of the targets.
+pub(crate) fn name_app(spec: &mut Spec) -> Result<(), Error> {
+    if spec::of(spec).app.is_none() && !spec.targets.is_empty() {
+        let name = spec.targets.remove(0);
+        spec.own.get_mut::<crate::spec::AppSpec>().app = Some(name);
+    }
+    let app = spec::of(spec).app.clone().ok_or_else(|| {
+        Error::usage("plan", "no application was named").remedy("strata app list shows those that there are")
+    })?;
+    match spec.targets.len() {
+        1 => Ok(()),
+        0 => Err(Error::usage("plan", format!("the application {app} has no target"))
+            .remedy(format!("name one: strata app {app} DIRECTORY"))),
+        count => Err(Error::usage("plan", format!("{count} targets where an application has one"))
+            .remedy(format!("strata app {app} {}", spec.targets[0]))),
+    }
+}
+
+/// Plans an application.
+///
+/// # Errors
+/// What cannot be, with what would be accepted; nothing is touched.
+pub(crate) fn plan(
+    spec: &Spec,
+    seed: impl Fn(usize) -> u64,
+    context: &RunContext,
+) -> Result<PlannedApp, Error> {
+    let own = spec::of(spec);
+    let name = own.app.clone().unwrap_or_default();
+    let description = builtin::load(&name)?;
+    let application =
+        resolve(&description, &own.settings).map_err(|error| error.with("application", &name))?;
+    let target = spec.targets.first().cloned().unwrap_or_default();
+    let target_spec = target_spec(spec, &target, seed(0))?;
+    let storage = storage::open(&target_spec, &needs(&application), context)?;
+    let facts = storage.facts();
+    check_target(&application, &facts, &target)?;
+    check_space(&application.sets, &facts, &target)?;
+    let mut plans = Vec::new();
+    for (at, (stage, groups)) in application.stages.iter().enumerate() {
+        let mut plan = AppPlan {
+            name: match &spec.name {
+                Some(name) => format!("{name} {stage}"),
+                None => format!("{} {stage}", application.name),
+            },
+            application: application.name.clone(),
+            version: application.version.clone(),
+            engine: facts.engine.clone(),
+            target: target.clone(),
+            target_options: named(&own.target_options),
+            parameters: application.parameters.clone(),
+            sets: application.sets.clone(),
+            groups: groups.clone(),
+            verify: !own.no_verify && facts.engine != "null",
+            profile: own.profile,
+            left_out: Vec::new(),
+            is_cached: facts.is_cached,
+            is_in_process: facts.is_in_process,
+            is_first: at == 0,
+            content_seed: seed(0),
+            load: load(spec, 1, None, seed(at)).map_err(|error| Error::usage("plan", error.0))?,
+        };
+        plan.left_out = leave_out(&mut plan.groups, &facts.left_out);
+        settle_load(&mut plan, spec)?;
+        plans.push(plan);
+    }
+    Ok(PlannedApp { plans, storage })
+}
+
+fn named(options: &[(String, String)]) -> Vec<ParameterPlan> {
+    options.iter().map(|(name, value)| ParameterPlan { name: name.clone(), value: value.clone() }).collect()
+}
+
+/// One thread a process; of several hosts each has as many.
+fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
+    let processes = plan.processes();
+    let hosts = spec.place.map_or(1, |place| place.hosts.max(1));
+    if !processes.is_multiple_of(hosts) {
+        return Err(Error::usage(
+            "plan",
+            format!("{processes} processes cannot be dealt out to {hosts} hosts evenly"),
+        )
+        .with("stage", &plan.name)
+        .remedy("use a number of processes that is a multiple of the number of hosts"));
+    }
+    let waits = plan.groups.iter().flat_map(|group| &group.steps).any(|step| !step.after.is_empty());
+    if hosts > 1 && waits {
+        return Err(Error::usage("plan", "processes of several hosts cannot wait for each other")
+            .with("stage", &plan.name)
+            .remedy("use an application whose steps have no after, such as fdb-hammer with pattern=A, or one host"));
+    }
+    plan.load.threads = processes / hosts;
+    plan.load.warmup = Warmup::None;
+    plan.load.on_error = spec.on_error.unwrap_or(OnError::Stop);
+    let memory = host::memory::memory().total_bytes;
+    let (slot, accepted) = (plan.transfer_bytes_max(), buffer_bytes_max(memory));
+    if slot.saturating_mul(u64::from(plan.load.threads)) > accepted {
+        return Err(Error::usage(
+            "plan",
+            format!(
+                "{processes} processes with buffers of {} need more than half of the memory",
+                ByteSize(slot)
+            ),
+        )
+        .remedy("use fewer processes, or a smaller transfer"));
+    }
+    runner::check_placement(&plan.load)
+}
+
+/// The spec of the target in the layer that serves it.
+fn target_spec(spec: &Spec, target: &str, seed: u64) -> Result<Spec, Error> {
+    let serving = storage::find(target)?;
+    let mut own = Spec {
+        layer: Layer::of(serving.definition()),
+        targets: vec![target.to_owned()],
+        keep: spec.keep,
+        destroy_data: spec.destroy_data,
+        seed: Some(seed),
+        ..Spec::default()
+    };
+    for (name, value) in &spec::of(spec).target_options {
+        let flag = name.replace('_', "-");
+        let known = serving.storage_options();
+        if !known.contains(&flag.as_str()) {
+            return Err(Error::usage(
+                "plan",
+                format!("{flag} is no option of an application's target there"),
+            )
+            .with("target", target)
+            .remedy(format!("use one of {}", known.join(", "))));
+        }
+        options::apply(&mut own, &flag, value)
+            .map_err(|error| Error::usage("plan", format!("--target-options {flag}: {error}")))?;
+    }
+    Ok(own)
+}
+
+/// Demands of an application on its storage.
+fn needs(application: &Application) -> StorageNeeds {
+    let sets = application.sets.iter().map(|set| StorageSet {
+        name: set.name.clone(),
+        is_index: set.is_index,
+        objects: set.objects(),
+        object_bytes: if set.is_index { INDEX_VALUE_BYTES } else { set.object_bytes() },
+        transfer_bytes: if set.is_index { INDEX_VALUE_BYTES } else { set.transfer_bytes },
+        keys: set.space.total(),
+        is_renamed: set.is_renamed,
+    });
+    let mut calls: Vec<StorageCall> =
+        application.steps().flat_map(StepPlan::calls).filter_map(|call| call.class.call()).collect();
+    calls.sort_unstable();
+    calls.dedup();
+    let ids =
+        application.steps().flat_map(StepPlan::calls).filter(|call| call.class == AppClass::AllocateIds);
+    let of_stage =
+        |(_, groups): &(String, Vec<GroupPlan>)| groups.iter().map(|group| group.processes).sum::<u32>();
+    StorageNeeds {
+        sets: sets.collect(),
+        workers: application.stages.iter().map(of_stage).max().unwrap_or(1),
+        ids_per_call: ids.map(|call| call.every.min(u64::from(u32::MAX)) as u32).max().unwrap_or(1),
+        calls,
+    }
+}
+
+/// Takes calls out that a target does not have; their names.
+fn leave_out(groups: &mut [GroupPlan], calls: &[StorageCall]) -> Vec<String> {
+    let mut left_out: Vec<String> = Vec::new();
+    for step in groups.iter_mut().flat_map(|group| &mut group.steps) {
+        for list in [&mut step.once, &mut step.begin, &mut step.each, &mut step.end] {
+            list.retain(|call| {
+                let is_left = call.class.call().is_some_and(|call| calls.contains(&call));
+                if is_left && !left_out.iter().any(|known| known == call.class.name()) {
+                    left_out.push(call.class.name().to_owned());
+                }
+                !is_left
+            });
+        }
+    }
+    left_out
+}
+
+/// Refuses an application that a target cannot carry.
+fn check_target(application: &Application, facts: &StorageFacts, target: &str) -> Result<(), Error> {
+    let refuse = |what: String, remedy: &str| {
+        Err(Error::usage("plan", what).with("target", target).remedy(remedy.to_owned()))
+    };
+    let mut calls = application.steps().flat_map(StepPlan::calls);
+    if let Some(call) = calls.find(|call| call.class.call().is_some_and(|call| facts.refused.contains(&call)))
+    {
+        let name = call.class.name();
+        return refuse(
+            format!("{} has no {name}, which {} calls", facts.engine, application.name),
+            "use a file target, or a value of the application's parameters without it (checkpoint: --set names=direct)",
+        );
+    }
+    for set in application.sets.iter().filter(|set| !set.is_index) {
+        if facts.only_whole && (set.layout != Layout::Item || set.transfer_bytes < set.size_bytes_max) {
+            return refuse(
+                format!(
+                    "{} writes whole objects, and items of the set {} are parts of one",
+                    facts.engine, set.name
+                ),
+                "use a target with arrays or files, or an application with an object for each item, such as fdb-hammer",
+            );
+        }
+        let unit = facts.granularity_bytes.max(1);
+        let is_cut = set.size_bytes_min != set.size_bytes_max
+            || !set.size_bytes_max.is_multiple_of(unit)
+            || !set.transfer_bytes.is_multiple_of(unit);
+        if unit > 1 && is_cut {
+            return refuse(
+                format!(
+                    "past the page cache, items of the set {} must be multiples of {unit} bytes",
+                    set.name
+                ),
+                "use such a size, or leave out direct",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses data that a target has no room for.
+///
+/// # Errors
+/// Bad usage with both amounts.
+pub(crate) fn check_space(sets: &[SetPlan], facts: &StorageFacts, target: &str) -> Result<(), Error> {
+    let bytes = sets.iter().map(SetPlan::bytes).fold(0u64, u64::saturating_add);
+    match facts.free_bytes {
+        Some(free) if bytes > free => Err(Error::usage(
+            "plan",
+            format!(
+                "the application writes {}, and the target has {} free",
+                ByteSize(bytes).human(),
+                ByteSize(free).human()
+            ),
+        )
+        .with("target", target)
+        .remedy("use fewer steps, smaller items, or a larger target")),
+        _ => Ok(()),
+    }
+}

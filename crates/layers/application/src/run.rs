@@ -1,0 +1,185 @@
+//! Loads of applications: their stages, how they get ready, and their jobs.
+
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Arena, Capabilities, Error, ErrorKind, Operation, PageSize};
+use layer::observations::Observations;
+use layer::storage::Storage;
+use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext};
+use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
+use units::path_of;
+use workload::layers::LayerDef;
+use workload::plan::PhasePlan;
+use workload::spec::Spec;
+
+use crate::driver::AppDriver;
+use crate::operation::AppOperation;
+use crate::options::LAYER;
+use crate::plan::AppPlan;
+use crate::progress::Progress;
+use crate::source::{AppSource, expected_operations};
+use crate::{planning, profile};
+
+/// Applications.
+#[derive(Debug)]
+pub struct Applications;
+
+/// Capabilities of a process of an application: one call at a time.
+const CAPABILITIES: Capabilities = Capabilities::plain(AppOperation::CLASSES, 1);
+
+impl Measured for Applications {
+    fn definition(&self) -> &'static LayerDef {
+        LAYER.definition()
+    }
+
+    fn drivers(&self) -> Vec<DriverEntry> {
+        let summary = "Calls on storage of the layers below, computations, and waiting for other processes";
+        vec![DriverEntry { name: "storage", target: None, capabilities: CAPABILITIES, summary }]
+    }
+
+    fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
+        let target =
+            spec.targets.last().filter(|_| spec.targets.len() > 1 || crate::spec::of(spec).app.is_some());
+        let paths =
+            target.filter(|target| !target.contains(':') || target.contains('/') && !target.contains("://"));
+        paths.map(|path| path_of(path).into_owned()).into_iter().collect()
+    }
+
+    fn commands(&self) -> Vec<layer::Command> {
+        crate::commands::all()
+    }
+
+    fn options_title(&self) -> String {
+        "Options of a load of an application (`strata app`, `layer = \"application\"` in a job file)"
+            .to_owned()
+    }
+
+    fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
+        Box::new(AppRun { context: context.clone(), storages: Vec::new() })
+    }
+}
+
+/// The storage of a phase, as a phase keeps it.
+struct Kept(Arc<dyn Storage>);
+
+/// Applications during a run.
+struct AppRun {
+    context: RunContext,
+    storages: Vec<Arc<dyn Storage>>,
+}
+
+impl LayerRun for AppRun {
+    fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
+        specs.iter_mut().try_for_each(|spec| planning::name_app(spec))
+    }
+
+    fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
+        let planned = planning::plan(spec, |stage| planning.seed_of(stage), &self.context)?;
+        self.storages.push(Arc::clone(&planned.storage));
+        let phase = |plan| Phase {
+            destroy_data: spec.destroy_data,
+            state: Some(Arc::new(Kept(Arc::clone(&planned.storage))) as Arc<dyn Any + Send + Sync>),
+            ..Phase::new(PhasePlan::new(plan), &CAPABILITIES)
+        };
+        Ok(planned.plans.into_iter().map(phase).collect())
+    }
+
+    fn part<'a>(
+        &'a mut self,
+        phases: Vec<&'a Phase>,
+        _done: &[&PhasePlan],
+        context: &StageContext<'_>,
+    ) -> Result<Box<dyn Part + 'a>, Error> {
+        let mut ready = Vec::new();
+        for phase in phases {
+            let (Some(plan), Some(kept)) = (phase.plan.of::<AppPlan>(), phase.state::<Kept>()) else {
+                return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its storage"));
+            };
+            kept.0.prepare()?;
+            // A target that was opened just now tells of its room only now. Later stages find less, because the first has written.
+            if plan.is_first {
+                planning::check_space(&plan.sets, &kept.0.facts(), &plan.target)?;
+            }
+            ready.push(Ready { plan: Arc::new(plan.clone()), storage: Arc::clone(&kept.0) });
+        }
+        Ok(Box::new(AppPart { ready, interrupt: Arc::clone(&context.interrupt) }))
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let mut result = Ok(());
+        for storage in self.storages.drain(..) {
+            result = result.and(storage.end());
+        }
+        result
+    }
+}
+
+/// A stage that is ready.
+struct Ready {
+    plan: Arc<AppPlan>,
+    storage: Arc<dyn Storage>,
+}
+
+impl Ready {
+    fn job(&self, interrupt: &Arc<AtomicBool>) -> Job {
+        let plan = &self.plan;
+        let progress = Arc::new(Progress::new(plan));
+        let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
+        let open = Opener::new(move |worker| {
+            let arena = Arc::new(Arena::new(1, shared.transfer_bytes_max() as usize, PageSize::Base)?);
+            let number = shared.load.worker(worker);
+            let opened = storage.open(worker, &arena, &flag)?;
+            let none =
+                || Error::new(ErrorKind::Run, "stage", "a worker has no process").with("worker", number);
+            let (group, _) = shared.process(number).ok_or_else(none)?;
+            let source = AppSource::new(&shared, number, &arena, &progress).ok_or_else(none)?;
+            let driver = AppDriver::new(opened.driver, &storage, &shared, &progress, &flag, group);
+            Ok(WorkerSetup { driver: Box::new(driver), source, notes: opened.notes, parts: Vec::new() })
+        });
+        let compute_ns = plan.groups.iter().flat_map(|group| &group.steps).map(|step| step.compute_ns).max();
+        Job {
+            expected_operations: Some(expected_operations(plan)),
+            grace_ns: GRACE_NS.saturating_add(compute_ns.unwrap_or(0)),
+            ..Job::new(&plan.name, &plan.load, plan.classes(), open, Arc::clone(interrupt))
+        }
+    }
+}
+
+/// Stages of applications that are ready to run.
+struct AppPart {
+    ready: Vec<Ready>,
+    interrupt: Arc<AtomicBool>,
+}
+
+impl Part for AppPart {
+    fn jobs(&mut self) -> Vec<Job> {
+        self.ready.iter().map(|ready| ready.job(&self.interrupt)).collect()
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn stop(&mut self) -> u64 {
+        0
+    }
+
+    fn end(self: Box<Self>, mut outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
+        for (outcome, ready) in outcomes.iter_mut().zip(&self.ready) {
+            let plan = &ready.plan;
+            let mut notes = ready.storage.notes();
+            if !plan.left_out.is_empty() {
+                notes.push(format!("{} has no {}: left out", plan.engine, plan.left_out.join(", ")));
+            }
+            outcome.notes.splice(0..0, notes);
+        }
+        let seen = outcomes.into_iter().zip(&self.ready).map(|(outcome, ready)| {
+            let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
+            (outcome, Observations { profile, ..machine.clone() })
+        });
+        seen.collect()
+    }
+}

@@ -1,0 +1,27 @@
+//! Options of the layer, as typed.
+
+use std::sync::LazyLock;
+
+use workload::spec::Spec;
+
+/// Options of a load of an application; `None` means: not said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AppSpec {
+    /// `--app`: name of a built-in application, or path of a description.
+    pub app: Option<String>,
+    /// Values of its parameters, in the order in which they were given.
+    pub settings: Vec<(String, String)>,
+    /// Options of the layer that the target is of, by name.
+    pub target_options: Vec<(String, String)>,
+    /// `--no-verify`.
+    pub no_verify: bool,
+    /// `--profile`.
+    pub profile: bool,
+}
+
+/// Options of the layer in a spec.
+#[must_use]
+pub(crate) fn of(spec: &Spec) -> &AppSpec {
+    static NOTHING_SAID: LazyLock<AppSpec> = LazyLock::new(AppSpec::default);
+    spec.own.get().unwrap_or(&NOTHING_SAID)
+}

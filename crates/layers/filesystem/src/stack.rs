@@ -1,0 +1,173 @@
+//! Rows of the stack: names on the file system of the scratch directory, and files over objects by their library and through the kernel.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use driver::{Error, ErrorKind};
+use layer::stack::{loads, spec};
+use layer::{RunContext, StackCarrier, StackKind, StackRequest, StackRowSpec, StackServed};
+use mount::{MountSpec, Mounted};
+use units::{label_of, path_of};
+use workload::spec::Spec;
+
+use crate::LAYER;
+use crate::made::{note_mount, remove_mount};
+use crate::stores;
+
+/// Layers: the file system of a directory, files over objects by their library, and through the kernel.
+const LOCAL: &str = "file";
+const LIBRARY: &str = "dfs";
+const MOUNT: &str = "mount";
+/// Name under which the mount is served.
+const MOUNT_SERVED: &str = "mount";
+/// Length of the file of each data load.
+const FILE_SIZE: &str = "64m";
+
+/// One load: its column, and its options.
+struct Load {
+    name: &'static str,
+    options: &'static [(&'static str, &'static str)],
+}
+
+const DATA: &[Load] = &[
+    Load {
+        name: loads::WRITE_LARGE,
+        options: &[("op", "write"), ("block-size", "1m"), ("shape", "private"), ("file-size", FILE_SIZE)],
+    },
+    Load {
+        name: loads::READ_LARGE,
+        options: &[("op", "read"), ("block-size", "1m"), ("shape", "private"), ("file-size", FILE_SIZE)],
+    },
+    Load {
+        name: loads::WRITE_SMALL,
+        options: &[
+            ("op", "write"),
+            ("block-size", "4k"),
+            ("order", "random"),
+            ("shape", "private"),
+            ("file-size", FILE_SIZE),
+        ],
+    },
+    Load {
+        name: loads::READ_SMALL,
+        options: &[
+            ("op", "read"),
+            ("block-size", "4k"),
+            ("order", "random"),
+            ("shape", "private"),
+            ("file-size", FILE_SIZE),
+        ],
+    },
+];
+
+const NAMES: &[Load] = &[
+    Load { name: loads::CREATE, options: &[("op", "create")] },
+    Load { name: loads::STAT, options: &[("op", "stat")] },
+    Load { name: loads::REMOVE, options: &[("op", "unlink")] },
+];
+
+/// Files of a pass over names: fewer where each goes through the kernel.
+const FILES_LIBRARY: &str = "10000";
+const FILES_KERNEL: &str = "1000";
+
+/// Rows of names, of the library and of the mount.
+pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
+    let directory = label_of(request.beside("-names").as_os_str());
+    let store = request.served(StackServed::POOL).map(|pool| format!("dfs+vos:{pool}"));
+    let mounted = request.served(MOUNT_SERVED).map(str::to_owned);
+    let target = |served: &Result<String, Error>| {
+        served
+            .as_ref()
+            .map(String::clone)
+            .map_err(|error| Error::new(ErrorKind::Run, "stack", error.to_string()))
+    };
+    let mut rows = Vec::new();
+    for load in NAMES {
+        rows.push(row(LOCAL, load, Ok(directory.clone()), &[("files", FILES_KERNEL)]));
+    }
+    for load in DATA {
+        rows.push(row(LIBRARY, load, target(&store), &[]));
+        rows.push(row(MOUNT, load, target(&mounted), &[("cache", "drop")]));
+    }
+    for load in NAMES {
+        rows.push(row(LIBRARY, load, target(&store), &[("files", FILES_LIBRARY)]));
+        rows.push(row(MOUNT, load, target(&mounted), &[("files", FILES_KERNEL)]));
+    }
+    rows
+}
+
+fn row(
+    layer: &'static str,
+    load: &Load,
+    target: Result<String, Error>,
+    own: &[(&str, &str)],
+) -> StackRowSpec {
+    let reads_objects = layer == LIBRARY && load.name == loads::READ_LARGE;
+    let below = match layer {
+        MOUNT => Some(LIBRARY),
+        _ => reads_objects.then_some("object"),
+    };
+    let called = match layer {
+        LOCAL => "the file system",
+        LIBRARY => "files over objects by their library",
+        _ => "files over objects through the kernel",
+    };
+    let planned = |target: String| -> Result<Spec, Error> {
+        let words: Vec<(&str, &str)> = load.options.iter().chain(own).copied().collect();
+        spec(LAYER, &target, format!("{layer}: {}", load.name), &words)
+    };
+    StackRowSpec {
+        layer,
+        called: called.to_owned(),
+        load: load.name,
+        kind: if below.is_some() { StackKind::Software } else { StackKind::Carrier },
+        stands_on: below.map(|below| StackCarrier::new(below, load.name)).into_iter().collect(),
+        faster_by: (layer == MOUNT).then_some("what the kernel keeps"),
+        window_share: 0.8,
+        is_named: false,
+        spec: target.and_then(planned),
+    }
+}
+
+/// Mounts files over objects on a directory beside the scratch file, for as long as the run goes on.
+pub(crate) fn serve(request: &StackRequest<'_>, context: &RunContext) -> Vec<StackServed> {
+    let served = |target, end| vec![StackServed { name: MOUNT_SERVED, target, end }];
+    let pool = match request.served(StackServed::SECOND_POOL) {
+        Ok(pool) => pool,
+        Err(error) => return served(Err(error.to_string()), None),
+    };
+    match mounted(pool, request.beside("-mount"), context) {
+        Ok((directory, mut mounted)) => {
+            let end = move || {
+                // The layer has unmounted it already, unless it failed.
+                mounted.unmount()?;
+                mounted.join()
+            };
+            served(Ok(directory), Some(Box::new(end)))
+        }
+        Err(error) => served(Err(error.to_string()), None),
+    }
+}
+
+fn mounted(pool: &str, directory: PathBuf, context: &RunContext) -> Result<(String, Mounted), Error> {
+    if !Path::new("/dev/fuse").exists() {
+        return Err(Error::new(ErrorKind::Run, "stack", "there is no /dev/fuse on this machine"));
+    }
+    let url = format!("dfs+vos:{pool}");
+    let directory = std::path::absolute(&directory)
+        .map_err(|error| Error::system("stack", "cannot tell where to mount", error))?;
+    let label = label_of(directory.as_os_str());
+    note_mount(&context.journal, &label)?;
+    let made = || {
+        std::fs::create_dir(path_of(&label)).map_err(|error| {
+            Error::system("stack", "cannot make a directory to mount on", error).with("directory", &label)
+        })?;
+        let store = stores::open(&url, None)?;
+        Mounted::begin(Arc::clone(&store), &url, directory.clone(), &MountSpec::default(), || {})
+    };
+    let mounted = made().inspect_err(|_| {
+        // The error that led here is the one worth telling; `strata clean` knows the directory.
+        let _ = remove_mount(&label);
+    })?;
+    Ok((label, mounted))
+}

@@ -1,0 +1,171 @@
+//! Files for loads that are made of operations of files ([`layer::storage`]): each set is a directory, each object of it a file, each index a
+//! directory with a file for each key. All of it lies in one directory of the run's own.
+
+mod driver;
+mod tree;
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use ::driver::{Arena, Error, Secret};
+use dfs::{FileSystem, Inode};
+use layer::RunContext;
+use layer::storage::{
+    OpenedStorage, Storage, StorageCall, StorageFacts, StorageNeeds, StorageOperation, StorageSet,
+};
+use units::path_of;
+use workload::spec::Spec;
+
+pub(crate) use tree::Trees;
+
+use crate::drivers::{Dfs, Directory, Held, Posix};
+use crate::spec;
+use crate::stores::{self, is_store, owner};
+use driver::FilesDriver;
+use tree::Tree;
+
+/// Options of this layer that an application's target takes.
+pub(crate) const OPTIONS: &[&str] = &["direct", "token-file"];
+/// Offsets and lengths of direct I/O, in bytes.
+const DIRECT_BYTES: u64 = 4096;
+
+/// Where files lie.
+#[derive(Clone)]
+enum Root {
+    /// A directory of this machine.
+    Path(PathBuf),
+    /// A file system over objects.
+    Store(Arc<dyn FileSystem>),
+}
+
+/// Files that serve the sets of a load.
+pub(crate) struct FileStorage {
+    /// None: a file system over objects that is not opened yet, because its container may have to be made.
+    place: OnceLock<Root>,
+    secret: Option<Secret>,
+    tree: Tree,
+    sets: Vec<StorageSet>,
+    direct: bool,
+    keep: bool,
+}
+
+/// Whether a target is a path or a file system over objects.
+pub(crate) fn serves(target: &str) -> bool {
+    let scheme = target.split_once(':').map_or("", |(scheme, _)| scheme);
+    let is_scheme = target.contains("://") || matches!(scheme, "null" | "mem" | "rbd");
+    is_store(target) || (!target.is_empty() && !is_scheme)
+}
+
+impl FileStorage {
+    /// Looks at the target of a spec of this layer; nothing is made.
+    ///
+    /// # Errors
+    /// A directory that is not there, a store that cannot be opened.
+    pub(crate) fn open(spec: &Spec, needs: &StorageNeeds, context: &RunContext) -> Result<Self, Error> {
+        let target = spec.targets.first().map_or("", String::as_str);
+        let own = spec::of(spec);
+        let place = if is_store(target) {
+            if own.direct {
+                return Err(Error::usage("plan", "files over objects have no page cache to go past")
+                    .with("target", target)
+                    .remedy("leave out direct"));
+            }
+            target.parse::<dfs::Url>()?;
+            None
+        } else {
+            let path = path_of(target).into_owned();
+            if !path.is_dir() {
+                return Err(Error::usage("plan", "an application needs a directory that is there")
+                    .with("target", target)
+                    .remedy(format!("make one: mkdir -p {target}")));
+            }
+            Some(Root::Path(path))
+        };
+        let secret = layer::secret::shared(spec.token_file.as_deref())?;
+        let place = place.map_or_else(OnceLock::new, OnceLock::from);
+        let tree = Tree::new(target, &needs.sets, context);
+        Ok(Self { place, secret, tree, sets: needs.sets.clone(), direct: own.direct, keep: context.keep })
+    }
+}
+
+impl FileStorage {
+    /// The place, opened.
+    fn place(&self) -> Result<&Root, Error> {
+        if let Some(place) = self.place.get() {
+            return Ok(place);
+        }
+        let store = stores::open(self.tree.target(), self.secret.as_ref())?;
+        Ok(self.place.get_or_init(|| Root::Store(store)))
+    }
+}
+
+impl Storage for FileStorage {
+    fn facts(&self) -> StorageFacts {
+        let (engine, free_bytes) = match self.place.get() {
+            None => ("dfs", None),
+            Some(Root::Path(path)) => {
+                let space = rustix::fs::statvfs(path).ok();
+                ("posix", space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)))
+            }
+            // A store that keeps no count says 0 of 0 bytes.
+            Some(Root::Store(store)) => {
+                let space = store.stat_fs().ok().filter(|space| space.bytes > 0);
+                ("dfs", space.map(|space| space.free_bytes))
+            }
+        };
+        StorageFacts {
+            engine: engine.to_owned(),
+            left_out: vec![StorageCall::OpenContainer, StorageCall::AllocateIds],
+            refused: Vec::new(),
+            only_whole: false,
+            granularity_bytes: if self.direct { DIRECT_BYTES } else { 1 },
+            free_bytes,
+            is_cached: engine == "posix" && !self.direct,
+            is_in_process: self.tree.target().starts_with("dfs+vos"),
+        }
+    }
+
+    fn prepare(&self) -> Result<(), Error> {
+        self.tree.make(self.place()?)
+    }
+
+    fn open(
+        &self,
+        _worker: u32,
+        arena: &Arc<Arena>,
+        _interrupt: &Arc<AtomicBool>,
+    ) -> Result<OpenedStorage, Error> {
+        let top = self.tree.top();
+        let driver: Box<dyn ::driver::Driver<StorageOperation>> = match self.place()? {
+            Root::Path(path) => {
+                let top = Directory::open(&path.join(top))?;
+                Box::new(FilesDriver::new(Posix::default(), &top, &self.sets, arena, self.direct)?)
+            }
+            Root::Store(store) => {
+                let root = Held { store: Arc::clone(store), inode: Inode::ROOT };
+                let top = root.below(top.as_bytes()).map_err(|errno| {
+                    Error::system("dfs", "cannot open the directory of the run", errno).with("path", top)
+                })?;
+                Box::new(FilesDriver::new(Dfs { owner: owner() }, &top, &self.sets, arena, false)?)
+            }
+        };
+        Ok(OpenedStorage { driver, notes: Vec::new() })
+    }
+
+    fn name(&self, operation: &StorageOperation) -> String {
+        let set = &self.sets[usize::from(operation.set)];
+        let (target, top, object) = (self.tree.target(), self.tree.top(), operation.object);
+        match set.is_index {
+            true => format!("{target}/{top}/{}/{object}/{}", set.name, operation.key),
+            false => format!("{target}/{top}/{}/{object} offset {}", set.name, operation.offset_bytes),
+        }
+    }
+
+    fn end(&self) -> Result<(), Error> {
+        match self.place.get() {
+            Some(place) if !self.keep => self.tree.remove(place),
+            _ => Ok(()),
+        }
+    }
+}

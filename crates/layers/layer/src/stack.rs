@@ -1,0 +1,180 @@
+//! Rows of `strata stack` that a layer brings: one load each, and the rows that carry it.
+
+use std::path::Path;
+
+use driver::Error;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use workload::options;
+use workload::spec::Spec;
+
+/// Loads that several layers have, by the names of their columns.
+pub mod loads {
+    /// 1 MiB at a time, written in order.
+    pub const WRITE_LARGE: &str = "write 1 MiB";
+    /// 1 MiB at a time, read in order.
+    pub const READ_LARGE: &str = "read 1 MiB";
+    /// 4 KiB at a time, written at random.
+    pub const WRITE_SMALL: &str = "write 4 KiB";
+    /// 4 KiB at a time, read at random.
+    pub const READ_SMALL: &str = "read 4 KiB";
+    /// Files made, empty.
+    pub const CREATE: &str = "create";
+    /// Attributes of files.
+    pub const STAT: &str = "stat";
+    /// Files removed.
+    pub const REMOVE: &str = "remove";
+    /// All of them, in the order of columns.
+    pub const ALL: &[&str] = &[WRITE_LARGE, READ_LARGE, WRITE_SMALL, READ_SMALL, CREATE, STAT, REMOVE];
+}
+
+/// Kind of a row of the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StackKind {
+    /// Overhead of strata itself: no layer at all.
+    Floor,
+    /// It is compared with memory, and called the limit where the layers above it use it up.
+    Hardware,
+    /// It can give what carries it gives; the rest is lost.
+    Software,
+    /// It only carries others, and is held against nothing.
+    Carrier,
+}
+
+/// A row that carries another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StackCarrier {
+    /// Its layer.
+    pub layer: String,
+    /// Its load.
+    pub load: String,
+}
+
+impl StackCarrier {
+    /// The row of this layer and load.
+    #[must_use]
+    pub fn new(layer: &str, load: &str) -> Self {
+        Self { layer: layer.to_owned(), load: load.to_owned() }
+    }
+}
+
+/// A row of the stack: a load on a layer, as it is planned.
+#[derive(Debug)]
+pub struct StackRowSpec {
+    /// Layer, as tables have it.
+    pub layer: &'static str,
+    /// Name of the layer in a sentence: `the drive`.
+    pub called: String,
+    /// Load, the column of tables.
+    pub load: &'static str,
+    /// Kind.
+    pub kind: StackKind,
+    /// Rows that carry it. Of those that were measured the slowest counts.
+    pub stands_on: Vec<StackCarrier>,
+    /// Reason why it may be faster than what carries it: a cache, a shared sync.
+    pub faster_by: Option<&'static str>,
+    /// Length of one pass, in parts of the window of a drive: 1 for what varies as a drive does, less for what does not.
+    pub window_share: f64,
+    /// Whether the user named the target: a refusal is for the user to decide then, and ends the run.
+    pub is_named: bool,
+    /// The load, or why it cannot be.
+    pub spec: Result<Spec, Error>,
+}
+
+/// Facts that layers make their rows of.
+#[derive(Clone, Debug)]
+pub struct StackRequest<'a> {
+    /// Path that nothing has; layers may make things there, and beside it under names that begin with its own.
+    pub scratch: &'a Path,
+    /// Size of the scratch file, and of each store, in bytes.
+    pub size_bytes: u64,
+    /// A block device that is measured in place of the scratch file.
+    pub device: Option<&'a str>,
+    /// Object store of the user's.
+    pub object: Option<&'a str>,
+    /// Options of the load on it, by name.
+    pub object_options: &'a [(String, String)],
+    /// Engine of the user's: control address, or URI.
+    pub engine: Option<&'a str>,
+    /// File with the secret of the way there.
+    pub token_file: Option<&'a Path>,
+    /// The user allows writes to what carries data.
+    pub destroy_data: bool,
+    /// Things that layers serve to each other's rows; none before the run has begun.
+    pub served: Option<&'a [StackServed]>,
+}
+
+/// Something that a layer serves to rows while the run goes on.
+pub struct StackServed {
+    /// Its name, known to those whose rows need it: see [`StackServed::ENGINE`].
+    pub name: &'static str,
+    /// Its target, or why it is not there.
+    pub target: Result<String, String>,
+    /// Ends it and removes what it made, when the layers of the run have ended.
+    pub end: Option<StackEnd>,
+}
+
+/// End of something that was served.
+pub type StackEnd = Box<dyn FnOnce() -> Result<(), Error>>;
+
+impl StackServed {
+    /// An engine of this machine, `tcp://HOST:PORT`, whose pool of [`StackServed::ENGINE_POOL`] holds objects.
+    pub const ENGINE: &'static str = "engine";
+    /// Label of that pool.
+    pub const ENGINE_POOL: &'static str = "stack";
+    /// An empty pool of the embedded store, the path of its directory: one process may have it open, once.
+    pub const POOL: &'static str = "pool";
+    /// Another one, for what opens it beside that.
+    pub const SECOND_POOL: &'static str = "second pool";
+}
+
+impl std::fmt::Debug for StackServed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StackServed")
+            .field("name", &self.name)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StackRequest<'_> {
+    /// Target of what is served under this name.
+    ///
+    /// # Errors
+    /// Why it is not there.
+    pub fn served(&self, name: &str) -> Result<&str, Error> {
+        let missing = |why: &str| Error::new(driver::ErrorKind::Run, "stack", why);
+        let served = self.served.ok_or_else(|| missing("the run has not begun"))?;
+        match served.iter().find(|served| served.name == name) {
+            Some(StackServed { target: Ok(target), .. }) => Ok(target),
+            Some(StackServed { target: Err(why), .. }) => Err(missing(why)),
+            None => Err(missing("this build serves none")),
+        }
+    }
+
+    /// The scratch path with an end.
+    #[must_use]
+    pub fn beside(&self, suffix: &str) -> std::path::PathBuf {
+        let mut name = self.scratch.as_os_str().to_owned();
+        name.push(suffix);
+        name.into()
+    }
+}
+
+/// A spec of a layer with these options.
+///
+/// # Errors
+/// An option that is none of the layer's, and values that it does not take.
+pub fn spec(
+    layer: workload::layers::Layer,
+    target: &str,
+    name: String,
+    words: &[(&str, &str)],
+) -> Result<Spec, Error> {
+    let mut spec = Spec { layer, targets: vec![target.to_owned()], name: Some(name), ..Spec::default() };
+    for (key, value) in words {
+        options::apply(&mut spec, key, value).map_err(|error| Error::usage("stack", error.to_string()))?;
+    }
+    Ok(spec)
+}

@@ -1,0 +1,283 @@
+//! Storage that a layer offers to loads that are made of its operations.
+//!
+//! No layer depends on another. One that is made of operations of others (applications) asks [`find`] for the layer that serves a target, gets
+//! a [`Storage`] for its run and a driver for each of its workers, and speaks to all of them in [`StorageOperation`]s: numbered objects in
+//! named sets. What an object is there (a file, an array, the value of a key) is the layer's that serves it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use driver::{Arena, Driver, Error, Operation};
+use workload::spec::Spec;
+
+use crate::measured::{Measured, RunContext, all};
+
+/// Call on a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum StorageCall {
+    /// Opens the container and closes it again.
+    OpenContainer,
+    /// Takes a block of object ids.
+    AllocateIds,
+    /// Makes an object and opens it.
+    Create,
+    /// Opens one.
+    Open,
+    /// Writes at an offset of the open object of a set.
+    Write,
+    /// Reads there.
+    Read,
+    /// Makes the open object durable.
+    Sync,
+    /// Closes it.
+    Close,
+    /// Asks for the size of an object.
+    Stat,
+    /// Gives an object that was made aside its name.
+    Rename,
+    /// Removes an object.
+    Remove,
+    /// Puts a value under a key of an index.
+    Put,
+    /// Gets it.
+    Get,
+    /// Lists the keys of an index.
+    List,
+}
+
+/// Names of the calls, in the order of the enumeration.
+pub const STORAGE_CALLS: &[&str] = &[
+    "open-container",
+    "allocate-ids",
+    "create",
+    "open",
+    "write",
+    "read",
+    "sync",
+    "close",
+    "stat",
+    "rename",
+    "remove",
+    "put",
+    "get",
+    "list",
+];
+
+impl StorageCall {
+    /// All of them, in the order of [`STORAGE_CALLS`].
+    pub const ALL: &'static [Self] = &[
+        Self::OpenContainer,
+        Self::AllocateIds,
+        Self::Create,
+        Self::Open,
+        Self::Write,
+        Self::Read,
+        Self::Sync,
+        Self::Close,
+        Self::Stat,
+        Self::Rename,
+        Self::Remove,
+        Self::Put,
+        Self::Get,
+        Self::List,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        STORAGE_CALLS[self as usize]
+    }
+
+    /// Whether it brings data to the storage.
+    #[must_use]
+    pub fn stores(self) -> bool {
+        matches!(self, Self::Write | Self::Put)
+    }
+
+    /// Whether it brings data back.
+    #[must_use]
+    pub fn loads(self) -> bool {
+        matches!(self, Self::Read | Self::Get)
+    }
+}
+
+/// One call of a worker. Calls on the open object of a set are about the one that the worker opened last in that set.
+#[derive(Clone, Copy, Debug)]
+pub struct StorageOperation {
+    /// Slot, and so buffer.
+    pub slot: u32,
+    /// Call.
+    pub call: StorageCall,
+    /// Number of the set.
+    pub set: u16,
+    /// Number of the object, or of the index, in its set.
+    pub object: u64,
+    /// Number of the key of an index.
+    pub key: u64,
+    /// First byte in the object.
+    pub offset_bytes: u64,
+    /// Bytes that it stores, or asks for.
+    pub length_bytes: u64,
+}
+
+impl Operation for StorageOperation {
+    const CLASSES: &'static [&'static str] = STORAGE_CALLS;
+
+    #[inline]
+    fn class(&self) -> usize {
+        self.call as usize
+    }
+
+    #[inline]
+    fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        if self.call.stores() || self.call.loads() { self.length_bytes } else { 0 }
+    }
+
+    #[inline]
+    fn position(&self) -> u64 {
+        self.offset_bytes
+    }
+}
+
+/// Objects of one kind that a load has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorageSet {
+    /// Name, of lower-case letters, digits and hyphens.
+    pub name: String,
+    /// Whether its objects are indexes: key-values.
+    pub is_index: bool,
+    /// How many there are.
+    pub objects: u64,
+    /// Largest object in bytes, or largest value of an index.
+    pub object_bytes: u64,
+    /// Most bytes that one call moves.
+    pub transfer_bytes: u64,
+    /// Keys of all indexes together.
+    pub keys: u64,
+    /// Objects are made aside and get their name by [`StorageCall::Rename`].
+    pub is_renamed: bool,
+}
+
+/// Demands of a load on its storage.
+#[derive(Clone, Debug, Default)]
+pub struct StorageNeeds {
+    /// Its sets.
+    pub sets: Vec<StorageSet>,
+    /// Workers that will ask for a driver at the same time, at most.
+    pub workers: u32,
+    /// Ids that one [`StorageCall::AllocateIds`] takes.
+    pub ids_per_call: u32,
+    /// Calls that it makes.
+    pub calls: Vec<StorageCall>,
+}
+
+impl StorageNeeds {
+    /// Most bytes that one call moves.
+    #[must_use]
+    pub fn transfer_bytes_max(&self) -> u64 {
+        self.sets.iter().map(|set| set.transfer_bytes).max().unwrap_or(0).max(1)
+    }
+
+    /// Sum of `count` over the sets of the same kind before set `set`: its objects are numbered from there.
+    #[must_use]
+    pub fn base_of(&self, set: usize, count: impl Fn(&StorageSet) -> u64) -> u64 {
+        let is_index = self.sets[set].is_index;
+        self.sets[..set].iter().filter(|other| other.is_index == is_index).map(count).sum()
+    }
+}
+
+/// Facts of a storage, for planning and for the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StorageFacts {
+    /// Name of the driver that serves it: `posix`, `dfs`, `vos`, `s3`.
+    pub engine: String,
+    /// Calls that have no counterpart there, and that loads leave out: an S3 object is not opened.
+    pub left_out: Vec<StorageCall>,
+    /// Calls that it cannot carry out.
+    pub refused: Vec<StorageCall>,
+    /// Objects are written and read as a whole, by one call.
+    pub only_whole: bool,
+    /// Offsets and lengths are multiples of this many bytes.
+    pub granularity_bytes: u64,
+    /// Free space in bytes, where it could be told.
+    pub free_bytes: Option<u64>,
+    /// Whether what is written stays in memory until it is synced.
+    pub is_cached: bool,
+    /// Whether it works in this process alone: it keeps processors busy by its nature.
+    pub is_in_process: bool,
+}
+
+/// Driver of one worker, with its notes.
+pub struct OpenedStorage {
+    /// Carries the calls out.
+    pub driver: Box<dyn Driver<StorageOperation>>,
+    /// Notes for the record.
+    pub notes: Vec<String>,
+}
+
+/// A storage during a run. Nothing is made before [`Storage::prepare`].
+pub trait Storage: Send + Sync {
+    /// Its facts.
+    fn facts(&self) -> StorageFacts;
+
+    /// Makes what the load needs, noted before: containers, claims to objects, directories. More than once changes nothing.
+    ///
+    /// # Errors
+    /// What could not be made, and what is others'.
+    fn prepare(&self) -> Result<(), Error>;
+
+    /// Opens the driver of one worker, on its thread. Its buffers are those of `arena`.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn open(
+        &self,
+        worker: u32,
+        arena: &Arc<Arena>,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<OpenedStorage, Error>;
+
+    /// Name of an object, or of a key of an index, for people.
+    fn name(&self, operation: &StorageOperation) -> String;
+
+    /// Notes on its place.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Removes what the run made, unless it shall stay, and closes it.
+    ///
+    /// # Errors
+    /// Things that are left.
+    fn end(&self) -> Result<(), Error>;
+}
+
+/// The layer that serves a target.
+///
+/// # Errors
+/// A target that no layer serves, with the forms that there are.
+pub fn find(target: &str) -> Result<&'static dyn Measured, Error> {
+    let layers = all();
+    let found = layers.iter().copied().find(|layer| layer.serves_storage(target));
+    found.ok_or_else(|| {
+        let forms = layers.iter().flat_map(|layer| layer.storage_targets().iter().copied());
+        Error::usage("plan", "no layer serves the target to applications")
+            .with("target", target)
+            .remedy(format!("use {}", forms.collect::<Vec<_>>().join(", ")))
+    })
+}
+
+/// Opens the storage of the target of a spec, which is one of the layer that serves it.
+///
+/// # Errors
+/// Options that the layer does not take, and why it cannot be opened.
+pub fn open(spec: &Spec, needs: &StorageNeeds, context: &RunContext) -> Result<Arc<dyn Storage>, Error> {
+    let target = spec.targets.first().map_or("", String::as_str);
+    find(target)?.storage(spec, needs, context)
+}

@@ -1,0 +1,167 @@
+//! Rows of a stack as they were measured: their passes, what carries them, and what disturbed them.
+
+use layer::StackKind;
+use statistics::RateEstimate;
+use workload::plan::PhasePlan;
+
+use crate::doubts::{Evidence, others_cpus_max, throttled_share, used_by_others};
+use crate::record::{PhaseRecord, Record, StackRow};
+use crate::words::clean;
+
+/// Operations from this size on are compared by bandwidth, smaller ones by operations a second; bytes.
+const BANDWIDTH_BLOCK_BYTES_MIN: u64 = 64 << 10;
+/// Share of its time on a processor above which a worker is the limit.
+const CPU_BOUND_SHARE_MIN: f64 = 0.9;
+/// Share of its time for which the quota of a control group may stop a row's threads.
+const THROTTLED_SHARE_MAX: f64 = 0.05;
+
+/// Layers of records that do not say what a row is, and how a sentence calls them. Every other one is software.
+const UNSAID: &[(&str, StackKind, &str)] = &[
+    ("null", StackKind::Floor, "strata itself"),
+    ("memory", StackKind::Carrier, "the memory"),
+    ("media", StackKind::Hardware, "the drive"),
+    ("network", StackKind::Carrier, "the network"),
+];
+
+/// Evidence that what was measured is not the row's own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Disturbance {
+    /// Processors that others used, the hypervisor among them.
+    Others(f64),
+    /// Share of its time for which the quota of a control group stopped it.
+    Quota(f64),
+}
+
+/// A row with its passes.
+#[derive(Debug)]
+pub struct Row<'a> {
+    /// The row of the record.
+    pub row: &'a StackRow,
+    /// Kind.
+    pub kind: StackKind,
+    /// Rows that carry it, by their indexes.
+    pub carriers: Vec<usize>,
+    /// Passes in which it completed something: number of the pass, and the phase.
+    pub passes: Vec<(u32, &'a PhaseRecord)>,
+    /// What disturbed it.
+    pub disturbance: Option<Disturbance>,
+}
+
+impl<'a> Row<'a> {
+    /// Layer as a sentence calls it.
+    #[must_use]
+    pub fn called(&self) -> String {
+        let unsaid = || UNSAID.iter().find(|(name, ..)| *name == self.row.layer).map(|(_, _, words)| *words);
+        clean(self.row.called.as_deref().or_else(unsaid).unwrap_or(&self.row.layer)).into_owned()
+    }
+
+    /// The first of its passes.
+    #[must_use]
+    pub fn phase(&self) -> Option<&'a PhaseRecord> {
+        self.passes.first().map(|(_, phase)| *phase)
+    }
+
+    /// Whether it is compared by bandwidth. The floor moves nothing: a bandwidth would mean nothing.
+    #[must_use]
+    pub fn in_bytes(&self) -> bool {
+        self.kind != StackKind::Floor && self.phase().is_some_and(|phase| is_bandwidth(&phase.plan))
+    }
+
+    /// Its speed, bytes or operations a second: the geometric mean over the passes.
+    #[must_use]
+    pub fn speed(&self) -> Option<f64> {
+        let logs: Vec<f64> = self.passes.iter().map(|(_, phase)| speed(phase).0.ln()).collect();
+        (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+    }
+
+    /// Whether its workers had no processor time left.
+    #[must_use]
+    pub fn is_cpu_bound(&self) -> bool {
+        !self.passes.is_empty() && self.passes.iter().all(|(_, phase)| is_cpu_bound(phase))
+    }
+}
+
+/// Whether a phase is compared by bandwidth.
+fn is_bandwidth(plan: &PhasePlan) -> bool {
+    plan.operation_bytes_max() >= BANDWIDTH_BLOCK_BYTES_MIN
+}
+
+/// Speed of a phase, and the estimate of its own window.
+pub(super) fn speed(phase: &PhaseRecord) -> (f64, Option<&RateEstimate>) {
+    let total = &phase.summary.total;
+    if is_bandwidth(&phase.plan) {
+        (total.bytes_per_second, total.bandwidth.as_ref())
+    } else {
+        (total.operations_per_second, total.rate.as_ref())
+    }
+}
+
+/// Whether the workers were on their processors nearly all the time.
+fn is_cpu_bound(phase: &PhaseRecord) -> bool {
+    let (busy, all) = phase.samples.workers.iter().fold((0, 0), |(busy, all), worker| {
+        let length_ns = worker.finished_ns.saturating_sub(worker.started_ns);
+        (busy + worker.cpu_user_ns + worker.cpu_system_ns, all + length_ns)
+    });
+    all > 0 && busy as f64 > CPU_BOUND_SHARE_MIN * all as f64
+}
+
+/// All rows of the stack of a record.
+#[must_use]
+pub fn rows(record: &Record) -> Vec<Row<'_>> {
+    let Some(stack) = &record.stack else { return Vec::new() };
+    let mut rows: Vec<Row<'_>> = stack.rows.iter().map(|row| of(record, row)).collect();
+    for at in 0..rows.len() {
+        rows[at].carriers = carriers(&rows, at);
+    }
+    rows
+}
+
+fn of<'a>(record: &'a Record, row: &'a StackRow) -> Row<'a> {
+    let unsaid = || UNSAID.iter().find(|(name, ..)| *name == row.layer).map(|(_, kind, _)| *kind);
+    let all: Vec<(u32, &PhaseRecord)> = if row.passes.is_empty() {
+        row.phase.and_then(|at| record.phases.get(at)).map(|phase| (0, phase)).into_iter().collect()
+    } else {
+        row.passes.iter().filter_map(|pass| Some((pass.pass, record.phases.get(pass.phase)?))).collect()
+    };
+    let disturbance = disturbance(record, &all);
+    Row {
+        row,
+        kind: row.kind.or_else(unsaid).unwrap_or(StackKind::Software),
+        carriers: Vec::new(),
+        passes: all.into_iter().filter(|(_, phase)| speed(phase).0 > 0.0).collect(),
+        disturbance,
+    }
+}
+
+/// What disturbed the passes of a row, on average over them.
+fn disturbance(record: &Record, passes: &[(u32, &PhaseRecord)]) -> Option<Disturbance> {
+    let mean =
+        |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    let throttled = mean(passes.iter().map(|(_, phase)| throttled_share(phase)).collect());
+    if let Some(share) = throttled.filter(|share| *share > THROTTLED_SHARE_MAX) {
+        return Some(Disturbance::Quota(share));
+    }
+    let others = passes.iter().filter_map(|(_, phase)| used_by_others(&Evidence::of(record, phase)));
+    let cores = record.environment.processor.logical_cores.map(f64::from);
+    mean(others.collect()).filter(|others| *others > others_cpus_max(cores)).map(Disturbance::Others)
+}
+
+/// Rows that carry this one: those that it names, and in records that name none the next below it at the same load.
+fn carriers(rows: &[Row<'_>], at: usize) -> Vec<usize> {
+    let own = rows[at].row;
+    let is_measured = |other: &usize| !rows[*other].passes.is_empty();
+    if own.kind.is_some() {
+        let named = own.stands_on.iter().filter_map(|carrier| {
+            rows.iter().position(|row| row.row.layer == carrier.layer && row.row.load == carrier.load)
+        });
+        return named.filter(is_measured).collect();
+    }
+    if matches!(rows[at].kind, StackKind::Floor | StackKind::Carrier) {
+        return Vec::new();
+    }
+    let is_below = |other: &usize| {
+        let other = &rows[*other];
+        other.row.load == own.load && other.kind != StackKind::Floor && other.row.layer != "network"
+    };
+    (0..at).rev().filter(is_below).find(is_measured).into_iter().collect()
+}

@@ -1,0 +1,284 @@
+//! A stack on one screen, and all that is known of it.
+
+use std::collections::BTreeMap;
+
+use layer::StackKind;
+use statistics::Difference;
+use units::human_bytes_per_second;
+
+use super::rows::{Row, rows};
+use super::step::{Finding, Step, steps};
+use super::verdict::verdict;
+use crate::page::{Cell, Page, Style, Table};
+use crate::record::{PhaseRecord, Record, StackRecord, StackTrial};
+use crate::text::{doubts_of, notes_of};
+use crate::words::{clean, counted, cpu, factor, percentile_words, rate};
+
+/// Loads side by side in a table of 80 columns.
+const COLUMNS: usize = 4;
+/// Remedies on the screen.
+const REMEDIES_SHOWN: usize = 2;
+
+/// How much of a stack is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// One screen.
+    #[default]
+    Screen,
+    /// The same, and all warnings, each remedy once.
+    Warnings,
+    /// All of it: latencies, processor time, findings of each row, warnings.
+    Full,
+}
+
+/// Writes the table and the verdict.
+pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detail: Detail) {
+    let rows = rows(record);
+    let steps = steps(&rows);
+    for group in loads(&rows).chunk_by(|a, b| is_of_names(a) == is_of_names(b)) {
+        for loads in group.chunks(COLUMNS) {
+            page.table(&table(&rows, &steps, loads));
+        }
+    }
+    if detail == Detail::Full {
+        page.blank();
+        page.table(&figures(&rows, &steps));
+    }
+    page.blank();
+    if detail != Detail::Screen {
+        told(page, &rows, &steps);
+        let phases = phases(record, stack);
+        notes_of(page, &phases);
+        doubts_of(page, &phases);
+    }
+    let found = verdict(record);
+    for (at, remedy) in found.remedies.iter().take(REMEDIES_SHOWN).enumerate() {
+        page.field(if at == 0 { "try" } else { "" }, &remedy.line, Style::Plain);
+    }
+    if let Some(trial) = &stack.trial {
+        page.field("tried", &tried(record, trial), Style::Plain);
+    }
+    page.field("rows", &reliability(&rows, &steps, warnings(record, stack), detail), Style::Plain);
+    let kind = match found.found.kind {
+        crate::record::StackVerdictKind::Loss => "loss: ",
+        crate::record::StackVerdictKind::Limit => "limit: ",
+        crate::record::StackVerdictKind::Inconclusive => "inconclusive: ",
+        crate::record::StackVerdictKind::None => "",
+    };
+    page.field("verdict", &format!("{kind}{}", found.found.sentence), Style::Strong);
+}
+
+/// Whether a load is of names: those have a table of their own below.
+fn is_of_names(load: &&str) -> bool {
+    [layer::stack::loads::CREATE, layer::stack::loads::STAT, layer::stack::loads::REMOVE].contains(load)
+}
+
+/// The loads, each once, in the order of columns; those that are in no column come last.
+fn loads<'a>(rows: &[Row<'a>]) -> Vec<&'a str> {
+    let mut loads: Vec<&str> = Vec::new();
+    for row in rows.iter().filter(|row| row.kind != StackKind::Floor) {
+        if !loads.contains(&row.row.load.as_str()) {
+            loads.push(&row.row.load);
+        }
+    }
+    let column =
+        |load: &&str| layer::stack::loads::ALL.iter().position(|known| known == load).unwrap_or(usize::MAX);
+    loads.sort_by_key(column);
+    loads
+}
+
+/// Layers by loads: the rate, and below it how many times slower than what carries it.
+fn table(rows: &[Row<'_>], steps: &[Step], loads: &[&str]) -> Table {
+    let mut headers = vec!["layer".to_owned()];
+    headers.extend(loads.iter().map(|load| clean(load).into_owned()));
+    let mut table = Table::named(headers);
+    let mut layers: Vec<&str> = Vec::new();
+    for row in
+        rows.iter().filter(|row| row.kind != StackKind::Floor && loads.contains(&row.row.load.as_str()))
+    {
+        if !layers.contains(&row.row.layer.as_str()) {
+            layers.push(&row.row.layer);
+        }
+    }
+    for layer in layers {
+        let at = |load: &&str| rows.iter().position(|row| row.row.layer == layer && row.row.load == *load);
+        let speeds = loads.iter().map(|load| match at(load) {
+            Some(at) => Cell::styled(speed_words(&rows[at]), Style::Strong),
+            None => Cell::from(""),
+        });
+        table.row(std::iter::once(Cell::from(clean(layer).into_owned())).chain(speeds).collect());
+        let steps: Vec<Option<&Step>> = loads
+            .iter()
+            .map(|load| at(load).and_then(|at| steps.iter().find(|step| step.row == at)))
+            .collect();
+        if steps.iter().any(Option::is_some) {
+            let cells = steps.into_iter().map(|step| step.map_or_else(|| Cell::from(""), loss_cell));
+            table.row(std::iter::once(Cell::from("")).chain(cells).collect());
+        }
+    }
+    table
+}
+
+fn speed_words(row: &Row<'_>) -> String {
+    match row.speed() {
+        Some(speed) if row.in_bytes() => human_bytes_per_second(speed),
+        Some(speed) => rate(speed),
+        None => "-".to_owned(),
+    }
+}
+
+/// `4.1x 3.8-4.4`, or the word that says why there is none.
+fn loss_cell(step: &Step) -> Cell {
+    let short = |value: f64| if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") };
+    let interval =
+        step.interval.map_or_else(String::new, |(low, high)| format!(" {}-{}", short(low), short(high)));
+    match &step.finding {
+        Finding::Void(_) => Cell::styled("void", Style::Doubt),
+        Finding::Inconclusive(word, _) => Cell::styled(format!("?{word}{interval}"), Style::Doubt),
+        Finding::Loss => Cell::from(format!("{}x{interval}", short(step.factor))),
+        Finding::Keeps | Finding::Faster => {
+            Cell::styled(format!("{}x{interval}", short(step.factor)), Style::Faint)
+        }
+    }
+}
+
+/// Latencies and processor time of every row.
+fn figures(rows: &[Row<'_>], steps: &[Step]) -> Table {
+    let mut table = Table::new(&["layer", "rate", "passes", "p50", "p99", "CPU/op", "slower"]);
+    let mut of: BTreeMap<usize, Vec<(usize, &Row<'_>)>> = BTreeMap::new();
+    let order = loads(rows);
+    for (at, row) in rows.iter().enumerate() {
+        let column = order.iter().position(|load| *load == row.row.load).unwrap_or(order.len());
+        of.entry(column).or_default().push((at, row));
+    }
+    for rows in of.values() {
+        table.heading(clean(&rows[0].1.row.load));
+        for (at, row) in rows {
+            let latency = row.phase().and_then(|phase| phase.summary.total.latency.as_ref());
+            let step = steps.iter().find(|step| step.row == *at);
+            table.row(vec![
+                Cell::from(format!("  {}", clean(&row.row.layer))),
+                Cell::styled(speed_words(row), Style::Strong),
+                row.passes.len().to_string().into(),
+                percentile_words(latency, 50.0, latency.map(|latency| latency.p50_ns)).into(),
+                percentile_words(latency, 99.0, latency.and_then(|latency| latency.p99_ns)).into(),
+                row.phase().map_or_else(|| "-".to_owned(), cpu).into(),
+                step.map_or_else(|| Cell::from(""), loss_cell),
+            ]);
+        }
+    }
+    table
+}
+
+/// What is said of rows that were left out, that say nothing, or that cannot be.
+fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
+    let mut missing: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows {
+        let Some(why) = &row.row.missing else { continue };
+        match missing.iter_mut().find(|(known, _)| known == why) {
+            Some((_, layers)) if layers.contains(&row.row.layer.as_str()) => {}
+            Some((_, layers)) => layers.push(&row.row.layer),
+            None => missing.push((why, vec![&row.row.layer])),
+        }
+    }
+    for (why, layers) in missing {
+        page.field("missing", &clean(&format!("{}: {why}", layers.join(", "))), Style::Plain);
+    }
+    for step in steps {
+        let row = rows[step.row].row;
+        let name = format!("{} at {}", row.layer, row.load);
+        match &step.finding {
+            Finding::Void(why) => page.field("void", &clean(&format!("{name}: {why}")), Style::Doubt),
+            Finding::Inconclusive(word, why) => {
+                page.field("unsure", &clean(&format!("{name}: {word}: {why}")), Style::Doubt);
+            }
+            Finding::Faster => {
+                if let Some(why) = &row.faster_by {
+                    page.field(
+                        "note",
+                        &clean(&format!("{name} is faster than what carries it: {why}")),
+                        Style::Plain,
+                    );
+                }
+            }
+            Finding::Loss | Finding::Keeps => {}
+        }
+    }
+}
+
+/// The passes of all rows, and those of a trial.
+fn phases<'a>(record: &'a Record, stack: &StackRecord) -> Vec<(String, &'a PhaseRecord)> {
+    let of = record.phases.iter().enumerate().filter(|(at, _)| stack.has(*at));
+    of.map(|(_, phase)| (phase.plan.name().clone(), phase)).collect()
+}
+
+/// Kinds of warnings of all passes.
+fn warnings(record: &Record, stack: &StackRecord) -> usize {
+    let phases = phases(record, stack);
+    let mut kinds: Vec<&str> =
+        phases.iter().flat_map(|(_, phase)| &phase.doubts).map(|doubt| doubt.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.len()
+}
+
+/// `38 of 45 compared rows hold; 3 inconclusive (others, varies), 1 void, 2 missing; 4 warnings (--warnings)`.
+fn reliability(rows: &[Row<'_>], steps: &[Step], warnings: usize, detail: Detail) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    let mut unsure = 0;
+    for step in steps {
+        if let Finding::Inconclusive(word, _) = &step.finding {
+            unsure += 1;
+            if !words.contains(word) {
+                words.push(word);
+            }
+        }
+    }
+    let void = steps.iter().filter(|step| matches!(step.finding, Finding::Void(_))).count();
+    let missing = rows.iter().filter(|row| row.passes.is_empty()).count();
+    let mut parts = vec![format!("{} of {} comparisons hold", steps.len() - unsure - void, steps.len())];
+    if unsure > 0 {
+        parts.push(format!("{unsure} inconclusive ({})", words.join(", ")));
+    }
+    if void > 0 {
+        parts.push(format!("{void} void"));
+    }
+    if missing > 0 {
+        parts.push(format!("{missing} rows missing"));
+    }
+    let hint = if detail == Detail::Screen { " (--warnings)" } else { "" };
+    parts.push(format!("{}{hint}", counted(warnings as u64, "warning")));
+    parts.join(", ")
+}
+
+/// `--threads 2: 1.62 times as fast (95% CI 1.41 to 1.86)`.
+fn tried(record: &Record, trial: &StackTrial) -> String {
+    let options: Vec<String> =
+        trial.options.iter().map(|[name, value]| format!("--{name} {value}")).collect();
+    let what = format!("{} at {} with {}", trial.layer, trial.load, options.join(" "));
+    if let Some(failure) = &trial.failure {
+        return clean(&format!("{what}: {failure}")).into_owned();
+    }
+    let speed_at = |at: usize| record.phases.get(at).map(|phase| super::rows::speed(phase).0);
+    let pairs =
+        trial.pairs.iter().filter_map(|[without, with]| Some((speed_at(*without)?, speed_at(*with)?)));
+    let (without, with): (Vec<f64>, Vec<f64>) = pairs.filter(|(a, b)| *a > 0.0 && *b > 0.0).unzip();
+    let Some(found) = Difference::of_pairs(&without, &with, 0.0) else {
+        return clean(&format!("{what}: too few passes completed anything")).into_owned();
+    };
+    let times = |percent: f64| factor(1.0 + percent / 100.0);
+    let mean =
+        |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
+    let is_bytes = trial.pairs.first().and_then(|[at, _]| record.phases.get(*at));
+    let is_bytes = is_bytes.is_some_and(|phase| phase.plan.operation_bytes_max() >= 64 << 10);
+    let words = |value: f64| if is_bytes { human_bytes_per_second(value) } else { rate(value) };
+    clean(&format!(
+        "{what}: {} before, {} after, {} times as fast (95% CI {} to {})",
+        words(mean(&without)),
+        words(mean(&with)),
+        times(found.percent),
+        times(found.percent_low),
+        times(found.percent_high)
+    ))
+    .into_owned()
+}

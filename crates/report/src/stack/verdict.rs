@@ -1,0 +1,191 @@
+//! The verdict on a stack: one rule over all losses of all loads.
+
+use layer::StackKind;
+use units::percent;
+
+use super::remedy::{self, Remedy};
+use super::rows::{Disturbance, Row, rows};
+use super::step::{Finding, LOSS_FACTOR_MIN, Step, steps};
+use crate::record::{Record, StackVerdict, StackVerdictKind};
+use crate::words::{clean, factor};
+
+/// Part of the rows that others may disturb before nothing is said.
+const DISTURBED_PART_MAX: f64 = 0.25;
+/// Part of the rows that a quota of processor time must have stopped for it to be the limit.
+const QUOTA_PART_MIN: f64 = 0.5;
+/// How far below the leading loss a disturbed row may be seen and still be taken for one that may lose more.
+const DISTURBED_MARGIN: f64 = 1.5;
+
+/// The verdict, with what to try.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What the record keeps of it.
+    pub found: StackVerdict,
+    /// Index of the row that it is about.
+    pub row: Option<usize>,
+    /// Remedies, the most promising first.
+    pub remedies: Vec<Remedy>,
+}
+
+/// The verdict on the stack of a record, from its rows alone.
+///
+/// Every row is compared with the slowest that carries it, a drive or a link with memory. Losses are rows of software that are slower by a factor of
+/// [`LOSS_FACTOR_MIN`] or more, and hardware that the software above it uses up. The largest factor is the verdict; of those that
+/// cannot be told apart from it, the first in the order of the table. Nothing is said where others loaded the machine in more than a quarter of
+/// the rows, or where a row of which nothing can be said may lose more.
+#[must_use]
+pub fn verdict(record: &Record) -> Verdict {
+    let rows = rows(record);
+    let steps = steps(&rows);
+    let bare = |found: StackVerdict| Verdict { found, row: None, remedies: Vec::new() };
+    if steps.is_empty() {
+        let sentence = "nothing to compare: no row and one that carries it were measured at the same load";
+        return bare(nothing(StackVerdictKind::None, sentence));
+    }
+    if let Some(found) = quota(record, &rows) {
+        return bare(found);
+    }
+    if let Some(found) = others(&rows) {
+        return bare(found);
+    }
+    let losses: Vec<&Step> = steps.iter().filter(|step| is_ranked(step, &rows, &steps)).collect();
+    let leader = losses.iter().copied().max_by(|a, b| a.factor.total_cmp(&b.factor));
+    let most = leader.map_or(LOSS_FACTOR_MIN, |leader| leader.factor);
+    if let Some(step) = steps.iter().find(|step| may_lose_more(step, most)) {
+        let row = &rows[step.row];
+        let Finding::Inconclusive(_, why) = &step.finding else { unreachable!("it was looked for") };
+        let sentence = format!("{} at {} may lose most: {why}", clean(&row.row.layer), clean(&row.row.load));
+        return bare(nothing(StackVerdictKind::Inconclusive, &sentence));
+    }
+    let Some(leader) = leader else {
+        let sentence = "no layer is known to be slower than what carries it";
+        return bare(nothing(StackVerdictKind::None, sentence));
+    };
+    let is_alike = |step: &&&Step| holds(step.interval, leader.factor) || holds(leader.interval, step.factor);
+    let chosen = losses.iter().find(is_alike).copied().unwrap_or(leader);
+    let row = &rows[chosen.row];
+    Verdict {
+        found: found(chosen, &rows, &steps),
+        row: Some(chosen.row),
+        remedies: remedy::remedies(row, chosen, &rows, record),
+    }
+}
+
+fn holds(interval: Option<(f64, f64)>, factor: f64) -> bool {
+    interval.is_some_and(|(low, high)| (low..=high).contains(&factor))
+}
+
+fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
+    StackVerdict {
+        kind,
+        layer: None,
+        load: None,
+        below: None,
+        factor: None,
+        low: None,
+        high: None,
+        sentence: sentence.to_owned(),
+    }
+}
+
+/// The verdict that a quota of processor time is the limit, where it stopped most rows.
+fn quota(record: &Record, rows: &[Row<'_>]) -> Option<StackVerdict> {
+    let measured = rows.iter().filter(|row| !row.passes.is_empty()).count();
+    let stopped = rows.iter().filter(|row| matches!(row.disturbance, Some(Disturbance::Quota(_)))).count();
+    if stopped as f64 <= QUOTA_PART_MIN * measured as f64 {
+        return None;
+    }
+    let quota = record.environment.system.cpu_limit_cores;
+    let quota = quota.map_or_else(String::new, |cores| format!(" of {cores:.2} CPUs"));
+    let sentence = format!(
+        "the processor is the limit: the control group's quota{quota} stopped threads in {stopped} of {measured} rows"
+    );
+    let found = nothing(StackVerdictKind::Limit, &sentence);
+    Some(StackVerdict { layer: Some("processor".to_owned()), load: Some("all".to_owned()), ..found })
+}
+
+/// The verdict that nothing can be said, where others loaded the machine.
+fn others(rows: &[Row<'_>]) -> Option<StackVerdict> {
+    let measured = rows.iter().filter(|row| !row.passes.is_empty()).count();
+    let used = rows.iter().filter_map(|row| match row.disturbance {
+        Some(Disturbance::Others(cpus)) => Some(cpus),
+        _ => None,
+    });
+    let used: Vec<f64> = used.collect();
+    if used.len() as f64 <= DISTURBED_PART_MAX * measured as f64 {
+        return None;
+    }
+    let mean = used.iter().sum::<f64>() / used.len() as f64;
+    let sentence = format!(
+        "others loaded this machine: they used {mean:.2} CPUs in {} of {measured} rows; stop them and run again",
+        used.len()
+    );
+    Some(nothing(StackVerdictKind::Inconclusive, &sentence))
+}
+
+/// Whether a row is a loss: software that is slower, or hardware that what stands on it uses up.
+fn is_ranked(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> bool {
+    if step.finding != Finding::Loss {
+        return false;
+    }
+    let mut above = steps.iter().filter(|other| other.below == step.row).peekable();
+    match rows[step.row].kind {
+        StackKind::Hardware => above.peek().is_none() || above.any(|other| other.finding == Finding::Keeps),
+        _ => true,
+    }
+}
+
+/// Whether nothing can be said of a row, and it may be the one that loses most.
+fn may_lose_more(step: &Step, most: f64) -> bool {
+    match &step.finding {
+        Finding::Inconclusive("others" | "quota", _) => step.factor * DISTURBED_MARGIN >= most,
+        Finding::Inconclusive(..) => step.interval.map_or(step.factor, |(_, high)| high) >= most,
+        _ => false,
+    }
+}
+
+/// The verdict about one loss.
+fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
+    let (row, below) = (&rows[step.row], &rows[step.below]);
+    let (layer, load) = (clean(&row.row.layer), clean(&row.row.load));
+    let interval = step
+        .interval
+        .map_or_else(String::new, |(low, high)| format!(" (95% CI {} to {})", factor(low), factor(high)));
+    let times = factor(step.factor);
+    let (kind, sentence) = if row.kind == StackKind::Hardware {
+        let above = steps.iter().filter(|other| other.below == step.row && other.finding == Finding::Keeps);
+        let best = above.min_by(|a, b| a.factor.total_cmp(&b.factor));
+        let used = best.map_or_else(String::new, |best| {
+            format!("; {} uses {} of it", clean(&rows[best.row].row.layer), percent(1.0 / best.factor))
+        });
+        let limited = limit_of(row).map_or_else(String::new, |why| format!(" ({why})"));
+        let sentence = format!(
+            "{} is the limit at {load}{limited}: {times}x slower than memory{interval}{used}",
+            row.called()
+        );
+        (StackVerdictKind::Limit, sentence)
+    } else {
+        let sentence = format!(
+            "{layer} loses most, at {load}: {times}x slower than {}{interval}",
+            clean(&below.row.layer)
+        );
+        (StackVerdictKind::Loss, sentence)
+    };
+    StackVerdict {
+        kind,
+        layer: Some(row.row.layer.clone()),
+        load: Some(row.row.load.clone()),
+        below: Some(below.row.layer.clone()),
+        factor: Some(step.factor),
+        low: step.interval.map(|(low, _)| low),
+        high: step.interval.map(|(_, high)| high),
+        sentence,
+    }
+}
+
+/// A limit that somebody set on the hardware of a row.
+fn limit_of(row: &Row<'_>) -> Option<&'static str> {
+    let has =
+        |kind: &str| row.passes.iter().any(|(_, phase)| phase.doubts.iter().any(|doubt| doubt.kind == kind));
+    has("io_throttled").then_some("held there by a control group's io.max")
+}

@@ -1,0 +1,421 @@
+//! Help and man pages: `-h` is one screen with examples, `--help` everything, and each command has a page of the manual.
+
+use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::{Arg, Command, ValueHint};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use driver::Error;
+use units::clean;
+use workload::help::{Example, Help};
+use workload::spec::Layer;
+
+/// Options shown in short help where an option says more than this: its help is cut at the first clause.
+const SHORT_COLUMNS_MAX: usize = 64;
+
+const fn plain(examples: &'static [Example]) -> Help {
+    Help { options: &[], examples }
+}
+
+/// Help of the commands that belong to no layer; that of strata itself stands under an empty name.
+const OWN: &[(&str, Help)] = &[
+    (
+        "",
+        plain(&[
+            Example::new("which layer of this machine holds the stack back?", "stack"),
+            Example::new(
+                "one load on one target",
+                "media data --size 1g --op randread --depth 32 --direct --time 10s",
+            ),
+            Example::new("a fio job file as it is", "as fio job.fio"),
+        ]),
+    ),
+    (
+        "stack",
+        Help {
+            options: &["quick", "dir", "device", "engine", "size", "out", "json"],
+            examples: &[
+                Example::new("this machine, in the current directory", "stack"),
+                Example::new("another file system, in about 10 s", "stack --quick --dir /mnt/data"),
+                Example::new("with the report, the table and the record kept", "stack --out results"),
+            ],
+        },
+    ),
+    (
+        "clean",
+        plain(&[
+            Example::new("what runs of this user left", "clean"),
+            Example::new("remove all of it", "clean --yes"),
+            Example::new("what one run left in a bucket", "clean record.json --s3-key-file keys --yes"),
+        ]),
+    ),
+    (
+        "run",
+        plain(&[
+            Example::new("the phases of a job file", "run job.toml"),
+            Example::new("with the report, the table and the record kept", "run job.toml --out results"),
+            Example::new("from standard input, the record to standard output", "run - --json -"),
+        ]),
+    ),
+    (
+        "compare",
+        plain(&[
+            Example::new("is B faster than A?", "compare before.json after.json"),
+            Example::new(
+                "two loads in turns, five times each",
+                "compare --repeat 5 'media data --op randread --time 2s' 'media data --op randread --time 2s --engine libaio'",
+            ),
+            Example::new(
+                "a gate: exit 1 where B is certainly slower by 5%",
+                "compare before after --fail-if slower:5%",
+            ),
+        ]),
+    ),
+    (
+        "report",
+        plain(&[
+            Example::new("the tables of a record", "report record.json"),
+            Example::new("a page to send on", "report record.json --html report.html"),
+            Example::new("charts of several records", "report a.json b.json --png charts"),
+        ]),
+    ),
+    (
+        "as",
+        Help {
+            options: &["json", "csv", "out", "live", "destroy-data", "token-file"],
+            examples: &[
+                Example::new("a fio job file", "as fio job.fio"),
+                Example::new("elbencho", "as elbencho -w -r -t 4 -b 1m -s 10g --direct data"),
+                Example::new(
+                    "IOR, with strata's record beside its output",
+                    "as --json record.json ior -w -r -t 1m -b 1g -o /mnt/test/data",
+                ),
+            ],
+        },
+    ),
+    ("list", plain(&[Example::new("layers, engines, dialects", "list")])),
+    (
+        "schema",
+        plain(&[
+            Example::new("of the record", "schema"),
+            Example::new("of a comparison", "schema comparison"),
+        ]),
+    ),
+    (
+        "man",
+        plain(&[
+            Example::new("the page of strata", "man"),
+            Example::new("the page of one command", "man media"),
+            Example::new("a file for each command", "man --dir /usr/local/share/man/man1"),
+        ]),
+    ),
+    (
+        "completions",
+        plain(&[
+            Example::new("for bash", "completions bash"),
+            Example::new("for zsh", "completions zsh"),
+            Example::new("for fish", "completions fish"),
+        ]),
+    ),
+    (
+        "version",
+        plain(&[
+            Example::new("version, build, formats", "version"),
+            Example::new("for a program", "version --json"),
+        ]),
+    ),
+];
+
+/// Help of the command with these names from strata down; none where nobody wrote any.
+fn help_of(names: &[&str]) -> Help {
+    let own = |name: &str| OWN.iter().find(|(known, _)| *known == name).map(|(_, help)| *help);
+    let brought = |command: &str, below: &str| {
+        let all = layer::all().into_iter().flat_map(|layer| layer.commands());
+        let found = all.filter(|own| own.name == command).flat_map(|own| own.help);
+        found.into_iter().find(|(name, _)| *name == below).map(|(_, help)| *help)
+    };
+    match names {
+        [] => own(""),
+        [command] => own(command)
+            .or_else(|| Layer::of_command(command).map(|layer| layer.help))
+            .or_else(|| brought(command, "")),
+        [command, below, ..] => match Layer::of_command(command) {
+            Some(_) => brought(below, ""),
+            None => brought(command, below),
+        },
+    }
+    .unwrap_or(Help::NONE)
+}
+
+/// The command with its help: one screen for `-h`, all of it for `--help`. `is_short` says which the words ask for.
+pub(crate) fn with_help(command: Command, is_short: bool) -> Command {
+    explain(command, &[], is_short)
+}
+
+/// See [`with_help`]; `names` are those of the command from strata down.
+fn explain(command: Command, names: &[&str], is_short: bool) -> Command {
+    let help = help_of(names);
+    let below: Vec<String> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+    let command = below.iter().fold(command, |command, name| {
+        let names: Vec<&str> = names.iter().copied().chain([name.as_str()]).collect();
+        command.mut_subcommand(name, |inner| explain(inner, &names, is_short))
+    });
+    if is_short && !help.options.is_empty() {
+        let text = short(&command, names, help);
+        return command.override_help(text);
+    }
+    let examples = examples(help, names);
+    command.after_help(examples.clone()).after_long_help(examples + EXIT_CODES)
+}
+
+/// Exit codes, as help has them.
+const EXIT_CODES: &str =
+    "\n\nExit codes: 0 all went well; 1 the run failed or is partial; 2 refused before anything was touched";
+
+/// One screen of help: the options that most users need, and examples.
+fn short(command: &Command, names: &[&str], help: Help) -> String {
+    let mut command = command.clone().bin_name(bin_name(names));
+    let about = command.get_about().map(StyledStr::to_string).unwrap_or_default();
+    let usage = command.render_usage().to_string();
+    let shown = |name: &&str| command.get_arguments().find(|argument| argument.get_id() == *name);
+    let rows: Vec<(String, String)> = help.options.iter().filter_map(shown).map(row).collect();
+    let width = rows.iter().map(|(flag, _)| flag.len()).max().unwrap_or(0);
+    let mut text = format!("{about}\n\n{usage}\n\n");
+    for (flag, meaning) in &rows {
+        text += &format!("{flag:width$}  {meaning}\n");
+    }
+    let all =
+        command.get_opts().count() + command.get_arguments().filter(|argument| is_switch(argument)).count();
+    text += &format!("\n{}\n\nAll {all} options: {} --help", examples(help, names), bin_name(names));
+    text
+}
+
+fn is_switch(argument: &Arg) -> bool {
+    !argument.is_positional() && !argument.get_action().takes_values()
+}
+
+/// `  -b, --block-size <SIZE>` and the first clause of its help.
+fn row(argument: &Arg) -> (String, String) {
+    let short = argument.get_short().map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
+    let long = argument.get_long().unwrap_or_default();
+    let value = argument.get_value_names().filter(|_| !is_switch(argument));
+    let value = value.and_then(|names| names.first()).map_or_else(String::new, |name| format!(" <{name}>"));
+    let help = argument.get_help().map(StyledStr::to_string).unwrap_or_default();
+    (format!("  {short}--{long}{value}"), first_clause(&help))
+}
+
+/// The first clause of an option's help, without its default.
+fn first_clause(help: &str) -> String {
+    let text = help.rsplit_once(" [default: ").map_or(help, |(text, _)| text);
+    if text.chars().count() <= SHORT_COLUMNS_MAX {
+        return text.to_owned();
+    }
+    let ends = ["; ", ": ", " (", ", "].iter().filter_map(|mark| text.find(mark)).filter(|&at| at > 12);
+    let end = ends.min().unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+/// `Examples:` with a line for the purpose of each and one for its words.
+fn examples(help: Help, _names: &[&str]) -> String {
+    if help.examples.is_empty() {
+        return String::new();
+    }
+    let lines =
+        help.examples.iter().map(|example| format!("  # {}\n  strata {}", example.about, example.words));
+    format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// `strata media`.
+fn bin_name(names: &[&str]) -> String {
+    std::iter::once("strata").chain(names.iter().copied()).collect::<Vec<_>>().join(" ")
+}
+
+/// A page of the manual: its file name and its text.
+pub(crate) struct Page {
+    pub(crate) file: String,
+    pub(crate) text: Vec<u8>,
+}
+
+/// The pages of the manual: strata, each command, each command below one.
+///
+/// # Errors
+/// When a page cannot be made.
+pub(crate) fn pages() -> Result<Vec<Page>, Error> {
+    let mut command = crate::cli::command();
+    command.build();
+    let mut pages = Vec::new();
+    collect(&command, &[], &mut pages)?;
+    Ok(pages)
+}
+
+fn collect(command: &Command, names: &[&str], pages: &mut Vec<Page>) -> Result<(), Error> {
+    let title = std::iter::once("strata").chain(names.iter().copied()).collect::<Vec<_>>().join("-");
+    pages.push(Page { file: format!("{title}.1"), text: page(command, &title, names)? });
+    let shown = |inner: &&Command| !inner.is_hide_set() && inner.get_name() != "help";
+    for inner in command.get_subcommands().filter(shown) {
+        let names: Vec<&str> = names.iter().copied().chain([inner.get_name()]).collect();
+        collect(inner, &names, pages)?;
+    }
+    Ok(())
+}
+
+/// A page: what clap says of the command, then examples and what all commands share.
+fn page(command: &Command, title: &str, names: &[&str]) -> Result<Vec<u8>, Error> {
+    let failed = |error| Error::system("man", "cannot make the page", error);
+    let mut text = Vec::new();
+    let named = command.clone().name(title.to_owned()).bin_name(bin_name(names));
+    Man::new(named).render(&mut text).map_err(failed)?;
+    let mut roff = Roff::new();
+    let help = help_of(names);
+    if !help.examples.is_empty() {
+        roff.control("SH", ["EXAMPLES"]);
+        for example in help.examples {
+            roff.control("TP", []);
+            roff.text([roman(example.about)]);
+            roff.text([bold(format!("strata {}", example.words))]);
+        }
+    }
+    for (heading, entries) in SHARED {
+        roff.control("SH", [*heading]);
+        for (term, meaning) in *entries {
+            roff.control("TP", []);
+            roff.text([bold(*term)]);
+            roff.text([roman(*meaning)]);
+        }
+    }
+    roff.to_writer(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// A section: its heading, and what is said of each term.
+type Section = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Sections that all pages share.
+const SHARED: &[Section] = &[
+    (
+        "EXIT STATUS",
+        &[
+            ("0", "All went well."),
+            (
+                "1",
+                "Something failed on the way or was interrupted; what was measured until then is shown and recorded. Also: output that did \
+                 not reach its place, and a limit of --fail-if.",
+            ),
+            (
+                "2",
+                "Refused before anything was touched: bad usage, a target that is not there, data of others without --destroy-data.",
+            ),
+        ],
+    ),
+    (
+        "FILES",
+        &[
+            (
+                "$XDG_STATE_HOME/strata, ~/.local/state/strata",
+                "Manifests: what each run has made and not yet removed. strata clean reads them.",
+            ),
+            ("*.attach_info_tmp in /tmp or --path", "Where the engines of a group are found."),
+        ],
+    ),
+    (
+        "ENVIRONMENT",
+        &[
+            ("XDG_STATE_HOME, XDG_RUNTIME_DIR", "Where manifests and sockets are kept."),
+            (
+                "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_CA_BUNDLE",
+                "Credentials of S3, and the certificates that are trusted.",
+            ),
+            ("CRT_ATTACH_INFO_PATH", "Directory of the attach info of engines, where --path is not given."),
+            (
+                "OFI_INTERFACE, OFI_DOMAIN",
+                "Interface and domain of the fabric, where the options are not given.",
+            ),
+            ("PMEM_NO_FLUSH", "1: mapped memory needs no flush of processor caches."),
+            ("NO_COLOR, TERM", "Whether the live view uses colours, and whether it can be drawn."),
+        ],
+    ),
+];
+
+/// The command for a shell's completions: options whose values are words or paths say so.
+pub(crate) fn for_completions(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+    let command = names.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |inner| {
+            let layer = Layer::of_command(name);
+            for_completions(inner).mut_args(|argument| values(argument, layer))
+        })
+    });
+    command.mut_args(|argument| values(argument, None))
+}
+
+/// An argument with the values that a shell can offer.
+fn values(argument: Arg, layer: Option<Layer>) -> Arg {
+    if argument.is_positional() {
+        return match argument.get_id().as_str() {
+            "words" => {
+                let names = dialects::DIALECTS.iter().map(|dialect| dialect.name);
+                argument.value_parser(PossibleValuesParser::new(names.collect::<Vec<_>>()))
+            }
+            "job" | "records" | "a" | "b" | "directory" | "dir" | "targets" => {
+                argument.value_hint(ValueHint::AnyPath)
+            }
+            _ => argument,
+        };
+    }
+    let name = argument.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+    let Some(value) = name.filter(|_| argument.get_action().takes_values()) else { return argument };
+    let drivers = || layer.and_then(|layer| layer::find(layer.name).ok()).map(|layer| layer.drivers());
+    let words: Vec<String> = match argument.get_id().as_str() {
+        "engine" => drivers().into_iter().flatten().map(|driver| driver.name.to_owned()).collect(),
+        "op" => {
+            let words = layer.map(|layer| (layer.operations)());
+            words.into_iter().flatten().map(str::to_owned).collect()
+        }
+        _ if is_choice(&value) => value.split('|').map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    if !words.is_empty() {
+        return argument.value_parser(PossibleValuesParser::new(words));
+    }
+    match value.as_str() {
+        "FILE" | "FILE[,FILE...]" | "LOG" => argument.value_hint(ValueHint::FilePath),
+        "DIR" => argument.value_hint(ValueHint::DirPath),
+        _ => argument,
+    }
+}
+
+/// Whether a value's form is a choice of words: `auto|line|full|none`.
+fn is_choice(value: &str) -> bool {
+    value.contains('|')
+        && value.split('|').all(|word| {
+            !word.is_empty()
+                && word
+                    .chars()
+                    .all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "-_".contains(sign))
+        })
+}
+
+/// Version, build and versions of formats, one a line, or as JSON.
+pub(crate) fn version(as_json: bool) -> String {
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    if as_json {
+        let facts = serde_json::json!({
+            "strata_version": env!("CARGO_PKG_VERSION"),
+            "build": profile,
+            "target": target,
+            "schema_version": report::record::SCHEMA_VERSION,
+            "control_protocol_version": fleet::PROTOCOL_VERSION,
+        });
+        return format!("{facts:#}\n");
+    }
+    format!(
+        "strata {}\nbuild             {profile}, {}\nrecord schema     {}\ncontrol protocol  {}\n",
+        env!("CARGO_PKG_VERSION"),
+        clean(&target),
+        report::record::SCHEMA_VERSION,
+        fleet::PROTOCOL_VERSION
+    )
+}
+
+#[cfg(test)]
+mod tests;
