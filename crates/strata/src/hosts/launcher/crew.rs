@@ -143,7 +143,7 @@ impl Meeting {
             timeout: CONNECT_WAIT.min(left + LOOK),
         };
         let secrets = found.iter().enumerate().map(|(at, (_, (_, secret)))| (at, secret.clone())).collect();
-        let fleet = Fleet::connect_with(request, &secrets)?;
+        let fleet = Fleet::connect_with(request, &secrets, None)?;
         let failed: HashMap<usize, String> =
             fleet.failures().map(|(at, error)| (at, error.to_string())).collect();
         let is_of_use = failed.len() < found.len();
