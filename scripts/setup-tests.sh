@@ -23,6 +23,12 @@ NEEDED=(
     ceph-osd:ceph-osd
     rados:ceph-common
     radosgw:radosgw
+    mpirun.openmpi:openmpi-bin
+    mpiexec.hydra:mpich
+    srun:slurm-client
+    slurmctld:slurmctld
+    slurmd:slurmd
+    munged:munge
 )
 
 # file:package, for what is no command

@@ -10,11 +10,14 @@ use crate::words::{Table, quoted};
 /// Variables in which launchers say how many processes they started.
 const SIZES: &[&str] = &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"];
 
-/// Refuses a process that is one of several of an MPI job: each of them would do the whole load.
+/// Refuses a process that is one of several of an MPI job: each would do the whole load.
 ///
 /// # Errors
 /// Bad usage that names the option to use instead.
 pub(crate) fn refuse_ranks(table: &Table, world: &dyn World, instead: &str) -> Result<(), Error> {
+    if world.variable("STRATA_LAUNCHER").is_some_and(|name| name == "none") {
+        return Ok(());
+    }
     let started = SIZES.iter().find_map(|name| world.variable(name)?.parse::<u64>().ok());
     match started.filter(|&tasks| tasks > 1) {
         Some(tasks) => table.refuse(

@@ -93,6 +93,11 @@ pub trait World {
     /// Number of this process.
     fn process_id(&self) -> u32;
 
+    /// Processes that a launcher (mpirun, srun) has started together, this one among them; 1 where it is alone.
+    fn ranks(&self) -> u32 {
+        1
+    }
+
     /// Whether somebody can be asked: standard input is a terminal.
     fn is_interactive(&self) -> bool {
         false

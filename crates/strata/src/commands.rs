@@ -11,7 +11,7 @@ use units::label_of;
 use workload::spec::{Layer, Spec};
 
 use crate::console::Terminal;
-use crate::hosts::Carriers;
+use crate::hosts::{Carriers, launcher};
 use crate::options::OutputSpec;
 use crate::output::{print, tell};
 use crate::session::{self, Session};
@@ -42,6 +42,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
     };
     let code = match matches.subcommand() {
         Some(("stack", matches)) => {
+            launcher::refuse_several("stack")?;
             stack::run(words, &cli::stack_spec(matches)?, &cli::output_spec(matches)?)?
         }
         Some(("clean", matches)) => clean::run(matches)?,
@@ -58,7 +59,7 @@ pub(crate) fn dispatch(words: &[String]) -> Result<u8, Error> {
         Some(("completions", matches)) => completions(matches)?,
         Some((command, matches)) => match (Layer::of_command(command), matches.subcommand()) {
             (Some(layer), None) => {
-                measure(words, &[cli::load_spec(layer, matches)?], &cli::output_spec(matches)?, None)?
+                measure(words, &[cli::load_spec(layer, matches)?], &cli::output_spec(matches)?, None, None)?
             }
             (Some(layer), Some((name, matches))) => {
                 carry_out_here(layer::find(layer.name)?.commands(), name, matches, words)?
@@ -88,6 +89,9 @@ fn carry_out_here(
     let command: Vec<layer::Command> = commands.into_iter().filter(|command| command.name == name).collect();
     let of_output = matches.subcommand().map_or(matches, |(_, below)| below);
     let measures = command.iter().any(|command| command.measures);
+    if measures {
+        launcher::refuse_several(name)?;
+    }
     let output = if measures { cli::output_spec(of_output)? } else { OutputSpec::default() };
     carry_out(command, name, matches, &Terminal::new(words, output))
 }
@@ -109,17 +113,18 @@ fn show(text: &str) -> Result<u8, Error> {
     print(text).map(|()| 0)
 }
 
-/// Plans, runs and reports a load.
+/// Plans, runs and reports a load. Of the processes that a launcher has started, so many `ranks` take part at most.
 pub(crate) fn measure(
     words: &[String],
     specs: &[Spec],
     output: &OutputSpec,
     render: Option<Box<dyn Render>>,
+    ranks: Option<u32>,
 ) -> Result<u8, Error> {
     let seed = specs.iter().find_map(|spec| spec.seed).unwrap_or_else(session::draw_seed);
     let targets = targets_of(specs);
     let run = session::draw_run(seed);
-    let (programme, carriers) = match Carriers::plan(specs, run, seed) {
+    let (programme, carriers) = match Carriers::plan(specs, run, seed, ranks) {
         Ok(planned) => planned,
         Err(error) if error.exit_code() == 2 && render.is_none() => return Err(error),
         // Nothing wrong with what was asked for: the fault of the target belongs into the record. And a program that reads
@@ -152,7 +157,7 @@ pub(crate) fn targets_of(specs: &[Spec]) -> Vec<String> {
 fn run_job(words: &[String], matches: &ArgMatches) -> Result<u8, Error> {
     let mut specs = job_specs(matches)?;
     specs.iter_mut().try_for_each(|spec| cli::add_hosts(matches, spec))?;
-    measure(words, &specs, &cli::output_spec(matches)?, None)
+    measure(words, &specs, &cli::output_spec(matches)?, None, None)
 }
 
 /// The phases of the job file that the words name.

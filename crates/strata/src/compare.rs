@@ -377,7 +377,8 @@ fn run_in_turns(
 fn run_once(load: &Load, seed: u64, live: LiveMode) -> Result<(Record, bool), Error> {
     let seed = load.specs.iter().find_map(|spec| spec.seed).unwrap_or(seed);
     let run = draw_run(seed);
-    let (programme, carriers) = Carriers::plan(&load.specs, run, seed)?;
+    crate::hosts::launcher::refuse_several("compare --repeat")?;
+    let (programme, carriers) = Carriers::plan(&load.specs, run, seed, None)?;
     let output = OutputSpec { live, ..OutputSpec::default() };
     let mut session =
         Session::begin_run(run, &load.words, &output, &targets_of(&load.specs), seed, programme.keep, None)?;

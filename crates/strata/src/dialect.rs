@@ -16,6 +16,7 @@ use workload::spec::Spec;
 use crate::cli;
 use crate::commands::{carry_out, measure};
 use crate::console::Terminal;
+use crate::hosts::launcher;
 use crate::options::{OUTPUT, OutputSpec};
 use crate::output::{self, emit};
 use crate::tell;
@@ -136,9 +137,13 @@ fn speak(
     let run = match ask(dialect, rest, &own, true) {
         Ok(Request::Show(pieces)) => return emit(&pieces).map(|()| 0),
         Ok(Request::Run(run)) => *run,
+        Ok(Request::Engine(_)) if launcher::ranks() > 1 => {
+            return launcher::refuse_several("a server").map(|()| 0);
+        }
         Ok(Request::Engine(serve)) => return run_server(words, serve, dialect),
         Ok(Request::Tell(tell)) => return tell::tell(&tell),
         Ok(Request::Command(command)) => {
+            launcher::refuse_several(dialect.name)?;
             return run_command(words, &command, output).map_err(|error| in_place(error, dialect));
         }
         Err(error) => {
@@ -150,7 +155,32 @@ fn speak(
         output.live = live_mode(run.progress);
     }
     let words = dialects::without_secrets(words, &run.secrets);
-    measure(&words, &run.specs, &output, Some(run.render)).map_err(|error| in_place(error, dialect))
+    let mut specs = run.specs;
+    let ranks = share_tasks(&mut specs, run.tasks, launcher::ranks(), dialect)?;
+    measure(&words, &specs, &output, Some(run.render), ranks).map_err(|error| in_place(error, dialect))
+}
+
+/// Shares the tasks of a tool of MPI out to the processes that a launcher has started: so many of them take part, with the threads that specs have
+/// then; none: all of them.
+fn share_tasks(
+    specs: &mut [Spec],
+    tasks: Option<u32>,
+    size: u32,
+    dialect: &Dialect,
+) -> Result<Option<u32>, Error> {
+    let Some(tasks) = tasks.filter(|_| size > 1) else { return Ok(None) };
+    let ranks = tasks.min(size);
+    for spec in specs {
+        if spec.threads.unwrap_or(1) != tasks || tasks % ranks != 0 {
+            let message =
+                format!("not all tests have {tasks} tasks, or they do not divide by {size} processes");
+            return Err(Error::usage(dialect.name, message).remedy(
+                "give all tests the same number of tasks, or start one process: its tasks are threads",
+            ));
+        }
+        spec.threads = Some(tasks / ranks);
+    }
+    Ok(Some(ranks))
 }
 
 /// Serves as the words of a dialect say.

@@ -26,7 +26,10 @@ mod tell;
 mod tool_cost;
 mod world;
 
+use driver::Error;
+
 pub use hosts::Program;
+use hosts::launcher;
 
 /// Has processes of this strata that it needs beside it (`--hosts local:N`) started by a command of the build's own, where its file does not take
 /// the words of strata as its arguments.
@@ -39,11 +42,26 @@ pub fn start_by(program: Program) {
 #[must_use]
 pub fn run(words: &[String]) -> u8 {
     registry::register();
-    match commands::dispatch(words) {
+    match carry_out(words) {
         Ok(code) => code,
         Err(error) => {
             output::tell(format_args!("strata: {error}"));
             error.exit_code()
         }
+    }
+}
+
+/// Carries out the command, or serves the process that does, where a launcher has started several.
+fn carry_out(words: &[String]) -> Result<u8, Error> {
+    let launched = if launcher::is_shared_out(words) { launcher::launched()? } else { None };
+    match launched {
+        // What the words say is read by rank 0 alone, and told by it alone.
+        Some(launched) if !launched.leads() => launcher::serve(&launched),
+        Some(launched) => {
+            let result = commands::dispatch(words);
+            launcher::leave(&launched);
+            result
+        }
+        None => commands::dispatch(words),
     }
 }

@@ -235,14 +235,11 @@ pub(crate) fn print_report(record: &Record, detail: Detail) -> Result<(), Error>
 /// Width of a page on standard output, and whether it may be coloured.
 pub(crate) fn page() -> (usize, bool) {
     let stdout = std::io::stdout();
-    let is_terminal = stdout.is_terminal();
-    let width = if is_terminal {
-        rustix::termios::tcgetwinsize(&stdout)
-            .map_or(WIDTH_DEFAULT, |size| usize::from(size.ws_col).clamp(40, 200))
-    } else {
-        WIDTH_DEFAULT
-    };
-    (width, is_terminal && std::env::var_os("NO_COLOR").is_none())
+    let size = if stdout.is_terminal() { rustix::termios::tcgetwinsize(&stdout).ok() } else { None };
+    // A terminal without a width is a launcher's, which passes on what it reads there.
+    let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    let width = columns.map_or(WIDTH_DEFAULT, |columns| columns.clamp(40, 200));
+    (width, columns.is_some() && std::env::var_os("NO_COLOR").is_none())
 }
 
 /// Puts the pieces of a dialect's output where they belong.

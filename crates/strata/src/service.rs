@@ -140,7 +140,7 @@ pub(crate) struct ServicePolicy {
 
 impl ServicePolicy {
     /// The policy of a process that the leader's user has started for it alone.
-    fn of_user() -> Self {
+    pub(crate) fn of_user() -> Self {
         Self { may_destroy_data: true }
     }
 
@@ -204,14 +204,15 @@ fn told_secret() -> Result<Secret, Error> {
 }
 
 /// This process as its callers see it.
-struct ServiceAgent {
+pub(crate) struct ServiceAgent {
     host: Arc<ThisHost>,
     masters: MasterSettings,
     end: Sender<String>,
 }
 
 impl ServiceAgent {
-    fn new(policy: ServicePolicy, secret: Option<Secret>, end: Sender<String>) -> Self {
+    /// A process with this policy; `end` takes why it is told to end.
+    pub(crate) fn new(policy: ServicePolicy, secret: Option<Secret>, end: Sender<String>) -> Self {
         let context = planning::context(&Arc::<Manifest>::default(), false);
         let control = Control { secret, tls: false, domain: None };
         let masters = MasterSettings { context, control, cores: Vec::new() };

@@ -12,6 +12,7 @@ use units::path_of;
 use workload::layers::Layer;
 
 use crate::commands::INPUT_BYTES_MAX;
+use crate::hosts::launcher;
 
 /// This machine.
 #[derive(Default)]
@@ -101,6 +102,10 @@ impl World for ThisMachine {
 
     fn process_id(&self) -> u32 {
         std::process::id()
+    }
+
+    fn ranks(&self) -> u32 {
+        launcher::ranks()
     }
 
     fn is_interactive(&self) -> bool {

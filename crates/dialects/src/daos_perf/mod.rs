@@ -48,12 +48,20 @@ fn parse(
             table.help()
         ))]));
     }
+    if !is_daos && world.ranks() > 1 {
+        let ranks = world.ranks();
+        return table.refuse(
+            format!("a launcher has started {ranks} processes, and stores in process are those of one"),
+            format!("start one, with --procs {ranks}: it has a store and a thread for each"),
+        );
+    }
     let settings = Settings::read(table, &words, world, is_daos)?;
     let mut warnings = words.warnings.clone();
     warnings.extend(settings.warnings(&words));
     let programme = specs::build(&settings).map_err(|error| Error::usage(table.tool, error.to_string()))?;
     let render = Box::new(Model::new(&settings, programme.command_of));
     Ok(Request::Run(Box::new(Run {
+        tasks: Some(settings.processes),
         specs: programme.specs,
         render,
         warnings,

@@ -163,7 +163,7 @@ impl Settings {
                 .map_err(|error| usage(table, &error))?,
             pool: words.value("pool").map(str::to_owned),
             container: words.value("cont").map(str::to_owned),
-            processes: number(table, words, "procs", (1, 4096), 1)? as u32,
+            processes: number(table, words, "procs", (1, 4096), u64::from(world.ranks()))? as u32,
             zero_copy: words.has("zcopy"),
             integer_dkeys: words.has("int_dkey"),
             constant_akey,

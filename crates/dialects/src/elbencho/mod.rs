@@ -79,6 +79,7 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     };
     let (specs, progress) = (programme.specs, settings.progress);
     Ok(Request::Run(Box::new(Run {
+        tasks: None,
         specs,
         render: Box::new(render),
         warnings,
@@ -126,6 +127,7 @@ fn netbench(
     };
     let (specs, progress) = (settings.specs(), settings.progress);
     Ok(Request::Run(Box::new(Run {
+        tasks: None,
         specs,
         render: Box::new(render),
         warnings,
@@ -160,6 +162,7 @@ fn in_directories(
         show: settings.output.clone(),
     };
     Ok(Request::Run(Box::new(Run {
+        tasks: None,
         specs: programme.specs,
         render: Box::new(render),
         warnings,
@@ -208,6 +211,7 @@ fn objects(
     };
     let progress = settings.progress;
     Ok(Request::Run(Box::new(Run {
+        tasks: None,
         specs,
         render: Box::new(render),
         warnings,

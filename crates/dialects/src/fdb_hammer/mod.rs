@@ -33,6 +33,7 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     tasks::refuse_ranks(&TABLE, world, "--ppn")?;
     let spec = spec(&split, world)?;
     Ok(Request::Run(Box::new(Run {
+        tasks: None,
         specs: vec![spec],
         render: Box::new(Model { reads: split.has("read") }),
         warnings: warnings(&split),

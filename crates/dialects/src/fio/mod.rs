@@ -123,6 +123,7 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
     };
     let render = Box::new(show::Show::new(model));
     Ok(Request::Run(Box::new(Run {
+        tasks: None,
         specs: all.specs,
         render,
         warnings: all.warnings,

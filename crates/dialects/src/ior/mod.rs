@@ -39,16 +39,23 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
             "the file is -o FILE, and each option stands by itself",
         );
     }
-    tasks::refuse_ranks(&TABLE, world, "-N")?;
-    let settings = Settings::read(&split, world)?;
+    // Those of a launcher that is not known are alone for all that strata knows.
+    if world.ranks() == 1 {
+        tasks::refuse_ranks(&TABLE, world, "-N")?;
+    }
+    let mut settings = Settings::read(&split, world)?;
+    let more = limit_tasks(&mut settings.tests, world.ranks());
+    let tasks = settings.tests.first().map_or(1, |test| test.tasks);
     let programme = specs::build(&settings.tests, world)?;
-    let warnings = warnings(&split, &settings);
+    let mut warnings = warnings(&split, &settings);
+    warnings.extend(more);
     let dry_run = settings.show.dry_run;
     let model = Model::new(settings, programme.steps, words, world);
     if dry_run {
         return Ok(Request::Show(vec![Piece::stdout(model.dry_run())]));
     }
     Ok(Request::Run(Box::new(Run {
+        tasks: Some(tasks),
         specs: programme.specs,
         render: Box::new(model),
         warnings,
@@ -56,6 +63,13 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         secrets: Vec::new(),
         progress: Progress::Auto,
     })))
+}
+
+/// Limits the tasks to the processes that mpirun has started, as IOR does; a warning where there are fewer than asked for.
+fn limit_tasks(tests: &mut [Test], ranks: u32) -> Option<String> {
+    let asked = tests.iter().map(|test| test.tasks).max().filter(|asked| ranks > 1 && *asked > ranks)?;
+    tests.iter_mut().for_each(|test| test.tasks = test.tasks.min(ranks));
+    Some(format!("-N {asked} is more than the {ranks} processes that were started: {ranks} tasks are run"))
 }
 
 fn warnings(words: &Words, settings: &Settings) -> Vec<String> {

@@ -134,7 +134,7 @@ impl Settings {
     /// Options that cannot be, one line each.
     pub(crate) fn read(words: &Words, world: &dyn World) -> Result<Self, Error> {
         let mut settings = Self::default();
-        let mut test = Test::default();
+        let mut test = Test { tasks: world.ranks(), ..Test::default() };
         for given in &words.given {
             match given.flag.long {
                 "directives" => {

@@ -32,7 +32,10 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
             "the directory is -d PATH, and each option stands by itself",
         );
     }
-    tasks::refuse_ranks(&TABLE, world, "--tasks")?;
+    // Those of a launcher that is not known are alone for all that strata knows.
+    if world.ranks() == 1 {
+        tasks::refuse_ranks(&TABLE, world, "--tasks")?;
+    }
     let settings = Settings::read(&split, world)?;
     let mut warnings = split.warnings.clone();
     if settings.tree.directories.is_some() {
@@ -40,8 +43,10 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
             "-n with -I: the directories lie in one tree, not each in a test-dir of its own".to_owned(),
         );
     }
+    let tasks = settings.tasks.iter().max().copied().unwrap_or(1);
     let programme = specs::build(&settings).map_err(|error| Error::usage(TOOL, error.to_string()))?;
     Ok(Request::Run(Box::new(Run {
+        tasks: Some(tasks),
         specs: programme.specs,
         render: Box::new(Model::new(settings, programme.steps, words)),
         warnings,

@@ -105,7 +105,7 @@ impl Settings {
         let all = !(create || stat || read || remove || rename);
         let (dirs, files) = (words.has("dirs-only"), words.has("files-only"));
         let both = dirs == files;
-        let tasks = values.above_zero("tasks", 1)?;
+        let tasks = values.above_zero("tasks", world.ranks())?;
         let mut settings = Self {
             is_dummy: is_dummy(words)?,
             paths: tasks::paths(&TABLE, "-d", words.value("dir").unwrap_or("./out"))?,

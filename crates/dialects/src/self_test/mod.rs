@@ -53,6 +53,7 @@ pub fn parse(words: &[String], _world: &dyn World) -> Result<Request, Error> {
     let specs = settings.specs().map_err(|error| usage(&error))?;
     let render = Box::new(settings.model(&words));
     Ok(Request::Run(Box::new(Run {
+        tasks: None,
         specs,
         render,
         warnings,

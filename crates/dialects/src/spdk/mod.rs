@@ -62,6 +62,7 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     };
     let render = Box::new(Model { devices, cores, tracking });
     Ok(Request::Run(Box::new(Run {
+        tasks: None,
         specs,
         render,
         warnings,

@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -47,6 +47,25 @@ pub(crate) struct Connection {
     pub(crate) is_proven: AtomicBool,
     /// Name that the caller gives itself, once it has said so.
     pub(crate) caller: OnceLock<String>,
+}
+
+/// Connections that are open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Callers(Arc<Mutex<Vec<Weak<Connection>>>>);
+
+impl Callers {
+    fn add(&self, connection: &Arc<Connection>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(connection));
+    }
+
+    /// Those that have proven themselves.
+    pub(crate) fn proven(&self) -> usize {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = all.iter().filter_map(Weak::upgrade);
+        open.filter(|connection| connection.is_proven.load(Ordering::Relaxed)).count()
+    }
 }
 
 /// A connection as the server of calls sees it. While its caller has not proven itself, it ends at a deadline.
@@ -116,6 +135,7 @@ pub(crate) struct AcceptOptions {
     pub(crate) identity: Option<Identity>,
     /// Whether even callers on this machine need TLS.
     pub(crate) tls_required: bool,
+    pub(crate) callers: Callers,
     pub(crate) log: Log,
 }
 
@@ -209,14 +229,15 @@ impl AcceptOptions {
             (_, false) if is_local && !self.tls_required => (Stream::Plain(tcp), Vec::new()),
             (_, false) => return Err(io::Error::other("it does not speak TLS")),
         };
-        let connection = Connection {
+        let connection = Arc::new(Connection {
             peer,
             binding,
             standing: Mutex::new(Standing::Stranger),
             is_proven: AtomicBool::new(false),
             caller: OnceLock::new(),
-        };
-        Ok((stream, Arc::new(connection)))
+        });
+        self.callers.add(&connection);
+        Ok((stream, connection))
     }
 }
 

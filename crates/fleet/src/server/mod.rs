@@ -34,7 +34,7 @@ use crate::stream::Identity;
 use crate::wire::control_server::ControlServer as ControlCalls;
 use crate::wire::handshake_server::HandshakeServer as HandshakeCalls;
 pub(crate) use accept::is_loopback;
-use accept::{AcceptOptions, Accepted};
+use accept::{AcceptOptions, Accepted, Callers};
 pub(crate) use handshake::STRATA_VERSION;
 use handshake::{HandshakeService, demand_session};
 use job::Slot;
@@ -69,6 +69,7 @@ pub struct ServerOptions {
 pub struct ControlServer {
     address: SocketAddr,
     slot: Arc<Slot>,
+    callers: Callers,
     shutdown: Option<oneshot::Sender<()>>,
     finished: std::sync::mpsc::Receiver<()>,
     threads: Option<Threads>,
@@ -143,7 +144,9 @@ impl ControlServer {
         let (accepted_sender, accepted) = mpsc::channel(1);
         let (shutdown, shutdown_receiver) = oneshot::channel::<()>();
         let (finished_sender, finished) = std::sync::mpsc::channel();
-        let options = AcceptOptions { identity, tls_required: request.tls, log: log.clone() };
+        let callers = Callers::default();
+        let options =
+            AcceptOptions { identity, tls_required: request.tls, callers: callers.clone(), log: log.clone() };
         let handshake = HandshakeService { secret: request.secret, log: log.clone() };
         let control = ControlService { agent: request.agent, slot: Arc::clone(&slot), log: log.clone() };
         let listener = {
@@ -159,13 +162,24 @@ impl ControlServer {
             // Nobody may be waiting for the end.
             let _ = finished_sender.send(());
         });
-        Ok(Self { address, slot, shutdown: Some(shutdown), finished, threads: Some(threads) })
+        Ok(Self { address, slot, callers, shutdown: Some(shutdown), finished, threads: Some(threads) })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Callers that have proven themselves and are still connected.
+    #[must_use]
+    pub fn callers(&self) -> usize {
+        self.callers.proven()
+    }
+
+    /// Has the running job end after what is in flight; its result still leaves.
+    pub fn interrupt(&self) {
+        self.slot.interrupt(None);
     }
 
     /// Stops the running job, lets its result leave, and closes all connections; takes 10 s at most.

@@ -18,6 +18,7 @@ use workload::shipped::ShippedSpec;
 use workload::spec::{OnHostFailure, Spec};
 
 use super::Leader;
+use super::launcher::Crew;
 use super::local::LocalHosts;
 use super::messages::{PlannedPhase, read, written};
 use crate::planning::{self, Programme};
@@ -46,13 +47,21 @@ struct Listed {
     /// Secrets of the processes that were started for this run, by number.
     secrets: HashMap<usize, Secret>,
     locals: Option<LocalHosts>,
+    /// Whether all of them were started by this process, and so where it was started.
+    all_local: bool,
 }
 
 /// Reaches all hosts and has them plan the specs; the programme that they agree on. Nothing was touched yet.
 ///
 /// # Errors
 /// Bad usage, hosts that cannot be reached or are of another version, refusals of hosts, and plans that do not agree.
-pub(crate) fn gather(specs: &[Spec], run: u64, seed: u64) -> Result<(Programme, Leader), Error> {
+pub(crate) fn gather(
+    specs: &[Spec],
+    run: u64,
+    seed: u64,
+    crew: Option<Crew>,
+    ranks: Option<u32>,
+) -> Result<(Programme, Leader), Error> {
     let mut programme = planning::outline(specs)?;
     let first = specs.first().cloned().unwrap_or_default();
     let is_other = |spec: &Spec| spec.hosts != first.hosts || spec.on_host_failure != first.on_host_failure;
@@ -60,10 +69,11 @@ pub(crate) fn gather(specs: &[Spec], run: u64, seed: u64) -> Result<(Programme, 
         return Err(Error::usage("hosts", "the hosts are those of the whole run")
             .remedy("in a job file, give hosts and on_host_failure outside of the phases"));
     }
-    let hosts = listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?;
     let secret = secret::shared(first.token_file.as_deref())?;
-    let Listed { addresses, labels, secrets, locals } = Listed::of(&hosts)?;
-    let all_local = hosts.iter().all(|host| matches!(host, ListedHost::Local(_)));
+    let Listed { addresses, labels, secrets, locals, all_local } = match &crew {
+        Some(crew) => Listed::ranks(crew, ranks.unwrap_or(u32::MAX))?,
+        None => Listed::of(&listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?)?,
+    };
     let connect = ConnectRequest { hosts: addresses.clone(), secret, tls: first.tls, timeout: CONNECT_WAIT };
     let fleet = Fleet::connect_with(connect, &secrets, None)?;
     check_reached(&fleet, &labels)?;
@@ -89,10 +99,28 @@ pub(crate) fn gather(specs: &[Spec], run: u64, seed: u64) -> Result<(Programme, 
     programme.phases = phases.map(|(number, phase)| phase.planned(number)).collect();
     Leader::check_climb(&programme)?;
     let records = records(&addresses, &labels, &described);
-    Ok((programme, Leader { sessions, labels, records, goes_on, is_one_machine, locals }))
+    Ok((programme, Leader { sessions, labels, records, goes_on, is_one_machine, locals, crew }))
 }
 
 impl Listed {
+    /// The ranks of a launch that are below `count`: rank 0 is a process of its own, which the leader starts.
+    fn ranks(crew: &Crew, count: u32) -> Result<Self, Error> {
+        let (locals, served, secret) = LocalHosts::start(1)?;
+        let mut listed = Self {
+            addresses: served,
+            labels: vec!["rank 0".to_owned()],
+            secrets: HashMap::from([(0, secret)]),
+            locals: Some(locals),
+            all_local: false,
+        };
+        for (rank, address, secret) in crew.ranks(count) {
+            listed.secrets.insert(listed.addresses.len(), secret.clone());
+            listed.addresses.push(address.clone());
+            listed.labels.push(format!("rank {rank}"));
+        }
+        Ok(listed)
+    }
+
     fn of(hosts: &[ListedHost]) -> Result<Self, Error> {
         let count = hosts.iter().filter(|host| matches!(host, ListedHost::Local(_))).count();
         let (locals, served, secret) = match count {
@@ -102,7 +130,9 @@ impl Listed {
                 (Some(locals), served, Some(secret))
             }
         };
-        let mut listed = Self { addresses: Vec::new(), labels: Vec::new(), secrets: HashMap::new(), locals };
+        let all_local = hosts.iter().all(|host| matches!(host, ListedHost::Local(_)));
+        let (addresses, labels, secrets) = (Vec::new(), Vec::new(), HashMap::new());
+        let mut listed = Self { addresses, labels, secrets, locals, all_local };
         let mut served = served.into_iter();
         for (number, host) in hosts.iter().enumerate() {
             match host {

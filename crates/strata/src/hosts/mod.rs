@@ -2,6 +2,7 @@
 
 mod gather;
 mod gathering;
+pub(crate) mod launcher;
 mod local;
 mod messages;
 mod serve;
@@ -20,6 +21,7 @@ use workload::spec::Spec;
 
 use crate::planning::{self, Layers, Planned, Programme};
 use crate::session::Session;
+use launcher::Crew;
 use local::LocalHosts;
 use messages::{StepAsked, written};
 
@@ -38,13 +40,27 @@ pub(crate) enum Carriers {
 }
 
 impl Carriers {
-    /// Plans the specs: here, or by the hosts that they name.
+    /// Plans the specs: here, by the hosts that they name, or by the processes that a launcher has started, of which only so many `ranks` may take part.
     ///
     /// # Errors
     /// Bad usage, and hosts that do not take part. Nothing was touched.
-    pub(crate) fn plan(specs: &[Spec], run: u64, seed: u64) -> Result<(Programme, Self), Error> {
-        if are_asked(specs) {
-            let (programme, leader) = gather(specs, run, seed)?;
+    pub(crate) fn plan(
+        specs: &[Spec],
+        run: u64,
+        seed: u64,
+        ranks: Option<u32>,
+    ) -> Result<(Programme, Self), Error> {
+        let launched = launcher::launched()?;
+        if launched.is_some() && are_asked(specs) {
+            return Err(Error::usage(
+                "hosts",
+                "a launcher has started several processes, which are the hosts",
+            )
+            .remedy("leave out --hosts, or start one process"));
+        }
+        if launched.is_some() || are_asked(specs) {
+            let crew = launched.map(|launched| Crew::meet(&launched)).transpose()?;
+            let (programme, leader) = gather(specs, run, seed, crew, ranks)?;
             return Ok((programme, Self::Hosts(Box::new(leader))));
         }
         let (programme, layers) = planning::plan(specs, seed)?;
@@ -83,8 +99,9 @@ pub(crate) struct Leader {
     records: Vec<HostRecord>,
     goes_on: bool,
     is_one_machine: bool,
-    /// Last, so that their sessions end before them.
+    /// After the sessions, which end before them.
     locals: Option<LocalHosts>,
+    crew: Option<Crew>,
 }
 
 impl Leader {
@@ -146,6 +163,7 @@ impl Leader {
             gathering::note_clock(record, self.sessions.clocks(host));
         }
         drop(self.locals.take());
+        drop(self.crew.take());
         let lines = self.records.iter().flat_map(|record| record.left.iter().map(move |line| (record, line)));
         let lines: Vec<String> =
             lines.map(|(record, line)| format!("host {}: {line}", record.name)).collect();

@@ -44,6 +44,7 @@ mod hosts_objects;
 mod images;
 mod io500;
 mod latency_truth;
+mod launchers;
 mod loads;
 mod lower_bounds;
 mod many_hosts;
