@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::Error;
-use layer::{Bench, BenchRequest, Console, Ending, Phase, RunContext, Runs, Tell};
+use layer::{Bench, BenchRequest, Console, Ending, Phase, RunContext, Runs, ServicePolicy, Tell};
 
 use crate::hosts::ThisHost;
 use crate::manifest::Manifest;
 use crate::options::OutputSpec;
 use crate::planning::{self, Layers, Planned};
-use crate::service::ServicePolicy;
 use crate::session::{self, Session};
 use crate::signals::Attention;
 use crate::{lifetime, output};
@@ -63,7 +62,7 @@ impl Console for Terminal<'_> {
     }
 
     fn host(&self) -> Arc<dyn fleet::SessionHost> {
-        Arc::new(ThisHost { policy: ServicePolicy::default() })
+        Arc::new(ThisHost { policy: Some(ServicePolicy::default()) })
     }
 
     fn draw_seed(&self) -> u64 {

@@ -240,6 +240,7 @@ fn check_hosts(spec: &Spec) -> Result<(), Error> {
     let of_hosts = |name: &str| !options::has_own(spec.layer, name);
     let given = [
         ("--host-targets", spec.host_targets.is_some()),
+        ("--fingerprint", !spec.fingerprints.is_empty()),
         ("--on-host-failure", spec.on_host_failure.is_some()),
         ("--token-file", spec.token_file.is_some() && of_hosts("token-file")),
         ("--tls", spec.tls && of_hosts("tls")),

@@ -1,6 +1,5 @@
 //! `strata service`: a process that takes part in runs that others lead.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,22 +7,21 @@ use std::sync::mpsc::Sender;
 use std::time::SystemTime;
 
 use clap::ArgMatches;
-use driver::{Error, ErrorKind, Secret};
+use driver::{Error, Secret};
 use fleet::{
-    Agent, ControlRequest, ControlServer, Description, PlanMessage, Prepared, Role, SessionHost,
-    SessionRequest,
+    Agent, Audit, Certificate, ControlRequest, ControlServer, Description, PlanMessage, Prepared, Role,
+    ServerOptions, SessionHost, state_file,
 };
 use host::Environment;
 use layer::command::{arguments, fill};
-use layer::masters::{self, CONTROL_PORT, MasterSettings};
-use layer::{Control, SCHEMA_VERSION, secret};
+use layer::masters::CONTROL_PORT;
+use layer::{NetworkPolicy, SCHEMA_VERSION, ServicePolicy, secret};
+use workload::options::value::{above_zero, count, words};
 use workload::options::{Group, OptionDef, path, switch};
-use workload::spec::Spec;
 
 use crate::hosts::ThisHost;
-use crate::manifest::Manifest;
+use crate::lifetime;
 use crate::output::{print, tell};
-use crate::{lifetime, planning};
 
 /// Word before the address in the first line.
 pub(crate) const CONTROL_LINE: &str = "control ";
@@ -34,7 +32,14 @@ pub(crate) struct ServiceSpec {
     listen: Option<String>,
     token_file: Option<PathBuf>,
     tls: bool,
-    destroy_data: bool,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    audit: Option<PathBuf>,
+    roots: Vec<PathBuf>,
+    allow_destroy: bool,
+    network: NetworkPolicy,
+    threads_max: Option<u32>,
+    time_ns_max: Option<u64>,
     until_stdin_closes: bool,
 }
 
@@ -58,7 +63,7 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
         ..OptionDef::new(
             "token-file",
             "FILE",
-            "none",
+            "$STRATA_TOKEN_FILE, $STRATA_TOKEN, else none",
             "File with the secret that leaders must know; needed beyond loopback",
             |spec: &mut ServiceSpec, text| {
                 spec.token_file = Some(path("token-file", text)?);
@@ -82,12 +87,106 @@ pub(crate) static SERVICE: &[OptionDef<ServiceSpec>] = &[
     OptionDef {
         group: Group::Run,
         ..OptionDef::new(
-            "destroy-data",
+            "certificate",
+            "FILE",
+            "kept in $XDG_STATE_HOME/strata/service.crt, made at the first start",
+            "Certificate of its TLS (PEM, its chain may follow); --key has the key",
+            |spec: &mut ServiceSpec, text| {
+                spec.certificate = Some(path("certificate", text)?);
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
+            "key",
+            "FILE",
+            "kept in $XDG_STATE_HOME/strata/service.key",
+            "Key of --certificate (PEM), which only its owner may read",
+            |spec: &mut ServiceSpec, text| {
+                spec.key = Some(path("key", text)?);
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
+            "audit",
+            "FILE",
+            "none",
+            "Log of callers and runs, one JSON line an event; put aside at 16 MiB",
+            |spec: &mut ServiceSpec, text| {
+                spec.audit = Some(path("audit", text)?);
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
+            "root",
+            "DIR",
+            "none: paths are refused",
+            "Directory or device that runs of leaders may use, with all below it; may be repeated",
+            |spec: &mut ServiceSpec, text| {
+                spec.roots.push(path("root", text)?);
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
+            "allow-destroy",
             "",
             "off",
-            "Let leaders write to devices and files that carry data of others, where they ask for it",
+            "Let leaders write to devices and files that carry data of others, where they ask for it (--destroy-data)",
             |spec: &mut ServiceSpec, text| {
-                spec.destroy_data = switch("destroy-data", text)?;
+                spec.allow_destroy = switch("allow-destroy", text)?;
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
+            "allow-network",
+            "all|TARGET,...",
+            "none",
+            "Targets on networks that runs of leaders may reach, each as far as it is written, such as s3://bucket or node7:1611",
+            |spec: &mut ServiceSpec, text| {
+                spec.network = match text {
+                    "all" => NetworkPolicy::All,
+                    targets => NetworkPolicy::Targets(words("allow-network", targets)?),
+                };
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
+            "threads-max",
+            "N",
+            "no limit",
+            "Most workers of a phase on this host",
+            |spec: &mut ServiceSpec, text| {
+                spec.threads_max = Some(count("threads-max", text, 1, u64::from(u32::MAX))?);
+                Ok(())
+            },
+        )
+    },
+    OptionDef {
+        group: Group::Run,
+        ..OptionDef::new(
+            "time-max",
+            "DURATION",
+            "no limit",
+            "Longest phase; those that end by amount need --time too",
+            |spec: &mut ServiceSpec, text| {
+                spec.time_ns_max = Some(above_zero("time-max", text, "10m")?.ns());
                 Ok(())
             },
         )
@@ -121,42 +220,51 @@ pub(crate) fn command() -> clap::Command {
         )
 }
 
-/// A session that a leader asks for.
-pub(crate) struct SessionAsked<'a> {
-    /// Where the leader is.
-    pub(crate) peer: SocketAddr,
-    /// The request.
-    pub(crate) request: &'a SessionRequest,
-    /// Specs that it is to carry out.
-    pub(crate) specs: &'a [Spec],
-}
-
-/// Rules for what leaders may have this process do.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ServicePolicy {
-    /// Writes to devices and files that carry data of others, where a spec asks for it.
-    pub(crate) may_destroy_data: bool,
-}
-
-impl ServicePolicy {
-    /// The policy of a process that the leader's user has started for it alone.
-    pub(crate) fn of_user() -> Self {
-        Self { may_destroy_data: true }
+impl ServiceSpec {
+    /// What leaders may have this process do.
+    fn policy(&self) -> Result<ServicePolicy, Error> {
+        let mut policy = ServicePolicy::new(&self.roots)?;
+        policy.allow_destroy = self.allow_destroy;
+        policy.network = self.network.clone();
+        (policy.threads_max, policy.time_ns_max) = (self.threads_max, self.time_ns_max);
+        Ok(policy)
     }
 
-    /// Whether a session may begin; nothing was planned or touched yet.
-    ///
-    /// # Errors
-    /// What this process does not do.
-    pub(crate) fn admit(&self, asked: &SessionAsked<'_>) -> Result<(), Error> {
-        if !self.may_destroy_data && asked.specs.iter().any(|spec| spec.destroy_data) {
-            return Err(Error::new(ErrorKind::Unsafe, "service", "this service destroys no data of others")
-                .with("leader", &asked.request.leader)
-                .with("peer", asked.peer)
-                .remedy("start it with --destroy-data, or leave --destroy-data out"));
+    /// The certificate of its TLS; none where there is no token, and so no TLS.
+    fn certificate(&self, has_secret: bool) -> Result<Option<Certificate>, Error> {
+        match (&self.certificate, &self.key) {
+            (None, None) if !has_secret => Ok(None),
+            (None, None) => {
+                let (certificate, key) = (state_file("service.crt")?, state_file("service.key")?);
+                Certificate::load_or_make(&certificate, &key).map(Some)
+            }
+            (Some(_), Some(_)) if !has_secret => {
+                Err(Error::usage("service", "a certificate is for TLS, which needs the shared token")
+                    .remedy("give --token-file FILE too, or leave out --certificate and --key"))
+            }
+            (Some(certificate), Some(key)) => Certificate::load(certificate, key).map(Some),
+            _ => Err(Error::usage("service", "a certificate and its key go together")
+                .remedy("give --certificate FILE and --key FILE")),
         }
-        Ok(())
     }
+}
+
+/// What the first line says between the version and the address.
+fn terms(policy: Option<&ServicePolicy>, certificate: Option<&Certificate>) -> String {
+    let mut text = String::new();
+    match policy {
+        None => {}
+        Some(policy) if policy.roots().is_empty() => text += "no paths (none is given by --root), ",
+        Some(policy) => {
+            let roots: Vec<String> =
+                policy.roots().iter().map(|root| units::label_of(root.as_os_str())).collect();
+            text += &format!("paths below {}, ", roots.join(" and "));
+        }
+    }
+    if let Some(certificate) = certificate {
+        text += &format!("certificate {}, ", certificate.fingerprint());
+    }
+    text
 }
 
 /// Serves until it is told to end.
@@ -166,27 +274,33 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<u8, Error> {
     let is_local = matches.get_flag("local");
     let (secret, policy) = if is_local {
         (spec.listen, spec.until_stdin_closes) = (Some("127.0.0.1:0".to_owned()), true);
-        (Some(told_secret()?), ServicePolicy::of_user())
+        // It belongs to the leader's user, who may do here what they may do there.
+        (Some(told_secret()?), None)
     } else {
-        let policy = ServicePolicy { may_destroy_data: spec.destroy_data };
-        (secret::shared(spec.token_file.as_deref())?, policy)
+        (secret::shared_or_environment(spec.token_file.as_deref())?, Some(spec.policy()?))
     };
+    let certificate = if is_local { None } else { spec.certificate(secret.is_some())? };
+    let audit = spec.audit.as_deref().map(|path| Audit::file(path, Audit::BYTES_MAX_DEFAULT)).transpose()?;
     let ending = lifetime::begin(spec.until_stdin_closes)?;
-    let agent = ServiceAgent::new(policy, secret.clone(), ending.sender.clone());
+    let first_line = terms(policy.as_ref(), certificate.as_ref());
+    let agent = ServiceAgent::new(policy, ending.sender.clone());
     let log = move |line: &str| {
         // The leader tells what becomes of its own processes.
         if !is_local {
             tell(format_args!("{} {line}", humantime::format_rfc3339_millis(SystemTime::now())));
         }
     };
-    let server = ControlServer::start(ControlRequest {
+    let request = ControlRequest {
         listen: spec.listen.unwrap_or_else(|| format!("127.0.0.1:{CONTROL_PORT}")),
         secret,
         tls: spec.tls,
         agent: Arc::new(agent),
         log: Arc::new(log),
-    })?;
-    print(&format!("service: strata {}, {CONTROL_LINE}{}\n", env!("CARGO_PKG_VERSION"), server.address()))?;
+    };
+    let server =
+        ControlServer::start_with(request, ServerOptions { certificate, audit: audit.map(Arc::new) })?;
+    let version = env!("CARGO_PKG_VERSION");
+    print(&format!("service: strata {version}, {first_line}{CONTROL_LINE}{}\n", server.address()))?;
     let why = ending.receiver.recv().unwrap_or_else(|_| "nothing is left to wait for".to_owned());
     log(&format!("ends: {why}"));
     server.stop();
@@ -206,17 +320,13 @@ fn told_secret() -> Result<Secret, Error> {
 /// This process as its callers see it.
 pub(crate) struct ServiceAgent {
     host: Arc<ThisHost>,
-    masters: MasterSettings,
     end: Sender<String>,
 }
 
 impl ServiceAgent {
-    /// A process with this policy; `end` takes why it is told to end.
-    pub(crate) fn new(policy: ServicePolicy, secret: Option<Secret>, end: Sender<String>) -> Self {
-        let context = planning::context(&Arc::<Manifest>::default(), false);
-        let control = Control { secret, tls: false, domain: None };
-        let masters = MasterSettings { context, control, cores: Vec::new() };
-        Self { host: Arc::new(ThisHost { policy }), masters, end }
+    /// A process with this policy, or with none where the leader's user has started it for the run alone; `end` takes why it is told to end.
+    pub(crate) fn new(policy: Option<ServicePolicy>, end: Sender<String>) -> Self {
+        Self { host: Arc::new(ThisHost { policy }), end }
     }
 }
 
@@ -237,8 +347,9 @@ impl Agent for ServiceAgent {
         }
     }
 
-    fn prepare(&self, plan: PlanMessage, _stop: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, Error> {
-        masters::prepare(&plan, &self.masters)
+    fn prepare(&self, _plan: PlanMessage, _stop: &Arc<AtomicBool>) -> Result<Box<dyn Prepared>, Error> {
+        Err(Error::usage("service", "a service takes part in runs of --hosts alone")
+            .remedy("name it by --hosts; --clients and --master are for engines"))
     }
 
     fn host(&self) -> Option<Arc<dyn SessionHost>> {

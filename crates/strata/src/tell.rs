@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Hosts that are none, and a secret that cannot be read.
 pub(crate) fn tell(tell: &Tell) -> Result<u8, Error> {
     let hosts = fleet::parse_hosts(&tell.hosts.join(","), CONTROL_PORT)?;
-    let secret = secret::shared(tell.token_file.as_deref())?;
+    let secret = secret::shared_or_environment(tell.token_file.as_deref())?;
     let fleet = Fleet::connect(ConnectRequest { hosts, secret, tls: false, timeout: WAIT })?;
     let answers: Vec<Result<String, Error>> = match tell.what {
         Told::Interrupt => {

@@ -23,6 +23,11 @@ struct SaidOption {
 pub struct SaidOptions(Vec<SaidOption>);
 
 impl SaidOptions {
+    /// Names of the options.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|said| said.name.as_str())
+    }
+
     pub(crate) fn note(&mut self, name: &str, value: &str, is_secret: bool) {
         self.0.push(SaidOption { name: name.to_owned(), value: value.to_owned(), is_secret });
     }
@@ -62,6 +67,23 @@ impl ShippedSpec {
         let is_of_leader = |said: &&SaidOption| options::HOSTS.iter().any(|option| option.name == said.name);
         let said = spec.said.0.iter().filter(|said| said.is_secret || !is_of_leader(said));
         Self { layer: spec.layer.name.to_owned(), said: said.cloned().collect(), common: spec.clone() }
+    }
+
+    /// Name of its layer.
+    #[must_use]
+    pub fn layer(&self) -> &str {
+        &self.layer
+    }
+
+    /// Its targets.
+    #[must_use]
+    pub fn targets(&self) -> &[String] {
+        &self.common.targets
+    }
+
+    /// Its options as they were said, with their names.
+    pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.said.iter().map(|said| (said.name.as_str(), said.value.as_str()))
     }
 
     /// The spec again.

@@ -183,6 +183,9 @@ pub struct Spec {
     /// Hosts that carry it out together: lists as typed.
     #[serde(skip)]
     pub hosts: Vec<String>,
+    /// Certificates of hosts: `HOST=sha256:HEX` each.
+    #[serde(skip)]
+    pub fingerprints: Vec<String>,
     /// Whether the hosts have the same targets, or each its own; none: as it is found.
     pub host_targets: Option<crate::plan::HostTargets>,
     #[serde(skip)]

@@ -92,7 +92,9 @@ impl Fleet {
         let turns = Arc::new(Semaphore::new(CONNECTS_MAX));
         let links = together(&runtime, hosts.iter().cloned().enumerate(), |(number, host)| {
             let secret = host_secrets.get(&number).or(secret.as_ref()).cloned();
-            let (terms, turns) = (Terms { secret, tls, trust: trust.clone() }, Arc::clone(&turns));
+            // One with a secret of its own was started for this connection, with a certificate that does not last.
+            let trust = if host_secrets.contains_key(&number) { None } else { trust.clone() };
+            let (terms, turns) = (Terms { secret, tls, trust }, Arc::clone(&turns));
             async move {
                 // It is never closed.
                 let _turn = turns.acquire().await;

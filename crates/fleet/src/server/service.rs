@@ -71,13 +71,13 @@ impl Control for ControlService {
         &self,
         request: Request<Streaming<wire::FromLeader>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
-        let peer = connection(&request)?.peer;
+        let caller = connection(&request)?;
         let host = self.agent.host().ok_or_else(|| {
             Status::permission_denied("this process takes no part in runs that others lead")
         })?;
         let (outbound, stream) = mpsc::channel(QUEUE);
         let control = self.clone();
-        tokio::spawn(async move { control.take_part(host, peer, request.into_inner(), outbound).await });
+        tokio::spawn(async move { control.take_part(host, &caller, request.into_inner(), outbound).await });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 

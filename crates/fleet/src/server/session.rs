@@ -1,6 +1,5 @@
 //! Sessions on the channel: messages between a leader and the thread of its session, and the lease that the leader keeps.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,8 +7,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
+use crate::audit::AuditEvent;
 use crate::limits::PLAN_TIMEOUT;
 use crate::messages::{Refusal, RefusalKind, line};
+use crate::server::accept::Connection;
 use crate::server::service::{ControlService, StopOnDrop, apart};
 use crate::session::host::{SessionJob, SessionLink, Told};
 use crate::session::meeting::HostMeetings;
@@ -28,10 +29,11 @@ impl ControlService {
     pub(super) async fn take_part(
         self,
         host: Arc<dyn SessionHost>,
-        peer: SocketAddr,
+        caller: &Connection,
         mut inbound: Streaming<wire::FromLeader>,
         outbound: Outbound,
     ) {
+        let peer = caller.peer;
         let begin = match tokio::time::timeout(PLAN_TIMEOUT, inbound.message()).await {
             Ok(Ok(Some(wire::FromLeader { message: Some(Asked::Begin(begin)) }))) => begin,
             Ok(Ok(_)) => {
@@ -48,18 +50,24 @@ impl ControlService {
         let shared = Arc::clone(&meetings);
         let begun = self.admit(begin).await.and_then(|request| {
             let name = format!("run {:016x} of {}", request.run, request.leader);
-            let lease = self.slot.take(peer, &name, &stop)?;
+            let lease = self.slot.take(caller.caller(), &name, &stop)?;
             self.log.say(&format!("control: {peer} begins {name}"));
             let link = SessionLink::new(said, commands, Arc::clone(&stop), request.progress_interval);
             let limit = request.lease;
-            SessionJob { host, request, peer, link, meetings: shared, lease }.spawn().map(|()| limit)
+            let began =
+                AuditEvent::Began { run: line(&name), what: line(&host.what(&request)), roots: host.roots() };
+            SessionJob { host, request, peer, link, meetings: shared, lease }
+                .spawn()
+                .map(|()| (limit, name, began))
         });
         match begun {
-            Ok(lease) => {
-                self.carry(peer, SessionRelay { inbound, outbound, events, told, stop, meetings, lease })
-                    .await;
+            Ok((lease, name, began)) => {
+                let audit = SessionAudit { run: line(&name), began: Some(began), failure: None };
+                let relay = SessionRelay { inbound, outbound, events, told, stop, meetings, lease };
+                self.carry(caller, relay, audit).await;
             }
             Err(refusal) => {
+                self.log.audit(peer, Some(caller.caller_name()), &AuditEvent::refused(&refusal.line));
                 self.log.say(&format!("control: {peer} refused: {}", refusal.line));
                 drop(outbound.send(Ok(message(Said::Refused(refusal.to_wire())))).await);
             }
@@ -75,9 +83,10 @@ impl ControlService {
         SessionRequest::from_wire(begin, version)
     }
 
-    /// Carries messages both ways until the session has ended or its leader is gone.
-    async fn carry(&self, peer: SocketAddr, mut relay: SessionRelay) {
-        loop {
+    /// Carries messages both ways until the session has ended or its leader is gone, and notes what becomes of it.
+    async fn carry(&self, caller: &Connection, mut relay: SessionRelay, mut audit: SessionAudit) {
+        let note = |event: &AuditEvent| self.log.audit(caller.peer, Some(caller.caller_name()), event);
+        let failure = loop {
             tokio::select! {
                 said = relay.events.recv() => {
                     // Without one the thread died before it could say why.
@@ -85,29 +94,63 @@ impl ControlService {
                         kind: RefusalKind::Run,
                         line: "session: it ended without a word".to_owned(),
                     }.to_wire()));
+                    audit.hear(&said, &note);
                     let is_end = matches!(said, Said::Ended(_) | Said::Refused(_));
-                    if relay.outbound.send(Ok(message(said))).await.is_err() || is_end {
+                    let is_heard = relay.outbound.send(Ok(message(said))).await.is_ok();
+                    if is_end {
                         return;
                     }
-                }
-                heard = tokio::time::timeout(relay.lease, relay.inbound.message()) => {
-                    let gone = |why: &str| self.log.say(&format!("control: {peer} is gone, its run ends: {why}"));
-                    match heard {
-                        Ok(Ok(Some(wire::FromLeader { message: Some(asked) }))) => {
-                            if let Err(status) = relay.obey(asked) {
-                                return fail(&relay.outbound, status).await;
-                            }
-                        }
-                        Ok(Ok(_)) => return gone("it closed the stream"),
-                        Ok(Err(status)) => return gone(status.message()),
-                        Err(_) => return gone(&format!("nothing was heard of it for {:?}", relay.lease)),
+                    if !is_heard {
+                        break "it closed the stream".to_owned();
                     }
                 }
-                () = relay.outbound.closed() => {
-                    self.log.say(&format!("control: {peer} is gone, its run ends"));
-                    return;
-                }
+                heard = tokio::time::timeout(relay.lease, relay.inbound.message()) => match heard {
+                    Ok(Ok(Some(wire::FromLeader { message: Some(asked) }))) => {
+                        if let Err(status) = relay.obey(asked) {
+                            let why = status.message().to_owned();
+                            fail(&relay.outbound, status).await;
+                            break why;
+                        }
+                    }
+                    Ok(Ok(_)) => break "it closed the stream".to_owned(),
+                    Ok(Err(status)) => break status.message().to_owned(),
+                    Err(_) => break format!("nothing was heard of it for {:?}", relay.lease),
+                },
+                () = relay.outbound.closed() => break "it closed the connection".to_owned(),
             }
+        };
+        self.log.say(&format!("control: {} is gone, its run ends: {failure}", caller.peer));
+        audit.end(Some(format!("the leader is gone: {failure}")), &note);
+    }
+}
+
+/// A session in the audit log: it begins when it is planned, because until then it may be refused.
+struct SessionAudit {
+    run: String,
+    began: Option<AuditEvent>,
+    failure: Option<String>,
+}
+
+impl SessionAudit {
+    /// What the session says to its leader.
+    fn hear(&mut self, said: &Said, note: &dyn Fn(&AuditEvent)) {
+        match said {
+            Said::Planned(_) => self.began.take().iter().for_each(note),
+            Said::Refused(refusal) if self.began.is_some() => note(&AuditEvent::refused(&refusal.line)),
+            Said::Refused(refusal) => self.end(Some(refusal.line.clone()), note),
+            Said::StageEnd(end) => self.failure = self.failure.take().or_else(|| end.failure.clone()),
+            Said::Ended(_) => {
+                let failure = self.failure.take();
+                self.end(failure, note);
+            }
+            _ => {}
+        }
+    }
+
+    /// The session is over.
+    fn end(&self, failure: Option<String>, note: &dyn Fn(&AuditEvent)) {
+        if self.began.is_none() {
+            note(&AuditEvent::Ended { run: self.run.clone(), failure: failure.as_deref().map(line) });
         }
     }
 }

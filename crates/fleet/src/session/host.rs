@@ -27,6 +27,14 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Work of a process that takes part in runs of others. Called on ordinary threads.
 pub trait SessionHost: Send + Sync {
+    /// What a run is about, in one line for the audit log.
+    fn what(&self, request: &SessionRequest) -> String;
+
+    /// Directories and devices that runs are held to, for the audit log; none where they are not held to any.
+    fn roots(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Plans a run; nothing is touched yet. `stop` is raised when the run shall end after what is in flight, or its leader is gone. The whole
     /// session stays on the calling thread. In its stages the host meets the others by `meetings`.
     ///

@@ -9,10 +9,12 @@ use workload::options;
 use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
-use crate::measured::find;
+use crate::measured::{all, find};
 
 /// Placeholders of options whose values are paths.
 const PATH_VALUES: &[&str] = &["FILE", "DIR", "DIRECTORY", "PATH"];
+/// What placeholders of options whose values are on a network hold.
+const NETWORK_VALUES: &[&str] = &["HOST", "URL"];
 /// Targets in front of a path.
 const PATH_PREFIXES: &[&str] = &["dfs+vos:", "vos:", "file:"];
 /// Targets that are neither on a disk nor on a network.
@@ -74,6 +76,9 @@ impl ServicePolicy {
     /// # Errors
     /// What is refused, with what would be accepted.
     pub fn check_option(&self, layer: &str, name: &str, value: &str) -> Result<(), Error> {
+        if name == "target-options" {
+            return self.check_target_options(value);
+        }
         let layer = find(layer)?.definition();
         if name == "program" {
             return Err(Error::new(
@@ -88,8 +93,23 @@ impl ServicePolicy {
         }
         let all = layer.options.iter().copied().flatten().chain(options::SHARED.iter().copied().flatten());
         let mut named = all.chain(layer.secrets).filter(|option| option.name == name);
-        if named.any(|option| PATH_VALUES.contains(&option.value)) {
-            self.check_path(&path_of(value))?;
+        let Some(option) = named.next() else { return Ok(()) };
+        if PATH_VALUES.contains(&option.value) {
+            return self.check_path(&path_of(value));
+        }
+        // Addresses in a switch's or a pair's value belong to other options.
+        if NETWORK_VALUES.iter().any(|network| option.value.starts_with(network)) {
+            return value.split(',').try_for_each(|target| self.check_network(target.trim()));
+        }
+        Ok(())
+    }
+
+    /// Refuses options, in pairs, of whichever layer has the target.
+    fn check_target_options(&self, pairs: &str) -> Result<(), Error> {
+        for pair in pairs.split(',') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
+            let mut layers = all().into_iter().map(|layer| layer.definition().name);
+            layers.try_for_each(|layer| self.check_option(layer, name.trim(), value.trim()))?;
         }
         Ok(())
     }
@@ -104,6 +124,7 @@ impl ServicePolicy {
                 return Err(no_destroy());
             }
             spec.targets.iter().try_for_each(|target| self.check_target(target))?;
+            self.check_group(spec)?;
             spec.clients.iter().try_for_each(|master| self.check_network(master))?;
             spec.token_file.iter().try_for_each(|path| self.check_path(path))?;
             // Relative ones are targets that were looked at above.
@@ -169,6 +190,16 @@ impl ServicePolicy {
             .remedy("name a path from / on, a URL, null: or mem:"))
     }
 
+    /// Refuses loads without targets that find whom they reach by a group: any of its members may be anywhere.
+    fn check_group(&self, spec: &Spec) -> Result<(), Error> {
+        let has = |name: &str| options::find_in(spec.layer, name).is_some();
+        let names_servers = spec.said.names().any(|name| name == "servers");
+        if has("group") && spec.targets.is_empty() && !names_servers {
+            return self.check_network("the members of a group");
+        }
+        Ok(())
+    }
+
     fn check_network(&self, target: &str) -> Result<(), Error> {
         let is_allowed = match &self.network {
             NetworkPolicy::None => false,
@@ -190,7 +221,7 @@ impl ServicePolicy {
         };
         Err(Error::new(ErrorKind::Unsafe, "service", accepted)
             .with("target", target)
-            .remedy("start the service with --allow-network, or --allow-network TARGET"))
+            .remedy("start the service with --allow-network TARGET, or --allow-network all"))
     }
 
     /// Refuses a path that does not lead below a root.

@@ -1,18 +1,20 @@
 //! The beginning of a run over hosts: who they are, their sessions, and their plans, which must agree.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use driver::{Error, ErrorKind, Secret};
 use fleet::{
     ClockEstimate, ConnectRequest, Description, Fleet, HostAddress, ListedHost, SessionRequest, SessionTerms,
-    Sessions, listed_hosts,
+    Sessions, Trust, listed_hosts, state_file,
 };
 use layer::masters::CONTROL_PORT;
 use layer::{SCHEMA_VERSION, secret};
 use report::record::HostRecord;
 use serde_json::Value;
+use workload::options;
 use workload::plan::HostTargets;
 use workload::shipped::ShippedSpec;
 use workload::spec::{OnHostFailure, Spec};
@@ -64,18 +66,27 @@ pub(crate) fn gather(
 ) -> Result<(Programme, Leader), Error> {
     let mut programme = planning::outline(specs)?;
     let first = specs.first().cloned().unwrap_or_default();
-    let is_other = |spec: &Spec| spec.hosts != first.hosts || spec.on_host_failure != first.on_host_failure;
+    let is_other = |spec: &Spec| {
+        spec.hosts != first.hosts
+            || spec.on_host_failure != first.on_host_failure
+            || spec.fingerprints != first.fingerprints
+    };
     if specs.iter().any(is_other) {
         return Err(Error::usage("hosts", "the hosts are those of the whole run")
-            .remedy("in a job file, give hosts and on_host_failure outside of the phases"));
+            .remedy("in a job file, give hosts, fingerprint and on_host_failure outside of the phases"));
     }
-    let secret = secret::shared(first.token_file.as_deref())?;
-    let Listed { addresses, labels, secrets, locals, all_local } = match &crew {
-        Some(crew) => Listed::ranks(crew, ranks.unwrap_or(u32::MAX))?,
-        None => Listed::of(&listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?)?,
+    let secret = secret::shared_or_environment(first.token_file.as_deref())?;
+    let (listed, trust) = match &crew {
+        Some(crew) => (Listed::ranks(crew, ranks.unwrap_or(u32::MAX))?, None),
+        None => {
+            let hosts = listed_hosts(&first.hosts, CONTROL_PORT, &|path| read_text(path))?;
+            let trust = trust(&first.fingerprints, &hosts)?;
+            (Listed::of(&hosts)?, trust)
+        }
     };
+    let Listed { addresses, labels, secrets, locals, all_local } = listed;
     let connect = ConnectRequest { hosts: addresses.clone(), secret, tls: first.tls, timeout: CONNECT_WAIT };
-    let fleet = Fleet::connect_with(connect, &secrets, None)?;
+    let fleet = Fleet::connect_with(connect, &secrets, trust)?;
     check_reached(&fleet, &labels)?;
     let described = describe(&fleet, &labels)?;
     let is_one_machine = are_one_machine(&described);
@@ -100,6 +111,25 @@ pub(crate) fn gather(
     Leader::check_climb(&programme)?;
     let records = records(&addresses, &labels, &described);
     Ok((programme, Leader { sessions, labels, records, goes_on, is_one_machine, locals, crew }))
+}
+
+/// The certificates that hosts may show: pinned ones, and those of before. Processes that are started for the run have none that lasts.
+fn trust(pins: &[String], hosts: &[ListedHost]) -> Result<Option<Arc<Trust>>, Error> {
+    let listed = |pin: &str| {
+        let host = HostAddress::parse(pin.split_once('=').map_or(pin, |(host, _)| host), CONTROL_PORT)?;
+        Ok::<bool, Error>(hosts.contains(&ListedHost::At(host)))
+    };
+    for pin in pins {
+        if !listed(pin)? {
+            return Err(Error::usage("fingerprint", format!("{pin:?} is of a host that takes no part"))
+                .remedy("give HOST=sha256:HEX with a host of --hosts"));
+        }
+    }
+    if hosts.iter().all(|host| matches!(host, ListedHost::Local(_))) {
+        return Ok(None);
+    }
+    // Without a directory for it nothing is remembered.
+    Trust::new(pins, CONTROL_PORT, state_file("known_hosts").ok()).map(Arc::new).map(Some)
 }
 
 impl Listed {
@@ -211,6 +241,10 @@ fn request(
         }
         if is_elsewhere {
             spec.targets.iter_mut().for_each(make_absolute);
+        }
+        // It is the way of the leader to the hosts, unless the layer has ways of its own to others.
+        if !options::has_own(spec.layer, "token-file") {
+            spec.token_file = None;
         }
         ShippedSpec::of(&spec)
     });

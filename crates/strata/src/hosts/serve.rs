@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Clock as _, Error, HostClock};
 use fleet::{HostMeetings, HostSession, ProgressReport, SessionHost, SessionLink, SessionRequest, StagePart};
-use layer::{HostLink, Hosts, Met, Seen, StageContext};
+use layer::{HostLink, Hosts, Met, Seen, ServicePolicy, StageContext};
 use runner::NoReports;
 use serde_json::Value;
 use workload::plan::{HostPlace, HostTargets, PhasePlan};
@@ -16,30 +16,74 @@ use workload::spec::Spec;
 use super::messages::{PhaseDetails, PlannedPhase, StepAsked, read, written};
 use crate::output;
 use crate::planning::{self, Layers, Planned, Programme};
-use crate::service::{ServicePolicy, SessionAsked};
 use crate::session;
 
 /// Takes part in runs that others lead, as far as its policy allows.
 pub(crate) struct ThisHost {
-    pub(crate) policy: ServicePolicy,
+    /// What leaders may have it do; none: all that its user may.
+    pub(crate) policy: Option<ServicePolicy>,
+}
+
+impl ThisHost {
+    /// The specs of a run, with the place of this host. What the policy refuses is refused before an option is read: some read files.
+    fn specs_of(&self, request: &SessionRequest) -> Result<Vec<Spec>, Error> {
+        let shipped: Vec<ShippedSpec> = shipped(request)?;
+        let place = HostPlace { rank: request.rank, hosts: request.hosts, targets: HostTargets::Shared };
+        let read = |shipped: ShippedSpec| {
+            if let Some(policy) = &self.policy {
+                let mut options = shipped.options();
+                options.try_for_each(|(name, value)| policy.check_option(shipped.layer(), name, value))?;
+            }
+            let spec = shipped.read().map_err(|error| Error::usage("session", error.to_string()))?;
+            Ok(Spec { place: Some(place), ..spec })
+        };
+        let specs = shipped.into_iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+        self.policy.iter().try_for_each(|policy| policy.check(&specs))?;
+        Ok(specs)
+    }
+}
+
+fn shipped(request: &SessionRequest) -> Result<Vec<ShippedSpec>, Error> {
+    read(serde_json::from_slice(&request.specs).unwrap_or_default())
 }
 
 impl SessionHost for ThisHost {
+    fn what(&self, request: &SessionRequest) -> String {
+        let Ok(shipped) = shipped(request) else { return "what cannot be read".to_owned() };
+        let all: Vec<String> = shipped
+            .iter()
+            .map(|spec| {
+                let targets: Vec<String> =
+                    spec.targets().iter().map(|target| units::without_password(target)).collect();
+                format!("{} {}", spec.layer(), targets.join(" ")).trim_end().to_owned()
+            })
+            .collect();
+        all.join("; ")
+    }
+
+    fn roots(&self) -> Vec<String> {
+        let roots = self.policy.iter().flat_map(ServicePolicy::roots);
+        roots.map(|root| units::label_of(root.as_os_str())).collect()
+    }
+
     fn begin(
         &self,
         request: &SessionRequest,
-        peer: SocketAddr,
+        _peer: SocketAddr,
         stop: &Arc<AtomicBool>,
         meetings: &Arc<HostMeetings>,
     ) -> Result<Box<dyn HostSession>, Error> {
-        let specs = specs_of(request)?;
-        self.policy.admit(&SessionAsked { peer, request, specs: &specs })?;
+        let specs = self.specs_of(request)?;
         let (programme, layers) =
             planning::plan_until(&specs, request.seed, stop, Some(hosts_of(request, meetings)))?;
         if let Some(planned) = programme.phases.iter().find(|planned| planned.plan.is_driven_elsewhere()) {
             return Err(Error::usage("hosts", "a phase that masters drive has no hosts of its own")
                 .with("phase", planned.plan.name())
                 .remedy("give --hosts, or --clients and --master, not both"));
+        }
+        if let Some(policy) = &self.policy {
+            let plans: Vec<&PhasePlan> = programme.phases.iter().map(|planned| &planned.phase.plan).collect();
+            policy.check_plans(&plans)?;
         }
         let number = Some(request.rank);
         layers.manifest.begin_part(request.run, number, &request.started_at, programme.keep);
@@ -60,17 +104,6 @@ impl HostLink for ByLeader {
     fn meet(&self, meeting: &str, said: &[u64]) -> Result<Met, Error> {
         self.0.meet(meeting, said)
     }
-}
-
-/// The specs of a run, with the place of this host.
-fn specs_of(request: &SessionRequest) -> Result<Vec<Spec>, Error> {
-    let shipped: Vec<ShippedSpec> = read(serde_json::from_slice(&request.specs).unwrap_or_default())?;
-    let place = HostPlace { rank: request.rank, hosts: request.hosts, targets: HostTargets::Shared };
-    let read = |shipped: ShippedSpec| {
-        let spec = shipped.read().map_err(|error| Error::usage("session", error.to_string()))?;
-        Ok(Spec { place: Some(place), ..spec })
-    };
-    shipped.into_iter().map(read).collect()
 }
 
 /// The part of this host in a run.

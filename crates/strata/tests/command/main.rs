@@ -66,6 +66,7 @@ mod pool_safety;
 mod recipes;
 mod safety;
 mod seeds_network;
+mod service;
 mod signals;
 mod slow_file;
 mod snapshots;

@@ -52,15 +52,24 @@ fn lives(process: Pid) -> bool {
 }
 
 /// A `strata service` that ends with the test.
-struct Service {
+pub(crate) struct Service {
     child: Child,
-    address: String,
+    pub(crate) address: String,
+    pub(crate) first_line: String,
 }
 
 impl Service {
-    fn start(scratch: &Scratch, words: &[&str]) -> Self {
+    /// One that may use the directory.
+    pub(crate) fn start(scratch: &Scratch, words: &[&str]) -> Self {
+        Self::start_with(scratch, &[&["--root", "."], words].concat())
+    }
+
+    /// One with these words alone.
+    pub(crate) fn start_with(scratch: &Scratch, words: &[&str]) -> Self {
+        let listen: &[&str] = if words.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
         let mut child = Command::new(env!("CARGO_BIN_EXE_strata"))
-            .args(["service", "--listen", "127.0.0.1:0", "--until-stdin-closes"])
+            .args(["service", "--until-stdin-closes"])
+            .args(listen)
             .args(words)
             .current_dir(scratch.path())
             .env("XDG_STATE_HOME", state_of(scratch.path()))
@@ -72,7 +81,7 @@ impl Service {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim_end().rsplit_once(' ').unwrap().1.to_owned();
-        Self { child, address }
+        Self { child, address, first_line: line }
     }
 }
 
@@ -85,7 +94,7 @@ impl Drop for Service {
 }
 
 /// A file with a token that only its owner may read.
-fn token(scratch: &Scratch) -> String {
+pub(crate) fn token(scratch: &Scratch) -> String {
     let path = scratch.join("token");
     fs::write(&path, "a token of the tests alone\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -282,11 +291,11 @@ fn services_of_a_leader_that_was_killed_clean_up_and_take_the_next() {
 fn a_service_destroys_nothing_without_leave() {
     let scratch = Scratch::new();
     fs::write(scratch.join("data"), vec![7; 1 << 16]).unwrap();
-    let (careful, free) = (Service::start(&scratch, &[]), Service::start(&scratch, &["--destroy-data"]));
+    let (careful, free) = (Service::start(&scratch, &[]), Service::start(&scratch, &["--allow-destroy"]));
     let load = "media data --op write -b 4k --destroy-data --hosts";
     let refused = scratch.run(&format!("{load} {}", careful.address));
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("destroys no data") && refused.stderr.contains(&careful.address));
+    assert!(refused.stderr.contains("--allow-destroy") && refused.stderr.contains(&careful.address));
     assert_eq!(fs::read(scratch.join("data")).unwrap(), vec![7; 1 << 16]);
     scratch.measured(&format!("{load} {}", free.address));
     assert_ne!(fs::read(scratch.join("data")).unwrap(), vec![7; 1 << 16]);

@@ -47,6 +47,18 @@ pub static HOSTS: &[OptionDef] = &[
             Ok(())
         }
     ),
+    option!(
+        "fingerprint",
+        None,
+        "HOST=sha256:HEX",
+        "as noted when the host was met first",
+        Run,
+        "Certificate of a host, as its first line says it; any other is refused; may be repeated",
+        |spec: &mut Spec, text| {
+            spec.fingerprints.push(some_text("fingerprint", text)?);
+            Ok(())
+        }
+    ),
     token_file("File with the secret that hosts beyond loopback demand"),
     tls("TLS for control on loopback too"),
 ];

@@ -164,7 +164,10 @@ fn shared() -> impl Iterator<Item = &'static OptionDef> + Clone {
 /// Whether an option may be given several times, each adding to what was said before.
 #[must_use]
 pub fn is_repeatable(name: &str) -> bool {
-    matches!(name, "endpoint" | "master" | "s3-endpoint" | "hosts" | "set" | "target-options")
+    matches!(
+        name,
+        "endpoint" | "master" | "s3-endpoint" | "hosts" | "fingerprint" | "root" | "set" | "target-options"
+    )
 }
 
 /// Applies the option of several layers with this name.

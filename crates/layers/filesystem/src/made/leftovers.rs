@@ -62,7 +62,7 @@ impl Leftovers for FileSets {
 
 /// Removes what a run that was killed made in file systems over objects; how many names.
 fn remove_from_stores(set: &MadeSet, run_id: &str, request: &CleanRequest<'_>) -> Result<u64, Error> {
-    let secret = layer::secret::shared((request.file)("token-file").as_deref())?;
+    let secret = layer::secret::shared_or_environment((request.file)("token-file").as_deref())?;
     let mut removed = 0;
     for target in &set.targets {
         let store = stores::open(target, secret.as_ref())?;

@@ -82,7 +82,7 @@ impl FileStorage {
             }
             Some(Root::Path(path))
         };
-        let secret = layer::secret::shared(spec.token_file.as_deref())?;
+        let secret = layer::secret::shared_or_environment(spec.token_file.as_deref())?;
         let place = place.map_or_else(OnceLock::new, OnceLock::from);
         let tree = Tree::new(target, &needs.sets, context);
         Ok(Self { place, secret, tree, sets: needs.sets.clone(), direct: own.direct, keep: context.keep })

@@ -320,7 +320,7 @@ impl Leftovers for Trees {
                 continue;
             }
             let place = if is_store(&tree.target) {
-                let secret = layer::secret::shared((request.file)("token-file").as_deref())?;
+                let secret = layer::secret::shared_or_environment((request.file)("token-file").as_deref())?;
                 Root::Store(stores::open(&tree.target, secret.as_ref())?)
             } else {
                 Root::Path(path_of(&tree.target).into_owned())

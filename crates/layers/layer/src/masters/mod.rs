@@ -49,5 +49,9 @@ pub fn clients(spec: &Spec) -> Result<Vec<MasterPlan>, Error> {
 /// # Errors
 /// When the file with the secret cannot be read, or others can read it.
 pub fn control(spec: &Spec) -> Result<Control, Error> {
-    Ok(Control { secret: secret::shared(spec.token_file.as_deref())?, tls: spec.tls, domain: None })
+    Ok(Control {
+        secret: secret::shared_or_environment(spec.token_file.as_deref())?,
+        tls: spec.tls,
+        domain: None,
+    })
 }

@@ -310,7 +310,7 @@ impl Stores {
         let request = ConnectRequest {
             target: target.to_owned(),
             options,
-            secret: secret::shared(first.token_file.as_deref())?,
+            secret: secret::shared_or_environment(first.token_file.as_deref())?,
             s3_key: s3_key(ObjectSpec::of(first), registration.name)?,
             creates: fills || plans.iter().any(|plan| plan.any(ObjectOp::changes)),
             threads,

@@ -11,7 +11,7 @@ use fleet::{ControlRequest, ControlServer};
 use super::Launched;
 use super::channel::{Channel, LEAVES, Offer, Way, told_address};
 use crate::lifetime;
-use crate::service::{ServiceAgent, ServicePolicy};
+use crate::service::ServiceAgent;
 
 /// How often a rank looks whether its leader is there.
 const LOOK: Duration = Duration::from_millis(20);
@@ -165,7 +165,7 @@ fn start(
     end: &std::sync::mpsc::Sender<String>,
 ) -> Result<ControlServer, Error> {
     let start = |listen: &String| {
-        let agent = ServiceAgent::new(ServicePolicy::of_user(), Some(secret.clone()), end.clone());
+        let agent = ServiceAgent::new(None, end.clone());
         ControlServer::start(ControlRequest {
             listen: listen.clone(),
             secret: Some(secret.clone()),

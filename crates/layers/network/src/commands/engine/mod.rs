@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use clap::{ArgMatches, Command};
 use driver::Error;
-use fleet::{ControlRequest, ControlServer};
+use fleet::{Certificate, ControlRequest, ControlServer, state_file};
 use layer::command::{arguments, fill, table_as_markdown};
 use layer::server::{ENGINE, EngineSpec, Served, background};
 use layer::{Console, Ending, ServerOptions, Tell, secret};
@@ -102,7 +102,7 @@ impl Running {
     fn start(spec: &EngineSpec, console: &dyn Console, ending: &Ending) -> Result<Self, Error> {
         let tell = console.tell();
         let log = move |text: &str| log(tell, text);
-        let secret = secret::shared(spec.token_file.as_deref())?;
+        let secret = secret::shared_or_environment(spec.token_file.as_deref())?;
         let group = spec.group.clone().unwrap_or_else(|| GROUP_DEFAULT.to_owned());
         let overrides = Overrides::from_environment(spec.interface.as_deref(), spec.domain.as_deref());
         let place = place(spec, &overrides)?;
@@ -148,13 +148,15 @@ impl Running {
             (console.context(false), console.host()),
             ending.sender.clone(),
         ));
-        let control = ControlServer::start(ControlRequest {
+        let certificate = secret.is_some().then(|| kept_certificate(&log)).flatten();
+        let control = ControlRequest {
             listen: place.control,
             secret,
             tls: spec.tls,
             agent: Arc::clone(&agent) as Arc<dyn fleet::Agent>,
             log: Arc::new(log),
-        })?;
+        };
+        let control = ControlServer::start_with(control, fleet::ServerOptions { certificate, audit: None })?;
         request.control = Some(told(control.address(), place.advertise.as_deref()));
         let engine = Engine::start(request)?;
         agent.serves_at(engine.uri());
@@ -196,6 +198,13 @@ impl Running {
         drop(engine);
         served.map_or(Ok(()), Served::close)
     }
+}
+
+/// The certificate that services of this user keep, by which leaders know the host again; none, and so a new one, where it cannot be kept.
+fn kept_certificate(log: &dyn Fn(&str)) -> Option<Certificate> {
+    let kept = state_file("service.crt")
+        .and_then(|certificate| Certificate::load_or_make(&certificate, &state_file("service.key")?));
+    kept.map_err(|error| log(&format!("a certificate for this start alone: {error}"))).ok()
 }
 
 /// Services of an engine that serves no data.

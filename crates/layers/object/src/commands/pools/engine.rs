@@ -29,7 +29,7 @@ impl Remote {
     /// A target that is none, a secret that cannot be read, an engine that does not answer.
     pub(super) fn connect(target: &str, token_file: Option<&Path>) -> Result<(Self, Option<String>), Error> {
         let location = Location::parse(target)?;
-        let secret = secret::shared(token_file)?;
+        let secret = secret::shared_or_environment(token_file)?;
         let engine = Engine::connect(&location, secret.as_ref(), WAIT, &AtomicBool::new(false))?;
         Ok((Self { engine, pool: location.pool }, location.container))
     }
