@@ -37,7 +37,7 @@ pub trait View: Sync {
         Vec::new()
     }
 
-    /// What to try for a row of a stack of its own, the most promising first; nothing that the plan of the row has already.
+    /// Remedies for a row of a stack of its own, the most promising first; nothing that the plan of the row has already.
     fn stack_remedies(&self, _case: &RemedyCase<'_>) -> Vec<Remedy> {
         Vec::new()
     }

@@ -170,7 +170,7 @@ fn figures(rows: &[Row<'_>], steps: &[Step]) -> Table {
     table
 }
 
-/// What is said of rows that were left out, that say nothing, or that cannot be.
+/// Lines about rows that were left out, that say nothing, or that cannot be.
 fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
     let mut missing: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in rows {

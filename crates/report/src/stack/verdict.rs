@@ -19,7 +19,7 @@ const DISTURBED_MARGIN: f64 = 1.5;
 /// The verdict, with what to try.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What the record keeps of it.
+    /// The part that the record keeps.
     pub found: StackVerdict,
     /// Index of the row that it is about.
     pub row: Option<usize>,

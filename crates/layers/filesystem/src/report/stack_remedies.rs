@@ -1,4 +1,4 @@
-//! What to try for files that hold a stack back.
+//! Remedies for files that hold a stack back.
 
 use report::stack::{Remedy, RemedyCase};
 

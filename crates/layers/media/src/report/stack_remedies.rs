@@ -1,4 +1,4 @@
-//! What to try for a drive or a file system that holds a stack back: nothing that the plan has, and nothing that the machine is already.
+//! Remedies for a drive or a file system that holds a stack back: nothing that the plan has, and nothing that the machine is already.
 
 use host::block::BlockDevice;
 use report::stack::{Remedy, RemedyCase};

@@ -1,4 +1,4 @@
-//! What to try for a link that holds a stack back.
+//! Remedies for a link that holds a stack back.
 
 use report::stack::{Remedy, RemedyCase};
 

@@ -1,4 +1,4 @@
-//! What to try for an object store that holds a stack back.
+//! Remedies for an object store that holds a stack back.
 
 use report::stack::{Remedy, RemedyCase};
 

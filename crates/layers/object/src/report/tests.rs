@@ -1,10 +1,9 @@
 //! Words of plans that are built in place, lines of phases, and the store in a stack.
 
-use crate::sample::{KV, ObjectShape, object_phase, object_plan};
-use report::record::{Record, StackRow, StoreActivity, StoreSpace};
+use crate::sample::{KV, object_phase, object_plan};
+use report::record::{Record, StoreActivity, StoreSpace};
 use report::sample;
 use workload::plan::{LayerPlan as _, Pattern};
-use workload::spec::Operation::RandRead;
 
 use super::words::{data, place, store};
 use crate::plan::{ObjectOp, ObjectPlan, OpShare};
