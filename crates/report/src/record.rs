@@ -179,7 +179,7 @@ pub struct LadderRecord {
 }
 
 /// One row of the waterfall of `strata stack`: one load on one layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackRow {
     /// Layer (`memory`, `media`, `file`, ...), lowest first.
     pub layer: String,
@@ -268,7 +268,7 @@ pub struct StackTrial {
 }
 
 /// `strata stack`: the rows of the waterfall.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackRecord {
     /// Rows, lowest layer first within a load.
     pub rows: Vec<StackRow>,

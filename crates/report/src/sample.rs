@@ -382,21 +382,12 @@ pub fn stack(rows: &[StackShape]) -> Record {
             layer: shape.0.to_owned(),
             load: format!("{size} {}", if writes { "write" } else { "read" }),
             phase: Some(at),
-            missing: None,
-            called: None,
-            kind: None,
-            stands_on: vec![],
-            faster_by: None,
-            passes: vec![],
+            ..StackRow::default()
         }
     };
     let mut record = record(rows.iter().map(|row| phase(&shape(row))).collect());
-    record.stack = Some(StackRecord {
-        rows: rows.iter().enumerate().map(row).collect(),
-        pass_count: 0,
-        verdict: None,
-        trial: None,
-    });
+    record.stack =
+        Some(StackRecord { rows: rows.iter().enumerate().map(row).collect(), ..StackRecord::default() });
     record
 }
 

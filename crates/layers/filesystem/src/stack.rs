@@ -75,8 +75,9 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     let directory = label_of(request.beside("-names").as_os_str());
     let store = request.served(StackServed::POOL).map(|pool| format!("dfs+vos:{pool}"));
     let mounted = request.served(MOUNT_SERVED).map(str::to_owned);
-    let target = |served: &Result<String, Error>| {
-        served.as_ref().cloned().map_err(|error| Error::new(ErrorKind::Run, "stack", error.to_string()))
+    let target = |served: &Result<String, Error>| match served {
+        Ok(target) => Ok(target.clone()),
+        Err(error) => Err(Error::new(ErrorKind::Run, "stack", error.to_string())),
     };
     let mut rows = Vec::new();
     for load in NAMES {

@@ -43,7 +43,7 @@ pub struct Row<'a> {
     pub carriers: Vec<usize>,
     /// Passes in which it completed something: number of the pass, and the phase.
     pub passes: Vec<(u32, &'a PhaseRecord)>,
-    /// Disturbances of it.
+    /// Disturbance of its passes.
     pub disturbance: Option<Disturbance>,
 }
 
@@ -133,7 +133,7 @@ fn of<'a>(record: &'a Record, row: &'a StackRow) -> Row<'a> {
     }
 }
 
-/// Disturbances of the passes of a row, on average over them.
+/// Disturbance of the passes of a row, on average over them.
 fn disturbance(record: &Record, passes: &[(u32, &PhaseRecord)]) -> Option<Disturbance> {
     let mean =
         |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);

@@ -14,7 +14,7 @@ pub const FASTER_FACTOR: f64 = 1.1;
 /// Most that the upper end of an interval may be above its lower end, as a factor.
 pub const WIDE_FACTOR: f64 = 3.0;
 
-/// Finding about a row.
+/// Finding on a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
     /// It is slower than what carries it, by a factor that matters, and the passes bear that out.
@@ -40,7 +40,7 @@ pub struct Step {
     pub factor: f64,
     /// 95 % interval of that factor.
     pub interval: Option<(f64, f64)>,
-    /// Finding about the row.
+    /// Finding.
     pub finding: Finding,
 }
 

@@ -192,7 +192,7 @@ impl Vos {
         Ok(others)
     }
 
-    /// Things in the pool that the run made which are not its own.
+    /// Contents of the pool that the run made which are not its own.
     fn of_others(&self) -> Result<Vec<String>, Error> {
         if self.is_private.load(Ordering::Relaxed) {
             return Ok(Vec::new());
