@@ -139,7 +139,7 @@ fn speak(
         Ok(Request::Engine(serve)) => return run_server(words, serve, dialect),
         Ok(Request::Tell(tell)) => return tell::tell(&tell),
         Ok(Request::Command(command)) => {
-            return run_command(words, &command, output).map_err(|error| in_place(error, dialect));
+            return run_command(words, &command, output).map_err(|error| in_place(error, dialect, &own));
         }
         Err(error) => {
             emit(&(dialect.refused)(rest, &error))?;
@@ -150,7 +150,7 @@ fn speak(
         output.live = live_mode(run.progress);
     }
     let words = dialects::without_secrets(words, &run.secrets);
-    measure(&words, &run.specs, &output, Some(run.render)).map_err(|error| in_place(error, dialect))
+    measure(&words, &run.specs, &output, Some(run.render)).map_err(|error| in_place(error, dialect, &own))
 }
 
 /// Serves as the words of a dialect say.
@@ -181,9 +181,15 @@ fn run_command(words: &[String], command: &[String], output: OutputSpec) -> Resu
 }
 
 /// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect.
-fn in_place(error: Error, dialect: &Dialect) -> Error {
+fn in_place(error: Error, dialect: &Dialect, own: &DialectSpec) -> Error {
     if error.kind() == ErrorKind::Unsafe && error.to_string().contains("--destroy-data") {
         let name = dialect.name;
+        if own.destroy_data {
+            // The hosts do not allow it.
+            return error.remedy(format!(
+                "run `strata service --destroy-data` on each host in place of {name}'s own service"
+            ));
+        }
         return error.remedy(format!(
             "strata as --destroy-data {name} ... overwrites it (for a link: {OPTIONS_VARIABLE}=--destroy-data)"
         ));
