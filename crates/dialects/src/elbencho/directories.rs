@@ -5,6 +5,7 @@ use units::{ParseError, Span};
 use workload::spec::{OnError, Refill, Spec, Warmup};
 
 use super::files::Configuration;
+use super::hosts::{self, Hosts};
 use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
 use super::specs::{Programme, Step};
 use super::table::{OF_DIRECTORIES, TABLE, TOOL};
@@ -148,7 +149,7 @@ fn path(words: &Words, world: &dyn World) -> Result<String, Error> {
     let makes = words.has("mkdirs") || words.has("write");
     match world.look(path) {
         PathFacts::Directory => Ok(path.to_owned()),
-        PathFacts::Missing if makes => Ok(path.to_owned()),
+        PathFacts::Missing if makes || hosts::are_given(words) => Ok(path.to_owned()),
         PathFacts::Missing => TABLE.refuse(
             format!("{} does not exist", quoted(path)),
             "make its directories and files first (-d -w)",
@@ -402,10 +403,11 @@ impl Settings {
     }
 
     /// The command line as far as the result files show it.
-    pub(crate) fn configuration(&self, command: String) -> Configuration {
+    pub(crate) fn configuration(&self, command: String, hosts: &Hosts) -> Configuration {
         Configuration {
             path_type: "dir",
-            hosts: 1,
+            hosts: hosts.count(),
+            shares_paths: hosts.share_paths(),
             paths: 1,
             threads: self.threads,
             size_bytes: self.size_bytes,

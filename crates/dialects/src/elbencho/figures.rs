@@ -264,8 +264,13 @@ fn side(phases: &[&PhaseRecord], name: &str, first_ns: u64, last_ns: u64) -> Sid
     side
 }
 
-/// The machine's use where it was told, else that of the process.
+/// The machine's use where it was told, else that of the process; none for hosts of several machines, whose processors are not known
+/// here.
 fn cpu_percent(record: &Record, phases: &[&PhaseRecord]) -> Option<f64> {
+    let is_here = |name: &Option<String>| name.is_some() && *name == record.environment.system.hostname;
+    if !record.hosts.iter().all(|host| is_here(&host.host_name)) {
+        return None;
+    }
     let cores = f64::from(record.environment.processor.logical_cores?);
     let of_machine = phases.iter().filter_map(|phase| phase.observations.machine_cpus_busy).reduce(f64::max);
     let busy =

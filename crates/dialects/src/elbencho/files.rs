@@ -13,6 +13,8 @@ pub(crate) struct Configuration {
     pub(crate) path_type: &'static str,
     /// Hosts that took part.
     pub(crate) hosts: usize,
+    /// Whether they shared the paths; none where this process measured alone.
+    pub(crate) shares_paths: Option<bool>,
     pub(crate) paths: usize,
     pub(crate) threads: u32,
     pub(crate) size_bytes: u64,
@@ -164,7 +166,7 @@ pub(crate) fn csv_row(entry: &Entry<'_>, configuration: &Configuration, show: &O
         flag(configuration.random),
         if configuration.random { flag(!configuration.unaligned) } else { none() },
         configuration.depth.to_string(),
-        none(),
+        configuration.shares_paths.map_or_else(none, flag),
         configuration.truncate.map_or_else(none, flag),
         entry.operation.to_owned(),
         (figures.first_ns / 1_000_000).to_string(),
@@ -302,6 +304,9 @@ impl Configuration {
         put("paths", json!(self.paths));
         put("hosts", json!(self.hosts));
         put("threads", json!(self.threads));
+        if let Some(shares) = self.shares_paths {
+            put("shared_paths", json!(shares));
+        }
         if let Some((dirs, files)) = self.dirs_and_files {
             put("dirs", json!(dirs));
             put("files", json!(files));

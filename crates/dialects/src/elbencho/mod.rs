@@ -5,6 +5,7 @@ mod console;
 mod directories;
 mod figures;
 mod files;
+mod hosts;
 mod netbench;
 mod paths;
 mod render;
@@ -22,6 +23,7 @@ use driver::Error;
 use crate::words::{Words, quoted};
 use crate::{PathFacts, Piece, Request, Run, World};
 use files::Configuration;
+use hosts::Hosts;
 use netbench::NetSettings;
 use paths::{Dataset, Kind};
 use render::Model;
@@ -46,13 +48,14 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
     if split.has("netbench") {
         return netbench(words, &split, world, warnings);
     }
-    refuse_hosts(&split)?;
+    refuse_netbench(&split)?;
+    let hosts = Hosts::read(&split, world)?;
     if s3::is_meant(&split) {
-        return objects(words, &split, world, warnings);
+        return objects(words, &split, world, &hosts, warnings);
     }
     s3::refuse_options(&split)?;
     if directories::is_meant(&split, world) {
-        return in_directories(words, &split, world, warnings);
+        return in_directories(words, &split, world, &hosts, warnings);
     }
     directories::refuse_options(&split)?;
     let settings = Settings::read(&split, world, &mut warnings)?;
@@ -64,14 +67,15 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         return Ok(Request::Show(vec![Piece::stdout(specs::dry_run(&settings, &dataset))]));
     }
     let csv_is_new = check_csv(&settings.output, world)?;
-    let programme = specs::build(&settings, &dataset, &mut warnings)?;
+    let mut programme = specs::build(&settings, &dataset, &mut warnings)?;
+    hosts.carry_out(&mut programme.specs)?;
     warnings.extend(specs::later_phases_run(&settings, &programme));
     let render = Model {
         steps: programme.steps,
         step_of: programme.step_of,
         iterations: settings.iterations,
         is_mix: settings.mix != Mix::None,
-        configuration: configuration(words, &settings, &dataset),
+        configuration: configuration(words, &settings, &dataset, &hosts),
         csv_is_new,
         begun: 0,
         told: Vec::new(),
@@ -83,7 +87,7 @@ pub fn parse(words: &[String], world: &dyn World) -> Result<Request, Error> {
         specs,
         render: Box::new(render),
         warnings,
-        token_file: None,
+        token_file: service::token_file(&split),
         secrets: Vec::new(),
         progress,
     })))
@@ -107,6 +111,7 @@ fn netbench(
         configuration: Configuration {
             path_type: "netbench",
             hosts: settings.servers.len() + settings.clients.len(),
+            shares_paths: None,
             paths: 0,
             threads: settings.threads,
             size_bytes: settings.size_bytes.unwrap_or(0),
@@ -142,6 +147,7 @@ fn in_directories(
     words: &[String],
     split: &Words,
     world: &dyn World,
+    hosts: &Hosts,
     mut warnings: Vec<String>,
 ) -> Result<Request, Error> {
     let settings = directories::Settings::read(split, world, &mut warnings)?;
@@ -149,13 +155,14 @@ fn in_directories(
         return Ok(Request::Show(vec![Piece::stdout(settings.dry_run())]));
     }
     let csv_is_new = check_csv(&settings.output, world)?;
-    let programme = settings.build()?;
+    let mut programme = settings.build()?;
+    hosts.carry_out(&mut programme.specs)?;
     let render = Model {
         steps: programme.steps,
         step_of: programme.step_of,
         iterations: settings.iterations,
         is_mix: false,
-        configuration: settings.configuration(command(words, &[])),
+        configuration: settings.configuration(command(words, &[]), hosts),
         csv_is_new,
         begun: 0,
         told: Vec::new(),
@@ -166,7 +173,7 @@ fn in_directories(
         specs: programme.specs,
         render: Box::new(render),
         warnings,
-        token_file: None,
+        token_file: service::token_file(split),
         secrets: Vec::new(),
         progress: settings.progress,
     })))
@@ -177,12 +184,14 @@ fn objects(
     words: &[String],
     split: &Words,
     world: &dyn World,
+    hosts: &Hosts,
     mut warnings: Vec<String>,
 ) -> Result<Request, Error> {
-    let settings = s3::Settings::read(split, world, &mut warnings)?;
+    let settings = s3::Settings::read(split, world, hosts, &mut warnings)?;
     let csv_is_new = check_csv(&settings.output, world)?;
     let secrets = s3::secrets(split);
-    let (steps, specs) = settings.build()?;
+    let (steps, mut specs) = settings.build()?;
+    hosts.carry_out(&mut specs)?;
     let render = Model {
         step_of: (0..steps.len()).collect(),
         steps,
@@ -190,7 +199,8 @@ fn objects(
         is_mix: false,
         configuration: Configuration {
             path_type: "dir",
-            hosts: 1,
+            hosts: hosts.count(),
+            shares_paths: hosts.share_paths(),
             paths: 1,
             threads: settings.threads,
             size_bytes: settings.size_bytes,
@@ -215,26 +225,20 @@ fn objects(
         specs,
         render: Box::new(render),
         warnings,
-        token_file: None,
+        token_file: service::token_file(split),
         secrets,
         progress,
     })))
 }
 
-/// Options of services and networks without `--netbench` would be ignored.
-fn refuse_hosts(words: &Words) -> Result<(), Error> {
-    const OF_HOSTS: &[&str] = &["hosts", "hostsfile", "svcpwfile", "port", "foreground", "nodetach"];
+/// Options of networks without `--netbench` would be ignored.
+fn refuse_netbench(words: &Words) -> Result<(), Error> {
     const OF_NETBENCH: &[&str] =
         &["servers", "serversfile", "clients", "clientsfile", "respsize", "sendbuf", "recvbuf", "netdevs"];
-    if let Some(option) = OF_NETBENCH.iter().find(|option| words.has(option)) {
-        return TABLE
-            .refuse(format!("--{option} goes with --netbench"), "give --netbench too, or leave it out");
-    }
-    match OF_HOSTS.iter().find(|option| words.has(option)) {
-        Some(option) => TABLE.refuse(
-            format!("--{option}: files are measured on one host in this version"),
-            "start it on each host with a launcher such as pdsh; --netbench, --service, --quit, --interrupt and --svcping know hosts",
-        ),
+    match OF_NETBENCH.iter().find(|option| words.has(option)) {
+        Some(option) => {
+            TABLE.refuse(format!("--{option} goes with --netbench"), "give --netbench too, or leave it out")
+        }
         None => Ok(()),
     }
 }
@@ -253,7 +257,7 @@ fn only_output(words: &Words) -> Option<Piece> {
             env!("CARGO_PKG_VERSION")
         )));
     }
-    let is_help = ["help", "help-large", "help-bdev", "help-multi", "help-s3", "help-all"]
+    let is_help = ["help", "help-large", "help-bdev", "help-multi", "help-s3", "help-dist", "help-all"]
         .iter()
         .any(|long| words.has(long));
     is_help.then(|| {
@@ -264,10 +268,11 @@ fn only_output(words: &Words) -> Option<Piece> {
     })
 }
 
-fn configuration(words: &[String], settings: &Settings, dataset: &Dataset) -> Configuration {
+fn configuration(words: &[String], settings: &Settings, dataset: &Dataset, hosts: &Hosts) -> Configuration {
     Configuration {
         path_type: if dataset.kind == Kind::BlockDevice { "blockdev" } else { "file" },
-        hosts: 1,
+        hosts: hosts.count(),
+        shares_paths: hosts.share_paths(),
         paths: dataset.paths.len(),
         threads: settings.threads,
         size_bytes: dataset.size_bytes,

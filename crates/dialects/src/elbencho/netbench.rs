@@ -53,6 +53,9 @@ const OF_FILES: &[&str] = &[
     "sharesize",
 ];
 
+/// Options of hosts that work on the same files.
+const OF_HOSTS: &[&str] = &["hosts", "hostsfile", "numhosts", "nosvcshare"];
+
 /// A command line of netbench.
 #[derive(Clone, Debug)]
 pub(crate) struct NetSettings {
@@ -83,6 +86,12 @@ impl NetSettings {
             return TABLE.refuse(
                 format!("--{option} does not go with --netbench"),
                 "leave it out: netbench sends -b bytes and receives --respsize bytes",
+            );
+        }
+        if let Some(option) = OF_HOSTS.iter().find(|option| words.has(option)) {
+            return TABLE.refuse(
+                format!("--{option} does not go with --netbench"),
+                "give --servers LIST and --clients LIST",
             );
         }
         if let Some(path) = words.paths.first() {

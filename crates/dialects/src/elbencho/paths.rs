@@ -110,10 +110,11 @@ fn expand_all(words: &[String], expands: bool) -> Result<Vec<String>, Error> {
     }
 }
 
-fn kind_of(path: &str, facts: PathFacts) -> Result<Kind, Error> {
+fn kind_of(path: &str, facts: PathFacts, is_elsewhere: bool) -> Result<Kind, Error> {
     match facts {
         PathFacts::BlockDevice { .. } => Ok(Kind::BlockDevice),
         PathFacts::File { .. } | PathFacts::CharacterDevice => Ok(Kind::File),
+        PathFacts::Missing if path.starts_with("/dev/") && is_elsewhere => Ok(Kind::BlockDevice),
         PathFacts::Missing if path.starts_with("/dev/") => TABLE.refuse(
             format!("{} does not exist, and no file is created in /dev", quoted(path)),
             "check its name",
@@ -125,11 +126,11 @@ fn kind_of(path: &str, facts: PathFacts) -> Result<Kind, Error> {
 }
 
 /// The kind of all paths, and what is at each.
-fn look(paths: &[String], world: &dyn World) -> Result<(Kind, Vec<PathFacts>), Error> {
+fn look(paths: &[String], is_elsewhere: bool, world: &dyn World) -> Result<(Kind, Vec<PathFacts>), Error> {
     let facts: Vec<PathFacts> = paths.iter().map(|path| world.look(path)).collect();
-    let kind = kind_of(&paths[0], facts[0])?;
+    let kind = kind_of(&paths[0], facts[0], is_elsewhere)?;
     for (path, facts) in paths.iter().zip(&facts) {
-        if kind_of(path, *facts)? != kind {
+        if kind_of(path, *facts, is_elsewhere)? != kind {
             return TABLE.refuse(
                 format!("{} and {} are of different kinds", quoted(&paths[0]), quoted(path)),
                 "give files alone, or block devices alone",
@@ -197,19 +198,25 @@ pub(crate) fn dataset(
     warnings: &mut Vec<String>,
 ) -> Result<Dataset, Error> {
     let paths = expand_all(words, expands)?;
-    let (kind, facts) = look(&paths, world)?;
+    let (kind, facts) = look(&paths, settings.is_elsewhere, world)?;
     if settings.delete && kind == Kind::BlockDevice {
         return TABLE.refuse("-F/--delfiles is for files, not for block devices", "leave it out");
     }
-    if let Some(at) = facts.iter().position(|facts| *facts == PathFacts::Missing).filter(|_| !settings.write)
+    if let Some(at) = facts
+        .iter()
+        .position(|facts| *facts == PathFacts::Missing)
+        .filter(|_| !settings.write && !settings.is_elsewhere)
     {
         return TABLE.refuse(format!("{} does not exist", quoted(&paths[at])), "write it first (-w -s SIZE)");
     }
     let whole = settings.size_bytes.or_else(|| size_of(facts[0]).filter(|&size| size > 0));
+    // A device here says nothing of one of that name on a host.
+    let whole =
+        whole.filter(|_| settings.size_bytes.is_some() || !settings.is_elsewhere || kind == Kind::File);
     let Some(whole) = whole else {
-        return TABLE.refuse(format!("{} has no size", quoted(&paths[0])), "give -s SIZE");
+        return TABLE.refuse(format!("{} has no size that is known here", quoted(&paths[0])), "give -s SIZE");
     };
-    for (path, facts) in paths.iter().zip(&facts) {
+    for (path, facts) in paths.iter().zip(&facts).filter(|_| !settings.is_elsewhere) {
         check_size(settings, path, *facts, whole)?;
     }
     let block_bytes = settings.block_bytes.min(whole);

@@ -5,6 +5,7 @@ use units::{ByteSize, ParseError, Rate, Span};
 use workload::options::apply_secret;
 use workload::spec::{OnError, Refill, Spec, Warmup};
 
+use super::hosts::Hosts;
 use super::paths::expand;
 use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
 use super::specs::Step;
@@ -87,6 +88,8 @@ pub(crate) fn refuse_options(words: &Words) -> Result<(), Error> {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) threads: u32,
+    /// Hosts with so many threads each.
+    hosts: u64,
     /// Directories of a thread, 0 for none, and objects of each.
     dirs: u64,
     files: u64,
@@ -116,7 +119,12 @@ impl Settings {
     ///
     /// # Errors
     /// Values that cannot be, options of files, and what would touch objects of others.
-    pub(crate) fn read(words: &Words, world: &dyn World, warnings: &mut Vec<String>) -> Result<Self, Error> {
+    pub(crate) fn read(
+        words: &Words,
+        world: &dyn World,
+        hosts: &Hosts,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Error> {
         check_repeats(words)?;
         if let Some(option) = OF_FILES.iter().chain(NOT_OF_S3).find(|option| words.has(option)) {
             return TABLE.refuse(
@@ -130,9 +138,14 @@ impl Settings {
                 TABLE.error("-b/--block 0 moves nothing", "give a size above 0, such as 5m")
             })?,
         };
+        if hosts.share_paths() == Some(false) {
+            return TABLE
+                .refuse("--nosvcshare: a bucket is the same for all hosts", "leave it out for buckets");
+        }
         let listed = number(words, "s3listobj", 1, OBJECTS_MAX)?.unwrap_or(0);
         let settings = Self {
             threads: number(words, "threads", 1, 4096)?.unwrap_or(1) as u32,
+            hosts: hosts.count() as u64,
             dirs: number(words, "dirs", 0, 1 << 32)?.unwrap_or(1),
             files: number(words, "files", 1, 1 << 32)?.unwrap_or(1),
             size_bytes: size(words, "size")?.unwrap_or(0),
@@ -171,9 +184,10 @@ impl Settings {
         self.block_bytes < self.size_bytes
     }
 
-    /// Objects of all threads.
+    /// Objects of all threads of all hosts.
     pub(crate) fn objects(&self) -> u64 {
-        u64::from(self.threads).saturating_mul(self.dirs.max(1)).saturating_mul(self.files)
+        let threads = u64::from(self.threads).saturating_mul(self.hosts);
+        threads.saturating_mul(self.dirs.max(1)).saturating_mul(self.files)
     }
 
     /// Directories and files, as result files show them.

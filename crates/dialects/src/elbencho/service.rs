@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use driver::Error;
 
+use super::hosts::{are_given, listed};
 use super::paths::expand;
 use super::settings::number;
 use super::table::{TABLE, TOOL};
@@ -36,7 +37,7 @@ pub(crate) fn request(words: &Words, world: &dyn World) -> Result<Option<Request
         return serve(words, port, world).map(Some);
     }
     let Some((option, what)) = TOLD.iter().find(|(option, _)| words.has(option)) else { return Ok(None) };
-    let hosts = hosts(words, "hosts", "hostsfile", port, world)?;
+    let hosts = listed(words, port, world)?;
     if hosts.is_empty() {
         return TABLE.refuse(format!("--{option}: no host"), "give --hosts LIST or --hostsfile FILE");
     }
@@ -45,7 +46,7 @@ pub(crate) fn request(words: &Words, world: &dyn World) -> Result<Option<Request
 
 /// A service: without a shared secret on loopback alone, with one on all interfaces.
 fn serve(words: &Words, port: u64, world: &dyn World) -> Result<Request, Error> {
-    if words.has("netbench") || !words.paths.is_empty() {
+    if words.has("netbench") || are_given(words) || !words.paths.is_empty() {
         return TABLE
             .refuse("--service takes its work from the one who starts it", "give paths and phases there");
     }

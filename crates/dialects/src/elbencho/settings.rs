@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use driver::Error;
 use units::{ByteSize, Span};
 
+use super::hosts;
 use super::table::{TABLE, TOOL};
 use crate::words::{Words, quoted};
 use crate::{Progress, World};
@@ -86,6 +87,8 @@ pub(crate) struct Settings {
     pub(crate) truncate: bool,
     pub(crate) truncate_to_size: bool,
     pub(crate) preallocate: bool,
+    /// Whether hosts carry it out, which may not have the paths of this machine.
+    pub(crate) is_elsewhere: bool,
     pub(crate) dry_run: bool,
     pub(crate) progress: Progress,
     pub(crate) output: Output,
@@ -178,6 +181,7 @@ impl Settings {
             truncate: words.has("trunc"),
             truncate_to_size: words.has("trunctosize"),
             preallocate: words.has("preallocfile"),
+            is_elsewhere: hosts::are_given(words),
             dry_run: words.has("dryrun"),
             progress: progress(words),
             output: output(words, warnings)?,
@@ -219,6 +223,12 @@ impl Settings {
             return TABLE.refuse(
                 format!("--rwmixthr {readers} is more than the threads (-t {})", self.threads),
                 format!("give at most {}", self.threads),
+            );
+        }
+        if self.is_elsewhere && (self.truncate || self.truncate_to_size) {
+            return TABLE.refuse(
+                "--trunc and --trunctosize with --hosts: only a host itself sees what a file has",
+                "remove the file first, and leave it out",
             );
         }
         if self.endless && self.time.is_none() {

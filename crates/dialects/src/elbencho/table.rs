@@ -32,8 +32,6 @@ const NO_GPU: &str = "memory of GPUs is not measured in this version";
 const TO_HOST: &str = "leave it out: data goes to and from the host's memory";
 const NO_S3: &str = "of S3 only objects are measured: write, read, stat, list, delete";
 const DELETES_OTHERS: &str = "strata removes only objects of its own data set";
-const NO_HOSTS: &str = "files are measured on one host in this version";
-const LAUNCH: &str = "start it on each host with a launcher such as pdsh";
 const NO_HDFS: &str = "HDFS is not measured in this version";
 const LIVE: &str = "strata has live rows of its own";
 const LIVE_CSV: &str = "use strata's --live-csv FILE";
@@ -44,10 +42,6 @@ const fn gpu(long: &'static str, value: &'static str) -> Flag {
 
 const fn s3(long: &'static str, value: &'static str) -> Flag {
     Flag::refused(long, value, NO_S3, LEAVE_OUT)
-}
-
-const fn hosts(long: &'static str, value: &'static str) -> Flag {
-    Flag::refused(long, value, NO_HOSTS, LAUNCH)
 }
 
 /// The options.
@@ -126,7 +120,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("help-all", "", "shows this"),
     Flag::honoured("help-multi", "", "shows this"),
     Flag::honoured("help-s3", "", "shows this"),
-    Flag::refused("help-dist", "", NO_HOSTS, "see --help"),
+    Flag::honoured("help-dist", "", "shows this"),
     Flag::refused("start", "SECONDS", "a run begins at once", "start it with at(1), or sleep until then"),
     Flag::refused("fadv", "LIST", "no advice is given to the page cache", "use --dropcache for dontneed"),
     Flag::refused("madv", "LIST", "no advice is given on memory maps", LEAVE_OUT),
@@ -165,24 +159,24 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("sendbuf", "SIZE", "send buffer of the clients' sockets; default: the kernel decides"),
     Flag::honoured("recvbuf", "SIZE", "receive buffer of the clients' sockets; default: the kernel decides"),
     Flag::honoured("netdevs", "LIST", "devices that the clients' connections are bound to in turn"),
-    Flag::honoured("hosts", "LIST", "with --quit, --interrupt and --svcping: the services that are told; for files it is refused"),
+    Flag::honoured("hosts", "LIST", "services that carry the phases out together, -t threads each, with commas or blanks between; name, name:port, node[1-4]; files, devices and buckets are shared out to the threads of all; with --quit, --interrupt and --svcping: those that are told"),
     Flag::honoured("hostsfile", "FILE", "the same from a file, one a line"),
-    hosts("numhosts", "N"),
-    hosts("rotatehosts", "N"),
-    hosts("rankoffset", "N"),
-    hosts("nosvcshare", ""),
-    Flag::honoured("service", "", "serves netbench, for control at --port and for data at --port + 1000; on loopback alone without --svcpwfile"),
+    Flag::honoured("numhosts", "N", "the first N of the hosts; -1: all"),
+    Flag::refused("rotatehosts", "N", "hosts keep their ranks", "leave it out, and use --dropcache so that hosts do not read from memory"),
+    Flag::refused("rankoffset", "N", "ranks begin at 0", "leave it out; give each run a directory of its own"),
+    Flag::honoured("nosvcshare", "", "each host does the whole work on files or devices of its own, which have the same path on all"),
+    Flag::honoured("service", "", "serves runs of --hosts and netbench, for control at --port and for data at --port + 1000; on loopback alone without --svcpwfile"),
     Flag::honoured("foreground", "", "the service stays in the foreground"),
     Flag::honoured("nodetach", "", "the same"),
     Flag::honoured("port", "N", "port of the services; default 1611"),
     Flag::honoured("interrupt", "", "the services of --hosts end what they run"),
     Flag::honoured("quit", "", "the services of --hosts end"),
-    hosts("svcelapsed", ""),
+    Flag::refused("svcelapsed", "", "the time of each host stands in strata's record", "use strata's --json FILE, or --allelapsed for that of each thread"),
     Flag::honoured("svcping", "", "the services of --hosts say that they live"),
     Flag::honoured("svcpwfile", "FILE", "shared secret, 16 bytes or more: with it a service listens on all interfaces, control is encrypted, and everybody must prove that he knows it"),
-    hosts("svcupint", "MS"),
-    hosts("svcwait", "SECONDS"),
-    hosts("althttpsvc", ""),
+    Flag::refused("svcupint", "MS", "services tell how far they are once a second", LEAVE_OUT),
+    Flag::refused("svcwait", "SECONDS", "a service that is not there is told at once", "wait with --svcping until it answers"),
+    Flag::refused("althttpsvc", "", "services do not speak HTTP", LEAVE_OUT),
     Flag::refused("hdfs", "", NO_HDFS, GIVE_FILES),
     Flag::honoured("s3endpoints", "LIST", "servers of S3, with commas between: [http(s)://]HOST[:PORT], https where nothing is said; threads take them in turn; paths are buckets then; default AWS_ENDPOINT_URL_S3, else AWS_ENDPOINT_URL, for s3:// paths"),
     Flag::honoured("s3key", "KEY", "access key; default AWS_ACCESS_KEY_ID; it stands in no output"),

@@ -1,6 +1,7 @@
 //! Command lines and results of elbencho.
 
 mod directories;
+mod hosts;
 mod lines;
 mod netbench;
 mod refusals;

@@ -11,6 +11,7 @@ mod compare;
 mod damage;
 mod daos;
 mod dialect_directories;
+mod dialect_elbencho_hosts;
 mod dialect_ior;
 mod dialect_mdtest;
 mod dialect_s3;

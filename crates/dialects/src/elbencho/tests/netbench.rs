@@ -100,7 +100,6 @@ fn what_cannot_be_is_refused() {
         ("--netbench --servers a --clients b -s 1g /data/file", "takes no path"),
         ("--netbench --servers a --clients b -s 1g --infloop", "--infloop never ends"),
         ("-r --respsize 1 /data/file", "goes with --netbench"),
-        ("-r --hosts a /data/file", "one host"),
         ("--quit", "no host"),
         ("--service /data/file", "takes its work"),
         ("--service --port 65535", "port"),

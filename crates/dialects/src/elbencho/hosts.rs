@@ -1,0 +1,122 @@
+//! `--hosts`: services that carry the phases of files, devices and buckets out together.
+
+use driver::Error;
+use units::Rate;
+use workload::plan::HostTargets;
+use workload::spec::Spec;
+
+use super::service;
+use super::settings::number;
+use super::table::{TABLE, TOOL};
+use crate::World;
+use crate::words::Words;
+
+/// Options that hosts cannot carry out together: why, and the nearest there is.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("strided", "blocks in strides are dealt out to the threads of one host", "leave it out, or use --rand"),
+    ("treefile", "the list would be another one on each host", "use -n and -N"),
+    ("s3listobj", "one thread of one host lists", "list without --hosts"),
+    ("dryrun", "what each host would do is known there", "leave it out, or leave out --hosts"),
+];
+
+/// Hosts that carry a run out together; none where this process does alone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hosts {
+    names: Vec<String>,
+    /// Whether each has paths of its own.
+    is_own: bool,
+}
+
+/// Whether hosts carry the run out, so that paths are not those of this machine.
+pub(crate) fn are_given(words: &Words) -> bool {
+    words.has("hosts") || words.has("hostsfile")
+}
+
+impl Hosts {
+    /// Reads and checks what the options say.
+    ///
+    /// # Errors
+    /// Lists that cannot be, options that hosts cannot carry out together, and options of hosts without any.
+    pub(crate) fn read(words: &Words, world: &dyn World) -> Result<Self, Error> {
+        const OF_HOSTS: &[&str] = &["svcpwfile", "port", "numhosts", "nosvcshare"];
+        if let Some(option) = ["foreground", "nodetach"].iter().find(|option| words.has(option)) {
+            return TABLE.refuse(format!("--{option} goes with --service"), "leave it out");
+        }
+        if !are_given(words) {
+            return match OF_HOSTS.iter().find(|option| words.has(option)) {
+                Some(option) => TABLE.refuse(
+                    format!("--{option} is for services, and no host is named"),
+                    "give --hosts LIST or --hostsfile FILE too, or leave it out",
+                ),
+                None => Ok(Self::default()),
+            };
+        }
+        if let Some((option, reason, remedy)) = REFUSED.iter().find(|(option, ..)| words.has(option)) {
+            return TABLE.refuse(format!("--{option} with --hosts: {reason}"), *remedy);
+        }
+        if words.value("cores") == Some("all") {
+            return TABLE.refuse(
+                "--cores all with --hosts: each host has processors of its own",
+                "leave it out, or give a list",
+            );
+        }
+        let names = listed(words, service::port(words)?, world)?;
+        if names.is_empty() {
+            return TABLE.refuse("--hosts names no host", "give names with commas between");
+        }
+        Ok(Self { names, is_own: words.has("nosvcshare") })
+    }
+
+    /// Processes that carry the run out.
+    pub(crate) fn count(&self) -> usize {
+        self.names.len().max(1)
+    }
+
+    /// Whether the hosts share the paths; none without hosts.
+    pub(crate) fn share_paths(&self) -> Option<bool> {
+        (!self.names.is_empty()).then_some(!self.is_own)
+    }
+
+    /// Has the specs carried out by the hosts. Amounts of specs are those of the paths, rates those of one host.
+    ///
+    /// # Errors
+    /// Rates that cannot be.
+    pub(crate) fn carry_out(&self, specs: &mut [Spec]) -> Result<(), Error> {
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        let hosts = self.names.len();
+        for spec in specs {
+            spec.hosts.clone_from(&self.names);
+            spec.host_targets = Some(if self.is_own { HostTargets::Own } else { HostTargets::Shared });
+            // Amounts and rates of a spec are shared out to the hosts.
+            let each = |count: u64| if self.is_own { count.saturating_mul(hosts as u64) } else { count };
+            spec.count = spec.count.map(each);
+            let all = |rate: Rate| Rate::new(rate.per_second() * hosts as f64);
+            spec.rate =
+                spec.rate.map(all).transpose().map_err(|error| Error::usage(TOOL, error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The hosts of `--hosts` and `--hostsfile`, the first `--numhosts` of them.
+///
+/// # Errors
+/// Lists that cannot be read, and more hosts than there are.
+pub(crate) fn listed(words: &Words, port: u64, world: &dyn World) -> Result<Vec<String>, Error> {
+    let mut names = service::hosts(words, "hosts", "hostsfile", port, world)?;
+    if words.value("numhosts") == Some("-1") {
+        return Ok(names);
+    }
+    if let Some(count) = number(words, "numhosts", 1, 65_536)? {
+        if count > names.len() as u64 {
+            return TABLE.refuse(
+                format!("--numhosts {count} is more than the {} hosts that are named", names.len()),
+                "name more, or give a smaller number",
+            );
+        }
+        names.truncate(count as usize);
+    }
+    Ok(names)
+}

@@ -1,0 +1,72 @@
+//! Lines of runs over services.
+
+use workload::plan::HostTargets;
+
+use super::{machine, refusal, run, run_on, spec, specs};
+use crate::options::asked::assert_asks;
+
+#[test]
+fn the_lines_of_the_talk_are_read_as_written() {
+    let line = "/mnt/tree --hosts devel1,devel2 -r -t 3 -n 10 -N 30 -s 128k -b 128k --lat --direct";
+    let spec = &run(line).specs[0];
+    assert_eq!((spec.layer.name, spec.threads), ("filesystem", Some(3)));
+    assert_eq!(spec.hosts, ["devel1:1611", "devel2:1611"]);
+    assert_eq!(spec.host_targets, Some(HostTargets::Shared));
+    let world = machine().text("myhosts.txt", "a # first\nb:99\nnode[1-2]\n");
+    let run = run_on("--hostsfile myhosts.txt --port 7 --svcpwfile secret -r /data/file", &world);
+    assert_eq!(run.specs[0].hosts, ["a:7", "b:99", "node1:7", "node2:7"]);
+    assert_eq!(run.token_file.as_deref(), Some("secret".as_ref()));
+    assert_eq!(specs("--hosts a,b,c --numhosts 2 -r /data/file")[0].hosts, ["a:1611", "b:1611"]);
+    assert_eq!(specs("--hosts a,b,c --numhosts -1 -r /data/file")[0].hosts.len(), 3);
+}
+
+#[test]
+fn amounts_are_of_the_shared_paths_and_rates_of_each_thread() {
+    let line = "-r --rand -b 1m -t 2 --timelimit 5 --limitread 10m --hosts a,b,c,d /data/file";
+    let shared = spec(line);
+    assert_eq!((shared.threads, shared.count), (Some(2), Some(1024)));
+    assert_eq!(shared.rate.map(|rate| rate.per_second()), Some(80.0));
+    let own = spec(&format!("{line} --nosvcshare"));
+    assert_eq!((own.count, own.host_targets), (Some(4096), Some(HostTargets::Own)));
+    let object = "--s3endpoints http://s:1 --s3key k --s3secret x -w -t 2 -n 3 -N 5 -s 1k -b 1k --hosts a,b s3://bucket";
+    assert_asks(&spec(object), "dkeys", "60");
+}
+
+#[test]
+fn paths_that_are_not_here_are_on_the_hosts() {
+    assert_eq!(spec("-r -s 1g --hosts a,b /elsewhere/file").targets, ["/elsewhere/file"]);
+    assert_eq!(spec("-r -s 4g --hosts a,b /data/file").targets, ["/data/file"], "as long as it is there");
+    assert_eq!(spec("-r -s 1g --hosts a /dev/nvme7n1").layer.name, "media");
+    assert_eq!(spec("-r -s 1k --hosts a /elsewhere/tree/").layer.name, "filesystem");
+}
+
+#[test]
+fn what_hosts_cannot_do_is_refused() {
+    for (line, expected) in [
+        ("-r --hosts a /elsewhere/file", "no size that is known here"),
+        ("-r --hosts a /dev/nvme0n1", "no size that is known here"),
+        ("-r --hosts a,a /data/file", "given twice"),
+        ("-r --hosts , /data/file", "names no host"),
+        ("-r --hosts a,b --numhosts 3 /data/file", "more than the 2 hosts"),
+        ("-r --numhosts 3 /data/file", "no host is named"),
+        ("-r --nosvcshare /data/file", "no host is named"),
+        ("-r --svcpwfile secret /data/file", "no host is named"),
+        ("-r --foreground --hosts a /data/file", "goes with --service"),
+        ("-r --hosts a --rotatehosts 1 /data/file", "keep their ranks"),
+        ("-r --hosts a --rankoffset 1 /data/file", "ranks begin at 0"),
+        ("-r --hosts a --strided /data/file", "--strided with --hosts"),
+        ("-w --hosts a --trunc -s 1m /data/new", "--trunc and --trunctosize with --hosts"),
+        ("-r --hosts a --dryrun /data/file", "--dryrun with --hosts"),
+        ("-r --hosts a --cores all /data/file", "processors of its own"),
+        ("-r --hosts a --treefile list /data", "--treefile with --hosts"),
+        ("--service --hosts a", "takes its work"),
+        ("--netbench --servers a --clients b -s 1g --hosts c", "--hosts does not go with --netbench"),
+        (
+            "--s3endpoints http://s:1 --s3key k --s3secret x -w -s 1k -b 1k --nosvcshare --hosts a s3://bucket",
+            "a bucket is the same for all hosts",
+        ),
+    ] {
+        let refusal = refusal(line);
+        assert!(refusal.contains(expected), "{line}: {refusal}");
+    }
+}
