@@ -221,7 +221,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 impl ServiceSpec {
-    /// What leaders may have this process do.
+    /// Rules for what leaders may have this process do.
     fn policy(&self) -> Result<ServicePolicy, Error> {
         let mut policy = ServicePolicy::new(&self.roots)?;
         policy.allow_destroy = self.allow_destroy;
@@ -249,7 +249,7 @@ impl ServiceSpec {
     }
 }
 
-/// What the first line says between the version and the address.
+/// Words of the first line between the version and the address.
 fn terms(policy: Option<&ServicePolicy>, certificate: Option<&Certificate>) -> String {
     let mut text = String::new();
     match policy {

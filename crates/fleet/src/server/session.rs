@@ -132,7 +132,7 @@ struct SessionAudit {
 }
 
 impl SessionAudit {
-    /// What the session says to its leader.
+    /// Messages of the session to its leader.
     fn hear(&mut self, said: &Said, note: &dyn Fn(&AuditEvent)) {
         match said {
             Said::Planned(_) => self.began.take().iter().for_each(note),

@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Work of a process that takes part in runs of others. Called on ordinary threads.
 pub trait SessionHost: Send + Sync {
-    /// What a run is about, in one line for the audit log.
+    /// Summary of a run in one line for the audit log.
     fn what(&self, request: &SessionRequest) -> String;
 
     /// Directories and devices that runs are held to, for the audit log; none where they are not held to any.

@@ -13,7 +13,7 @@ use crate::measured::{all, find};
 
 /// Placeholders of options whose values are paths.
 const PATH_VALUES: &[&str] = &["FILE", "DIR", "DIRECTORY", "PATH"];
-/// What placeholders of options whose values are on a network hold.
+/// Words in placeholders of options whose values are on a network.
 const NETWORK_VALUES: &[&str] = &["HOST", "URL"];
 /// Targets in front of a path.
 const PATH_PREFIXES: &[&str] = &["dfs+vos:", "vos:", "file:"];

@@ -20,7 +20,7 @@ use crate::session;
 
 /// Takes part in runs that others lead, as far as its policy allows.
 pub(crate) struct ThisHost {
-    /// What leaders may have it do; none: all that its user may.
+    /// Rules for leaders; none: they may do all that its user may.
     pub(crate) policy: Option<ServicePolicy>,
 }
 

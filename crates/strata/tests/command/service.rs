@@ -1,4 +1,4 @@
-//! What a service does for leaders, and what it refuses; whom leaders trust.
+//! Rules of a service towards leaders, and trust of leaders in services.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
