@@ -209,6 +209,7 @@ const DATA_AND_RUN: &[Case] = &[
     ("hosts", &["local:4", "node[01-16],a:7"], &[""]),
     ("host-targets", &["shared", "own"], &["", "mine"]),
     ("on-host-failure", &["stop", "continue"], &["", "ignore"]),
+    ("fingerprint", &["node1=sha256:00"], &[""]),
     ("token-file", &["/etc/token"], &[""]),
 ];
 

@@ -130,8 +130,12 @@ fn refusal(key: &str, text: &str) -> String {
 }
 
 /// Options of hosts that the layer does not word itself, with a value.
-const OF_HOSTS: [(&str, &str); 3] =
-    [("hosts", "local:4"), ("host-targets", "own"), ("on-host-failure", "continue")];
+const OF_HOSTS: [(&str, &str); 4] = [
+    ("hosts", "local:4"),
+    ("host-targets", "own"),
+    ("on-host-failure", "continue"),
+    ("fingerprint", "node1=sha256:00"),
+];
 
 #[test]
 fn names_and_letters_are_unique_and_plain() {
