@@ -144,7 +144,7 @@ fn speak(
         Ok(Request::Tell(tell)) => return tell::tell(&tell),
         Ok(Request::Command(command)) => {
             launcher::refuse_several(dialect.name)?;
-            return run_command(words, &command, output).map_err(|error| in_place(error, dialect, &own));
+            return run_command(words, &command, output).map_err(|error| in_place(error, dialect));
         }
         Err(error) => {
             emit(&(dialect.refused)(rest, &error))?;
@@ -157,7 +157,7 @@ fn speak(
     let words = dialects::without_secrets(words, &run.secrets);
     let mut specs = run.specs;
     let ranks = share_tasks(&mut specs, run.tasks, launcher::ranks(), dialect)?;
-    measure(&words, &specs, &output, Some(run.render), ranks).map_err(|error| in_place(error, dialect, &own))
+    measure(&words, &specs, &output, Some(run.render), ranks).map_err(|error| in_place(error, dialect))
 }
 
 /// Shares the tasks of a tool of MPI out to the processes that a launcher has started: so many of them take part, with the threads that specs have
@@ -210,16 +210,12 @@ fn run_command(words: &[String], command: &[String], output: OutputSpec) -> Resu
     )
 }
 
-/// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect.
-fn in_place(error: Error, dialect: &Dialect, own: &DialectSpec) -> Error {
-    if error.kind() == ErrorKind::Unsafe && error.to_string().contains("--destroy-data") {
+/// Where `--destroy-data` is the remedy, it says where that belongs: it is no word of the dialect. Services that do not allow it name their own.
+fn in_place(error: Error, dialect: &Dialect) -> Error {
+    let text = error.to_string();
+    let is_of_service = text.contains("--allow-destroy");
+    if error.kind() == ErrorKind::Unsafe && text.contains("--destroy-data") && !is_of_service {
         let name = dialect.name;
-        if own.destroy_data {
-            // The hosts do not allow it.
-            return error.remedy(format!(
-                "run `strata service --destroy-data` on each host in place of {name}'s own service"
-            ));
-        }
         return error.remedy(format!(
             "strata as --destroy-data {name} ... overwrites it (for a link: {OPTIONS_VARIABLE}=--destroy-data)"
         ));
