@@ -41,6 +41,23 @@ const OWN: &[(&str, Help)] = &[
         },
     ),
     (
+        "service",
+        Help {
+            options: &["listen", "token-file", "root", "allow-destroy", "allow-network", "audit"],
+            examples: &[
+                Example::new("on this machine alone", "service --root /mnt/test"),
+                Example::new(
+                    "for leaders on other machines",
+                    "service --listen 0.0.0.0:1611 --token-file token --root /mnt/test",
+                ),
+                Example::new(
+                    "for loads on a bucket or an engine",
+                    "service --allow-network all --audit audit.log",
+                ),
+            ],
+        },
+    ),
+    (
         "clean",
         plain(&[
             Example::new("what runs of this user left", "clean"),

@@ -57,7 +57,7 @@ impl ServicePolicy {
     pub fn new(roots: &[PathBuf]) -> Result<Self, Error> {
         let resolved = roots.iter().map(|root| {
             std::fs::canonicalize(root).map_err(|error| {
-                Error::system("service", "a root cannot be resolved", error)
+                Error::usage("service", format!("a root cannot be resolved: {error}"))
                     .with("root", root.display())
                     .remedy("name a directory or a device that is there: --root DIR")
             })

@@ -72,6 +72,7 @@ const OWN: &[Case] = &[
     ("allocate", &["ahead", "whole", "needed"], &["", "all"]),
     ("checksum", &["off", "sha256"], &["", "md5"]),
     ("zero-copy", &["on", "off"], &["", "auto", "true"]),
+    ("rank-shift", &["0", "3"], &["", "-1", "true"]),
     ("retries", &["0", "1000"], &["", "-1", "1001"]),
     ("timeout", &["5s"], &["", "0"]),
     (

@@ -78,7 +78,9 @@ pub(super) fn block(
     // What a worker failed with stands above already.
     let is_told = |failure: &&String| {
         let told = phase.samples.workers.iter().filter_map(|worker| worker.failure.as_ref());
-        told.into_iter().any(|told| failure.ends_with(told.as_str()))
+        // Of hosts the phase says whose failure it is, as the line above does.
+        let is_of_hosts = plan.load().place.is_some();
+        told.into_iter().any(|told| told == *failure || (is_of_hosts && failure.ends_with(told.as_str())))
     };
     let failure =
         phase.failure.as_ref().or(phase.samples.interrupted.as_ref()).filter(|failure| !is_told(failure));

@@ -154,7 +154,7 @@ fn damaged_records_are_refused() {
 fn help_names_every_option() {
     let scratch = Scratch::new();
     let help = succeeded(scratch.run("media --help"));
-    let man = succeeded(scratch.run("man")).replace("\\-", "-");
+    let man = succeeded(scratch.run("man media")).replace("\\-", "-");
     let page = succeeded(scratch.run("options"));
     for option in options::of(media::LAYER) {
         let flag = format!("--{}", option.name);
@@ -168,7 +168,7 @@ fn help_names_every_option() {
         }
     }
     assert!(succeeded(scratch.run("--version")).starts_with("strata "));
-    assert!(man.starts_with(".ie") || man.contains(".TH strata"), "{}", &man[..200]);
+    assert!(man.starts_with(".ie") || man.contains(".TH strata-media"), "{}", &man[..200]);
 }
 
 #[test]
