@@ -10,6 +10,7 @@ mod content;
 mod directory_fs;
 pub mod fault_proxy;
 mod faulty;
+pub mod gpu;
 mod layer;
 mod load;
 mod operation;

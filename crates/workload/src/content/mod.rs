@@ -19,3 +19,17 @@ pub use fill::{ContentError, ContentSpec, Filler, Refill};
 pub use repeated::{Repeated, RepeatedBytes};
 pub use stream::{Backend, Stream};
 pub use verify::{BlockChecker, BlockWriter, Expected, Fault, LayoutError, Mismatch};
+
+/// Terms of blocks that are made, or compared, elsewhere than by this module: on a device. With generation (or sequence) and position they
+/// decide on every byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    /// Round keys of the stream of data.
+    pub keys: [u128; 5],
+    /// Bytes under one header; 0: random bytes throughout.
+    pub interval_bytes: u32,
+    /// Run that headers name.
+    pub run: u64,
+    /// Target that headers name.
+    pub target: u64,
+}

@@ -14,6 +14,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Recipe;
 use super::stream::{LANE_BYTES, Purpose, Stream};
 
 #[cfg(test)]
@@ -241,6 +242,12 @@ impl Filler {
             Kind::Pattern(bytes) => fill_pattern(buf, bytes, position),
             Kind::Reducible(reducible) => reducible.fill(buf, position, generation),
         }
+    }
+
+    /// Terms of its blocks, where they are random bytes and renewed in full: a kernel of a device makes those.
+    pub fn recipe(&self) -> Option<Recipe> {
+        let is_random = matches!(self.kind, Kind::Random) && self.refill == Refill::Full;
+        is_random.then(|| Recipe { keys: self.data.keys(), interval_bytes: 0, run: 0, target: 0 })
     }
 
     /// Makes a buffer that [`fill_block`](Filler::fill_block) filled earlier ready to be written again, as the

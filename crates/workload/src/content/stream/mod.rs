@@ -121,6 +121,11 @@ impl Stream {
         backend.is_available().then_some(self)
     }
 
+    /// Its round keys, for those who make the same bytes elsewhere.
+    pub(crate) fn keys(&self) -> RoundKeys {
+        self.keys
+    }
+
     /// The instructions in use.
     pub fn backend(&self) -> Backend {
         self.backend

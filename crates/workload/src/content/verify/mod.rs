@@ -39,6 +39,7 @@ mod tests;
 use std::fmt;
 
 use self::layout::{Header, TAG_BYTES, put_tag};
+use super::Recipe;
 use super::stream::{Purpose, Stream};
 
 pub use self::layout::{HEADER_BYTES, SECTOR_BYTES};
@@ -112,6 +113,12 @@ impl BlockWriter {
     pub fn new(run: u64, target: u64, interval_bytes: u32) -> Result<BlockWriter, LayoutError> {
         check_layout(interval_bytes, u64::from(interval_bytes))?;
         Ok(BlockWriter { run, target, interval_bytes, payload: payload_stream(run, target) })
+    }
+
+    /// Terms of its blocks, for a kernel of a device that makes or compares them.
+    pub fn recipe(&self) -> Recipe {
+        let Self { run, target, interval_bytes, .. } = *self;
+        Recipe { keys: self.payload.keys(), interval_bytes, run, target }
     }
 
     /// Fills `buf`, to be written at byte `offset` of the target as write number `sequence` of that block.

@@ -1,0 +1,236 @@
+//! Devices, and the context that work on one takes place in.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int};
+use std::sync::Arc;
+
+use driver::{Error, ErrorKind};
+use parking_lot::Mutex;
+
+use crate::cuda::{ATTRIBUTE_PCI_BUS, ATTRIBUTE_PCI_DEVICE, ATTRIBUTE_PCI_DOMAIN, Api, Handle};
+
+/// A device as the driver lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its number (`CUDA_VISIBLE_DEVICES` decides on it).
+    pub number: u32,
+    /// Its name: `NVIDIA H100 80GB HBM3`.
+    pub name: String,
+    /// Its memory in bytes.
+    pub memory_bytes: u64,
+    /// Its place on PCIe: `0000:1a:00.0`.
+    pub pci_address: String,
+    /// The node of processors and memory that it is attached to; none where the machine has one, or does not say.
+    pub numa_node: Option<u32>,
+}
+
+impl Device {
+    /// All devices that this process may use.
+    ///
+    /// # Errors
+    /// When libcuda is missing, or the driver does not start.
+    pub fn all() -> Result<Vec<Self>, Error> {
+        let api = Api::ready()?;
+        let mut count = 0;
+        // SAFETY: a place for the number.
+        api.check(unsafe { (api.cuDeviceGetCount)(&raw mut count) }, "cannot count the devices")?;
+        (0..count).map(|number| Self::read(api, number)).collect()
+    }
+
+    fn read(api: &'static Api, number: c_int) -> Result<Self, Error> {
+        let handle = handle_of(api, number)?;
+        let mut name = [0u8; 256];
+        // SAFETY: room for as many bytes as it is told, the last of them stays 0.
+        let code = unsafe {
+            (api.cuDeviceGetName)(name.as_mut_ptr().cast::<c_char>(), name.len() as c_int - 1, handle)
+        };
+        api.check(code, "cannot read the name of a device")?;
+        let mut memory_bytes = 0;
+        // SAFETY: a place for the number.
+        let code = unsafe { (api.cuDeviceTotalMem_v2)(&raw mut memory_bytes, handle) };
+        api.check(code, "cannot read the memory of a device")?;
+        let attribute = |attribute| {
+            let mut value = 0;
+            // SAFETY: a place for the number.
+            let code = unsafe { (api.cuDeviceGetAttribute)(&raw mut value, attribute, handle) };
+            api.check(code, "cannot read an attribute of a device").map(|()| value)
+        };
+        let pci_address = format!(
+            "{:04x}:{:02x}:{:02x}.0",
+            attribute(ATTRIBUTE_PCI_DOMAIN)?,
+            attribute(ATTRIBUTE_PCI_BUS)?,
+            attribute(ATTRIBUTE_PCI_DEVICE)?
+        );
+        let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+        Ok(Self {
+            number: number as u32,
+            name: String::from_utf8_lossy(&name[..length]).into_owned(),
+            memory_bytes: memory_bytes as u64,
+            numa_node: numa_node(&pci_address),
+            pci_address,
+        })
+    }
+}
+
+fn handle_of(api: &Api, number: c_int) -> Result<c_int, Error> {
+    let mut handle = 0;
+    // SAFETY: a place for the handle.
+    let code = unsafe { (api.cuDeviceGet)(&raw mut handle, number) };
+    api.check(code, "cannot open a device").map_err(|error| error.with("device", number))?;
+    Ok(handle)
+}
+
+/// Node of a device on PCIe; the kernel says -1 where there is but one.
+fn numa_node(pci_address: &str) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/sys/bus/pci/devices/{pci_address}/numa_node")).ok()?;
+    text.trim().parse().ok()
+}
+
+/// The node of the processor that this thread runs on.
+pub(crate) fn node_of_thread() -> Option<u32> {
+    let (mut processor, mut node) = (0u32, 0u32);
+    // SAFETY: places for two numbers.
+    let code = unsafe {
+        libc::syscall(
+            libc::SYS_getcpu,
+            &raw mut processor,
+            &raw mut node,
+            std::ptr::null_mut::<libc::c_void>(),
+        )
+    };
+    (code == 0).then_some(node)
+}
+
+/// The device of worker `worker`: those of `numbers` (all, where there is none) are dealt out, the ones on the node of this thread's processor
+/// first.
+///
+/// # Errors
+/// When there is no device, or none of a number.
+pub fn device_of(numbers: &[u32], worker: u32) -> Result<Device, Error> {
+    let all = Device::all()?;
+    let chosen = choose(&all, numbers)?;
+    let node = node_of_thread();
+    let near: Vec<_> = chosen
+        .iter()
+        .copied()
+        .filter(|device| device.numa_node.is_none() || device.numa_node == node)
+        .collect();
+    // Devices that the user listed are used in that order, whatever their distance: the report tells.
+    let pool = if numbers.is_empty() && !near.is_empty() { &near } else { &chosen };
+    Ok(pool[worker as usize % pool.len()].clone())
+}
+
+fn choose<'a>(all: &'a [Device], numbers: &[u32]) -> Result<Vec<&'a Device>, Error> {
+    if all.is_empty() {
+        return Err(Error::new(ErrorKind::Unsupported, "gpu", "there is no GPU")
+            .remedy("see whether nvidia-smi lists one, and CUDA_VISIBLE_DEVICES; or leave out --memory"));
+    }
+    if numbers.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |number: &u32| {
+        all.iter().find(|device| device.number == *number).ok_or_else(|| {
+            let there: Vec<_> = all.iter().map(|device| device.number.to_string()).collect();
+            Error::usage("gpu", format!("there is no GPU {number}"))
+                .remedy(format!("use one of {}", there.join(", ")))
+        })
+    };
+    numbers.iter().map(find).collect()
+}
+
+/// The primary context of a device, which all workers on it share. It goes with the last of them.
+#[derive(Debug)]
+pub struct Context {
+    pub(crate) api: &'static Api,
+    device: Device,
+    device_handle: c_int,
+    handle: Handle,
+}
+
+// SAFETY: contexts may be current on several threads at once.
+unsafe impl Send for Context {}
+// SAFETY: as for Send.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// The context of `device`.
+    ///
+    /// # Errors
+    /// When the driver refuses, as where another process has the device for itself.
+    pub fn of(device: &Device) -> Result<Arc<Self>, Error> {
+        static OPEN: Mutex<BTreeMap<u32, std::sync::Weak<Context>>> = Mutex::new(BTreeMap::new());
+        // One at a time: the first takes its time, and the others need not do it again.
+        let mut open = OPEN.lock();
+        if let Some(context) = open.get(&device.number).and_then(std::sync::Weak::upgrade) {
+            return Ok(context);
+        }
+        let api = Api::ready()?;
+        let device_handle = handle_of(api, device.number as c_int)?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: a place for the handle.
+        let code = unsafe { (api.cuDevicePrimaryCtxRetain)(&raw mut handle, device_handle) };
+        api.check(code, "cannot use the device").map_err(|error| error.with("device", &device.name))?;
+        let context = Arc::new(Self { api, device: device.clone(), device_handle, handle });
+        open.insert(device.number, Arc::downgrade(&context));
+        Ok(context)
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.device.number
+    }
+
+    /// Makes it the current one of this thread: calls of the library are about it from now on.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub fn enter(&self) -> Result<(), Error> {
+        // SAFETY: a context of ours.
+        let code = unsafe { (self.api.cuCtxSetCurrent)(self.handle) };
+        self.api.check(code, "cannot use the device on this thread")
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained by us; nothing of it is left, since all of it holds the context.
+        unsafe { (self.api.cuDevicePrimaryCtxRelease_v2)(self.device_handle) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(number: u32) -> Device {
+        Device {
+            number,
+            name: "G".into(),
+            memory_bytes: 1,
+            pci_address: "0000:00:00.0".into(),
+            numa_node: None,
+        }
+    }
+
+    #[test]
+    fn devices_are_those_that_were_named() {
+        let all = [device(0), device(1), device(2)];
+        let numbers = |wanted: &[u32]| {
+            choose(&all, wanted).map(|chosen| chosen.iter().map(|device| device.number).collect::<Vec<_>>())
+        };
+        assert_eq!(numbers(&[]).expect("all"), [0, 1, 2]);
+        assert_eq!(numbers(&[2, 0]).expect("two"), [2, 0]);
+        let error = numbers(&[3]).expect_err("there is none");
+        assert_eq!(
+            (error.exit_code(), error.to_string()),
+            (2, "gpu: there is no GPU 3; use one of 0, 1, 2".into())
+        );
+        assert_eq!(choose(&[], &[]).expect_err("none").exit_code(), 1);
+    }
+}

@@ -1,0 +1,19 @@
+//! Memory of GPUs as where data comes from and goes to: the devices there are, buffers on them, copies, content that is made and checked
+//! there, and GPUDirect Storage. libcuda, libcufile and libnvidia-ml are loaded at run time; nothing of them is needed to build.
+
+mod choice;
+mod content;
+mod cuda;
+mod cufile;
+mod device;
+mod facts;
+mod memory;
+mod staged;
+
+pub use choice::{GpuPath, GpuPlan, MemoryChoice, Staging};
+pub use content::{BlockTerms, ContentKernels, KERNEL_SOURCE, KERNELS};
+pub use cufile::{Counters, CuFile, RegisteredBuffers, RegisteredFile, Transport};
+pub use device::{Context, Device, device_of};
+pub use facts::{DeviceFacts, GpuFacts};
+pub use memory::{DeviceBuffers, Pinned, Stream};
+pub use staged::{Staged, Transfer, Transfers};

@@ -1,0 +1,276 @@
+//! A driver of buffers of the host, with a copy between them and those of a device within each operation.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use driver::{Arena, Completion, Completions, Driver, Error, Operation, Submitted, Tally, Wait};
+
+use crate::memory::{DeviceBuffers, Event, Pinned, Stream, check_fit};
+
+/// Direction of the copy that an operation needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// None: no data are moved.
+    None,
+    /// To the device, after the operation.
+    In,
+    /// From the device, before it.
+    Out,
+}
+
+/// Tells which copy an operation needs.
+pub trait Transfers: Operation {
+    /// The direction of its data.
+    fn transfer(&self) -> Transfer;
+}
+
+/// A copy under way, and what follows it.
+#[derive(Clone, Copy, Debug)]
+enum Then<Op> {
+    /// The operation is handed to the driver.
+    Submit(Op),
+    /// The operation has completed.
+    Complete(Completion),
+}
+
+/// Drives operations on buffers of a device: reads go to the buffer of the host with the same slot and are copied on, writes the other
+/// way. The copy is part of the operation's latency. With several operations in flight copies and I/O overlap.
+pub struct Staged<Op> {
+    inner: Box<dyn Driver<Op>>,
+    inner_done: Completions,
+    device: Arc<DeviceBuffers>,
+    arena: Arc<Arena>,
+    stream: Stream,
+    /// Whether one operation at a time is carried out.
+    is_single: bool,
+    /// Operations in flight, by slot.
+    operations: Vec<Option<Op>>,
+    events: Vec<Event>,
+    /// Copies in the order in which they were begun, by slot of their event.
+    copies: VecDeque<(u32, Then<Op>)>,
+    /// Completions that are not told yet.
+    finished: VecDeque<Completion>,
+    /// Operations whose data have left the device, to be handed on.
+    ready: VecDeque<Op>,
+    submitted: u32,
+    copied_bytes: u64,
+    /// Registered buffers go after the driver that uses them.
+    _pinned: Option<Pinned>,
+}
+
+impl<Op: Transfers> Staged<Op> {
+    /// Drives `inner`, which works on `arena`, for buffers of `device`; `depth` operations in flight at most.
+    ///
+    /// # Errors
+    /// When buffers do not fit each other, or the device has no room for a stream.
+    pub fn new(
+        inner: Box<dyn Driver<Op>>,
+        arena: &Arc<Arena>,
+        device: &Arc<DeviceBuffers>,
+        pinned: Option<Pinned>,
+        depth: u32,
+    ) -> Result<Self, Error> {
+        check_fit(device, arena)?;
+        let stream = Stream::new(device.context())?;
+        let is_single = depth == 1;
+        let events = if is_single { 0 } else { device.slots() };
+        Ok(Self {
+            inner,
+            inner_done: Completions::with_depth(depth),
+            arena: Arc::clone(arena),
+            stream,
+            is_single,
+            operations: vec![None; device.slots() as usize],
+            events: (0..events).map(|_| Event::new(device.context())).collect::<Result<_, _>>()?,
+            device: Arc::clone(device),
+            copies: VecDeque::with_capacity(depth as usize),
+            finished: VecDeque::with_capacity(depth as usize),
+            ready: VecDeque::with_capacity(depth as usize),
+            submitted: 0,
+            copied_bytes: 0,
+            _pinned: pinned,
+        })
+    }
+
+    #[inline]
+    fn copy_out(&mut self, slot: u32, bytes: usize) -> Result<(), Error> {
+        assert!(bytes <= self.arena.slot_bytes());
+        self.copied_bytes += bytes as u64;
+        // SAFETY: the operation in this slot is the driver's, and so are both buffers; both have room, as checked here and when they were made.
+        unsafe { self.stream.copy_out(self.arena.slot_ptr(slot), self.device.slot_address(slot), bytes) }
+    }
+
+    #[inline]
+    fn copy_in(&mut self, slot: u32, bytes: usize) -> Result<(), Error> {
+        assert!(bytes <= self.arena.slot_bytes());
+        self.copied_bytes += bytes as u64;
+        // SAFETY: as for `copy_out`; the driver inside has completed the operation.
+        unsafe { self.stream.copy_in(self.device.slot_address(slot), self.arena.slot_ptr(slot), bytes) }
+    }
+
+    /// One operation from end to end.
+    fn submit_single(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error> {
+        let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
+        if operation.transfer() == Transfer::Out {
+            self.copy_out(operation.slot(), operation.bytes() as usize)?;
+            self.stream.wait()?;
+        }
+        self.operations[operation.slot() as usize] = Some(*operation);
+        let submitted = self.inner.submit(&batch[..1], &mut self.inner_done)?;
+        self.submitted += submitted.accepted as u32;
+        self.finish_single(done)?;
+        Ok(submitted)
+    }
+
+    /// Copies what the driver has completed to the device.
+    #[inline]
+    fn finish_single(&mut self, done: &mut Completions) -> Result<(), Error> {
+        for at in 0..self.inner_done.len() {
+            let completion = self.inner_done.as_slice()[at];
+            self.submitted -= 1;
+            let operation = self.operations[completion.slot as usize].take();
+            if completion.result > 0
+                && operation.is_some_and(|operation| operation.transfer() == Transfer::In)
+            {
+                self.copy_in(completion.slot, completion.result as usize)?;
+                self.stream.wait()?;
+            }
+            done.push(completion.slot, completion.result);
+        }
+        self.inner_done.clear();
+        Ok(())
+    }
+
+    fn begin_copy(&mut self, slot: u32, then: Then<Op>) -> Result<(), Error> {
+        self.events[slot as usize].record(&mut self.stream)?;
+        self.copies.push_back((slot, then));
+        Ok(())
+    }
+
+    /// Hands on what is ready, begins copies of what the driver has completed, and tells what is done as far as there is room.
+    fn advance(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        while let Some(&(slot, then)) = self.copies.front() {
+            if !self.events[slot as usize].is_done()? {
+                break;
+            }
+            self.copies.pop_front();
+            match then {
+                Then::Submit(operation) => self.ready.push_back(operation),
+                Then::Complete(completion) => self.finished.push_back(completion),
+            }
+        }
+        while let Some(operation) = self.ready.front().copied() {
+            let taken = self.inner.submit(&[operation], &mut self.inner_done)?.accepted;
+            if taken == 0 {
+                break;
+            }
+            self.submitted += 1;
+            self.ready.pop_front();
+        }
+        if self.submitted > 0 && self.inner_done.is_empty() {
+            self.inner.reap(wait, &mut self.inner_done)?;
+        }
+        for at in 0..self.inner_done.len() {
+            let completion = self.inner_done.as_slice()[at];
+            self.submitted -= 1;
+            let operation = self.operations[completion.slot as usize].take();
+            if completion.result > 0
+                && operation.is_some_and(|operation| operation.transfer() == Transfer::In)
+            {
+                self.copy_in(completion.slot, completion.result as usize)?;
+                self.begin_copy(completion.slot, Then::Complete(completion))?;
+            } else {
+                self.finished.push_back(completion);
+            }
+        }
+        self.inner_done.clear();
+        while done.room() > 0 {
+            let Some(completion) = self.finished.pop_front() else { break };
+            done.push(completion.slot, completion.result);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is in flight.
+    fn is_idle(&self) -> bool {
+        self.submitted == 0 && self.ready.is_empty() && self.copies.is_empty()
+    }
+
+    fn reap_many(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        let (count, deadline) = wait.deadline();
+        let wanted = done.len() + count;
+        self.advance(Wait::None, done)?;
+        while done.len() < wanted && done.room() > 0 {
+            if let Some(&(slot, _)) = self.copies.front() {
+                // Copies take microseconds: the wait for one needs no limit.
+                self.events[slot as usize].wait()?;
+                self.advance(Wait::None, done)?;
+                continue;
+            }
+            if self.is_idle() {
+                break;
+            }
+            let left = match deadline {
+                None => Wait::AtLeast(1),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    Wait::Timeout { count: 1, timeout_ns: left.as_nanos() as u64 }
+                }
+            };
+            let before = (done.len(), self.copies.len());
+            self.advance(left, done)?;
+            // A signal ends the wait of the driver: the loop of the worker looks at it.
+            if before == (done.len(), self.copies.len()) && self.ready.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<Op: Transfers> Driver<Op> for Staged<Op> {
+    fn submit(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error> {
+        if self.is_single {
+            return self.submit_single(batch, done);
+        }
+        for operation in batch {
+            self.operations[operation.slot() as usize] = Some(*operation);
+            if operation.transfer() == Transfer::Out {
+                self.copy_out(operation.slot(), operation.bytes() as usize)?;
+                self.begin_copy(operation.slot(), Then::Submit(*operation))?;
+            } else {
+                self.ready.push_back(*operation);
+            }
+        }
+        Ok(Submitted { accepted: batch.len() })
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
+        if !self.is_single {
+            return self.reap_many(wait, done);
+        }
+        if self.submitted > 0 {
+            self.inner.reap(wait, &mut self.inner_done)?;
+        }
+        self.finish_single(done)
+    }
+
+    fn cause(&self, slot: u32, result: i64) -> Option<String> {
+        self.inner.cause(slot, result)
+    }
+
+    fn tallies(&mut self) -> Vec<Tally> {
+        let mut tallies = self.inner.tallies();
+        tallies.push(Tally { part: 0, name: "gpu_copied_bytes", value: self.copied_bytes as f64 });
+        tallies
+    }
+
+    fn findings(&mut self) -> Vec<String> {
+        self.inner.findings()
+    }
+}

@@ -1,0 +1,28 @@
+//! The libcuda and libcufile of the tests, one library compiled by `cc`: memory of its devices is memory of the process that no address of the
+//! program reaches, and its kernels are the source of the real ones.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Variables that name the libraries to strata.
+pub const LIBRARY_VARIABLES: [&str; 2] = ["STRATA_LIBCUDA", "STRATA_LIBCUFILE"];
+/// Variable with the settings of the library; stand_in.c has the list.
+pub const SETTINGS_VARIABLE: &str = "STRATA_STAND_IN_GPU";
+
+/// Compiles it into `folder` for this process.
+///
+/// # Errors
+/// When there is no C compiler, or it refuses.
+pub fn compile(folder: &Path) -> Result<PathBuf, String> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = folder.join(format!("libgpu-{}.so", std::process::id()));
+    let output = Command::new("cc")
+        .args(["-O1", "-Wall", "-pthread", "-shared", "-fPIC", "-I"])
+        .arg(crates.join("../gpu/kernels"))
+        .arg("-o")
+        .arg(&file)
+        .arg(crates.join("src/gpu/stand_in.c"))
+        .output()
+        .map_err(|error| format!("cc: {error}"))?;
+    if output.status.success() { Ok(file) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}

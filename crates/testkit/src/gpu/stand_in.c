@@ -1,0 +1,286 @@
+/* libcuda and libcufile of the tests: memory of a "device" is memory of this process that no address of the program reaches. A device address is an
+ * offset from DEVICE_BASE, where nothing is mapped, so that code which takes it for an address of the host is ended by a signal.
+ *
+ * STRATA_STAND_IN_GPU: settings with blanks between them.
+ *   devices=N       devices there are (1)
+ *   fail=NAME:N:C   call number N (from 1) of function NAME returns the code C
+ *   flip=N          copy number N to the device changes a bit on its way
+ *   lazy=N          an event or stream is asked N times before its work is done
+ *   compat=1        the kernel module of GPUDirect Storage is not there
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STRATA_HOST
+#include "content.cu"
+
+#define DEVICE_BASE 0x7000000000000000ull
+#define ROOM (1ull << 32)
+#define CALLS 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned char *memory;
+static uint64_t used;
+static struct { uint64_t address, bytes; int taken; } blocks[4096];
+static struct { const char *name; long calls; } counted[CALLS];
+static long copies;
+static int opened;
+static int retained[16];
+static long registered;
+static __thread int current = -1;
+
+static const char *setting(const char *name) {
+    const char *all = getenv("STRATA_STAND_IN_GPU");
+    size_t length = strlen(name);
+    while (all && *all) {
+        if (!strncmp(all, name, length) && all[length] == '=') return all + length + 1;
+        all = strchr(all, ' ');
+        if (all) all++;
+    }
+    return NULL;
+}
+
+static long number(const char *name, long otherwise) {
+    const char *text = setting(name);
+    return text ? atol(text) : otherwise;
+}
+
+/* The code that this call is to fail with; 0: none. */
+static int failure(const char *name) {
+    const char *rule = setting("fail");
+    size_t length = strlen(name);
+    long calls = 0;
+    int at;
+    pthread_mutex_lock(&lock);
+    for (at = 0; at < CALLS; at++) {
+        if (!counted[at].name) counted[at].name = name;
+        if (!strcmp(counted[at].name, name)) { calls = ++counted[at].calls; break; }
+    }
+    pthread_mutex_unlock(&lock);
+    if (!rule || strncmp(rule, name, length) || rule[length] != ':') return 0;
+    char *rest;
+    return strtol(rule + length + 1, &rest, 10) == calls && *rest == ':' ? atoi(rest + 1) : 0;
+}
+
+#define MAY_FAIL() do { int code_ = failure(__func__); if (code_) return code_; } while (0)
+#define IN_CONTEXT() do { MAY_FAIL(); if (current < 0) return 201; } while (0)
+
+/* Memory of the device behind an address; none where it is not all inside one block. */
+static unsigned char *behind(uint64_t address, uint64_t bytes) {
+    int at;
+    unsigned char *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (at = 0; at < 4096; at++)
+        if (blocks[at].taken && address >= blocks[at].address && address + bytes <= blocks[at].address + blocks[at].bytes)
+            found = memory + (address - DEVICE_BASE);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+int cuInit(unsigned flags) { MAY_FAIL(); return flags ? 1 : 0; }
+int cuDriverGetVersion(int *version) { MAY_FAIL(); *version = 13000; return 0; }
+int cuGetErrorName(int code, const char **name) {
+    switch (code) {
+    case 2: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
+    case 100: *name = "CUDA_ERROR_NO_DEVICE"; return 0;
+    case 201: *name = "CUDA_ERROR_INVALID_CONTEXT"; return 0;
+    case 1: *name = "CUDA_ERROR_INVALID_VALUE"; return 0;
+    case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
+    case 712: *name = "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"; return 0;
+    case 803: *name = "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"; return 0;
+    }
+    return 1;
+}
+int cuDeviceGetCount(int *count) { MAY_FAIL(); *count = (int)number("devices", 1); return 0; }
+int cuDeviceGet(int *device, int ordinal) { MAY_FAIL(); *device = ordinal; return 0; }
+int cuDeviceGetName(char *name, int length, int device) { MAY_FAIL(); snprintf(name, length, "Stand-in %d", device); return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    MAY_FAIL();
+    *value = attribute == 33 ? 0xf0 + device : attribute == 50 ? 0xfff0 : 0;
+    return 0;
+}
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { MAY_FAIL(); (void)device; *bytes = ROOM; return 0; }
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+    MAY_FAIL();
+    pthread_mutex_lock(&lock);
+    if (!memory)
+        memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    retained[device]++;
+    pthread_mutex_unlock(&lock);
+    *context = (void *)(uintptr_t)(device + 1);
+    return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) { retained[device]--; return 0; }
+int cuCtxSetCurrent(void *context) { MAY_FAIL(); current = (int)(uintptr_t)context - 1; return 0; }
+
+int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+    int at;
+    IN_CONTEXT();
+    pthread_mutex_lock(&lock);
+    for (at = 0; at < 4096 && blocks[at].taken; at++) {}
+    if (at == 4096 || used + bytes > ROOM) { pthread_mutex_unlock(&lock); return 2; }
+    blocks[at].address = DEVICE_BASE + used;
+    blocks[at].bytes = bytes;
+    blocks[at].taken = 1;
+    *address = blocks[at].address;
+    memset(memory + used, 0xdd, bytes);
+    used += (bytes + 65535) & ~65535ull;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+int cuMemFree_v2(uint64_t address) {
+    int at;
+    IN_CONTEXT();
+    for (at = 0; at < 4096; at++)
+        if (blocks[at].taken && blocks[at].address == address) {
+            blocks[at].taken = 0;
+            if (blocks[at].bytes > 65536) madvise(memory + (address - DEVICE_BASE), blocks[at].bytes & ~65535ull, MADV_DONTNEED);
+            return 0;
+        }
+    return 1;
+}
+int cuMemHostRegister_v2(void *start, size_t bytes, unsigned flags) {
+    IN_CONTEXT();
+    (void)flags;
+    if ((uintptr_t)start % 4096 || !bytes) return 1;
+    __sync_add_and_fetch(&registered, 1);
+    return 0;
+}
+int cuMemHostUnregister(void *start) { (void)start; __sync_sub_and_fetch(&registered, 1); return 0; }
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+    unsigned char *there;
+    IN_CONTEXT();
+    (void)stream;
+    if (!(there = behind(to, bytes))) return 700;
+    memcpy(there, from, bytes);
+    if (__sync_add_and_fetch(&copies, 1) == number("flip", 0)) there[bytes / 2] ^= 1;
+    return 0;
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+    unsigned char *there;
+    IN_CONTEXT();
+    (void)stream;
+    if (!(there = behind(from, bytes))) return 700;
+    memcpy(to, there, bytes);
+    return 0;
+}
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+    unsigned char *a, *b;
+    IN_CONTEXT();
+    (void)stream;
+    if (!(a = behind(to, bytes)) || !(b = behind(from, bytes))) return 700;
+    memmove(a, b, bytes);
+    return 0;
+}
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) {
+    unsigned char *there;
+    IN_CONTEXT();
+    (void)stream;
+    if (!(there = behind(to, bytes))) return 700;
+    memset(there, value, bytes);
+    return 0;
+}
+
+int cuStreamCreate(void **stream, unsigned flags) { IN_CONTEXT(); (void)flags; *stream = malloc(1); return 0; }
+int cuStreamSynchronize(void *stream) { IN_CONTEXT(); (void)stream; return 0; }
+int cuStreamDestroy_v2(void *stream) { free(stream); return 0; }
+/* An event counts how often it must still be asked. */
+int cuEventCreate(void **event, unsigned flags) { IN_CONTEXT(); (void)flags; *event = calloc(1, sizeof(long)); return 0; }
+int cuEventRecord(void *event, void *stream) { IN_CONTEXT(); (void)stream; *(long *)event = number("lazy", 0); return 0; }
+int cuEventQuery(void *event) { IN_CONTEXT(); return (*(long *)event)-- > 0 ? 600 : 0; }
+int cuEventSynchronize(void *event) { IN_CONTEXT(); *(long *)event = 0; return 0; }
+int cuEventDestroy_v2(void *event) { free(event); return 0; }
+
+int cuModuleLoadData(void **module, const void *text) {
+    IN_CONTEXT();
+    if (!strstr(text, ".entry strata_content(")) return 218;
+    *module = malloc(1);
+    return 0;
+}
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+    IN_CONTEXT();
+    (void)module;
+    if (strcmp(name, "strata_content")) return 500;
+    *function = (void *)1;
+    return 0;
+}
+int cuModuleUnload(void *module) { free(module); return 0; }
+int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz, unsigned shared,
+                   void *stream, void **arguments, void **extra) {
+    IN_CONTEXT();
+    (void)y; (void)z; (void)ty; (void)tz; (void)shared; (void)stream; (void)extra;
+    const struct Terms *terms = arguments[1];
+    const uint64_t block = *(uint64_t *)arguments[0], wrong = *(uint64_t *)arguments[2];
+    unsigned char *there = behind(block, terms->length_bytes);
+    unsigned char *found = wrong ? behind(wrong, 8) : NULL;
+    uint64_t thread, all = (uint64_t)x * threads;
+    if (function != (void *)1 || !there || (wrong && !found)) return 700;
+    for (thread = 0; thread < all; thread++) work((struct Lane *)there, terms, (u64 *)found, thread, all);
+    return 0;
+}
+
+/* libcufile. */
+struct Status { int code, cuda; };
+struct Description { int kind, descriptor; void *operations; };
+#define STATUS(name) do { int code_ = failure(name); if (code_) return (struct Status){ code_, 0 }; } while (0)
+
+struct Status cuFileDriverOpen(void) {
+    STATUS("cuFileDriverOpen");
+    if (opened++) return (struct Status){ 5026, 0 };
+    return (struct Status){ 0, 0 };
+}
+struct Status cuFileDriverGetProperties(unsigned *properties) {
+    STATUS("cuFileDriverGetProperties");
+    properties[0] = number("compat", 0) ? 0 : 2;
+    properties[1] = number("compat", 0) ? 0 : 17;
+    return (struct Status){ 0, 0 };
+}
+struct Status cuFileHandleRegister(void **handle, struct Description *description) {
+    STATUS("cuFileHandleRegister");
+    if (description->kind != 1) return (struct Status){ 5022, 0 };
+    *handle = (void *)(uintptr_t)(description->descriptor + 1);
+    return (struct Status){ 0, 0 };
+}
+void cuFileHandleDeregister(void *handle) { (void)handle; }
+struct Status cuFileBufRegister(const void *base, size_t bytes, int flags) {
+    STATUS("cuFileBufRegister");
+    (void)flags;
+    return (struct Status){ behind((uint64_t)base, bytes) ? 0 : 5012, 0 };
+}
+struct Status cuFileBufDeregister(const void *base) { (void)base; return (struct Status){ 0, 0 }; }
+
+static ssize_t transfer(void *handle, uint64_t base, size_t bytes, off_t offset, off_t at, int writes) {
+    int descriptor = (int)(uintptr_t)handle - 1;
+    unsigned char *there = behind(base + at, bytes);
+    void *bounce = NULL;
+    ssize_t moved;
+    if (!there) return -5012;
+    if (posix_memalign(&bounce, 4096, bytes + 4096)) return -5043;
+    if (writes) {
+        memcpy(bounce, there, bytes);
+        moved = pwrite(descriptor, bounce, bytes, offset);
+    } else {
+        moved = pread(descriptor, bounce, bytes, offset);
+        if (moved > 0) memcpy(there, bounce, moved);
+    }
+    int error = errno;
+    free(bounce);
+    errno = error;
+    return moved;
+}
+ssize_t cuFileRead(void *handle, void *base, size_t bytes, off_t offset, off_t at) {
+    int code = failure("cuFileRead");
+    return code ? code : transfer(handle, (uint64_t)base, bytes, offset, at, 0);
+}
+ssize_t cuFileWrite(void *handle, const void *base, size_t bytes, off_t offset, off_t at) {
+    int code = failure("cuFileWrite");
+    return code ? code : transfer(handle, (uint64_t)base, bytes, offset, at, 1);
+}
