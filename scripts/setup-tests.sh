@@ -34,6 +34,8 @@ NEEDED=(
 # file:package, for what is no command
 NEEDED_FILES=(
     /usr/share/doc/fio/examples/null.fio:fio-examples
+    # srun --mpi=pmix loads libpmix.so, which no package that brings the plugin depends on.
+    /usr/lib/x86_64-linux-gnu/libpmix.so:libpmix-dev
 )
 
 # Tools of the administrator are not in everybody's path.

@@ -65,6 +65,17 @@ pub enum GpuPath {
     Cufile,
 }
 
+impl GpuPath {
+    /// Its name as it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Staged => "staged",
+            Self::Cufile => "cufile",
+        }
+    }
+}
+
 /// Memory that a staged copy goes through (`--gpu-staging`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -74,6 +85,102 @@ pub enum Staging {
     Pinned,
     /// Memory of the process as it is: the driver copies it once more.
     Pageable,
+}
+
+/// Memory of the buffers of a load, resolved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum MemoryPlan {
+    /// Memory of the process.
+    #[default]
+    Host,
+    /// The same, registered with the driver of the GPU.
+    Pinned,
+    /// Memory of devices.
+    Gpu(GpuPlan),
+}
+
+impl MemoryPlan {
+    /// Whether it is memory of the process and nothing more.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        *self == Self::Host
+    }
+
+    /// Its devices, where it is memory of devices.
+    #[must_use]
+    pub fn gpu(&self) -> Option<&GpuPlan> {
+        match self {
+            Self::Gpu(plan) => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// The memory in words for a table; none where it is memory of the process.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Self::Host => None,
+            Self::Pinned => Some("pinned memory".to_owned()),
+            Self::Gpu(plan) => Some(format!("GPU memory, {}", plan.words())),
+        }
+    }
+}
+
+/// Options of the memory of buffers, as typed.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "each field is the option of the same name")]
+pub struct MemorySpec {
+    pub memory: Option<MemoryChoice>,
+    pub gpu_path: Option<GpuPath>,
+    pub gpu_staging: Option<Staging>,
+    pub gpu_register: Option<bool>,
+}
+
+impl MemorySpec {
+    /// The plan; `forced_path` is the one that the driver of the load goes by, where it goes by one alone.
+    ///
+    /// # Errors
+    /// Options that do not go together, in one line with what would.
+    pub fn plan(&self, forced_path: Option<GpuPath>) -> Result<MemoryPlan, String> {
+        let given = [
+            (self.gpu_path.is_some(), "gpu-path"),
+            (self.gpu_staging.is_some(), "gpu-staging"),
+            (self.gpu_register.is_some(), "gpu-register"),
+        ];
+        let devices = match self.memory.clone().unwrap_or_default() {
+            MemoryChoice::Gpu(devices) => devices,
+            other => {
+                if let Some((_, name)) = given.iter().find(|(is_given, _)| *is_given) {
+                    return Err(format!("--{name} is for buffers on a GPU: give --memory gpu with it"));
+                }
+                return Ok(if other == MemoryChoice::Pinned { MemoryPlan::Pinned } else { MemoryPlan::Host });
+            }
+        };
+        let path = match (self.gpu_path, forced_path) {
+            (Some(asked), Some(forced)) if asked != forced => {
+                return Err(format!(
+                    "the engine goes by --gpu-path {}: leave the option out, or choose another engine",
+                    forced.name()
+                ));
+            }
+            (asked, forced) => forced.or(asked).unwrap_or_default(),
+        };
+        if path == GpuPath::Cufile && self.gpu_staging.is_some() {
+            return Err("--gpu-staging is for --gpu-path staged: cufile has buffers of its own".to_owned());
+        }
+        if path == GpuPath::Staged && self.gpu_register.is_some() {
+            return Err(
+                "--gpu-register is for --gpu-path cufile: staged copies need --gpu-staging".to_owned()
+            );
+        }
+        Ok(MemoryPlan::Gpu(GpuPlan {
+            devices,
+            path,
+            staging: self.gpu_staging.unwrap_or_default(),
+            register: path == GpuPath::Cufile && self.gpu_register.unwrap_or(true),
+        }))
+    }
 }
 
 /// Device memory of a load, resolved.
@@ -105,6 +212,40 @@ impl GpuPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_that_do_not_go_together_are_refused() {
+        let gpu = MemorySpec { memory: Some(MemoryChoice::Gpu(vec![1])), ..MemorySpec::default() };
+        let plan = gpu.plan(None).expect("it can be");
+        assert_eq!(plan.words().as_deref(), Some("GPU memory, staged through pinned memory"));
+        let cufile = gpu.plan(Some(GpuPath::Cufile)).expect("it can be");
+        assert!(cufile.gpu().is_some_and(|plan| plan.register && plan.devices == [1]));
+        let refused = [
+            (
+                MemorySpec { gpu_path: Some(GpuPath::Cufile), ..MemorySpec::default() },
+                None,
+                "give --memory gpu",
+            ),
+            (MemorySpec { gpu_register: Some(true), ..gpu.clone() }, None, "is for --gpu-path cufile"),
+            (
+                MemorySpec { gpu_staging: Some(Staging::Pinned), ..gpu.clone() },
+                Some(GpuPath::Cufile),
+                "is for --gpu-path staged",
+            ),
+            (
+                MemorySpec { gpu_path: Some(GpuPath::Staged), ..gpu },
+                Some(GpuPath::Cufile),
+                "goes by --gpu-path cufile",
+            ),
+        ];
+        for (spec, forced, words) in refused {
+            let error = spec.plan(forced).expect_err(words);
+            assert!(error.contains(words), "{error}");
+        }
+        let pinned = MemorySpec { memory: Some(MemoryChoice::Pinned), ..MemorySpec::default() };
+        assert_eq!(pinned.plan(None), Ok(MemoryPlan::Pinned));
+        assert!(MemorySpec::default().plan(None).expect("it can be").is_host());
+    }
 
     #[test]
     fn choices_print_as_they_are_typed() {

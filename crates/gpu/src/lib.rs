@@ -10,7 +10,7 @@ mod facts;
 mod memory;
 mod staged;
 
-pub use choice::{GpuPath, GpuPlan, MemoryChoice, Staging};
+pub use choice::{GpuPath, GpuPlan, MemoryChoice, MemoryPlan, MemorySpec, Staging};
 pub use content::{BlockTerms, ContentKernels, KERNEL_SOURCE, KERNELS};
 pub use cufile::{Counters, CuFile, RegisteredBuffers, RegisteredFile, Transport};
 pub use device::{Context, Device, device_of};

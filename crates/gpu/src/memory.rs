@@ -93,8 +93,13 @@ impl Drop for DeviceBuffers {
 #[derive(Debug)]
 pub struct Pinned {
     context: Arc<Context>,
-    arena: Arc<Arena>,
+    address: *mut u8,
+    /// Keeps the memory where it is, where it is an arena's.
+    kept: Option<Arc<Arena>>,
 }
+
+// SAFETY: registering is about the process, not about a thread.
+unsafe impl Send for Pinned {}
 
 impl Pinned {
     /// Registers the buffers of `arena`.
@@ -102,9 +107,23 @@ impl Pinned {
     /// # Errors
     /// When the driver refuses; memory that may be locked (`ulimit -l`) has no part in it.
     pub fn new(context: &Arc<Context>, arena: &Arc<Arena>) -> Result<Self, Error> {
-        context.enter()?;
         let (address, bytes) = arena.region();
-        // SAFETY: the region stays mapped as long as the arena, which this keeps.
+        // SAFETY: the region stays mapped as long as the arena, which the result keeps.
+        let mut pinned = unsafe { Self::of_region(context, address, bytes) }?;
+        pinned.kept = Some(Arc::clone(arena));
+        Ok(pinned)
+    }
+
+    /// Registers a region of whole pages.
+    ///
+    /// # Safety
+    /// It stays mapped as long as the result.
+    ///
+    /// # Errors
+    /// As for [`Pinned::new`].
+    pub unsafe fn of_region(context: &Arc<Context>, address: *mut u8, bytes: usize) -> Result<Self, Error> {
+        context.enter()?;
+        // SAFETY: by the caller's promise.
         let code = unsafe {
             (context.api.cuMemHostRegister_v2)(address.cast::<c_void>(), bytes, HOST_REGISTER_PORTABLE)
         };
@@ -112,7 +131,7 @@ impl Pinned {
             .api
             .check(code, "cannot register the buffers of the host")
             .map_err(|error| error.with("device", context.number()).with("bytes", bytes))?;
-        Ok(Self { context: Arc::clone(context), arena: Arc::clone(arena) })
+        Ok(Self { context: Arc::clone(context), address, kept: None })
     }
 }
 
@@ -120,7 +139,7 @@ impl Drop for Pinned {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
             // SAFETY: registered by us, and still mapped.
-            unsafe { (self.context.api.cuMemHostUnregister)(self.arena.region().0.cast()) };
+            unsafe { (self.context.api.cuMemHostUnregister)(self.address.cast()) };
         }
     }
 }

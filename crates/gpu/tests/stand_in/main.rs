@@ -5,22 +5,13 @@ mod content;
 mod staged;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use gpu::{Context, Device, DeviceBuffers, GpuFacts, Stream, device_of};
 
 /// The context of the device of the tests.
 fn context() -> Arc<Context> {
-    static LOADED: OnceLock<()> = OnceLock::new();
-    LOADED.get_or_init(|| {
-        let library = testkit::gpu::compile(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it compiles");
-        for name in testkit::gpu::LIBRARY_VARIABLES {
-            // SAFETY: done once, before any thread of this program reads the variables: all begin here.
-            unsafe { std::env::set_var(name, &library) };
-        }
-        // SAFETY: as above.
-        unsafe { std::env::set_var(testkit::gpu::SETTINGS_VARIABLE, "devices=3 lazy=2") };
-    });
+    testkit::gpu::load(Path::new(env!("CARGO_TARGET_TMPDIR")), "devices=3 lazy=2");
     let device = device_of(&[], 0).expect("a device");
     Context::of(&device).expect("its context")
 }

@@ -4,9 +4,19 @@ use std::sync::Arc;
 
 use crate::engine::EngineOptions;
 use driver::Arena;
+use gpu::{DeviceBuffers, GpuPlan};
 use workload::target::TargetPlan;
 
 use crate::rbd::Images;
+
+/// Buffers on a device.
+#[derive(Clone, Debug)]
+pub struct DeviceRequest {
+    /// One a slot, each with the room of those of the host.
+    pub buffers: Arc<DeviceBuffers>,
+    /// How data come and go.
+    pub plan: GpuPlan,
+}
 
 /// Everything a driver of this layer needs to open its targets for one worker.
 #[derive(Clone, Debug)]
@@ -23,4 +33,6 @@ pub struct OpenRequest {
     pub images: Arc<Images>,
     /// Buffers, one a slot, at least `depth` of them.
     pub arena: Arc<Arena>,
+    /// Buffers on a device, where the plan has them there, and how.
+    pub device: Option<DeviceRequest>,
 }

@@ -1,6 +1,8 @@
 //! Decides what a worker of this layer does next, fills what it writes and checks what it reads.
 #![allow(unsafe_code)]
 
+mod on_device;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use units::ParseError;
 use workload::access::Access;
 use workload::block_size::BlockSizes;
 use workload::class_sizes::ClassSizes;
-use workload::content::Filler;
+use workload::content::{Filler, Recipe};
 use workload::mix::Mix;
 use workload::plan::{ContentChoice, Pattern};
 use workload::random::{Random, derive_seed};
@@ -20,6 +22,7 @@ use workload::replay::{ReplayClass, ReplayStep};
 use workload::spec::{Operation, Refill};
 
 use crate::in_flight::InFlight;
+use crate::on_device::OnDevice;
 use crate::region::{Region, SizedCursor, check_verification, usage};
 use crate::verify::{Ledger, Verifier};
 use crate::zoned::{Step, ZoneSet, ZonedWalk};
@@ -60,6 +63,8 @@ pub struct MediaSource {
     sync_due: Option<u16>,
     final_syncs: Vec<u16>,
     content: Filler,
+    /// Terms of the content of writes, where a kernel of a device makes it.
+    recipe: Option<Recipe>,
     refills: bool,
     generation: u64,
     verifier: Option<Verifier>,
@@ -77,6 +82,8 @@ pub struct MediaSource {
     discarded: VecDeque<IoRange>,
     discards_in_flight: u32,
     arena: Arc<Arena>,
+    /// Where the buffers are not memory of the process alone.
+    device: Option<OnDevice>,
 }
 
 impl MediaSource {
@@ -135,6 +142,7 @@ impl MediaSource {
             writes_since_sync: 0,
             sync_due: None,
             final_syncs: if plan.end_fsync { (0..plan.targets.len() as u16).collect() } else { Vec::new() },
+            recipe: None,
             content: crate::content::filler(plan, number)?,
             refills: plan.mix.write_percent > 0
                 && (plan.verify_interval_bytes.is_some() || plan.content.refill != Refill::Once),
@@ -149,6 +157,7 @@ impl MediaSource {
             discarded: VecDeque::with_capacity(plan.load.depth as usize),
             discards_in_flight: 0,
             arena,
+            device: None,
         };
         if plan.mix.write_percent > 0 {
             source.fill_all(plan);
@@ -420,6 +429,9 @@ impl Source<MediaOperation> for MediaSource {
         if operation.class != MediaClass::Write {
             return;
         }
+        if self.has_device() {
+            return self.prepare_on_device(operation);
+        }
         // SAFETY: the operation is not submitted yet, so its slot is the source's.
         let buffer = unsafe { self.arena.slot_mut(operation.slot, operation.length as usize) };
         match &mut self.verifier {
@@ -433,7 +445,7 @@ impl Source<MediaOperation> for MediaSource {
 
     #[inline]
     fn checks(&self) -> bool {
-        self.in_flight.is_some() || self.is_pair || matches!(self.walk, Walk::Zoned(_))
+        self.in_flight.is_some() || self.is_pair || matches!(self.walk, Walk::Zoned(_)) || self.has_device()
     }
 
     fn abandon(&mut self, operation: &MediaOperation) {
@@ -458,6 +470,9 @@ impl Source<MediaOperation> for MediaSource {
         if self.is_pair && operation.class == MediaClass::Discard {
             self.discards_in_flight -= 1;
             self.discarded.push_back((operation.target, operation.offset, operation.length));
+        }
+        if self.has_device() {
+            return self.check_on_device(operation, bytes);
         }
         let Some(verifier) = &mut self.verifier else { return Ok(()) };
         // SAFETY: the operation has completed, so its slot is the source's again.

@@ -78,6 +78,7 @@ pub struct MediaSpec {
     pub layout: Option<Layout>,
     pub cache: Option<CachePolicy>,
     pub huge_pages: bool,
+    pub memory: gpu::MemorySpec,
     /// Names of the engine options that were given, so that an engine that does not honour one can refuse it.
     pub engine_options_given: Vec<&'static str>,
 }

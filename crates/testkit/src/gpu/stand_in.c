@@ -229,7 +229,7 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
 
 /* libcufile. */
 struct Status { int code, cuda; };
-struct Description { int kind, descriptor; void *operations; };
+struct Description { int kind; union { int descriptor; void *handle; }; void *operations; };
 #define STATUS(name) do { int code_ = failure(name); if (code_) return (struct Status){ code_, 0 }; } while (0)
 
 struct Status cuFileDriverOpen(void) {

@@ -32,6 +32,9 @@ const CAPABILITIES: Capabilities = Capabilities {
     targetless: false,
     direct: true,
     options: &[
+        "memory",
+        "gpu-path",
+        "gpu-staging",
         "advise",
         "operation-priority",
         "force-async",

@@ -50,7 +50,7 @@ fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
 }
 
 /// The memory that stands for one target.
-struct Region {
+pub(super) struct Region {
     base: NonNull<u8>,
     size_bytes: usize,
     offset_bytes: u64,
@@ -60,7 +60,7 @@ struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    fn map(target: &TargetPlan) -> Result<Self, Error> {
+    pub(super) fn map(target: &TargetPlan) -> Result<Self, Error> {
         if target.kind != TargetKind::Memory {
             return Err(Error::usage("open", "engine mem works on memory, not on a file or a device")
                 .with("target", &target.path)
@@ -92,9 +92,14 @@ impl Region {
         Ok(Self { base, size_bytes, offset_bytes: target.offset_bytes })
     }
 
+    /// Where it begins, and its length in bytes.
+    pub(super) fn whole(&self) -> (*mut u8, usize) {
+        (self.base.as_ptr(), self.size_bytes)
+    }
+
     /// Address and length of what the region holds of a range: 0 bytes from its end on.
     #[inline]
-    fn part(&self, offset: u64, length: u32) -> Option<(*mut u8, usize)> {
+    pub(super) fn part(&self, offset: u64, length: u32) -> Option<(*mut u8, usize)> {
         let start = usize::try_from(offset.checked_sub(self.offset_bytes)?).ok()?;
         let length = self.size_bytes.saturating_sub(start).min(length as usize);
         // SAFETY: the start is cut to the end of the mapping.

@@ -25,7 +25,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 1,
     targetless: false,
     direct: false,
-    options: &["map-sync"],
+    options: &["map-sync", "memory", "gpu-path", "gpu-staging"],
 };
 
 /// The table line.

@@ -5,6 +5,7 @@ use driver::Registration;
 use crate::{MediaOperation, OpenRequest};
 
 mod cpu;
+mod cufile;
 mod dircreate;
 mod dirdelete;
 mod dirstat;
@@ -14,6 +15,8 @@ mod filecreate;
 mod filedelete;
 mod filestat;
 mod ftruncate;
+mod gpu_copy;
+mod gpu_mem;
 mod io_uring;
 mod libaio;
 mod mem;
@@ -33,6 +36,9 @@ pub static DRIVERS: &[Registration<MediaOperation, OpenRequest>] = &[
     io_uring::REGISTRATION,
     mmap::REGISTRATION,
     rbd::REGISTRATION,
+    cufile::REGISTRATION,
+    gpu_copy::REGISTRATION,
+    gpu_mem::REGISTRATION,
     falloc::REGISTRATION,
     ftruncate::REGISTRATION,
     filestat::REGISTRATION,

@@ -22,7 +22,17 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 1,
     targetless: false,
     direct: true,
-    options: &["advise", "sync", "hipri", "nowait", "rwf-dsync", "dontcache"],
+    options: &[
+        "advise",
+        "sync",
+        "hipri",
+        "nowait",
+        "rwf-dsync",
+        "dontcache",
+        "memory",
+        "gpu-path",
+        "gpu-staging",
+    ],
 };
 
 /// `RWF_DONTCACHE` (Linux 6.14).

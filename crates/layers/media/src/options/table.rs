@@ -1,5 +1,6 @@
 //! Options that media alone has, beside those of loads of any layer: they stand in this order in help.
 
+use gpu::{GpuPath, Staging};
 use units::{ParseError, parse_u64_in};
 use workload::control::parse_priority_shares;
 use workload::options::OptionDef;
@@ -32,6 +33,18 @@ macro_rules! of_engine {
         option!($name, None, $value, $default, Engine, $help, |spec, text| {
             let value = $parse(text)?;
             spec::of_mut(spec).options.$field = value;
+            given(spec, $name);
+            Ok(())
+        })
+    };
+}
+
+/// An option of the memory of buffers, which drivers that have it name in their capabilities.
+macro_rules! of_memory {
+    ($name:literal, $value:literal, $default:literal, $help:literal, $field:ident, $parse:expr) => {
+        option!($name, None, $value, $default, Engine, $help, |spec, text| {
+            let value = $parse(text)?;
+            spec::of_mut(spec).memory.$field = Some(value);
             given(spec, $name);
             Ok(())
         })
@@ -283,6 +296,38 @@ pub(super) static ENGINE: &[OptionDef] = &[
         )
     ),
     own_switch!("huge-pages", "off", Engine, "Buffers on huge pages of 2 MiB", huge_pages),
+    of_memory!(
+        "memory",
+        "host|pinned|gpu[:N,...]",
+        "host",
+        "Memory of the buffers: of the process, the same registered with the driver of the GPU, or of GPUs, to which workers are dealt out",
+        memory,
+        str::parse
+    ),
+    of_memory!(
+        "gpu-path",
+        "staged|cufile",
+        "staged; cufile with --engine cufile",
+        "Way to memory of a GPU: a copy through memory of the host within the latency, or GPUDirect Storage",
+        gpu_path,
+        |text| choice("gpu-path", text, &[("staged", GpuPath::Staged), ("cufile", GpuPath::Cufile)])
+    ),
+    of_memory!(
+        "gpu-staging",
+        "pinned|pageable",
+        "pinned",
+        "Memory of the host that copies of --gpu-path staged go through: registered with the driver of the GPU, or not",
+        gpu_staging,
+        |text| choice("gpu-staging", text, &[("pinned", Staging::Pinned), ("pageable", Staging::Pageable)])
+    ),
+    of_memory!(
+        "gpu-register",
+        "on|off",
+        "on",
+        "cufile: register the buffers with GPUDirect Storage before the phase",
+        gpu_register,
+        |text| choice("gpu-register", text, &[("on", true), ("off", false)])
+    ),
     own!(
         "cache",
         None,

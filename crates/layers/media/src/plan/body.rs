@@ -83,6 +83,7 @@ impl LayerPlan for MediaPlan {
         ];
         let mut words = vec![clean(&self.engine).into_owned()];
         words.extend(flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned()));
+        words.extend(self.memory.words());
         words.extend(self.fsync_every.map(|every| format!("fsync every {every}")));
         if !matches!(self.pattern, Pattern::Sequential | Pattern::Backward | Pattern::Permutation) {
             words.push(self.pattern.to_string());

@@ -92,6 +92,9 @@ pub struct MediaPlan {
     pub cache: CachePolicy,
     /// Buffers on huge pages.
     pub huge_pages: bool,
+    /// Memory that the buffers lie in.
+    #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
+    pub memory: gpu::MemoryPlan,
     /// How the load is put on.
     pub load: LoadPlan,
 }

@@ -53,9 +53,12 @@ pub fn default_engine(spec: &Spec, facts: &[TargetFacts], io_uring_allowed: bool
         || spec.ladder.as_ref().is_some_and(|ladder| {
             ladder.dimension == LadderDimension::Depth && ladder.values.iter().any(|&depth| depth > 1)
         });
+    let on_gpu = matches!(own.memory.memory, Some(gpu::MemoryChoice::Gpu(_)));
     match facts.first().map(|target| target.kind) {
         Some(TargetKind::Null) => "null",
+        Some(TargetKind::Memory) if on_gpu => "gpu_copy",
         Some(TargetKind::Memory) => "mem",
+        _ if own.memory.gpu_path == Some(gpu::GpuPath::Cufile) => "cufile",
         Some(TargetKind::Image) => "rbd",
         _ if spec.depth.unwrap_or(1) == 1 && !climbs_depth && own.operations != [Operation::Nop] => "psync",
         _ if io_uring_allowed => "io_uring",
@@ -83,6 +86,7 @@ pub fn resolve(
     let mix = mix(spec, operation)?;
     let pattern = pattern(spec, operation)?;
     let options = engine_options(spec, engine)?;
+    let memory = memory(spec, engine)?;
     check_engine(spec, operation, mix, engine)?;
     let mut targets = target_ranges(spec, facts, &sizes)?;
     let phase = Phase { spec, operation, mix, pattern: &pattern, sizes: &sizes, engine, options: &options };
@@ -134,6 +138,7 @@ pub fn resolve(
         layout: layout(spec, mix, verify_interval_bytes),
         cache: own.cache.unwrap_or(CachePolicy::Keep),
         huge_pages: own.huge_pages,
+        memory,
         load,
     })
 }
@@ -245,6 +250,25 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
         return refuse("--sqpoll-core pins the thread of --sqpoll: give both".to_owned());
     }
     Ok(EngineOptions { sync_call: own.sync_call.unwrap_or_default(), ..own.options.clone() })
+}
+
+/// Memory of the buffers. Engines of GPUs need it there.
+fn memory(spec: &Spec, engine: &EngineFacts) -> Result<gpu::MemoryPlan, PlanError> {
+    let own = spec::of(spec);
+    let memory = own.memory.plan(gpu_path_of(engine.name)).or_else(refuse)?;
+    let needs_gpu = ["cufile", "gpu_copy", "gpu_mem"].contains(&engine.name);
+    if needs_gpu && memory.gpu().is_none() {
+        return refuse(format!("engine {} works on memory of a GPU: give --memory gpu", engine.name));
+    }
+    if own.huge_pages && memory.gpu().is_some_and(|plan| plan.path == gpu::GpuPath::Cufile) {
+        return refuse("--huge-pages is for buffers of the host: cufile has none".to_owned());
+    }
+    Ok(memory)
+}
+
+/// The way to memory of a GPU that an engine goes by; none where it may be staged.
+fn gpu_path_of(engine: &str) -> Option<gpu::GpuPath> {
+    (engine == "cufile").then_some(gpu::GpuPath::Cufile)
 }
 
 fn target_ranges(

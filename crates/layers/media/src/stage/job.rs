@@ -9,6 +9,7 @@ use runner::{Job, Opener, WorkerSetup};
 use workload::spec::Operation;
 
 use super::ledgers::Check;
+use crate::on_device::WorkerMemory;
 use crate::zoned::ZoneSet;
 use crate::{DRIVERS, MediaClass, MediaSource, OpenRequest, Verifier};
 
@@ -33,6 +34,7 @@ pub fn job(
             }
             None => None,
         };
+        let memory = WorkerMemory::take(&plan, worker, &arena)?;
         let request = OpenRequest {
             targets: plan.targets.clone(),
             writes: plan.writes(),
@@ -40,10 +42,14 @@ pub fn job(
             options: plan.options.clone(),
             images: Arc::clone(&images),
             arena: Arc::clone(&arena),
+            device: memory.request.clone(),
         };
         let opened = (driver::find(DRIVERS, &plan.engine)?.open)(&request)?;
-        let source = MediaSource::new(&plan, worker, arena, verifier, zones.as_deref())?;
-        Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
+        let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
+        let (driver, device) = memory.attach(&plan, opened.driver, &arena)?;
+        let source =
+            MediaSource::new(&plan, worker, arena, verifier, zones.as_deref())?.on_device(&plan, device);
+        Ok(WorkerSetup { driver, source, notes, parts: Vec::new() })
     };
     Job {
         expected_operations: written.or_else(|| crate::operations_of(plan)),

@@ -2,6 +2,7 @@
 
 mod devices;
 mod events;
+mod gpu;
 mod images;
 mod options;
 mod support;

@@ -50,6 +50,8 @@ fn settings(option: &str) -> Vec<(EngineOptions, &'static str)> {
         "map-sync" => vec![(EngineOptions { map_sync: true, ..none() }, "MAP_SYNC")],
         // What they do, no block tells: the tests of the command look at it.
         "memory-operation" | "cpu-chunk" | "cpu-sort" => Vec::new(),
+        // Where buffers lie is no option of a driver's own: gpu.rs.
+        "memory" | "gpu-path" | "gpu-staging" | "gpu-register" => Vec::new(),
         "program" | "program-arguments" | "program-output" | "program-time" | "program-grace" => Vec::new(),
         "advise" => [Advice::Sequential, Advice::Random, Advice::NoReuse]
             .map(|advice| (EngineOptions { advice, ..none() }, "advi"))
@@ -124,6 +126,7 @@ fn depth_is_refused_beyond_what_a_driver_takes() {
                 options: EngineOptions::default(),
                 images: Arc::default(),
                 arena: Arc::clone(&arena),
+                device: None,
             };
             let error = (entry.open)(&request).err().expect("a refusal");
             assert_eq!(error.exit_code(), 2, "{error}");

@@ -7,8 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Registration, Wait};
+use gpu::{Context, DeviceBuffers, GpuPlan, Pinned, Staged, Staging, Stream, device_of};
 use media::engine::EngineOptions;
-use media::{DRIVERS, MediaClass, MediaOperation, OpenRequest};
+use media::{DRIVERS, DeviceRequest, MediaClass, MediaOperation, OpenRequest};
 pub(crate) use testkit::content as pattern;
 use workload::target::{TargetKind, TargetPlan};
 
@@ -29,6 +30,18 @@ const ON_CLUSTERS: [&str; 1] = ["rbd"];
 /// All others.
 pub(crate) fn of_this_machine() -> impl Iterator<Item = &'static Entry> {
     DRIVERS.iter().filter(|entry| !ON_CLUSTERS.contains(&entry.name))
+}
+
+/// Drivers whose buffers are on a device: that of the libraries of the tests.
+const ON_DEVICES: [&str; 3] = ["cufile", "gpu_copy", "gpu_mem"];
+
+/// Buffers on a device beside those of an arena.
+fn on_device(arena: &Arena, plan: GpuPlan) -> DeviceRequest {
+    testkit::gpu::load(Path::new(env!("CARGO_TARGET_TMPDIR")), "lazy=1");
+    let context = Context::of(&device_of(&[], 0).expect("a device")).expect("its context");
+    let buffers =
+        DeviceBuffers::new(&context, arena.slots(), arena.slot_bytes()).expect("memory of the device");
+    DeviceRequest { buffers: Arc::new(buffers), plan }
 }
 
 /// Whether a driver carries a class out.
@@ -76,7 +89,7 @@ pub(crate) fn storing() -> impl Iterator<Item = &'static Entry> {
 pub(crate) fn plan_for(entry: &Entry, path: &Path, size_bytes: u64) -> TargetPlan {
     match entry.name {
         "null" => plan(Path::new("null:"), TargetKind::Null, size_bytes),
-        "mem" => plan(Path::new("mem:"), TargetKind::Memory, size_bytes),
+        "mem" | "gpu_copy" | "gpu_mem" => plan(Path::new("mem:"), TargetKind::Memory, size_bytes),
         _ => plan(path, TargetKind::File, size_bytes),
     }
 }
@@ -114,6 +127,8 @@ pub(crate) struct Rig {
     pub(crate) done: Completions,
     pub(crate) depth: u32,
     pub(crate) notes: Vec<String>,
+    /// Where the buffers are on a device.
+    pub(crate) device: Option<DeviceRequest>,
 }
 
 impl Rig {
@@ -127,11 +142,47 @@ impl Rig {
         let depth = entry.capabilities.depth_max.min(8);
         // Twice the depth, so that a batch can be larger than the depth.
         let arena = Arc::new(Arena::new(2 * depth, BLOCK as usize, PageSize::Base).expect("memory"));
-        let images = Arc::default();
-        let request = OpenRequest { targets, writes, depth, options, images, arena: Arc::clone(&arena) };
+        let device = ON_DEVICES.contains(&entry.name).then(|| on_device(&arena, GpuPlan::default()));
+        Self::with(entry, targets, writes, options, arena, device)
+    }
+
+    /// The same with buffers on a device, which a driver of memory of the host reaches by copies.
+    pub(crate) fn staged(entry: &Entry, path: &Path, size_bytes: u64, plan: GpuPlan) -> Self {
+        let depth = entry.capabilities.depth_max.min(8);
+        let arena = Arc::new(Arena::new(2 * depth, BLOCK as usize, PageSize::Base).expect("memory"));
+        let device = on_device(&arena, plan);
+        let targets = vec![plan_for(entry, path, size_bytes)];
+        let mut rig = Self::with(entry, targets, true, EngineOptions::default(), arena, Some(device.clone()))
+            .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+        let pinned = (device.plan.staging == Staging::Pinned)
+            .then(|| Pinned::new(device.buffers.context(), &rig.arena).expect("registered"));
+        let staged = Staged::new(rig.driver, &rig.arena, &device.buffers, pinned, depth).expect("a driver");
+        rig.driver = Box::new(staged);
+        rig
+    }
+
+    fn with(
+        entry: &Entry,
+        targets: Vec<TargetPlan>,
+        writes: bool,
+        options: EngineOptions,
+        arena: Arc<Arena>,
+        device: Option<DeviceRequest>,
+    ) -> Result<Self, Error> {
+        let (depth, images) = (arena.slots() / 2, Arc::default());
+        let (arena_of_driver, device_of_driver) = (Arc::clone(&arena), device.clone());
+        let request = OpenRequest {
+            targets,
+            writes,
+            depth,
+            options,
+            images,
+            arena: arena_of_driver,
+            device: device_of_driver,
+        };
         let opened = (entry.open)(&request)?;
         let done = Completions::with_depth(2 * depth);
-        Ok(Self { driver: opened.driver, arena, done, depth, notes: opened.notes })
+        Ok(Self { driver: opened.driver, arena, done, depth, notes: opened.notes, device })
     }
 
     /// Opens a driver on one file, for writing, without options.
@@ -142,12 +193,28 @@ impl Rig {
 
     /// Puts bytes into the buffer of a slot.
     pub(crate) fn fill(&self, slot: u32, bytes: &[u8]) {
+        if let Some(device) = &self.device {
+            let mut stream = Stream::new(device.buffers.context()).expect("a stream");
+            // SAFETY: a slice and a buffer of that length, which is in no flight.
+            unsafe { stream.copy_in(device.buffers.slot_address(slot), bytes.as_ptr(), bytes.len()) }
+                .expect("copied");
+            return stream.wait().expect("done");
+        }
         // SAFETY: nothing is in flight in this slot, and the reference ends here.
         unsafe { self.arena.slot_mut(slot, bytes.len()) }.copy_from_slice(bytes);
     }
 
     /// The bytes in the buffer of a slot.
     pub(crate) fn bytes(&self, slot: u32, length: usize) -> Vec<u8> {
+        if let Some(device) = &self.device {
+            let mut there = vec![0; length];
+            let mut stream = Stream::new(device.buffers.context()).expect("a stream");
+            // SAFETY: as for `fill`.
+            unsafe { stream.copy_out(there.as_mut_ptr(), device.buffers.slot_address(slot), length) }
+                .expect("copied");
+            stream.wait().expect("done");
+            return there;
+        }
         // SAFETY: as for `fill`.
         unsafe { self.arena.slot_mut(slot, length) }.to_vec()
     }

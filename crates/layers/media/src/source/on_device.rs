@@ -1,0 +1,65 @@
+//! Buffers of a source on a device: filled and checked there.
+#![allow(unsafe_code)]
+
+use driver::{Fault, Operation as _};
+
+use super::MediaSource;
+use crate::MediaOperation;
+use crate::on_device::{BufferPart, OnDevice};
+use crate::plan::MediaPlan;
+
+impl MediaSource {
+    /// Whether the buffers are on a device.
+    #[inline]
+    pub(super) fn has_device(&self) -> bool {
+        self.device.as_ref().is_some_and(OnDevice::has_content)
+    }
+
+    /// The same with buffers on a device, or registered ones.
+    pub(crate) fn on_device(mut self, plan: &MediaPlan, device: Option<OnDevice>) -> Self {
+        self.device = device;
+        self.recipe = self.content.recipe();
+        if let Some(content) =
+            self.device.as_mut().and_then(OnDevice::content).filter(|_| plan.mix.write_percent > 0)
+        {
+            (0..plan.load.depth).for_each(|slot| content.send(slot, plan.block_size_bytes_max as usize));
+        }
+        self
+    }
+
+    /// Fills the buffer of a write on a device.
+    pub(super) fn prepare_on_device(&mut self, operation: &MediaOperation) {
+        let MediaOperation { slot, offset, length, .. } = *operation;
+        // SAFETY: the operation is not submitted yet, so its slot is the source's.
+        let buffer = unsafe { self.arena.slot_mut(slot, length as usize) };
+        let Some(content) = self.device.as_mut().and_then(OnDevice::content) else { return };
+        if let Some(verifier) = &mut self.verifier {
+            return verifier.write_on(operation, buffer, content);
+        }
+        self.generation += 1;
+        let part = BufferPart { slot, at: 0, length: length as usize };
+        let is_made = self.recipe.is_some_and(|recipe| content.make(part, &recipe, self.generation, offset));
+        if !is_made {
+            self.content.refill_block(buffer, offset, self.generation);
+            content.send(slot, length as usize);
+        }
+    }
+
+    /// Checks what an operation left in the buffer on a device.
+    pub(super) fn check_on_device(&mut self, operation: &MediaOperation, bytes: u64) -> Result<(), Fault> {
+        let Some(content) = self.device.as_mut().and_then(OnDevice::content) else { return Ok(()) };
+        let checked = match &mut self.verifier {
+            Some(verifier) => {
+                // SAFETY: the operation has completed, so its slot is the source's again.
+                let buffer = unsafe { self.arena.slot_mut(operation.slot(), bytes as usize) };
+                verifier.check_on(operation, buffer, content)
+            }
+            None => Ok(()),
+        };
+        // A kernel or a copy that failed outside of the operation leaves its data unknown.
+        match content.failure() {
+            Some(error) => Err(Fault { cause: "device", detail: error.to_string() }),
+            None => checked,
+        }
+    }
+}
