@@ -26,7 +26,7 @@ impl FromStr for MemoryChoice {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let refused = || ParseError::new("memory", text, "host, pinned, gpu, or gpu:0,1");
+        let refused = || ParseError::new("memory of buffers", text, "host, pinned, gpu, or gpu:0,1");
         match text {
             "host" => return Ok(Self::Host),
             "pinned" => return Ok(Self::Pinned),

@@ -5,6 +5,7 @@ use units::{ParseError, Span};
 use workload::spec::{OnError, Refill, Spec, Warmup};
 
 use super::files::Configuration;
+use super::gpu::OF_GPUS;
 use super::hosts::{self, Hosts};
 use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
 use super::specs::{Programme, Step};
@@ -177,6 +178,12 @@ impl Settings {
         check_repeats(words)?;
         if let Some((option, reason, remedy)) = REFUSED.iter().find(|(option, ..)| words.has(option)) {
             return TABLE.refuse(format!("--{option}: {reason}"), *remedy);
+        }
+        if let Some(option) = OF_GPUS.iter().find(|option| words.has(option)) {
+            return TABLE.refuse(
+                format!("--{option}: buffers of files in directories are memory of the host"),
+                "leave it out, or give large files or block devices instead of a directory",
+            );
         }
         let cores = match words.value("cores") {
             Some("all") => Some(world.processors()),

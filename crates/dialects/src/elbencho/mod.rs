@@ -5,6 +5,7 @@ mod console;
 mod directories;
 mod figures;
 mod files;
+mod gpu;
 mod hosts;
 mod netbench;
 mod paths;

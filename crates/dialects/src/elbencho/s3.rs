@@ -5,6 +5,7 @@ use units::{ByteSize, ParseError, Rate, Span};
 use workload::options::apply_secret;
 use workload::spec::{OnError, Refill, Spec, Warmup};
 
+use super::gpu::OF_GPUS;
 use super::hosts::Hosts;
 use super::paths::expand;
 use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
@@ -126,7 +127,8 @@ impl Settings {
         warnings: &mut Vec<String>,
     ) -> Result<Self, Error> {
         check_repeats(words)?;
-        if let Some(option) = OF_FILES.iter().chain(NOT_OF_S3).find(|option| words.has(option)) {
+        if let Some(option) = OF_FILES.iter().chain(NOT_OF_S3).chain(OF_GPUS).find(|option| words.has(option))
+        {
             return TABLE.refuse(
                 format!("--{option} is for files, directories and block devices"),
                 "leave it out for S3",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use driver::Error;
 use units::{ByteSize, Span};
 
+use super::gpu::{Gpu, is_direct};
 use super::hosts;
 use super::table::{TABLE, TOOL};
 use crate::words::{Words, quoted};
@@ -67,6 +68,8 @@ pub(crate) struct Settings {
     pub(crate) iterations: u32,
     pub(crate) depth: u32,
     pub(crate) mmap: bool,
+    /// Buffers on GPUs.
+    pub(crate) gpu: Option<Gpu>,
     pub(crate) direct: bool,
     pub(crate) order: Order,
     pub(crate) endless: bool,
@@ -153,6 +156,8 @@ impl Settings {
                 TABLE.error("-b/--block 0 moves nothing", "give a size above 0, such as 4k")
             })?,
         };
+        let depth = number(words, "iodepth", 1, 65_536)?.unwrap_or(1) as u32;
+        let is_elsewhere = hosts::are_given(words);
         let settings = Self {
             write: words.has("write"),
             read: words.has("read"),
@@ -161,9 +166,10 @@ impl Settings {
             size_bytes: size(words, "size")?,
             block_bytes,
             iterations: number(words, "iterations", 1, 100_000)?.unwrap_or(1) as u32,
-            depth: number(words, "iodepth", 1, 65_536)?.unwrap_or(1) as u32,
+            depth,
             mmap: words.has("mmap"),
-            direct: words.has("direct"),
+            gpu: Gpu::read(words, depth, is_elsewhere)?,
+            direct: is_direct(words),
             order,
             endless: words.has("infloop"),
             time: seconds(words, "timelimit")?,
@@ -181,7 +187,7 @@ impl Settings {
             truncate: words.has("trunc"),
             truncate_to_size: words.has("trunctosize"),
             preallocate: words.has("preallocfile"),
-            is_elsewhere: hosts::are_given(words),
+            is_elsewhere,
             dry_run: words.has("dryrun"),
             progress: progress(words),
             output: output(words, warnings)?,
@@ -341,10 +347,10 @@ fn order(words: &Words, warnings: &mut Vec<String>) -> Result<Order, Error> {
         ["strided"] => Ok(Order::Strided),
         ["rand"] => {
             let is_asked = words.has("norandalign");
-            if is_asked && words.has("direct") {
+            if is_asked && is_direct(words) {
                 warnings.push("--norandalign is left out: --direct needs aligned positions".to_owned());
             }
-            Ok(Order::Random { unaligned: is_asked && !words.has("direct"), amount_bytes, repeats })
+            Ok(Order::Random { unaligned: is_asked && !is_direct(words), amount_bytes, repeats })
         }
         [..] => TABLE.refuse(format!("--{} do not go together", given.join(" and --")), "give one of them"),
     }

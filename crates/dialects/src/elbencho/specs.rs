@@ -4,6 +4,7 @@ use driver::Error;
 use units::{Rate, Span};
 use workload::spec::{Operation, Refill, Share, Spec, Warmup};
 
+use super::gpu::Gpu;
 use super::paths::{Dataset, Kind};
 use super::settings::{Mix, Order, Settings};
 use super::table::{TABLE, TOOL};
@@ -264,6 +265,7 @@ fn spec(settings: &Settings, dataset: &Dataset, part: &Part) -> Result<Spec, Err
     let is_unaligned = matches!(settings.order, Order::Random { unaligned: true, .. });
     let engine = match settings.depth {
         _ if settings.mmap => "mmap",
+        _ if settings.gpu.as_ref().is_some_and(Gpu::is_cufile) => "cufile",
         1 => "psync",
         _ => "libaio",
     };
@@ -311,7 +313,8 @@ fn spec(settings: &Settings, dataset: &Dataset, part: &Part) -> Result<Spec, Err
         said_if("layout", layout),
         said_if("cache", (settings.drop_cache && reads).then_some("drop")),
     ];
-    say(&mut spec, own).map_err(usage)?;
+    let memory = settings.gpu.iter().flat_map(Gpu::options).map(|(name, value)| said(name, value));
+    say(&mut spec, own.into_iter().chain(memory)).map_err(usage)?;
     Ok(spec)
 }
 

@@ -28,17 +28,11 @@ pub(crate) const OF_DIRECTORIES: &[&str] = &[
 pub(crate) const NOT_OF_S3: &[&str] =
     &["dirsharing", "dirstats", "treefile", "treescan", "treerand", "treeroundup", "sharesize"];
 const GIVE_FILES: &str = "give files, block devices or buckets";
-const NO_GPU: &str = "memory of GPUs is not measured in this version";
-const TO_HOST: &str = "leave it out: data goes to and from the host's memory";
 const NO_S3: &str = "of S3 only objects are measured: write, read, stat, list, delete";
 const DELETES_OTHERS: &str = "strata removes only objects of its own data set";
 const NO_HDFS: &str = "HDFS is not measured in this version";
 const LIVE: &str = "strata has live rows of its own";
 const LIVE_CSV: &str = "use strata's --live-csv FILE";
-
-const fn gpu(long: &'static str, value: &'static str) -> Flag {
-    Flag::refused(long, value, NO_GPU, TO_HOST)
-}
 
 const fn s3(long: &'static str, value: &'static str) -> Flag {
     Flag::refused(long, value, NO_S3, LEAVE_OUT)
@@ -143,13 +137,13 @@ static FLAGS: &[Flag] = &[
     Flag::refused("treeroundrob", "", "each thread has one run of the blocks of shared files", LEAVE_OUT),
     Flag::honoured("treeroundup", "SIZE", "sizes of files are rounded up to multiples of this"),
     Flag::honoured("sharesize", "SIZE", "files of at least this size are shared by all threads, each with its own blocks; default 32 blocks"),
-    gpu("gpuids", "LIST"),
-    gpu("gpuperservice", ""),
-    gpu("cuhostbufreg", ""),
-    gpu("cufile", ""),
-    gpu("cufiledriveropen", ""),
-    gpu("gdsbufreg", ""),
-    gpu("gds", ""),
+    Flag::honoured("gpuids", "LIST", "buffers are memory of these GPUs, which threads take in turn: 0,1, [0-3] or all; copies count in the latency; files and block devices alone"),
+    Flag::honoured("gpuperservice", "", "nothing without --hosts; refused with it, where each host deals its GPUs out to its own threads"),
+    Flag::honoured("cuhostbufreg", "", "buffers of the host that copies go through are registered with the driver of the GPU"),
+    Flag::honoured("cufile", "", "by cuFile (GPUDirect Storage); strata tells whether it was direct; with --iodepth 1"),
+    Flag::honoured("cufiledriveropen", "", "the driver of cuFile is opened before the first request, as it always is"),
+    Flag::honoured("gdsbufreg", "", "buffers on the GPUs are registered with cuFile"),
+    Flag::honoured("gds", "", "--direct, --cufile and --gdsbufreg"),
     Flag::honoured("netbench", "", "clients send -b bytes and wait for --respsize bytes, -t threads with a connection each; each byte is counted once; threads of all clients take the servers in turn; --iodepth N has N requests in flight on a connection"),
     Flag::honoured("servers", "LIST", "hosts with a service that receive, with commas or blanks between; name, name:port, node[1-4]"),
     Flag::honoured("serversfile", "FILE", "the same from a file, one a line"),

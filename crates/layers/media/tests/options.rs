@@ -184,6 +184,10 @@ const ENGINE: &[Case] = &[
     ("defer-taskrun", &["auto", "on", "off"], &["", "true", "yes"]),
     ("sqpoll-core", &["0", "3", "65535"], &["", "-1", "65536", "x"]),
     ("memory-operation", &["copy", "fill", "read"], &["", "write"]),
+    ("memory", &["host", "pinned", "gpu", "gpu:0,3"], &["", "gpu:", "gpu:x", "device"]),
+    ("gpu-path", &["staged", "cufile"], &["", "direct"]),
+    ("gpu-staging", &["pinned", "pageable"], &["", "host"]),
+    ("gpu-register", &["on", "off"], &["", "auto"]),
     ("cache", &["keep", "drop", "warm"], &["", "cold"]),
 ];
 

@@ -273,3 +273,29 @@ fn a_dry_run_shows_how_much() {
         assert!(matches!(super::super::parse(&words(line), &machine()), Ok(Request::Show(_))), "{line}");
     }
 }
+
+#[test]
+fn buffers_lie_on_gpus() {
+    for (line, wanted) in [
+        ("-r -t 4 --gpuids 0,1 /data/file", "psync gpu:0,1 Some(Pageable) None false"),
+        ("-r --iodepth 8 --gpuids all --cuhostbufreg /data/file", "libaio gpu Some(Pinned) None false"),
+        (
+            "-r --gpuids [0-2] --cufile --cufiledriveropen /data/file",
+            "cufile gpu:0,1,2 None Some(false) false",
+        ),
+        ("-w -s 1g --gpuids 1 --gds --gpuperservice /data/file", "cufile gpu:1 None Some(true) true"),
+    ] {
+        let spec = spec(line);
+        let own = of(&spec);
+        let memory = &own.memory;
+        let said = format!(
+            "{} {} {:?} {:?} {}",
+            own.engine.as_deref().unwrap_or_default(),
+            memory.memory.clone().unwrap_or_default(),
+            memory.gpu_staging,
+            memory.gpu_register,
+            own.options.direct
+        );
+        assert_eq!(said, wanted, "{line}");
+    }
+}

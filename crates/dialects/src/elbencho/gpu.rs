@@ -1,0 +1,89 @@
+//! Options of buffers on GPUs.
+
+use driver::Error;
+
+use super::settings::indexes;
+use super::table::TABLE;
+use crate::words::Words;
+
+/// Options of buffers on GPUs, the first of which all others need.
+pub(super) const OF_GPUS: &[&str] =
+    &["gpuids", "gpuperservice", "cuhostbufreg", "cufile", "cufiledriveropen", "gdsbufreg", "gds"];
+
+/// Buffers on GPUs.
+#[derive(Clone, Debug)]
+pub(crate) struct Gpu {
+    /// Numbers of the devices, which threads take in turn; none: all.
+    devices: Vec<u32>,
+    cufile: bool,
+    /// Buffers on the device are registered with cuFile.
+    registers: bool,
+    /// Buffers of the host are registered with the driver of the GPU.
+    pins: bool,
+}
+
+/// Whether the page cache is passed by: `--gds` says it too.
+pub(super) fn is_direct(words: &Words) -> bool {
+    words.has("direct") || words.has("gds")
+}
+
+impl Gpu {
+    /// Buffers on GPUs that the options ask for; none where they ask for none.
+    ///
+    /// # Errors
+    /// Options without `--gpuids`, or that do not go together.
+    pub(crate) fn read(words: &Words, depth: u32, is_elsewhere: bool) -> Result<Option<Self>, Error> {
+        let Some(text) = words.value("gpuids") else {
+            return match OF_GPUS.iter().find(|long| words.has(long)) {
+                Some(long) => TABLE.refuse(
+                    format!("--{long} is for buffers on GPUs"),
+                    "give --gpuids with their numbers, or --gpuids all",
+                ),
+                None => Ok(None),
+            };
+        };
+        let devices = if text == "all" { Vec::new() } else { indexes(words, "gpuids")?.unwrap_or_default() };
+        let cufile = words.has("cufile") || words.has("gds");
+        let registers = words.has("gdsbufreg") || words.has("gds");
+        if registers && !cufile {
+            return TABLE.refuse(
+                "--gdsbufreg registers buffers with cuFile",
+                "give --cufile too, or --gds for all of it",
+            );
+        }
+        if cufile && depth > 1 {
+            return TABLE.refuse(
+                "--cufile with --iodepth above 1: each thread has one request of cuFile in flight",
+                "give more threads (-t), or leave out --cufile",
+            );
+        }
+        if words.has("mmap") {
+            return TABLE.refuse("--mmap does not go with --gpuids", "leave out one of them");
+        }
+        if is_elsewhere && words.has("gpuperservice") {
+            return TABLE.refuse(
+                "--gpuperservice: each host deals its GPUs out to its own threads",
+                "leave it out, or give one --gpuids number a host",
+            );
+        }
+        Ok(Some(Self { devices, cufile, registers, pins: words.has("cuhostbufreg") }))
+    }
+
+    /// The options of a load: its engine, where that is another one, and those of its memory.
+    pub(crate) fn options(&self) -> Vec<(&'static str, String)> {
+        let numbers: Vec<_> = self.devices.iter().map(u32::to_string).collect();
+        let memory = if numbers.is_empty() { "gpu".to_owned() } else { format!("gpu:{}", numbers.join(",")) };
+        let mut options = vec![("memory", memory)];
+        if self.cufile {
+            options.push(("gpu-register", if self.registers { "on" } else { "off" }.to_owned()));
+        } else {
+            options.push(("gpu-staging", if self.pins { "pinned" } else { "pageable" }.to_owned()));
+        }
+        options
+    }
+
+    /// Whether requests go by cuFile.
+    pub(crate) fn is_cufile(&self) -> bool {
+        self.cufile
+    }
+}
