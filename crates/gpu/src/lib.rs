@@ -8,7 +8,9 @@ mod cufile;
 mod device;
 mod facts;
 mod memory;
+mod nvml;
 mod staged;
+mod watch;
 
 pub use choice::{GpuPath, GpuPlan, MemoryChoice, MemoryPlan, MemorySpec, Staging};
 pub use content::{BlockTerms, ContentKernels, KERNEL_SOURCE, KERNELS};
@@ -17,3 +19,4 @@ pub use device::{Context, Device, device_of};
 pub use facts::{DeviceFacts, GpuFacts};
 pub use memory::{DeviceBuffers, Pinned, Stream};
 pub use staged::{Staged, Transfer, Transfers};
+pub use watch::{FarWorkers, GpuActivity, GpuWatch};

@@ -1,4 +1,4 @@
-//! The libcuda and libcufile of the tests, one library compiled by `cc`: memory of its devices is memory of the process that no address of the
+//! The libcuda, libcufile and libnvidia-ml of the tests, one library compiled by `cc`: memory of its devices is memory of the process that no address of the
 //! program reaches, and its kernels are the source of the real ones.
 #![allow(unsafe_code)]
 
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Once;
 
 /// Variables that name the libraries to strata.
-pub const LIBRARY_VARIABLES: [&str; 2] = ["STRATA_LIBCUDA", "STRATA_LIBCUFILE"];
+pub const LIBRARY_VARIABLES: [&str; 3] = ["STRATA_LIBCUDA", "STRATA_LIBCUFILE", "STRATA_LIBNVML"];
 /// Variable with the settings of the library; stand_in.c has the list.
 pub const SETTINGS_VARIABLE: &str = "STRATA_STAND_IN_GPU";
 

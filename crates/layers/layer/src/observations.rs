@@ -3,6 +3,7 @@
 mod hosts;
 mod seen;
 
+use gpu::GpuActivity;
 use host::control_group::CpuThrottling;
 use schemars::JsonSchema;
 pub use seen::{DeviceActivity, IoLimitActivity, MachineTraffic, RangeFacts};
@@ -84,6 +85,9 @@ pub struct Observations {
     /// Facts that the object store reported before and after the phase; none of other layers.
     #[serde(default)]
     pub store: Option<StoreActivity>,
+    /// Devices that the buffers were on; none where they were memory of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuActivity>,
     /// Progress on files and directories; none of other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FileActivity>,

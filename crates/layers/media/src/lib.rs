@@ -47,7 +47,7 @@ pub use request::{DeviceRequest, OpenRequest};
 pub use run::Media;
 pub use source::MediaSource;
 pub use spec::{MediaSpec, of};
-pub use stage::{MediaPhase, MediaRun, job};
+pub use stage::{JobSetup, MediaPhase, MediaRun, job};
 pub use verify::{Ledger, Verifier, overlap};
 
 /// Whether this process may use io_uring: sysctl, seccomp and the kernel all have a say, so a ring of one entry is tried.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use driver::{Arena, Driver, Error};
 use gpu::{
-    BlockTerms, ContentKernels, Context, DeviceBuffers, GpuPath, MemoryPlan, Pinned, Staged, Staging, Stream,
-    Transfer, Transfers, device_of,
+    BlockTerms, ContentKernels, Context, DeviceBuffers, FarWorkers, GpuPath, MemoryPlan, Pinned, Staged,
+    Staging, Stream, Transfer, Transfers, device_of,
 };
 use workload::content::Recipe;
 
@@ -49,18 +49,25 @@ pub(crate) struct WorkerMemory {
 }
 
 impl WorkerMemory {
-    /// Takes the memory of worker `worker`.
+    /// Takes the memory of worker `worker`, which notes in `far` whether its device is far from it.
     ///
     /// # Errors
     /// When a library or a device is missing, or there is too little memory.
-    pub(crate) fn take(plan: &MediaPlan, worker: u32, arena: &Arc<Arena>) -> Result<Self, Error> {
+    pub(crate) fn take(
+        plan: &MediaPlan,
+        worker: u32,
+        arena: &Arc<Arena>,
+        far: &FarWorkers,
+    ) -> Result<Self, Error> {
         let number = plan.load.worker(worker);
         let (devices, gpu) = match &plan.memory {
             MemoryPlan::Host => return Ok(Self { request: None, notes: Vec::new(), pinned: None }),
             MemoryPlan::Pinned => (&[][..], None),
             MemoryPlan::Gpu(gpu) => (gpu.devices.as_slice(), Some(gpu)),
         };
-        let context = Context::of(&device_of(devices, number)?)?;
+        let device = device_of(devices, number)?;
+        far.note(&device);
+        let context = Context::of(&device)?;
         let is_staged = plan.is_staged();
         let pins = gpu.is_none_or(|gpu| is_staged && gpu.staging == Staging::Pinned);
         let pinned = if pins { Some(Pinned::new(&context, arena)?) } else { None };

@@ -241,6 +241,9 @@ pub fn plan_phase(spec: &Spec, operation: Operation, seed: u64) -> Result<Phase,
     Ok((plan, registration.capabilities))
 }
 
+/// Engines that measure memory.
+const OF_MEMORY: [&str; 3] = ["mem", "gpu_copy", "gpu_mem"];
+
 /// Whether a target lies nowhere.
 fn is_without_path(target: &TargetFacts) -> bool {
     matches!(target.kind, TargetKind::Null | TargetKind::Memory)
@@ -253,9 +256,10 @@ fn is_without_path(target: &TargetFacts) -> bool {
 fn check_target_engine(facts: &[TargetFacts], engine: &EngineFacts) -> Result<(), Error> {
     let wrong = |message: String| Err(Error::usage("plan", message));
     match facts[0].kind {
-        TargetKind::Memory if engine.name != "mem" => {
-            wrong(format!("mem: is measured by engine mem, not by {}: leave out --engine", engine.name))
-        }
+        TargetKind::Memory if !OF_MEMORY.contains(&engine.name) => wrong(format!(
+            "mem: is measured by engine mem (gpu_copy and gpu_mem with --memory gpu), not by {}: leave out --engine",
+            engine.name
+        )),
         TargetKind::Null if !["null", "cpu", "exec"].contains(&engine.name) => wrong(format!(
             "null: is measured by engine null, not by {}: leave out --engine, or give /dev/null",
             engine.name
@@ -267,8 +271,10 @@ fn check_target_engine(facts: &[TargetFacts], engine: &EngineFacts) -> Result<()
         kind if engine.name == "rbd" && kind != TargetKind::Image => {
             wrong("engine rbd measures images of Ceph: give rbd:POOL/IMAGE".to_owned())
         }
-        TargetKind::File | TargetKind::BlockDevice | TargetKind::CharacterDevice if engine.name == "mem" => {
-            wrong("engine mem measures memory: give the target mem:".to_owned())
+        TargetKind::File | TargetKind::BlockDevice | TargetKind::CharacterDevice
+            if OF_MEMORY.contains(&engine.name) =>
+        {
+            wrong(format!("engine {} measures memory: give the target mem:", engine.name))
         }
         kind if ["cpu", "exec"].contains(&engine.name) && kind != TargetKind::Null => {
             wrong(format!("engine {} has no target: give null:", engine.name))

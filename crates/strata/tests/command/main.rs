@@ -38,6 +38,7 @@ mod fio_shape;
 mod fio_truth;
 mod fio_verify;
 mod full_output;
+mod gpu;
 mod hostile;
 mod hosts;
 mod hosts_files;

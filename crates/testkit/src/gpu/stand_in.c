@@ -1,11 +1,13 @@
-/* libcuda and libcufile of the tests: memory of a "device" is memory of this process that no address of the program reaches. A device address is an
+/* libcuda, libcufile and libnvidia-ml of the tests: memory of a "device" is memory of this process that no address of the program reaches. A device address is an
  * offset from DEVICE_BASE, where nothing is mapped, so that code which takes it for an address of the host is ended by a signal.
  *
  * STRATA_STAND_IN_GPU: settings with blanks between them.
  *   devices=N       devices there are (1)
- *   fail=NAME:N:C   call number N (from 1) of function NAME returns the code C
+ *   fail=NAME:N:C   from call number N (from 1) on, function NAME returns the code C
  *   flip=N          copy number N to the device changes a bit on its way
  *   lazy=N          an event or stream is asked N times before its work is done
+ *   others=N        processes of others on each device
+ *   held=BITS       reasons for which clocks are held back
  *   compat=1        the kernel module of GPUDirect Storage is not there
  */
 #define _GNU_SOURCE
@@ -66,7 +68,7 @@ static int failure(const char *name) {
     pthread_mutex_unlock(&lock);
     if (!rule || strncmp(rule, name, length) || rule[length] != ':') return 0;
     char *rest;
-    return strtol(rule + length + 1, &rest, 10) == calls && *rest == ':' ? atoi(rest + 1) : 0;
+    return strtol(rule + length + 1, &rest, 10) <= calls && *rest == ':' ? atoi(rest + 1) : 0;
 }
 
 #define MAY_FAIL() do { int code_ = failure(__func__); if (code_) return code_; } while (0)
@@ -283,4 +285,26 @@ ssize_t cuFileRead(void *handle, void *base, size_t bytes, off_t offset, off_t a
 ssize_t cuFileWrite(void *handle, const void *base, size_t bytes, off_t offset, off_t at) {
     int code = failure("cuFileWrite");
     return code ? code : transfer(handle, (uint64_t)base, bytes, offset, at, 1);
+}
+
+/* libnvidia-ml. */
+struct Process { unsigned pid; unsigned long long memory; unsigned gpu_instance, compute_instance; };
+
+int nvmlInit_v2(void) { return failure("nvmlInit_v2"); }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **device) {
+    *device = (void *)1;
+    return strncmp(address, "fff0:", 5) ? 6 : 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
+    (void)device;
+    *reasons = number("held", 0);
+    return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct Process *processes) {
+    unsigned others = number("others", 0), at;
+    (void)device;
+    if (others + 1 > *count) return 7;
+    *count = others + 1;
+    for (at = 0; at <= others; at++) processes[at].pid = at ? 1 : getpid();
+    return 0;
 }

@@ -260,6 +260,9 @@ fn memory(spec: &Spec, engine: &EngineFacts) -> Result<gpu::MemoryPlan, PlanErro
     if needs_gpu && memory.gpu().is_none() {
         return refuse(format!("engine {} works on memory of a GPU: give --memory gpu", engine.name));
     }
+    if !needs_gpu && memory.gpu().is_some_and(|plan| plan.path == gpu::GpuPath::Cufile) {
+        return refuse(format!("engine {} has no --gpu-path cufile: use --engine cufile", engine.name));
+    }
     if own.huge_pages && memory.gpu().is_some_and(|plan| plan.path == gpu::GpuPath::Cufile) {
         return refuse("--huge-pages is for buffers of the host: cufile has none".to_owned());
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::plan::MediaPlan;
 use driver::{Arena, PageSize};
+use gpu::FarWorkers;
 use runner::{Job, Opener, WorkerSetup};
 use workload::spec::Operation;
 
@@ -13,14 +14,22 @@ use crate::on_device::WorkerMemory;
 use crate::zoned::ZoneSet;
 use crate::{DRIVERS, MediaClass, MediaSource, OpenRequest, Verifier};
 
-/// The runner's job for a plan; `check` where blocks are verified, `zones` where it keeps to zones. A read-back visits only what phases wrote.
-pub fn job(
-    plan: &MediaPlan,
-    check: Option<Check>,
-    is_read_back: bool,
-    zones: Option<Arc<ZoneSet>>,
-    interrupt: Arc<AtomicBool>,
-) -> Job {
+/// Parts of a job besides its plan.
+#[derive(Default)]
+pub struct JobSetup {
+    /// Where blocks are verified.
+    pub check: Option<Check>,
+    /// It visits only what phases wrote.
+    pub is_read_back: bool,
+    /// Where it keeps to zones.
+    pub zones: Option<Arc<ZoneSet>>,
+    /// Where workers that are far from their devices note that.
+    pub far: FarWorkers,
+}
+
+/// The runner's job for a plan.
+pub fn job(plan: &MediaPlan, setup: JobSetup, interrupt: Arc<AtomicBool>) -> Job {
+    let JobSetup { check, is_read_back, zones, far } = setup;
     let (shared, images) = (Arc::new(plan.clone()), Arc::default());
     let written = check.as_ref().filter(|_| is_read_back).map(|check| check.ledger.written_blocks());
     let open = move |worker: u32| {
@@ -34,7 +43,7 @@ pub fn job(
             }
             None => None,
         };
-        let memory = WorkerMemory::take(&plan, worker, &arena)?;
+        let memory = WorkerMemory::take(&plan, worker, &arena, &far)?;
         let request = OpenRequest {
             targets: plan.targets.clone(),
             writes: plan.writes(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::plan::MediaPlan;
 use driver::Error;
+use gpu::FarWorkers;
 use layer::observations::Observations;
 use layer::{Part, Seen, StageContext, Tell};
 use runner::{Job, Outcome};
@@ -22,7 +23,7 @@ use around::Schedulers;
 use ledgers::{Check, Ledgers};
 use observed::{Looked, PhaseWatch};
 
-pub use job::job;
+pub use job::{JobSetup, job};
 
 /// A phase of a stage.
 #[derive(Clone, Copy, Debug)]
@@ -73,13 +74,16 @@ impl MediaRun {
         }
         let zones = self.zones.begin_stage(&plans)?;
         let parts = phases.iter().zip(checks).zip(zones);
-        let jobs = parts.map(|((phase, check), zones)| {
-            job(phase.plan, check, phase.is_read_back, zones, Arc::clone(&context.interrupt))
+        let far: Vec<FarWorkers> = plans.iter().map(|_| FarWorkers::default()).collect();
+        let jobs = parts.zip(&far).map(|(((phase, check), zones), far)| {
+            let setup = JobSetup { check, is_read_back: phase.is_read_back, zones, far: far.clone() };
+            job(phase.plan, setup, Arc::clone(&context.interrupt))
         });
         let jobs = jobs.collect();
         Ok(Box::new(MediaPart {
             jobs,
             plans,
+            far,
             manifest: &mut self.manifest,
             schedulers: None,
             watches: Vec::new(),
@@ -139,6 +143,8 @@ fn look_for(plan: &MediaPlan) -> Result<(), Error> {
 /// Phases of media that are ready to run.
 struct MediaPart<'a> {
     plans: Vec<&'a MediaPlan>,
+    /// Workers of each that are far from their devices.
+    far: Vec<FarWorkers>,
     jobs: Vec<Job>,
     manifest: &'a mut Manifest,
     schedulers: Option<Schedulers>,
@@ -164,7 +170,8 @@ impl Part for MediaPart<'_> {
         around::run(&own, true)?;
         // Looking at large files takes time of its own, so it comes before the times.
         let mut looked = Looked::default();
-        self.watches = self.plans.iter().map(|plan| PhaseWatch::begin(plan, &mut looked)).collect();
+        let plans = self.plans.iter().zip(&self.far);
+        self.watches = plans.map(|(plan, far)| PhaseWatch::begin(plan, far, &mut looked)).collect();
         Ok(())
     }
 

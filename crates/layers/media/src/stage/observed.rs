@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::plan::MediaPlan;
+use gpu::{FarWorkers, GpuWatch};
 use host::block::{self, BlockDevice, DeviceNumber};
 use host::extents::{self, Extents};
 use host::network::{self, SYS_CLASS};
@@ -26,10 +27,12 @@ pub(super) struct PhaseWatch {
     devices: Option<Counted>,
     bottoms: Option<Counted>,
     machine: Option<MachineTraffic>,
+    gpu: Option<(GpuWatch, FarWorkers)>,
 }
 
 impl PhaseWatch {
-    pub(super) fn begin(plan: &MediaPlan, looked: &mut Looked) -> Self {
+    /// Looks at the targets and devices of `plan`; its workers note in `far` which of them are far from their devices.
+    pub(super) fn begin(plan: &MediaPlan, far: &FarWorkers, looked: &mut Looked) -> Self {
         let reads_cache = plan.reads() && !plan.options.direct;
         let touches = plan.reads() || plan.mix.write_percent > 0;
         let cached = if reads_cache { over_range(plan, |target| looked.cached(target)) } else { None };
@@ -53,6 +56,7 @@ impl PhaseWatch {
             free_fraction: plan.targets.iter().filter_map(free_fraction).reduce(f64::min),
             devices,
             bottoms: bottoms.flatten(),
+            gpu: plan.memory.gpu().and_then(|gpu| Some((GpuWatch::begin(&gpu.devices)?, far.clone()))),
             machine: plan.targets.iter().any(is_served_by_program).then(machine_traffic).flatten(),
         }
     }
@@ -78,6 +82,7 @@ impl PhaseWatch {
             }),
             devices: devices.unwrap_or_default(),
             bottom_devices: self.bottoms.and_then(since).unwrap_or_default(),
+            gpu: self.gpu.map(|(watch, far)| watch.end(&far)),
             ..common.clone()
         }
     }

@@ -1,0 +1,230 @@
+//! Buffers on GPUs through the binary, on the libraries of the tests (`testkit::gpu`).
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::doubts::Told;
+use crate::support::{Ended, Scratch, class, read_record, total};
+
+/// Drivers that reach memory of a GPU, with the words that choose them.
+const ENGINES: [&str; 6] = [
+    "-e psync",
+    "-e pvsync2",
+    "-e mmap",
+    "-e io_uring -q 4",
+    "-e libaio -q 4 --gpu-staging pageable",
+    "-e cufile",
+];
+
+/// The libraries of the tests; none where there is no C compiler.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        testkit::gpu::compile(Path::new(env!("CARGO_TARGET_TMPDIR")))
+            .expect("the libraries of the tests compile")
+    })
+}
+
+/// Runs words with the libraries, which have these settings.
+fn run(scratch: &Scratch, words: &str, settings: &str) -> Ended {
+    let library = library().to_str().expect("a plain path").to_owned();
+    let mut variables: Vec<_> =
+        testkit::gpu::LIBRARY_VARIABLES.iter().map(|name| (*name, library.clone())).collect();
+    variables.push((testkit::gpu::SETTINGS_VARIABLE, settings.to_owned()));
+    scratch.start_in(words, &variables).end()
+}
+
+/// The same with a record.
+fn measure(scratch: &Scratch, words: &str, settings: &str) -> (Ended, Value) {
+    let ended = run(scratch, &format!("{words} --json record.json"), settings);
+    let record = read_record(&scratch.join("record.json"));
+    (ended, record)
+}
+
+fn told(scratch: &Scratch, words: &str, settings: &str) -> Told {
+    let (ended, record) = measure(scratch, words, settings);
+    Told::new(&ended, record)
+}
+
+#[test]
+fn blocks_are_made_and_checked_on_the_device_by_every_engine() {
+    for engine in ENGINES {
+        let scratch = Scratch::new();
+        let words = format!(
+            "media f -s 512k -b 8k --op write,randread --verify --memory gpu {engine} -t 2 --keep"
+        );
+        let (ended, record) = measure(&scratch, &words, "devices=2 lazy=1");
+        assert_eq!(ended.code, Some(0), "{engine}: {}", ended.stderr);
+        assert_eq!(class(&record, 0, "write"), (64, 64 * 8192), "{engine}");
+        assert_eq!(class(&record, 1, "read"), (64, 64 * 8192), "{engine}");
+        let notes = record["phases"][0]["notes"].to_string();
+        assert!(
+            notes.contains("buffers on GPU 0") && notes.contains("buffers on GPU 1"),
+            "{engine}: {notes}"
+        );
+        assert_eq!(record["phases"][0]["plan"]["memory"]["kind"], "gpu", "{engine}");
+        let facts = &record["phases"][0]["observations"]["gpu"]["facts"];
+        assert_eq!(
+            (&facts["cuda_version"], &facts["devices"][1]["name"]),
+            (&"13.0".into(), &"Stand-in 1".into())
+        );
+        // What was written lies in the file: memory of the host finds it right too.
+        let host = scratch.run("media f -b 8k --op read --verify -e psync --destroy-data");
+        assert_eq!(host.code, Some(0), "{engine}: {}", host.stdout);
+    }
+}
+
+#[test]
+fn a_bit_that_changes_on_the_way_to_the_device_is_found() {
+    let scratch = Scratch::new();
+    let written = scratch.run("media f -s 1m -b 64k --op write --verify --keep --no-read-back -e psync");
+    assert_eq!(written.code, Some(0), "{}", written.stderr);
+    let (ended, record) =
+        measure(&scratch, "media f -b 64k --op read --verify --memory gpu -e psync --verify-run 1", "flip=3");
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    drop(record);
+    // Blocks of this run, so that the device judges them itself.
+    let scratch = Scratch::new();
+    let words = "media f -s 1m -b 64k --op write --verify --memory gpu -e psync";
+    let (ended, record) = measure(&scratch, words, "flip=30");
+    let text = record["phases"].to_string();
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(text.contains("block at offset "), "{text}");
+}
+
+#[test]
+fn loads_without_verification_run_too() {
+    let scratch = Scratch::new();
+    for (words, operations) in [
+        ("media f -s 1m -b 4k --op randwrite --memory gpu --count 64", 64),
+        ("media f -s 1m -b 4k --op randwrite --memory gpu --content zero --count 64", 64),
+        ("media f -s 1m -b 4k --op randrw --memory gpu --compress 50 --count 64 -q 4", 64),
+        ("media f -b 4k --op randread --memory gpu:1 --count 64 --gpu-path cufile --gpu-register off", 64),
+        ("media mem: -s 4m -b 1m --op read --memory gpu --count 8", 8),
+        ("media mem: -s 4m -b 1m --op write --memory gpu --gpu-staging pageable --count 8", 8),
+        ("media mem: -s 4m -b 1m --op read -e gpu_mem --memory gpu --count 8", 8),
+        ("media f -b 4k --op randread --memory pinned --count 64", 64),
+    ] {
+        let words = format!("{words} --keep --destroy-data");
+        let (ended, record) = measure(&scratch, &words, "devices=2");
+        assert_eq!(ended.code, Some(0), "{words}: {}", ended.stderr);
+        assert_eq!(total(&record, 0, "operations"), operations, "{words}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_can() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.join("f"), vec![1; 1 << 20]).expect("a file");
+    for (words, wanted) in [
+        ("media f --op read --gpu-path cufile", "--memory gpu"),
+        ("media f --op read -e psync --gpu-staging pinned", "give --memory gpu with it"),
+        ("media f --op read -e cufile", "give --memory gpu"),
+        ("media f --op read -e psync --memory gpu --gpu-path cufile", "use --engine cufile"),
+        ("media f --op read -e cufile --memory gpu --gpu-path staged", "goes by --gpu-path cufile"),
+        ("media f --op read -e cufile --memory gpu -q 4", "depth"),
+        ("media f --op read --memory gpu --gpu-register on -e psync", "gpu-register"),
+        ("media null: --op nop --memory gpu", "--memory is not an option of engine null"),
+        ("media f --op read --memory gpu:", "host, pinned, gpu, or gpu:0,1"),
+        ("media f --op read --memory gpu:7", "there is no GPU 7; use one of 0"),
+    ] {
+        let ended = run(&scratch, words, "");
+        assert_eq!(ended.code, Some(2), "{words}: {}{}", ended.stdout, ended.stderr);
+        assert!(
+            ended.stderr.contains(wanted) && ended.stderr.lines().count() == 1,
+            "{words}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn a_missing_library_names_its_package() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.join("f"), vec![1; 1 << 20]).expect("a file");
+    let none = [("STRATA_LIBCUDA", "/nonexistent/libcuda.so.1".to_owned())];
+    let ended = scratch.start_in("media f --op read --memory gpu", &none).end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(
+        ended.stderr.contains("libcuda.so.1 is missing: install the driver of the GPU"),
+        "{}",
+        ended.stderr
+    );
+    let library = library().to_str().expect("a plain path").to_owned();
+    let half = [("STRATA_LIBCUDA", library), ("STRATA_LIBCUFILE", "/nonexistent/libcufile.so.0".to_owned())];
+    let ended = scratch.start_in("media f --op read --memory gpu -e cufile", &half).end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(
+        ended.stderr.contains("libcufile.so.0 is missing: install GPUDirect Storage"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn every_call_that_fails_is_told_by_its_name() {
+    let staged = "media f -s 1m -b 64k --op write --memory gpu -e psync --destroy-data";
+    let cufile = "media f -s 1m -b 64k --op read --memory gpu -e cufile --destroy-data";
+    for (words, fault, wanted) in [
+        (staged, "cuInit:1:803", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+        (staged, "cuDeviceGetCount:1:100", "CUDA_ERROR_NO_DEVICE"),
+        (staged, "cuDevicePrimaryCtxRetain:1:2", "CUDA_ERROR_OUT_OF_MEMORY"),
+        (staged, "cuMemAlloc_v2:1:2", "use a smaller block size"),
+        (staged, "cuMemHostRegister_v2:1:712", "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"),
+        (staged, "cuModuleLoadData:1:218", "the driver does not take the kernels"),
+        (staged, "cuStreamCreate:1:2", "cannot make a stream"),
+        (staged, "cuMemcpyDtoHAsync_v2:5:700", "a copy from the device failed"),
+        (staged, "cuStreamSynchronize:7:700", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        (staged, "cuLaunchKernel:4:700", "a kernel does not start"),
+        (cufile, "cuFileDriverOpen:1:5001", "CU_FILE_DRIVER_NOT_INITIALIZED"),
+        (cufile, "cuFileHandleRegister:1:5027", "/run/udev"),
+        (cufile, "cuFileBufRegister:1:5045", "CU_FILE_INTERNAL_BUF_REGISTER_ERROR"),
+        (cufile, "cuFileRead:3:-5044", "Input/output error"),
+    ] {
+        let scratch = Scratch::new();
+        std::fs::write(scratch.join("f"), vec![1; 1 << 20]).expect("a file");
+        let ended = run(&scratch, words, &format!("fail={fault}"));
+        assert_eq!(ended.code, Some(1), "{fault}: {}{}", ended.stdout, ended.stderr);
+        let text =
+            format!("{}{}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(wanted), "{fault}: {text}");
+    }
+}
+
+#[test]
+fn cufile_that_is_not_direct() {
+    let scratch = Scratch::new();
+    let words = "media f -s 1m -b 64k --op write --memory gpu --destroy-data --count 64";
+    let told_cufile = told(&scratch, &format!("{words} -e cufile"), "compat=1");
+    assert!(told_cufile.raised("gpu_staged").contains("in compatibility mode"));
+    told(&scratch, &format!("{words} -e psync"), "").silent("gpu_staged");
+}
+
+#[test]
+fn devices_that_others_use_or_that_are_held_back() {
+    let scratch = Scratch::new();
+    let words = "media f -s 1m -b 64k --op write --memory gpu -e psync --destroy-data --count 64";
+    let disturbed = told(&scratch, words, "others=2 held=4");
+    assert_eq!(disturbed.raised("gpu_shared"), "2 other processes were on the GPU");
+    assert_eq!(disturbed.raised("gpu_clocks"), "the clocks of a GPU were held back: GPU 0: power cap");
+    let quiet = told(&scratch, words, "");
+    ["gpu_shared", "gpu_clocks", "gpu_far"].iter().for_each(|kind| quiet.silent(kind));
+}
+
+#[test]
+fn lines_of_elbencho_run() {
+    let scratch = Scratch::new();
+    for line in [
+        "-w -r -t 2 -s 4m -b 256k --gpuids 0,1 f",
+        "-w -r -t 2 -s 4m -b 256k --gpuids all --cuhostbufreg --iodepth 4 f",
+        "-w -r -t 1 -s 4m -b 256k --gpuids 0 --cufile --cufiledriveropen --gdsbufreg --verify 5 f",
+        "-w -r -t 1 -s 4m -b 256k --gpuids 1 --gds --gpuperservice --lat f",
+    ] {
+        let ended = run(&scratch, &format!("as elbencho {line}"), "devices=2");
+        assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.stdout, ended.stderr);
+        assert!(ended.stdout.contains("WRITE") && ended.stdout.contains("READ"), "{line}: {}", ended.stdout);
+        std::fs::remove_file(scratch.join("f")).expect("the file of the run");
+    }
+}
