@@ -3,6 +3,8 @@
 
 use std::ptr::NonNull;
 
+#[cfg(not(miri))]
+use rustix::mm::{Advice, madvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::{Error, ErrorKind};
@@ -15,7 +17,12 @@ pub enum PageSize {
     Base,
     /// Explicit huge pages of 2 MiB (`vm.nr_hugepages` must provide them).
     Huge,
+    /// Huge pages where the kernel gives them of itself (transparent huge pages), else base pages: copies look up fewer addresses.
+    Transparent,
 }
+
+/// Length of a huge page.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Buffers of one worker. A buffer belongs to the source while its slot is free, and to the driver (or the kernel) from
 /// submit to completion; neither touches it outside its turn. The region is page aligned and stays mapped until the arena,
@@ -23,6 +30,8 @@ pub enum PageSize {
 #[derive(Debug)]
 pub struct Arena {
     base: NonNull<u8>,
+    /// Where the mapping begins, and its length: the buffers may begin later.
+    mapped: NonNull<u8>,
     mapped_bytes: usize,
     slot_bytes: usize,
     slots: u32,
@@ -43,16 +52,21 @@ impl Arena {
         let slot_bytes = slot_bytes.max(1).next_multiple_of(4096);
         let (page, extra) = match pages {
             PageSize::Base => (4096, MapFlags::empty()),
-            PageSize::Huge => (2 << 20, MapFlags::HUGETLB),
+            PageSize::Huge => (HUGE_PAGE_BYTES, MapFlags::HUGETLB),
+            PageSize::Transparent => (HUGE_PAGE_BYTES, MapFlags::empty()),
         };
+        let is_transparent = pages == PageSize::Transparent;
         let mapped_bytes = slot_bytes
             .checked_mul(slots as usize)
             .and_then(|bytes| bytes.checked_next_multiple_of(page))
+            // Room to begin at a whole huge page.
+            .and_then(|bytes| bytes.checked_add(if is_transparent { page } else { 0 }))
             .ok_or_else(|| {
                 Error::usage("buffers", "queue depth times block size does not fit into memory")
             })?;
         // Miri has no pages to populate.
-        let populate = if cfg!(miri) { MapFlags::empty() } else { MapFlags::POPULATE };
+        // Those that are to become huge pages are advised first.
+        let populate = if cfg!(miri) || is_transparent { MapFlags::empty() } else { MapFlags::POPULATE };
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let address = unsafe {
             mmap_anonymous(
@@ -65,16 +79,35 @@ impl Arena {
         .map_err(|errno| {
             let error = Error::system("buffers", "cannot map the buffers", errno).with("bytes", mapped_bytes);
             match pages {
-                PageSize::Base => error.remedy("use a smaller block size or queue depth"),
+                PageSize::Base | PageSize::Transparent => {
+                    error.remedy("use a smaller block size or queue depth")
+                }
                 PageSize::Huge => {
                     error.remedy("reserve huge pages (sysctl vm.nr_hugepages) or leave out --huge-pages")
                 }
             }
         })?;
-        let base = NonNull::new(address.cast::<u8>()).ok_or_else(|| {
+        let mapped = NonNull::new(address.cast::<u8>()).ok_or_else(|| {
             Error::new(ErrorKind::System, "buffers", "the kernel mapped the buffers at address 0")
         })?;
-        Ok(Self { base, mapped_bytes, slot_bytes, slots })
+        let mut arena = Self { base: mapped, mapped, mapped_bytes, slot_bytes, slots };
+        if is_transparent {
+            arena.prefer_huge_pages();
+        }
+        Ok(arena)
+    }
+
+    /// Begins at a whole huge page, asks for huge pages, and touches all of them.
+    fn prefer_huge_pages(&mut self) {
+        let skip = self.mapped.as_ptr().align_offset(HUGE_PAGE_BYTES);
+        // SAFETY: there is a huge page more than the buffers need.
+        self.base = unsafe { self.mapped.add(skip) };
+        let bytes = self.mapped_bytes - HUGE_PAGE_BYTES;
+        #[cfg(not(miri))]
+        // SAFETY: a part of the mapping of this value, which nobody uses yet; advice that is not taken changes nothing.
+        let _ = unsafe { madvise(self.base.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
+        // SAFETY: as above.
+        unsafe { self.base.as_ptr().write_bytes(0, bytes) };
     }
 
     /// Number of buffers.
@@ -127,7 +160,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and no driver is left: they hold the arena by Arc.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.mapped_bytes) };
+        let unmapped = unsafe { munmap(self.mapped.as_ptr().cast(), self.mapped_bytes) };
         debug_assert!(unmapped.is_ok());
     }
 }
@@ -146,6 +179,16 @@ mod tests {
         unsafe { arena.slot_mut(1, 5000).fill(7) };
         // SAFETY: as above.
         assert!(unsafe { arena.slot_mut(2, 8192) }.iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn buffers_on_transparent_huge_pages_begin_at_one() {
+        let arena = Arena::new(3, 1 << 20, PageSize::Transparent).expect("memory");
+        assert_eq!(arena.slot_ptr(0) as usize % HUGE_PAGE_BYTES, 0);
+        for slot in 0..3 {
+            // SAFETY: one reference at a time, no driver.
+            unsafe { arena.slot_mut(slot, 1 << 20).fill(slot as u8) };
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use gpu::{
     BlockTerms, ContentKernels, Context, DeviceBuffers, FarWorkers, GpuPath, MemoryPlan, Pinned, Staged,
     Staging, Stream, Transfer, Transfers, device_of,
 };
-use workload::content::Recipe;
+use workload::content::{Recipe, Refill};
 
 use crate::plan::MediaPlan;
 use crate::{DeviceRequest, MediaClass, MediaOperation, OpenRequest};
@@ -92,7 +92,11 @@ impl WorkerMemory {
         };
         let content = OnDevice {
             device: Some(Content {
-                kernels: ContentKernels::new(request.buffers.context())?,
+                kernels: if plan.makes_content() {
+                    Some(ContentKernels::new(request.buffers.context())?)
+                } else {
+                    None
+                },
                 stream: Stream::new(request.buffers.context())?,
                 buffers: Arc::clone(&request.buffers),
                 arena: Arc::clone(arena),
@@ -110,6 +114,12 @@ impl WorkerMemory {
 }
 
 impl MediaPlan {
+    /// Whether content of blocks is made or checked while it runs.
+    fn makes_content(&self) -> bool {
+        let refills = self.mix.write_percent > 0 && self.content.refill != Refill::Once;
+        refills || self.verify_interval_bytes.is_some()
+    }
+
     /// Whether data go through buffers of the host to those of a device.
     pub(crate) fn is_staged(&self) -> bool {
         let is_own = ["gpu_copy", "gpu_mem"].contains(&self.engine.as_str());
@@ -139,7 +149,8 @@ impl OnDevice {
 
 /// Makes, fetches and checks the content of buffers on a device.
 pub(crate) struct Content {
-    kernels: ContentKernels,
+    /// Where content is made or checked: the driver takes its time to compile them.
+    kernels: Option<ContentKernels>,
     stream: Stream,
     buffers: Arc<DeviceBuffers>,
     arena: Arc<Arena>,
@@ -187,14 +198,21 @@ impl Content {
         self.buffers.slot_address(part.slot) + part.at as u64
     }
 
+    /// Whether kernels make blocks of `length_bytes` at such a position.
+    pub(crate) fn makes(&self, recipe: &Recipe, position: u64, length_bytes: u64) -> bool {
+        let terms = BlockTerms {
+            interval_bytes: u64::from(recipe.interval_bytes),
+            ..BlockTerms::of_stream(recipe.keys, 0, position, length_bytes)
+        };
+        self.kernels.is_some() && terms.fit()
+    }
+
     /// Makes a part by a kernel; false where no kernel makes such a part, and nothing was done.
     pub(crate) fn make(&mut self, part: BufferPart, recipe: &Recipe, generation: u64, position: u64) -> bool {
-        let terms = Self::terms(part, recipe, generation, position);
-        if !terms.fit() {
-            return false;
-        }
+        let (terms, address) = (Self::terms(part, recipe, generation, position), self.address(part));
+        let Some(kernels) = self.kernels.as_mut().filter(|_| terms.fit()) else { return false };
         // SAFETY: a part of a buffer that is the source's before submission.
-        let filled = unsafe { self.kernels.fill(self.address(part), &terms) };
+        let filled = unsafe { kernels.fill(address, &terms) };
         self.noted(filled);
         true
     }
@@ -207,12 +225,10 @@ impl Content {
         generation: u64,
         position: u64,
     ) -> Option<bool> {
-        let terms = Self::terms(part, recipe, generation, position);
-        if !terms.fit() {
-            return None;
-        }
+        let (terms, address) = (Self::terms(part, recipe, generation, position), self.address(part));
+        let kernels = self.kernels.as_mut().filter(|_| terms.fit())?;
         // SAFETY: a part of a buffer that is the source's again after completion.
-        let found = unsafe { self.kernels.check(self.address(part), &terms) };
+        let found = unsafe { kernels.check(address, &terms) };
         Some(self.noted(found)?.is_none())
     }
 

@@ -156,13 +156,15 @@ impl Verifier {
     /// The same in a buffer on a device; what no kernel makes is made in `buffer`, of the host, and sent.
     pub(crate) fn write_on(&mut self, operation: &MediaOperation, buffer: &mut [u8], device: &mut Content) {
         let MediaOperation { slot, target, offset, length, .. } = *operation;
-        let Some(recipe) = self.recipe(target) else {
+        let grain_bytes = self.ledger.grain_bytes();
+        let Some(recipe) = self.recipe(target).filter(|recipe| device.makes(recipe, offset, grain_bytes))
+        else {
             self.write(operation, buffer);
             return device.send(slot, length as usize);
         };
         let grains = self.ledger.grains(target, offset, length);
         self.ledger.begin_block(&grains);
-        for (grain, part) in grains.zip(parts(slot, length, self.ledger.grain_bytes())) {
+        for (grain, part) in grains.zip(parts(slot, length, grain_bytes)) {
             let sequence = self.ledger.advance(grain);
             device.make(part, &recipe, sequence, offset + part.at as u64);
         }

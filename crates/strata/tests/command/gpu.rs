@@ -52,9 +52,8 @@ fn told(scratch: &Scratch, words: &str, settings: &str) -> Told {
 fn blocks_are_made_and_checked_on_the_device_by_every_engine() {
     for engine in ENGINES {
         let scratch = Scratch::new();
-        let words = format!(
-            "media f -s 512k -b 8k --op write,randread --verify --memory gpu {engine} -t 2 --keep"
-        );
+        let words =
+            format!("media f -s 512k -b 8k --op write,randread --verify --memory gpu {engine} -t 2 --keep");
         let (ended, record) = measure(&scratch, &words, "devices=2 lazy=1");
         assert_eq!(ended.code, Some(0), "{engine}: {}", ended.stderr);
         assert_eq!(class(&record, 0, "write"), (64, 64 * 8192), "{engine}");

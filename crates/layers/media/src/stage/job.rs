@@ -34,7 +34,11 @@ pub fn job(plan: &MediaPlan, setup: JobSetup, interrupt: Arc<AtomicBool>) -> Job
     let written = check.as_ref().filter(|_| is_read_back).map(|check| check.ledger.written_blocks());
     let open = move |worker: u32| {
         let plan = Arc::clone(&shared);
-        let pages = if plan.huge_pages { PageSize::Huge } else { PageSize::Base };
+        let pages = match plan.huge_pages {
+            true => PageSize::Huge,
+            false if plan.memory.is_host() => PageSize::Base,
+            false => PageSize::Transparent,
+        };
         let arena = Arc::new(Arena::new(plan.load.depth, plan.block_size_bytes_max as usize, pages)?);
         let verifier = match &check {
             Some(check) => {
