@@ -5,6 +5,7 @@ mod leftovers;
 mod mounts;
 mod own;
 mod suite_control;
+mod tops;
 
 use guest::make_trees;
 pub(crate) use guest::{trees_here, unseen};
@@ -58,6 +59,8 @@ pub(crate) struct Made {
     run_id: String,
     journal: Arc<dyn Journal>,
     sets: Vec<MadeSet>,
+    /// Directories that are to go and were not empty yet: another host was still at it.
+    due: Vec<(usize, String)>,
 }
 
 /// State of a path.
@@ -83,7 +86,7 @@ impl Made {
     /// As much as the list of the run has: nothing, or what it took over from an earlier run.
     pub(crate) fn new(journal: &Arc<dyn Journal>) -> Self {
         let sets = read(&journal.noted(JOURNAL_KEY)).unwrap_or_default();
-        Self { run_id: format!("{:016x}", journal.run()), journal: Arc::clone(journal), sets }
+        Self { run_id: format!("{:016x}", journal.run()), journal: Arc::clone(journal), sets, due: Vec::new() }
     }
 
     fn note(&self) -> Result<(), Error> {
@@ -319,25 +322,6 @@ impl Made {
         }
         let set = self.set_of(plan);
         file_paths(plan).iter().for_each(|path| self.adopt(set, path));
-        self.note()
-    }
-
-    /// Removes the directories that held trees, where strata made them and nothing is left in them.
-    fn remove_tops(&mut self, plan: &FsPlan) -> Result<(), Error> {
-        if plan.set.is_flat() || plan.load.is_guest() {
-            return Ok(());
-        }
-        let set = self.set_of(plan);
-        for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
-            let top = format!("{}/{}", plan.target(rank), plan.set.top(rank));
-            // The names of elbencho leave these to the phase: it was allowed to remove them.
-            let is_of_phase = plan.set.first_node() > 0;
-            let is_due = is_of_phase || matches!(self.look(&top)?, There::Own);
-            if is_due && std::fs::remove_dir(path_of(&top)).is_ok() {
-                let path = absolute(&top);
-                self.sets[set].made.retain(|file| file.path != path);
-            }
-        }
         self.note()
     }
 

@@ -371,6 +371,7 @@ impl LayerRun for FsRun {
         if self.made.is_none() && has_sets(&**journal) {
             self.made = Some(Made::new(journal));
         }
+        let due = self.made.as_mut().map_or(Ok(()), Made::remove_due);
         let ended = match &mut self.made {
             Some(made) if !self.context.keep && !self.keeps_for_error && !leaves => {
                 let removed = self.stores.remove_all(made.run_id());
@@ -379,7 +380,7 @@ impl LayerRun for FsRun {
             _ => Ok(()),
         };
         self.stores.close();
-        ended.and(self.doors.unmount())
+        due.and(ended).and(self.doors.unmount())
     }
 }
 
