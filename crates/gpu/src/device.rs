@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use driver::{Error, ErrorKind};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::cuda::{ATTRIBUTE_PCI_BUS, ATTRIBUTE_PCI_DEVICE, ATTRIBUTE_PCI_DOMAIN, Api, Handle};
 
@@ -146,7 +147,16 @@ pub struct Context {
     device: Device,
     device_handle: c_int,
     handle: Handle,
+    workers: AtomicUsize,
+    /// Turns of copies to the device and from it.
+    lanes: [[Mutex<()>; LANES]; 2],
 }
+
+/// Copies one way that wait for their end at the same time. A device carries out one after the other in any case: those that wait for their turn
+/// sleep, where they would all poll, each for longer.
+const LANES: usize = 2;
+/// Copies from this size on use the way in full, and take turns one by one.
+const LARGE_COPY_BYTES: usize = 512 << 10;
 
 // SAFETY: contexts may be current on several threads at once.
 unsafe impl Send for Context {}
@@ -171,7 +181,14 @@ impl Context {
         // SAFETY: a place for the handle.
         let code = unsafe { (api.cuDevicePrimaryCtxRetain)(&raw mut handle, device_handle) };
         api.check(code, "cannot use the device").map_err(|error| error.with("device", &device.name))?;
-        let context = Arc::new(Self { api, device: device.clone(), device_handle, handle });
+        let context = Arc::new(Self {
+            api,
+            device: device.clone(),
+            device_handle,
+            handle,
+            workers: AtomicUsize::new(0),
+            lanes: Default::default(),
+        });
         open.insert(device.number, Arc::downgrade(&context));
         Ok(context)
     }
@@ -180,6 +197,18 @@ impl Context {
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// The turn of a copy of `bytes` by worker `worker`, to the device or from it; held until the copy is done.
+    #[inline]
+    pub(crate) fn turn(&self, is_in: bool, worker: usize, bytes: usize) -> MutexGuard<'_, ()> {
+        let lane = if bytes >= LARGE_COPY_BYTES { 0 } else { worker % LANES };
+        self.lanes[usize::from(is_in)][lane].lock()
+    }
+
+    /// Number of the next worker on the device.
+    pub(crate) fn next_worker(&self) -> usize {
+        self.workers.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn number(&self) -> u32 {

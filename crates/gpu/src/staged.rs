@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use driver::{Arena, Completion, Completions, Driver, Error, Operation, Submitted, Tally, Wait};
 
+use crate::device::Context;
 use crate::memory::{DeviceBuffers, Event, Pinned, Stream, check_fit};
 
 /// Direction of the copy that an operation needs.
@@ -43,6 +44,9 @@ pub struct Staged<Op> {
     device: Arc<DeviceBuffers>,
     arena: Arc<Arena>,
     stream: Stream,
+    context: Arc<Context>,
+    /// Its number among the workers on the device.
+    worker: usize,
     /// Whether one operation at a time is carried out.
     is_single: bool,
     /// Operations in flight, by slot.
@@ -81,6 +85,8 @@ impl<Op: Transfers> Staged<Op> {
             inner_done: Completions::with_depth(depth),
             arena: Arc::clone(arena),
             stream,
+            context: Arc::clone(device.context()),
+            worker: device.context().next_worker(),
             is_single,
             operations: vec![None; device.slots() as usize],
             events: (0..events).map(|_| Event::new(device.context())).collect::<Result<_, _>>()?,
@@ -114,7 +120,10 @@ impl<Op: Transfers> Staged<Op> {
     fn submit_single(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error> {
         let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
         if operation.transfer() == Transfer::Out {
-            self.copy_out(operation.slot(), operation.bytes() as usize)?;
+            let bytes = operation.bytes() as usize;
+            let context = Arc::clone(&self.context);
+            let _turn = context.turn(false, self.worker, bytes);
+            self.copy_out(operation.slot(), bytes)?;
             self.stream.wait()?;
         }
         self.operations[operation.slot() as usize] = Some(*operation);
@@ -134,7 +143,10 @@ impl<Op: Transfers> Staged<Op> {
             if completion.result > 0
                 && operation.is_some_and(|operation| operation.transfer() == Transfer::In)
             {
-                self.copy_in(completion.slot, completion.result as usize)?;
+                let bytes = completion.result as usize;
+                let context = Arc::clone(&self.context);
+                let _turn = context.turn(true, self.worker, bytes);
+                self.copy_in(completion.slot, bytes)?;
                 self.stream.wait()?;
             }
             done.push(completion.slot, completion.result);

@@ -25,7 +25,7 @@ pub struct GpuActivity {
     /// Devices whose clocks were held back when the phase ended, and why: `GPU 0: power cap`. Empty where libnvidia-ml cannot tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<String>,
-    /// Processes of others on the devices before or after the phase, the most of them at once.
+    /// Processes of others on a device when the phase ended, the most of them.
     #[serde(default)]
     pub other_processes: usize,
 }
@@ -51,7 +51,6 @@ impl FarWorkers {
 pub struct GpuWatch {
     facts: GpuFacts,
     counters: Option<Counters>,
-    other_processes: usize,
 }
 
 impl GpuWatch {
@@ -60,29 +59,24 @@ impl GpuWatch {
     pub fn begin(numbers: &[u32]) -> Option<Self> {
         let mut facts = GpuFacts::read().ok()?;
         facts.devices.retain(|device| numbers.is_empty() || numbers.contains(&device.number));
-        let other_processes = others(&facts);
-        Some(Self { facts, counters: Counters::now(), other_processes })
+        Some(Self { facts, counters: Counters::now() })
     }
 
     /// What was seen until now.
     #[must_use]
     pub fn end(self, far: &FarWorkers) -> GpuActivity {
-        let held_back = self.facts.devices.iter().filter_map(|device| {
-            let reasons = nvml::state(&device.pci_address)?.held_back_by;
-            (!reasons.is_empty()).then(|| format!("GPU {}: {}", device.number, reasons.join(", ")))
-        });
+        let devices = self.facts.devices.iter();
+        let states: Vec<_> =
+            devices.filter_map(|device| Some((device.number, nvml::state(&device.pci_address)?))).collect();
+        let held_back = states.iter().filter(|(_, state)| !state.held_back_by.is_empty());
         GpuActivity {
             direct_requests: self.counters.zip(Counters::now()).map(|(before, after)| after.since(before)),
             far_workers: far.count(),
-            held_back: held_back.collect(),
-            other_processes: self.other_processes.max(others(&self.facts)),
+            held_back: held_back
+                .map(|(number, state)| format!("GPU {number}: {}", state.held_back_by.join(", ")))
+                .collect(),
+            other_processes: states.iter().map(|(_, state)| state.other_processes).max().unwrap_or(0),
             facts: self.facts,
         }
     }
-}
-
-/// Processes of others on the devices.
-fn others(facts: &GpuFacts) -> usize {
-    let states = facts.devices.iter().filter_map(|device| nvml::state(&device.pci_address));
-    states.map(|state| state.other_processes).max().unwrap_or(0)
 }

@@ -169,6 +169,8 @@ draft! {
     group_reporting: bool,
     grace_time: u64,
     gtod_reduce: bool,
+    gpu_dev_ids: String,
+    cuda_io: String,
     hipri: bool,
     http_host: String,
     http_mode: HttpMode,

@@ -33,6 +33,7 @@ pub(crate) const ENGINES: &[(&str, &str, Option<&str>)] = &[
     ("http", "s3", None),
     ("rados", "rados", None),
     ("rbd", "rbd", None),
+    ("libcufile", "cufile", None),
 ];
 
 /// Whether an engine is a driver of objects, not of files.
@@ -87,6 +88,5 @@ pub(crate) const OTHER_ENGINES: &[(&str, &str)] = &[
     ("ime_aio", "it needs the library of IME; nearest: libaio on the mounted file system"),
     ("ime_psyncv", "it needs the library of IME; nearest: psync on the mounted file system"),
     ("xnvme", "it needs the library xNVMe; nearest: io_uring on the block device"),
-    ("libcufile", "it needs the library of GPUDirect Storage; nearest: psync with direct=1"),
     ("guasi", "it is withdrawn; nearest: io_uring"),
 ];

@@ -408,7 +408,8 @@ table! {
     { "libblkio_queue_size" [] Value of "libblkio" } { "libblkio_pre_start_props" [] Value of "libblkio" }
     { "libblkio_vectored" [] Flag of "libblkio" } { "libblkio_write_zeroes_on_trim" [] Flag of "libblkio" }
     { "libblkio_wait_mode" [] Value of "libblkio" } { "libblkio_force_enable_completion_eventfd" [] Flag of "libblkio" }
-    { "gpu_dev_ids" [] Value of "libcufile" } { "cuda_io" [] Value of "libcufile" } { "rocm_io" [] Value of "libhipfile" }
+    { "gpu_dev_ids" [] Value does gpu_dev_ids text, "libcufile: `--memory gpu:N`, the devices of the workers in turn" }
+    { "cuda_io" [] Value does cuda_io text, "libcufile: cufile (the default): engine `cufile`; posix: `psync` with `--gpu-path staged`" } { "rocm_io" [] Value of "libhipfile" }
     { "namenode" [] Value of "libhdfs" } { "hostname" [] Value of "net, rdma or libhdfs" }
     { "port" [] Value of "net, rdma or libhdfs" } { "hdfsdirectory" [] Value of "libhdfs" }
     { "chunck_size" [] Value of "libhdfs" } { "single_instance" [] Value of "libhdfs" }

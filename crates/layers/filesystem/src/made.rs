@@ -86,7 +86,12 @@ impl Made {
     /// As much as the list of the run has: nothing, or what it took over from an earlier run.
     pub(crate) fn new(journal: &Arc<dyn Journal>) -> Self {
         let sets = read(&journal.noted(JOURNAL_KEY)).unwrap_or_default();
-        Self { run_id: format!("{:016x}", journal.run()), journal: Arc::clone(journal), sets, due: Vec::new() }
+        Self {
+            run_id: format!("{:016x}", journal.run()),
+            journal: Arc::clone(journal),
+            sets,
+            due: Vec::new(),
+        }
     }
 
     fn note(&self) -> Result<(), Error> {

@@ -227,3 +227,21 @@ fn lines_of_elbencho_run() {
         std::fs::remove_file(scratch.join("f")).expect("the file of the run");
     }
 }
+
+#[test]
+fn lines_of_fio_run() {
+    let scratch = Scratch::new();
+    let line = "as fio --name=j --filename=f --size=1m --bs=64k --rw=write --ioengine=libcufile";
+    for (more, wanted) in [
+        ("", Some(0)),
+        ("--gpu_dev_ids=0:1 --cuda_io=posix --numjobs=2", Some(0)),
+        ("--gpu_dev_ids=1 --cuda_io=cufile --direct=1", Some(0)),
+        ("--cuda_io=other", Some(2)),
+        ("--gpu_dev_ids=x", Some(2)),
+    ] {
+        let ended = run(&scratch, &format!("{line} {more}"), "devices=2");
+        assert_eq!(ended.code, wanted, "{more}: {}{}", ended.stdout, ended.stderr);
+    }
+    let ended = run(&scratch, "as fio --name=j --filename=f --size=1m --rw=read --gpu_dev_ids=0", "");
+    assert!(ended.code == Some(2) && ended.stderr.contains("ioengine=libcufile"), "{}", ended.stderr);
+}

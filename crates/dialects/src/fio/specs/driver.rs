@@ -11,6 +11,7 @@ impl Site<'_> {
         if self.engine.typed == "posixaio" && !self.clones.world.engines().contains(&"io_uring") {
             self.engine.ours = "libaio";
         }
+        self.gpu_engine()?;
         self.offload();
         let engine = self.engine.clone();
         self.set("ioengine", "engine", engine.ours)?;
@@ -27,6 +28,7 @@ impl Site<'_> {
             self.set("direct", "direct", "true")?;
         }
         self.engine_options()?;
+        self.gpu_options()?;
         self.durability()?;
         if self.draft.huge_pages.unwrap_or(false) {
             self.set("iomem", "huge-pages", "true")?;

@@ -5,6 +5,7 @@ mod bucket;
 mod control;
 mod data;
 mod driver;
+mod gpu;
 mod object_options;
 mod objects;
 mod pace;

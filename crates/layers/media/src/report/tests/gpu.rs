@@ -1,0 +1,41 @@
+//! Doubts about buffers on GPUs.
+
+use gpu::{GpuActivity, GpuPath, GpuPlan, MemoryPlan};
+
+use super::{DRIVE, detail, phase, plan};
+
+/// The detail of a kind where the devices were seen like this.
+fn told(kind: &str, path: GpuPath, seen: GpuActivity) -> Option<String> {
+    detail(kind, &DRIVE, |record| {
+        plan(record).memory = MemoryPlan::Gpu(GpuPlan { path, ..GpuPlan::default() });
+        phase(record).observations.gpu = Some(seen);
+    })
+}
+
+#[test]
+fn workers_far_from_their_devices() {
+    let far = |far_workers| GpuActivity { far_workers, ..GpuActivity::default() };
+    assert_eq!(
+        told("gpu_far", GpuPath::Staged, far(2)).as_deref(),
+        Some("2 workers are on another NUMA node than their GPU")
+    );
+    assert_eq!(told("gpu_far", GpuPath::Staged, far(0)), None);
+}
+
+#[test]
+fn requests_that_did_not_go_directly() {
+    let direct = |direct_requests| GpuActivity { direct_requests, ..GpuActivity::default() };
+    let some = told("gpu_staged", GpuPath::Cufile, direct(Some(1))).expect("a doubt");
+    assert!(
+        some.ends_with(
+            "of the requests went to the GPU directly: the others went through memory of the host"
+        ),
+        "{some}"
+    );
+    assert!(
+        told("gpu_staged", GpuPath::Cufile, direct(None))
+            .is_some_and(|told| told.contains("compatibility mode"))
+    );
+    assert_eq!(told("gpu_staged", GpuPath::Cufile, direct(Some(u64::MAX))), None);
+    assert_eq!(told("gpu_staged", GpuPath::Staged, direct(None)), None);
+}
