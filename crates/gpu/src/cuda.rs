@@ -120,7 +120,7 @@ impl Api {
     }
 }
 
-/// What can be done about an error of the library (cuda.h, `CUresult`).
+/// Remedy of an error of the library (cuda.h, `CUresult`).
 fn remedy(code: c_int) -> Option<&'static str> {
     Some(match code {
         2 => {

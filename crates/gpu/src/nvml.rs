@@ -51,7 +51,7 @@ foreign::functions! {
     }
 }
 
-/// What the library says of a device now.
+/// State of a device now, as the library says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     /// Why its clocks are held back.

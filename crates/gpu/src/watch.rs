@@ -1,4 +1,4 @@
-//! What is seen of devices around a phase.
+//! Observations of devices around a phase.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -62,7 +62,7 @@ impl GpuWatch {
         Some(Self { facts, counters: Counters::now() })
     }
 
-    /// What was seen until now.
+    /// Observations until now.
     #[must_use]
     pub fn end(self, far: &FarWorkers) -> GpuActivity {
         let devices = self.facts.devices.iter();

@@ -5,11 +5,12 @@ use units::{ParseError, Span};
 use workload::spec::{OnError, Refill, Spec, Warmup};
 
 use super::files::Configuration;
-use super::gpu::OF_GPUS;
 use super::hosts::{self, Hosts};
-use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
+use super::settings::{
+    Output, check_repeats, cores, indexes, number, output, progress, refills, seconds, size,
+};
 use super::specs::{Programme, Step};
-use super::table::{OF_DIRECTORIES, TABLE, TOOL};
+use super::table::{OF_DIRECTORIES, OF_GPUS, TABLE, TOOL};
 use super::tree::Tree;
 use crate::options::{Said, said, said_if, say, switch};
 use crate::words::{Words, quoted};
@@ -185,10 +186,7 @@ impl Settings {
                 "leave it out, or give large files or block devices instead of a directory",
             );
         }
-        let cores = match words.value("cores") {
-            Some("all") => Some(world.processors()),
-            _ => indexes(words, "cores")?,
-        };
+        let cores = cores(words, world)?;
         let given = PHASES.iter().filter(|(option, ..)| words.has(option));
         let mut settings = Self {
             path: path(words, world)?,

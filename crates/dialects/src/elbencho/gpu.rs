@@ -3,12 +3,8 @@
 use driver::Error;
 
 use super::settings::indexes;
-use super::table::TABLE;
+use super::table::{OF_GPUS, TABLE};
 use crate::words::Words;
-
-/// Options of buffers on GPUs, the first of which all others need.
-pub(super) const OF_GPUS: &[&str] =
-    &["gpuids", "gpuperservice", "cuhostbufreg", "cufile", "cufiledriveropen", "gdsbufreg", "gds"];
 
 /// Buffers on GPUs.
 #[derive(Clone, Debug)]

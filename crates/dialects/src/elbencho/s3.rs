@@ -5,12 +5,13 @@ use units::{ByteSize, ParseError, Rate, Span};
 use workload::options::apply_secret;
 use workload::spec::{OnError, Refill, Spec, Warmup};
 
-use super::gpu::OF_GPUS;
 use super::hosts::Hosts;
 use super::paths::expand;
-use super::settings::{Output, check_repeats, indexes, number, output, progress, refills, seconds, size};
+use super::settings::{
+    Output, check_repeats, cores, indexes, number, output, progress, refills, seconds, size,
+};
 use super::specs::Step;
-use super::table::{NOT_OF_S3, TABLE, TOOL};
+use super::table::{NOT_OF_S3, OF_GPUS, TABLE, TOOL};
 use crate::options::{said, said_if, say, switch};
 use crate::words::{Words, quoted};
 use crate::{Progress, World};
@@ -127,8 +128,8 @@ impl Settings {
         warnings: &mut Vec<String>,
     ) -> Result<Self, Error> {
         check_repeats(words)?;
-        if let Some(option) = OF_FILES.iter().chain(NOT_OF_S3).chain(OF_GPUS).find(|option| words.has(option))
-        {
+        let mut others = OF_FILES.iter().chain(NOT_OF_S3).chain(OF_GPUS);
+        if let Some(option) = others.find(|option| words.has(option)) {
             return TABLE.refuse(
                 format!("--{option} is for files, directories and block devices"),
                 "leave it out for S3",
@@ -357,10 +358,7 @@ fn phases(words: &Words) -> Vec<(&'static str, Operation)> {
 
 /// Fields that all phases have in common: the bucket, its servers and keys.
 fn base(words: &Words, world: &dyn World) -> Result<Spec, Error> {
-    let cores = match words.value("cores") {
-        Some("all") => Some(world.processors()),
-        _ => indexes(words, "cores")?,
-    };
+    let cores = cores(words, world)?;
     let sign = number(words, "s3sign", 0, 2)?.unwrap_or(0);
     let is_fast = words.has("s3fastput") || sign == 2;
     let region = words.value("s3region").map(str::to_owned);

@@ -137,6 +137,14 @@ pub(super) fn indexes(words: &Words, long: &str) -> Result<Option<Vec<u32>>, Err
     read.map(Some).map_err(|error| Error::usage(TOOL, error.to_string()))
 }
 
+/// Processors that threads are bound to in turn; none: any.
+pub(super) fn cores(words: &Words, world: &dyn World) -> Result<Option<Vec<u32>>, Error> {
+    match words.value("cores") {
+        Some("all") => Ok(Some(world.processors())),
+        _ => indexes(words, "cores"),
+    }
+}
+
 impl Settings {
     /// Reads and checks what the options say.
     ///
@@ -145,10 +153,7 @@ impl Settings {
     pub(crate) fn read(words: &Words, world: &dyn World, warnings: &mut Vec<String>) -> Result<Self, Error> {
         check_repeats(words)?;
         let order = order(words, warnings)?;
-        let cores = match words.value("cores") {
-            Some("all") => Some(world.processors()),
-            _ => indexes(words, "cores")?,
-        };
+        let cores = cores(words, world)?;
         algorithm(words, "blockvaralgo")?;
         let block_bytes = match words.value("block") {
             None => 1 << 20,

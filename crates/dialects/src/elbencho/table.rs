@@ -27,6 +27,9 @@ pub(crate) const OF_DIRECTORIES: &[&str] = &[
 /// Options of directories that buckets do not have.
 pub(crate) const NOT_OF_S3: &[&str] =
     &["dirsharing", "dirstats", "treefile", "treescan", "treerand", "treeroundup", "sharesize"];
+/// Options of buffers on GPUs, the first of which all others need.
+pub(crate) const OF_GPUS: &[&str] =
+    &["gpuids", "gpuperservice", "cuhostbufreg", "cufile", "cufiledriveropen", "gdsbufreg", "gds"];
 const GIVE_FILES: &str = "give files, block devices or buckets";
 const NO_S3: &str = "of S3 only objects are measured: write, read, stat, list, delete";
 const DELETES_OTHERS: &str = "strata removes only objects of its own data set";

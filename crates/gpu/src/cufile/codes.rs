@@ -66,7 +66,7 @@ pub(super) fn name_of(code: c_int) -> String {
     known.map_or_else(|| format!("error {code}"), |(_, name)| (*name).to_owned())
 }
 
-/// What can be done about a code.
+/// Remedy of a code.
 pub(super) fn remedy(code: c_int) -> Option<&'static str> {
     Some(match code - BASE {
         1 => {

@@ -5,7 +5,7 @@ use std::path::Path;
 /// Facts of the kernel module.
 const MODULE: &str = "/proc/driver/nvidia-fs";
 
-/// What requests of libcufile travel by.
+/// Way that requests of libcufile take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// The kernel module nvidia-fs is loaded, of this version: requests may go to the device directly. Its counters tell how many did.

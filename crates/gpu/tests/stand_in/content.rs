@@ -1,4 +1,5 @@
 //! Kernels make the bytes of the host.
+#![allow(unsafe_code)]
 
 use gpu::{BlockTerms, ContentKernels, DeviceBuffers, Stream};
 use proptest::prelude::*;

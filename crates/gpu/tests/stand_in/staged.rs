@@ -1,4 +1,5 @@
 //! Operations on memory of a device over a driver of memory of the host.
+#![allow(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -125,12 +125,8 @@ impl MediaSource {
             (Walk::Places { access, size }, if unlimited { region.places() } else { u64::MAX })
         };
         let (mix, classes) = mix(plan).map_err(usage)?;
-        let is_special = plan.serialize_overlap
-            || plan.replay.is_some()
-            || plan.operation.is_pair()
-            || plan.zoned.is_some();
         let mut source = Self {
-            is_plain: verifier.is_none() && plan.fsync_every.is_none() && !is_special,
+            is_plain: verifier.is_none() && plan.fsync_every.is_none() && !is_special(plan),
             region,
             walk,
             sizes: sizes.of(0).clone(),
@@ -364,6 +360,11 @@ impl MediaSource {
     fn sync(target: u16, slot: u32) -> MediaOperation {
         MediaOperation { offset: 0, length: 0, slot, target, class: MediaClass::Sync, is_extra: false }
     }
+}
+
+/// Whether operations follow from more than a walk and a mix.
+fn is_special(plan: &MediaPlan) -> bool {
+    plan.serialize_overlap || plan.replay.is_some() || plan.operation.is_pair() || plan.zoned.is_some()
 }
 
 /// Number of a class among those that have block sizes and places of their own.

@@ -31,21 +31,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 32_768,
     targetless: false,
     direct: true,
-    options: &[
-        "memory",
-        "gpu-path",
-        "gpu-staging",
-        "advise",
-        "operation-priority",
-        "force-async",
-        "sync",
-        "register-files",
-        "register-buffers",
-        "defer-taskrun",
-        "sqpoll",
-        "sqpoll-core",
-        "iopoll",
-    ],
+    options: setup::OPTIONS,
 };
 
 /// The table line.

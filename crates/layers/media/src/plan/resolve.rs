@@ -86,7 +86,6 @@ pub fn resolve(
     let mix = mix(spec, operation)?;
     let pattern = pattern(spec, operation)?;
     let options = engine_options(spec, engine)?;
-    let memory = memory(spec, engine)?;
     check_engine(spec, operation, mix, engine)?;
     let mut targets = target_ranges(spec, facts, &sizes)?;
     let phase = Phase { spec, operation, mix, pattern: &pattern, sizes: &sizes, engine, options: &options };
@@ -138,7 +137,7 @@ pub fn resolve(
         layout: layout(spec, mix, verify_interval_bytes),
         cache: own.cache.unwrap_or(CachePolicy::Keep),
         huge_pages: own.huge_pages,
-        memory,
+        memory: memory(spec, engine)?,
         load,
     })
 }

@@ -23,6 +23,23 @@ const BUFFERS_MAX: u32 = 1 << 14;
 /// Most bytes of one registered buffer.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
 
+/// Options of the layer that it honours.
+pub(super) const OPTIONS: &[&str] = &[
+    "memory",
+    "gpu-path",
+    "gpu-staging",
+    "advise",
+    "operation-priority",
+    "force-async",
+    "sync",
+    "register-files",
+    "register-buffers",
+    "defer-taskrun",
+    "sqpoll",
+    "sqpoll-core",
+    "iopoll",
+];
+
 /// Refuses options that exclude each other.
 pub(super) fn check_options(options: &EngineOptions) -> Result<(), Error> {
     let usage = |message: &str, remedy: &str| Err(Error::usage("open", message).remedy(remedy));
