@@ -152,10 +152,10 @@ pub struct Context {
     lanes: [[Mutex<()>; LANES]; 2],
 }
 
-/// Copies one way that wait for their end at the same time. A device carries out one after the other in any case: those that wait for their turn
-/// sleep, where they would all poll, each for longer.
+/// Large copies one way that wait for their end at the same time. Two use the way in full: others sleep until it is their turn, where they would all
+/// poll, each for longer. Small ones wait for the way's latency more than for their bytes, and gain by being many (bench/gpu.py, elbencho).
 const LANES: usize = 2;
-/// Copies from this size on use the way in full, and take turns one by one.
+/// Copies from this size on are large, in bytes.
 const LARGE_COPY_BYTES: usize = 512 << 10;
 
 // SAFETY: contexts may be current on several threads at once.
@@ -199,11 +199,10 @@ impl Context {
         &self.device
     }
 
-    /// The turn of a copy of `bytes` by worker `worker`, to the device or from it; held until the copy is done.
+    /// The turn of a copy of `bytes` by worker `worker`, to the device or from it; held until the copy is done. Small ones need none.
     #[inline]
-    pub(crate) fn turn(&self, is_in: bool, worker: usize, bytes: usize) -> MutexGuard<'_, ()> {
-        let lane = if bytes >= LARGE_COPY_BYTES { 0 } else { worker % LANES };
-        self.lanes[usize::from(is_in)][lane].lock()
+    pub(crate) fn turn(&self, is_in: bool, worker: usize, bytes: usize) -> Option<MutexGuard<'_, ()>> {
+        (bytes >= LARGE_COPY_BYTES).then(|| self.lanes[usize::from(is_in)][worker % LANES].lock())
     }
 
     /// Number of the next worker on the device.

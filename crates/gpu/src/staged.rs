@@ -47,6 +47,8 @@ pub struct Staged<Op> {
     context: Arc<Context>,
     /// Its number among the workers on the device.
     worker: usize,
+    /// Whether copies are the device's work alone: from memory that is not registered the processor does most of them.
+    takes_turns: bool,
     /// Whether one operation at a time is carried out.
     is_single: bool,
     /// Operations in flight, by slot.
@@ -87,6 +89,7 @@ impl<Op: Transfers> Staged<Op> {
             stream,
             context: Arc::clone(device.context()),
             worker: device.context().next_worker(),
+            takes_turns: pinned.is_some(),
             is_single,
             operations: vec![None; device.slots() as usize],
             events: (0..events).map(|_| Event::new(device.context())).collect::<Result<_, _>>()?,
@@ -122,7 +125,7 @@ impl<Op: Transfers> Staged<Op> {
         if operation.transfer() == Transfer::Out {
             let bytes = operation.bytes() as usize;
             let context = Arc::clone(&self.context);
-            let _turn = context.turn(false, self.worker, bytes);
+            let _turn = self.takes_turns.then(|| context.turn(false, self.worker, bytes));
             self.copy_out(operation.slot(), bytes)?;
             self.stream.wait()?;
         }
@@ -145,7 +148,7 @@ impl<Op: Transfers> Staged<Op> {
             {
                 let bytes = completion.result as usize;
                 let context = Arc::clone(&self.context);
-                let _turn = context.turn(true, self.worker, bytes);
+                let _turn = self.takes_turns.then(|| context.turn(true, self.worker, bytes));
                 self.copy_in(completion.slot, bytes)?;
                 self.stream.wait()?;
             }

@@ -2,6 +2,7 @@
 //!
 //! docs/doubts.md lists every kind with what provokes it, when it stays silent, and the tests of both.
 
+mod gpu;
 mod machine;
 mod rate;
 #[cfg(test)]
@@ -168,6 +169,24 @@ const KINDS: &[Kind] = &[
         name: "unfinished_operations",
         look: rate::unfinished_operations,
         remedy: "find out what hangs (`dmesg`, the target's own log); figures with >= are lower bounds",
+    },
+    Kind {
+        rank: 184,
+        name: "gpu_far",
+        look: gpu::far,
+        remedy: "bind workers to processors near their GPU (see `nvidia-smi topo -m`), or name GPUs that are nearer",
+    },
+    Kind {
+        rank: 186,
+        name: "gpu_clocks",
+        look: gpu::held_back,
+        remedy: "cool the device, or raise its power limit (see `nvidia-smi -q -d PERFORMANCE`)",
+    },
+    Kind {
+        rank: 188,
+        name: "gpu_shared",
+        look: gpu::shared,
+        remedy: "end what else uses the device (see `nvidia-smi`), or name another",
     },
     Kind {
         rank: 230,

@@ -5,12 +5,13 @@ use units::{ParseError, Span};
 use workload::spec::{OnError, Refill, Spec, Warmup};
 
 use super::files::Configuration;
+use super::gpu::Gpu;
 use super::hosts::{self, Hosts};
 use super::settings::{
     Output, check_repeats, cores, indexes, number, output, progress, refills, seconds, size,
 };
 use super::specs::{Programme, Step};
-use super::table::{OF_DIRECTORIES, OF_GPUS, TABLE, TOOL};
+use super::table::{OF_DIRECTORIES, TABLE, TOOL};
 use super::tree::Tree;
 use crate::options::{Said, said, said_if, say, switch};
 use crate::words::{Words, quoted};
@@ -89,6 +90,8 @@ pub(crate) struct Settings {
     is_shared: bool,
     time: Option<Span>,
     salt: Option<u64>,
+    /// Buffers on GPUs.
+    gpu: Option<Gpu>,
     verify_written: bool,
     refills: bool,
     sync: bool,
@@ -180,10 +183,12 @@ impl Settings {
         if let Some((option, reason, remedy)) = REFUSED.iter().find(|(option, ..)| words.has(option)) {
             return TABLE.refuse(format!("--{option}: {reason}"), *remedy);
         }
-        if let Some(option) = OF_GPUS.iter().find(|option| words.has(option)) {
+        let depth = number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32;
+        let gpu = Gpu::read(words, depth, hosts::are_given(words))?;
+        if gpu.as_ref().is_some_and(Gpu::is_cufile) {
             return TABLE.refuse(
-                format!("--{option}: buffers of files in directories are memory of the host"),
-                "leave it out, or give large files or block devices instead of a directory",
+                "--cufile and --gds: files in directories are staged through memory of the host",
+                "leave them out, or give large files or block devices instead of a directory",
             );
         }
         let cores = cores(words, world)?;
@@ -197,7 +202,8 @@ impl Settings {
             size_bytes: size(words, "size")?.unwrap_or(0),
             block_bytes: size(words, "block")?.unwrap_or(1 << 20),
             iterations: number(words, "iterations", 1, 100_000)?.unwrap_or(1) as u32,
-            depth: number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32,
+            depth,
+            gpu,
             direct: words.has("direct"),
             order: order(words)?,
             is_shared: words.has("dirsharing"),
@@ -381,7 +387,8 @@ impl Settings {
             switch("ignore-missing", self.ignores_missing),
             switch("no-fill", true),
         ];
-        say(&mut spec, own)?;
+        let memory = self.gpu.iter().filter(|_| moves_data).flat_map(Gpu::options);
+        say(&mut spec, own.into_iter().chain(memory.map(|(name, value)| said(name, value))))?;
         match &self.tree {
             _ if is_sync => {}
             Some(tree) => say(&mut spec, tree.said())?,

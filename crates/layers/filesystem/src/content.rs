@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use driver::{Arena, Error, Fault};
+use layer::memory::{BufferPart, OnDevice};
 use units::random::{derive_seed, mix64};
 use workload::content::verify::INTERVAL_BYTES_MIN;
 use workload::content::{BlockChecker, BlockWriter, Expected, Filler};
@@ -22,6 +23,8 @@ pub(crate) struct Content {
     filler: Filler,
     refills: bool,
     generation: u64,
+    /// Where the buffers are not memory of the process alone.
+    device: Option<OnDevice>,
 }
 
 /// Bytes of a block that carry a header, and the interval of its headers; what is left behind them has bytes that follow from their place.
@@ -55,6 +58,7 @@ impl Content {
             filler,
             refills: writes && (plan.verify || plan.content.refill != Refill::Once),
             generation: 0,
+            device: None,
         };
         if writes {
             for slot in 0..plan.load.depth {
@@ -64,6 +68,16 @@ impl Content {
             }
         }
         Ok(content)
+    }
+
+    /// Takes buffers on a device, or registered ones; those of a device get what those of the host hold.
+    pub(crate) fn on_device(&mut self, device: Option<OnDevice>) {
+        self.device = device;
+        let writes = self.plan.operation == crate::phases::FsOp::Write;
+        if let Some(content) = self.device.as_mut().and_then(OnDevice::content).filter(|_| writes) {
+            let length = self.plan.geometry.block_size_bytes as usize;
+            (0..self.plan.load.depth).for_each(|slot| content.send(slot, length));
+        }
     }
 
     /// Whether blocks are filled anew.
@@ -81,15 +95,28 @@ impl Content {
         let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
         if self.plan.verify {
             self.seal(operation, buffer);
-            return;
+        } else {
+            self.generation += 1;
+            let id = self.plan.set.content_id(operation.rank, operation.item);
+            let place = operation.offset_bytes.wrapping_add(derive_seed(id, &[]) & !0xfff);
+            let recipe = self.filler.recipe();
+            let part = BufferPart { slot: operation.slot, at: 0, length };
+            match self.plan.content.refill {
+                Refill::Once => return,
+                Refill::Full => {
+                    let content = self.device.as_mut().and_then(OnDevice::content).zip(recipe);
+                    let made = content
+                        .is_some_and(|(content, recipe)| content.make(part, &recipe, self.generation, place));
+                    if made {
+                        return;
+                    }
+                    self.filler.refill_block(buffer, place, self.generation);
+                }
+                _ => self.filler.stamp(buffer, place, self.generation),
+            }
         }
-        self.generation += 1;
-        let id = self.plan.set.content_id(operation.rank, operation.item);
-        let place = operation.offset_bytes.wrapping_add(derive_seed(id, &[]) & !0xfff);
-        match self.plan.content.refill {
-            Refill::Once => {}
-            Refill::Full => self.filler.refill_block(buffer, place, self.generation),
-            _ => self.filler.stamp(buffer, place, self.generation),
+        if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
+            content.send(operation.slot, length);
         }
     }
 
@@ -110,7 +137,16 @@ impl Content {
     ///
     /// # Errors
     /// The first byte that is not as it was written, with path and offset.
-    pub(crate) fn check(&self, operation: &FsOperation, bytes: u64) -> Result<(), Fault> {
+    pub(crate) fn check(&mut self, operation: &FsOperation, bytes: u64) -> Result<(), Fault> {
+        if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
+            if operation.class == FsClass::Read && self.plan.verify {
+                content.fetch(operation.slot, (operation.length_bytes as usize).min(bytes as usize));
+            }
+            // A kernel or a copy that failed outside of the operation leaves its data unknown.
+            if let Some(error) = content.failure() {
+                return Err(Fault { cause: "device", detail: error.to_string() });
+            }
+        }
         if operation.class != FsClass::Read || !self.plan.verify {
             return Ok(());
         }

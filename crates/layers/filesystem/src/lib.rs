@@ -9,6 +9,7 @@ mod find;
 mod help;
 mod listed;
 mod made;
+mod memory;
 mod names;
 mod operation;
 mod options;

@@ -120,6 +120,9 @@ pub struct FsPlan {
     pub targets: Vec<String>,
     /// Operation.
     pub operation: FsOp,
+    /// Memory that the buffers of blocks lie in.
+    #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
+    pub memory: gpu::MemoryPlan,
     /// The file set.
     pub set: FileSet,
     /// Blocks of its files.
@@ -378,6 +381,7 @@ impl LayerPlan for FsPlan {
         let mut words = vec![clean(&self.engine).into_owned()];
         words.extend(self.door.map(|door| format!("door {}", door.name())));
         words.extend(flags.into_iter().filter(|(is_on, _)| *is_on).map(|(_, word)| word.to_owned()));
+        words.extend(self.memory.words().filter(|_| self.operation.moves_data()));
         match self.rank_shift {
             RankShift::By(0) => {}
             RankShift::By(by) => words.push(format!("items of the rank {by} further on")),

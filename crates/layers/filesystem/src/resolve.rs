@@ -83,6 +83,7 @@ pub(crate) fn plan(
         engine,
         targets: spec.targets.clone(),
         operation,
+        memory: own.memory.plan(None).map_err(usage)?,
         transfers: transfers(own, &set, &geometry)?,
         geometry,
         item_order: own.item_order.unwrap_or_default(),

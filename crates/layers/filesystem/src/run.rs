@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Error, ErrorKind};
+use gpu::{FarWorkers, GpuWatch};
 use layer::observations::Observations;
 use layer::storage::{Storage, StorageNeeds};
 use layer::{
@@ -345,6 +346,7 @@ impl LayerRun for FsRun {
                 plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, threads, with)).transpose()?;
             let barriers = plan.barriers.then(|| Barriers::new(threads, with)).transpose()?;
             ready.push(Ready {
+                far: FarWorkers::default(),
                 plan: Arc::new(plan.clone()),
                 stores,
                 functions: self.doors.functions(plan),
@@ -361,6 +363,7 @@ impl LayerRun for FsRun {
             ready,
             interrupt: Arc::clone(&context.interrupt),
             fetched_bytes: None,
+            devices: Vec::new(),
         }))
     }
 
@@ -397,6 +400,8 @@ struct FsPart<'a> {
     interrupt: Arc<AtomicBool>,
     /// Bytes that this process made the kernel fetch, when the phases began.
     fetched_bytes: Option<u64>,
+    /// Devices that buffers are on, phase by phase.
+    devices: Vec<Option<GpuWatch>>,
 }
 
 impl Part for FsPart<'_> {
@@ -406,6 +411,11 @@ impl Part for FsPart<'_> {
 
     fn begin(&mut self) -> Result<(), Error> {
         self.fetched_bytes = host::activity::fetched_bytes();
+        let watch = |ready: &Ready| {
+            let gpu = ready.plan.memory.gpu().filter(|_| ready.plan.operation.moves_data())?;
+            GpuWatch::begin(&gpu.devices)
+        };
+        self.devices = self.ready.iter().map(watch).collect();
         Ok(())
     }
 
@@ -416,7 +426,8 @@ impl Part for FsPart<'_> {
     }
 
     fn end(self: Box<Self>, outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
-        let Self { run, ready, fetched_bytes, .. } = *self;
+        let Self { run, ready, fetched_bytes, devices, .. } = *self;
+        let mut devices = devices.into_iter();
         let mut seen = Vec::new();
         for (mut outcome, ready) in outcomes.into_iter().zip(&ready) {
             outcome.notes.extend(ready.notes.iter().cloned());
@@ -433,6 +444,7 @@ impl Part for FsPart<'_> {
             }
             let observations = Observations {
                 files: Some(ready.activity()),
+                gpu: devices.next().flatten().map(|watch| watch.end(&ready.far)),
                 process_fetched_bytes: fetched_bytes,
                 ..machine.clone()
             };

@@ -7,6 +7,8 @@ use units::random::derive_seed;
 use workload::access::Access;
 use workload::plan::Pattern;
 
+use layer::memory::OnDevice;
+
 use crate::content::Content;
 use crate::operation::{FsClass, FsOperation, NameKind};
 use crate::phases::{Call, FsOp, Over};
@@ -92,6 +94,12 @@ pub(crate) struct FsSource {
 }
 
 impl FsSource {
+    /// The same with buffers on a device, or registered ones.
+    pub(crate) fn on_device(mut self, device: Option<OnDevice>) -> Self {
+        self.content.on_device(device);
+        self
+    }
+
     /// The source of worker `worker` of this host.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ pub struct FsSpec {
     /// `--op`: one phase each.
     pub operations: Vec<FsOp>,
     pub shape: Option<Shape>,
+    pub memory: gpu::MemorySpec,
     pub names: Option<Naming>,
     pub dirs: Option<u64>,
     pub files: Option<u64>,

@@ -8,6 +8,7 @@ mod leftovers;
 mod machine;
 pub mod masters;
 mod measured;
+pub mod memory;
 pub mod observations;
 mod places;
 pub mod secret;

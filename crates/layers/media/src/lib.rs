@@ -43,7 +43,7 @@ pub use operation::{MediaClass, MediaOperation};
 pub use options::LAYER;
 pub use plan::MediaPlan;
 pub use region::check_plan;
-pub use request::{DeviceRequest, OpenRequest};
+pub use request::OpenRequest;
 pub use run::Media;
 pub use source::MediaSource;
 pub use spec::{MediaSpec, of};

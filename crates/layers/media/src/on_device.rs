@@ -1,17 +1,12 @@
-//! Buffers of a load on a GPU: where they come from, and the content that is made and checked there.
-#![allow(unsafe_code)]
+//! Buffers of a load on media on a GPU.
 
-use std::sync::Arc;
-
-use driver::{Arena, Driver, Error};
-use gpu::{
-    BlockTerms, ContentKernels, Context, DeviceBuffers, FarWorkers, GpuPath, MemoryPlan, Pinned, Staged,
-    Staging, Stream, Transfer, Transfers, device_of,
-};
-use workload::content::{Recipe, Refill};
+use driver::Error;
+use gpu::{Transfer, Transfers};
+use layer::memory::{DeviceRequest, WorkerNeeds};
+use workload::spec::Refill;
 
 use crate::plan::MediaPlan;
-use crate::{DeviceRequest, MediaClass, MediaOperation, OpenRequest};
+use crate::{MediaClass, MediaOperation, OpenRequest};
 
 /// The buffers of a request on a device.
 ///
@@ -39,216 +34,16 @@ impl Transfers for MediaOperation {
     }
 }
 
-/// Memory of one worker besides its arena, as its plan has it.
-pub(crate) struct WorkerMemory {
-    /// Buffers on a device, for the driver.
-    pub(crate) request: Option<DeviceRequest>,
-    /// Notes for the record.
-    pub(crate) notes: Vec<String>,
-    pinned: Option<Pinned>,
-}
-
-impl WorkerMemory {
-    /// Takes the memory of worker `worker`, which notes in `far` whether its device is far from it.
-    ///
-    /// # Errors
-    /// When a library or a device is missing, or there is too little memory.
-    pub(crate) fn take(
-        plan: &MediaPlan,
-        worker: u32,
-        arena: &Arc<Arena>,
-        far: &FarWorkers,
-    ) -> Result<Self, Error> {
-        let number = plan.load.worker(worker);
-        let (devices, gpu) = match &plan.memory {
-            MemoryPlan::Host => return Ok(Self { request: None, notes: Vec::new(), pinned: None }),
-            MemoryPlan::Pinned => (&[][..], None),
-            MemoryPlan::Gpu(gpu) => (gpu.devices.as_slice(), Some(gpu)),
-        };
-        let device = device_of(devices, number)?;
-        far.note(&device);
-        let context = Context::of(&device)?;
-        let is_staged = plan.is_staged();
-        let pins = gpu.is_none_or(|gpu| is_staged && gpu.staging == Staging::Pinned);
-        let pinned = if pins { Some(Pinned::new(&context, arena)?) } else { None };
-        let Some(gpu) = gpu else { return Ok(Self { request: None, notes: Vec::new(), pinned }) };
-        let buffers = Arc::new(DeviceBuffers::new(&context, plan.load.depth, arena.slot_bytes())?);
-        let notes = vec![format!("buffers on GPU {} ({})", context.device().number, context.device().name)];
-        Ok(Self { request: Some(DeviceRequest { buffers, plan: gpu.clone() }), notes, pinned })
-    }
-
-    /// Puts the copy into the operations of a driver that works on memory of the host, where the plan has it staged, and gives what makes content on the device.
-    ///
-    /// # Errors
-    /// When the device refuses.
-    pub(crate) fn attach(
-        self,
-        plan: &MediaPlan,
-        driver: Box<dyn Driver<MediaOperation>>,
-        arena: &Arc<Arena>,
-    ) -> Result<(Box<dyn Driver<MediaOperation>>, Option<OnDevice>), Error> {
-        let Some(request) = self.request else {
-            return Ok((driver, self.pinned.map(|pinned| OnDevice { device: None, _pinned: Some(pinned) })));
-        };
-        let content = OnDevice {
-            device: Some(Content {
-                kernels: if plan.makes_content() {
-                    Some(ContentKernels::new(request.buffers.context())?)
-                } else {
-                    None
-                },
-                stream: Stream::new(request.buffers.context())?,
-                buffers: Arc::clone(&request.buffers),
-                arena: Arc::clone(arena),
-                failure: None,
-            }),
-            _pinned: None,
-        };
-        let driver: Box<dyn Driver<MediaOperation>> = if plan.is_staged() {
-            Box::new(Staged::new(driver, arena, &request.buffers, self.pinned, plan.load.depth)?)
-        } else {
-            driver
-        };
-        Ok((driver, Some(content)))
-    }
-}
-
 impl MediaPlan {
-    /// Whether content of blocks is made or checked while it runs.
-    fn makes_content(&self) -> bool {
+    /// Memory of worker `worker`.
+    pub(crate) fn worker_needs(&self, worker: u32) -> WorkerNeeds<'_> {
         let refills = self.mix.write_percent > 0 && self.content.refill != Refill::Once;
-        refills || self.verify_interval_bytes.is_some()
-    }
-
-    /// Whether data go through buffers of the host to those of a device.
-    pub(crate) fn is_staged(&self) -> bool {
-        let is_own = ["gpu_copy", "gpu_mem"].contains(&self.engine.as_str());
-        !is_own && self.memory.gpu().is_some_and(|gpu| gpu.path == GpuPath::Staged)
-    }
-}
-
-/// Buffers of the source on a device, or registered ones.
-pub(crate) struct OnDevice {
-    device: Option<Content>,
-    /// Keeps buffers of the host registered as long as the source.
-    _pinned: Option<Pinned>,
-}
-
-impl OnDevice {
-    /// Whether it makes content on a device.
-    #[inline]
-    pub(crate) fn has_content(&self) -> bool {
-        self.device.is_some()
-    }
-
-    /// Maker of content on the device; none where buffers are registered memory of the host.
-    pub(crate) fn content(&mut self) -> Option<&mut Content> {
-        self.device.as_mut()
-    }
-}
-
-/// Makes, fetches and checks the content of buffers on a device.
-pub(crate) struct Content {
-    /// Where content is made or checked: the driver takes its time to compile them.
-    kernels: Option<ContentKernels>,
-    stream: Stream,
-    buffers: Arc<DeviceBuffers>,
-    arena: Arc<Arena>,
-    failure: Option<Error>,
-}
-
-/// A part of a buffer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BufferPart {
-    pub(crate) slot: u32,
-    /// Where in the buffer it begins, in bytes.
-    pub(crate) at: usize,
-    pub(crate) length: usize,
-}
-
-impl Content {
-    /// Why work on the device failed first; asked once.
-    pub(crate) fn failure(&mut self) -> Option<Error> {
-        self.failure.take()
-    }
-
-    /// Notes the first failure, and says whether there was none.
-    fn noted<T>(&mut self, result: Result<T, Error>) -> Option<T> {
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.failure.get_or_insert(error);
-                None
-            }
+        WorkerNeeds {
+            memory: &self.memory,
+            worker: self.load.worker(worker),
+            depth: self.load.depth,
+            makes_content: refills || self.verify_interval_bytes.is_some(),
+            is_of_device: ["gpu_copy", "gpu_mem"].contains(&self.engine.as_str()),
         }
-    }
-
-    fn terms(part: BufferPart, recipe: &Recipe, generation: u64, position: u64) -> BlockTerms {
-        BlockTerms {
-            interval_bytes: u64::from(recipe.interval_bytes),
-            run: recipe.run,
-            target: recipe.target,
-            ..BlockTerms::of_stream(recipe.keys, generation, position, part.length as u64)
-        }
-    }
-
-    /// Address on the device of a part of a buffer whose slot is the source's.
-    fn address(&self, part: BufferPart) -> u64 {
-        assert!(part.at + part.length <= self.buffers.slot_bytes());
-        self.buffers.slot_address(part.slot) + part.at as u64
-    }
-
-    /// Whether kernels make blocks of `length_bytes` at such a position.
-    pub(crate) fn makes(&self, recipe: &Recipe, position: u64, length_bytes: u64) -> bool {
-        let terms = BlockTerms {
-            interval_bytes: u64::from(recipe.interval_bytes),
-            ..BlockTerms::of_stream(recipe.keys, 0, position, length_bytes)
-        };
-        self.kernels.is_some() && terms.fit()
-    }
-
-    /// Makes a part by a kernel; false where no kernel makes such a part, and nothing was done.
-    pub(crate) fn make(&mut self, part: BufferPart, recipe: &Recipe, generation: u64, position: u64) -> bool {
-        let (terms, address) = (Self::terms(part, recipe, generation, position), self.address(part));
-        let Some(kernels) = self.kernels.as_mut().filter(|_| terms.fit()) else { return false };
-        // SAFETY: a part of a buffer that is the source's before submission.
-        let filled = unsafe { kernels.fill(address, &terms) };
-        self.noted(filled);
-        true
-    }
-
-    /// Whether a part is as it should be, by a kernel; none where no kernel can tell.
-    pub(crate) fn is_right(
-        &mut self,
-        part: BufferPart,
-        recipe: &Recipe,
-        generation: u64,
-        position: u64,
-    ) -> Option<bool> {
-        let (terms, address) = (Self::terms(part, recipe, generation, position), self.address(part));
-        let kernels = self.kernels.as_mut().filter(|_| terms.fit())?;
-        // SAFETY: a part of a buffer that is the source's again after completion.
-        let found = unsafe { kernels.check(address, &terms) };
-        Some(self.noted(found)?.is_none())
-    }
-
-    /// Copies the first `length` bytes of a buffer of the host to that of the device.
-    pub(crate) fn send(&mut self, slot: u32, length: usize) {
-        let to = self.address(BufferPart { slot, at: 0, length });
-        assert!(length <= self.arena.slot_bytes());
-        // SAFETY: both buffers are the source's, and have that length; the copy is waited for.
-        let begun = unsafe { self.stream.copy_in(to, self.arena.slot_ptr(slot), length) };
-        let sent = begun.and_then(|()| self.stream.wait());
-        self.noted(sent);
-    }
-
-    /// Copies them the other way.
-    pub(crate) fn fetch(&mut self, slot: u32, length: usize) {
-        let from = self.address(BufferPart { slot, at: 0, length });
-        assert!(length <= self.arena.slot_bytes());
-        // SAFETY: as for `send`.
-        let begun = unsafe { self.stream.copy_out(self.arena.slot_ptr(slot), from, length) };
-        let fetched = begun.and_then(|()| self.stream.wait());
-        self.noted(fetched);
     }
 }

@@ -4,19 +4,10 @@ use std::sync::Arc;
 
 use crate::engine::EngineOptions;
 use driver::Arena;
-use gpu::{DeviceBuffers, GpuPlan};
+use layer::memory::DeviceRequest;
 use workload::target::TargetPlan;
 
 use crate::rbd::Images;
-
-/// Buffers on a device.
-#[derive(Clone, Debug)]
-pub struct DeviceRequest {
-    /// One a slot, each with the room of those of the host.
-    pub buffers: Arc<DeviceBuffers>,
-    /// How data come and go.
-    pub plan: GpuPlan,
-}
 
 /// Everything a driver of this layer needs to open its targets for one worker.
 #[derive(Clone, Debug)]

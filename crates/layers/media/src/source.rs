@@ -22,11 +22,11 @@ use workload::replay::{ReplayClass, ReplayStep};
 use workload::spec::{Operation, Refill};
 
 use crate::in_flight::InFlight;
-use crate::on_device::OnDevice;
 use crate::region::{Region, SizedCursor, check_verification, usage};
 use crate::verify::{Ledger, Verifier};
 use crate::zoned::{Step, ZoneSet, ZonedWalk};
 use crate::{MediaClass, MediaOperation};
+use layer::memory::OnDevice;
 
 /// Where the next operation goes.
 enum Walk {

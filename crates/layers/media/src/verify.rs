@@ -14,10 +14,10 @@ use workload::content::{
     BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch, Recipe, Repeated,
 };
 
-use crate::on_device::{BufferPart, Content};
 use crate::{MediaClass, MediaOperation};
 use backlog::{Backlog, Block};
 use dump::Dump;
+use layer::memory::{BufferPart, Content};
 pub use ledger::{Ledger, overlap};
 
 /// Content of the blocks of a target.

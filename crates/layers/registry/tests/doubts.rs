@@ -40,6 +40,7 @@ fn every_kind_has_its_two_tests() {
         ("object", source("crates/layers/object/src/report/doubts/tests.rs")),
         ("path", source("crates/layers/media/src/report/tests/path.rs")),
         ("command", source("crates/strata/tests/command/doubts.rs")),
+        ("gpu", source("crates/strata/tests/command/gpu.rs")),
         ("drops", source("crates/strata/tests/command/drops.rs")),
         ("traps", source("crates/strata/tests/command/traps.rs")),
     ];

@@ -390,3 +390,15 @@ fn frequency_scaling() {
         "a guest does not see its governor"
     );
 }
+
+#[test]
+fn workers_far_from_their_devices() {
+    let told = |far_workers| {
+        detail("gpu_far", &DRIVE, |record| {
+            let gpu = &mut phase(record).observations.gpu;
+            gpu.get_or_insert_default().far_workers = far_workers;
+        })
+    };
+    assert_eq!(told(2).as_deref(), Some("2 workers are on another NUMA node than their GPU"));
+    assert_eq!(told(0), None);
+}

@@ -245,3 +245,52 @@ fn lines_of_fio_run() {
     let ended = run(&scratch, "as fio --name=j --filename=f --size=1m --rw=read --gpu_dev_ids=0", "");
     assert!(ended.code == Some(2) && ended.stderr.contains("ioengine=libcufile"), "{}", ended.stderr);
 }
+
+#[test]
+fn blocks_of_files_in_directories_go_to_the_device_and_back() {
+    let scratch = Scratch::new();
+    assert_eq!(scratch.run("pool create vos:p --scm 64m").code, Some(0));
+    for (target, driver) in
+        [("d", "-e posix"), ("d", "-e libc"), ("d", "-e io_uring -q 4"), ("dfs+vos:p", "-e dfs")]
+    {
+        // 47008 bytes are no whole number of lanes: such blocks are made on the host.
+        for block in ["8k", "47008"] {
+            let line = format!(
+                "fs {target} --op write,read --files 6 --file-size {block} -b {block} --verify -t 2 --memory gpu {driver}"
+            );
+            let (ended, record) = measure(&scratch, &line, "devices=2 lazy=1");
+            assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.stdout, ended.stderr);
+            assert_eq!(class(&record, 1, "read").0, 12, "{line}");
+            let phase = &record["phases"][1];
+            assert!(phase["notes"].to_string().contains("buffers on GPU 1"), "{line}: {}", phase["notes"]);
+            assert_eq!(phase["observations"]["gpu"]["facts"]["devices"][0]["name"], "Stand-in 0", "{line}");
+        }
+    }
+    let (ended, _) = measure(
+        &scratch,
+        "fs d --op write,read --files 4 --file-size 8k -b 8k --verify --memory gpu",
+        "flip=7",
+    );
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    for (words, wanted) in [
+        ("fs d --op write --gpu-staging pinned", "give --memory gpu with it"),
+        ("fs d --op write --memory gpu --gpu-path cufile", "gpu-path"),
+    ] {
+        let ended = run(&scratch, words, "");
+        assert!(ended.code == Some(2) && ended.stderr.contains(wanted), "{words}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn lines_of_elbencho_in_directories_run() {
+    let scratch = Scratch::new();
+    let line = "as elbencho -d -w -r -F -D -t 2 -n 2 -N 3 -s 64k -b 16k --gpuids 0,1 --cuhostbufreg d";
+    let ended = run(&scratch, line, "devices=2");
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let refused = run(&scratch, "as elbencho -w -t 1 -n 1 -N 1 -s 4k --gpuids 0 --gds d", "");
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("staged through memory of the host"),
+        "{}",
+        refused.stderr
+    );
+}

@@ -23,7 +23,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("layer", &["driver", "fleet", "gpu", "host", "rpc", "runner", "statistics", "units", "workload"]),
     ("mount", &["dfs", "driver", "layer", "units", "workload"]),
     ("report", &["driver", "host", "layer", "statistics", "units", "workload"]),
-    ("filesystem", &["dfs", "driver", "host", "layer", "mount", "report", "runner", "units", "workload"]),
+    (
+        "filesystem",
+        &["dfs", "driver", "gpu", "host", "layer", "mount", "report", "runner", "units", "workload"],
+    ),
     (
         "media",
         &["ceph", "driver", "gpu", "host", "layer", "report", "runner", "statistics", "units", "workload"],

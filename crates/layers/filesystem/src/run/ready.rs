@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Error, PageSize};
+use gpu::FarWorkers;
+use layer::memory::WorkerMemory;
 use layer::observations::{FileActivity, FoundFiles, StonewallActivity};
 use layer::{Hosts, RunContext};
 use runner::{Job, Opener, WorkerSetup};
@@ -60,6 +62,8 @@ pub(super) struct Ready {
     pub(super) wear_out: Option<Arc<WearOut>>,
     pub(super) barriers: Option<Arc<Barriers>>,
     pub(super) notes: Vec<String>,
+    /// Workers that are far from their devices.
+    pub(super) far: FarWorkers,
     /// Name under which hosts meet in it.
     pub(super) meeting: String,
 }
@@ -79,11 +83,14 @@ impl Ready {
         }
         let (shared, progress, wear_out) =
             (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
-        let barriers = self.barriers.clone();
+        let (barriers, far) = (self.barriers.clone(), self.far.clone());
         let (stores, functions) = (self.stores.clone(), self.functions.clone());
         let open = Opener::new(move |worker| {
             let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
-            let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, PageSize::Base)?);
+            let needs = shared.worker_needs(worker);
+            let pages = if needs.memory.is_host() { PageSize::Base } else { PageSize::Transparent };
+            let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, pages)?);
+            let memory = WorkerMemory::take(&needs, &arena, &far)?;
             let request = OpenRequest {
                 plan: Arc::clone(&shared),
                 arena: Arc::clone(&arena),
@@ -91,9 +98,11 @@ impl Ready {
                 functions: functions.clone(),
             };
             let opened = (drivers::find(&shared.engine)?.open)(&request)?;
-            let source =
-                FsSource::new(&shared, worker, &arena, &progress, (wear_out.as_ref(), barriers.as_ref()))?;
-            Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
+            let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
+            let (driver, device) = memory.attach(&needs, opened.driver, &arena)?;
+            let meets = (wear_out.as_ref(), barriers.as_ref());
+            let source = FsSource::new(&shared, worker, &arena, &progress, meets)?.on_device(device);
+            Ok(WorkerSetup { driver, source, notes, parts: Vec::new() })
         });
         let is_one_file = plan.set.shape != Shape::Tree && plan.operation.moves_data();
         Job {

@@ -1,6 +1,6 @@
-//! Doubts about buffers on GPUs: the way to them, and the state of the devices.
+//! The doubt about the way to buffers on GPUs.
 
-use gpu::{GpuActivity, GpuPath};
+use gpu::GpuPath;
 use report::doubts::Evidence;
 use units::percent;
 
@@ -9,14 +9,10 @@ use crate::plan::MediaPlan;
 /// Share of the requests that must have gone to the device directly; below it the library copied the others.
 const DIRECT_SHARE_MIN: f64 = 0.9;
 
-fn seen<'a>(evidence: &Evidence<'a>) -> Option<&'a GpuActivity> {
-    evidence.observations.gpu.as_ref()
-}
-
 /// GPUDirect Storage was asked for, and data went through memory of the host.
 pub(super) fn staged(evidence: &Evidence<'_>) -> Option<String> {
     let gpu = evidence.plan.of::<MediaPlan>()?.memory.gpu()?;
-    let seen = seen(evidence)?;
+    let seen = evidence.observations.gpu.as_ref()?;
     if gpu.path != GpuPath::Cufile {
         return None;
     }
@@ -33,19 +29,4 @@ pub(super) fn staged(evidence: &Evidence<'_>) -> Option<String> {
             percent(share)
         )
     })
-}
-
-pub(super) fn far(evidence: &Evidence<'_>) -> Option<String> {
-    let far = seen(evidence)?.far_workers;
-    (far > 0).then(|| format!("{far} workers are on another NUMA node than their GPU"))
-}
-
-pub(super) fn held_back(evidence: &Evidence<'_>) -> Option<String> {
-    let held_back = &seen(evidence)?.held_back;
-    (!held_back.is_empty()).then(|| format!("the clocks of a GPU were held back: {}", held_back.join("; ")))
-}
-
-pub(super) fn shared(evidence: &Evidence<'_>) -> Option<String> {
-    let others = seen(evidence)?.other_processes;
-    (others > 0).then(|| format!("{others} other processes were on the GPU"))
 }

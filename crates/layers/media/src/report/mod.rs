@@ -110,25 +110,7 @@ const KINDS: &[Kind] = &[
         rank: 182,
         name: "gpu_staged",
         look: gpu::staged,
-        remedy: "load nvidia-fs, and use a file system and drive that it knows (gdscheck -p); or mean it: --gpu-path staged",
-    },
-    Kind {
-        rank: 184,
-        name: "gpu_far",
-        look: gpu::far,
-        remedy: "bind workers to processors near their GPU (--cores, --numa; nvidia-smi topo -m), or name nearer ones: --memory gpu:N",
-    },
-    Kind {
-        rank: 186,
-        name: "gpu_clocks",
-        look: gpu::held_back,
-        remedy: "see nvidia-smi -q -d PERFORMANCE: cool the device, or raise its power limit",
-    },
-    Kind {
-        rank: 188,
-        name: "gpu_shared",
-        look: gpu::shared,
-        remedy: "end what else uses the device (nvidia-smi), or name another: --memory gpu:N",
+        remedy: "load nvidia-fs, and use a file system and drive that it knows (see `gdscheck -p`), or a staged path",
     },
     Kind { look: client::client_saturated, ..CLIENT_SATURATED },
     Kind {

@@ -5,8 +5,8 @@ use driver::{Fault, Operation as _};
 
 use super::MediaSource;
 use crate::MediaOperation;
-use crate::on_device::{BufferPart, OnDevice};
 use crate::plan::MediaPlan;
+use layer::memory::{BufferPart, OnDevice};
 
 impl MediaSource {
     /// Whether the buffers are on a device.

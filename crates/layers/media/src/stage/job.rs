@@ -10,9 +10,9 @@ use runner::{Job, Opener, WorkerSetup};
 use workload::spec::Operation;
 
 use super::ledgers::Check;
-use crate::on_device::WorkerMemory;
 use crate::zoned::ZoneSet;
 use crate::{DRIVERS, MediaClass, MediaSource, OpenRequest, Verifier};
+use layer::memory::WorkerMemory;
 
 /// Parts of a job besides its plan.
 #[derive(Default)]
@@ -47,7 +47,8 @@ pub fn job(plan: &MediaPlan, setup: JobSetup, interrupt: Arc<AtomicBool>) -> Job
             }
             None => None,
         };
-        let memory = WorkerMemory::take(&plan, worker, &arena, &far)?;
+        let needs = plan.worker_needs(worker);
+        let memory = WorkerMemory::take(&needs, &arena, &far)?;
         let request = OpenRequest {
             targets: plan.targets.clone(),
             writes: plan.writes(),
@@ -59,7 +60,7 @@ pub fn job(plan: &MediaPlan, setup: JobSetup, interrupt: Arc<AtomicBool>) -> Job
         };
         let opened = (driver::find(DRIVERS, &plan.engine)?.open)(&request)?;
         let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
-        let (driver, device) = memory.attach(&plan, opened.driver, &arena)?;
+        let (driver, device) = memory.attach(&needs, opened.driver, &arena)?;
         let source =
             MediaSource::new(&plan, worker, arena, verifier, zones.as_deref())?.on_device(&plan, device);
         Ok(WorkerSetup { driver, source, notes, parts: Vec::new() })

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Registration, Wait};
 use gpu::{Context, DeviceBuffers, GpuPlan, Pinned, Staged, Staging, Stream, device_of};
+use layer::memory::DeviceRequest;
 use media::engine::EngineOptions;
-use media::{DRIVERS, DeviceRequest, MediaClass, MediaOperation, OpenRequest};
+use media::{DRIVERS, MediaClass, MediaOperation, OpenRequest};
 pub(crate) use testkit::content as pattern;
 use workload::target::{TargetKind, TargetPlan};
 

@@ -13,16 +13,6 @@ fn told(kind: &str, path: GpuPath, seen: GpuActivity) -> Option<String> {
 }
 
 #[test]
-fn workers_far_from_their_devices() {
-    let far = |far_workers| GpuActivity { far_workers, ..GpuActivity::default() };
-    assert_eq!(
-        told("gpu_far", GpuPath::Staged, far(2)).as_deref(),
-        Some("2 workers are on another NUMA node than their GPU")
-    );
-    assert_eq!(told("gpu_far", GpuPath::Staged, far(0)), None);
-}
-
-#[test]
 fn requests_that_did_not_go_directly() {
     let direct = |direct_requests| GpuActivity { direct_requests, ..GpuActivity::default() };
     let some = told("gpu_staged", GpuPath::Cufile, direct(Some(1))).expect("a doubt");

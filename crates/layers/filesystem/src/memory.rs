@@ -1,0 +1,66 @@
+//! Memory that the buffers of blocks lie in.
+
+use gpu::{MemoryPlan, Staging, Transfer, Transfers};
+use layer::memory::WorkerNeeds;
+use workload::options::OptionDef;
+use workload::spec::{Refill, choice};
+
+use crate::operation::{FsClass, FsOperation};
+use crate::plan::FsPlan;
+use crate::spec::FsSpec;
+
+/// Options of the memory of buffers.
+pub(crate) static MEMORY: &[OptionDef] = &[
+    workload::option!(
+        "memory",
+        None,
+        "host|pinned|gpu[:N,...]",
+        "host",
+        Engine,
+        "Memory of the buffers: of the process, the same registered with the driver of the GPU, or of GPUs, to which workers are dealt out; blocks are copied within the latency",
+        |spec, text| {
+            spec.own.get_mut::<FsSpec>().memory.memory = Some(text.parse()?);
+            Ok(())
+        }
+    ),
+    workload::option!(
+        "gpu-staging",
+        None,
+        "pinned|pageable",
+        "pinned",
+        Engine,
+        "Memory of the host that copies of --memory gpu go through: registered with the driver of the GPU, or not",
+        |spec, text| {
+            let ways = [("pinned", Staging::Pinned), ("pageable", Staging::Pageable)];
+            spec.own.get_mut::<FsSpec>().memory.gpu_staging = Some(choice("gpu-staging", text, &ways)?);
+            Ok(())
+        }
+    ),
+];
+
+impl Transfers for FsOperation {
+    #[inline]
+    fn transfer(&self) -> Transfer {
+        match self.class {
+            FsClass::Read => Transfer::In,
+            FsClass::Write => Transfer::Out,
+            _ => Transfer::None,
+        }
+    }
+}
+
+impl FsPlan {
+    /// Memory of worker `worker` of this host. Phases that move no blocks need none of a device.
+    pub(crate) fn worker_needs(&self, worker: u32) -> WorkerNeeds<'_> {
+        const HOST: &MemoryPlan = &MemoryPlan::Host;
+        let moves_data = self.operation.moves_data();
+        let refills = self.operation == crate::phases::FsOp::Write && self.content.refill != Refill::Once;
+        WorkerNeeds {
+            memory: if moves_data { &self.memory } else { HOST },
+            worker: self.load.worker(worker),
+            depth: self.load.depth,
+            makes_content: self.verify || refills,
+            is_of_device: false,
+        }
+    }
+}
