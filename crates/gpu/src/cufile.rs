@@ -112,10 +112,8 @@ impl CuFile {
         }
         let mut properties = Properties::default();
         // SAFETY: a place for the properties with room for more than the header of today says.
-        check(
-            unsafe { (api.cuFileDriverGetProperties)(&raw mut properties) },
-            "cannot ask GPUDirect Storage",
-        )?;
+        let status = unsafe { (api.cuFileDriverGetProperties)(&raw mut properties) };
+        check(status, "cannot ask GPUDirect Storage")?;
         Ok(OPEN.get_or_init(|| Self { api, properties }))
     }
 

@@ -30,6 +30,7 @@ pub(crate) struct StackSpec {
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) stack_object: Option<String>,
     pub(crate) stack_object_options: Vec<(String, String)>,
+    pub(crate) gpu: Option<String>,
     pub(crate) passes: Option<u32>,
     pub(crate) full: bool,
     pub(crate) warnings: bool,
@@ -199,6 +200,22 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
                 };
                 spec.stack_object_options.push((name.to_owned(), value.to_owned()));
             }
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "gpu",
+        short: None,
+        value: "all|N,...",
+        default: "none: buffers are memory of the host",
+        help: "Rows of memory of these GPUs: copies there and back, and files read and written by each path",
+        group: Group::Run,
+        apply: |spec, text| {
+            let is_list = text.split(',').all(|word| word.parse::<u8>().is_ok());
+            if text != "all" && !is_list {
+                return Err(ParseError::new("a list of GPUs", text, "all, or numbers such as 0,1"));
+            }
+            spec.gpu = Some(if text == "all" { "gpu".to_owned() } else { format!("gpu:{text}") });
             Ok(())
         },
     },

@@ -50,6 +50,7 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
         object: spec.stack_object.as_deref(),
         object_options: &spec.stack_object_options,
         engine: spec.engine.as_deref(),
+        gpu: spec.gpu.as_deref(),
         token_file: spec.token_file.as_deref(),
         destroy_data: spec.destroy_data,
         served: None,

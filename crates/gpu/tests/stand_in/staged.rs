@@ -55,9 +55,9 @@ impl Blocks {
         let buffer = unsafe { self.arena.slot_mut(op.slot, BYTES) };
         let block = &mut self.blocks.lock().expect("whole")[op.block];
         if op.is_write {
-            block.copy_from_slice(buffer)
+            block.copy_from_slice(buffer);
         } else {
-            buffer.copy_from_slice(block)
+            buffer.copy_from_slice(block);
         }
         BYTES as i64
     }

@@ -19,6 +19,9 @@ pub struct DeviceRequest {
     pub plan: GpuPlan,
 }
 
+/// A driver with the memory of its worker, and what makes content there.
+pub type Attached<Op> = (Box<dyn Driver<Op>>, Option<OnDevice>);
+
 /// Memory of a worker as its plan has it.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerNeeds<'a> {
@@ -82,7 +85,7 @@ impl WorkerMemory {
         needs: &WorkerNeeds<'_>,
         driver: Box<dyn Driver<Op>>,
         arena: &Arc<Arena>,
-    ) -> Result<(Box<dyn Driver<Op>>, Option<OnDevice>), Error> {
+    ) -> Result<Attached<Op>, Error> {
         let Some(request) = self.request else {
             return Ok((driver, self.pinned.map(|pinned| OnDevice { device: None, _pinned: Some(pinned) })));
         };

@@ -95,6 +95,8 @@ pub struct StackRequest<'a> {
     pub object: Option<&'a str>,
     /// Options of the load on it, by name.
     pub object_options: &'a [(String, String)],
+    /// Memory of GPUs whose rows are wanted, as `--memory` has it.
+    pub gpu: Option<&'a str>,
     /// Engine of the user's: control address, or URI.
     pub engine: Option<&'a str>,
     /// File with the secret of the way there.

@@ -1,4 +1,6 @@
-//! Rows of the stack: strata's own overhead, memory, the drive, and files on it through the page cache.
+//! Rows of the stack: strata's own overhead, memory, the drive, files on it through the page cache, and memory of GPUs.
+
+mod gpu;
 
 use driver::Error;
 use layer::stack::{loads, spec};
@@ -117,6 +119,7 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
             spec: planned(request, row, load),
         }));
     }
+    rows.extend(gpu::rows(request));
     rows
 }
 

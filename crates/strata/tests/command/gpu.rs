@@ -294,3 +294,27 @@ fn lines_of_elbencho_in_directories_run() {
         refused.stderr
     );
 }
+
+#[test]
+fn the_stack_has_rows_of_gpus() {
+    let scratch = Scratch::new();
+    let (ended, record) = measure(&scratch, "stack --quick --passes 2 --size 64m --gpu all", "devices=2");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let rows = record["stack"]["rows"].as_array().expect("rows");
+    for layer in ["gpu-memory", "gpu-copy", "gpu-pageable", "gpu-staged", "gpu-cufile"] {
+        for load in ["write 1 MiB", "read 1 MiB"] {
+            let row = rows.iter().find(|row| row["layer"] == layer && row["load"] == load);
+            assert!(row.is_some(), "{layer}, {load}: {}", record["stack"]);
+        }
+        assert!(ended.stdout.contains(layer), "{layer}: {}", ended.stdout);
+    }
+    let none = [("STRATA_LIBCUDA", "/nonexistent/libcuda.so.1".to_owned())];
+    let ended = scratch.start_in("stack --quick --gpu 0", &none).end();
+    assert!(ended.code == Some(2) && ended.stderr.contains("libcuda.so.1 is missing"), "{}", ended.stderr);
+    let ended = scratch.run("stack --quick --gpu x");
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("all, or numbers such as 0,1"),
+        "{}",
+        ended.stderr
+    );
+}
