@@ -359,7 +359,7 @@ fn fio_and_strata_read_each_others_objects_of_a_pool() {
 fn objects_of_others_in_a_pool_stay() {
     let Some((node, options)) = node() else { return };
     let (scratch, other) = (Scratch::new(), Scratch::new());
-    let name = format!("theirs-{}", std::process::id());
+    let name = format!("strangers-{}", std::process::id());
     assert!(rados(node, &["create", &name]).status.success());
     let words = format!("--output-format=json {options} --name=x --bs=4k --size=16k");
     for rw in ["write", "trim", "randrw"] {

@@ -1,6 +1,7 @@
 //! `strata object recipes`: what users are told, measured.
 
 use serde_json::Value;
+use testkit::s3::{S3Options, S3Server};
 
 use crate::support::{Scratch, read_record};
 
@@ -120,6 +121,24 @@ fn on_a_cluster() {
     }
     let found = recipe(&record, "ids-in-blocks");
     assert!(found["reason"].as_str().unwrap().contains("rados has no allocate-ids"), "{found}");
+}
+
+#[test]
+fn on_a_bucket() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (scratch, keys) = (Scratch::new(), S3Options::default());
+    std::fs::write(scratch.join("keys"), format!("{}\n{}\n", keys.access, keys.secret)).unwrap();
+    std::fs::set_permissions(scratch.join("keys"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let server = S3Server::start(keys).unwrap();
+    let at = format!("s3://mine --s3-endpoint {} --s3-key-file keys", server.endpoint());
+    let (ended, record) = scratch.measure(&format!("object recipes {at} --rounds 2 --time 60ms --live none"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    // Both sides of each: the objects of one are not those of the other.
+    for name in ["index-kv", "get-not-list", "value-size"] {
+        assert!(was_tested(recipe(&record, name)), "{}", recipe(&record, name));
+    }
+    assert_eq!(server.store().keys("mine"), [""; 0], "nothing is left");
 }
 
 #[test]

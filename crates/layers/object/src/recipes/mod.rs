@@ -177,6 +177,11 @@ fn side(own: &RecipesSpec, spec: &Spec, recipe: &Recipe, side: &Side, at: usize)
     let names_container = names_container(&made);
     let own = ObjectSpec::of_mut(&mut made);
     own.first_id = Some(if is_without { first } else { first + IDS_OF_RECIPE / 2 });
+    // Names in a bucket may leave out the object, so that its number alone does not keep sides apart.
+    if driver.name == "s3" && own.dkey_prefix.is_none() {
+        own.dkey_prefix =
+            Some(format!("{}-{}-", recipe.name, if is_without { "without" } else { "advised" }));
+    }
     if honours("container") && own.container.is_none() && !names_container {
         own.container = Some(CONTAINER.to_owned());
     }
