@@ -102,6 +102,24 @@ pub(crate) trait Calls: Send + 'static {
     fn remove_xattr(&self, at: &Self::Directory, path: &CStr) -> Done;
 }
 
+/// Writes a block. One that ends early does not say why: the rest is tried once, and an error of the storage is that of the block. Where the
+/// rest can be written the block is short all the same.
+pub(crate) fn write_or_tell<C: Calls>(
+    calls: &C,
+    file: &C::File,
+    buffer: &[u8],
+    offset: u64,
+) -> Result<usize, Errno> {
+    let written = calls.write(file, buffer, offset)?;
+    if written == 0 || written >= buffer.len() {
+        return Ok(written);
+    }
+    match calls.write(file, &buffer[written..], offset + written as u64) {
+        Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => Err(errno),
+        _ => Ok(written),
+    }
+}
+
 /// The driver of one worker.
 pub(crate) struct Files<C: Calls> {
     calls: C,
@@ -142,7 +160,8 @@ impl<C: Calls> Files<C> {
             Write => {
                 // SAFETY: as above.
                 let buffer = unsafe { self.arena.slot_mut(slot, length as usize) };
-                self.calls.write(self.file(operation)?, buffer, offset).map(|written| written as u64)
+                write_or_tell(&self.calls, self.file(operation)?, buffer, offset)
+                    .map(|written| written as u64)
             }
             Open | Create => self.open(operation).map(|()| 0),
             Close => {

@@ -218,6 +218,21 @@ pub(crate) fn completed<T: TryInto<i64>>(result: Result<T, Errno>) -> i64 {
     }
 }
 
+/// Outcome of a write of `length` bytes. One that ends early does not say why: `again` tries the rest, from so many bytes on, and an error of the
+/// storage is that of the write. Where the rest can be written the write is short all the same.
+#[inline]
+pub(crate) fn written(first: i64, length: u32, again: impl FnOnce(usize) -> Result<usize, Errno>) -> i64 {
+    if first <= 0 || first >= i64::from(length) {
+        return first;
+    }
+    match again(first as usize) {
+        Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)) => {
+            -i64::from(errno.raw_os_error())
+        }
+        _ => first,
+    }
+}
+
 /// Makes what was written to `fd` durable.
 pub(crate) fn sync(fd: BorrowedFd<'_>, call: SyncCall) -> i64 {
     let synced = rustix::io::retry_on_intr(|| match call {

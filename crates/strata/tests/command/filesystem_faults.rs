@@ -47,6 +47,25 @@ fn each_phase_on_a_full_disk() {
 }
 
 #[test]
+fn a_block_that_fits_in_part_says_why() {
+    let test = "a_block_that_fits_in_part_says_why";
+    let Some(disk) = Mounted::tmpfs("1m") else { return skipped(test, NO_ROOT) };
+    let scratch = Scratch::new();
+    let target = disk.path().join("t");
+    for words in [
+        format!("fs {} --op write --shape private --file-size 1400k --block-size 700k", target.display()),
+        format!("fs {} --op write --files 2 --file-size 700k --block-size 700k -e libc", target.display()),
+        format!("media {} --op write -s 1400k -b 700k --layout sparse -e psync", target.display()),
+        format!("media {} --op write -s 1400k -b 700k --layout sparse -e pvsync2", target.display()),
+    ] {
+        let (ended, record) = scratch.measure(&words);
+        assert_partial(&scratch, &ended, &record, "No space left on device");
+        assert!(!ended.stderr.contains("short"), "{words}: {}", ended.stderr);
+        assert!(names_in(disk.path()).is_empty(), "{words}");
+    }
+}
+
+#[test]
 fn a_quota_that_is_used_up() {
     let options = "usrquota,usrquota_block_hardlimit=1m";
     let Some(disk) = Mounted::new(&["-t", "tmpfs", "-o", options, "none"]) else {

@@ -8,7 +8,7 @@ use driver::{Arena, Completions, Driver, Error, Submitted};
 use layer::storage::{StorageCall, StorageOperation, StorageSet};
 use rustix::io::Errno;
 
-use crate::calls::{Calls, OpenMode};
+use crate::calls::{Calls, OpenMode, write_or_tell};
 
 /// Name of an object that has not got its own yet ends so.
 pub(super) const ASIDE: &[u8] = b".tmp";
@@ -110,7 +110,7 @@ impl<C: Calls> FilesDriver<C> {
                 // SAFETY: the slot is the driver's from submit to completion, which is this call.
                 let buffer = unsafe { self.arena.slot_mut(call.slot, call.length_bytes as usize) };
                 let moved = match call.call {
-                    Call::Write => calls.write(file, buffer, call.offset_bytes)?,
+                    Call::Write => write_or_tell(calls, file, buffer, call.offset_bytes)?,
                     _ => calls.read(file, buffer, call.offset_bytes)?,
                 };
                 Ok(moved as u64)
@@ -143,7 +143,7 @@ impl<C: Calls> FilesDriver<C> {
         let file = calls.open(index, Name::new(call.key, b"").as_c_str()?, mode)?;
         // SAFETY: the slot is the driver's from submit to completion, which is this call.
         let buffer = unsafe { self.arena.slot_mut(call.slot, call.length_bytes as usize) };
-        let moved = if puts { calls.write(&file, buffer, 0) } else { calls.read(&file, buffer, 0) };
+        let moved = if puts { write_or_tell(calls, &file, buffer, 0) } else { calls.read(&file, buffer, 0) };
         let closed = calls.close(file);
         moved.and_then(|moved| closed.map(|()| moved as u64))
     }

@@ -8,7 +8,7 @@ use crate::engine::SyncCall;
 use driver::{Arena, Capabilities, Error, Opened, Operation, Registration};
 use rustix::io::retry_on_intr;
 
-use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
+use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed, written};
 use crate::one_by_one::{CarryOut, OneByOne};
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
@@ -59,7 +59,8 @@ impl CarryOut for Psync {
             MediaClass::Write => {
                 // SAFETY: as above.
                 let buffer = unsafe { self.arena.slot_mut(slot, length as usize) };
-                completed(retry_on_intr(|| rustix::io::pwrite(&target.fd, buffer, offset)))
+                let first = completed(retry_on_intr(|| rustix::io::pwrite(&target.fd, &*buffer, offset)));
+                written(first, length, |at| rustix::io::pwrite(&target.fd, &buffer[at..], offset + at as u64))
             }
             MediaClass::Discard => descriptor::discard(target, offset, length),
             MediaClass::Sync => descriptor::sync(target.fd.as_fd(), self.sync_call),

@@ -10,7 +10,7 @@ use driver::{Arena, Capabilities, Error, ErrorKind, Opened, Operation, Registrat
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
 use workload::target::TargetPlan;
 
-use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed};
+use crate::descriptor::{self, Bounds, Descriptor, INVALID, completed, written};
 use crate::one_by_one::{CarryOut, OneByOne};
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
@@ -127,8 +127,12 @@ impl CarryOut for Pvsync2 {
             MediaClass::Write => {
                 // SAFETY: as above.
                 let buffer = unsafe { self.arena.slot_mut(slot, length as usize) };
-                let vector = [IoSlice::new(buffer)];
-                completed(retry_on_intr(|| pwritev2(&target.fd, &vector, offset, self.write_flags)))
+                let vector = [IoSlice::new(&*buffer)];
+                let first =
+                    completed(retry_on_intr(|| pwritev2(&target.fd, &vector, offset, self.write_flags)));
+                written(first, length, |at| {
+                    pwritev2(&target.fd, &[IoSlice::new(&buffer[at..])], offset + at as u64, self.write_flags)
+                })
             }
             MediaClass::Discard => descriptor::discard(target, offset, length),
             MediaClass::Sync => descriptor::sync(target.fd.as_fd(), self.sync_call),
