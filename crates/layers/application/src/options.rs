@@ -19,7 +19,7 @@ static DEFINITION: LayerDef = LayerDef {
     help: crate::help::APP,
     targets: "The application (a name of strata app list, or the path of a description) and its target: a directory, dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, vos:DIR, engine://HOST:PORT/POOL/CONTAINER, daos://POOL/CONTAINER, rados://POOL, s3://BUCKET or null:",
     target_count: (0, 2),
-    options: &[APPLICATION],
+    options: &[APPLICATION, MEMORY],
     common: COMMON,
     refused: REFUSED,
     one_phase: "one stage",
@@ -30,6 +30,9 @@ static DEFINITION: LayerDef = LayerDef {
         PlanKind::of::<AppPlan>("Applications."),
     )
 };
+
+/// Options of the memory of buffers.
+static MEMORY: &[OptionDef] = layer::staged_memory_options!(AppSpec);
 
 /// Options of media that mean the same here.
 const COMMON: &[&str] = &[

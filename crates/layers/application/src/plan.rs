@@ -306,6 +306,9 @@ pub struct AppPlan {
     pub version: String,
     /// Driver of the target.
     pub engine: String,
+    /// Memory that the buffers lie in.
+    #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
+    pub memory: gpu::MemoryPlan,
     /// Target.
     pub target: String,
     /// Options of the target's layer.
@@ -420,6 +423,7 @@ impl LayerPlan for AppPlan {
         if self.verify {
             words.push("verified".to_owned());
         }
+        words.extend(self.memory.words());
         words.extend(
             self.target_options.iter().map(|option| format!("{} {}", option.name, clean(&option.value))),
         );

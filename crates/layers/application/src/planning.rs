@@ -72,6 +72,7 @@ pub(crate) fn plan(
             application: application.name.clone(),
             version: application.version.clone(),
             engine: facts.engine.clone(),
+            memory: own.memory.plan(None).map_err(|error| Error::usage("plan", error))?,
             target: target.clone(),
             target_options: named(&own.target_options),
             parameters: application.parameters.clone(),

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Capabilities, Error, ErrorKind, Operation, PageSize};
+use gpu::{FarWorkers, GpuWatch};
+use layer::memory::{WorkerMemory, WorkerNeeds};
 use layer::observations::Observations;
 use layer::storage::Storage;
 use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext};
@@ -103,9 +105,13 @@ impl LayerRun for AppRun {
             if plan.is_first {
                 planning::check_space(&plan.sets, &kept.0.facts(), &plan.target)?;
             }
-            ready.push(Ready { plan: Arc::new(plan.clone()), storage: Arc::clone(&kept.0) });
+            ready.push(Ready {
+                plan: Arc::new(plan.clone()),
+                storage: Arc::clone(&kept.0),
+                far: FarWorkers::default(),
+            });
         }
-        Ok(Box::new(AppPart { ready, interrupt: Arc::clone(&context.interrupt) }))
+        Ok(Box::new(AppPart { ready, interrupt: Arc::clone(&context.interrupt), devices: Vec::new() }))
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -121,6 +127,8 @@ impl LayerRun for AppRun {
 struct Ready {
     plan: Arc<AppPlan>,
     storage: Arc<dyn Storage>,
+    /// Workers that are far from their devices.
+    far: FarWorkers,
 }
 
 impl Ready {
@@ -128,16 +136,29 @@ impl Ready {
         let plan = &self.plan;
         let progress = Arc::new(Progress::new(plan));
         let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
+        let far = self.far.clone();
         let open = Opener::new(move |worker| {
-            let arena = Arc::new(Arena::new(1, shared.transfer_bytes_max() as usize, PageSize::Base)?);
             let number = shared.load.worker(worker);
+            let needs = WorkerNeeds {
+                memory: &shared.memory,
+                worker: number,
+                depth: 1,
+                makes_content: false,
+                is_of_device: false,
+            };
+            let pages = if needs.memory.is_host() { PageSize::Base } else { PageSize::Transparent };
+            let arena = Arc::new(Arena::new(1, shared.transfer_bytes_max() as usize, pages)?);
+            let memory = WorkerMemory::take(&needs, &arena, &far)?;
             let opened = storage.open(worker, &arena, &flag)?;
+            let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
+            let (driver, device) = memory.attach(&needs, opened.driver, &arena)?;
             let none =
                 || Error::new(ErrorKind::Run, "stage", "a worker has no process").with("worker", number);
             let (group, _) = shared.process(number).ok_or_else(none)?;
-            let source = AppSource::new(&shared, number, &arena, &progress).ok_or_else(none)?;
-            let driver = AppDriver::new(opened.driver, &storage, &shared, &progress, &flag, group);
-            Ok(WorkerSetup { driver: Box::new(driver), source, notes: opened.notes, parts: Vec::new() })
+            let source =
+                AppSource::new(&shared, number, &arena, &progress).ok_or_else(none)?.on_device(device);
+            let driver = AppDriver::new(driver, &storage, &shared, &progress, &flag, group);
+            Ok(WorkerSetup { driver: Box::new(driver), source, notes, parts: Vec::new() })
         });
         let compute_ns = plan.groups.iter().flat_map(|group| &group.steps).map(|step| step.compute_ns).max();
         Job {
@@ -152,6 +173,8 @@ impl Ready {
 struct AppPart {
     ready: Vec<Ready>,
     interrupt: Arc<AtomicBool>,
+    /// Devices that buffers are on, stage by stage.
+    devices: Vec<Option<GpuWatch>>,
 }
 
 impl Part for AppPart {
@@ -160,6 +183,8 @@ impl Part for AppPart {
     }
 
     fn begin(&mut self) -> Result<(), Error> {
+        let watch = |ready: &Ready| ready.plan.memory.gpu().and_then(|gpu| GpuWatch::begin(&gpu.devices));
+        self.devices = self.ready.iter().map(watch).collect();
         Ok(())
     }
 
@@ -176,9 +201,11 @@ impl Part for AppPart {
             }
             outcome.notes.splice(0..0, notes);
         }
-        let seen = outcomes.into_iter().zip(&self.ready).map(|(outcome, ready)| {
+        let stages = self.ready.iter().zip(self.devices);
+        let seen = outcomes.into_iter().zip(stages).map(|(outcome, (ready, watch))| {
             let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
-            (outcome, Observations { profile, ..machine.clone() })
+            let gpu = watch.map(|watch| watch.end(&ready.far));
+            (outcome, Observations { profile, gpu, ..machine.clone() })
         });
         seen.collect()
     }

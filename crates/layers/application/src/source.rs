@@ -7,6 +7,8 @@ use driver::{Arena, Error, Fault, PageSize, Source};
 use units::random::derive_seed;
 use workload::access::Scatter;
 
+use layer::memory::OnDevice;
+
 use crate::content::{Content, index_value};
 use crate::operation::{AppClass, AppOperation};
 use crate::plan::{AppPlan, CallPlan, GroupPlan, INDEX_VALUE_BYTES, Selection, StepPlan};
@@ -62,6 +64,8 @@ pub struct AppSource {
     shuffle: Option<Shuffle>,
     has_ended: bool,
     stores: bool,
+    /// Where the buffers are not memory of the process alone.
+    device: Option<OnDevice>,
 }
 
 impl AppSource {
@@ -97,11 +101,23 @@ impl AppSource {
             has_ended: steps.is_empty(),
             stores: steps.iter().flat_map(StepPlan::calls).any(stores),
             plan: Arc::clone(plan),
+            device: None,
         };
         if !source.has_ended {
             source.begin_step();
         }
         Some(source)
+    }
+
+    /// The same with buffers on a device, or registered ones.
+    pub(crate) fn on_device(mut self, device: Option<OnDevice>) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Maker of content on a device; none where the buffers are not there.
+    fn content_on_device(&mut self) -> Option<&mut layer::memory::Content> {
+        self.device.as_mut().and_then(OnDevice::content)
     }
 
     /// The source of process `worker` with buffers of its own, to measure what a description costs: nobody waits for it.
@@ -370,6 +386,9 @@ impl Source<AppOperation> for AppSource {
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
                 let content = self.contents[usize::from(operation.set)];
                 content.fill(operation.item, operation.item_offset_bytes, buffer);
+                if let Some(device) = self.content_on_device() {
+                    device.send(operation.slot, length);
+                }
             }
             AppClass::Put => {
                 let set = &self.plan.sets[usize::from(operation.set)];
@@ -383,12 +402,22 @@ impl Source<AppOperation> for AppSource {
     }
 
     fn checks(&self) -> bool {
-        self.plan.verify
+        self.plan.verify || self.device.is_some()
     }
 
     #[inline]
     fn check(&mut self, operation: &AppOperation, bytes: u64) -> Result<(), Fault> {
-        if !matches!(operation.class, AppClass::Read | AppClass::Get) {
+        let (is_read, verifies) = (operation.class == AppClass::Read, self.plan.verify);
+        if let Some(device) = self.content_on_device() {
+            if is_read && verifies {
+                device.fetch(operation.slot, bytes as usize);
+            }
+            // A copy that failed outside of the operation leaves its data unknown.
+            if let Some(error) = device.failure() {
+                return Err(Fault { cause: "device", detail: error.to_string() });
+            }
+        }
+        if !verifies || !matches!(operation.class, AppClass::Read | AppClass::Get) {
             return Ok(());
         }
         // SAFETY: the operation has completed, so its slot is the source's again.

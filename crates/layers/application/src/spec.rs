@@ -15,6 +15,8 @@ pub struct AppSpec {
     pub target_options: Vec<(String, String)>,
     /// `--no-verify`.
     pub no_verify: bool,
+    /// `--memory`, `--gpu-staging`.
+    pub memory: gpu::MemorySpec,
     /// `--profile`.
     pub profile: bool,
 }

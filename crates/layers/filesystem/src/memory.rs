@@ -1,42 +1,16 @@
 //! Memory that the buffers of blocks lie in.
 
-use gpu::{MemoryPlan, Staging, Transfer, Transfers};
+use gpu::{MemoryPlan, Transfer, Transfers};
 use layer::memory::WorkerNeeds;
 use workload::options::OptionDef;
-use workload::spec::{Refill, choice};
+use workload::spec::Refill;
 
 use crate::operation::{FsClass, FsOperation};
 use crate::plan::FsPlan;
 use crate::spec::FsSpec;
 
 /// Options of the memory of buffers.
-pub(crate) static MEMORY: &[OptionDef] = &[
-    workload::option!(
-        "memory",
-        None,
-        "host|pinned|gpu[:N,...]",
-        "host",
-        Engine,
-        "Memory of the buffers: of the process, the same registered with the driver of the GPU, or of GPUs, to which workers are dealt out; blocks are copied within the latency",
-        |spec, text| {
-            spec.own.get_mut::<FsSpec>().memory.memory = Some(text.parse()?);
-            Ok(())
-        }
-    ),
-    workload::option!(
-        "gpu-staging",
-        None,
-        "pinned|pageable",
-        "pinned",
-        Engine,
-        "Memory of the host that copies of --memory gpu go through: registered with the driver of the GPU, or not",
-        |spec, text| {
-            let ways = [("pinned", Staging::Pinned), ("pageable", Staging::Pageable)];
-            spec.own.get_mut::<FsSpec>().memory.gpu_staging = Some(choice("gpu-staging", text, &ways)?);
-            Ok(())
-        }
-    ),
-];
+pub(crate) static MEMORY: &[OptionDef] = layer::staged_memory_options!(FsSpec);
 
 impl Transfers for FsOperation {
     #[inline]

@@ -239,3 +239,38 @@ impl Content {
         self.noted(fetched);
     }
 }
+
+/// Options of the memory of buffers that are staged, of a layer whose spec (the type) keeps them in a field `memory`.
+#[macro_export]
+macro_rules! staged_memory_options {
+    ($spec:ty) => {
+        &[
+            ::workload::option!(
+                "memory",
+                None,
+                "host|pinned|gpu[:N,...]",
+                "host",
+                Engine,
+                "Memory of the buffers: of the process, the same registered with the driver of the GPU, or of GPUs, to which workers are dealt out; data are copied within the latency",
+                |spec, text| {
+                    spec.own.get_mut::<$spec>().memory.memory = Some(text.parse()?);
+                    Ok(())
+                }
+            ),
+            ::workload::option!(
+                "gpu-staging",
+                None,
+                "pinned|pageable",
+                "pinned",
+                Engine,
+                "Memory of the host that copies of --memory gpu go through: registered with the driver of the GPU, or not",
+                |spec, text| {
+                    let ways = [("pinned", ::gpu::Staging::Pinned), ("pageable", ::gpu::Staging::Pageable)];
+                    let way = ::workload::spec::choice("gpu-staging", text, &ways)?;
+                    spec.own.get_mut::<$spec>().memory.gpu_staging = Some(way);
+                    Ok(())
+                }
+            ),
+        ]
+    };
+}

@@ -121,6 +121,18 @@ pub struct StorageOperation {
     pub length_bytes: u64,
 }
 
+impl gpu::Transfers for StorageOperation {
+    /// Data of objects; values of indexes stay in memory of the host.
+    #[inline]
+    fn transfer(&self) -> gpu::Transfer {
+        match self.call {
+            StorageCall::Read => gpu::Transfer::In,
+            StorageCall::Write => gpu::Transfer::Out,
+            _ => gpu::Transfer::None,
+        }
+    }
+}
+
 impl Operation for StorageOperation {
     const CLASSES: &'static [&'static str] = STORAGE_CALLS;
 

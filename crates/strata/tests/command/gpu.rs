@@ -296,6 +296,26 @@ fn lines_of_elbencho_in_directories_run() {
 }
 
 #[test]
+fn applications_keep_their_data_on_the_device() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.join("d")).expect("a directory");
+    assert_eq!(scratch.run("pool create vos:pool --scm 256m").code, Some(0));
+    let settings = "--size 1MiB --steps 2 --set transfer=64KiB,compute=0s";
+    for target in ["d", "dfs+vos:pool", "vos:pool"] {
+        let names = if target.starts_with("vos:") { ",names=direct" } else { "" };
+        let words = format!("app checkpoint {target} {settings}{names} --memory gpu");
+        let (ended, record) = measure(&scratch, &words, "devices=2");
+        assert_eq!(ended.code, Some(0), "{target}: {}{}", ended.stdout, ended.stderr);
+        let phase = &record["phases"][0];
+        assert!(phase["notes"].to_string().contains("buffers on GPU 1"), "{target}: {}", phase["notes"]);
+        assert_eq!(phase["observations"]["gpu"]["facts"]["cuda_version"], "13.0", "{target}");
+    }
+    let (ended, _) = measure(&scratch, &format!("app checkpoint d {settings} --memory gpu"), "flip=70");
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(ended.stderr.contains("damaged"), "{}", ended.stderr);
+}
+
+#[test]
 fn the_stack_has_rows_of_gpus() {
     let scratch = Scratch::new();
     let (ended, record) = measure(&scratch, "stack --quick --passes 2 --size 64m --gpu all", "devices=2");

@@ -51,7 +51,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "workload",
         ],
     ),
-    ("application", &["driver", "host", "layer", "report", "runner", "statistics", "units", "workload"]),
+    (
+        "application",
+        &["driver", "gpu", "host", "layer", "report", "runner", "statistics", "units", "workload"],
+    ),
     ("registry", &["application", "filesystem", "layer", "media", "network", "object", "report"]),
     ("live", &["statistics", "units"]),
     ("dialects", &["driver", "report", "statistics", "units", "workload"]),
