@@ -239,8 +239,8 @@ impl<Op: Transfers> Staged<Op> {
             };
             let before = (done.len(), self.copies.len());
             self.advance(left, done)?;
-            // A signal ends the wait of the driver: the loop of the worker looks at it.
-            if before == (done.len(), self.copies.len()) && self.ready.is_empty() {
+            // A signal has ended the wait of the driver, or it takes nothing: the loop of the worker looks at both.
+            if before == (done.len(), self.copies.len()) {
                 break;
             }
         }
