@@ -56,13 +56,17 @@ impl fmt::Display for MemoryChoice {
 
 /// The way between storage and a device (`--gpu-path`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum GpuPath {
     /// Through a buffer of the host: I/O there, and a copy within the latency of the operation.
     #[default]
     Staged,
-    /// GPUDirect Storage, by libcufile.
+    /// GPUDirect Storage, by libcufile: one request at a time.
     Cufile,
+    /// The same with requests in flight beside each other, in batches.
+    CufileBatch,
+    /// The same with requests as work of streams of the device.
+    CufileStream,
 }
 
 impl GpuPath {
@@ -72,7 +76,23 @@ impl GpuPath {
         match self {
             Self::Staged => "staged",
             Self::Cufile => "cufile",
+            Self::CufileBatch => "cufile-batch",
+            Self::CufileStream => "cufile-stream",
         }
+    }
+
+    /// All of them with their names.
+    pub const NAMED: [(&'static str, Self); 4] = [
+        ("staged", Self::Staged),
+        ("cufile", Self::Cufile),
+        ("cufile-batch", Self::CufileBatch),
+        ("cufile-stream", Self::CufileStream),
+    ];
+
+    /// Whether it is GPUDirect Storage.
+    #[must_use]
+    pub fn is_cufile(self) -> bool {
+        self != Self::Staged
     }
 }
 
@@ -166,7 +186,7 @@ impl MemorySpec {
             }
             (asked, forced) => forced.or(asked).unwrap_or_default(),
         };
-        if path == GpuPath::Cufile && self.gpu_staging.is_some() {
+        if path.is_cufile() && self.gpu_staging.is_some() {
             return Err("--gpu-staging is for --gpu-path staged: cufile has buffers of its own".to_owned());
         }
         if path == GpuPath::Staged && self.gpu_register.is_some() {
@@ -178,7 +198,7 @@ impl MemorySpec {
             devices,
             path,
             staging: self.gpu_staging.unwrap_or_default(),
-            register: path == GpuPath::Cufile && self.gpu_register.unwrap_or(true),
+            register: path.is_cufile() && self.gpu_register.unwrap_or(true),
         }))
     }
 }
@@ -205,6 +225,10 @@ impl GpuPlan {
             (GpuPath::Staged, Staging::Pageable, _) => "staged through pageable memory",
             (GpuPath::Cufile, _, true) => "cufile with registered buffers",
             (GpuPath::Cufile, _, false) => "cufile without registered buffers",
+            (GpuPath::CufileBatch, _, true) => "cufile in batches with registered buffers",
+            (GpuPath::CufileBatch, _, false) => "cufile in batches without registered buffers",
+            (GpuPath::CufileStream, _, true) => "cufile on streams with registered buffers",
+            (GpuPath::CufileStream, _, false) => "cufile on streams without registered buffers",
         }
     }
 }

@@ -45,6 +45,7 @@ foreign::functions! {
         cuDeviceGetName: fn(*mut c_char, c_int, c_int) -> c_int;
         cuDeviceGetAttribute: fn(*mut c_int, c_int, c_int) -> c_int;
         cuDeviceTotalMem_v2: fn(*mut usize, c_int) -> c_int;
+        cuDeviceCanAccessPeer: fn(*mut c_int, c_int, c_int) -> c_int;
         cuDevicePrimaryCtxRetain: fn(*mut Handle, c_int) -> c_int;
         cuDevicePrimaryCtxRelease_v2: fn(c_int) -> c_int;
         cuCtxSetCurrent: fn(Handle) -> c_int;
@@ -57,6 +58,7 @@ foreign::functions! {
         cuMemcpyDtoDAsync_v2: fn(DevicePointer, DevicePointer, usize, Handle) -> c_int;
         cuMemsetD8Async: fn(DevicePointer, u8, usize, Handle) -> c_int;
         cuStreamCreate: fn(*mut Handle, c_uint) -> c_int;
+        cuStreamQuery: fn(Handle) -> c_int;
         cuStreamSynchronize: fn(Handle) -> c_int;
         cuStreamDestroy_v2: fn(Handle) -> c_int;
         cuEventCreate: fn(*mut Handle, c_uint) -> c_int;

@@ -3,6 +3,7 @@
 #![allow(non_snake_case, reason = "names of the library")]
 
 mod codes;
+mod queued;
 mod transport;
 
 use std::ffi::{c_int, c_void};
@@ -14,6 +15,7 @@ use driver::{Error, ErrorKind};
 use parking_lot::Mutex;
 
 use crate::memory::DeviceBuffers;
+pub use queued::{Batches, Queue, Request, Streams};
 pub use transport::{Counters, Transport};
 
 /// The library.
@@ -94,6 +96,9 @@ pub struct CuFile {
 }
 
 impl CuFile {
+    /// Requests that begin and end on multiples of this go to the device directly; the library copies others through buffers of its own.
+    pub const PAGE_BYTES: u64 = 4096;
+
     /// Opens the driver, once a process.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use driver::{Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::cuda::{ATTRIBUTE_PCI_BUS, ATTRIBUTE_PCI_DEVICE, ATTRIBUTE_PCI_DOMAIN, Api, Handle};
+use crate::watch::WorkerNotes;
 
 /// A device as the driver lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,16 @@ impl Device {
     }
 }
 
+/// Whether a device reaches the memory of another without the host.
+pub(crate) fn can_access_peer(from: u32, to: u32) -> Result<bool, Error> {
+    let api = Api::ready()?;
+    let (from, to) = (handle_of(api, from as c_int)?, handle_of(api, to as c_int)?);
+    let mut can = 0;
+    // SAFETY: a place for the answer.
+    let code = unsafe { (api.cuDeviceCanAccessPeer)(&raw mut can, from, to) };
+    api.check(code, "cannot ask whether devices reach each other").map(|()| can != 0)
+}
+
 fn handle_of(api: &Api, number: c_int) -> Result<c_int, Error> {
     let mut handle = 0;
     // SAFETY: a place for the handle.
@@ -103,23 +114,26 @@ pub(crate) fn node_of_thread() -> Option<u32> {
     (code == 0).then_some(node)
 }
 
-/// The device of worker `worker`: those of `numbers` (all, where there is none) are dealt out, the ones on the node of this thread's processor
-/// first.
+/// The device of worker `worker`: those of `numbers` are dealt out in that order. Where there is none, it is those of all that are nearest: on the NUMA
+/// node of this thread's processor, then by their distance to the storage that `notes` names.
 ///
 /// # Errors
 /// When there is no device, or none of a number.
-pub fn device_of(numbers: &[u32], worker: u32) -> Result<Device, Error> {
+pub fn device_of(numbers: &[u32], worker: u32, notes: &WorkerNotes) -> Result<Device, Error> {
     let all = Device::all()?;
-    let chosen = choose(&all, numbers)?;
-    let node = node_of_thread();
-    let near: Vec<_> = chosen
-        .iter()
-        .copied()
-        .filter(|device| device.numa_node.is_none() || device.numa_node == node)
-        .collect();
-    // Devices that the user listed are used in that order, whatever their distance: the report tells.
-    let pool = if numbers.is_empty() && !near.is_empty() { &near } else { &chosen };
-    Ok(pool[worker as usize % pool.len()].clone())
+    let mut chosen = choose(&all, numbers)?;
+    if numbers.is_empty() {
+        let node = node_of_thread();
+        let far = |device: &Device| {
+            let is_on_other_node = device.numa_node.is_some() && device.numa_node != node;
+            (is_on_other_node, notes.distance_to_storage(device))
+        };
+        let nearest = chosen.iter().map(|device| far(device)).min();
+        chosen.retain(|device| Some(far(device)) == nearest);
+    }
+    let device = chosen[worker as usize % chosen.len()].clone();
+    notes.note(&device, &all);
+    Ok(device)
 }
 
 fn choose<'a>(all: &'a [Device], numbers: &[u32]) -> Result<Vec<&'a Device>, Error> {

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cuda::Api;
-use crate::device::Device;
+use crate::device::{Device, can_access_peer};
+use crate::topology::{Distance, PciePlace};
 
 /// One device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +52,21 @@ pub struct GpuFacts {
     pub nvidia_fs_version: Option<String>,
     /// The devices, by number.
     pub devices: Vec<DeviceFacts>,
+    /// Pairs of them, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<DevicePair>,
+}
+
+/// Two devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DevicePair {
+    /// Their numbers.
+    pub devices: [u32; 2],
+    /// Their distance on PCIe, where the kernel knows both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<Distance>,
+    /// Whether each reaches the memory of the other without the host (NVLink, or PCIe).
+    pub peer_access: bool,
 }
 
 impl GpuFacts {
@@ -65,14 +81,33 @@ impl GpuFacts {
         let code = unsafe { (api.cuDriverGetVersion)(&raw mut version) };
         api.check(code, "cannot read the version of the driver")?;
         let root = Path::new("/");
+        let devices = Device::all()?;
         Ok(Self {
             cuda_version: format!("{}.{}", version / 1000, version % 1000 / 10),
             driver_version: first_line(root, "sys/module/nvidia/version"),
             nvidia_fs_version: first_line(root, "proc/driver/nvidia-fs/version")
                 .map(|line| line.trim_start_matches("version:").trim().to_owned()),
-            devices: Device::all()?.iter().map(|device| of_device(device, root)).collect(),
+            pairs: pairs(&devices)?,
+            devices: devices.iter().map(|device| of_device(device, root)).collect(),
         })
     }
+}
+
+fn pairs(devices: &[Device]) -> Result<Vec<DevicePair>, Error> {
+    let places: Vec<_> = devices.iter().map(|device| PciePlace::of_address(&device.pci_address)).collect();
+    let mut pairs = Vec::new();
+    for (at, one) in devices.iter().enumerate() {
+        for (other_at, other) in devices.iter().enumerate().skip(at + 1) {
+            let places = places[at].as_ref().zip(places[other_at].as_ref());
+            pairs.push(DevicePair {
+                devices: [one.number, other.number],
+                distance: places.map(|(one, other)| one.distance(other)),
+                peer_access: can_access_peer(one.number, other.number)?
+                    && can_access_peer(other.number, one.number)?,
+            });
+        }
+    }
+    Ok(pairs)
 }
 
 fn first_line(root: &Path, path: &str) -> Option<String> {

@@ -10,13 +10,17 @@ mod facts;
 mod memory;
 mod nvml;
 mod staged;
+mod topology;
 mod watch;
 
 pub use choice::{GpuPath, GpuPlan, MemoryChoice, MemoryPlan, MemorySpec, Staging};
 pub use content::{BlockTerms, ContentKernels, KERNEL_SOURCE, KERNELS};
-pub use cufile::{Counters, CuFile, RegisteredBuffers, RegisteredFile, Transport};
+pub use cufile::{
+    Batches, Counters, CuFile, Queue, RegisteredBuffers, RegisteredFile, Request, Streams, Transport,
+};
 pub use device::{Context, Device, device_of};
-pub use facts::{DeviceFacts, GpuFacts};
+pub use facts::{DeviceFacts, DevicePair, GpuFacts};
 pub use memory::{DeviceBuffers, Pinned, Stream};
 pub use staged::{Staged, Transfer, Transfers};
-pub use watch::{FarWorkers, GpuActivity, GpuWatch};
+pub use topology::{Distance, PciePlace};
+pub use watch::{GpuActivity, GpuWatch, WorkerNotes};

@@ -237,6 +237,24 @@ impl Stream {
         self.check(code, "work on the device failed")
     }
 
+    /// Whether all that was begun is done.
+    ///
+    /// # Errors
+    /// When something of it failed.
+    #[inline]
+    pub(crate) fn is_done(&mut self) -> Result<bool, Error> {
+        // SAFETY: a stream of ours.
+        match unsafe { (self.api().cuStreamQuery)(self.handle) } {
+            NOT_READY => Ok(false),
+            code => self.check(code, "work on the device failed").map(|()| true),
+        }
+    }
+
+    /// For libraries that put their own work into it.
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+
     /// Starts `function` on `blocks` of `threads`, with addresses of its arguments.
     ///
     /// # Safety

@@ -86,11 +86,14 @@ pub(super) fn remedy(code: c_int) -> Option<&'static str> {
     })
 }
 
-/// A negative result of a request that is no errno: what it means in errno.
+/// A negative result of a request as a negated errno, which it is already where it is no code of the library.
 pub(super) fn as_errno(result: isize) -> i64 {
+    if result > -BASE as isize {
+        return result as i64;
+    }
     let code = c_int::try_from(-result).unwrap_or(0) - BASE;
     -match code {
-        8 | 34 | 38 => 95,
+        8 | 34 | 38 | 49 => 95,
         12..=17 | 22 => 22,
         25 => 13,
         43 => 12,
@@ -107,6 +110,7 @@ mod tests {
         assert_eq!(name_of(5001), "CU_FILE_DRIVER_NOT_INITIALIZED");
         assert_eq!(name_of(-5044), "CU_FILE_IO_ERROR");
         assert_eq!(name_of(7), "error 7");
+        assert_eq!(as_errno(-28), -28);
         assert_eq!([as_errno(-5008), as_errno(-5022), as_errno(-5044), as_errno(-9999)], [-95, -22, -5, -5]);
         assert!(remedy(5027).is_some_and(|remedy| remedy.contains("/run/udev")));
     }

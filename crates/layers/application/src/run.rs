@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Capabilities, Error, ErrorKind, Operation, PageSize};
-use gpu::{FarWorkers, GpuWatch};
+use gpu::{GpuWatch, WorkerNotes};
 use layer::memory::{WorkerMemory, WorkerNeeds};
 use layer::observations::Observations;
 use layer::storage::Storage;
@@ -108,7 +108,7 @@ impl LayerRun for AppRun {
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
                 storage: Arc::clone(&kept.0),
-                far: FarWorkers::default(),
+                far: WorkerNotes::default(),
             });
         }
         Ok(Box::new(AppPart { ready, interrupt: Arc::clone(&context.interrupt), devices: Vec::new() }))
@@ -128,7 +128,7 @@ struct Ready {
     plan: Arc<AppPlan>,
     storage: Arc<dyn Storage>,
     /// Workers that are far from their devices.
-    far: FarWorkers,
+    far: WorkerNotes,
 }
 
 impl Ready {

@@ -1,12 +1,13 @@
 //! Memory of the buffers of a worker, for any layer: registered, or on a GPU, with the copies of operations and the content that is made and checked there.
 #![allow(unsafe_code)]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use driver::{Arena, Driver, Error};
 use gpu::{
-    BlockTerms, ContentKernels, Context, DeviceBuffers, FarWorkers, GpuPath, GpuPlan, MemoryPlan, Pinned,
-    Staged, Staging, Stream, Transfers, device_of,
+    BlockTerms, ContentKernels, Context, DeviceBuffers, GpuPath, GpuPlan, MemoryPlan, PciePlace, Pinned,
+    Staged, Staging, Stream, Transfers, WorkerNotes, device_of,
 };
 use workload::content::Recipe;
 
@@ -17,6 +18,22 @@ pub struct DeviceRequest {
     pub buffers: Arc<DeviceBuffers>,
     /// How data come and go.
     pub plan: GpuPlan,
+    /// Where the driver notes what it saw.
+    pub notes: WorkerNotes,
+}
+
+/// Places on PCIe of the devices that paths are on, for [`WorkerNotes::near`].
+pub fn storage_places<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<PciePlace> {
+    let numbers = paths.into_iter().flat_map(host::block::numbers_of);
+    let devices = numbers.filter_map(host::block::BlockDevice::read);
+    let bottoms = devices.flat_map(|device| {
+        device
+            .bottoms()
+            .into_iter()
+            .map(|bottom| format!("/sys/dev/block/{}", bottom.number))
+            .collect::<Vec<_>>()
+    });
+    bottoms.filter_map(|directory| PciePlace::of_directory(Path::new(&directory))).collect()
 }
 
 /// A driver with the memory of its worker, and what makes content there.
@@ -54,26 +71,26 @@ pub struct WorkerMemory {
 }
 
 impl WorkerMemory {
-    /// Takes the memory of worker `worker`, which notes in `far` whether its device is far from it.
+    /// Takes the memory of a worker, which notes whether its device is far from it or from the storage.
     ///
     /// # Errors
     /// When a library or a device is missing, or there is too little memory.
-    pub fn take(needs: &WorkerNeeds<'_>, arena: &Arc<Arena>, far: &FarWorkers) -> Result<Self, Error> {
+    pub fn take(needs: &WorkerNeeds<'_>, arena: &Arc<Arena>, notes: &WorkerNotes) -> Result<Self, Error> {
         let (devices, gpu) = match needs.memory {
             MemoryPlan::Host => return Ok(Self { request: None, notes: Vec::new(), pinned: None }),
             MemoryPlan::Pinned => (&[][..], None),
             MemoryPlan::Gpu(gpu) => (gpu.devices.as_slice(), Some(gpu)),
         };
-        let device = device_of(devices, needs.worker)?;
-        far.note(&device);
+        let device = device_of(devices, needs.worker, notes)?;
         let context = Context::of(&device)?;
         let is_staged = needs.is_staged();
         let pins = gpu.is_none_or(|gpu| is_staged && gpu.staging == Staging::Pinned);
         let pinned = if pins { Some(Pinned::new(&context, arena)?) } else { None };
         let Some(gpu) = gpu else { return Ok(Self { request: None, notes: Vec::new(), pinned }) };
         let buffers = Arc::new(DeviceBuffers::new(&context, needs.depth, arena.slot_bytes())?);
-        let notes = vec![format!("buffers on GPU {} ({})", context.device().number, context.device().name)];
-        Ok(Self { request: Some(DeviceRequest { buffers, plan: gpu.clone() }), notes, pinned })
+        let told = vec![format!("buffers on GPU {} ({})", context.device().number, context.device().name)];
+        let request = DeviceRequest { buffers, plan: gpu.clone(), notes: notes.clone() };
+        Ok(Self { request: Some(request), notes: told, pinned })
     }
 
     /// Puts the copy into the operations of a driver that works on memory of the host, where the plan has it staged, and gives what makes content on the device.

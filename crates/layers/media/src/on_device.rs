@@ -1,9 +1,12 @@
 //! Buffers of a load on media on a GPU.
 
+use std::path::Path;
+
 use driver::Error;
-use gpu::{Transfer, Transfers};
-use layer::memory::{DeviceRequest, WorkerNeeds};
+use gpu::{Transfer, Transfers, WorkerNotes};
+use layer::memory::{DeviceRequest, WorkerNeeds, storage_places};
 use workload::spec::Refill;
+use workload::target::TargetKind;
 
 use crate::plan::MediaPlan;
 use crate::{MediaClass, MediaOperation, OpenRequest};
@@ -45,5 +48,15 @@ impl MediaPlan {
             makes_content: refills || self.verify_interval_bytes.is_some(),
             is_of_device: ["gpu_copy", "gpu_mem"].contains(&self.engine.as_str()),
         }
+    }
+
+    /// Notes of the workers about their devices, which know where the storage is.
+    pub(crate) fn gpu_notes(&self) -> WorkerNotes {
+        if self.memory.gpu().is_none() {
+            return WorkerNotes::default();
+        }
+        let stored = [TargetKind::File, TargetKind::BlockDevice];
+        let targets = self.targets.iter().filter(|target| stored.contains(&target.kind));
+        WorkerNotes::near(storage_places(targets.map(|target| Path::new(&target.path))))
     }
 }

@@ -185,7 +185,7 @@ const ENGINE: &[Case] = &[
     ("sqpoll-core", &["0", "3", "65535"], &["", "-1", "65536", "x"]),
     ("memory-operation", &["copy", "fill", "read"], &["", "write"]),
     ("memory", &["host", "pinned", "gpu", "gpu:0,3"], &["", "gpu:", "gpu:x", "device"]),
-    ("gpu-path", &["staged", "cufile"], &["", "direct"]),
+    ("gpu-path", &["staged", "cufile", "cufile-batch", "cufile-stream"], &["", "direct"]),
     ("gpu-staging", &["pinned", "pageable"], &["", "host"]),
     ("gpu-register", &["on", "off"], &["", "auto"]),
     ("cache", &["keep", "drop", "warm"], &["", "cold"]),

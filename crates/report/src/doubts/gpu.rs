@@ -3,8 +3,20 @@
 use super::Evidence;
 
 pub(super) fn far(evidence: &Evidence<'_>) -> Option<String> {
-    let far = evidence.observations.gpu.as_ref()?.far_workers;
-    (far > 0).then(|| format!("{far} workers are on another NUMA node than their GPU"))
+    let seen = evidence.observations.gpu.as_ref()?;
+    let told = [
+        (seen.far_workers, "workers are on another NUMA node than their GPU"),
+        (
+            seen.workers_far_from_storage,
+            "workers use a GPU under another PCIe switch than their storage, which shares one with another GPU",
+        ),
+    ];
+    let told: Vec<_> = told
+        .iter()
+        .filter(|(workers, _)| *workers > 0)
+        .map(|(workers, what)| format!("{workers} {what}"))
+        .collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 pub(super) fn held_back(evidence: &Evidence<'_>) -> Option<String> {

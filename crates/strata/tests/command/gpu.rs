@@ -9,13 +9,16 @@ use crate::doubts::Told;
 use crate::support::{Ended, Scratch, class, read_record, total};
 
 /// Drivers that reach memory of a GPU, with the words that choose them.
-const ENGINES: [&str; 6] = [
+const ENGINES: [&str; 9] = [
     "-e psync",
     "-e pvsync2",
     "-e mmap",
     "-e io_uring -q 4",
     "-e libaio -q 4 --gpu-staging pageable",
     "-e cufile",
+    "-e cufile_batch -q 4",
+    "-e cufile_stream -q 4",
+    "-e cufile_batch",
 ];
 
 /// The libraries of the tests; none where there is no C compiler.
@@ -101,6 +104,13 @@ fn loads_without_verification_run_too() {
         ("media f -s 1m -b 4k --op randwrite --memory gpu --content zero --count 64", 64),
         ("media f -s 1m -b 4k --op randrw --memory gpu --compress 50 --count 64 -q 4", 64),
         ("media f -b 4k --op randread --memory gpu:1 --count 64 --gpu-path cufile --gpu-register off", 64),
+        ("media f -b 4k --op randread --memory gpu --count 640 --gpu-path cufile-batch -q 32", 640),
+        ("media f -b 4k --op randrw --memory gpu --count 640 --gpu-path cufile-stream -q 32", 640),
+        (
+            "media f -b 4k --op randread --memory gpu --count 640 --gpu-path cufile-batch -q 32 --rate 100k",
+            640,
+        ),
+        ("media f -s 1m -b 4k --op write --memory gpu --gpu-path cufile-stream -q 32 --fsync 16", 256 + 16),
         ("media mem: -s 4m -b 1m --op read --memory gpu --count 8", 8),
         ("media mem: -s 4m -b 1m --op write --memory gpu --gpu-staging pageable --count 8", 8),
         ("media mem: -s 4m -b 1m --op read -e gpu_mem --memory gpu --count 8", 8),
@@ -125,6 +135,13 @@ fn what_cannot_be_is_refused_with_what_can() {
         ("media f --op read -e cufile --memory gpu --gpu-path staged", "goes by --gpu-path cufile"),
         ("media f --op read -e cufile --memory gpu -q 4", "depth"),
         ("media f --op read --memory gpu --gpu-register on -e psync", "gpu-register"),
+        ("media f --op read --memory gpu --gpu-path cufile-batch -e cufile", "goes by --gpu-path cufile"),
+        ("media f --op read --memory gpu --gpu-path cufile-stream -e io_uring", "use --engine cufile_stream"),
+        ("media f --op read --memory gpu --gpu-path cufile-batch -q 129", "depth of at most 128"),
+        (
+            "media f --op read --memory gpu --gpu-path direct",
+            "use one of staged, cufile, cufile-batch, cufile-stream",
+        ),
         ("media null: --op nop --memory gpu", "--memory is not an option of engine null"),
         ("media f --op read --memory gpu:", "host, pinned, gpu, or gpu:0,1"),
         ("media f --op read --memory gpu:7", "there is no GPU 7; use one of 0"),
@@ -166,6 +183,8 @@ fn a_missing_library_names_its_package() {
 fn every_call_that_fails_is_told_by_its_name() {
     let staged = "media f -s 1m -b 64k --op write --memory gpu -e psync --destroy-data";
     let cufile = "media f -s 1m -b 64k --op read --memory gpu -e cufile --destroy-data";
+    let batch = "media f -s 1m -b 64k --op read --memory gpu -e cufile_batch -q 4 --destroy-data";
+    let stream = "media f -s 1m -b 64k --op read --memory gpu -e cufile_stream -q 4 --destroy-data";
     for (words, fault, wanted) in [
         (staged, "cuInit:1:803", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
         (staged, "cuDeviceGetCount:1:100", "CUDA_ERROR_NO_DEVICE"),
@@ -181,6 +200,13 @@ fn every_call_that_fails_is_told_by_its_name() {
         (cufile, "cuFileHandleRegister:1:5027", "/run/udev"),
         (cufile, "cuFileBufRegister:1:5045", "CU_FILE_INTERNAL_BUF_REGISTER_ERROR"),
         (cufile, "cuFileRead:3:-5044", "Input/output error"),
+        (batch, "cuFileBatchIOSetUp:1:5039", "CU_FILE_INTERNAL_BATCH_SETUP_ERROR"),
+        (batch, "cuFileBatchIOSubmit:2:5049", "Operation not supported"),
+        (batch, "cuFileBatchIOGetStatus:2:5041", "CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR"),
+        (batch, "batch:2:5043", "Cannot allocate memory"),
+        (stream, "cuFileStreamRegister:2:5030", "CU_FILE_INTERNAL_ERROR"),
+        (stream, "cuFileReadAsync:3:5038", "Operation not supported"),
+        (stream, "cuStreamQuery:3:700", "CUDA_ERROR_ILLEGAL_ADDRESS"),
     ] {
         let scratch = Scratch::new();
         std::fs::write(scratch.join("f"), vec![1; 1 << 20]).expect("a file");
@@ -199,6 +225,13 @@ fn cufile_that_is_not_direct() {
     let told_cufile = told(&scratch, &format!("{words} -e cufile"), "compat=1");
     assert!(told_cufile.raised("gpu_staged").contains("in compatibility mode"));
     told(&scratch, &format!("{words} -e psync"), "").silent("gpu_staged");
+    let words = "media f -s 1m -b 6k --op write --memory gpu --destroy-data --count 64 -e cufile_batch -q 8";
+    let unaligned = told(&scratch, words, "compat=1");
+    assert_eq!(unaligned.record["phases"][0]["observations"]["gpu"]["unaligned_requests"], 64);
+    let smaller = "media f -s 1m --op read --memory gpu --gpu-path cufile-batch -q 32";
+    let ended = run(&scratch, smaller, "batch=16");
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("use -q 16, or raise io_batchsize in cufile.json"), "{}", ended.stderr);
 }
 
 #[test]
@@ -321,7 +354,9 @@ fn the_stack_has_rows_of_gpus() {
     let (ended, record) = measure(&scratch, "stack --quick --passes 2 --size 64m --gpu all", "devices=2");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let rows = record["stack"]["rows"].as_array().expect("rows");
-    for layer in ["gpu-memory", "gpu-copy", "gpu-pageable", "gpu-staged", "gpu-cufile"] {
+    for layer in
+        ["gpu-memory", "gpu-copy", "gpu-pageable", "gpu-staged", "gpu-cufile", "gpu-batch", "gpu-stream"]
+    {
         for load in ["write 1 MiB", "read 1 MiB"] {
             let row = rows.iter().find(|row| row["layer"] == layer && row["load"] == load);
             assert!(row.is_some(), "{layer}, {load}: {}", record["stack"]);

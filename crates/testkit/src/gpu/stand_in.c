@@ -8,6 +8,7 @@
  *   lazy=N          an event or stream is asked N times before its work is done
  *   others=N        processes of others on each device
  *   held=BITS       reasons for which clocks are held back
+ *   batch=N         most requests of a batch of libcufile (128)
  *   compat=1        the kernel module of GPUDirect Storage is not there
  */
 #define _GNU_SOURCE
@@ -109,6 +110,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     return 0;
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { MAY_FAIL(); (void)device; *bytes = ROOM; return 0; }
+int cuDeviceCanAccessPeer(int *can, int from, int to) { MAY_FAIL(); *can = (from ^ to) == 1; return 0; }
 int cuDevicePrimaryCtxRetain(void **context, int device) {
     MAY_FAIL();
     pthread_mutex_lock(&lock);
@@ -191,8 +193,31 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
     return 0;
 }
 
-int cuStreamCreate(void **stream, unsigned flags) { IN_CONTEXT(); (void)flags; *stream = malloc(1); return 0; }
-int cuStreamSynchronize(void *stream) { IN_CONTEXT(); (void)stream; return 0; }
+/* A stream counts how often it must still be asked, and keeps a request of libcufile until it is done. */
+struct Stream {
+    long asks;
+    int writes, has;
+    void *handle;
+    uint64_t base;
+    size_t *bytes;
+    off_t *offset, *at;
+    ssize_t *moved;
+};
+static ssize_t transfer(void *handle, uint64_t base, size_t bytes, off_t offset, off_t at, int writes);
+static void carry_out(struct Stream *stream) {
+    if (!stream->has) return;
+    stream->has = 0;
+    ssize_t moved = transfer(stream->handle, stream->base, *stream->bytes, *stream->offset, *stream->at, stream->writes);
+    *stream->moved = moved == -1 ? -errno : moved;
+}
+int cuStreamCreate(void **stream, unsigned flags) { IN_CONTEXT(); (void)flags; *stream = calloc(1, sizeof(struct Stream)); return 0; }
+int cuStreamSynchronize(void *stream) { IN_CONTEXT(); carry_out(stream); return 0; }
+int cuStreamQuery(void *stream) {
+    IN_CONTEXT();
+    if (((struct Stream *)stream)->asks-- > 0) return 600;
+    carry_out(stream);
+    return 0;
+}
 int cuStreamDestroy_v2(void *stream) { free(stream); return 0; }
 /* An event counts how often it must still be asked. */
 int cuEventCreate(void **event, unsigned flags) { IN_CONTEXT(); (void)flags; *event = calloc(1, sizeof(long)); return 0; }
@@ -243,6 +268,7 @@ struct Status cuFileDriverGetProperties(unsigned *properties) {
     STATUS("cuFileDriverGetProperties");
     properties[0] = number("compat", 0) ? 0 : 2;
     properties[1] = number("compat", 0) ? 0 : 17;
+    properties[12] = number("batch", 128);
     return (struct Status){ 0, 0 };
 }
 struct Status cuFileHandleRegister(void **handle, struct Description *description) {
@@ -286,6 +312,67 @@ ssize_t cuFileWrite(void *handle, const void *base, size_t bytes, off_t offset, 
     int code = failure("cuFileWrite");
     return code ? code : transfer(handle, (uint64_t)base, bytes, offset, at, 1);
 }
+
+static struct Status on_stream(void *handle, void *base, size_t *bytes, off_t *offset, off_t *at, ssize_t *moved, void *stream, int writes) {
+    struct Stream *there = stream;
+    if (there->has) return (struct Status){ 5030, 0 };
+    *there = (struct Stream){ number("lazy", 0), writes, 1, handle, (uint64_t)base, bytes, offset, at, moved };
+    return (struct Status){ 0, 0 };
+}
+struct Status cuFileReadAsync(void *handle, void *base, size_t *bytes, off_t *offset, off_t *at, ssize_t *moved, void *stream) {
+    STATUS("cuFileReadAsync");
+    return on_stream(handle, base, bytes, offset, at, moved, stream, 0);
+}
+struct Status cuFileWriteAsync(void *handle, void *base, size_t *bytes, off_t *offset, off_t *at, ssize_t *moved, void *stream) {
+    STATUS("cuFileWriteAsync");
+    return on_stream(handle, base, bytes, offset, at, moved, stream, 1);
+}
+struct Status cuFileStreamRegister(void *stream, unsigned flags) {
+    STATUS("cuFileStreamRegister");
+    (void)stream;
+    return (struct Status){ flags == 7 ? 0 : 5022, 0 };
+}
+struct Status cuFileStreamDeregister(void *stream) { (void)stream; return (struct Status){ 0, 0 }; }
+
+/* Batches: a handle takes one at a time; requests end in reverse order, one each time that it is asked. */
+struct Parameters { int mode; void *base; off_t offset, at; size_t bytes; void *file; int opcode; void *cookie; };
+struct Ended { void *cookie; unsigned status; size_t result; };
+struct Batch { unsigned room, pending; long asks; struct Parameters *parameters; };
+
+struct Status cuFileBatchIOSetUp(void **handle, unsigned room) {
+    STATUS("cuFileBatchIOSetUp");
+    struct Batch *batch = calloc(1, sizeof *batch);
+    batch->room = room;
+    *handle = batch;
+    return (struct Status){ room && room <= 128 ? 0 : 5022, 0 };
+}
+struct Status cuFileBatchIOSubmit(void *handle, unsigned count, struct Parameters *parameters, unsigned flags) {
+    struct Batch *batch = handle;
+    STATUS("cuFileBatchIOSubmit");
+    if (flags || !count || count > batch->room) return (struct Status){ 5022, 0 };
+    if (batch->pending) return (struct Status){ 5037, 0 };
+    batch->parameters = parameters;
+    batch->pending = count;
+    batch->asks = number("lazy", 0);
+    return (struct Status){ 0, 0 };
+}
+struct Status cuFileBatchIOGetStatus(void *handle, unsigned least, unsigned *count, struct Ended *ended, struct timespec *limit) {
+    struct Batch *batch = handle;
+    int code;
+    ssize_t moved;
+    STATUS("cuFileBatchIOGetStatus");
+    if (least || !limit || limit->tv_sec || limit->tv_nsec) return (struct Status){ 5022, 0 };
+    if (!*count || !batch->pending || batch->asks-- > 0) { *count = 0; return (struct Status){ 0, 0 }; }
+    struct Parameters *one = &batch->parameters[--batch->pending];
+    code = failure("batch");
+    moved = code ? -code : transfer(one->file, (uint64_t)one->base, one->bytes, one->offset, one->at, one->opcode);
+    if (moved == -1) moved = -errno;
+    *ended = (struct Ended){ one->cookie, moved < 0 ? 0x40 : 0x10, (size_t)moved };
+    *count = 1;
+    return (struct Status){ 0, 0 };
+}
+struct Status cuFileBatchIOCancel(void *handle) { ((struct Batch *)handle)->pending = 0; return (struct Status){ 0, 0 }; }
+void cuFileBatchIODestroy(void *handle) { free(handle); }
 
 /* libnvidia-ml. */
 struct Process { unsigned pid; unsigned long long memory; unsigned gpu_instance, compute_instance; };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Error, PageSize};
-use gpu::FarWorkers;
+use gpu::WorkerNotes;
 use layer::memory::WorkerMemory;
 use layer::observations::{FileActivity, FoundFiles, StonewallActivity};
 use layer::{Hosts, RunContext};
@@ -63,7 +63,7 @@ pub(super) struct Ready {
     pub(super) barriers: Option<Arc<Barriers>>,
     pub(super) notes: Vec<String>,
     /// Workers that are far from their devices.
-    pub(super) far: FarWorkers,
+    pub(super) far: WorkerNotes,
     /// Name under which hosts meet in it.
     pub(super) meeting: String,
 }

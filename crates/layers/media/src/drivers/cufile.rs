@@ -1,10 +1,13 @@
-//! `cufile`: memory of a GPU through GPUDirect Storage, one operation at a time.
+//! Memory of a GPU through GPUDirect Storage: `cufile`, one request at a time; in flight beside each other in [`queued`].
 
+pub(super) mod queued;
+
+use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use driver::{Capabilities, Error, Opened, Registration};
-use gpu::{CuFile, DeviceBuffers, RegisteredBuffers, RegisteredFile, Transport};
+use gpu::{CuFile, DeviceBuffers, RegisteredBuffers, RegisteredFile, Transport, WorkerNotes};
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
 use crate::engine::SyncCall;
@@ -32,60 +35,108 @@ pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Regis
 };
 
 fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
-    descriptor::check(request, NAME, &CAPABILITIES)?;
-    let device = on_device::requested(request, NAME)?;
-    let library = CuFile::open()?;
-    let targets = descriptor::open_all(request, NAME)?;
-    let register = |target: &Descriptor| library.register_file(target.fd.as_fd());
-    let files = targets
-        .iter()
-        .zip(&request.targets)
-        .map(|(target, plan)| register(target).map_err(|error| error.with("target", &plan.path)));
-    let files = files.collect::<Result<Vec<_>, _>>()?;
-    let registered =
-        if device.plan.register { Some(library.register_buffers(&device.buffers)?) } else { None };
-    let notes = vec![match library.transport() {
-        Transport::Module { major, minor } => format!("GPUDirect Storage with nvidia-fs {major}.{minor}"),
-        Transport::Compatibility => {
-            "GPUDirect Storage is in compatibility mode (nvidia-fs is not loaded): data go through memory of the host"
-                .to_owned()
-        }
-    }];
-    let driver = Direct {
-        files,
-        _registered: registered,
-        targets,
-        buffers: Arc::clone(&device.buffers),
-        bounds: Bounds::new(request),
-        sync_call: request.options.sync_call,
-    };
-    Ok(Opened { driver: Box::new(OneByOne(driver)), notes })
+    let (files, notes) = Files::open(request, NAME, &CAPABILITIES)?;
+    Ok(Opened { driver: Box::new(OneByOne(files)), notes })
 }
 
-/// Files are deregistered before they are closed.
-struct Direct {
+/// Targets that the library knows. They are deregistered before they are closed.
+pub(super) struct Files {
+    pub(super) library: &'static CuFile,
     files: Vec<RegisteredFile>,
     _registered: Option<RegisteredBuffers>,
     targets: Vec<Descriptor>,
-    buffers: Arc<DeviceBuffers>,
+    pub(super) buffers: Arc<DeviceBuffers>,
     bounds: Bounds,
     sync_call: SyncCall,
+    unaligned: Cell<u64>,
+    seen: WorkerNotes,
 }
 
-impl CarryOut for Direct {
+impl Files {
+    /// Opens and registers all that a request needs; with notes for the record.
+    fn open(
+        request: &OpenRequest,
+        engine: &'static str,
+        capabilities: &Capabilities,
+    ) -> Result<(Self, Vec<String>), Error> {
+        descriptor::check(request, engine, capabilities)?;
+        let device = on_device::requested(request, engine)?;
+        let library = CuFile::open()?;
+        let targets = descriptor::open_all(request, engine)?;
+        let register = |target: &Descriptor| library.register_file(target.fd.as_fd());
+        let files = targets
+            .iter()
+            .zip(&request.targets)
+            .map(|(target, plan)| register(target).map_err(|error| error.with("target", &plan.path)));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let registered =
+            if device.plan.register { Some(library.register_buffers(&device.buffers)?) } else { None };
+        let notes = vec![match library.transport() {
+            Transport::Module { major, minor } => {
+                format!("GPUDirect Storage with nvidia-fs {major}.{minor}")
+            }
+            Transport::Compatibility => {
+                "GPUDirect Storage is in compatibility mode (nvidia-fs is not loaded): data go through memory of the host"
+                    .to_owned()
+            }
+        }];
+        let files = Self {
+            library,
+            files,
+            _registered: registered,
+            targets,
+            buffers: Arc::clone(&device.buffers),
+            bounds: Bounds::new(request),
+            sync_call: request.options.sync_call,
+            unaligned: Cell::new(0),
+            seen: device.notes.clone(),
+        };
+        Ok((files, notes))
+    }
+
+    /// Counts a read or a write that is not on pages: the library copies it through buffers of its own.
+    #[inline]
+    fn count(&self, operation: &MediaOperation) {
+        if (operation.offset | u64::from(operation.length)) % CuFile::PAGE_BYTES != 0 {
+            self.unaligned.set(self.unaligned.get() + 1);
+        }
+    }
+
+    /// Carries out what moves no data.
+    fn without_data(&self, operation: &MediaOperation) -> i64 {
+        let target = &self.targets[usize::from(operation.target)];
+        match operation.class {
+            MediaClass::Discard => descriptor::discard(target, operation.offset, operation.length),
+            MediaClass::Sync => descriptor::sync(target.fd.as_fd(), self.sync_call),
+            _ => UNSUPPORTED,
+        }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        self.seen.add_unaligned(self.unaligned.get());
+    }
+}
+
+impl CarryOut for Files {
     #[inline]
     fn carry_out(&self, operation: &MediaOperation) -> i64 {
         if !self.bounds.allow(operation) {
             return INVALID;
         }
-        let at = usize::from(operation.target);
+        let file = &self.files[usize::from(operation.target)];
         let MediaOperation { slot, offset, length, .. } = *operation;
         match operation.class {
-            MediaClass::Read => self.files[at].read(&self.buffers, slot, length as usize, offset),
-            MediaClass::Write => self.files[at].write(&self.buffers, slot, length as usize, offset),
-            MediaClass::Discard => descriptor::discard(&self.targets[at], offset, length),
-            MediaClass::Sync => descriptor::sync(self.targets[at].fd.as_fd(), self.sync_call),
-            _ => UNSUPPORTED,
+            MediaClass::Read => {
+                self.count(operation);
+                file.read(&self.buffers, slot, length as usize, offset)
+            }
+            MediaClass::Write => {
+                self.count(operation);
+                file.write(&self.buffers, slot, length as usize, offset)
+            }
+            _ => self.without_data(operation),
         }
     }
 }

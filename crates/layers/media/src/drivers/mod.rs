@@ -6,6 +6,8 @@ use crate::{MediaOperation, OpenRequest};
 
 mod cpu;
 mod cufile;
+mod cufile_batch;
+mod cufile_stream;
 mod dircreate;
 mod dirdelete;
 mod dirstat;
@@ -37,6 +39,8 @@ pub static DRIVERS: &[Registration<MediaOperation, OpenRequest>] = &[
     mmap::REGISTRATION,
     rbd::REGISTRATION,
     cufile::REGISTRATION,
+    cufile_batch::REGISTRATION,
+    cufile_stream::REGISTRATION,
     gpu_copy::REGISTRATION,
     gpu_mem::REGISTRATION,
     falloc::REGISTRATION,

@@ -306,11 +306,11 @@ pub(super) static ENGINE: &[OptionDef] = &[
     ),
     of_memory!(
         "gpu-path",
-        "staged|cufile",
-        "staged; cufile with --engine cufile",
-        "Way to memory of a GPU: a copy through memory of the host within the latency, or GPUDirect Storage",
+        "staged|cufile|cufile-batch|cufile-stream",
+        "staged; what the engine goes by",
+        "Way to memory of a GPU: a copy through memory of the host within the latency, or GPUDirect Storage: one request at a time, batches, or streams",
         gpu_path,
-        |text| choice("gpu-path", text, &[("staged", GpuPath::Staged), ("cufile", GpuPath::Cufile)])
+        |text| choice("gpu-path", text, &GpuPath::NAMED)
     ),
     of_memory!(
         "gpu-staging",

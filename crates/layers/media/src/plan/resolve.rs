@@ -1,5 +1,6 @@
 //! From what was typed to what will be done.
 
+use gpu::GpuPath;
 use units::ByteSize;
 use workload::access::Pattern;
 use workload::class_sizes::ClassSizes;
@@ -58,7 +59,7 @@ pub fn default_engine(spec: &Spec, facts: &[TargetFacts], io_uring_allowed: bool
         Some(TargetKind::Null) => "null",
         Some(TargetKind::Memory) if on_gpu => "gpu_copy",
         Some(TargetKind::Memory) => "mem",
-        _ if own.memory.gpu_path == Some(gpu::GpuPath::Cufile) => "cufile",
+        _ if let Some(engine) = own.memory.gpu_path.and_then(cufile_engine) => engine,
         Some(TargetKind::Image) => "rbd",
         _ if spec.depth.unwrap_or(1) == 1 && !climbs_depth && own.operations != [Operation::Nop] => "psync",
         _ if io_uring_allowed => "io_uring",
@@ -255,22 +256,36 @@ fn engine_options(spec: &Spec, engine: &EngineFacts) -> Result<EngineOptions, Pl
 fn memory(spec: &Spec, engine: &EngineFacts) -> Result<gpu::MemoryPlan, PlanError> {
     let own = spec::of(spec);
     let memory = own.memory.plan(gpu_path_of(engine.name)).or_else(refuse)?;
-    let needs_gpu = ["cufile", "gpu_copy", "gpu_mem"].contains(&engine.name);
+    let needs_gpu = gpu_path_of(engine.name).is_some() || ["gpu_copy", "gpu_mem"].contains(&engine.name);
     if needs_gpu && memory.gpu().is_none() {
         return refuse(format!("engine {} works on memory of a GPU: give --memory gpu", engine.name));
     }
-    if !needs_gpu && memory.gpu().is_some_and(|plan| plan.path == gpu::GpuPath::Cufile) {
-        return refuse(format!("engine {} has no --gpu-path cufile: use --engine cufile", engine.name));
+    let cufile = memory.gpu().and_then(|plan| cufile_engine(plan.path));
+    if let Some(cufile) = cufile.filter(|_| !needs_gpu) {
+        let path = memory.gpu().map_or("", |plan| plan.path.name());
+        return refuse(format!("engine {} has no --gpu-path {path}: use --engine {cufile}", engine.name));
     }
-    if own.huge_pages && memory.gpu().is_some_and(|plan| plan.path == gpu::GpuPath::Cufile) {
+    if own.huge_pages && cufile.is_some() {
         return refuse("--huge-pages is for buffers of the host: cufile has none".to_owned());
     }
     Ok(memory)
 }
 
+/// Engines of GPUDirect Storage, and the way to memory of a GPU that each goes by.
+const CUFILE_ENGINES: [(&str, GpuPath); 3] = [
+    ("cufile", GpuPath::Cufile),
+    ("cufile_batch", GpuPath::CufileBatch),
+    ("cufile_stream", GpuPath::CufileStream),
+];
+
 /// The way to memory of a GPU that an engine goes by; none where it may be staged.
-fn gpu_path_of(engine: &str) -> Option<gpu::GpuPath> {
-    (engine == "cufile").then_some(gpu::GpuPath::Cufile)
+fn gpu_path_of(engine: &str) -> Option<GpuPath> {
+    CUFILE_ENGINES.iter().find(|(name, _)| *name == engine).map(|(_, path)| *path)
+}
+
+/// The engine that goes by a way.
+fn cufile_engine(path: GpuPath) -> Option<&'static str> {
+    CUFILE_ENGINES.iter().find(|(_, way)| *way == path).map(|(name, _)| *name)
 }
 
 fn target_ranges(

@@ -1,6 +1,5 @@
 //! The doubt about the way to buffers on GPUs.
 
-use gpu::GpuPath;
 use report::doubts::Evidence;
 use units::percent;
 
@@ -13,7 +12,7 @@ const DIRECT_SHARE_MIN: f64 = 0.9;
 pub(super) fn staged(evidence: &Evidence<'_>) -> Option<String> {
     let gpu = evidence.plan.of::<MediaPlan>()?.memory.gpu()?;
     let seen = evidence.observations.gpu.as_ref()?;
-    if gpu.path != GpuPath::Cufile {
+    if !gpu.path.is_cufile() {
         return None;
     }
     let Some(direct) = seen.direct_requests else {
@@ -21,12 +20,29 @@ pub(super) fn staged(evidence: &Evidence<'_>) -> Option<String> {
     };
     let classes =
         evidence.summary.classes.iter().filter(|class| ["read", "write"].contains(&class.class.as_str()));
-    let asked: u64 = classes.map(|class| class.operations).sum();
-    let share = direct as f64 / asked.max(1) as f64;
-    (asked > 0 && share < DIRECT_SHARE_MIN).then(|| {
+    let asked = classes.map(|class| class.operations).sum::<u64>() as f64;
+    if asked == 0.0 {
+        return None;
+    }
+    let share = direct as f64 / asked;
+    let unaligned_share = (seen.unaligned_requests as f64 / asked).min(1.0);
+    let unaligned = || {
+        format!(
+            "{} of the requests were not on multiples of {} bytes: libcufile copied them through buffers of its own",
+            percent(unaligned_share),
+            gpu::CuFile::PAGE_BYTES
+        )
+    };
+    let staged = || {
         format!(
             "{} of the requests went to the GPU directly: the others went through memory of the host",
-            percent(share)
+            percent(share.min(1.0))
         )
-    })
+    };
+    match (share < DIRECT_SHARE_MIN, unaligned_share > 1.0 - DIRECT_SHARE_MIN) {
+        (true, true) => Some(format!("{}; {}", staged(), unaligned())),
+        (true, false) => Some(staged()),
+        (false, true) => Some(unaligned()),
+        (false, false) => None,
+    }
 }

@@ -68,6 +68,24 @@ const ROWS: &[Row] = &[
         options: &[("engine", "cufile"), ("depth", "1")],
         is_file: true,
     },
+    Row {
+        layer: "gpu-batch",
+        called: "files by batches of GPUDirect Storage",
+        kind: StackKind::Software,
+        below: &["media", "gpu-copy"],
+        faster_by: Some("the page cache"),
+        options: &[("engine", "cufile_batch"), ("depth", "8")],
+        is_file: true,
+    },
+    Row {
+        layer: "gpu-stream",
+        called: "files by GPUDirect Storage on streams",
+        kind: StackKind::Software,
+        below: &["media", "gpu-copy"],
+        faster_by: Some("the page cache"),
+        options: &[("engine", "cufile_stream"), ("depth", "8")],
+        is_file: true,
+    },
 ];
 
 /// Loads of each row: column, operation, and what makes a file's writes durable.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::plan::MediaPlan;
 use driver::{Arena, PageSize};
-use gpu::FarWorkers;
+use gpu::WorkerNotes;
 use runner::{Job, Opener, WorkerSetup};
 use workload::spec::Operation;
 
@@ -24,7 +24,7 @@ pub struct JobSetup {
     /// Where it keeps to zones.
     pub zones: Option<Arc<ZoneSet>>,
     /// Where workers that are far from their devices note that.
-    pub far: FarWorkers,
+    pub far: WorkerNotes,
 }
 
 /// The runner's job for a plan.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::plan::MediaPlan;
 use driver::Error;
-use gpu::FarWorkers;
+use gpu::WorkerNotes;
 use layer::observations::Observations;
 use layer::{Part, Seen, StageContext, Tell};
 use runner::{Job, Outcome};
@@ -74,7 +74,7 @@ impl MediaRun {
         }
         let zones = self.zones.begin_stage(&plans)?;
         let parts = phases.iter().zip(checks).zip(zones);
-        let far: Vec<FarWorkers> = plans.iter().map(|_| FarWorkers::default()).collect();
+        let far: Vec<WorkerNotes> = plans.iter().map(|plan| plan.gpu_notes()).collect();
         let jobs = parts.zip(&far).map(|(((phase, check), zones), far)| {
             let setup = JobSetup { check, is_read_back: phase.is_read_back, zones, far: far.clone() };
             job(phase.plan, setup, Arc::clone(&context.interrupt))
@@ -144,7 +144,7 @@ fn look_for(plan: &MediaPlan) -> Result<(), Error> {
 struct MediaPart<'a> {
     plans: Vec<&'a MediaPlan>,
     /// Workers of each that are far from their devices.
-    far: Vec<FarWorkers>,
+    far: Vec<WorkerNotes>,
     jobs: Vec<Job>,
     manifest: &'a mut Manifest,
     schedulers: Option<Schedulers>,

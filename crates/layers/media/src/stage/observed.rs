@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::plan::MediaPlan;
-use gpu::{FarWorkers, GpuWatch};
+use gpu::{GpuWatch, WorkerNotes};
 use host::block::{self, BlockDevice, DeviceNumber};
 use host::extents::{self, Extents};
 use host::network::{self, SYS_CLASS};
@@ -27,12 +27,12 @@ pub(super) struct PhaseWatch {
     devices: Option<Counted>,
     bottoms: Option<Counted>,
     machine: Option<MachineTraffic>,
-    gpu: Option<(GpuWatch, FarWorkers)>,
+    gpu: Option<(GpuWatch, WorkerNotes)>,
 }
 
 impl PhaseWatch {
     /// Looks at the targets and devices of `plan`; its workers note in `far` which of them are far from their devices.
-    pub(super) fn begin(plan: &MediaPlan, far: &FarWorkers, looked: &mut Looked) -> Self {
+    pub(super) fn begin(plan: &MediaPlan, far: &WorkerNotes, looked: &mut Looked) -> Self {
         let reads_cache = plan.reads() && !plan.options.direct;
         let touches = plan.reads() || plan.mix.write_percent > 0;
         let cached = if reads_cache { over_range(plan, |target| looked.cached(target)) } else { None };

@@ -17,7 +17,19 @@ fn what_moves_blocks_may_be_staged() {
     let names: Vec<_> = on_gpu.map(|entry| entry.name).collect();
     assert_eq!(
         names,
-        ["psync", "pvsync2", "libaio", "io_uring", "mmap", "rbd", "cufile", "gpu_copy", "gpu_mem"]
+        [
+            "psync",
+            "pvsync2",
+            "libaio",
+            "io_uring",
+            "mmap",
+            "rbd",
+            "cufile",
+            "cufile_batch",
+            "cufile_stream",
+            "gpu_copy",
+            "gpu_mem"
+        ]
     );
 }
 

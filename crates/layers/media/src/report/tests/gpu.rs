@@ -28,4 +28,7 @@ fn requests_that_did_not_go_directly() {
     );
     assert_eq!(told("gpu_staged", GpuPath::Cufile, direct(Some(u64::MAX))), None);
     assert_eq!(told("gpu_staged", GpuPath::Staged, direct(None)), None);
+    let unaligned = GpuActivity { unaligned_requests: u64::MAX, ..direct(Some(u64::MAX)) };
+    let some = told("gpu_staged", GpuPath::CufileBatch, unaligned).expect("a doubt");
+    assert!(some.starts_with("100% of the requests were not on multiples of 4096 bytes"), "{some}");
 }
