@@ -107,6 +107,22 @@ pub enum Staging {
     Pageable,
 }
 
+/// Whom devices are dealt out to (`--gpu-per`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GpuPer {
+    /// Each worker gets the next one.
+    #[default]
+    Worker,
+    /// Each host of a run on several gets the next one for all of its workers.
+    Host,
+}
+
+impl GpuPer {
+    /// Both with their names.
+    pub const NAMED: [(&'static str, Self); 2] = [("worker", Self::Worker), ("host", Self::Host)];
+}
+
 /// Memory of the buffers of a load, resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -155,6 +171,7 @@ pub struct MemorySpec {
     pub gpu_path: Option<GpuPath>,
     pub gpu_staging: Option<Staging>,
     pub gpu_register: Option<bool>,
+    pub gpu_per: Option<GpuPer>,
 }
 
 impl MemorySpec {
@@ -167,6 +184,7 @@ impl MemorySpec {
             (self.gpu_path.is_some(), "gpu-path"),
             (self.gpu_staging.is_some(), "gpu-staging"),
             (self.gpu_register.is_some(), "gpu-register"),
+            (self.gpu_per.is_some(), "gpu-per"),
         ];
         let devices = match self.memory.clone().unwrap_or_default() {
             MemoryChoice::Gpu(devices) => devices,
@@ -199,6 +217,7 @@ impl MemorySpec {
             path,
             staging: self.gpu_staging.unwrap_or_default(),
             register: path.is_cufile() && self.gpu_register.unwrap_or(true),
+            per: self.gpu_per.unwrap_or_default(),
         }))
     }
 }
@@ -214,6 +233,9 @@ pub struct GpuPlan {
     pub staging: Staging,
     /// Whether libcufile knows the buffers beforehand.
     pub register: bool,
+    /// Whom the devices are dealt out to.
+    #[serde(default)]
+    pub per: GpuPer,
 }
 
 impl GpuPlan {
@@ -249,6 +271,11 @@ mod tests {
                 MemorySpec { gpu_path: Some(GpuPath::Cufile), ..MemorySpec::default() },
                 None,
                 "give --memory gpu",
+            ),
+            (
+                MemorySpec { gpu_per: Some(GpuPer::Host), ..MemorySpec::default() },
+                None,
+                "--gpu-per is for buffers on a GPU",
             ),
             (MemorySpec { gpu_register: Some(true), ..gpu.clone() }, None, "is for --gpu-path cufile"),
             (

@@ -13,7 +13,7 @@ mod staged;
 mod topology;
 mod watch;
 
-pub use choice::{GpuPath, GpuPlan, MemoryChoice, MemoryPlan, MemorySpec, Staging};
+pub use choice::{GpuPath, GpuPer, GpuPlan, MemoryChoice, MemoryPlan, MemorySpec, Staging};
 pub use content::{BlockTerms, ContentKernels, KERNEL_SOURCE, KERNELS};
 pub use cufile::{
     Batches, Counters, CuFile, Queue, RegisteredBuffers, RegisteredFile, Request, Streams, Transport,

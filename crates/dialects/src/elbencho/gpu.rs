@@ -16,6 +16,8 @@ pub(crate) struct Gpu {
     registers: bool,
     /// Buffers of the host are registered with the driver of the GPU.
     pins: bool,
+    /// Hosts take the devices in turn, not threads.
+    per_host: bool,
 }
 
 /// Whether the page cache is passed by: `--gds` says it too.
@@ -56,13 +58,14 @@ impl Gpu {
         if words.has("mmap") {
             return TABLE.refuse("--mmap does not go with --gpuids", "leave out one of them");
         }
-        if is_elsewhere && words.has("gpuperservice") {
-            return TABLE.refuse(
-                "--gpuperservice: each host deals its GPUs out to its own threads",
-                "leave it out, or give one --gpuids number a host",
-            );
-        }
-        Ok(Some(Self { devices, cufile, registers, pins: words.has("cuhostbufreg") }))
+        Ok(Some(Self {
+            devices,
+            cufile,
+            registers,
+            pins: words.has("cuhostbufreg"),
+            // On one machine each thread takes the next device, as elbencho has it.
+            per_host: is_elsewhere && words.has("gpuperservice"),
+        }))
     }
 
     /// The options of a load: its engine, where that is another one, and those of its memory.
@@ -74,6 +77,9 @@ impl Gpu {
             options.push(("gpu-register", if self.registers { "on" } else { "off" }.to_owned()));
         } else {
             options.push(("gpu-staging", if self.pins { "pinned" } else { "pageable" }.to_owned()));
+        }
+        if self.per_host {
+            options.push(("gpu-per", "host".to_owned()));
         }
         options
     }

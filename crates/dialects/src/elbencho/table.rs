@@ -141,7 +141,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("treeroundup", "SIZE", "sizes of files are rounded up to multiples of this"),
     Flag::honoured("sharesize", "SIZE", "files of at least this size are shared by all threads, each with its own blocks; default 32 blocks"),
     Flag::honoured("gpuids", "LIST", "buffers are memory of these GPUs, which threads take in turn: 0,1, [0-3] or all; copies count in the latency; refused with S3"),
-    Flag::honoured("gpuperservice", "", "nothing without --hosts; refused with it, where each host deals its GPUs out to its own threads"),
+    Flag::honoured("gpuperservice", "", "with --hosts each host takes the next GPU for all of its threads; nothing without"),
     Flag::honoured("cuhostbufreg", "", "buffers of the host that copies go through are registered with the driver of the GPU"),
     Flag::honoured("cufile", "", "by cuFile (GPUDirect Storage); strata tells whether it was direct; with --iodepth 1; refused in directories"),
     Flag::honoured("cufiledriveropen", "", "the driver of cuFile is opened before the first request, as it always is"),

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Capabilities, Error, ErrorKind, Operation, PageSize};
 use gpu::{GpuWatch, WorkerNotes};
-use layer::memory::{WorkerMemory, WorkerNeeds};
+use layer::memory::{WorkerMemory, WorkerNeeds, receiver};
 use layer::observations::Observations;
 use layer::storage::Storage;
 use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext};
@@ -141,7 +141,7 @@ impl Ready {
             let number = shared.load.worker(worker);
             let needs = WorkerNeeds {
                 memory: &shared.memory,
-                worker: number,
+                worker: receiver(&shared.memory, &shared.load, worker),
                 depth: 1,
                 makes_content: false,
                 is_of_device: false,

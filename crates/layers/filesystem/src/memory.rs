@@ -1,7 +1,7 @@
 //! Memory that the buffers of blocks lie in.
 
 use gpu::{MemoryPlan, Transfer, Transfers};
-use layer::memory::WorkerNeeds;
+use layer::memory::{WorkerNeeds, receiver};
 use workload::options::OptionDef;
 use workload::spec::Refill;
 
@@ -31,7 +31,7 @@ impl FsPlan {
         let refills = self.operation == crate::phases::FsOp::Write && self.content.refill != Refill::Once;
         WorkerNeeds {
             memory: if moves_data { &self.memory } else { HOST },
-            worker: self.load.worker(worker),
+            worker: receiver(&self.memory, &self.load, worker),
             depth: self.load.depth,
             makes_content: self.verify || refills,
             is_of_device: false,

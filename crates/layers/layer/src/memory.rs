@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use driver::{Arena, Driver, Error};
 use gpu::{
-    BlockTerms, ContentKernels, Context, DeviceBuffers, GpuPath, GpuPlan, MemoryPlan, PciePlace, Pinned,
-    Staged, Staging, Stream, Transfers, WorkerNotes, device_of,
+    BlockTerms, ContentKernels, Context, DeviceBuffers, GpuPath, GpuPer, GpuPlan, MemoryPlan, PciePlace,
+    Pinned, Staged, Staging, Stream, Transfers, WorkerNotes, device_of,
 };
 use workload::content::Recipe;
+use workload::plan::LoadPlan;
 
 /// Buffers on a device.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ pub type Attached<Op> = (Box<dyn Driver<Op>>, Option<OnDevice>);
 pub struct WorkerNeeds<'a> {
     /// Memory of the plan.
     pub memory: &'a MemoryPlan,
-    /// Number of the worker.
+    /// Number of the worker, by which it gets a device ([`receiver`]).
     pub worker: u32,
     /// Operations in flight.
     pub depth: u32,
@@ -52,6 +53,15 @@ pub struct WorkerNeeds<'a> {
     pub makes_content: bool,
     /// Whether the driver works on buffers of the device itself.
     pub is_of_device: bool,
+}
+
+/// Number by which worker `worker` of this host gets a device: its own, or that of its host, as the plan deals them out.
+#[must_use]
+pub fn receiver(memory: &MemoryPlan, load: &LoadPlan, worker: u32) -> u32 {
+    match memory.gpu().map(|gpu| gpu.per) {
+        Some(GpuPer::Host) => load.place.map_or(0, |place| place.rank),
+        _ => load.worker(worker),
+    }
 }
 
 impl WorkerNeeds<'_> {
@@ -285,6 +295,19 @@ macro_rules! staged_memory_options {
                     let ways = [("pinned", ::gpu::Staging::Pinned), ("pageable", ::gpu::Staging::Pageable)];
                     let way = ::workload::spec::choice("gpu-staging", text, &ways)?;
                     spec.own.get_mut::<$spec>().memory.gpu_staging = Some(way);
+                    Ok(())
+                }
+            ),
+            ::workload::option!(
+                "gpu-per",
+                None,
+                "worker|host",
+                "worker",
+                Engine,
+                "Whom the devices of --memory gpu are dealt out to: to each worker the next one, or to each host of a run on several",
+                |spec, text| {
+                    let to = ::workload::spec::choice("gpu-per", text, &::gpu::GpuPer::NAMED)?;
+                    spec.own.get_mut::<$spec>().memory.gpu_per = Some(to);
                     Ok(())
                 }
             ),

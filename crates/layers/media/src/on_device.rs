@@ -4,7 +4,7 @@ use std::path::Path;
 
 use driver::Error;
 use gpu::{Transfer, Transfers, WorkerNotes};
-use layer::memory::{DeviceRequest, WorkerNeeds, storage_places};
+use layer::memory::{DeviceRequest, WorkerNeeds, receiver, storage_places};
 use workload::spec::Refill;
 use workload::target::TargetKind;
 
@@ -43,7 +43,7 @@ impl MediaPlan {
         let refills = self.mix.write_percent > 0 && self.content.refill != Refill::Once;
         WorkerNeeds {
             memory: &self.memory,
-            worker: self.load.worker(worker),
+            worker: receiver(&self.memory, &self.load, worker),
             depth: self.load.depth,
             makes_content: refills || self.verify_interval_bytes.is_some(),
             is_of_device: ["gpu_copy", "gpu_mem"].contains(&self.engine.as_str()),

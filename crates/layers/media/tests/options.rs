@@ -188,6 +188,7 @@ const ENGINE: &[Case] = &[
     ("gpu-path", &["staged", "cufile", "cufile-batch", "cufile-stream"], &["", "direct"]),
     ("gpu-staging", &["pinned", "pageable"], &["", "host"]),
     ("gpu-register", &["on", "off"], &["", "auto"]),
+    ("gpu-per", &["worker", "host"], &["", "thread"]),
     ("cache", &["keep", "drop", "warm"], &["", "cold"]),
 ];
 

@@ -246,6 +246,24 @@ fn devices_that_others_use_or_that_are_held_back() {
 }
 
 #[test]
+fn devices_are_dealt_out_to_hosts() {
+    let scratch = Scratch::new();
+    let words = "media f -s 2m -b 64k --op write --memory gpu -t 2 --hosts local:3 --destroy-data";
+    let by_host = ["local:0, local:2: buffers on GPU 0", "local:1: buffers on GPU 1"];
+    for (per, wanted) in [("host", by_host), ("worker", ["buffers on GPU 0", "buffers on GPU 1"])] {
+        let (ended, record) = measure(&scratch, &format!("{words} --gpu-per {per}"), "devices=2");
+        assert_eq!(ended.code, Some(0), "{per}: {}", ended.stderr);
+        assert_eq!(record["phases"][0]["plan"]["memory"]["per"], per);
+        let notes = record["phases"][0]["notes"].as_array().expect("notes").clone();
+        let starts =
+            |start: &str| notes.iter().any(|note| note.as_str().is_some_and(|note| note.starts_with(start)));
+        assert!(wanted.iter().all(|start| starts(start)), "{per}: {notes:?}");
+    }
+    let ended = run(&scratch, "media f -s 2m --op write --gpu-per host", "");
+    assert!(ended.code == Some(2) && ended.stderr.contains("give --memory gpu with it"), "{}", ended.stderr);
+}
+
+#[test]
 fn lines_of_elbencho_run() {
     let scratch = Scratch::new();
     for line in [

@@ -23,7 +23,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 1,
     targetless: false,
     direct: true,
-    options: &["sync", "memory", "gpu-path", "gpu-register"],
+    options: &["sync", "memory", "gpu-path", "gpu-register", "gpu-per"],
 };
 
 /// The table line.

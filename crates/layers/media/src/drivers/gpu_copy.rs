@@ -19,7 +19,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 1,
     targetless: true,
     direct: false,
-    options: &["memory", "gpu-path", "gpu-staging"],
+    options: &["memory", "gpu-path", "gpu-staging", "gpu-per"],
 };
 
 /// The table line.

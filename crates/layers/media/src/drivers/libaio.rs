@@ -24,7 +24,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 32_768,
     targetless: false,
     direct: true,
-    options: &["advise", "operation-priority", "sync", "memory", "gpu-path", "gpu-staging"],
+    options: &["advise", "operation-priority", "sync", "memory", "gpu-path", "gpu-staging", "gpu-per"],
 };
 
 /// The table line.

@@ -25,7 +25,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 1,
     targetless: false,
     direct: false,
-    options: &["map-sync", "memory", "gpu-path", "gpu-staging"],
+    options: &["map-sync", "memory", "gpu-path", "gpu-staging", "gpu-per"],
 };
 
 /// The table line.

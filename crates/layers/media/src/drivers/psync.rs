@@ -20,7 +20,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 1,
     targetless: false,
     direct: true,
-    options: &["advise", "sync", "memory", "gpu-path", "gpu-staging"],
+    options: &["advise", "sync", "memory", "gpu-path", "gpu-staging", "gpu-per"],
 };
 
 /// The table line.

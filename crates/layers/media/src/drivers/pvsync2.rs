@@ -32,6 +32,7 @@ const CAPABILITIES: Capabilities = Capabilities {
         "memory",
         "gpu-path",
         "gpu-staging",
+        "gpu-per",
     ],
 };
 

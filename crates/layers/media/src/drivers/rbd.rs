@@ -21,7 +21,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     depth_max: 4096,
     targetless: false,
     direct: true,
-    options: &["memory", "gpu-path", "gpu-staging"],
+    options: &["memory", "gpu-path", "gpu-staging", "gpu-per"],
 };
 
 /// Longest wait for what is in flight when a driver goes; what is later keeps its memory. Requests end by themselves after the connection's

@@ -1,6 +1,6 @@
 //! Options that media alone has, beside those of loads of any layer: they stand in this order in help.
 
-use gpu::{GpuPath, Staging};
+use gpu::{GpuPath, GpuPer, Staging};
 use units::{ParseError, parse_u64_in};
 use workload::control::parse_priority_shares;
 use workload::options::OptionDef;
@@ -327,6 +327,14 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "cufile: register the buffers with GPUDirect Storage before the phase",
         gpu_register,
         |text| choice("gpu-register", text, &[("on", true), ("off", false)])
+    ),
+    of_memory!(
+        "gpu-per",
+        "worker|host",
+        "worker",
+        "Whom the devices of --memory gpu are dealt out to: to each worker the next one, or to each host of a run on several",
+        gpu_per,
+        |text| choice("gpu-per", text, &GpuPer::NAMED)
     ),
     own!(
         "cache",

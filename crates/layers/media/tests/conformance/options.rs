@@ -51,7 +51,7 @@ fn settings(option: &str) -> Vec<(EngineOptions, &'static str)> {
         // What they do, no block tells: the tests of the command look at it.
         "memory-operation" | "cpu-chunk" | "cpu-sort" => Vec::new(),
         // Where buffers lie is no option of a driver's own: gpu.rs.
-        "memory" | "gpu-path" | "gpu-staging" | "gpu-register" => Vec::new(),
+        "memory" | "gpu-path" | "gpu-staging" | "gpu-register" | "gpu-per" => Vec::new(),
         "program" | "program-arguments" | "program-output" | "program-time" | "program-grace" => Vec::new(),
         "advise" => [Advice::Sequential, Advice::Random, Advice::NoReuse]
             .map(|advice| (EngineOptions { advice, ..none() }, "advi"))

@@ -28,6 +28,7 @@ pub(super) const OPTIONS: &[&str] = &[
     "memory",
     "gpu-path",
     "gpu-staging",
+    "gpu-per",
     "advise",
     "operation-priority",
     "force-async",
