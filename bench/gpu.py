@@ -4,6 +4,7 @@
   copies    host to device and device to host, pinned and pageable, and within the device: strata and PyTorch
   staged    reads from the page cache to the device, beside the copy alone and the file alone
   elbencho  the same line of elbencho by elbencho (--elbencho, built with CUDA) and by strata: throughput and CPU time a GiB
+  paths     reads of a file by each way of --gpu-path, through the page cache
   verified  blocks made, written, read back and checked on the device by every engine: errors
 
 It needs python3, a GPU, and nothing else of this repository.
@@ -45,7 +46,7 @@ print(done * size / (time.perf_counter() - began))
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", action="append", choices=("copies", "staged", "elbencho", "verified"))
+    parser.add_argument("--case", action="append", choices=("copies", "staged", "paths", "elbencho", "verified"))
     parser.add_argument("--strata", default="target/release/strata")
     parser.add_argument("--elbencho", help="elbencho's binary: case elbencho")
     parser.add_argument("--dir", default=".", help="a directory of a file system with a page cache")
@@ -145,6 +146,18 @@ def staged(own, place):
         print(f"| {name} | {gib(figures['file'])} | {gib(figures['copy'])} | {gib(figures['staged'])} | {ratio:.3f} |", flush=True)
 
 
+def paths(own, place):
+    file_of(own, place)
+    print("| reads from the page cache | 1 MiB | 64 KiB |\n|---|---|---|")
+    ways = ("staged -q 8", "staged", "cufile", "cufile-batch -q 8", "cufile-stream -q 8")
+    figures = {}
+    for size in ("1m", "64k"):
+        loads = {way: Strata(own, f"f --op randread -b {size} --memory gpu --gpu-path {way}") for way in ways}
+        figures[size] = in_turns(own, loads, place)
+    for way in ways:
+        print(f"| `--gpu-path {way}` | {gib(figures['1m'][way])} | {gib(figures['64k'][way])} |", flush=True)
+
+
 class Elbencho:
     """A line of elbencho: bytes a second, and CPU seconds a GiB."""
 
@@ -187,7 +200,7 @@ def elbencho(own, place):
 
 def verified(own, place):
     print("| engine | blocks written | blocks read | errors |\n|---|---|---|---|")
-    for words in ("-e psync", "-e pvsync2", "-e mmap", "-e io_uring -q 8", "-e libaio -q 8 --direct", "-e io_uring -q 8 --gpu-staging pageable", "-e cufile"):
+    for words in ("-e psync", "-e pvsync2", "-e mmap", "-e io_uring -q 8", "-e libaio -q 8 --direct", "-e io_uring -q 8 --gpu-staging pageable", "-e cufile", "-e cufile_batch -q 8", "-e cufile_stream -q 8"):
         record = os.path.join(place, "record.json")
         line = f"v -s 256m -b 64k --op randwrite,randread --verify --memory gpu {words} -t 2 --keep --live none --json {record}"
         run([own.strata, "media", *line.split()], place)
@@ -201,7 +214,7 @@ def verified(own, place):
 
 def main():
     own = options()
-    cases = {"copies": copies, "staged": staged, "elbencho": elbencho, "verified": verified}
+    cases = {"copies": copies, "staged": staged, "paths": paths, "elbencho": elbencho, "verified": verified}
     for name in own.case or [name for name in cases if name != "elbencho" or own.elbencho]:
         with tempfile.TemporaryDirectory(dir=own.dir, prefix="strata-gpu-") as place:
             began = time.monotonic()

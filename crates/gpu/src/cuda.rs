@@ -20,7 +20,7 @@ pub(crate) type DevicePointer = u64;
 /// Handles of the library.
 pub(crate) type Handle = *mut c_void;
 
-/// A wait for a stream gives the processor up.
+/// A stream that does not wait for work of the default stream, nor that for it.
 pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
 /// Events without times cost less.
 pub(crate) const EVENT_DISABLE_TIMING: c_uint = 2;

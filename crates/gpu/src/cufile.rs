@@ -125,7 +125,7 @@ impl CuFile {
     /// Whether requests can go past the memory of the host at all, and why not.
     #[must_use]
     pub fn transport(&self) -> Transport {
-        Transport::of(self.properties.nvfs_major, self.properties.nvfs_minor)
+        Transport::of((self.properties.nvfs_major, self.properties.nvfs_minor), self.properties.flags)
     }
 
     /// Registers a file; it must stay open as long.
@@ -153,12 +153,38 @@ impl CuFile {
     pub fn register_buffers(&'static self, buffers: &Arc<DeviceBuffers>) -> Result<RegisteredBuffers, Error> {
         let _alone = SETTING_UP.lock();
         buffers.context().enter()?;
-        let (base, bytes) = buffers.region();
-        // SAFETY: memory of the device that stays as long as the buffers, which the result keeps.
-        let status = unsafe { (self.api.cuFileBufRegister)(base as *const c_void, bytes, 0) };
-        check(status, "GPUDirect Storage does not take the buffers")
-            .map_err(|error| error.with("bytes", bytes))?;
-        Ok(RegisteredBuffers { api: self.api, buffers: Arc::clone(buffers) })
+        self.register(buffers, std::iter::once(buffers.region()))
+    }
+
+    /// The same with each buffer as a region of its own, as requests on streams name them.
+    ///
+    /// # Errors
+    /// As for [`CuFile::register_buffers`].
+    pub fn register_each_buffer(
+        &'static self,
+        buffers: &Arc<DeviceBuffers>,
+    ) -> Result<RegisteredBuffers, Error> {
+        let _alone = SETTING_UP.lock();
+        buffers.context().enter()?;
+        let slots = (0..buffers.slots()).map(|slot| (buffers.slot_address(slot), buffers.slot_bytes()));
+        self.register(buffers, slots)
+    }
+
+    fn register(
+        &'static self,
+        buffers: &Arc<DeviceBuffers>,
+        regions: impl Iterator<Item = (u64, usize)>,
+    ) -> Result<RegisteredBuffers, Error> {
+        let mut registered =
+            Registration { api: self.api, buffers: Arc::clone(buffers), regions: Vec::new() };
+        for (base, bytes) in regions {
+            // SAFETY: memory of the device that stays as long as the buffers, which the result keeps.
+            let status = unsafe { (self.api.cuFileBufRegister)(base as *const c_void, bytes, 0) };
+            check(status, "GPUDirect Storage does not take the buffers")
+                .map_err(|error| error.with("bytes", bytes))?;
+            registered.regions.push(base);
+        }
+        Ok(RegisteredBuffers { kept: Some(registered) })
     }
 }
 
@@ -213,16 +239,31 @@ impl Drop for RegisteredFile {
 /// Buffers that the library knows, until this is dropped.
 #[derive(Debug)]
 pub struct RegisteredBuffers {
-    api: &'static Api,
-    buffers: Arc<DeviceBuffers>,
+    kept: Option<Registration>,
 }
 
 impl Drop for RegisteredBuffers {
     fn drop(&mut self) {
         let _alone = SETTING_UP.lock();
+        drop(self.kept.take());
+    }
+}
+
+/// Regions that the library knows. Dropped by who sets up alone.
+#[derive(Debug)]
+struct Registration {
+    api: &'static Api,
+    buffers: Arc<DeviceBuffers>,
+    regions: Vec<u64>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
         if self.buffers.context().enter().is_ok() {
-            // SAFETY: registered by us, and still there.
-            unsafe { (self.api.cuFileBufDeregister)(self.buffers.region().0 as *const c_void) };
+            for base in &self.regions {
+                // SAFETY: registered by us, and still there.
+                unsafe { (self.api.cuFileBufDeregister)(*base as *const c_void) };
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use driver::{Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::choice::GpuPer;
 use crate::cuda::{ATTRIBUTE_PCI_BUS, ATTRIBUTE_PCI_DEVICE, ATTRIBUTE_PCI_DOMAIN, Api, Handle};
 use crate::watch::WorkerNotes;
 
@@ -114,26 +115,69 @@ pub(crate) fn node_of_thread() -> Option<u32> {
     (code == 0).then_some(node)
 }
 
-/// The device of worker `worker`: those of `numbers` are dealt out in that order. Where there is none, it is those of all that are nearest: on the NUMA
-/// node of this thread's processor, then by their distance to the storage that `notes` names.
-///
-/// # Errors
-/// When there is no device, or none of a number.
-pub fn device_of(numbers: &[u32], worker: u32, notes: &WorkerNotes) -> Result<Device, Error> {
-    let all = Device::all()?;
-    let mut chosen = choose(&all, numbers)?;
-    if numbers.is_empty() {
-        let node = node_of_thread();
-        let far = |device: &Device| {
-            let is_on_other_node = device.numa_node.is_some() && device.numa_node != node;
-            (is_on_other_node, notes.distance_to_storage(device))
+/// A worker's part of a device, until this is dropped.
+#[derive(Debug)]
+pub struct Share {
+    device: Device,
+}
+
+/// Workers on each device that was not named for them, by its number.
+static WORKERS: Mutex<BTreeMap<u32, usize>> = Mutex::new(BTreeMap::new());
+
+impl Share {
+    /// The device of worker `worker`. Devices of `numbers` are dealt out in that order; where there is none, all are. `per` worker these are the nearest, on
+    /// the NUMA node of this thread's processor and then by their distance to the storage that `notes` names, and among them the one with the fewest workers.
+    ///
+    /// # Errors
+    /// When there is no device, or none of a number.
+    pub fn of_worker(numbers: &[u32], per: GpuPer, worker: u32, notes: &WorkerNotes) -> Result<Self, Error> {
+        let all = Device::all()?;
+        let chosen = choose(&all, numbers)?;
+        let in_turn = |devices: &[&Device]| devices[worker as usize % devices.len()].clone();
+        let mut workers = WORKERS.lock();
+        let device = match (numbers.is_empty(), per) {
+            (true, GpuPer::Worker) => {
+                least_used(&nearest(&chosen, node_of_thread(), notes), worker, &workers)
+            }
+            (true, GpuPer::Host) => in_turn(&nearest(&chosen, None, notes)),
+            (false, _) => in_turn(&chosen),
         };
-        let nearest = chosen.iter().map(|device| far(device)).min();
-        chosen.retain(|device| Some(far(device)) == nearest);
+        *workers.entry(device.number).or_default() += 1;
+        notes.note(&device, &all);
+        Ok(Self { device })
     }
-    let device = chosen[worker as usize % chosen.len()].clone();
-    notes.note(&device, &all);
-    Ok(device)
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Some(workers) = WORKERS.lock().get_mut(&self.device.number) {
+            *workers -= 1;
+        }
+    }
+}
+
+/// Those on a NUMA node, where it is known, and of these the nearest to the storage.
+fn nearest<'a>(devices: &[&'a Device], node: Option<u32>, notes: &WorkerNotes) -> Vec<&'a Device> {
+    let far = |device: &Device| {
+        let is_on_other_node = device.numa_node.zip(node).is_some_and(|(device, node)| device != node);
+        (is_on_other_node, notes.distance_to_storage(device))
+    };
+    let nearest = devices.iter().map(|device| far(device)).min();
+    devices.iter().copied().filter(|device| Some(far(device)) == nearest).collect()
+}
+
+/// The one with the fewest workers; the first behind the worker's own turn, so that processes that do not know of each other take different ones.
+fn least_used(devices: &[&Device], worker: u32, workers: &BTreeMap<u32, usize>) -> Device {
+    let first = worker as usize % devices.len();
+    let in_turn = devices[first..].iter().chain(&devices[..first]);
+    let used = |device: &&&Device| workers.get(&device.number).copied().unwrap_or(0);
+    in_turn.min_by_key(used).map_or_else(|| devices[first].clone(), |device| (**device).clone())
 }
 
 fn choose<'a>(all: &'a [Device], numbers: &[u32]) -> Result<Vec<&'a Device>, Error> {
@@ -258,6 +302,38 @@ mod tests {
             pci_address: "0000:00:00.0".into(),
             numa_node: None,
         }
+    }
+
+    #[test]
+    fn workers_take_the_device_with_the_fewest_of_them() {
+        let all = [device(0), device(1), device(2)];
+        let of = |numbers: &[usize]| numbers.iter().map(|number| &all[*number]).collect::<Vec<_>>();
+        let mut workers = BTreeMap::new();
+        let mut took = Vec::new();
+        // Workers 0, 2 and 4 are on the node of devices 0 and 2.
+        for worker in [0, 2, 4] {
+            let device = least_used(&of(&[0, 2]), worker, &workers).number;
+            *workers.entry(device).or_default() += 1;
+            took.push(device);
+        }
+        assert_eq!(took, [0, 2, 0]);
+        assert_eq!(least_used(&of(&[0, 1, 2]), 5, &BTreeMap::new()).number, 2, "its own turn");
+    }
+
+    #[test]
+    fn devices_of_another_node_are_left_to_its_workers() {
+        let on = |number, node| Device { numa_node: Some(node), ..device(number) };
+        let all = [on(0, 0), on(1, 0), on(2, 1)];
+        let of_node = |node| {
+            let all: Vec<_> = all.iter().collect();
+            nearest(&all, node, &WorkerNotes::default())
+                .iter()
+                .map(|device| device.number)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!([of_node(Some(0)), of_node(Some(1))], [vec![0, 1], vec![2]]);
+        assert_eq!(of_node(None), [0, 1, 2]);
+        assert_eq!(of_node(Some(7)), [0, 1, 2], "none is near");
     }
 
     #[test]

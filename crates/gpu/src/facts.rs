@@ -93,6 +93,18 @@ impl GpuFacts {
     }
 }
 
+impl GpuFacts {
+    /// Reads anew how the devices are attached: links that had nothing to do run slower.
+    pub(crate) fn read_links(&mut self) {
+        for facts in &mut self.devices {
+            let place = format!("sys/bus/pci/devices/{}", facts.pci_address);
+            let read = |name: &str| first_line(Path::new("/"), &format!("{place}/{name}"));
+            facts.link_speed = read("current_link_speed");
+            facts.link_width = read("current_link_width").and_then(|width| width.parse().ok());
+        }
+    }
+}
+
 fn pairs(devices: &[Device]) -> Result<Vec<DevicePair>, Error> {
     let places: Vec<_> = devices.iter().map(|device| PciePlace::of_address(&device.pci_address)).collect();
     let mut pairs = Vec::new();

@@ -18,9 +18,9 @@ pub use content::{BlockTerms, ContentKernels, KERNEL_SOURCE, KERNELS};
 pub use cufile::{
     Batches, Counters, CuFile, Queue, RegisteredBuffers, RegisteredFile, Request, Streams, Transport,
 };
-pub use device::{Context, Device, device_of};
+pub use device::{Context, Device, Share};
 pub use facts::{DeviceFacts, DevicePair, GpuFacts};
 pub use memory::{DeviceBuffers, Pinned, Stream};
 pub use staged::{Staged, Transfer, Transfers};
 pub use topology::{Distance, PciePlace};
-pub use watch::{GpuActivity, GpuWatch, WorkerNotes};
+pub use watch::{CufileRequests, GpuActivity, GpuWatch, WorkerNotes};

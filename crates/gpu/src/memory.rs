@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
+use std::time::Instant;
 
 use driver::{Arena, Error, ErrorKind};
 
@@ -15,12 +16,14 @@ use crate::device::Context;
 #[derive(Debug)]
 pub struct DeviceBuffers {
     context: Arc<Context>,
+    /// Where the memory begins; the buffers may begin later.
+    taken: DevicePointer,
     base: DevicePointer,
     slot_bytes: usize,
     slots: u32,
 }
 
-/// Distance between buffers is a multiple of this: what GPUDirect Storage maps as one.
+/// Buffers begin at multiples of this: what GPUDirect Storage maps as one.
 const ALIGNMENT_BYTES: usize = 64 << 10;
 
 impl DeviceBuffers {
@@ -34,14 +37,17 @@ impl DeviceBuffers {
             .checked_mul(slots as usize)
             .ok_or_else(|| Error::usage("gpu", "queue depth times block size does not fit into memory"))?;
         context.enter()?;
-        let mut base = 0;
+        let mut taken = 0;
+        // Room to begin at a whole page of the device.
+        let bytes = bytes.saturating_add(ALIGNMENT_BYTES);
         // SAFETY: a place for the address; the context is current.
-        let code = unsafe { (context.api.cuMemAlloc_v2)(&raw mut base, bytes) };
+        let code = unsafe { (context.api.cuMemAlloc_v2)(&raw mut taken, bytes) };
         context
             .api
             .check(code, "cannot take memory of the device")
             .map_err(|error| error.with("device", context.number()).with("bytes", bytes))?;
-        Ok(Self { context: Arc::clone(context), base, slot_bytes, slots })
+        let base = taken.next_multiple_of(ALIGNMENT_BYTES as u64);
+        Ok(Self { context: Arc::clone(context), taken, base, slot_bytes, slots })
     }
 
     /// The device.
@@ -84,7 +90,7 @@ impl Drop for DeviceBuffers {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
             // SAFETY: memory of ours that no driver uses any more: they hold it by Arc.
-            unsafe { (self.context.api.cuMemFree_v2)(self.base) };
+            unsafe { (self.context.api.cuMemFree_v2)(self.taken) };
         }
     }
 }
@@ -226,6 +232,19 @@ impl Stream {
         self.check(code, "a copy within the device failed")
     }
 
+    /// Begins to set `bytes` of the device to `value`.
+    ///
+    /// # Safety
+    /// A buffer of the device with room for them, which nobody else uses before it is done.
+    ///
+    /// # Errors
+    /// As for [`Stream::copy_in`].
+    pub unsafe fn fill(&mut self, to: u64, value: u8, bytes: usize) -> Result<(), Error> {
+        // SAFETY: by the caller's promise.
+        let code = unsafe { (self.api().cuMemsetD8Async)(to, value, bytes, self.handle) };
+        self.check(code, "memory of the device cannot be set")
+    }
+
     /// Waits for all that was begun.
     ///
     /// # Errors
@@ -336,12 +355,21 @@ impl Event {
         }
     }
 
-    /// Waits until it is.
+    /// Waits until it is, or until `deadline`. Whether it is.
     #[inline]
-    pub(crate) fn wait(&mut self) -> Result<(), Error> {
-        // SAFETY: an event of ours.
-        let code = unsafe { (self.context.api.cuEventSynchronize)(self.handle) };
-        self.context.api.check(code, "work on the device failed")
+    pub(crate) fn wait_until(&mut self, deadline: Option<Instant>) -> Result<bool, Error> {
+        let Some(deadline) = deadline else {
+            // SAFETY: an event of ours.
+            let code = unsafe { (self.context.api.cuEventSynchronize)(self.handle) };
+            return self.context.api.check(code, "work on the device failed").map(|()| true);
+        };
+        while !self.is_done()? {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(true)
     }
 }
 

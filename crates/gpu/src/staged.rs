@@ -60,6 +60,8 @@ pub struct Staged<Op> {
     finished: VecDeque<Completion>,
     /// Operations whose data have left the device, to be handed on.
     ready: VecDeque<Op>,
+    /// Operations among the copies that are to be handed on.
+    outgoing: u32,
     submitted: u32,
     copied_bytes: u64,
     /// Registered buffers go after the driver that uses them.
@@ -97,6 +99,7 @@ impl<Op: Transfers> Staged<Op> {
             copies: VecDeque::with_capacity(depth as usize),
             finished: VecDeque::with_capacity(depth as usize),
             ready: VecDeque::with_capacity(depth as usize),
+            outgoing: 0,
             submitted: 0,
             copied_bytes: 0,
             _pinned: pinned,
@@ -172,17 +175,20 @@ impl<Op: Transfers> Staged<Op> {
             }
             self.copies.pop_front();
             match then {
-                Then::Submit(operation) => self.ready.push_back(operation),
+                Then::Submit(operation) => {
+                    self.outgoing -= 1;
+                    self.ready.push_back(operation);
+                }
                 Then::Complete(completion) => self.finished.push_back(completion),
             }
         }
-        while let Some(operation) = self.ready.front().copied() {
-            let taken = self.inner.submit(&[operation], &mut self.inner_done)?.accepted;
+        while !self.ready.is_empty() {
+            let taken = self.inner.submit(self.ready.make_contiguous(), &mut self.inner_done)?.accepted;
             if taken == 0 {
                 break;
             }
-            self.submitted += 1;
-            self.ready.pop_front();
+            self.submitted += taken as u32;
+            self.ready.drain(..taken);
         }
         if self.submitted > 0 && self.inner_done.is_empty() {
             self.inner.reap(wait, &mut self.inner_done)?;
@@ -219,8 +225,9 @@ impl<Op: Transfers> Staged<Op> {
         self.advance(Wait::None, done)?;
         while done.len() < wanted && done.room() > 0 {
             if let Some(&(slot, _)) = self.copies.front() {
-                // Copies take microseconds: the wait for one needs no limit.
-                self.events[slot as usize].wait()?;
+                if !self.events[slot as usize].wait_until(deadline)? {
+                    break;
+                }
                 self.advance(Wait::None, done)?;
                 continue;
             }
@@ -255,8 +262,13 @@ impl<Op: Transfers> Driver<Op> for Staged<Op> {
         }
         for operation in batch {
             self.operations[operation.slot() as usize] = Some(*operation);
-            if operation.transfer() == Transfer::Out {
+            let transfer = operation.transfer();
+            if transfer == Transfer::Out {
                 self.copy_out(operation.slot(), operation.bytes() as usize)?;
+            }
+            // A sync must not overtake the writes before it, whose data are still on their way.
+            if transfer == Transfer::Out || (transfer == Transfer::None && self.outgoing > 0) {
+                self.outgoing += 1;
                 self.begin_copy(operation.slot(), Then::Submit(*operation))?;
             } else {
                 self.ready.push_back(*operation);
@@ -287,5 +299,12 @@ impl<Op: Transfers> Driver<Op> for Staged<Op> {
 
     fn findings(&mut self) -> Vec<String> {
         self.inner.findings()
+    }
+}
+
+impl<Op> Drop for Staged<Op> {
+    fn drop(&mut self) {
+        // Copies in flight after a failure use both buffers. What has failed is told already.
+        let _ = self.context.enter().and_then(|()| self.stream.wait());
     }
 }

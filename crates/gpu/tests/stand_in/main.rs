@@ -7,13 +7,18 @@ mod staged;
 use std::path::Path;
 use std::sync::Arc;
 
-use gpu::{Context, Device, DeviceBuffers, GpuFacts, Stream, WorkerNotes, device_of};
+use gpu::{Context, Device, DeviceBuffers, GpuFacts, GpuPer, Share, Stream, WorkerNotes};
+
+/// A worker's part of a device.
+fn share(numbers: &[u32], worker: u32) -> Result<Share, driver::Error> {
+    Share::of_worker(numbers, GpuPer::Worker, worker, &WorkerNotes::default())
+}
 
 /// The context of the device of the tests.
 fn context() -> Arc<Context> {
     testkit::gpu::load(Path::new(env!("CARGO_TARGET_TMPDIR")), "devices=3 lazy=2");
-    let device = device_of(&[], 0, &WorkerNotes::default()).expect("a device");
-    Context::of(&device).expect("its context")
+    let share = share(&[], 0).expect("a device");
+    Context::of(share.device()).expect("its context")
 }
 
 /// Bytes of a buffer of the device.
@@ -32,8 +37,8 @@ fn devices_have_names_and_places() {
     let all = Device::all().expect("devices");
     assert_eq!(all.len(), 3);
     assert_eq!((all[1].name.as_str(), all[1].pci_address.as_str()), ("Stand-in 1", "fff0:f1:00.0"));
-    assert_eq!(device_of(&[2, 1], 3, &WorkerNotes::default()).expect("the second of the list").number, 1);
-    assert_eq!(device_of(&[9], 0, &WorkerNotes::default()).expect_err("none").exit_code(), 2);
+    assert_eq!(share(&[2, 1], 3).expect("the second of the list").device().number, 1);
+    assert_eq!(share(&[9], 0).expect_err("none").exit_code(), 2);
     let facts = GpuFacts::read().expect("facts");
     assert_eq!((facts.cuda_version.as_str(), facts.devices.len()), ("13.0", 3));
     let pairs: Vec<_> = facts.pairs.iter().map(|pair| (pair.devices, pair.peer_access)).collect();

@@ -10,6 +10,8 @@ use gpu::{DeviceBuffers, Pinned, Staged, Stream, Transfer, Transfers};
 use crate::{context, fetched};
 
 const BYTES: usize = 8192;
+/// Block of an operation that moves nothing: its result is the number of writes before it.
+const SYNC: usize = usize::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Op {
@@ -27,13 +29,17 @@ impl Operation for Op {
         self.slot
     }
     fn bytes(&self) -> u64 {
-        BYTES as u64
+        if self.block == SYNC { 0 } else { BYTES as u64 }
     }
 }
 
 impl Transfers for Op {
     fn transfer(&self) -> Transfer {
-        if self.is_write { Transfer::Out } else { Transfer::In }
+        match (self.block, self.is_write) {
+            (SYNC, _) => Transfer::None,
+            (_, true) => Transfer::Out,
+            (_, false) => Transfer::In,
+        }
     }
 }
 
@@ -44,12 +50,15 @@ struct Blocks {
     queue: VecDeque<Op>,
     depth: usize,
     is_synchronous: bool,
+    writes: i64,
 }
 
 impl Blocks {
-    fn carry_out(&self, op: Op) -> i64 {
-        if op.block == 13 {
-            return -5;
+    fn carry_out(&mut self, op: Op) -> i64 {
+        match op.block {
+            13 => return -5,
+            SYNC => return self.writes,
+            _ => self.writes += i64::from(op.is_write),
         }
         // SAFETY: the operation has the slot's turn.
         let buffer = unsafe { self.arena.slot_mut(op.slot, BYTES) };
@@ -66,7 +75,8 @@ impl Blocks {
 impl Driver<Op> for Blocks {
     fn submit(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error> {
         if self.is_synchronous {
-            done.push(batch[0].slot, self.carry_out(batch[0]));
+            let result = self.carry_out(batch[0]);
+            done.push(batch[0].slot, result);
             return Ok(Submitted { accepted: 1 });
         }
         let taken = batch.len().min(self.depth - self.queue.len());
@@ -76,7 +86,8 @@ impl Driver<Op> for Blocks {
 
     fn reap(&mut self, _wait: Wait, done: &mut Completions) -> Result<(), Error> {
         if let Some(op) = self.queue.pop_front() {
-            done.push(op.slot, self.carry_out(op));
+            let result = self.carry_out(op);
+            done.push(op.slot, result);
         }
         Ok(())
     }
@@ -100,6 +111,7 @@ fn bench(depth: u32, inner_depth: usize) -> Bench {
         queue: VecDeque::new(),
         depth: inner_depth,
         is_synchronous: depth == 1,
+        writes: 0,
     };
     let pinned = Pinned::new(&context, &arena).expect("registered");
     let driver = Staged::new(Box::new(inner), &arena, &device, Some(pinned), depth).expect("a driver");
@@ -176,4 +188,15 @@ fn a_read_that_failed_copies_nothing() {
         assert_eq!(bench.run(&[Op { slot: 0, block: 13, is_write: false }], depth), [(0, -5)]);
         assert!(fetched(&bench.device, 0, BYTES).iter().all(|&byte| byte == 77));
     }
+}
+
+#[test]
+fn a_sync_waits_for_the_data_of_the_writes_before_it() {
+    let mut bench = bench(8, 8);
+    let write = |slot| Op { slot, block: slot as usize, is_write: true };
+    let sync = |slot| Op { slot, block: SYNC, is_write: false };
+    let batch = [write(0), write(1), sync(2), write(3), sync(4)];
+    let results: Vec<_> = bench.run(&batch, 8).into_iter().map(|(_, result)| result).collect();
+    let whole = BYTES as i64;
+    assert_eq!(results, [whole, whole, 2, whole, 3]);
 }

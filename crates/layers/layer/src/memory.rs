@@ -7,7 +7,7 @@ use std::sync::Arc;
 use driver::{Arena, Driver, Error};
 use gpu::{
     BlockTerms, ContentKernels, Context, DeviceBuffers, GpuPath, GpuPer, GpuPlan, MemoryPlan, PciePlace,
-    Pinned, Staged, Staging, Stream, Transfers, WorkerNotes, device_of,
+    Pinned, Share, Staged, Staging, Stream, Transfers, WorkerNotes,
 };
 use workload::content::Recipe;
 use workload::plan::LoadPlan;
@@ -78,6 +78,7 @@ pub struct WorkerMemory {
     /// Notes for the record.
     pub notes: Vec<String>,
     pinned: Option<Pinned>,
+    share: Option<Share>,
 }
 
 impl WorkerMemory {
@@ -87,20 +88,25 @@ impl WorkerMemory {
     /// When a library or a device is missing, or there is too little memory.
     pub fn take(needs: &WorkerNeeds<'_>, arena: &Arc<Arena>, notes: &WorkerNotes) -> Result<Self, Error> {
         let (devices, gpu) = match needs.memory {
-            MemoryPlan::Host => return Ok(Self { request: None, notes: Vec::new(), pinned: None }),
+            MemoryPlan::Host => {
+                return Ok(Self { request: None, notes: Vec::new(), pinned: None, share: None });
+            }
             MemoryPlan::Pinned => (&[][..], None),
             MemoryPlan::Gpu(gpu) => (gpu.devices.as_slice(), Some(gpu)),
         };
-        let device = device_of(devices, needs.worker, notes)?;
-        let context = Context::of(&device)?;
+        let per = gpu.map(|gpu| gpu.per).unwrap_or_default();
+        let share = Share::of_worker(devices, per, needs.worker, notes)?;
+        let context = Context::of(share.device())?;
         let is_staged = needs.is_staged();
         let pins = gpu.is_none_or(|gpu| is_staged && gpu.staging == Staging::Pinned);
         let pinned = if pins { Some(Pinned::new(&context, arena)?) } else { None };
-        let Some(gpu) = gpu else { return Ok(Self { request: None, notes: Vec::new(), pinned }) };
+        let Some(gpu) = gpu else {
+            return Ok(Self { request: None, notes: Vec::new(), pinned, share: Some(share) });
+        };
         let buffers = Arc::new(DeviceBuffers::new(&context, needs.depth, arena.slot_bytes())?);
         let told = vec![format!("buffers on GPU {} ({})", context.device().number, context.device().name)];
         let request = DeviceRequest { buffers, plan: gpu.clone(), notes: notes.clone() };
-        Ok(Self { request: Some(request), notes: told, pinned })
+        Ok(Self { request: Some(request), notes: told, pinned, share: Some(share) })
     }
 
     /// Puts the copy into the operations of a driver that works on memory of the host, where the plan has it staged, and gives what makes content on the device.
@@ -114,7 +120,12 @@ impl WorkerMemory {
         arena: &Arc<Arena>,
     ) -> Result<Attached<Op>, Error> {
         let Some(request) = self.request else {
-            return Ok((driver, self.pinned.map(|pinned| OnDevice { device: None, _pinned: Some(pinned) })));
+            let kept = self.pinned.map(|pinned| OnDevice {
+                device: None,
+                _pinned: Some(pinned),
+                _share: self.share,
+            });
+            return Ok((driver, kept));
         };
         let content = OnDevice {
             device: Some(Content {
@@ -129,6 +140,7 @@ impl WorkerMemory {
                 failure: None,
             }),
             _pinned: None,
+            _share: self.share,
         };
         let driver: Box<dyn Driver<Op>> = if needs.is_staged() {
             Box::new(Staged::new(driver, arena, &request.buffers, self.pinned, needs.depth)?)
@@ -144,6 +156,8 @@ pub struct OnDevice {
     device: Option<Content>,
     /// Keeps buffers of the host registered as long as the source.
     _pinned: Option<Pinned>,
+    /// Other workers look for a device with fewer as long.
+    _share: Option<Share>,
 }
 
 impl OnDevice {
@@ -168,6 +182,9 @@ pub struct Content {
     arena: Arc<Arena>,
     failure: Option<Error>,
 }
+
+/// Byte of a buffer that holds no data.
+const SPOILED: u8 = 0xdb;
 
 /// A part of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -244,6 +261,15 @@ impl Content {
         // SAFETY: a part of a buffer that is the source's again after completion.
         let found = unsafe { kernels.check(address, &terms) };
         Some(self.noted(found)?.is_none())
+    }
+
+    /// Overwrites a part with bytes that no content has, so that data that never arrive are not taken for earlier ones.
+    pub fn spoil(&mut self, part: BufferPart) {
+        let address = self.address(part);
+        // SAFETY: a part of a buffer that is the source's before submission; it is waited for.
+        let spoiled = unsafe { self.stream.fill(address, SPOILED, part.length) };
+        let spoiled = spoiled.and_then(|()| self.stream.wait());
+        self.noted(spoiled);
     }
 
     /// Copies the first `length` bytes of a buffer of the host to that of the device.

@@ -422,11 +422,14 @@ impl Source<MediaOperation> for MediaSource {
 
     #[inline]
     fn prepares(&self) -> bool {
-        self.refills
+        self.refills || (self.verifier.is_some() && self.has_device())
     }
 
     #[inline]
     fn prepare(&mut self, operation: &MediaOperation) {
+        if operation.class == MediaClass::Read && self.verifier.is_some() && self.has_device() {
+            return self.spoil_on_device(operation);
+        }
         if operation.class != MediaClass::Write {
             return;
         }

@@ -3,6 +3,7 @@
 mod backlog;
 mod dump;
 mod ledger;
+mod on_device;
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -10,14 +11,11 @@ use std::sync::Arc;
 use crate::plan::MediaPlan;
 use driver::{Error, Fault};
 use units::path_of;
-use workload::content::{
-    BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch, Recipe, Repeated,
-};
+use workload::content::{BlockChecker, BlockWriter, Expected, Fault as BlockFault, Mismatch, Repeated};
 
 use crate::{MediaClass, MediaOperation};
 use backlog::{Backlog, Block};
 use dump::Dump;
-use layer::memory::{BufferPart, Content};
 pub use ledger::{Ledger, overlap};
 
 /// Content of the blocks of a target.
@@ -153,75 +151,6 @@ impl Verifier {
         }
     }
 
-    /// The same in a buffer on a device; what no kernel makes is made in `buffer`, of the host, and sent.
-    pub(crate) fn write_on(&mut self, operation: &MediaOperation, buffer: &mut [u8], device: &mut Content) {
-        let MediaOperation { slot, target, offset, length, .. } = *operation;
-        let grain_bytes = self.ledger.grain_bytes();
-        let Some(recipe) = self.recipe(target).filter(|recipe| device.makes(recipe, offset, grain_bytes))
-        else {
-            self.write(operation, buffer);
-            return device.send(slot, length as usize);
-        };
-        let grains = self.ledger.grains(target, offset, length);
-        self.ledger.begin_block(&grains);
-        for (grain, part) in grains.zip(parts(slot, length, grain_bytes)) {
-            let sequence = self.ledger.advance(grain);
-            device.make(part, &recipe, sequence, offset + part.at as u64);
-        }
-    }
-
-    /// Terms of the blocks of a target, where kernels make and check them.
-    fn recipe(&self, target: u16) -> Option<Recipe> {
-        match &self.blocks[usize::from(target)] {
-            Blocks::Sealed { writer, .. } => Some(writer.recipe()),
-            Blocks::Repeated(_) => None,
-        }
-    }
-
-    /// Checks a block that was read to a buffer on a device. One that a kernel finds wrong, or cannot judge, is fetched to `buffer`, of the host, and
-    /// checked there.
-    pub(crate) fn check_on(
-        &mut self,
-        operation: &MediaOperation,
-        buffer: &mut [u8],
-        device: &mut Content,
-    ) -> Result<(), Fault> {
-        let MediaOperation { slot, target, offset, length, class, .. } = *operation;
-        if class != MediaClass::Read {
-            return self.check(operation, buffer);
-        }
-        let grains = self.ledger.grains(target, offset, length);
-        let recipe = self.recipe(target).filter(|_| buffer.len() == length as usize);
-        let mut judged = recipe.map(|_| true);
-        for (grain, part) in grains.clone().zip(parts(slot, length, self.ledger.grain_bytes())) {
-            let (Some(recipe), Some(true)) = (&recipe, judged) else { break };
-            judged = match self.ledger.sequence(grain) {
-                0 if self.accepts_foreign => None,
-                0 => Some(true),
-                sequence => device.is_right(part, recipe, sequence, offset + part.at as u64),
-            };
-        }
-        if judged == Some(true) {
-            if operation.is_extra {
-                self.ledger.checked(grains);
-            }
-            return Ok(());
-        }
-        device.fetch(slot, buffer.len());
-        self.check(operation, buffer)?;
-        match judged {
-            // The host finds nothing wrong with what the device found wrong.
-            Some(false) => Err(Fault {
-                cause: "device",
-                detail: format!(
-                    "{}, block at offset {offset}: it is wrong on the GPU and right once it was copied from there",
-                    self.paths[usize::from(target)]
-                ),
-            }),
-            _ => Ok(()),
-        }
-    }
-
     /// Checks a block that was read; notes what any other operation did.
     pub(crate) fn check(&mut self, operation: &MediaOperation, buffer: &[u8]) -> Result<(), Fault> {
         let MediaOperation { target, offset, length, .. } = *operation;
@@ -287,12 +216,6 @@ impl Verifier {
         let Mismatch { offset, at_byte, fault, .. } = mismatch;
         format!("{path}, block at offset {offset}, from its byte {at_byte} on: {fault}{other}")
     }
-}
-
-/// The parts of a buffer of `length` bytes that are blocks of their own.
-fn parts(slot: u32, length: u32, grain_bytes: u64) -> impl Iterator<Item = BufferPart> {
-    let (length, grain) = (length as usize, grain_bytes as usize);
-    (0..length).step_by(grain.max(1)).map(move |at| BufferPart { slot, at, length: grain.min(length - at) })
 }
 
 /// The number that blocks carry for their target: from its path, so that a later run finds its blocks again (FNV-1a, 64 bits).

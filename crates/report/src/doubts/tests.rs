@@ -400,5 +400,11 @@ fn workers_far_from_their_devices() {
         })
     };
     assert_eq!(told(2).as_deref(), Some("2 workers are on another NUMA node than their GPU"));
+    let from_storage = detail("gpu_far", &DRIVE, |record| {
+        phase(record).observations.gpu.get_or_insert_default().workers_far_from_storage = 3;
+    });
+    assert!(
+        from_storage.is_some_and(|told| told.starts_with("3 workers use a GPU under another PCIe switch"))
+    );
     assert_eq!(told(0), None);
 }

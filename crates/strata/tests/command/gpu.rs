@@ -225,9 +225,14 @@ fn cufile_that_is_not_direct() {
     let told_cufile = told(&scratch, &format!("{words} -e cufile"), "compat=1");
     assert!(told_cufile.raised("gpu_staged").contains("in compatibility mode"));
     told(&scratch, &format!("{words} -e psync"), "").silent("gpu_staged");
+    let peer = told(&scratch, &format!("{words} -e cufile_stream -q 4"), "p2p=1");
+    peer.silent("gpu_staged");
+    let seen = &peer.record["phases"][0]["observations"]["gpu"];
+    assert_eq!((&seen["cufile_transport"], &seen["cufile_requests"]), (&"peer_to_peer".into(), &64.into()));
     let words = "media f -s 1m -b 6k --op write --memory gpu --destroy-data --count 64 -e cufile_batch -q 8";
-    let unaligned = told(&scratch, words, "compat=1");
+    let unaligned = told(&scratch, words, "p2p=1");
     assert_eq!(unaligned.record["phases"][0]["observations"]["gpu"]["unaligned_requests"], 64);
+    assert!(unaligned.raised("gpu_staged").starts_with("100% of the requests were not on multiples of 4096"));
     let smaller = "media f -s 1m --op read --memory gpu --gpu-path cufile-batch -q 32";
     let ended = run(&scratch, smaller, "batch=16");
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
@@ -238,9 +243,11 @@ fn cufile_that_is_not_direct() {
 fn devices_that_others_use_or_that_are_held_back() {
     let scratch = Scratch::new();
     let words = "media f -s 1m -b 64k --op write --memory gpu -e psync --destroy-data --count 64";
-    let disturbed = told(&scratch, words, "others=2 held=4");
+    let disturbed = told(&scratch, words, "others=2 held=4 violations=-1");
     assert_eq!(disturbed.raised("gpu_shared"), "2 other processes were on the GPU");
     assert_eq!(disturbed.raised("gpu_clocks"), "the clocks of a GPU were held back: GPU 0: power cap");
+    let capped = told(&scratch, words, "violations=100000");
+    assert_eq!(capped.raised("gpu_clocks"), "the clocks of a GPU were held back: GPU 0: power cap (100%)");
     let quiet = told(&scratch, words, "");
     ["gpu_shared", "gpu_clocks", "gpu_far"].iter().for_each(|kind| quiet.silent(kind));
 }

@@ -7,8 +7,10 @@
  *   flip=N          copy number N to the device changes a bit on its way
  *   lazy=N          an event or stream is asked N times before its work is done
  *   others=N        processes of others on each device
- *   held=BITS       reasons for which clocks are held back
+ *   violations=N    ms that each question finds the power cap to have held clocks back since the last; -1: the device does not add up
+ *   held=BITS       reasons for which clocks are held back, of a device that does not
  *   batch=N         most requests of a batch of libcufile (128)
+ *   p2p=1           GPUDirect Storage works without its kernel module
  *   compat=1        the kernel module of GPUDirect Storage is not there
  */
 #define _GNU_SOURCE
@@ -193,7 +195,8 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
     return 0;
 }
 
-/* A stream counts how often it must still be asked, and keeps a request of libcufile until it is done. */
+/* A stream counts how often it must still be asked, and keeps a request of libcufile until it is done. As in libcufile 1.15, data land at the first byte of
+ * the region, whatever their place in it. */
 struct Stream {
     long asks;
     int writes, has;
@@ -207,7 +210,7 @@ static ssize_t transfer(void *handle, uint64_t base, size_t bytes, off_t offset,
 static void carry_out(struct Stream *stream) {
     if (!stream->has) return;
     stream->has = 0;
-    ssize_t moved = transfer(stream->handle, stream->base, *stream->bytes, *stream->offset, *stream->at, stream->writes);
+    ssize_t moved = transfer(stream->handle, stream->base, *stream->bytes, *stream->offset, 0, stream->writes);
     *stream->moved = moved == -1 ? -errno : moved;
 }
 int cuStreamCreate(void **stream, unsigned flags) { IN_CONTEXT(); (void)flags; *stream = calloc(1, sizeof(struct Stream)); return 0; }
@@ -268,6 +271,7 @@ struct Status cuFileDriverGetProperties(unsigned *properties) {
     STATUS("cuFileDriverGetProperties");
     properties[0] = number("compat", 0) ? 0 : 2;
     properties[1] = number("compat", 0) ? 0 : 17;
+    properties[8] = number("p2p", 0) ? 0x1f : 0xf;
     properties[12] = number("batch", 128);
     return (struct Status){ 0, 0 };
 }
@@ -385,6 +389,15 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **device) {
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
     (void)device;
     *reasons = number("held", 0);
+    return 0;
+}
+struct Violation { unsigned long long reference, violation; };
+int nvmlDeviceGetViolationStatus(void *device, unsigned policy, struct Violation *time) {
+    static unsigned long long cap_ns;
+    (void)device;
+    if (number("violations", 0) < 0 || policy > 5) return 3;
+    if (policy == 0) cap_ns += number("violations", 0) * 1000000ull;
+    *time = (struct Violation){ 1, policy == 0 ? cap_ns : 0 };
     return 0;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct Process *processes) {

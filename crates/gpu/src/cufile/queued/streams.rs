@@ -81,13 +81,16 @@ impl Streams {
 
 impl Queue for Streams {
     fn push(&mut self, request: &Request<'_>) {
-        let (base, at) = cufile::address(&self.buffers, request.slot, request.bytes);
+        assert!(request.bytes <= self.buffers.slot_bytes());
+        // Each buffer is a region of its own: data of requests on streams land at the first byte of the region, whatever the distance from it
+        // (seen with libcufile 1.15 in compatibility mode).
+        let base = self.buffers.slot_address(request.slot);
         let lane = &self.lanes[request.slot as usize];
         let begin = if request.is_write { self.api.cuFileWriteAsync } else { self.api.cuFileReadAsync };
         let terms = Terms {
             bytes: request.bytes,
             file_offset: request.offset as i64,
-            buffer_offset: at,
+            buffer_offset: 0,
             moved: UNTOLD,
         };
         // SAFETY: the slot is not in flight, so its terms are ours; they and the buffer stay until its stream has done the request.

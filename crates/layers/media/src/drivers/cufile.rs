@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use driver::{Capabilities, Error, Opened, Registration};
-use gpu::{CuFile, DeviceBuffers, RegisteredBuffers, RegisteredFile, Transport, WorkerNotes};
+use gpu::{CuFile, CufileRequests, DeviceBuffers, GpuPath, RegisteredBuffers, RegisteredFile, WorkerNotes};
 
 use crate::descriptor::{self, Bounds, Descriptor, INVALID, UNSUPPORTED};
 use crate::engine::SyncCall;
@@ -48,7 +48,7 @@ pub(super) struct Files {
     pub(super) buffers: Arc<DeviceBuffers>,
     bounds: Bounds,
     sync_call: SyncCall,
-    unaligned: Cell<u64>,
+    asked: Cell<CufileRequests>,
     seen: WorkerNotes,
 }
 
@@ -69,17 +69,14 @@ impl Files {
             .zip(&request.targets)
             .map(|(target, plan)| register(target).map_err(|error| error.with("target", &plan.path)));
         let files = files.collect::<Result<Vec<_>, _>>()?;
-        let registered =
-            if device.plan.register { Some(library.register_buffers(&device.buffers)?) } else { None };
-        let notes = vec![match library.transport() {
-            Transport::Module { major, minor } => {
-                format!("GPUDirect Storage with nvidia-fs {major}.{minor}")
-            }
-            Transport::Compatibility => {
-                "GPUDirect Storage is in compatibility mode (nvidia-fs is not loaded): data go through memory of the host"
-                    .to_owned()
-            }
-        }];
+        let registered = match (device.plan.register, device.plan.path) {
+            (false, _) => None,
+            (true, GpuPath::CufileStream) => Some(library.register_each_buffer(&device.buffers)?),
+            (true, _) => Some(library.register_buffers(&device.buffers)?),
+        };
+        let transport = library.transport();
+        device.notes.add_transport(transport);
+        let notes = vec![transport.note().to_owned()];
         let files = Self {
             library,
             files,
@@ -88,18 +85,16 @@ impl Files {
             buffers: Arc::clone(&device.buffers),
             bounds: Bounds::new(request),
             sync_call: request.options.sync_call,
-            unaligned: Cell::new(0),
+            asked: Cell::default(),
             seen: device.notes.clone(),
         };
         Ok((files, notes))
     }
 
-    /// Counts a read or a write that is not on pages: the library copies it through buffers of its own.
+    /// Counts a read or a write.
     #[inline]
     fn count(&self, operation: &MediaOperation) {
-        if (operation.offset | u64::from(operation.length)) % CuFile::PAGE_BYTES != 0 {
-            self.unaligned.set(self.unaligned.get() + 1);
-        }
+        self.asked.set(self.asked.get().and(operation.offset, u64::from(operation.length)));
     }
 
     /// Carries out what moves no data.
@@ -115,7 +110,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        self.seen.add_unaligned(self.unaligned.get());
+        self.seen.add_requests(self.asked.get());
     }
 }
 

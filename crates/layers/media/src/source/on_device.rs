@@ -1,7 +1,7 @@
 //! Buffers of a source on a device: filled and checked there.
 #![allow(unsafe_code)]
 
-use driver::{Fault, Operation as _};
+use driver::Fault;
 
 use super::MediaSource;
 use crate::MediaOperation;
@@ -30,18 +30,26 @@ impl MediaSource {
     /// Fills the buffer of a write on a device.
     pub(super) fn prepare_on_device(&mut self, operation: &MediaOperation) {
         let MediaOperation { slot, offset, length, .. } = *operation;
-        // SAFETY: the operation is not submitted yet, so its slot is the source's.
-        let buffer = unsafe { self.arena.slot_mut(slot, length as usize) };
         let Some(content) = self.device.as_mut().and_then(OnDevice::content) else { return };
         if let Some(verifier) = &mut self.verifier {
-            return verifier.write_on(operation, buffer, content);
+            return verifier.write_on(operation, &self.arena, content);
         }
         self.generation += 1;
         let part = BufferPart { slot, at: 0, length: length as usize };
         let is_made = self.recipe.is_some_and(|recipe| content.make(part, &recipe, self.generation, offset));
         if !is_made {
+            // SAFETY: the operation is not submitted yet, so its slot is the source's.
+            let buffer = unsafe { self.arena.slot_mut(slot, length as usize) };
             self.content.refill_block(buffer, offset, self.generation);
             content.send(slot, length as usize);
+        }
+    }
+
+    /// Spoils the buffer of a read on a device that is to be verified: data that never arrive are not taken for those of an earlier operation.
+    pub(super) fn spoil_on_device(&mut self, operation: &MediaOperation) {
+        let MediaOperation { slot, length, .. } = *operation;
+        if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
+            content.spoil(BufferPart { slot, at: 0, length: length as usize });
         }
     }
 
@@ -49,11 +57,7 @@ impl MediaSource {
     pub(super) fn check_on_device(&mut self, operation: &MediaOperation, bytes: u64) -> Result<(), Fault> {
         let Some(content) = self.device.as_mut().and_then(OnDevice::content) else { return Ok(()) };
         let checked = match &mut self.verifier {
-            Some(verifier) => {
-                // SAFETY: the operation has completed, so its slot is the source's again.
-                let buffer = unsafe { self.arena.slot_mut(operation.slot(), bytes as usize) };
-                verifier.check_on(operation, buffer, content)
-            }
+            Some(verifier) => verifier.check_on(operation, bytes as usize, &self.arena, content),
             None => Ok(()),
         };
         // A kernel or a copy that failed outside of the operation leaves its data unknown.

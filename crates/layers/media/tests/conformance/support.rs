@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Registration, Wait};
-use gpu::{Context, DeviceBuffers, GpuPlan, Pinned, Staged, Staging, Stream, WorkerNotes, device_of};
+use gpu::{Context, DeviceBuffers, GpuPer, GpuPlan, Pinned, Share, Staged, Staging, Stream, WorkerNotes};
 use layer::memory::DeviceRequest;
 use media::engine::EngineOptions;
 use media::{DRIVERS, MediaClass, MediaOperation, OpenRequest};
@@ -39,8 +39,10 @@ const ON_DEVICES: [&str; 5] = ["cufile", "cufile_batch", "cufile_stream", "gpu_c
 /// Buffers on a device beside those of an arena.
 fn on_device(arena: &Arena, plan: GpuPlan) -> DeviceRequest {
     testkit::gpu::load(Path::new(env!("CARGO_TARGET_TMPDIR")), "lazy=1");
-    let context =
-        Context::of(&device_of(&[], 0, &WorkerNotes::default()).expect("a device")).expect("its context");
+    let context = Context::of(
+        Share::of_worker(&[], GpuPer::Worker, 0, &WorkerNotes::default()).expect("a device").device(),
+    )
+    .expect("its context");
     let buffers =
         DeviceBuffers::new(&context, arena.slots(), arena.slot_bytes()).expect("memory of the device");
     DeviceRequest { buffers: Arc::new(buffers), plan, notes: WorkerNotes::default() }

@@ -1,6 +1,6 @@
 //! Doubts about buffers on GPUs.
 
-use gpu::{GpuActivity, GpuPath, GpuPlan, MemoryPlan};
+use gpu::{GpuActivity, GpuPath, GpuPlan, MemoryPlan, Transport};
 
 use super::{DRIVE, detail, phase, plan};
 
@@ -13,22 +13,31 @@ fn told(kind: &str, path: GpuPath, seen: GpuActivity) -> Option<String> {
 }
 
 #[test]
-fn requests_that_did_not_go_directly() {
-    let direct = |direct_requests| GpuActivity { direct_requests, ..GpuActivity::default() };
-    let some = told("gpu_staged", GpuPath::Cufile, direct(Some(1))).expect("a doubt");
-    assert!(
-        some.ends_with(
-            "of the requests went to the GPU directly: the others went through memory of the host"
-        ),
-        "{some}"
-    );
-    assert!(
-        told("gpu_staged", GpuPath::Cufile, direct(None))
-            .is_some_and(|told| told.contains("compatibility mode"))
-    );
-    assert_eq!(told("gpu_staged", GpuPath::Cufile, direct(Some(u64::MAX))), None);
-    assert_eq!(told("gpu_staged", GpuPath::Staged, direct(None)), None);
-    let unaligned = GpuActivity { unaligned_requests: u64::MAX, ..direct(Some(u64::MAX)) };
-    let some = told("gpu_staged", GpuPath::CufileBatch, unaligned).expect("a doubt");
-    assert!(some.starts_with("100% of the requests were not on multiples of 4096 bytes"), "{some}");
+fn data_that_did_not_go_directly() {
+    let seen = |transport, direct_bytes| GpuActivity {
+        cufile_transport: Some(transport),
+        cufile_requests: 100,
+        cufile_bytes: 100 << 20,
+        direct_bytes,
+        ..GpuActivity::default()
+    };
+    let told = |path, seen| told("gpu_staged", path, seen);
+    let some = told(GpuPath::Cufile, seen(Transport::Module, Some(25 << 20))).expect("a doubt");
+    assert_eq!(some, "25.0% of the data went to the GPU directly: the rest went through memory of the host");
+    let compatible = told(GpuPath::CufileStream, seen(Transport::Compatibility, None)).expect("a doubt");
+    assert!(compatible.contains("compatibility mode"), "{compatible}");
+    for silent in [
+        seen(Transport::Module, Some(95 << 20)),
+        // Others moved data too, or nothing counts.
+        seen(Transport::Module, Some(300 << 20)),
+        seen(Transport::Module, None),
+        seen(Transport::PeerToPeer, None),
+        GpuActivity { cufile_bytes: 1 << 20, ..seen(Transport::Module, Some(0)) },
+    ] {
+        assert_eq!(told(GpuPath::Cufile, silent), None);
+    }
+    assert_eq!(told(GpuPath::Staged, seen(Transport::Compatibility, None)), None);
+    let unaligned = GpuActivity { unaligned_requests: 50, ..seen(Transport::PeerToPeer, None) };
+    let some = told(GpuPath::CufileBatch, unaligned).expect("a doubt");
+    assert!(some.starts_with("50.0% of the requests were not on multiples of 4096 bytes"), "{some}");
 }
