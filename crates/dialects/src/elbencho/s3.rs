@@ -5,13 +5,14 @@ use units::{ByteSize, ParseError, Rate, Span};
 use workload::options::apply_secret;
 use workload::spec::{OnError, Refill, Spec, Warmup};
 
+use super::gpu::Gpu;
 use super::hosts::Hosts;
 use super::paths::expand;
 use super::settings::{
     Output, check_repeats, cores, indexes, number, output, progress, refills, seconds, size,
 };
 use super::specs::Step;
-use super::table::{NOT_OF_S3, OF_GPUS, TABLE, TOOL};
+use super::table::{NOT_OF_S3, OF_CUFILE, TABLE, TOOL};
 use crate::options::{said, said_if, say, switch};
 use crate::words::{Words, quoted};
 use crate::{Progress, World};
@@ -99,6 +100,7 @@ pub(crate) struct Settings {
     pub(crate) block_bytes: u64,
     pub(crate) iterations: u32,
     pub(crate) depth: u32,
+    gpu: Option<Gpu>,
     pub(crate) output: Output,
     pub(crate) progress: Progress,
     /// Phases in order, with what each does.
@@ -128,7 +130,7 @@ impl Settings {
         warnings: &mut Vec<String>,
     ) -> Result<Self, Error> {
         check_repeats(words)?;
-        let mut others = OF_FILES.iter().chain(NOT_OF_S3).chain(OF_GPUS);
+        let mut others = OF_FILES.iter().chain(NOT_OF_S3).chain(OF_CUFILE);
         if let Some(option) = others.find(|option| words.has(option)) {
             return TABLE.refuse(
                 format!("--{option} is for files, directories and block devices"),
@@ -146,6 +148,7 @@ impl Settings {
                 .refuse("--nosvcshare: a bucket is the same for all hosts", "leave it out for buckets");
         }
         let listed = number(words, "s3listobj", 1, OBJECTS_MAX)?.unwrap_or(0);
+        let depth = number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32;
         let settings = Self {
             threads: number(words, "threads", 1, 4096)?.unwrap_or(1) as u32,
             hosts: hosts.count() as u64,
@@ -154,7 +157,8 @@ impl Settings {
             size_bytes: size(words, "size")?.unwrap_or(0),
             block_bytes,
             iterations: number(words, "iterations", 1, 100_000)?.unwrap_or(1) as u32,
-            depth: number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32,
+            depth,
+            gpu: Gpu::read(words, depth, super::hosts::are_given(words))?,
             output: output(words, warnings)?,
             progress: progress(words),
             phases: phases(words),
@@ -326,7 +330,9 @@ impl Settings {
             switch("one-pass", self.time.is_none()),
             said_if("s3-part-size", self.is_multipart().then_some(self.block_bytes)),
         ];
-        say(&mut spec, own).map_err(|error| usage(&error))?;
+        let memory = self.gpu.iter().filter(|_| moves).flat_map(Gpu::options);
+        let memory = memory.map(|(name, value)| said(name, value));
+        say(&mut spec, own.into_iter().chain(memory)).map_err(|error| usage(&error))?;
         Ok(spec)
     }
 

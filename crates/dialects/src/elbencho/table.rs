@@ -30,6 +30,8 @@ pub(crate) const NOT_OF_S3: &[&str] =
 /// Options of buffers on GPUs, the first of which all others need.
 pub(crate) const OF_GPUS: &[&str] =
     &["gpuids", "gpuperservice", "cuhostbufreg", "cufile", "cufiledriveropen", "gdsbufreg", "gds"];
+/// Those of them that are about files.
+pub(crate) const OF_CUFILE: &[&str] = &["cufile", "cufiledriveropen", "gdsbufreg", "gds"];
 const GIVE_FILES: &str = "give files, block devices or buckets";
 const NO_S3: &str = "of S3 only objects are measured: write, read, stat, list, delete";
 const DELETES_OTHERS: &str = "strata removes only objects of its own data set";
@@ -140,7 +142,7 @@ static FLAGS: &[Flag] = &[
     Flag::refused("treeroundrob", "", "each thread has one run of the blocks of shared files", LEAVE_OUT),
     Flag::honoured("treeroundup", "SIZE", "sizes of files are rounded up to multiples of this"),
     Flag::honoured("sharesize", "SIZE", "files of at least this size are shared by all threads, each with its own blocks; default 32 blocks"),
-    Flag::honoured("gpuids", "LIST", "buffers are memory of these GPUs, which threads take in turn: 0,1, [0-3] or all; copies count in the latency; refused with S3"),
+    Flag::honoured("gpuids", "LIST", "buffers are memory of these GPUs, which threads take in turn: 0,1, [0-3] or all; copies count in the latency"),
     Flag::honoured("gpuperservice", "", "with --hosts each host takes the next GPU for all of its threads; nothing without"),
     Flag::honoured("cuhostbufreg", "", "buffers of the host that copies go through are registered with the driver of the GPU"),
     Flag::honoured("cufile", "", "by cuFile (GPUDirect Storage); strata tells whether it was direct; with --iodepth 1; refused in directories"),

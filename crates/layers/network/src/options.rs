@@ -96,6 +96,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("gpu-path", "it for media alone: buffers of RPCs are memory of the host"),
     ("gpu-staging", "it for media alone: buffers of RPCs are memory of the host"),
     ("gpu-register", "it for media alone: buffers of RPCs are memory of the host"),
+    ("gpu-per", "it for media, files, objects and applications: buffers of RPCs are memory of the host"),
     ("cache", FILES),
     ("layout", FILES),
     ("content", CONTENT),

@@ -34,7 +34,7 @@ static DEFINITION: LayerDef = LayerDef {
     operations: || OBJECT_OPERATIONS.to_vec(),
     targets: TARGETS,
     target_count: (0, 1),
-    options: &[options::OBJECT],
+    options: &[options::OBJECT, options::MEMORY],
     common: options::COMMON,
     secrets: options::SECRETS,
     refused: options::REFUSED,

@@ -9,6 +9,7 @@ mod daos;
 mod definition;
 mod drivers;
 pub mod load;
+mod memory;
 mod operation;
 pub mod options;
 pub mod payload;

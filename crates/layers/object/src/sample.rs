@@ -71,6 +71,7 @@ pub fn object_plan(shape: &ObjectShape) -> ObjectPlan {
         short_read_bytes: None,
         snapshot: None,
         keeps_handles: true,
+        memory: gpu::MemoryPlan::Host,
         content: sample::content(),
         verify: false,
         options: ObjectOptions { targets: 1, ..ObjectOptions::default() },

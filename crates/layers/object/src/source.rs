@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use driver::{Arena, Error, Fault, Source};
+use layer::memory::OnDevice;
 use units::ParseError;
 use workload::access::Access;
 use workload::block_size::BlockSizes;
@@ -20,6 +21,7 @@ use crate::plan::{ObjectOp, ObjectPlan, Scope};
 
 mod dataset;
 mod grain;
+mod on_device;
 
 pub(crate) use dataset::{Dataset, Position};
 pub(crate) use grain::{Grain, Part, appended_bytes, check_value_size};
@@ -61,6 +63,9 @@ pub struct ObjectSource {
     /// Where acknowledged updates are recorded, and as which phase and worker.
     recorder: Option<(Arc<Recorder>, (u32, u32))>,
     arena: Arc<Arena>,
+    device: Option<OnDevice>,
+    /// Whether values may be made by kernels.
+    makes_on_device: bool,
 }
 
 impl ObjectSource {
@@ -113,6 +118,8 @@ impl ObjectSource {
             }),
             recorder: None,
             arena,
+            device: None,
+            makes_on_device: false,
         };
         if stores {
             source.fill_all();
@@ -278,17 +285,24 @@ impl Source<ObjectOperation> for ObjectSource {
 
     #[inline]
     fn prepares(&self) -> bool {
-        self.refills
+        self.refills || (self.verifies.is_some() && self.has_device())
     }
 
     #[inline]
     fn prepare(&mut self, operation: &ObjectOperation) {
-        if !operation.operation.stores() {
+        if operation.operation.loads() && self.verifies.is_some() {
+            return self.spoil_value(operation);
+        }
+        if !operation.operation.stores() || !self.refills {
             return;
         }
         self.next_sequence += 1;
         if let Some((recorder, _)) = &self.recorder {
             self.slots[operation.slot as usize].begun_ns = recorder.now_ns();
+        }
+        let position = operation.record.wrapping_mul(self.value_bytes_max);
+        if self.makes_value(operation, position) {
+            return;
         }
         // SAFETY: the operation is not submitted yet, so its slot is the source's.
         let buffer = unsafe { self.arena.slot_mut(operation.slot, operation.value_bytes as usize) };
@@ -297,19 +311,18 @@ impl Source<ObjectOperation> for ObjectSource {
                 payload.fill(buffer, operation.record, self.next_sequence);
                 self.slots[operation.slot as usize].stored = Some((operation.record, self.next_sequence));
             }
-            None => {
-                let position = operation.record.wrapping_mul(self.value_bytes_max);
-                self.content.refill_block(buffer, position, self.next_sequence);
-            }
+            None => self.content.refill_block(buffer, position, self.next_sequence),
         }
+        self.send_value(operation);
     }
 
     #[inline]
     fn checks(&self) -> bool {
-        self.verifies.is_some()
+        self.verifies.is_some() || self.has_device()
     }
 
     fn check(&mut self, operation: &ObjectOperation, bytes: u64) -> Result<(), Fault> {
+        self.fetch_value(operation, bytes)?;
         if operation.operation.stores() {
             return self.acknowledged(operation);
         }

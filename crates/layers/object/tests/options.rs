@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use object::LAYER;
-use object::options::{COMMON, DRIVER_OPTIONS, OBJECT};
+use object::options::{COMMON, DRIVER_OPTIONS, MEMORY, OBJECT};
 use object::plan::{Addressing, ObjectOp, ObjectSpec, PunchScope, Scope, Signing, ValueKind};
 use proptest::prelude::*;
 use units::ByteSize;
@@ -72,6 +72,9 @@ const OWN: &[Case] = &[
     ("allocate", &["ahead", "whole", "needed"], &["", "all"]),
     ("checksum", &["off", "sha256"], &["", "md5"]),
     ("zero-copy", &["on", "off"], &["", "auto", "true"]),
+    ("memory", &["pinned", "gpu", "gpu:1,0"], &["", "gpu:", "cuda"]),
+    ("gpu-staging", &["pinned", "pageable"], &["", "host"]),
+    ("gpu-per", &["worker", "host"], &["", "thread"]),
     ("rank-shift", &["0", "3"], &["", "-1", "true"]),
     ("retries", &["0", "1000"], &["", "-1", "1001"]),
     ("timeout", &["5s"], &["", "0"]),
@@ -144,7 +147,7 @@ fn names_and_letters_are_unique_and_plain() {
     let options: Vec<_> = of(LAYER).collect();
     assert_eq!(
         options.len(),
-        OBJECT.len() + COMMON.len() + OF_HOSTS.len(),
+        OBJECT.len() + MEMORY.len() + COMMON.len() + OF_HOSTS.len(),
         "each name of the common ones is one of media"
     );
     let names: HashSet<_> = options.iter().map(|option| option.name).collect();
@@ -186,7 +189,7 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
 fn each_option_takes_what_it_documents_and_refuses_the_rest() {
     let covered: HashSet<_> = OWN.iter().map(|case| case.0).collect();
     assert_eq!(covered.len(), OWN.len());
-    for option in OBJECT {
+    for option in OBJECT.iter().chain(MEMORY) {
         assert_eq!(covered.contains(option.name), !option.is_switch(), "{}", option.name);
         if option.is_switch() {
             assert_ne!(given(option.name, "true"), object(), "{}", option.name);

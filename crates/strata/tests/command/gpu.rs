@@ -30,17 +30,22 @@ fn library() -> &'static Path {
     })
 }
 
-/// Runs words with the libraries, which have these settings.
-fn run(scratch: &Scratch, words: &str, settings: &str) -> Ended {
+/// Variables that name the libraries, which have these settings.
+pub(crate) fn variables(settings: &str) -> Vec<(&'static str, String)> {
     let library = library().to_str().expect("a plain path").to_owned();
     let mut variables: Vec<_> =
         testkit::gpu::LIBRARY_VARIABLES.iter().map(|name| (*name, library.clone())).collect();
     variables.push((testkit::gpu::SETTINGS_VARIABLE, settings.to_owned()));
-    scratch.start_in(words, &variables).end()
+    variables
+}
+
+/// Runs words with the libraries.
+pub(crate) fn run(scratch: &Scratch, words: &str, settings: &str) -> Ended {
+    scratch.start_in(words, &variables(settings)).end()
 }
 
 /// The same with a record.
-fn measure(scratch: &Scratch, words: &str, settings: &str) -> (Ended, Value) {
+pub(crate) fn measure(scratch: &Scratch, words: &str, settings: &str) -> (Ended, Value) {
     let ended = run(scratch, &format!("{words} --json record.json"), settings);
     let record = read_record(&scratch.join("record.json"));
     (ended, record)

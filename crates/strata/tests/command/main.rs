@@ -39,6 +39,7 @@ mod fio_truth;
 mod fio_verify;
 mod full_output;
 mod gpu;
+mod gpu_objects;
 mod hostile;
 mod hosts;
 mod hosts_files;

@@ -198,6 +198,7 @@ impl Reader {
             mix: vec![OpShare { operation, percent: 100 }],
             sequence: Vec::new(),
             short_read_bytes: None,
+            memory: gpu::MemoryPlan::Host,
             ..plan.clone()
         };
         (plan.load.depth, plan.load.limit) = (1, LimitPlan::default());

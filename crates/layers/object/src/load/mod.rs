@@ -180,6 +180,7 @@ impl LayerRun for ObjectRun {
                 plan: plan.clone(),
                 store,
                 run,
+                gpu_notes: plan.gpu_notes(),
                 accepts_foreign: !phase.fills,
             })
         };

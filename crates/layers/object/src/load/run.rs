@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Error, PageSize};
+use gpu::{GpuWatch, WorkerNotes};
 use host::block::DeviceNumber;
 use host::traffic::{self, Traffic};
+use layer::memory::WorkerMemory;
 use layer::observations::{AcknowledgedFile, Observations, StoreActivity, StoreSpace};
 use layer::{Part, Seen, device_activity};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
@@ -27,6 +29,8 @@ pub(super) struct Ready {
     pub(super) accepts_foreign: bool,
     /// Series of writes that are older versions for it.
     pub(super) replaced: Vec<u64>,
+    /// Notes of its workers about their devices.
+    pub(super) gpu_notes: WorkerNotes,
 }
 
 /// The runner's job for a phase.
@@ -38,7 +42,7 @@ fn job(
 ) -> Result<Job, Error> {
     let plan = Arc::new(ready.plan.clone());
     let (run, accepts_foreign, flag) = (ready.run, ready.accepts_foreign, Arc::clone(&interrupt));
-    let replaced = ready.replaced.clone();
+    let (replaced, gpu_notes) = (ready.replaced.clone(), ready.gpu_notes.clone());
     let mut classes: Vec<usize> = plan.operations().map(|operation| operation as usize).collect();
     classes.sort_unstable();
     classes.dedup();
@@ -49,16 +53,21 @@ fn job(
     };
     let open = move |worker: u32| {
         let plan = Arc::clone(&shared);
-        let arena = Arc::new(Arena::new(plan.load.depth, slot_bytes(&plan), PageSize::Base)?);
+        let needs = shared.worker_needs(worker);
+        let pages = if needs.memory.is_host() { PageSize::Base } else { PageSize::Transparent };
+        let arena = Arc::new(Arena::new(plan.load.depth, slot_bytes(&plan), pages)?);
+        let memory = WorkerMemory::take(&needs, &arena, &gpu_notes)?;
         let worker = plan.part_of(worker);
         let source = ObjectSource::new(&plan, worker, Arc::clone(&arena), run, accepts_foreign)?;
         let mut source = source.without(&replaced);
         if let Some((phase, recorder)) = &recorder {
             source = source.recording(Arc::clone(recorder), *phase, worker);
         }
-        let request = OpenRequest { worker, plan, arena, interrupt: Arc::clone(&flag) };
+        let request = OpenRequest { worker, plan, arena: Arc::clone(&arena), interrupt: Arc::clone(&flag) };
         let opened = backend.open(&request)?;
-        Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts: Vec::new() })
+        let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
+        let (driver, device) = memory.attach(&needs, opened.driver, &arena)?;
+        Ok(WorkerSetup { driver, source: source.on_device(&shared, device), notes, parts: Vec::new() })
     };
     Ok(Job {
         expected_operations: crate::operations_of(&plan),
@@ -109,7 +118,7 @@ impl Part for ObjectPart {
     fn begin(&mut self) -> Result<(), Error> {
         let is_served = self.stage.iter().any(|ready| ready.plan.engine == "engine");
         self.children_cpu_ns = host::activity::children_cpu_ns().filter(|_| is_served);
-        self.watches = self.stage.iter().map(|ready| StoreWatch::begin(&ready.store)).collect();
+        self.watches = self.stage.iter().map(StoreWatch::begin).collect();
         Ok(())
     }
 
@@ -127,7 +136,7 @@ impl Part for ObjectPart {
         for (((mut outcome, ready), watch), recorder) in
             outcomes.into_iter().zip(&self.stage).zip(self.watches).zip(self.recorders)
         {
-            let mut observed = watch.end(&ready.store, machine);
+            let mut observed = watch.end(ready, machine);
             if let (Some((before, recorder)), Some(store)) = (recorder, &mut observed.store) {
                 store.acknowledged = Some(settle(&recorder, before, &mut outcome));
             }
@@ -152,20 +161,24 @@ fn settle(recorder: &Recorder, before: Cost, outcome: &mut Outcome) -> Acknowled
     }
 }
 
-/// A store, and the drive under one in this process, just before a stage.
+/// A store, the drive under one in this process, and the GPUs that its values lie on, just before a stage.
 struct StoreWatch {
     before: Option<StoreSpace>,
     device: Option<(DeviceNumber, Traffic)>,
+    gpu: Option<GpuWatch>,
 }
 
 impl StoreWatch {
-    fn begin(store: &Store) -> Self {
+    fn begin(ready: &Ready) -> Self {
+        let store = &ready.store;
         let device = store.directory().and_then(traffic::device_of);
         let device = device.and_then(|device| Some((device, Traffic::read(device)?)));
-        Self { before: space(store), device }
+        let gpu = ready.plan.memory.gpu().filter(|_| ready.plan.moves_values());
+        Self { before: space(store), device, gpu: gpu.and_then(|gpu| GpuWatch::begin(&gpu.devices)) }
     }
 
-    fn end(self, store: &Store, common: &Observations) -> Observations {
+    fn end(self, ready: &Ready, common: &Observations) -> Observations {
+        let store = &ready.store;
         let device = self.device.and_then(|(device, before)| device_activity(device, &before));
         let told = store.told();
         Observations {
@@ -179,6 +192,7 @@ impl StoreWatch {
             device_read_bytes: device.as_ref().map(|device| device.read_bytes),
             device_written_bytes: device.as_ref().map(|device| device.written_bytes),
             devices: device.into_iter().collect(),
+            gpu: self.gpu.map(|watch| watch.end(&ready.gpu_notes)),
             ..common.clone()
         }
     }

@@ -3,6 +3,7 @@
 mod table;
 mod value;
 
+pub use crate::memory::MEMORY;
 pub use table::{OBJECT, SECRETS};
 
 /// Options of several layers that mean the same here.
@@ -70,10 +71,8 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("map-sync", DRIVER),
     ("memory-operation", DRIVER),
     ("huge-pages", "it for media alone: buffers of values are on base pages"),
-    ("memory", "it for media alone: buffers of values are memory of the host"),
-    ("gpu-path", "it for media alone: buffers of values are memory of the host"),
-    ("gpu-staging", "it for media alone: buffers of values are memory of the host"),
-    ("gpu-register", "it for media alone: buffers of values are memory of the host"),
+    ("gpu-path", "--gpu-staging: values go to a GPU through memory of the host"),
+    ("gpu-register", "--gpu-staging: values go to a GPU through memory of the host"),
     ("cache", "it for media alone: a store has no page cache of its own to drop"),
     ("layout", "--no-fill to leave out what is stored before a phase that reads"),
     ("verify-interval", VERIFY),

@@ -75,6 +75,7 @@ impl LayerPlan for ObjectPlan {
         words.extend(
             (self.rank_shift > 0).then(|| format!("records of the worker {} further on", self.rank_shift)),
         );
+        words.extend(self.memory.words().filter(|_| self.moves_values()));
         match self.options.durability {
             Durability::Sync => {}
             Durability::Batch => words.push("durability batch".to_owned()),

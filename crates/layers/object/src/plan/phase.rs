@@ -167,6 +167,9 @@ pub struct ObjectPlan {
     pub snapshot: Option<u64>,
     /// Arrays and index objects are opened once a worker, not once an operation.
     pub keeps_handles: bool,
+    /// Memory that the buffers of values lie in.
+    #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
+    pub memory: gpu::MemoryPlan,
     /// Data content of values.
     pub content: ContentPlan,
     /// Values carry who wrote them, and reads check it.

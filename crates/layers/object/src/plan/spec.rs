@@ -103,6 +103,8 @@ pub struct ObjectSpec {
     pub rados_conf: Option<String>,
     pub rados_user: Option<String>,
     pub daos_system: Option<String>,
+    /// `--memory` and what belongs to it.
+    pub memory: gpu::MemorySpec,
     /// `--acknowledged`: file of the updates that were acknowledged.
     pub acknowledged: Option<PathBuf>,
 }

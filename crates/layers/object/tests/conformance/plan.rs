@@ -30,6 +30,7 @@ pub(crate) fn plan(operation: ObjectOp) -> ObjectPlan {
         short_read_bytes: None,
         snapshot: None,
         keeps_handles: true,
+        memory: gpu::MemoryPlan::Host,
         content: ContentPlan {
             content: ContentChoice::Random,
             compress_percent: 0,

@@ -23,6 +23,7 @@ fn interface(plan: &ObjectPlan) -> Interface {
 pub fn fill_phases(plan: &ObjectPlan) -> Vec<ObjectPlan> {
     let mut fill = plan.clone();
     fill.is_fill = true;
+    fill.memory = gpu::MemoryPlan::Host;
     fill.sequence.clear();
     fill.pattern = Pattern::Sequential;
     fill.short_read_bytes = None;

@@ -219,6 +219,7 @@ pub fn resolve_object(
         short_read_bytes: None,
         snapshot: own.snapshot,
         keeps_handles: !own.reopen,
+        memory: own.memory.plan(Some(gpu::GpuPath::Staged)).map_err(PlanError)?,
         content: content(spec, Refill::Stamp)?,
         verify: spec.verify || own.acknowledged.is_some(),
         options: options::options(&request)?,
