@@ -171,6 +171,12 @@ const KINDS: &[Kind] = &[
         remedy: "find out what hangs (`dmesg`, the target's own log); figures with >= are lower bounds",
     },
     Kind {
+        rank: 182,
+        name: "gpu_staged",
+        look: gpu::staged,
+        remedy: "load nvidia-fs, and use a file system and drive that it knows (see `gdscheck -p`), or a staged path",
+    },
+    Kind {
         rank: 184,
         name: "gpu_far",
         look: gpu::far,

@@ -185,12 +185,6 @@ impl Settings {
         }
         let depth = number(words, "iodepth", 1, 4096)?.unwrap_or(1) as u32;
         let gpu = Gpu::read(words, depth, hosts::are_given(words))?;
-        if gpu.as_ref().is_some_and(Gpu::is_cufile) {
-            return TABLE.refuse(
-                "--cufile and --gds: files in directories are staged through memory of the host",
-                "leave them out, or give large files or block devices instead of a directory",
-            );
-        }
         let cores = cores(words, world)?;
         let given = PHASES.iter().filter(|(option, ..)| words.has(option));
         let mut settings = Self {

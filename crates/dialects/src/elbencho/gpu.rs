@@ -74,6 +74,7 @@ impl Gpu {
         let memory = if numbers.is_empty() { "gpu".to_owned() } else { format!("gpu:{}", numbers.join(",")) };
         let mut options = vec![("memory", memory)];
         if self.cufile {
+            options.push(("gpu-path", "cufile".to_owned()));
             options.push(("gpu-register", if self.registers { "on" } else { "off" }.to_owned()));
         } else {
             options.push(("gpu-staging", if self.pins { "pinned" } else { "pageable" }.to_owned()));

@@ -145,7 +145,7 @@ static FLAGS: &[Flag] = &[
     Flag::honoured("gpuids", "LIST", "buffers are memory of these GPUs, which threads take in turn: 0,1, [0-3] or all; copies count in the latency"),
     Flag::honoured("gpuperservice", "", "with --hosts each host takes the next GPU for all of its threads; nothing without"),
     Flag::honoured("cuhostbufreg", "", "buffers of the host that copies go through are registered with the driver of the GPU"),
-    Flag::honoured("cufile", "", "by cuFile (GPUDirect Storage); strata tells whether it was direct; with --iodepth 1; refused in directories"),
+    Flag::honoured("cufile", "", "by cuFile (GPUDirect Storage); strata tells whether it was direct; with --iodepth 1"),
     Flag::honoured("cufiledriveropen", "", "the driver of cuFile is opened before the first request, as it always is"),
     Flag::honoured("gdsbufreg", "", "buffers on the GPUs are registered with cuFile"),
     Flag::honoured("gds", "", "--direct, --cufile and --gdsbufreg"),

@@ -141,7 +141,14 @@ impl<C: Calls> Files<C> {
         }
     }
 
-    fn file(&self, operation: &FsOperation) -> Result<&C::File, Errno> {
+    /// Whoever makes the calls.
+    pub(crate) fn calls(&self) -> &C {
+        &self.calls
+    }
+
+    /// The open file of an operation.
+    #[inline]
+    pub(crate) fn file(&self, operation: &FsOperation) -> Result<&C::File, Errno> {
         self.handles[operation.handle as usize].as_ref().ok_or(Errno::BADF)
     }
 

@@ -7,7 +7,7 @@ use driver::{Arena, Error, Fault};
 use layer::memory::{BufferPart, OnDevice};
 use units::random::{derive_seed, mix64};
 use workload::content::verify::INTERVAL_BYTES_MIN;
-use workload::content::{BlockChecker, BlockWriter, Expected, Filler};
+use workload::content::{BlockChecker, BlockWriter, Expected, Filler, Recipe};
 use workload::spec::Refill;
 
 use crate::operation::{FsClass, FsOperation, NameKind};
@@ -15,6 +15,8 @@ use crate::plan::FsPlan;
 
 /// Interval of headers in blocks of whole pages, in bytes.
 const INTERVAL_BYTES: usize = 4096;
+/// Number of the write that a block carries: each is written once.
+const SEQUENCE: u64 = 1;
 
 /// Fills and checks blocks.
 pub(crate) struct Content {
@@ -80,17 +82,56 @@ impl Content {
         }
     }
 
-    /// Whether blocks are filled anew.
-    pub(crate) fn refills(&self) -> bool {
-        self.refills
+    /// Whether buffers are made ready for operations.
+    pub(crate) fn prepares(&self) -> bool {
+        self.refills || (self.plan.verify && self.device.as_ref().is_some_and(OnDevice::has_content))
+    }
+
+    /// Terms of a block whose headers and bytes a kernel makes; none where it has bytes behind the last header.
+    fn recipe(&self, operation: &FsOperation, length: usize) -> Option<Recipe> {
+        let id = self.plan.set.content_id(operation.rank, operation.item);
+        let (whole, interval) = sealed(length);
+        let writer = BlockWriter::new(self.plan.verify_run, id, interval as u32).ok()?;
+        (whole == length).then(|| writer.recipe())
+    }
+
+    /// Makes a block that is verified in a buffer on a device; false where no kernel makes it, or buffers are memory of the host.
+    fn seal_on_device(&mut self, operation: &FsOperation, part: BufferPart) -> bool {
+        let recipe = self.recipe(operation, part.length);
+        let content = self.device.as_mut().and_then(OnDevice::content);
+        recipe
+            .zip(content)
+            .is_some_and(|(recipe, content)| content.make(part, &recipe, SEQUENCE, operation.offset_bytes))
+    }
+
+    /// Whether a block that was read to a buffer on a device is as this run wrote it, by a kernel; what it cannot tell is fetched for the host to check.
+    fn is_right_on_device(&mut self, operation: &FsOperation, length: usize) -> bool {
+        let recipe = self.recipe(operation, length);
+        let Some(content) = self.device.as_mut().and_then(OnDevice::content) else { return false };
+        let part = BufferPart { slot: operation.slot, at: 0, length };
+        let is_right = recipe
+            .and_then(|recipe| content.is_right(part, &recipe, SEQUENCE, operation.offset_bytes))
+            .unwrap_or(false);
+        if !is_right {
+            content.fetch(operation.slot, length);
+        }
+        is_right
     }
 
     /// Fills a block that is about to be written.
     pub(crate) fn fill(&mut self, operation: &FsOperation) {
-        if operation.class != FsClass::Write {
+        let length = operation.length_bytes as usize;
+        let part = BufferPart { slot: operation.slot, at: 0, length };
+        if operation.class == FsClass::Read && self.plan.verify {
+            // Data that never arrive are not to be taken for those of an earlier operation.
+            if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
+                content.spoil(part);
+            }
             return;
         }
-        let length = operation.length_bytes as usize;
+        if operation.class != FsClass::Write || (self.plan.verify && self.seal_on_device(operation, part)) {
+            return;
+        }
         // SAFETY: the slot is the source's until the operation is submitted.
         let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
         if self.plan.verify {
@@ -100,7 +141,6 @@ impl Content {
             let id = self.plan.set.content_id(operation.rank, operation.item);
             let place = operation.offset_bytes.wrapping_add(derive_seed(id, &[]) & !0xfff);
             let recipe = self.filler.recipe();
-            let part = BufferPart { slot: operation.slot, at: 0, length };
             match self.plan.content.refill {
                 Refill::Once => return,
                 Refill::Full => {
@@ -126,7 +166,7 @@ impl Content {
         if whole > 0
             && let Ok(writer) = BlockWriter::new(self.plan.verify_run, id, interval as u32)
         {
-            writer.write_block(&mut buffer[..whole], operation.offset_bytes, 1);
+            writer.write_block(&mut buffer[..whole], operation.offset_bytes, SEQUENCE);
         }
         for (at, byte) in buffer.iter_mut().enumerate().skip(whole) {
             *byte = tail(id, operation.offset_bytes, at);
@@ -138,19 +178,18 @@ impl Content {
     /// # Errors
     /// The first byte that is not as it was written, with path and offset.
     pub(crate) fn check(&mut self, operation: &FsOperation, bytes: u64) -> Result<(), Fault> {
+        let length = (operation.length_bytes as usize).min(bytes as usize);
+        let is_verified = operation.class == FsClass::Read && self.plan.verify;
+        let is_right = is_verified && self.is_right_on_device(operation, length);
         if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
-            if operation.class == FsClass::Read && self.plan.verify {
-                content.fetch(operation.slot, (operation.length_bytes as usize).min(bytes as usize));
-            }
             // A kernel or a copy that failed outside of the operation leaves its data unknown.
             if let Some(error) = content.failure() {
                 return Err(Fault { cause: "device", detail: error.to_string() });
             }
         }
-        if operation.class != FsClass::Read || !self.plan.verify {
+        if !is_verified || is_right {
             return Ok(());
         }
-        let length = (operation.length_bytes as usize).min(bytes as usize);
         // SAFETY: the operation has completed, so its slot is the source's again.
         let buffer = unsafe { &*self.arena.slot_mut(operation.slot, length) };
         let id = self.plan.set.content_id(operation.rank, operation.item);

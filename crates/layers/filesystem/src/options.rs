@@ -10,7 +10,7 @@ use workload::spec::choice;
 use workload::{as_shared, option, own_of, switch_of};
 
 use crate::doors::ACCESS_PATHS;
-use crate::memory::MEMORY;
+use crate::memory::{CUFILE, MEMORY};
 use crate::phases::{PHASES, parse_operations};
 use crate::plan::{CacheBefore, FsPlan, OffsetOrder, PathForm, RankShift};
 use crate::set::{Naming, Shape};
@@ -25,7 +25,7 @@ static DEFINITION: LayerDef = LayerDef {
     operations: || PHASES.iter().map(|phase| phase.name).collect(),
     targets: "A directory (made where it is missing), a file system over objects (dfs+vos:DIR, dfs+engine://HOST:PORT/POOL/CONTAINER, dfs+daos://POOL/CONTAINER), or a file for --shape private and shared; several are dealt out to the workers in turn",
     target_count: (1, usize::MAX),
-    options: &[FILES, MEMORY, ACCESS_PATHS],
+    options: &[FILES, MEMORY, CUFILE, ACCESS_PATHS],
     common: COMMON,
     refused: REFUSED,
     is_one_phase: |spec| spec::of(spec).operations.len() <= 1,

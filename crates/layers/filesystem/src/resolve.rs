@@ -7,6 +7,7 @@ use workload::spec::{Refill, Spec};
 
 use crate::drivers;
 use crate::listed::{self, ListedTree, Reading};
+use crate::memory;
 use crate::operation::CLASSES;
 use crate::phases::{FsOp, Over};
 use crate::plan::{CacheBefore, FindPlan, FsPlan, Geometry, OffsetOrder, PathForm, RankShift};
@@ -56,7 +57,7 @@ pub(crate) fn plan(
     let own = spec::of(spec);
     let depth = spec.depth.unwrap_or(1);
     let stores = spec.targets.iter().filter(|target| is_store(target)).count();
-    let engine = own.engine.clone().unwrap_or_else(|| default_engine(stores, depth).to_owned());
+    let engine = own.engine.clone().unwrap_or_else(|| default_engine(own, stores, depth).to_owned());
     let capabilities = &drivers::find(&engine)?.capabilities;
     let depth_max = if capabilities.asynchronous { capabilities.depth_max } else { 1 };
     if depth > depth_max {
@@ -80,10 +81,10 @@ pub(crate) fn plan(
         workload::plan::content(spec, spec.refill.unwrap_or(Refill::Once)).map_err(|error| usage(error.0))?;
     Ok(FsPlan {
         name: name(spec, operation),
+        memory: memory::plan_of(own, &engine).map_err(usage)?,
         engine,
         targets: spec.targets.clone(),
         operation,
-        memory: own.memory.plan(None).map_err(usage)?,
         transfers: transfers(own, &set, &geometry)?,
         geometry,
         item_order: own.item_order.unwrap_or_default(),
@@ -118,8 +119,9 @@ pub(crate) fn plan(
 }
 
 /// The driver where none is named.
-fn default_engine(stores: usize, depth: u32) -> &'static str {
+fn default_engine(own: &FsSpec, stores: usize, depth: u32) -> &'static str {
     match (stores, depth) {
+        (0, _) if own.memory.gpu_path == Some(gpu::GpuPath::Cufile) => memory::CUFILE_ENGINE,
         (0, 0..=1) => "posix",
         (0, _) => "io_uring",
         _ => "dfs",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::{Error, ErrorKind};
-use gpu::{GpuWatch, WorkerNotes};
+use gpu::GpuWatch;
 use layer::observations::Observations;
 use layer::storage::{Storage, StorageNeeds};
 use layer::{
@@ -346,7 +346,7 @@ impl LayerRun for FsRun {
                 plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, threads, with)).transpose()?;
             let barriers = plan.barriers.then(|| Barriers::new(threads, with)).transpose()?;
             ready.push(Ready {
-                far: WorkerNotes::default(),
+                far: plan.gpu_notes(),
                 plan: Arc::new(plan.clone()),
                 stores,
                 functions: self.doors.functions(plan),

@@ -422,7 +422,7 @@ impl Source<FsOperation> for FsSource {
     }
 
     fn prepares(&self) -> bool {
-        self.content.refills()
+        self.content.prepares()
     }
 
     fn prepare(&mut self, operation: &FsOperation) {

@@ -1,3 +1,4 @@
+use ::gpu::{GpuActivity, Transport};
 use driver::ClockSource;
 use host::control_group::CpuThrottling;
 use statistics::{ClassPoint, ClassTotals, Steady, SteadyReason, WarmUp, summarise};
@@ -389,6 +390,37 @@ fn frequency_scaling() {
         None,
         "a guest does not see its governor"
     );
+}
+
+#[test]
+fn data_that_did_not_go_directly() {
+    let seen = |transport, direct_bytes| GpuActivity {
+        cufile_transport: Some(transport),
+        cufile_requests: 100,
+        cufile_bytes: 100 << 20,
+        direct_bytes,
+        ..GpuActivity::default()
+    };
+    let told = |seen| detail("gpu_staged", &DRIVE, |record| phase(record).observations.gpu = Some(seen));
+    let some = told(seen(Transport::Module, Some(25 << 20))).expect("a doubt");
+    assert_eq!(some, "25.0% of the data went to the GPU directly: the rest went through memory of the host");
+    let compatible = told(seen(Transport::Compatibility, None)).expect("a doubt");
+    assert!(compatible.contains("compatibility mode"), "{compatible}");
+    for silent in [
+        seen(Transport::Module, Some(95 << 20)),
+        // Others moved data too, or nothing counts.
+        seen(Transport::Module, Some(300 << 20)),
+        seen(Transport::Module, None),
+        seen(Transport::PeerToPeer, None),
+        GpuActivity { cufile_bytes: 1 << 20, ..seen(Transport::Module, Some(0)) },
+    ] {
+        assert_eq!(told(silent), None);
+    }
+    let without = GpuActivity { cufile_requests: 0, ..seen(Transport::Compatibility, None) };
+    assert_eq!(told(without), None);
+    let unaligned = GpuActivity { unaligned_requests: 50, ..seen(Transport::PeerToPeer, None) };
+    let some = told(unaligned).expect("a doubt");
+    assert!(some.starts_with("50.0% of the requests were not on multiples of 4096 bytes"), "{some}");
 }
 
 #[test]

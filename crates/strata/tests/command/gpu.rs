@@ -332,13 +332,10 @@ fn blocks_of_files_in_directories_go_to_the_device_and_back() {
     let (ended, _) = measure(
         &scratch,
         "fs d --op write,read --files 4 --file-size 8k -b 8k --verify --memory gpu",
-        "flip=7",
+        "flip=4",
     );
     assert_eq!(ended.code, Some(1), "{}", ended.stdout);
-    for (words, wanted) in [
-        ("fs d --op write --gpu-staging pinned", "give --memory gpu with it"),
-        ("fs d --op write --memory gpu --gpu-path cufile", "gpu-path"),
-    ] {
+    for (words, wanted) in [("fs d --op write --gpu-staging pinned", "give --memory gpu with it")] {
         let ended = run(&scratch, words, "");
         assert!(ended.code == Some(2) && ended.stderr.contains(wanted), "{words}: {}", ended.stderr);
     }
@@ -350,12 +347,61 @@ fn lines_of_elbencho_in_directories_run() {
     let line = "as elbencho -d -w -r -F -D -t 2 -n 2 -N 3 -s 64k -b 16k --gpuids 0,1 --cuhostbufreg d";
     let ended = run(&scratch, line, "devices=2");
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    let refused = run(&scratch, "as elbencho -w -t 1 -n 1 -N 1 -s 4k --gpuids 0 --gds d", "");
-    assert!(
-        refused.code == Some(2) && refused.stderr.contains("staged through memory of the host"),
-        "{}",
-        refused.stderr
-    );
+    for more in ["--gds", "--cufile --gdsbufreg --cufiledriveropen --verify 3"] {
+        let line = format!("as elbencho -d -w -r -F -D -t 2 -n 2 -N 3 -s 64k -b 16k --gpuids 0 {more} d");
+        let ended = run(&scratch, &line, "");
+        assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.stdout, ended.stderr);
+    }
+}
+
+#[test]
+fn files_in_directories_go_by_gpu_direct_storage() {
+    let scratch = Scratch::new();
+    let words = "fs d --op write,read,unlink --files 6 --file-size 40k -b 8k --verify -t 2 --memory gpu --gpu-path cufile";
+    for more in ["", "--gpu-register off", "-e cufile --fsync 2"] {
+        let (ended, record) = measure(&scratch, &format!("{words} {more}"), "devices=2 compat=1");
+        assert_eq!(ended.code, Some(0), "{more}: {}{}", ended.stdout, ended.stderr);
+        assert_eq!(class(&record, 1, "read").0, 60, "{more}");
+        let phase = &record["phases"][1];
+        assert_eq!(phase["plan"]["engine"], "cufile");
+        let seen = &phase["observations"]["gpu"];
+        assert_eq!((&seen["cufile_requests"], &seen["cufile_bytes"]), (&60.into(), &(60 * 8192).into()));
+        assert!(phase["doubts"].to_string().contains("compatibility mode"), "{}", phase["doubts"]);
+    }
+    // The same bytes on the device and on the host.
+    let words = "--files 4 --file-size 32k -b 8k --verify --verify-run 7";
+    let gpu = "--memory gpu --gpu-path cufile";
+    for (writes, reads) in [(gpu, ""), ("", gpu), (gpu, "--memory gpu")] {
+        let written = run(&scratch, &format!("fs e --op write {words} --keep {writes}"), "");
+        assert_eq!(written.code, Some(0), "{}{}", written.stdout, written.stderr);
+        let read = run(&scratch, &format!("fs e --op read {words} --no-fill {reads}"), "");
+        assert_eq!(read.code, Some(0), "{writes}, {reads}: {}{}", read.stdout, read.stderr);
+        std::fs::remove_dir_all(scratch.join("e")).expect("the files");
+    }
+    let words = "fs d --op write,read --files 6 --file-size 8k -b 8k --memory gpu --gpu-path cufile";
+    for (fault, wanted) in [
+        ("cuFileHandleRegister:3:5027", "/run/udev"),
+        ("cuFileWrite:2:-5044", "Input/output error"),
+        ("cuFileBufRegister:1:5045", "CU_FILE_INTERNAL_BUF_REGISTER_ERROR"),
+    ] {
+        let ended = run(&scratch, words, &format!("fail={fault}"));
+        let text =
+            format!("{}{}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(ended.code == Some(1) && text.contains(wanted), "{fault}: {text}");
+    }
+    assert_eq!(scratch.run("pool create vos:p --scm 64m").code, Some(0));
+    for (words, wanted) in [
+        ("fs d --op write -e cufile", "give --memory gpu"),
+        ("fs d --op write --memory gpu --gpu-path cufile -e posix", "use --engine cufile"),
+        ("fs d --op write --memory gpu --gpu-path cufile -q 4", "takes up to 1 at once"),
+        ("fs d --op write --memory gpu --gpu-path cufile-batch", "use one of staged, cufile"),
+        ("fs dfs+vos:p --op write --memory gpu --gpu-path cufile", "use --engine cufile"),
+        ("fs d --op write --memory gpu --gpu-register on", "is for --gpu-path cufile"),
+    ] {
+        let ended = run(&scratch, words, "");
+        assert_eq!(ended.code, Some(2), "{words}: {}{}", ended.stdout, ended.stderr);
+        assert!(ended.stderr.contains(wanted), "{words}: {}", ended.stderr);
+    }
 }
 
 #[test]

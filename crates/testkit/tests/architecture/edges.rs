@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fleet", &["driver", "statistics"]),
     ("layer", &["driver", "fleet", "gpu", "host", "rpc", "runner", "statistics", "units", "workload"]),
     ("mount", &["dfs", "driver", "layer", "units", "workload"]),
-    ("report", &["driver", "host", "layer", "statistics", "units", "workload"]),
+    ("report", &["driver", "gpu", "host", "layer", "statistics", "units", "workload"]),
     (
         "filesystem",
         &["dfs", "driver", "gpu", "host", "layer", "mount", "report", "runner", "units", "workload"],
@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "ceph",
             "driver",
+            "gpu",
             "host",
             "layer",
             "object_service",

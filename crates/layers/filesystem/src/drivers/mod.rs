@@ -1,5 +1,6 @@
 //! Drivers of this layer.
 
+mod cufile;
 mod dfs;
 mod io_uring;
 mod libc;
@@ -14,6 +15,7 @@ pub(crate) use posix::{Directory, LIST_BYTES, Posix, open_path};
 use std::sync::Arc;
 
 use driver::{Arena, Error, Registration};
+use layer::memory::DeviceRequest;
 
 use crate::operation::FsOperation;
 use crate::plan::FsPlan;
@@ -29,13 +31,15 @@ pub struct OpenRequest {
     pub stores: Vec<Arc<dyn ::dfs::FileSystem>>,
     /// Functions that the driver `libc` calls; none: those of the process.
     pub(crate) functions: Option<Arc<Functions>>,
+    /// Buffers on a device, where the plan has them there, and how.
+    pub(crate) device: Option<DeviceRequest>,
 }
 
 impl OpenRequest {
     /// A request of a plan.
     #[must_use]
     pub fn new(plan: Arc<FsPlan>, arena: Arc<Arena>, stores: Vec<Arc<dyn ::dfs::FileSystem>>) -> Self {
-        Self { plan, arena, stores, functions: None }
+        Self { plan, arena, stores, functions: None, device: None }
     }
 }
 
@@ -45,6 +49,7 @@ pub static DRIVERS: &[Registration<FsOperation, OpenRequest>] = &[
     posix::REGISTRATION,
     libc::REGISTRATION,
     io_uring::REGISTRATION,
+    cufile::REGISTRATION,
     dfs::REGISTRATION,
     null::REGISTRATION,
 ];

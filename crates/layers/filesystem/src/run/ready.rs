@@ -96,6 +96,7 @@ impl Ready {
                 arena: Arc::clone(&arena),
                 stores: stores.clone(),
                 functions: functions.clone(),
+                device: memory.request.clone(),
             };
             let opened = (drivers::find(&shared.engine)?.open)(&request)?;
             let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();

@@ -3,7 +3,6 @@
 mod client;
 mod devices;
 mod evidence;
-mod gpu;
 mod path;
 mod place;
 mod remedy;
@@ -105,12 +104,6 @@ const KINDS: &[Kind] = &[
         name: "compressible_content",
         look: storage::compressible_content,
         remedy: "write --content random with --refill full (the defaults), unless your data are like this",
-    },
-    Kind {
-        rank: 182,
-        name: "gpu_staged",
-        look: gpu::staged,
-        remedy: "load nvidia-fs, and use a file system and drive that it knows (see `gdscheck -p`), or a staged path",
     },
     Kind { look: client::client_saturated, ..CLIENT_SATURATED },
     Kind {

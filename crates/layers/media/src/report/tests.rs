@@ -1,6 +1,5 @@
 //! Doubts of the media layer, and the general ones beside them.
 
-mod gpu;
 mod path;
 
 use crate::MediaPlan;
