@@ -21,6 +21,6 @@ pub use cufile::{
 pub use device::{Context, Device, Share};
 pub use facts::{DeviceFacts, DevicePair, GpuFacts};
 pub use memory::{DeviceBuffers, Pinned, Stream};
-pub use staged::{Staged, Transfer, Transfers};
+pub use staged::{Exchange, Staged, Transfer, Transfers};
 pub use topology::{Distance, PciePlace};
 pub use watch::{CufileRequests, GpuActivity, GpuWatch, WorkerNotes};

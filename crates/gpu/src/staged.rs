@@ -19,6 +19,17 @@ pub enum Transfer {
     In,
     /// From the device, before it.
     Out,
+    /// Both, of the parts of the buffer that [`Exchange`] names.
+    Exchange,
+}
+
+/// Parts of each buffer, by where they begin and how long they are, of operations that send one and receive the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// Sent: copied from the device before the operation.
+    pub request: (usize, usize),
+    /// Received: copied to the device after it.
+    pub reply: (usize, usize),
 }
 
 /// Tells which copy an operation needs.
@@ -61,9 +72,10 @@ pub struct Staged<Op> {
     /// Operations whose data have left the device, to be handed on.
     ready: VecDeque<Op>,
     /// Operations among the copies that are to be handed on.
-    outgoing: u32,
+    leaving: u32,
     submitted: u32,
     copied_bytes: u64,
+    exchange: Exchange,
     /// Registered buffers go after the driver that uses them.
     _pinned: Option<Pinned>,
 }
@@ -99,37 +111,67 @@ impl<Op: Transfers> Staged<Op> {
             copies: VecDeque::with_capacity(depth as usize),
             finished: VecDeque::with_capacity(depth as usize),
             ready: VecDeque::with_capacity(depth as usize),
-            outgoing: 0,
+            leaving: 0,
             submitted: 0,
             copied_bytes: 0,
+            exchange: Exchange::default(),
             _pinned: pinned,
         })
     }
 
+    /// The same for operations that send a part of their buffers and receive another.
+    #[must_use]
+    pub fn exchanging(mut self, exchange: Exchange) -> Self {
+        self.exchange = exchange;
+        self
+    }
+
+    /// Part of the buffer that an operation needs from the device: where it begins, and its bytes.
     #[inline]
-    fn copy_out(&mut self, slot: u32, bytes: usize) -> Result<(), Error> {
-        assert!(bytes <= self.arena.slot_bytes());
-        self.copied_bytes += bytes as u64;
-        // SAFETY: the operation in this slot is the driver's, and so are both buffers; both have room, as checked here and when they were made.
-        unsafe { self.stream.copy_out(self.arena.slot_ptr(slot), self.device.slot_address(slot), bytes) }
+    fn outgoing(&self, operation: &Op) -> (usize, usize) {
+        match operation.transfer() {
+            Transfer::Out => (0, operation.bytes() as usize),
+            Transfer::Exchange => self.exchange.request,
+            Transfer::None | Transfer::In => (0, 0),
+        }
+    }
+
+    /// Part that a completed operation brings to the device.
+    #[inline]
+    fn incoming(&self, operation: Option<Op>, result: i64) -> (usize, usize) {
+        match operation.map(|operation| operation.transfer()) {
+            Some(Transfer::In) if result > 0 => (0, result as usize),
+            Some(Transfer::Exchange) if result >= 0 => self.exchange.reply,
+            _ => (0, 0),
+        }
     }
 
     #[inline]
-    fn copy_in(&mut self, slot: u32, bytes: usize) -> Result<(), Error> {
-        assert!(bytes <= self.arena.slot_bytes());
+    fn copy_out(&mut self, slot: u32, (at, bytes): (usize, usize)) -> Result<(), Error> {
+        assert!(at + bytes <= self.arena.slot_bytes());
         self.copied_bytes += bytes as u64;
+        let from = self.device.slot_address(slot) + at as u64;
+        // SAFETY: the operation in this slot is the driver's, and so are both buffers; both have room, as checked here and when they were made.
+        unsafe { self.stream.copy_out(self.arena.slot_ptr(slot).add(at), from, bytes) }
+    }
+
+    #[inline]
+    fn copy_in(&mut self, slot: u32, (at, bytes): (usize, usize)) -> Result<(), Error> {
+        assert!(at + bytes <= self.arena.slot_bytes());
+        self.copied_bytes += bytes as u64;
+        let to = self.device.slot_address(slot) + at as u64;
         // SAFETY: as for `copy_out`; the driver inside has completed the operation.
-        unsafe { self.stream.copy_in(self.device.slot_address(slot), self.arena.slot_ptr(slot), bytes) }
+        unsafe { self.stream.copy_in(to, self.arena.slot_ptr(slot).add(at), bytes) }
     }
 
     /// One operation from end to end.
     fn submit_single(&mut self, batch: &[Op], done: &mut Completions) -> Result<Submitted, Error> {
         let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
-        if operation.transfer() == Transfer::Out {
-            let bytes = operation.bytes() as usize;
+        let part = self.outgoing(operation);
+        if part.1 > 0 {
             let context = Arc::clone(&self.context);
-            let _turn = self.takes_turns.then(|| context.turn(false, self.worker, bytes));
-            self.copy_out(operation.slot(), bytes)?;
+            let _turn = self.takes_turns.then(|| context.turn(false, self.worker, part.1));
+            self.copy_out(operation.slot(), part)?;
             self.stream.wait()?;
         }
         self.operations[operation.slot() as usize] = Some(*operation);
@@ -146,13 +188,11 @@ impl<Op: Transfers> Staged<Op> {
             let completion = self.inner_done.as_slice()[at];
             self.submitted -= 1;
             let operation = self.operations[completion.slot as usize].take();
-            if completion.result > 0
-                && operation.is_some_and(|operation| operation.transfer() == Transfer::In)
-            {
-                let bytes = completion.result as usize;
+            let part = self.incoming(operation, completion.result);
+            if part.1 > 0 {
                 let context = Arc::clone(&self.context);
-                let _turn = self.takes_turns.then(|| context.turn(true, self.worker, bytes));
-                self.copy_in(completion.slot, bytes)?;
+                let _turn = self.takes_turns.then(|| context.turn(true, self.worker, part.1));
+                self.copy_in(completion.slot, part)?;
                 self.stream.wait()?;
             }
             done.push(completion.slot, completion.result);
@@ -176,7 +216,7 @@ impl<Op: Transfers> Staged<Op> {
             self.copies.pop_front();
             match then {
                 Then::Submit(operation) => {
-                    self.outgoing -= 1;
+                    self.leaving -= 1;
                     self.ready.push_back(operation);
                 }
                 Then::Complete(completion) => self.finished.push_back(completion),
@@ -197,10 +237,9 @@ impl<Op: Transfers> Staged<Op> {
             let completion = self.inner_done.as_slice()[at];
             self.submitted -= 1;
             let operation = self.operations[completion.slot as usize].take();
-            if completion.result > 0
-                && operation.is_some_and(|operation| operation.transfer() == Transfer::In)
-            {
-                self.copy_in(completion.slot, completion.result as usize)?;
+            let part = self.incoming(operation, completion.result);
+            if part.1 > 0 {
+                self.copy_in(completion.slot, part)?;
                 self.begin_copy(completion.slot, Then::Complete(completion))?;
             } else {
                 self.finished.push_back(completion);
@@ -262,13 +301,13 @@ impl<Op: Transfers> Driver<Op> for Staged<Op> {
         }
         for operation in batch {
             self.operations[operation.slot() as usize] = Some(*operation);
-            let transfer = operation.transfer();
-            if transfer == Transfer::Out {
-                self.copy_out(operation.slot(), operation.bytes() as usize)?;
+            let part = self.outgoing(operation);
+            if part.1 > 0 {
+                self.copy_out(operation.slot(), part)?;
             }
             // A sync must not overtake the writes before it, whose data are still on their way.
-            if transfer == Transfer::Out || (transfer == Transfer::None && self.outgoing > 0) {
-                self.outgoing += 1;
+            if part.1 > 0 || (operation.transfer() == Transfer::None && self.leaving > 0) {
+                self.leaving += 1;
                 self.begin_copy(operation.slot(), Then::Submit(*operation))?;
             } else {
                 self.ready.push_back(*operation);

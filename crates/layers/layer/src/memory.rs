@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use driver::{Arena, Driver, Error};
 use gpu::{
-    BlockTerms, ContentKernels, Context, DeviceBuffers, GpuPath, GpuPer, GpuPlan, MemoryPlan, PciePlace,
-    Pinned, Share, Staged, Staging, Stream, Transfers, WorkerNotes,
+    BlockTerms, ContentKernels, Context, DeviceBuffers, Exchange, GpuPath, GpuPer, GpuPlan, MemoryPlan,
+    PciePlace, Pinned, Share, Staged, Staging, Stream, Transfers, WorkerNotes,
 };
 use workload::content::Recipe;
 use workload::plan::LoadPlan;
@@ -119,6 +119,20 @@ impl WorkerMemory {
         driver: Box<dyn Driver<Op>>,
         arena: &Arc<Arena>,
     ) -> Result<Attached<Op>, Error> {
+        self.attach_exchange(needs, driver, arena, Exchange::default())
+    }
+
+    /// The same for operations that send a part of their buffers and receive another.
+    ///
+    /// # Errors
+    /// As for [`WorkerMemory::attach`].
+    pub fn attach_exchange<Op: Transfers>(
+        self,
+        needs: &WorkerNeeds<'_>,
+        driver: Box<dyn Driver<Op>>,
+        arena: &Arc<Arena>,
+        exchange: Exchange,
+    ) -> Result<Attached<Op>, Error> {
         let Some(request) = self.request else {
             let kept = self.pinned.map(|pinned| OnDevice {
                 device: None,
@@ -143,7 +157,8 @@ impl WorkerMemory {
             _share: self.share,
         };
         let driver: Box<dyn Driver<Op>> = if needs.is_staged() {
-            Box::new(Staged::new(driver, arena, &request.buffers, self.pinned, needs.depth)?)
+            let staged = Staged::new(driver, arena, &request.buffers, self.pinned, needs.depth)?;
+            Box::new(staged.exchanging(exchange))
         } else {
             driver
         };
@@ -266,6 +281,9 @@ impl Content {
     /// Overwrites a part with bytes that no content has, so that data that never arrive are not taken for earlier ones.
     pub fn spoil(&mut self, part: BufferPart) {
         let address = self.address(part);
+        if part.length == 0 {
+            return;
+        }
         // SAFETY: a part of a buffer that is the source's before submission; it is waited for.
         let spoiled = unsafe { self.stream.fill(address, SPOILED, part.length) };
         let spoiled = spoiled.and_then(|()| self.stream.wait());
@@ -274,20 +292,38 @@ impl Content {
 
     /// Copies the first `length` bytes of a buffer of the host to that of the device.
     pub fn send(&mut self, slot: u32, length: usize) {
-        let to = self.address(BufferPart { slot, at: 0, length });
-        assert!(length <= self.arena.slot_bytes());
+        self.send_part(BufferPart { slot, at: 0, length });
+    }
+
+    /// Copies a part of a buffer of the host to that of the device.
+    pub fn send_part(&mut self, part: BufferPart) {
+        let to = self.address(part);
+        let BufferPart { slot, at, length } = part;
+        assert!(at + length <= self.arena.slot_bytes());
+        if length == 0 {
+            return;
+        }
         // SAFETY: both buffers are the source's, and have that length; the copy is waited for.
-        let begun = unsafe { self.stream.copy_in(to, self.arena.slot_ptr(slot), length) };
+        let begun = unsafe { self.stream.copy_in(to, self.arena.slot_ptr(slot).add(at), length) };
         let sent = begun.and_then(|()| self.stream.wait());
         self.noted(sent);
     }
 
     /// Copies them the other way.
     pub fn fetch(&mut self, slot: u32, length: usize) {
-        let from = self.address(BufferPart { slot, at: 0, length });
-        assert!(length <= self.arena.slot_bytes());
+        self.fetch_part(BufferPart { slot, at: 0, length });
+    }
+
+    /// Copies a part the other way.
+    pub fn fetch_part(&mut self, part: BufferPart) {
+        let from = self.address(part);
+        let BufferPart { slot, at, length } = part;
+        assert!(at + length <= self.arena.slot_bytes());
+        if length == 0 {
+            return;
+        }
         // SAFETY: as for `send`.
-        let begun = unsafe { self.stream.copy_out(self.arena.slot_ptr(slot), from, length) };
+        let begun = unsafe { self.stream.copy_out(self.arena.slot_ptr(slot).add(at), from, length) };
         let fetched = begun.and_then(|()| self.stream.wait());
         self.noted(fetched);
     }

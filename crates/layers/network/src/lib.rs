@@ -5,6 +5,7 @@ mod drivers;
 mod grammar;
 mod help;
 mod load;
+mod memory;
 mod operation;
 mod options;
 mod plan;
@@ -24,6 +25,7 @@ pub use grammar::{
     parse_endpoints, parse_message_sizes,
 };
 pub use load::{Network, providers};
+pub use memory::MEMORY;
 pub use operation::{Rpc, RpcClass};
 pub use options::{COMMON, LAYER, NETWORK};
 pub use plan::{EndpointOrder, NetworkPlan, Payload, PayloadKind, Traffic};

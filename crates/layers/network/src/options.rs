@@ -11,6 +11,7 @@ use workload::spec::choice;
 use workload::{as_shared, option, own_of, switch_of};
 
 use crate::grammar::{add_masters, parse_endpoints, parse_message_sizes};
+use crate::memory::MEMORY;
 use crate::plan::{EndpointOrder, NetworkPlan, Traffic};
 use crate::spec::{self, NetworkSpec};
 
@@ -22,7 +23,7 @@ static DEFINITION: LayerDef = LayerDef {
     help: crate::help::HELP,
     targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
               group is named by --group or --endpoint",
-    options: &[NETWORK],
+    options: &[NETWORK, MEMORY],
     common: COMMON,
     refused: REFUSED,
     is_one_phase: |spec| spec::of(spec).message_sizes.len() <= 1,
@@ -92,11 +93,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("map-sync", DRIVER),
     ("memory-operation", DRIVER),
     ("huge-pages", "it for media alone: buffers of RPCs are on base pages"),
-    ("memory", "it for media alone: buffers of RPCs are memory of the host"),
-    ("gpu-path", "it for media alone: buffers of RPCs are memory of the host"),
-    ("gpu-staging", "it for media alone: buffers of RPCs are memory of the host"),
-    ("gpu-register", "it for media alone: buffers of RPCs are memory of the host"),
-    ("gpu-per", "it for media, files, objects and applications: buffers of RPCs are memory of the host"),
+    ("gpu-path", "--gpu-staging: payloads go to a GPU through memory of the host"),
+    ("gpu-register", "--gpu-staging: payloads go to a GPU through memory of the host"),
     ("cache", FILES),
     ("layout", FILES),
     ("content", CONTENT),

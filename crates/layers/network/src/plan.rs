@@ -126,6 +126,9 @@ pub struct NetworkPlan {
     pub align: Option<u8>,
     /// Payloads are checked on both sides.
     pub verify: bool,
+    /// Memory that payloads lie in.
+    #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
+    pub memory: gpu::MemoryPlan,
     /// How workers wait for replies.
     pub poll: Poll,
     /// Longest wait for one RPC, in nanoseconds.

@@ -81,6 +81,7 @@ pub fn network_plan(request: Payload, reply: Payload, ranks: u32) -> NetworkPlan
         connections: 1,
         pipeline: 16,
         align: None,
+        memory: gpu::MemoryPlan::Host,
         verify: false,
         poll: Poll::Adaptive,
         timeout_ns: 60_000_000_000,

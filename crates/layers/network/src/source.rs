@@ -6,6 +6,8 @@ use std::sync::Arc;
 use driver::{Arena, Error, Fault, Source};
 use workload::random::{Random, derive_seed};
 
+use layer::memory::{BufferPart, OnDevice};
+
 use crate::{EndpointOrder, OpenRequest, Rpc, SlotLayout};
 use rpc::payload::{Content, Direction};
 
@@ -51,6 +53,8 @@ pub struct RpcSource {
     payloads: Payloads,
     /// Where payloads are made and checked.
     content: Option<Content>,
+    /// Payloads on a device.
+    device: Option<OnDevice>,
 }
 
 impl RpcSource {
@@ -87,12 +91,41 @@ impl RpcSource {
             sequence: 0,
             payloads: Payloads { request_bytes, reply_bytes, layout, arena: Arc::clone(&request.arena) },
             content: request.verify.then(|| content.clone()),
+            device: None,
         };
         // Zeros all through would flatter a link that compresses.
         for slot in 0..request.arena.slots() {
             content.fill(Direction::Request, u64::from(slot), source.payloads.of(slot, Direction::Request));
         }
         Ok(source)
+    }
+
+    /// The same with payloads on a device, which gets those of the host, or in registered memory.
+    #[must_use]
+    pub fn on_device(mut self, device: Option<OnDevice>) -> Self {
+        self.device = device;
+        for slot in 0..self.payloads.arena.slots() {
+            self.send(slot);
+        }
+        self
+    }
+
+    /// Part of a buffer that a payload lies in.
+    fn part(&self, slot: u32, direction: Direction) -> BufferPart {
+        let Payloads { layout, request_bytes, reply_bytes, .. } = &self.payloads;
+        let (at, length) = match direction {
+            Direction::Request => (layout.request_offset_bytes, *request_bytes),
+            Direction::Reply => (layout.reply_offset_bytes, *reply_bytes),
+        };
+        BufferPart { slot, at, length }
+    }
+
+    /// Brings the payload of a request to the device.
+    fn send(&mut self, slot: u32) {
+        let part = self.part(slot, Direction::Request);
+        if let Some(device) = self.device.as_mut().and_then(OnDevice::content) {
+            device.send_part(part);
+        }
     }
 
     #[inline]
@@ -124,21 +157,39 @@ impl Source<Rpc> for RpcSource {
     }
 
     fn prepares(&self) -> bool {
-        self.content.is_some() && self.payloads.request_bytes > 0
+        let has_device = self.device.as_ref().is_some_and(OnDevice::has_content);
+        self.content.is_some() && (self.payloads.request_bytes > 0 || has_device)
     }
 
     fn prepare(&mut self, rpc: &Rpc) {
         if let Some(content) = &self.content {
             content.fill(Direction::Request, rpc.sequence, self.payloads.of(rpc.slot, Direction::Request));
+            self.send(rpc.slot);
+            // A reply that never arrives is not to be taken for an earlier one.
+            let reply = self.part(rpc.slot, Direction::Reply);
+            if let Some(device) = self.device.as_mut().and_then(OnDevice::content) {
+                device.spoil(reply);
+            }
         }
     }
 
     fn checks(&self) -> bool {
-        self.content.is_some() && self.payloads.reply_bytes > 0
+        let has_device = self.device.as_ref().is_some_and(OnDevice::has_content);
+        has_device || (self.content.is_some() && self.payloads.reply_bytes > 0)
     }
 
     fn check(&mut self, rpc: &Rpc, _bytes: u64) -> Result<(), Fault> {
-        let Some(content) = &mut self.content else { return Ok(()) };
+        let reply = self.part(rpc.slot, Direction::Reply);
+        if let Some(device) = self.device.as_mut().and_then(OnDevice::content) {
+            if self.content.is_some() {
+                device.fetch_part(reply);
+            }
+            // A copy that failed outside of the operation leaves its data unknown.
+            if let Some(error) = device.failure() {
+                return Err(Fault { cause: "device", detail: error.to_string() });
+            }
+        }
+        let Some(content) = self.content.as_mut().filter(|_| reply.length > 0) else { return Ok(()) };
         content.check(Direction::Reply, rpc.sequence, self.payloads.of(rpc.slot, Direction::Reply))
     }
 }

@@ -53,6 +53,8 @@ pub struct NetworkSpec {
     pub zero_copy: Option<Feature>,
     pub bind_device: Option<String>,
     pub bind_address: Option<String>,
+    /// `--memory` and what belongs to it.
+    pub memory: gpu::MemorySpec,
     /// Processors of an engine that this run starts (`loopback:`).
     pub engine_cores: Option<Vec<u32>>,
 }

@@ -129,3 +129,40 @@ fn what_fails_and_what_cannot_be() {
         assert_eq!(ended.code, Some(0), "{words}: {}{}", ended.stdout, ended.stderr);
     }
 }
+
+#[test]
+fn payloads_of_rpcs_go_from_the_device_and_back() {
+    let scratch = Scratch::new();
+    for (sizes, more) in [
+        ("b1m b1m", "--inflight 4"),
+        ("b64k i2k", "--inflight 1"),
+        ("0 b256k", "--inflight 8 --gpu-staging pageable"),
+        ("i4k 0", "--inflight 4 --buffer-align 16"),
+    ] {
+        let words = format!("net loopback: --count 64 --verify --memory gpu {more} --json record.json");
+        let words: Vec<_> = words.split_whitespace().chain(["--message-sizes", sizes]).collect();
+        let ended = scratch.start_words_in(&words, &variables("devices=2 lazy=1")).end();
+        let words = words.join(" ");
+        assert_eq!(ended.code, Some(0), "{words}: {}{}", ended.stdout, ended.stderr);
+        let record = read_record(&scratch.join("record.json"));
+        let phase = &record["phases"][0];
+        assert_eq!(class(&record, 0, "rpc").0, 64, "{words}");
+        assert_eq!(phase["plan"]["memory"]["kind"], "gpu", "{words}");
+        assert!(phase["notes"].to_string().contains("buffers on GPU 0"), "{words}: {}", phase["notes"]);
+        assert_eq!(phase["observations"]["gpu"]["used"], serde_json::json!([0]), "{words}");
+    }
+    // A reply whose bit changes on its way to the device.
+    let words = "net loopback: --count 16 --inflight 1 --verify --memory gpu --message-sizes";
+    let words: Vec<_> = words.split_whitespace().chain(["b64k b64k"]).collect();
+    let ended = scratch.start_words_in(&words, &variables("flip=7")).end();
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    for (words, wanted) in [
+        ("net loopback: --message-sizes b1m --memory gpu --gpu-path cufile", "--gpu-staging"),
+        ("net loopback: --message-sizes b1m --gpu-staging pinned", "give --memory gpu with it"),
+        ("net loopback: --message-sizes b1m --memory gpu:3", "there is no GPU 3"),
+    ] {
+        let ended = run(&scratch, words, "");
+        assert_eq!(ended.code, Some(2), "{words}: {}{}", ended.stdout, ended.stderr);
+        assert!(ended.stderr.contains(wanted), "{words}: {}", ended.stderr);
+    }
+}

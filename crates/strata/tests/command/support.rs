@@ -63,6 +63,11 @@ impl Scratch {
         Running::start(self.path(), words)
     }
 
+    /// The same in an environment.
+    pub(crate) fn start_words_in(&self, words: &[&str], environment: &[(&str, String)]) -> Running {
+        Running::start_in(self.path(), words, environment)
+    }
+
     /// Runs a load with `--json record.json`; how it ended, and the record, which holds to its schema.
     pub(crate) fn measure(&self, words: &str) -> (Ended, Value) {
         let ended = self.run(&format!("{words} --json record.json"));

@@ -33,7 +33,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "network",
-        &["driver", "fleet", "host", "layer", "report", "rpc", "runner", "statistics", "units", "workload"],
+        &[
+            "driver",
+            "fleet",
+            "gpu",
+            "host",
+            "layer",
+            "report",
+            "rpc",
+            "runner",
+            "statistics",
+            "units",
+            "workload",
+        ],
     ),
     (
         "object",

@@ -4,7 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use driver::{Arena, Error, ErrorKind, PageSize};
+use gpu::{GpuWatch, WorkerNotes};
 use layer::masters::{self, Driven};
+use layer::memory::WorkerMemory;
 use layer::observations::{LinkActivity, Observations};
 use layer::server::LocalEngine;
 use layer::{Control, Part, Phase, Seen, StageContext};
@@ -33,9 +35,15 @@ pub(super) struct Access {
 }
 
 /// The runner's job for a plan, as this process drives it: alone, or as one of the plan's masters.
-fn job(plan: &NetworkPlan, master: Option<usize>, control: &Control, interrupt: Arc<AtomicBool>) -> Job {
+fn job(
+    plan: &NetworkPlan,
+    master: Option<usize>,
+    control: &Control,
+    (gpu_notes, interrupt): (&WorkerNotes, Arc<AtomicBool>),
+) -> Job {
     let (shared, control, flag) = (Arc::new(plan.clone()), control.clone(), Arc::clone(&interrupt));
-    let open = Opener::new(move |worker| setup(&shared, master, worker, &control, &flag));
+    let gpu_notes = gpu_notes.clone();
+    let open = Opener::new(move |worker| setup(&shared, master, worker, &control, (&gpu_notes, &flag)));
     Job {
         grace_ns: GRACE_NS.max(plan.timeout_ns.saturating_add(5_000_000_000)),
         ..Job::new(&plan.name, &plan.load, vec![RpcClass::Rpc as usize], open, interrupt)
@@ -47,10 +55,13 @@ fn setup(
     master: Option<usize>,
     worker: u32,
     control: &Control,
-    interrupt: &Arc<AtomicBool>,
+    (gpu_notes, interrupt): (&WorkerNotes, &Arc<AtomicBool>),
 ) -> Result<WorkerSetup<Rpc, RpcSource>, Error> {
     let layout = SlotLayout::new(plan.request, plan.reply, plan.align);
-    let arena = Arc::new(Arena::new(plan.load.depth, layout.slot_bytes, PageSize::Base)?);
+    let needs = plan.worker_needs(worker);
+    let pages = if needs.memory.is_host() { PageSize::Base } else { PageSize::Transparent };
+    let arena = Arc::new(Arena::new(plan.load.depth, layout.slot_bytes, pages)?);
+    let memory = WorkerMemory::take(&needs, &arena, gpu_notes)?;
     let indexes = worker_endpoints(plan, master, worker);
     let number = plan.load.worker_of_all(worker);
     // Masters draw and fill apart from each other.
@@ -69,14 +80,16 @@ fn setup(
         domain: control.domain.clone(),
         verify: plan.verify,
         seed: payload_seed(seed, number),
-        arena,
+        arena: Arc::clone(&arena),
         secret: control.secret.clone(),
         interrupt: Arc::clone(interrupt),
     };
     let opened = (super::driver_of(&plan.engine)?.open)(&request)?;
     let source = RpcSource::new(&request, plan.order, seed, number)?;
     let parts = indexes.into_iter().map(|index| index as usize).collect();
-    Ok(WorkerSetup { driver: opened.driver, source, notes: opened.notes, parts })
+    let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
+    let (driver, device) = memory.attach_exchange(&needs, opened.driver, &arena, plan.exchange(layout))?;
+    Ok(WorkerSetup { driver, source: source.on_device(device), notes, parts })
 }
 
 /// A phase with its plan and its state.
@@ -86,12 +99,14 @@ pub(super) struct Ready<'a> {
     pub(super) plan: &'a NetworkPlan,
     /// State of the way to its endpoints.
     pub(super) access: Arc<Access>,
+    /// Notes of its workers about their devices.
+    gpu_notes: WorkerNotes,
 }
 
 impl<'a> Ready<'a> {
     fn of(phase: &'a Phase) -> Result<Self, Error> {
         let (plan, access) = (plan_of(phase)?, phase.state().unwrap_or_default());
-        Ok(Self { phase, plan, access })
+        Ok(Self { phase, plan, access, gpu_notes: WorkerNotes::default() })
     }
 
     /// Secrets of the way there.
@@ -113,6 +128,8 @@ pub(super) struct NetworkPart<'a> {
     interrupt: Arc<AtomicBool>,
     servers: Option<ServerWatch>,
     links: Vec<Option<LinkWatch>>,
+    /// Devices that payloads of each phase lie on.
+    gpus: Vec<Option<GpuWatch>>,
     /// Activity of the links of each phase, of this machine or of those that drive.
     activities: Vec<Vec<LinkActivity>>,
     seen: servers::Seen,
@@ -133,6 +150,7 @@ impl<'a> NetworkPart<'a> {
             interrupt: Arc::clone(&context.interrupt),
             servers: None,
             links: Vec::new(),
+            gpus: Vec::new(),
             activities: Vec::new(),
             seen: servers::Seen::default(),
         })
@@ -142,7 +160,11 @@ impl<'a> NetworkPart<'a> {
 impl Part for NetworkPart<'_> {
     fn jobs(&mut self) -> Vec<Job> {
         self.links = self.stage.iter().map(|ready| LinkWatch::begin(ready.plan, None)).collect();
-        let job = |ready: &Ready<'_>| job(ready.plan, None, ready.control(), Arc::clone(&self.interrupt));
+        let watch = |ready: &Ready<'_>| ready.plan.memory.gpu().and_then(|gpu| GpuWatch::begin(&gpu.devices));
+        self.gpus = self.stage.iter().map(watch).collect();
+        let job = |ready: &Ready<'_>| {
+            job(ready.plan, None, ready.control(), (&ready.gpu_notes, Arc::clone(&self.interrupt)))
+        };
         self.stage.iter().map(job).collect()
     }
 
@@ -182,12 +204,14 @@ impl Part for NetworkPart<'_> {
         }
         let segments = self.seen.segments.filter(|_| !self.is_driven_elsewhere());
         let outcomes = outcomes.into_iter().zip(self.activities).zip(&self.stage);
+        let mut gpus = self.gpus.into_iter();
         let seen = outcomes.map(|((outcome, links), ready)| {
             let observations = Observations {
                 servers: self.seen.of(ready.plan),
                 tcp_retransmitted_segments: segments.map(|(again, _)| again),
                 tcp_sent_segments: segments.map(|(_, sent)| sent),
                 links,
+                gpu: gpus.next().flatten().map(|watch| watch.end(&ready.gpu_notes)),
                 ..machine.clone()
             };
             (outcome, observations)
@@ -212,7 +236,8 @@ impl MasterPart {
         for (phase, master) in phases {
             let plan = plan_of(phase)?;
             links.push(LinkWatch::begin(plan, Some(*master)));
-            jobs.push(job(plan, Some(*master), &phase.control, Arc::clone(&context.interrupt)));
+            let with = (&WorkerNotes::default(), Arc::clone(&context.interrupt));
+            jobs.push(job(plan, Some(*master), &phase.control, with));
         }
         Ok(Self { jobs, links })
     }

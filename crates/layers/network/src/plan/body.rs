@@ -64,6 +64,7 @@ impl LayerPlan for NetworkPlan {
         if self.verify {
             words.push("verified".to_owned());
         }
+        words.extend(self.memory.words().filter(|_| self.rpc_bytes() > 0));
         words
     }
 

@@ -118,6 +118,7 @@ pub(crate) fn resolve_network(
         pipeline: 0,
         align: own.buffer_align,
         verify: spec.verify,
+        memory: own.memory.plan(Some(gpu::GpuPath::Staged)).map_err(PlanError)?,
         poll: own.poll.unwrap_or(Poll::Adaptive),
         timeout_ns: own.timeout.map_or(TIMEOUT_NS, |timeout| timeout.ns()),
         socket: sockets(spec),
@@ -131,6 +132,11 @@ pub(crate) fn resolve_network(
     // One endpoint that fails is counted, and the others go on.
     plan.load.on_error = spec.on_error.unwrap_or(OnError::Continue);
     plan.pipeline = pipeline(spec, &plan)?;
+    if !plan.memory.is_host() && !plan.masters.is_empty() {
+        return refuse(
+            "--memory is for payloads of this process: leave out --master, or --memory".to_owned(),
+        );
+    }
     check_memory(&plan, facts.memory_bytes)?;
     Ok(plan)
 }

@@ -1,0 +1,41 @@
+//! Memory that the payloads of RPCs lie in.
+
+use gpu::{Exchange, MemoryPlan, Transfer, Transfers};
+use layer::memory::{WorkerNeeds, receiver};
+use workload::options::OptionDef;
+
+use crate::plan::NetworkPlan;
+use crate::spec::NetworkSpec;
+use crate::{Rpc, SlotLayout};
+
+/// Options of the memory of payloads.
+pub static MEMORY: &[OptionDef] = layer::staged_memory_options!(NetworkSpec);
+
+impl Transfers for Rpc {
+    #[inline]
+    fn transfer(&self) -> Transfer {
+        Transfer::Exchange
+    }
+}
+
+impl NetworkPlan {
+    /// Memory of worker `worker`. RPCs without payloads need none of a device.
+    pub(crate) fn worker_needs(&self, worker: u32) -> WorkerNeeds<'_> {
+        const HOST: &MemoryPlan = &MemoryPlan::Host;
+        WorkerNeeds {
+            memory: if self.rpc_bytes() > 0 { &self.memory } else { HOST },
+            worker: receiver(&self.memory, &self.load, worker),
+            depth: self.load.depth,
+            makes_content: false,
+            is_of_device: false,
+        }
+    }
+
+    /// Parts of a buffer that go out with a request and come in with a reply.
+    pub(crate) fn exchange(&self, layout: SlotLayout) -> Exchange {
+        Exchange {
+            request: (layout.request_offset_bytes, self.request.size_bytes as usize),
+            reply: (layout.reply_offset_bytes, self.reply.size_bytes as usize),
+        }
+    }
+}
