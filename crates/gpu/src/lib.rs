@@ -9,6 +9,7 @@ mod device;
 mod facts;
 mod memory;
 mod nvml;
+mod patience;
 mod staged;
 mod topology;
 mod watch;

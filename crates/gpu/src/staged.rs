@@ -9,6 +9,7 @@ use driver::{Arena, Completion, Completions, Driver, Error, Operation, Submitted
 
 use crate::device::Context;
 use crate::memory::{DeviceBuffers, Event, Pinned, Stream, check_fit};
+use crate::patience::Patience;
 
 /// Direction of the copy that an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,8 @@ pub struct Staged<Op> {
     submitted: u32,
     copied_bytes: u64,
     exchange: Exchange,
+    /// Waits for copies from the device, and to it.
+    patience: [Patience; 2],
     /// Registered buffers go after the driver that uses them.
     _pinned: Option<Pinned>,
 }
@@ -115,6 +118,7 @@ impl<Op: Transfers> Staged<Op> {
             submitted: 0,
             copied_bytes: 0,
             exchange: Exchange::default(),
+            patience: [Patience::new(); 2],
             _pinned: pinned,
         })
     }
@@ -172,7 +176,7 @@ impl<Op: Transfers> Staged<Op> {
             let context = Arc::clone(&self.context);
             let _turn = self.takes_turns.then(|| context.turn(false, self.worker, part.1));
             self.copy_out(operation.slot(), part)?;
-            self.stream.wait()?;
+            self.patience[0].wait(&mut self.stream, part.1)?;
         }
         self.operations[operation.slot() as usize] = Some(*operation);
         let submitted = self.inner.submit(&batch[..1], &mut self.inner_done)?;
@@ -193,7 +197,7 @@ impl<Op: Transfers> Staged<Op> {
                 let context = Arc::clone(&self.context);
                 let _turn = self.takes_turns.then(|| context.turn(true, self.worker, part.1));
                 self.copy_in(completion.slot, part)?;
-                self.stream.wait()?;
+                self.patience[1].wait(&mut self.stream, part.1)?;
             }
             done.push(completion.slot, completion.result);
         }
