@@ -1,4 +1,4 @@
-//! The wait for a large copy: asleep for a part of the time that the last ones took, then polling, so that the processor is not busy for all of it.
+//! The wait for a copy: asleep for a part of the time that the last ones took, then polling, so that the processor is not busy for all of it.
 #![allow(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -7,8 +7,6 @@ use driver::Error;
 
 use crate::memory::Stream;
 
-/// Copies from this size on take long enough to sleep, in bytes.
-const LARGE_COPY_BYTES: usize = 512 << 10;
 /// Shorter sleeps cost more than they save.
 const SLEEP_MIN: Duration = Duration::from_micros(12);
 /// Largest part of the expected time that is slept.
@@ -31,16 +29,12 @@ impl Patience {
         Self { expected: Duration::ZERO, share: SHARE_MAX / 2.0 }
     }
 
-    /// Waits for a copy of `bytes` that `stream` has just begun.
+    /// Waits for a copy that `stream` has just begun.
     ///
     /// # Errors
     /// As for [`Stream::wait`].
     #[inline]
-    pub(crate) fn wait(&mut self, stream: &mut Stream, bytes: usize) -> Result<(), Error> {
-        if bytes < LARGE_COPY_BYTES { stream.wait() } else { self.wait_long(stream) }
-    }
-
-    fn wait_long(&mut self, stream: &mut Stream) -> Result<(), Error> {
+    pub(crate) fn wait(&mut self, stream: &mut Stream) -> Result<(), Error> {
         let began = Instant::now();
         let sleep = self.expected.mul_f64(self.share);
         if sleep < SLEEP_MIN {

@@ -176,7 +176,7 @@ impl<Op: Transfers> Staged<Op> {
             let context = Arc::clone(&self.context);
             let _turn = self.takes_turns.then(|| context.turn(false, self.worker, part.1));
             self.copy_out(operation.slot(), part)?;
-            self.patience[0].wait(&mut self.stream, part.1)?;
+            self.patience[0].wait(&mut self.stream)?;
         }
         self.operations[operation.slot() as usize] = Some(*operation);
         let submitted = self.inner.submit(&batch[..1], &mut self.inner_done)?;
@@ -197,7 +197,7 @@ impl<Op: Transfers> Staged<Op> {
                 let context = Arc::clone(&self.context);
                 let _turn = self.takes_turns.then(|| context.turn(true, self.worker, part.1));
                 self.copy_in(completion.slot, part)?;
-                self.patience[1].wait(&mut self.stream, part.1)?;
+                self.patience[1].wait(&mut self.stream)?;
             }
             done.push(completion.slot, completion.result);
         }
