@@ -9,6 +9,7 @@ pub mod elbencho;
 pub mod elbencho_chart;
 pub mod fdb_hammer;
 pub mod fio;
+mod gpu_buffers;
 pub mod io500;
 pub mod ior;
 pub mod mdtest;

@@ -4,6 +4,7 @@ use driver::Error;
 use units::ByteSize;
 
 use super::table::{APIS_REFUSED, TABLE};
+use crate::gpu_buffers::GpuBuffers;
 use crate::words::{Fate, Flag, Words, quoted};
 use crate::{World, tasks};
 
@@ -58,6 +59,7 @@ pub(crate) struct Test {
     pub(crate) direct: bool,
     pub(crate) single_attempt: bool,
     pub(crate) rank_csv: Option<String>,
+    pub(crate) gpu: GpuBuffers,
 }
 
 impl Default for Test {
@@ -102,6 +104,7 @@ impl Default for Test {
             direct: false,
             single_attempt: false,
             rank_csv: None,
+            gpu: GpuBuffers::default(),
         }
     }
 }
@@ -269,6 +272,7 @@ impl Test {
             "randomOffset" => self.random = times(long, value, self.random)?,
             "random-offset-seed" => self.random_seed = Some(number(long, text)?),
             "saveRankPerformanceDetailsCSV" => self.rank_csv = Some(text.to_owned()),
+            _ if self.gpu.take(&TABLE, long, text)? => {}
             _ => self.apply_switch(long, value)?,
         }
         Ok(())

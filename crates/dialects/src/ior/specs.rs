@@ -128,6 +128,7 @@ fn spec(
     };
     say(&mut spec, of_file(test, step, region))?;
     say(&mut spec, of_transfers(test, step, transfers))?;
+    say(&mut spec, test.gpu.said())?;
     let signature = test.signature.filter(|_| spec.verify);
     say(&mut spec, [said_if("verify-run", signature)])?;
     Ok(spec)

@@ -4,6 +4,7 @@ use driver::Error;
 use units::ByteSize;
 
 use super::table::TABLE;
+use crate::gpu_buffers::GpuBuffers;
 use crate::ior::APIS_REFUSED;
 use crate::words::{Flag, Words, quoted};
 use crate::{World, tasks};
@@ -37,6 +38,7 @@ pub(crate) struct Settings {
     pub(crate) fsync: bool,
     pub(crate) sync: bool,
     pub(crate) direct: bool,
+    pub(crate) gpu: GpuBuffers,
     pub(crate) random: bool,
     pub(crate) random_seed: Option<u64>,
     pub(crate) stonewall_s: u64,
@@ -131,6 +133,7 @@ impl Settings {
             fsync: words.has("fsync"),
             sync: words.has("sync"),
             direct: words.has("posix.odirect"),
+            gpu: gpu(words)?,
             random: words.has("random"),
             random_seed: words.value("random-seed").map(|_| values.number("random-seed", 0)).transpose()?,
             stonewall_s: values.number("stonewall", 0)?,
@@ -206,6 +209,15 @@ fn is_dummy(words: &Words) -> Result<bool, Error> {
         }
         None => TABLE.refuse(format!("-a {}: there is no such back end", quoted(text)), "use POSIX or DUMMY"),
     }
+}
+
+/// Buffers on GPUs that the options ask for.
+fn gpu(words: &Words) -> Result<GpuBuffers, Error> {
+    let mut gpu = GpuBuffers::default();
+    for given in &words.given {
+        gpu.take(&TABLE, given.flag.long, given.value.as_deref().unwrap_or_default())?;
+    }
+    Ok(gpu)
 }
 
 /// Numbers of tasks from `-f` to `-l`.

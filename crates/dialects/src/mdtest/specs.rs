@@ -131,6 +131,9 @@ fn spec(settings: &Settings, tasks: u32, step: Step) -> Result<Spec, ParseError>
     };
     say(&mut spec, of_tree(settings))?;
     say(&mut spec, of_phase(settings, step, moves))?;
+    if moves > 0 {
+        say(&mut spec, settings.gpu.said())?;
+    }
     let number = settings.data_number.filter(|_| spec.verify);
     say(&mut spec, [said_if("verify-run", number)])?;
     Ok(spec)

@@ -10,8 +10,6 @@ pub(crate) const VERSION: &str = "4.1.0";
 /// The options.
 pub(crate) static TABLE: Table = Table { tool: TOOL, flags: FLAGS, switch_values: false, single_dash: false };
 
-const HOST_MEMORY: &str = "buffers are in host memory";
-
 static FLAGS: &[Flag] = &[
     Flag::honoured("api", "API", "POSIX; DUMMY does nothing and shows strata's own cost; others are refused, each with the nearest").short('a'),
     Flag::honoured("branch", "N", "directories in each directory of the tree; default 1").short('b'),
@@ -62,9 +60,9 @@ static FLAGS: &[Flag] = &[
     Flag::refused("saveRankPerformanceDetails", "FILE", "tasks are in the record", "strata as --json FILE mdtest ..."),
     Flag::refused("savePerOpDataCSV", "PREFIX", "operations are not written one by one", "strata as --json FILE mdtest ... has the histograms of each task"),
     Flag::refused("showRankStatistics", "", "tasks are in the record", "strata as --json FILE mdtest ..."),
-    Flag::refused("allocateBufferOnGPU", "N", HOST_MEMORY, "leave it out"),
-    Flag::refused("GPUid", "N", HOST_MEMORY, "leave it out"),
-    Flag::refused("gpuDirect", "", HOST_MEMORY, "leave it out"),
+    Flag::honoured("allocateBufferOnGPU", "0|3", "3: buffers are memory of a GPU, copies count in the time; managed memory (1, 2) is refused"),
+    Flag::honoured("GPUid", "N", "the GPU; default -1: tasks take all in turn"),
+    Flag::honoured("gpuDirect", "", "buffers are memory of a GPU, by cuFile (GPUDirect Storage); strata tells whether it was direct"),
     Flag::honoured("posix.odirect", "", "past the page cache; sizes must be multiples of 512"),
     Flag::refused("posix.rangelocks", "", "byte ranges are not locked", "strata fs --op lock measures locks"),
     Flag::honoured("tasks", "N", "tasks: threads of this process, what mpirun -n N does; default 1; an addition of strata's"),

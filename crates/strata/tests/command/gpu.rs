@@ -405,6 +405,34 @@ fn files_in_directories_go_by_gpu_direct_storage() {
 }
 
 #[test]
+fn lines_of_ior_and_mdtest_run() {
+    let scratch = Scratch::new();
+    for (line, memory) in [
+        ("as ior -w -r -R -t 64k -b 256k -N 2 -O allocateBufferOnGPU=3 -o f", "staged"),
+        ("as ior -w -r -W -t 64k -b 256k -F -O allocateBufferOnGPU=3,GPUid=1,GPUDirect=1 -o f", "cufile"),
+        ("as mdtest -n 4 -w 4096 -e 4096 -X -F --allocateBufferOnGPU 3 -d m", "staged"),
+        ("as mdtest -n 4 -w 4096 -e 4096 -X -F --allocateBufferOnGPU 3 --gpuDirect --GPUid 0 -d m", "cufile"),
+    ] {
+        let (name, words) = line.strip_prefix("as ").and_then(|line| line.split_once(' ')).expect("a tool");
+        let ended = run(&scratch, &format!("as --json record.json {name} {words}"), "devices=2");
+        assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.stdout, ended.stderr);
+        let record = read_record(&scratch.join("record.json"));
+        let phases = record["phases"].as_array().expect("phases");
+        let paths = phases.iter().filter_map(|phase| phase["plan"]["memory"]["path"].as_str());
+        let paths: Vec<_> = paths.collect();
+        assert!(paths.len() >= 2 && paths.iter().all(|path| *path == memory), "{line}: {paths:?}");
+    }
+    for (line, wanted) in [
+        ("as ior -w -O allocateBufferOnGPU=1 -o f", "use 3, memory of the device"),
+        ("as ior -w -O GPUid=x -o f", "-1 for all in turn"),
+        ("as mdtest -n 1 --allocateBufferOnGPU 7 -d m", "give 0 or 3"),
+    ] {
+        let ended = run(&scratch, line, "");
+        assert!(ended.code == Some(2) && ended.stderr.contains(wanted), "{line}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn applications_keep_their_data_on_the_device() {
     let scratch = Scratch::new();
     std::fs::create_dir(scratch.join("d")).expect("a directory");
