@@ -68,7 +68,7 @@ impl CufileRequests {
         Self {
             count: self.count + 1,
             bytes: self.bytes + bytes,
-            unaligned: self.unaligned + u64::from((offset | bytes) % CuFile::PAGE_BYTES != 0),
+            unaligned: self.unaligned + u64::from(!(offset | bytes).is_multiple_of(CuFile::PAGE_BYTES)),
         }
     }
 }

@@ -381,8 +381,8 @@ impl Settings {
             switch("ignore-missing", self.ignores_missing),
             switch("no-fill", true),
         ];
-        let memory = self.gpu.iter().filter(|_| moves_data).flat_map(Gpu::options);
-        say(&mut spec, own.into_iter().chain(memory.map(|(name, value)| said(name, value))))?;
+        let memory = self.gpu.iter().filter(|_| moves_data).flat_map(Gpu::said);
+        say(&mut spec, own.into_iter().chain(memory))?;
         match &self.tree {
             _ if is_sync => {}
             Some(tree) => say(&mut spec, tree.said())?,

@@ -4,6 +4,7 @@ use driver::Error;
 
 use super::settings::indexes;
 use super::table::{OF_GPUS, TABLE};
+use crate::options::{Said, said};
 use crate::words::Words;
 
 /// Buffers on GPUs.
@@ -69,7 +70,7 @@ impl Gpu {
     }
 
     /// The options of a load: its engine, where that is another one, and those of its memory.
-    pub(crate) fn options(&self) -> Vec<(&'static str, String)> {
+    fn options(&self) -> Vec<(&'static str, String)> {
         let numbers: Vec<_> = self.devices.iter().map(u32::to_string).collect();
         let memory = if numbers.is_empty() { "gpu".to_owned() } else { format!("gpu:{}", numbers.join(",")) };
         let mut options = vec![("memory", memory)];
@@ -83,6 +84,11 @@ impl Gpu {
             options.push(("gpu-per", "host".to_owned()));
         }
         options
+    }
+
+    /// The same, to be said of a spec.
+    pub(crate) fn said(&self) -> Vec<Said> {
+        self.options().into_iter().map(|(name, value)| said(name, value)).collect()
     }
 
     /// Whether requests go by cuFile.

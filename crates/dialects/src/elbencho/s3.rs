@@ -1,5 +1,7 @@
 //! Objects of an S3 bucket: `--s3endpoints`, or paths that begin with `s3://`.
 
+mod keys;
+
 use driver::Error;
 use units::{ByteSize, ParseError, Rate, Span};
 use workload::options::apply_secret;
@@ -16,6 +18,8 @@ use super::table::{NOT_OF_S3, OF_CUFILE, TABLE, TOOL};
 use crate::options::{said, said_if, say, switch};
 use crate::words::{Words, quoted};
 use crate::{Progress, World};
+
+pub(crate) use keys::secrets;
 
 /// Smallest part of an upload but the last, in bytes (S3).
 const PART_BYTES_MIN: u64 = 5 << 20;
@@ -330,8 +334,7 @@ impl Settings {
             switch("one-pass", self.time.is_none()),
             said_if("s3-part-size", self.is_multipart().then_some(self.block_bytes)),
         ];
-        let memory = self.gpu.iter().filter(|_| moves).flat_map(Gpu::options);
-        let memory = memory.map(|(name, value)| said(name, value));
+        let memory = self.gpu.iter().filter(|_| moves).flat_map(Gpu::said);
         say(&mut spec, own.into_iter().chain(memory)).map_err(|error| usage(&error))?;
         Ok(spec)
     }
@@ -384,7 +387,7 @@ fn base(words: &Words, world: &dyn World) -> Result<Spec, Error> {
     ];
     let endpoints = endpoints(words, world)?.into_iter().map(|endpoint| said("s3-endpoint", endpoint));
     say(&mut base, endpoints.chain(own)).map_err(|error| usage(&error))?;
-    if let Some((access, secret)) = key(words, world)? {
+    if let Some((access, secret)) = keys::key(words, world)? {
         apply_secret(&mut base, "s3-key", &format!("{access}\n{secret}")).map_err(|error| usage(&error))?;
     }
     Ok(base)
@@ -445,62 +448,4 @@ fn bucket(words: &Words) -> Result<String, Error> {
         );
     }
     Ok(if prefix.is_empty() { format!("s3://{name}") } else { format!("s3://{name}/{prefix}") })
-}
-
-/// Access key and secret key.
-type Key = (String, String);
-
-/// The keys of the command line, or of its files; none leaves them to the environment.
-fn key(words: &Words, world: &dyn World) -> Result<Option<Key>, Error> {
-    let list = match (words.value("s3credfile"), words.value("s3credlist")) {
-        (Some(_), Some(_)) => {
-            return TABLE.refuse("--s3credfile and --s3credlist both hold keys", "give one of them");
-        }
-        (Some(path), None) => Some(world.read(path).map_err(|error| {
-            Error::system(TOOL, "cannot read the file of keys", error).with("path", quoted(path))
-        })?),
-        (None, list) => list.map(|list| list.replace(',', "\n")),
-    };
-    let pair = (words.value("s3key"), words.value("s3secret"));
-    match (list, pair) {
-        (None, (None, None)) => Ok(None),
-        (None, (Some(access), Some(secret))) => Ok(Some((access.to_owned(), secret.to_owned()))),
-        (None, _) => {
-            let of_world = |given: Option<&str>, name: &str| {
-                given.map(str::to_owned).or_else(|| world.variable(name)).filter(|key| !key.is_empty())
-            };
-            let (access, secret) =
-                (of_world(pair.0, "AWS_ACCESS_KEY_ID"), of_world(pair.1, "AWS_SECRET_ACCESS_KEY"));
-            match access.zip(secret) {
-                Some(key) => Ok(Some(key)),
-                None => TABLE.refuse("one of --s3key and --s3secret is missing", "give both"),
-            }
-        }
-        (Some(_), (Some(_), _) | (_, Some(_))) => {
-            TABLE.refuse("keys are given twice", "give --s3key and --s3secret, or one list of keys")
-        }
-        (Some(list), (None, None)) => one_key(&list),
-    }
-}
-
-fn one_key(list: &str) -> Result<Option<Key>, Error> {
-    let lines: Vec<&str> =
-        list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    let pair = match lines[..] {
-        [line] => line.split_once(':').filter(|(access, secret)| !access.is_empty() && !secret.is_empty()),
-        _ => None,
-    };
-    match pair {
-        Some((access, secret)) => Ok(Some((access.to_owned(), secret.to_owned()))),
-        None => TABLE.refuse(
-            format!("{} keys where one user is measured", lines.len()),
-            "give one pair, ACCESS:SECRET",
-        ),
-    }
-}
-
-/// Words that stand in no output.
-pub(crate) fn secrets(words: &Words) -> Vec<String> {
-    let options = ["s3key", "s3secret", "s3credlist"];
-    options.iter().filter_map(|option| words.value(option)).map(str::to_owned).collect()
 }

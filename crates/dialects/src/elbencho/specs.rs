@@ -313,7 +313,7 @@ fn spec(settings: &Settings, dataset: &Dataset, part: &Part) -> Result<Spec, Err
         said_if("layout", layout),
         said_if("cache", (settings.drop_cache && reads).then_some("drop")),
     ];
-    let memory = settings.gpu.iter().flat_map(Gpu::options).map(|(name, value)| said(name, value));
+    let memory = settings.gpu.iter().flat_map(Gpu::said);
     say(&mut spec, own.into_iter().chain(memory)).map_err(usage)?;
     Ok(spec)
 }

@@ -46,7 +46,7 @@ impl Verifier {
     ) -> Result<(), Fault> {
         let MediaOperation { slot, target, offset, length, class, .. } = *operation;
         if class != MediaClass::Read {
-            return self.check(operation, &mut []);
+            return self.check(operation, &[]);
         }
         let grains = self.ledger.grains(target, offset, length);
         let recipe = self.recipe(target).filter(|_| bytes == length as usize);
