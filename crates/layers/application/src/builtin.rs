@@ -57,6 +57,9 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
     })
 }
 
+/// Name and value of a parameter, as given.
+pub(crate) type Setting = (String, String);
+
 /// Names of all applications that come with strata, in the order of lists.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|builtin| builtin.name).chain([dlio::NAME])
@@ -66,10 +69,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// As [`text_of`], and a description that is none.
-pub(crate) fn load<'a>(
-    name: &str,
-    settings: &'a [(String, String)],
-) -> Result<(Description, &'a [(String, String)]), Error> {
+pub(crate) fn load<'a>(name: &str, settings: &'a [Setting]) -> Result<(Description, &'a [Setting]), Error> {
     if name == dlio::NAME {
         return dlio::load(settings).map(|description| (description, &[][..]));
     }

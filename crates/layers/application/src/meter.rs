@@ -6,7 +6,7 @@ use layer::observations::Utilisation;
 
 use crate::plan::{AppPlan, GroupPlan, UtilisationPlan};
 
-/// What an accelerator has done, in nanoseconds of the clock of the run.
+/// Work that an accelerator has done, in nanoseconds of the clock of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Metered {
     begun_ns: Option<u64>,

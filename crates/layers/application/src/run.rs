@@ -131,7 +131,7 @@ struct Ready {
     storage: Arc<dyn Storage>,
     /// Workers that are far from their devices.
     far: FarWorkers,
-    /// What accelerators computed.
+    /// Work of the accelerators.
     meters: Meters,
 }
 

@@ -1,11 +1,13 @@
 //! Workloads of DLIO: files as they are and values in the way of Hydra, on files and objects; utilisation; what cannot be.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 use testkit::s3::{S3Options, S3Server};
 
-use crate::support::{Scratch, class, names_in, read_record};
+use crate::support::{Mounted, Scratch, assert_partial, class, names_in, read_record};
 
 /// A small workload, written as DLIO's own are.
 const SMALL: &str = "model:\n  name: small\n  model_size_bytes: 300000\n\nframework: pytorch\n\nworkflow:\n  generate_data: False\n  train: True\n  checkpoint: True\n\n\
@@ -134,4 +136,61 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     fs::write(scratch.join("small.yaml"), "train: {epochs: 1\n").unwrap();
     let ended = scratch.run("app dlio data --workload small.yaml");
     assert!(ended.code == Some(2) && ended.stderr.contains("no YAML"), "{}", ended.stderr);
+}
+
+/// Two epochs of two steps: the first lasts long enough to change what the second reads.
+const SLOW: &str = "--set dataset.num_files_train=2,reader.batch_size=1,train.computation_time=1.5,checkpoint.checkpoint_after_epoch=1,\
+    checkpoint.epochs_between_checkpoints=9";
+
+/// The samples of the run, once they are there.
+fn samples_of(data: &Path) -> PathBuf {
+    loop {
+        let top = names_in(data).into_iter().find(|name| name.starts_with("strata-app-"));
+        let samples = top.map(|top| data.join(top).join("sample"));
+        if let Some(samples) = samples.filter(|samples| samples.is_dir() && names_in(samples).len() == 2) {
+            return samples;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn samples_that_are_damaged_or_missing_are_named() {
+    let scratch = scratch();
+    for is_missing in [false, true] {
+        let words = format!("app dlio data --workload small.yaml {SLOW} --json record.json");
+        let running = scratch.start(&words);
+        let sample = samples_of(&scratch.join("data")).join("1");
+        // The last sample may still be on its way to the file.
+        std::thread::sleep(Duration::from_millis(300));
+        if is_missing {
+            fs::remove_file(&sample).unwrap();
+        } else {
+            let mut bytes = fs::read(&sample).unwrap();
+            bytes[5000] ^= 0x10;
+            fs::write(&sample, bytes).unwrap();
+        }
+        let ended = running.end();
+        let record = read_record(&scratch.join("record.json"));
+        assert_partial(&scratch, &ended, &record, if is_missing { "sample 1 (" } else { "damaged" });
+        let said = record["failure"].as_str().unwrap();
+        let part = if is_missing { "/sample/1" } else { "byte 5000" };
+        assert!(said.contains("sample 1 (") && said.contains(part), "{said}");
+        assert!(names_in(&scratch.join("data")).is_empty());
+    }
+}
+
+#[test]
+fn a_target_that_fills_up_before_a_checkpoint_ends_the_run() {
+    let scratch = scratch();
+    let Some(small) = Mounted::tmpfs("8m") else { return };
+    let target = small.path().display().to_string();
+    let model = ",model.model_size_bytes=4000000 --json record.json";
+    let running = scratch.start(&format!("app dlio {target} --workload small.yaml {SLOW}{model}"));
+    samples_of(small.path());
+    fs::write(small.path().join("others"), vec![0; 6 << 20]).unwrap();
+    let ended = running.end();
+    let record = read_record(&scratch.join("record.json"));
+    assert_partial(&scratch, &ended, &record, "No space left");
+    assert_eq!(names_in(small.path()), ["others"]);
 }

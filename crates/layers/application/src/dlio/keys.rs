@@ -9,7 +9,7 @@ use units::nearest;
 /// Longest workload file, in bytes.
 const BYTES_MAX: usize = 256 << 10;
 
-/// What becomes of a key.
+/// Role of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// It shapes the load.

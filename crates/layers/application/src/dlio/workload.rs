@@ -269,7 +269,7 @@ fn checkpoints(values: &Values) -> Result<Option<Checkpoints>, Error> {
     }))
 }
 
-/// What the load is not, for the record.
+/// Notes for the record: how the load differs from the workload.
 fn notes(values: &Values, format: &str) -> Vec<String> {
     let mut notes = vec![
         format!(
