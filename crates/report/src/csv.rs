@@ -118,6 +118,12 @@ const COLUMNS: &[Column] = &[
     }),
     own!("door"),
     own!("door_turn"),
+    ("utilisation", |row| {
+        row.of_phase(row.phase.observations.utilisation.as_ref().map(|seen| seen.fraction))
+    }),
+    ("samples_per_second", |row| {
+        row.of_phase(row.phase.observations.utilisation.as_ref().map(|seen| seen.samples_per_second))
+    }),
 ];
 
 /// Columns of the table by pair.

@@ -6,6 +6,7 @@ use driver::Error;
 use units::{nearest, path_of};
 
 use crate::description::{Description, parse};
+use crate::dlio;
 
 /// An application that comes with strata.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,9 @@ pub(crate) fn is_path(word: &str) -> bool {
 /// # Errors
 /// A name that there is none of, with the nearest; a file that cannot be read.
 pub(crate) fn text_of(name: &str) -> Result<String, Error> {
+    if name == dlio::NAME {
+        return Ok(dlio::shown());
+    }
     if is_path(name) {
         return std::fs::read_to_string(path_of(name)).map_err(|error| {
             Error::usage("description", format!("cannot read the description: {error}"))
@@ -44,7 +48,7 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
     }
     let found = BUILTIN.iter().find(|builtin| builtin.name == name);
     found.map(|builtin| builtin.text.to_owned()).ok_or_else(|| {
-        let names: Vec<&str> = BUILTIN.iter().map(|builtin| builtin.name).collect();
+        let names: Vec<&str> = names().collect();
         let accepted = match nearest(name, names.iter().copied()) {
             Some(near) => format!("{near} (the nearest there is), or the path of a description"),
             None => format!("one of {}, or the path of a description", names.join(", ")),
@@ -53,12 +57,24 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
     })
 }
 
-/// The description of a name or path.
+/// Name and value of a parameter, as given.
+pub(crate) type Setting = (String, String);
+
+/// Names of all applications that come with strata, in the order of lists.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|builtin| builtin.name).chain([dlio::NAME])
+}
+
+/// The description of a name or path, and those of the values that are ones of its parameters: the keys of a workload shape the description.
 ///
 /// # Errors
 /// As [`text_of`], and a description that is none.
-pub(crate) fn load(name: &str) -> Result<Description, Error> {
-    parse(&text_of(name)?).map_err(|error| error.with("description", name))
+pub(crate) fn load<'a>(name: &str, settings: &'a [Setting]) -> Result<(Description, &'a [Setting]), Error> {
+    if name == dlio::NAME {
+        return dlio::load(settings).map(|description| (description, &[][..]));
+    }
+    let description = parse(&text_of(name)?).map_err(|error| error.with("description", name))?;
+    Ok((description, settings))
 }
 
 #[cfg(test)]
@@ -69,7 +85,7 @@ mod tests {
     #[test]
     fn descriptions_resolve_with_every_choice() {
         for builtin in BUILTIN {
-            let description = load(builtin.name).unwrap();
+            let (description, _) = load(builtin.name, &[]).unwrap();
             assert_eq!(description.name, builtin.name);
             resolve(&description, &[]).unwrap();
             for (name, parameter) in &description.parameters {

@@ -7,7 +7,7 @@ use driver::Error;
 use layer::{Command, CommandKind, Console};
 use units::clean;
 
-use crate::builtin::{self, BUILTIN};
+use crate::builtin;
 use crate::description::{Description, resolve};
 use crate::help;
 use crate::operation::AppClass;
@@ -32,12 +32,12 @@ fn list_command() -> clap::Command {
 }
 
 fn list(_matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
-    let width = BUILTIN.iter().map(|builtin| builtin.name.len()).max().unwrap_or(0);
+    let width = builtin::names().map(str::len).max().unwrap_or(0);
     let mut text = String::new();
-    for builtin in BUILTIN {
-        let description = builtin::load(builtin.name)?;
+    for name in builtin::names() {
+        let (description, _) = builtin::load(name, &[])?;
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:width$}  {}", builtin.name, description.summary);
+        let _ = writeln!(text, "{name:width$}  {}", description.summary);
     }
     console.print(&text).map(|()| 0)
 }
@@ -59,7 +59,7 @@ fn show(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     if matches.get_flag("toml") {
         return console.print(&builtin::text_of(name)?).map(|()| 0);
     }
-    console.print(&words(&builtin::load(name)?)?).map(|()| 0)
+    console.print(&words(&builtin::load(name, &[])?.0)?).map(|()| 0)
 }
 
 /// Parameters and steps of a description.

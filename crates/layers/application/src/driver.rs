@@ -7,6 +7,7 @@ use std::time::Duration;
 use driver::{Clock, Completions, Driver, Error, HostClock, Submitted, Tally, Wait};
 use layer::storage::{Storage, StorageOperation};
 
+use crate::meter::Meter;
 use crate::operation::{AppClass, AppOperation};
 use crate::plan::{AppPlan, ComputeWith};
 use crate::progress::Progress;
@@ -36,6 +37,7 @@ pub(crate) struct AppDriver {
     clock: HostClock,
     group: usize,
     pending: Pending,
+    meter: Option<Meter>,
 }
 
 impl AppDriver {
@@ -57,7 +59,14 @@ impl AppDriver {
             clock: HostClock::get(),
             group,
             pending: Pending::Nothing,
+            meter: None,
         }
+    }
+
+    /// The same for an accelerator.
+    pub(crate) fn metered(mut self, meter: Option<Meter>) -> Self {
+        self.meter = meter;
+        self
     }
 
     /// Slot of a computation that is over or a wait that has ended.
@@ -93,6 +102,9 @@ impl Driver<AppOperation> for AppDriver {
     #[inline]
     fn submit(&mut self, batch: &[AppOperation], done: &mut Completions) -> Result<Submitted, Error> {
         let Some(operation) = batch.first() else { return Ok(Submitted { accepted: 0 }) };
+        if let Some(meter) = &mut self.meter {
+            meter.begin(operation.class == AppClass::Compute, self.clock.now_ns());
+        }
         if let Some(call) = operation.storage() {
             self.pending = Pending::Storage(*operation);
             return self.storage.submit(&[call], done);
@@ -125,6 +137,9 @@ impl Driver<AppOperation> for AppDriver {
         let (_, deadline_ns) = wait.deadline_ns(self.clock.now_ns());
         loop {
             if let Some(slot) = self.ended() {
+                if let (Some(meter), Pending::Compute { .. }) = (&mut self.meter, self.pending) {
+                    meter.end(self.clock.now_ns());
+                }
                 self.pending = Pending::Nothing;
                 done.push(slot, 0);
                 return Ok(());

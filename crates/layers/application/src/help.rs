@@ -12,6 +12,10 @@ pub(crate) const APP: Help = Help {
             "checkpoints on an object store, and where the time goes",
             "app checkpoint vos:/dev/shm/pool --profile",
         ),
+        Example::new(
+            "a workload of DLIO, smaller than published, for two accelerators",
+            "app dlio /mnt/test --workload unet3d --accelerators 2 --set dataset.num_files_train=28",
+        ),
     ],
 };
 

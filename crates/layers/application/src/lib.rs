@@ -4,8 +4,10 @@ mod builtin;
 mod commands;
 mod content;
 pub mod description;
+mod dlio;
 mod driver;
 mod help;
+mod meter;
 mod operation;
 mod options;
 mod plan;
@@ -23,7 +25,7 @@ pub use operation::{APP_CLASSES, AppClass, AppOperation};
 pub use options::LAYER;
 pub use plan::{
     AfterPlan, AppPlan, CallPlan, ComputeWith, Dimension, GroupPlan, Layout, ParameterPlan, Selection,
-    SetPlan, Space, StepPlan,
+    SetPlan, Space, StepPlan, UtilisationPlan,
 };
 pub use report::VIEW;
 pub use run::Applications;

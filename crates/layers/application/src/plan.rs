@@ -219,6 +219,12 @@ pub struct StepPlan {
     pub selection: Selection,
     /// Items of each process in an iteration, where all items are gone through by and by; 0: processes share them in each iteration.
     pub items: u64,
+    /// Those items are the ones of all processes of the group together.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub together: bool,
+    /// Items that are passed over before the first.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub skip: u64,
     /// Shuffled anew in each pass.
     pub shuffled: bool,
     /// Calls at the beginning of the first iteration.
@@ -261,7 +267,11 @@ impl StepPlan {
                 (at * self.space.of_iteration() + first, count)
             }
             Selection::All if self.items == 0 => part_of(self.space.total()),
-            Selection::All => ((iteration * processes + process) * self.items, self.items),
+            Selection::All if self.together => {
+                let (first, count) = part_of(self.items);
+                (self.skip + iteration * self.items + first, count)
+            }
+            Selection::All => (self.skip + (iteration * processes + process) * self.items, self.items),
         }
     }
 
@@ -269,6 +279,25 @@ impl StepPlan {
     pub fn calls(&self) -> impl Iterator<Item = &CallPlan> {
         self.once.iter().chain(&self.begin).chain(&self.each).chain(&self.end)
     }
+}
+
+fn is_nothing(number: &u64) -> bool {
+    *number == 0
+}
+
+/// How the utilisation of accelerators is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UtilisationPlan {
+    /// Thousandths that it must reach.
+    pub permille_min: u64,
+    /// Iterations at the beginning that are left out.
+    pub first: u64,
+    /// Iterations at the end that are left out.
+    pub last: u64,
+    /// Samples of an accelerator in an iteration.
+    pub samples: u64,
+    /// Mean bytes of a sample.
+    pub sample_bytes: u64,
 }
 
 /// Processes that do the same.
@@ -282,6 +311,9 @@ pub struct GroupPlan {
     pub iterations: u64,
     /// Name of an iteration, for messages.
     pub iteration: String,
+    /// Its processes are accelerators, and how their utilisation is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<UtilisationPlan>,
     /// Its steps.
     pub steps: Vec<StepPlan>,
 }
@@ -313,6 +345,9 @@ pub struct AppPlan {
     pub target: String,
     /// Options of the target's layer.
     pub target_options: Vec<ParameterPlan>,
+    /// Lines for the notes of the record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Values of its parameters.
     pub parameters: Vec<ParameterPlan>,
     /// Sets of the whole application.

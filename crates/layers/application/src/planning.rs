@@ -53,9 +53,8 @@ pub(crate) fn plan(
 ) -> Result<PlannedApp, Error> {
     let own = spec::of(spec);
     let name = own.app.clone().unwrap_or_default();
-    let description = builtin::load(&name)?;
-    let application =
-        resolve(&description, &own.settings).map_err(|error| error.with("application", &name))?;
+    let (description, settings) = builtin::load(&name, &own.settings)?;
+    let application = resolve(&description, settings).map_err(|error| error.with("application", &name))?;
     let target = spec.targets.first().cloned().unwrap_or_default();
     let target_spec = target_spec(spec, &target, seed(0))?;
     let storage = storage::open(&target_spec, &needs(&application), context)?;
@@ -75,6 +74,7 @@ pub(crate) fn plan(
             memory: own.memory.plan(None).map_err(|error| Error::usage("plan", error))?,
             target: target.clone(),
             target_options: named(&own.target_options),
+            notes: if at == 0 { application.notes.clone() } else { Vec::new() },
             parameters: application.parameters.clone(),
             sets: application.sets.clone(),
             groups: groups.clone(),

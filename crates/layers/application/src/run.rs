@@ -18,6 +18,7 @@ use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
 use crate::driver::AppDriver;
+use crate::meter::Meters;
 use crate::operation::AppOperation;
 use crate::options::LAYER;
 use crate::plan::AppPlan;
@@ -109,6 +110,7 @@ impl LayerRun for AppRun {
                 plan: Arc::new(plan.clone()),
                 storage: Arc::clone(&kept.0),
                 far: WorkerNotes::default(),
+                meters: Meters::default(),
             });
         }
         Ok(Box::new(AppPart { ready, interrupt: Arc::clone(&context.interrupt), devices: Vec::new() }))
@@ -129,6 +131,8 @@ struct Ready {
     storage: Arc<dyn Storage>,
     /// Workers that are far from their devices.
     far: WorkerNotes,
+    /// Work of the accelerators.
+    meters: Meters,
 }
 
 impl Ready {
@@ -137,6 +141,7 @@ impl Ready {
         let progress = Arc::new(Progress::new(plan));
         let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
         let far = self.far.clone();
+        let meters = self.meters.clone();
         let open = Opener::new(move |worker| {
             let number = shared.load.worker(worker);
             let needs = WorkerNeeds {
@@ -157,7 +162,8 @@ impl Ready {
             let (group, _) = shared.process(number).ok_or_else(none)?;
             let source =
                 AppSource::new(&shared, number, &arena, &progress).ok_or_else(none)?.on_device(device);
-            let driver = AppDriver::new(driver, &storage, &shared, &progress, &flag, group);
+            let meter = meters.of(&shared.groups[group]);
+            let driver = AppDriver::new(driver, &storage, &shared, &progress, &flag, group).metered(meter);
             Ok(WorkerSetup { driver: Box::new(driver), source, notes, parts: Vec::new() })
         });
         let compute_ns = plan.groups.iter().flat_map(|group| &group.steps).map(|step| step.compute_ns).max();
@@ -195,7 +201,8 @@ impl Part for AppPart {
     fn end(self: Box<Self>, mut outcomes: Vec<Outcome>, machine: &Observations) -> Vec<Seen> {
         for (outcome, ready) in outcomes.iter_mut().zip(&self.ready) {
             let plan = &ready.plan;
-            let mut notes = ready.storage.notes();
+            let mut notes = plan.notes.clone();
+            notes.extend(ready.storage.notes());
             if !plan.left_out.is_empty() {
                 notes.push(format!("{} has no {}: left out", plan.engine, plan.left_out.join(", ")));
             }
@@ -205,7 +212,8 @@ impl Part for AppPart {
         let seen = outcomes.into_iter().zip(stages).map(|(outcome, (ready, watch))| {
             let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
             let gpu = watch.map(|watch| watch.end(&ready.far));
-            (outcome, Observations { profile, gpu, ..machine.clone() })
+            let utilisation = ready.meters.utilisation(&ready.plan);
+            (outcome, Observations { profile, gpu, utilisation, ..machine.clone() })
         });
         seen.collect()
     }

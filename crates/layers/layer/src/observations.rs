@@ -94,6 +94,37 @@ pub struct Observations {
     /// Where the time of the processes of an application went, where that was asked for; none of other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
+    /// Utilisation of the accelerators of an application; none where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<Utilisation>,
+}
+
+/// Utilisation of accelerators as MLPerf Storage defines it: the time that they computed over the time of the stage, without the iterations
+/// that are left out at its beginning and end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Utilisation {
+    /// Accelerators that were measured.
+    pub accelerators: u32,
+    /// Steps of each that were measured; the fewest, where they differ.
+    pub steps: u64,
+    /// Time that they computed, of all together, in nanoseconds.
+    pub compute_ns: u64,
+    /// Time from the end of the last step that is left out at the beginning to the end of the last that is measured, of all together, in nanoseconds.
+    pub time_ns: u64,
+    /// Utilisation, 0 to 1: the mean of the accelerators.
+    pub fraction: f64,
+    /// That of the accelerator with the least.
+    pub fraction_min: f64,
+    /// Share of the time in which they waited for data or for each other, 0 to 1.
+    pub waiting_fraction: f64,
+    /// Utilisation that it must reach, 0 to 1.
+    pub limit_fraction: f64,
+    /// Whether it does.
+    pub is_met: bool,
+    /// Samples per second, of all together.
+    pub samples_per_second: f64,
+    /// Bytes of them per second, by the mean length of a sample.
+    pub bytes_per_second: f64,
 }
 
 /// Time of the processes of a stage, by what they did. Failed calls are in `other`.

@@ -445,6 +445,17 @@ fn applications_keep_their_data_on_the_device() {
         assert!(phase["notes"].to_string().contains("buffers on GPU 1"), "{target}: {}", phase["notes"]);
         assert_eq!(phase["observations"]["gpu"]["facts"]["cuda_version"], "13.0", "{target}");
     }
+    let small = "dataset.num_files_train=4,dataset.record_length_bytes=100000,dataset.record_length_bytes_stdev=0,\
+        reader.batch_size=1,train.computation_time=0.001,train.epochs=1,checkpoint.checkpoint_after_epoch=1,model.model_size_bytes=100000";
+    for target in ["d", "vos:pool"] {
+        let words = format!("app dlio {target} --set {small} --memory gpu");
+        let (ended, record) = measure(&scratch, &words, "devices=2");
+        assert_eq!(ended.code, Some(0), "{target}: {}{}", ended.stdout, ended.stderr);
+        // Samples end on the device, and the checkpoint begins there.
+        for phase in record["phases"].as_array().expect("phases") {
+            assert!(phase["observations"]["gpu"].is_object(), "{target}: {phase}");
+        }
+    }
     let (ended, _) = measure(&scratch, &format!("app checkpoint d {settings} --memory gpu"), "flip=70");
     assert_eq!(ended.code, Some(1), "{}", ended.stdout);
     assert!(ended.stderr.contains("damaged"), "{}", ended.stderr);

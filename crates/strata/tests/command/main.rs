@@ -17,6 +17,7 @@ mod dialect_mdtest;
 mod dialect_s3;
 mod dialect_vos_perf;
 mod dialects;
+mod dlio;
 mod doors;
 mod doubts;
 mod drops;

@@ -24,6 +24,9 @@ pub struct Description {
     pub version: String,
     /// One line about it.
     pub summary: String,
+    /// Lines for the notes of a record: what the load is not.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Parameters by name.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter>,
@@ -118,13 +121,34 @@ pub struct Group {
     /// Condition, as for sets.
     #[serde(default)]
     pub when: Option<String>,
+    /// Its processes are accelerators, whose utilisation is measured.
+    #[serde(default)]
+    pub utilisation: Option<Utilisation>,
     /// Its steps, carried out in this order in each iteration.
     #[serde(rename = "step")]
     pub steps: Vec<Step>,
 }
 
-/// A step of a group.
+/// Utilisation of accelerators: the time that they compute over the time that a stage takes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Utilisation {
+    /// Thousandths that it must reach.
+    pub permille_min: Quantity,
+    /// Iterations at the beginning that are left out; 1 where nothing is said.
+    #[serde(default)]
+    pub exclude_first: Option<Quantity>,
+    /// Iterations at the end that are left out; none where nothing is said.
+    #[serde(default)]
+    pub exclude_last: Option<Quantity>,
+    /// Samples of an accelerator in an iteration.
+    pub samples: Quantity,
+    /// Mean bytes of a sample.
+    pub sample_bytes: Quantity,
+}
+
+/// A step of a group.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Name.
@@ -132,6 +156,12 @@ pub struct Step {
     /// Items of each process in an iteration.
     #[serde(default)]
     pub items: Option<Quantity>,
+    /// `items` are those of all processes of the group together, which share them as evenly as they can; with `from = "all"`.
+    #[serde(default)]
+    pub together: bool,
+    /// Items that are passed over before the first, whole passes among them; with `from = "all"` and `items`.
+    #[serde(default)]
+    pub skip: Option<Quantity>,
     /// The items are those of this step (`group.step`), which are read.
     #[serde(default)]
     pub of: Option<String>,

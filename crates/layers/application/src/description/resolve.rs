@@ -6,11 +6,11 @@ use workload::spec::choice;
 
 use super::expression::{evaluate, number};
 use super::parse::refused;
-use super::{Description, Group, Parameter, Quantity, Set, Step, checks};
+use super::{Description, Group, Parameter, Quantity, Set, Step, Utilisation, checks};
 use crate::operation::AppClass;
 use crate::plan::{
     AfterPlan, CallPlan, ComputeWith, Dimension, GroupPlan, INDEX_VALUE_BYTES, LAYOUTS, Layout,
-    ParameterPlan, Selection, SetPlan, Space, StepPlan,
+    ParameterPlan, Selection, SetPlan, Space, StepPlan, UtilisationPlan,
 };
 
 /// Most processes of a stage.
@@ -23,6 +23,8 @@ pub struct Application {
     pub name: String,
     /// Version of its description.
     pub version: String,
+    /// Lines for the notes of a record.
+    pub notes: Vec<String>,
     /// Values of its parameters.
     pub parameters: Vec<ParameterPlan>,
     /// Its sets.
@@ -180,6 +182,7 @@ impl Resolver<'_> {
         Ok(Application {
             name: description.name.clone(),
             version: description.version.clone(),
+            notes: description.notes.clone(),
             parameters: parameters
                 .map(|(name, _, value)| ParameterPlan { name: (*name).to_owned(), value: value.clone() })
                 .collect(),
@@ -202,8 +205,40 @@ impl Resolver<'_> {
             processes: processes as u32,
             iterations,
             iteration: group.iteration.clone().unwrap_or_else(|| "iteration".to_owned()),
+            utilisation: group
+                .utilisation
+                .as_ref()
+                .map(|asked| self.utilisation(asked, iterations))
+                .transpose()?,
             steps: steps.collect::<Result<_, Error>>()?,
         })
+    }
+
+    fn utilisation(&self, asked: &Utilisation, iterations: u64) -> Result<UtilisationPlan, Error> {
+        let or = |quantity: &Option<Quantity>, default| {
+            quantity.as_ref().map_or(Ok(default), |given| self.values.number(given))
+        };
+        let plan = UtilisationPlan {
+            permille_min: self.values.number(&asked.permille_min)?,
+            first: or(&asked.exclude_first, 1)?,
+            last: or(&asked.exclude_last, 0)?,
+            samples: self.values.number(&asked.samples)?,
+            sample_bytes: self.values.number(&asked.sample_bytes)?,
+        };
+        if plan.permille_min > 1000 {
+            return Err(refused(
+                format!("a utilisation of {} thousandths", plan.permille_min),
+                "1000 at most",
+            ));
+        }
+        if plan.first.saturating_add(plan.last) >= iterations {
+            let given = format!(
+                "utilisation leaves {} iterations of {iterations} out",
+                plan.first.saturating_add(plan.last)
+            );
+            return Err(refused(given, "more steps, or fewer that are left out"));
+        }
+        Ok(plan)
     }
 
     fn step(
@@ -240,6 +275,11 @@ impl Resolver<'_> {
                 (selection, self.space_of(of)?, items.unwrap_or(0))
             }
         };
+        let skip = step.skip.as_ref().map_or(Ok(0), |skip| self.values.number(skip))?;
+        if (step.together || step.skip.is_some()) && (selection != Selection::All || items == 0) {
+            let accepted = "them with from = \"all\" and items";
+            return Err(refused(format!("{name} has together or skip for items of its own"), accepted));
+        }
         let orders = [("sequential", false), ("shuffled", true)];
         let ways = [("sleep", ComputeWith::Sleep), ("busy", ComputeWith::Busy)];
         let compute_ns = step.compute.as_ref().map_or(Ok(0), |length| self.values.number(length))?;
@@ -249,6 +289,8 @@ impl Resolver<'_> {
             space,
             selection,
             items,
+            together: step.together,
+            skip,
             shuffled: self.values.chosen("order", step.order.as_deref().unwrap_or("sequential"), &orders)?,
             once: calls(&step.once)?,
             begin: calls(&step.begin)?,

@@ -47,6 +47,8 @@ fn sizes_follow_from_numbers_and_stay_in_their_range() {
 #[test]
 fn processes_share_what_others_wrote() {
     let step = StepPlan {
+        together: false,
+        skip: 0,
         name: "read".to_owned(),
         space: Space { iterations: 3, processes: 2, items: 5 },
         selection: Selection::Same,

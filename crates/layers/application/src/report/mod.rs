@@ -3,7 +3,7 @@
 mod charts;
 mod remedies;
 
-use layer::observations::{GroupProfile, ProfilePart};
+use layer::observations::{GroupProfile, ProfilePart, Utilisation};
 use report::chart::Chart;
 use report::doubts::{Evidence, Kind};
 use report::page::{Cell, Page, Style, Table};
@@ -39,6 +39,9 @@ impl View for Applications {
     }
 
     fn detail(&self, page: &mut Page, phase: &PhaseRecord) {
+        if let Some(seen) = &phase.observations.utilisation {
+            utilisation(page, seen);
+        }
         let Some(profile) = &phase.observations.profile else { return };
         for group in &profile.groups {
             breakdown(page, group);
@@ -55,6 +58,23 @@ impl View for Applications {
     fn charts(&self, phase: &PhaseRecord, title: &str) -> Vec<(&'static str, Chart)> {
         charts::of(phase, title)
     }
+}
+
+/// Utilisation of accelerators, whether it suffices, and the samples that they took.
+fn utilisation(page: &mut Page, seen: &Utilisation) {
+    let (noun, each) = if seen.accelerators == 1 { ("accelerator", "") } else { ("accelerators", " each") };
+    let text = format!(
+        "{:.1} % of {} {noun} in {} steps{each}: {} {:.1} %, {:.1} % of the time waiting",
+        seen.fraction * 100.0,
+        seen.accelerators,
+        count(seen.steps),
+        if seen.is_met { "passes" } else { "below" },
+        seen.limit_fraction * 100.0,
+        seen.waiting_fraction * 100.0,
+    );
+    page.field("utilisation", &text, if seen.is_met { Style::Plain } else { Style::Doubt });
+    let rate = format!("{:.1} samples/s, {}/s", seen.samples_per_second, human_bytes(seen.bytes_per_second));
+    page.field("samples", &rate, Style::Plain);
 }
 
 /// Share of a part of the time of a group.

@@ -1,0 +1,144 @@
+//! Workloads of DLIO as applications: training that reads samples for accelerators, evaluation and checkpoints.
+
+mod describe;
+mod keys;
+mod workload;
+
+use std::path::Path;
+
+use driver::Error;
+use serde_json::Value;
+use units::{nearest, path_of};
+
+use crate::description::Description;
+use keys::Values;
+use workload::Workload;
+
+/// Name of the application.
+pub(crate) const NAME: &str = "dlio";
+
+/// The workload where none is given.
+const DEFAULT: &str = "unet3d";
+
+/// Workloads that come with strata: facts of the published ones, for one accelerator.
+const WORKLOADS: &[(&str, &str)] = &[
+    ("unet3d", include_str!("../applications/dlio/unet3d.yaml")),
+    ("bert", include_str!("../applications/dlio/bert.yaml")),
+    ("resnet50", include_str!("../applications/dlio/resnet50.yaml")),
+    ("cosmoflow", include_str!("../applications/dlio/cosmoflow.yaml")),
+];
+
+/// Text of a workload.
+///
+/// # Errors
+/// A name that there is none of; a file that cannot be read.
+pub(crate) fn text_of(name: &str) -> Result<String, Error> {
+    if let Some((_, text)) = WORKLOADS.iter().find(|(known, _)| *known == name) {
+        return Ok((*text).to_owned());
+    }
+    let is_path = name.contains('/') || Path::new(name).extension().is_some();
+    if is_path {
+        return std::fs::read_to_string(path_of(name)).map_err(|error| {
+            Error::usage("workload", format!("cannot read the workload: {error}"))
+                .with("path", name)
+                .remedy("give the path of a YAML file of DLIO, or the name of a workload")
+        });
+    }
+    let names: Vec<&str> = WORKLOADS.iter().map(|(name, _)| *name).collect();
+    let accepted = nearest(name, names.iter().copied()).map_or_else(
+        || format!("one of {}", names.join(", ")),
+        |near| format!("{near} (the nearest there is)"),
+    );
+    Err(Error::usage("workload", format!("there is no workload {name:?}"))
+        .remedy(format!("use {accepted}, or the path of a YAML file")))
+}
+
+/// The workload that comes first, as `strata app show dlio --toml` prints it.
+pub(crate) fn shown() -> String {
+    WORKLOADS
+        .iter()
+        .find(|(name, _)| *name == DEFAULT)
+        .map_or_else(String::new, |(_, text)| (*text).to_owned())
+}
+
+/// The description of a workload with values: `workload`, `accelerators`, and DLIO's keys, as Hydra writes them (`++workload.train.epochs`)
+/// or without what stands before the section.
+///
+/// # Errors
+/// As [`text_of`]; keys and values that are not carried out.
+pub(crate) fn load(settings: &[(String, String)]) -> Result<Description, Error> {
+    let last =
+        |name: &str| settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    let name = last("workload").unwrap_or(DEFAULT);
+    let mut values = Values::read(&text_of(name)?).map_err(|error| error.with("workload", name))?;
+    let own = ["workload", "accelerators"];
+    for (key, value) in settings.iter().filter(|(key, _)| !own.contains(&key.as_str())) {
+        let key = key.trim_start_matches('+');
+        let key = key.strip_prefix("workload.").unwrap_or(key);
+        values.set(key, Value::String(value.clone()), true)?;
+    }
+    let workload = Workload::new(name, last("accelerators").unwrap_or("1"), &values)?;
+    describe::describe(&workload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::resolve;
+
+    fn settings(text: &str) -> Vec<(String, String)> {
+        text.split(' ')
+            .map(|word| word.split_once('=').unwrap())
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn workloads_resolve() {
+        for (name, _) in WORKLOADS {
+            let description = load(&settings(&format!("workload={name} accelerators=3"))).unwrap();
+            let application = resolve(&description, &[]).unwrap();
+            assert!(application.stages.len() >= 2, "{name}");
+        }
+    }
+
+    #[test]
+    fn stages_follow_epochs_blocks_evaluations_and_checkpoints() {
+        let text = "++workload.dataset.num_files_train=20 workload.workflow.evaluation=true dataset.num_files_eval=4 \
+                    train.epochs=2 checkpoint.steps_between_checkpoints=2 reader.batch_size=5 accelerators=1";
+        let application = resolve(&load(&settings(text)).unwrap(), &[]).unwrap();
+        let names: Vec<&str> = application.stages.iter().map(|(name, _)| name.as_str()).collect();
+        let expected = [
+            "generate",
+            "train-1",
+            "checkpoint-1",
+            "train-1-2",
+            "checkpoint-2",
+            "eval-1",
+            "train-2",
+            "checkpoint-3",
+            "train-2-2",
+            "checkpoint-4",
+            "eval-2",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (text, told) in [
+            ("workload=unet3", "unet3d (the nearest"),
+            ("workload=./none.yaml", "cannot read"),
+            ("accelerators=0", "accelerators=\"0\""),
+            ("accelerators=500", "168 samples"),
+            ("train.total_training_steps=1000", "24 steps"),
+            ("train.computation_time=0", "train.computation_time"),
+            ("workflow.train=false", "workflow.train=true"),
+            ("dataset.format=xml", "npz"),
+            ("epochs=3", "no key"),
+        ] {
+            let error = load(&settings(text)).unwrap_err().to_string();
+            assert!(error.contains(told) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+}

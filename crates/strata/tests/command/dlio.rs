@@ -1,0 +1,196 @@
+//! Workloads of DLIO: files as they are and values in the way of Hydra, on files and objects; utilisation; what cannot be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::s3::{S3Options, S3Server};
+
+use crate::support::{Mounted, Scratch, assert_partial, class, names_in, read_record};
+
+/// A small workload, written as DLIO's own are.
+const SMALL: &str = "model:\n  name: small\n  model_size_bytes: 300000\n\nframework: pytorch\n\nworkflow:\n  generate_data: False\n  train: True\n  checkpoint: True\n\n\
+    dataset:\n  data_folder: data/small/\n  format: npz\n  num_files_train: 23\n  num_samples_per_file: 1\n  record_length_bytes: 20000\n  record_length_bytes_stdev: 3000\n\n\
+    reader:\n  data_loader: pytorch\n  batch_size: 5\n  read_threads: 2\n  file_shuffle: seed\n  sample_shuffle: seed\n\n\
+    train:\n  epochs: 2\n  computation_time: 0.01\n\ncheckpoint:\n  checkpoint_after_epoch: 2\n  fsync: True\n\nmetric:\n  au: 0.001\n";
+
+fn scratch() -> Scratch {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("data")).unwrap();
+    fs::write(scratch.join("small.yaml"), SMALL).unwrap();
+    scratch
+}
+
+fn names(record: &Value) -> Vec<&str> {
+    let phases = record["phases"].as_array().unwrap().iter();
+    phases.map(|phase| phase["plan"]["name"].as_str().unwrap()).collect()
+}
+
+/// Epochs of 4 steps of 5 samples for one accelerator: the last 3 samples are left out.
+fn check(record: &Value, target: &str) {
+    assert_eq!(
+        names(record),
+        ["dlio generate", "dlio train-1", "dlio train-2", "dlio checkpoint-1"],
+        "{target}"
+    );
+    assert_eq!(class(record, 0, "write").0, 23, "{target}");
+    for epoch in [1, 2] {
+        assert_eq!((class(record, epoch, "read").0, class(record, epoch, "compute").0), (20, 4), "{target}");
+        let seen = &record["phases"][epoch]["observations"]["utilisation"];
+        let steps = seen["steps"].as_u64().unwrap();
+        assert_eq!((seen["accelerators"].as_u64(), steps), (Some(1), 3), "the first is left out: {seen}");
+        let (compute, time) = (seen["compute_ns"].as_f64().unwrap(), seen["time_ns"].as_f64().unwrap());
+        assert!(compute >= 3.0 * 10e6 && compute <= time, "{seen}");
+        assert!((seen["fraction"].as_f64().unwrap() - compute / time).abs() < 1e-9, "{seen}");
+        assert_eq!(seen["is_met"], true, "{seen}");
+    }
+    assert!(record["phases"][0]["observations"].get("utilisation").is_none());
+    assert_eq!(class(record, 3, "write").1, 300_000, "{target}");
+}
+
+#[test]
+fn a_workload_file_runs_on_files_and_objects() {
+    let scratch = scratch();
+    assert_eq!(scratch.run("pool create vos:pool --scm 64m").code, Some(0));
+    for target in ["data", "vos:store", "dfs+vos:pool", "null:"] {
+        check(&scratch.measured(&format!("app dlio {target} --workload small.yaml")), target);
+    }
+    assert!(names_in(&scratch.join("data")).is_empty());
+    let ended = scratch.run("app dlio data --workload small.yaml");
+    for part in
+        ["utilisation", "samples/s", "passes 0.1 %", "npz is not made or parsed", "dataset.data_folder"]
+    {
+        assert!(ended.stdout.contains(part), "{part}: {}{}", ended.stdout, ended.stderr);
+    }
+}
+
+#[test]
+fn a_workload_runs_on_a_bucket() {
+    let (scratch, options) = (scratch(), S3Options::default());
+    let server = S3Server::start(S3Options::default()).unwrap();
+    server.store().create_bucket("samples");
+    let keys =
+        [("AWS_ACCESS_KEY_ID", options.access.clone()), ("AWS_SECRET_ACCESS_KEY", options.secret.clone())];
+    let words = format!(
+        "app dlio s3://samples --workload small.yaml --target-options s3-endpoint={} --json record.json",
+        server.endpoint()
+    );
+    let ended = scratch.start_in(&words, &keys).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    check(&read_record(&scratch.join("record.json")), "s3");
+    assert!(server.store().keys("samples").is_empty());
+}
+
+#[test]
+fn values_are_set_as_hydra_does() {
+    let scratch = scratch();
+    let record = scratch.measured(
+        "app dlio data --workload small.yaml --accelerators 2 --set \
+         ++workload.dataset.num_files_train=6,workload.dataset.num_samples_per_file=4,reader.batch_size=3,\
+         ++workload.workflow.evaluation=True,dataset.num_files_eval=2,reader.batch_size_eval=2,evaluation.eval_time=0.001,\
+         checkpoint.steps_between_checkpoints=3,train.computation_time=0.001,reader.read_threads=3,train.seed_change_epoch=false",
+    );
+    let expected = [
+        "generate",
+        "train-1",
+        "checkpoint-1",
+        "train-1-2",
+        "eval-1",
+        "train-2",
+        "checkpoint-2",
+        "train-2-2",
+        "eval-2",
+    ];
+    let expected: Vec<String> = expected.iter().map(|name| format!("dlio {name}")).collect();
+    assert_eq!(names(&record), expected);
+    assert_eq!(class(&record, 0, "write").0, 24 + 8);
+    // Each block of steps takes samples of its own, so that an epoch reads each once.
+    let read = class(&record, 1, "read").1 + class(&record, 3, "read").1;
+    let again = class(&record, 5, "read").1 + class(&record, 7, "read").1;
+    assert_eq!(class(&record, 1, "read").0, 18);
+    assert_eq!(class(&record, 3, "read").0, 6);
+    assert_eq!(read, again, "every sample in each epoch");
+    assert_eq!(read + class(&record, 4, "read").1, class(&record, 0, "write").1);
+    assert_eq!(record["phases"][1]["observations"]["utilisation"]["accelerators"], 2);
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_made() {
+    let scratch = scratch();
+    for (more, told) in [
+        ("--workload cosmoflow --set dataset.num_files_train=2000000000", "free"),
+        ("--workload small.yml", "cannot read the workload"),
+        ("--workload small", "one of unet3d"),
+        ("--workload small.yaml --set train.epoch=2", "train.epochs (the nearest"),
+        ("--workload small.yaml --set dataset.compression=gzip", "dataset.compression=none"),
+        ("--workload small.yaml --set model.num_layers=80", "strata app checkpoint"),
+        ("--workload small.yaml --set reader.batch_size=24", "less than one step"),
+        ("--workload small.yaml --accelerators none", "1 to 4096"),
+    ] {
+        let ended = scratch.run(&format!("app dlio data {more}"));
+        assert_eq!(ended.code, Some(2), "{more}: {}", ended.stderr);
+        assert!(ended.stderr.contains(told), "{more}: {}", ended.stderr);
+        assert!(names_in(&scratch.join("data")).is_empty(), "{more}");
+    }
+    fs::write(scratch.join("small.yaml"), "train: {epochs: 1\n").unwrap();
+    let ended = scratch.run("app dlio data --workload small.yaml");
+    assert!(ended.code == Some(2) && ended.stderr.contains("no YAML"), "{}", ended.stderr);
+}
+
+/// Two epochs of two steps: the first lasts long enough to change what the second reads.
+const SLOW: &str = "--set dataset.num_files_train=2,reader.batch_size=1,train.computation_time=1.5,checkpoint.checkpoint_after_epoch=1,\
+    checkpoint.epochs_between_checkpoints=9";
+
+/// The samples of the run, once they are there.
+fn samples_of(data: &Path) -> PathBuf {
+    loop {
+        let top = names_in(data).into_iter().find(|name| name.starts_with("strata-app-"));
+        let samples = top.map(|top| data.join(top).join("sample"));
+        if let Some(samples) = samples.filter(|samples| samples.is_dir() && names_in(samples).len() == 2) {
+            return samples;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn samples_that_are_damaged_or_missing_are_named() {
+    let scratch = scratch();
+    for is_missing in [false, true] {
+        let words = format!("app dlio data --workload small.yaml {SLOW} --json record.json");
+        let running = scratch.start(&words);
+        let sample = samples_of(&scratch.join("data")).join("1");
+        // The last sample may still be on its way to the file.
+        std::thread::sleep(Duration::from_millis(300));
+        if is_missing {
+            fs::remove_file(&sample).unwrap();
+        } else {
+            let mut bytes = fs::read(&sample).unwrap();
+            bytes[5000] ^= 0x10;
+            fs::write(&sample, bytes).unwrap();
+        }
+        let ended = running.end();
+        let record = read_record(&scratch.join("record.json"));
+        assert_partial(&scratch, &ended, &record, if is_missing { "sample 1 (" } else { "damaged" });
+        let said = record["failure"].as_str().unwrap();
+        let part = if is_missing { "/sample/1" } else { "byte 5000" };
+        assert!(said.contains("sample 1 (") && said.contains(part), "{said}");
+        assert!(names_in(&scratch.join("data")).is_empty());
+    }
+}
+
+#[test]
+fn a_target_that_fills_up_before_a_checkpoint_ends_the_run() {
+    let scratch = scratch();
+    let Some(small) = Mounted::tmpfs("8m") else { return };
+    let target = small.path().display().to_string();
+    let model = ",model.model_size_bytes=4000000 --json record.json";
+    let running = scratch.start(&format!("app dlio {target} --workload small.yaml {SLOW}{model}"));
+    samples_of(small.path());
+    fs::write(small.path().join("others"), vec![0; 6 << 20]).unwrap();
+    let ended = running.end();
+    let record = read_record(&scratch.join("record.json"));
+    assert_partial(&scratch, &ended, &record, "No space left");
+    assert_eq!(names_in(small.path()), ["others"]);
+}
