@@ -31,7 +31,8 @@ fn the_header_is_stable() {
          tool_ns_per_operation,cpus_used,steady,doubts,failure,seed,run_id,started_at,\
          provider,poll,endpoints,masters,connections,interface,request_bytes,reply_bytes,sent_bytes_per_second,\
          received_bytes_per_second,object_class,objects,dkeys,akeys,records,durability,durable_by,\
-         latency_lower_bounds,latency_lower_bound_from_percent,door,door_turn\n"
+         latency_lower_bounds,latency_lower_bound_from_percent,door,door_turn,utilisation,\
+         samples_per_second\n"
     );
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use testkit::s3::{S3Options, S3Server};
 
+use crate::engines::Engine;
 use crate::support::{Mounted, Scratch, assert_partial, class, names_in, read_record};
 
 /// A small workload, written as DLIO's own are.
@@ -57,11 +58,24 @@ fn a_workload_file_runs_on_files_and_objects() {
         check(&scratch.measured(&format!("app dlio {target} --workload small.yaml")), target);
     }
     assert!(names_in(&scratch.join("data")).is_empty());
-    let ended = scratch.run("app dlio data --workload small.yaml");
+    let ended = scratch.run("app dlio data --workload small.yaml --csv phases.csv");
+    let csv = fs::read_to_string(scratch.join("phases.csv")).unwrap();
+    assert!(csv.lines().next().unwrap().contains(",utilisation,samples_per_second"), "{csv}");
     for part in
         ["utilisation", "samples/s", "passes 0.1 %", "npz is not made or parsed", "dataset.data_folder"]
     {
         assert!(ended.stdout.contains(part), "{part}: {}{}", ended.stdout, ended.stderr);
+    }
+}
+
+#[test]
+fn a_workload_runs_behind_an_engine() {
+    let scratch = scratch();
+    let words = "--no-attach-info --interface lo --pool tank --dir pool --scm 128m --nvme 256m --listen";
+    let engine = Engine::start_words(scratch.path(), &format!("engine {words} 127.0.0.1:0"));
+    let address = engine.uri().strip_prefix("tcp://").unwrap().to_owned();
+    for target in [format!("engine://{address}/tank/samples"), format!("dfs+engine://{address}/tank/files")] {
+        check(&scratch.measured(&format!("app dlio {target} --workload small.yaml")), &target);
     }
 }
 
