@@ -74,6 +74,7 @@ const KEYS: &[(&str, Rule)] = &[
     ("model", Alias("model.name")),
     ("model.layer_parameters", Only(&["[]"], LLM)),
     ("model.model_datatype", NoInfluence),
+    ("model.model_size", Alias("model.model_size_bytes")),
     ("model.model_size_bytes", Used),
     ("model.name", NoInfluence),
     ("model.num_layers", Only(NEVER, LLM)),
@@ -83,6 +84,7 @@ const KEYS: &[(&str, Rule)] = &[
     ("model.parallelism.pipeline", Only(&["1"], LLM)),
     ("model.parallelism.tensor", Only(&["1"], LLM)),
     ("model.parallelism.zero_stage", Only(OFF, LLM)),
+    ("model.type", NoInfluence),
     ("output.folder", NoInfluence),
     ("output.log_file", NoInfluence),
     ("output.metric.exclude_end_steps", Used),
@@ -289,6 +291,15 @@ mod tests {
         assert_eq!(values.whole("reader.batch_size", 1, (1, 9)).unwrap(), 4);
         assert!(values.whole("reader.batch_size", 1, (5, 9)).is_err());
         assert_eq!(values.without_influence(), ["model.name"]);
+    }
+
+    #[test]
+    fn keys_of_published_files_are_read() {
+        let text = "model: {name: resnet50, type: cnn, model_size: 499153191}\nframework: tensorflow\n\
+                    workflow: {generate_data: False, train: True}\n\
+                    dataset: {num_files_train: 1024, record_length_bytes: 114660.07, data_folder: data/resnet50}\n\
+                    reader: {computation_threads: 8, shuffle_size: 2, batch_size: 400}\nmetric: {au: 0.90}";
+        Values::read(text).expect("all of these keys");
     }
 
     proptest! {
