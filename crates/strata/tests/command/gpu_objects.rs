@@ -127,6 +127,8 @@ fn what_fails_and_what_cannot_be() {
     ] {
         let ended = run(&scratch, words, "");
         assert_eq!(ended.code, Some(0), "{words}: {}{}", ended.stdout, ended.stderr);
+        let copied = ended.stdout.contains("counted   gpu copied 64 MiB");
+        assert_eq!(copied, words.starts_with("object null:"), "{words}: {}", ended.stdout);
     }
 }
 

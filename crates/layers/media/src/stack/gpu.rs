@@ -65,7 +65,7 @@ const ROWS: &[Row] = &[
         kind: StackKind::Software,
         below: &["media", "gpu-copy"],
         faster_by: Some("the page cache"),
-        options: &[("engine", "cufile"), ("depth", "1")],
+        options: &[("engine", "cufile"), ("depth", "1"), ("direct", "true")],
         is_file: true,
     },
     Row {
@@ -74,7 +74,7 @@ const ROWS: &[Row] = &[
         kind: StackKind::Software,
         below: &["media", "gpu-copy"],
         faster_by: Some("the page cache"),
-        options: &[("engine", "cufile_batch"), ("depth", "8")],
+        options: &[("engine", "cufile_batch"), ("depth", "8"), ("direct", "true")],
         is_file: true,
     },
     Row {
@@ -83,7 +83,7 @@ const ROWS: &[Row] = &[
         kind: StackKind::Software,
         below: &["media", "gpu-copy"],
         faster_by: Some("the page cache"),
-        options: &[("engine", "cufile_stream"), ("depth", "8")],
+        options: &[("engine", "cufile_stream"), ("depth", "8"), ("direct", "true")],
         is_file: true,
     },
 ];

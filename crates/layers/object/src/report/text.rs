@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use report::page::{Page, Style};
 use report::record::PhaseRecord;
+use units::human::human_bytes;
 use units::{clean, count, rate};
 
 use super::words::{data, place, store};
@@ -31,7 +32,10 @@ pub(super) fn detail(page: &mut Page, phase: &PhaseRecord, plan: &ObjectPlan) {
     }
     let counted = tallies.iter().filter(|(_, value)| **value > 0.0);
     let words: Vec<String> = counted
-        .map(|(name, value)| format!("{} {}", clean(&name.replace('_', " ")), count(*value as u64)))
+        .map(|(name, value)| match name.strip_suffix("_bytes") {
+            Some(what) => format!("{} {}", clean(&what.replace('_', " ")), human_bytes(*value)),
+            None => format!("{} {}", clean(&name.replace('_', " ")), count(*value as u64)),
+        })
         .collect();
     if !words.is_empty() {
         page.field("counted", &words.join(", "), Style::Plain);
