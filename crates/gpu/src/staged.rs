@@ -39,6 +39,10 @@ pub trait Transfers: Operation {
     fn transfer(&self) -> Transfer;
 }
 
+/// Ways of copies: from the device, and to it.
+const OUT: usize = 0;
+const IN: usize = 1;
+
 /// A copy under way, and what follows it.
 #[derive(Clone, Copy, Debug)]
 enum Then<Op> {
@@ -55,7 +59,8 @@ pub struct Staged<Op> {
     inner_done: Completions,
     device: Arc<DeviceBuffers>,
     arena: Arc<Arena>,
-    stream: Stream,
+    /// Copies from the device, and to it: each way in an order of its own, since devices copy both ways at once.
+    streams: [Stream; 2],
     context: Arc<Context>,
     /// Its number among the workers on the device.
     worker: usize,
@@ -67,7 +72,7 @@ pub struct Staged<Op> {
     operations: Vec<Option<Op>>,
     events: Vec<Event>,
     /// Copies in the order in which they were begun, by slot of their event.
-    copies: VecDeque<(u32, Then<Op>)>,
+    copies: [VecDeque<(u32, Then<Op>)>; 2],
     /// Completions that are not told yet.
     finished: VecDeque<Completion>,
     /// Operations whose data have left the device, to be handed on.
@@ -96,14 +101,14 @@ impl<Op: Transfers> Staged<Op> {
         depth: u32,
     ) -> Result<Self, Error> {
         check_fit(device, arena)?;
-        let stream = Stream::new(device.context())?;
+        let streams = [Stream::new(device.context())?, Stream::new(device.context())?];
         let is_single = depth == 1;
         let events = if is_single { 0 } else { device.slots() };
         Ok(Self {
             inner,
             inner_done: Completions::with_depth(depth),
             arena: Arc::clone(arena),
-            stream,
+            streams,
             context: Arc::clone(device.context()),
             worker: device.context().next_worker(),
             takes_turns: pinned.is_some(),
@@ -111,7 +116,7 @@ impl<Op: Transfers> Staged<Op> {
             operations: vec![None; device.slots() as usize],
             events: (0..events).map(|_| Event::new(device.context())).collect::<Result<_, _>>()?,
             device: Arc::clone(device),
-            copies: VecDeque::with_capacity(depth as usize),
+            copies: [0; 2].map(|_| VecDeque::with_capacity(depth as usize)),
             finished: VecDeque::with_capacity(depth as usize),
             ready: VecDeque::with_capacity(depth as usize),
             leaving: 0,
@@ -156,7 +161,7 @@ impl<Op: Transfers> Staged<Op> {
         self.copied_bytes += bytes as u64;
         let from = self.device.slot_address(slot) + at as u64;
         // SAFETY: the operation in this slot is the driver's, and so are both buffers; both have room, as checked here and when they were made.
-        unsafe { self.stream.copy_out(self.arena.slot_ptr(slot).add(at), from, bytes) }
+        unsafe { self.streams[OUT].copy_out(self.arena.slot_ptr(slot).add(at), from, bytes) }
     }
 
     #[inline]
@@ -165,7 +170,7 @@ impl<Op: Transfers> Staged<Op> {
         self.copied_bytes += bytes as u64;
         let to = self.device.slot_address(slot) + at as u64;
         // SAFETY: as for `copy_out`; the driver inside has completed the operation.
-        unsafe { self.stream.copy_in(to, self.arena.slot_ptr(slot).add(at), bytes) }
+        unsafe { self.streams[IN].copy_in(to, self.arena.slot_ptr(slot).add(at), bytes) }
     }
 
     /// One operation from end to end.
@@ -176,7 +181,7 @@ impl<Op: Transfers> Staged<Op> {
             let context = Arc::clone(&self.context);
             let _turn = self.takes_turns.then(|| context.turn(false, self.worker, part.1));
             self.copy_out(operation.slot(), part)?;
-            self.patience[0].wait(&mut self.stream)?;
+            self.patience[OUT].wait(&mut self.streams[OUT])?;
         }
         self.operations[operation.slot() as usize] = Some(*operation);
         let submitted = self.inner.submit(&batch[..1], &mut self.inner_done)?;
@@ -197,7 +202,7 @@ impl<Op: Transfers> Staged<Op> {
                 let context = Arc::clone(&self.context);
                 let _turn = self.takes_turns.then(|| context.turn(true, self.worker, part.1));
                 self.copy_in(completion.slot, part)?;
-                self.patience[1].wait(&mut self.stream)?;
+                self.patience[IN].wait(&mut self.streams[IN])?;
             }
             done.push(completion.slot, completion.result);
         }
@@ -206,24 +211,27 @@ impl<Op: Transfers> Staged<Op> {
     }
 
     fn begin_copy(&mut self, slot: u32, then: Then<Op>) -> Result<(), Error> {
-        self.events[slot as usize].record(&mut self.stream)?;
-        self.copies.push_back((slot, then));
+        let way = if matches!(then, Then::Submit(_)) { OUT } else { IN };
+        self.events[slot as usize].record(&mut self.streams[way])?;
+        self.copies[way].push_back((slot, then));
         Ok(())
     }
 
     /// Hands on what is ready, begins copies of what the driver has completed, and tells what is done as far as there is room.
     fn advance(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
-        while let Some(&(slot, then)) = self.copies.front() {
-            if !self.events[slot as usize].is_done()? {
-                break;
-            }
-            self.copies.pop_front();
-            match then {
-                Then::Submit(operation) => {
-                    self.leaving -= 1;
-                    self.ready.push_back(operation);
+        for way in [OUT, IN] {
+            while let Some(&(slot, then)) = self.copies[way].front() {
+                if !self.events[slot as usize].is_done()? {
+                    break;
                 }
-                Then::Complete(completion) => self.finished.push_back(completion),
+                self.copies[way].pop_front();
+                match then {
+                    Then::Submit(operation) => {
+                        self.leaving -= 1;
+                        self.ready.push_back(operation);
+                    }
+                    Then::Complete(completion) => self.finished.push_back(completion),
+                }
             }
         }
         while !self.ready.is_empty() {
@@ -257,9 +265,30 @@ impl<Op: Transfers> Staged<Op> {
         Ok(())
     }
 
+    /// Copies under way.
+    fn copying(&self) -> usize {
+        self.copies.iter().map(VecDeque::len).sum()
+    }
+
+    /// Waits until the first copy of either way is done, or until `deadline`. Whether one is.
+    fn wait_for_copy(&mut self, deadline: Option<Instant>) -> Result<bool, Error> {
+        let firsts = [OUT, IN].map(|way| self.copies[way].front().map(|(slot, _)| *slot as usize));
+        let (Some(out), Some(back)) = (firsts[OUT], firsts[IN]) else {
+            let only = firsts.into_iter().flatten().next();
+            return only.map_or(Ok(false), |slot| self.events[slot].wait_until(deadline));
+        };
+        while !self.events[out].is_done()? && !self.events[back].is_done()? {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(false);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(true)
+    }
+
     /// Whether nothing is in flight.
     fn is_idle(&self) -> bool {
-        self.submitted == 0 && self.ready.is_empty() && self.copies.is_empty()
+        self.submitted == 0 && self.ready.is_empty() && self.copying() == 0
     }
 
     fn reap_many(&mut self, wait: Wait, done: &mut Completions) -> Result<(), Error> {
@@ -267,8 +296,8 @@ impl<Op: Transfers> Staged<Op> {
         let wanted = done.len() + count;
         self.advance(Wait::None, done)?;
         while done.len() < wanted && done.room() > 0 {
-            if let Some(&(slot, _)) = self.copies.front() {
-                if !self.events[slot as usize].wait_until(deadline)? {
+            if self.copying() > 0 {
+                if !self.wait_for_copy(deadline)? {
                     break;
                 }
                 self.advance(Wait::None, done)?;
@@ -287,10 +316,10 @@ impl<Op: Transfers> Staged<Op> {
                     Wait::Timeout { count: 1, timeout_ns: left.as_nanos() as u64 }
                 }
             };
-            let before = (done.len(), self.copies.len());
+            let before = (done.len(), self.copying());
             self.advance(left, done)?;
             // A signal has ended the wait of the driver, or it takes nothing: the loop of the worker looks at both.
-            if before == (done.len(), self.copies.len()) {
+            if before == (done.len(), self.copying()) {
                 break;
             }
         }
@@ -348,6 +377,8 @@ impl<Op: Transfers> Driver<Op> for Staged<Op> {
 impl<Op> Drop for Staged<Op> {
     fn drop(&mut self) {
         // Copies in flight after a failure use both buffers. What has failed is told already.
-        let _ = self.context.enter().and_then(|()| self.stream.wait());
+        for stream in &mut self.streams {
+            let _ = self.context.enter().and_then(|()| stream.wait());
+        }
     }
 }
