@@ -41,6 +41,12 @@ impl OpenRequest {
     pub fn new(plan: Arc<FsPlan>, arena: Arc<Arena>, stores: Vec<Arc<dyn ::dfs::FileSystem>>) -> Self {
         Self { plan, arena, stores, functions: None, device: None }
     }
+
+    /// The same with buffers on a device.
+    #[must_use]
+    pub fn on_device(self, device: Option<DeviceRequest>) -> Self {
+        Self { device, ..self }
+    }
 }
 
 /// All drivers, in the order of lists.

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use driver::{Arena, Completions, Driver, Error, Operation, PageSize, Registration, Wait};
 use filesystem::{DRIVERS, Filesystem, FsClass, FsOperation, FsPlan, NameKind, OpenRequest};
+use gpu::{Stream, WorkerNotes};
+use layer::memory::{DeviceRequest, WorkerMemory, WorkerNeeds};
 use layer::{Journal, Measured, Planning, RunContext, Seed};
 use serde_json::Value;
 use workload::layers::Layer;
@@ -65,6 +67,8 @@ struct Rig {
     arena: Arc<Arena>,
     depth: u32,
     root: PathBuf,
+    /// Where the buffers are on a device.
+    device: Option<DeviceRequest>,
 }
 
 /// Drivers that change a file system that has paths.
@@ -75,12 +79,46 @@ fn storing() -> impl Iterator<Item = &'static Registration<FsOperation, OpenRequ
 impl Rig {
     fn new(entry: &Registration<FsOperation, OpenRequest>, root: &Path, words: &[(&str, &str)]) -> Self {
         let depth = entry.capabilities.depth_max.min(8);
-        let words: Vec<_> =
+        let mut words: Vec<_> =
             [("engine", entry.name), ("no-fill", "true")].into_iter().chain(words.iter().copied()).collect();
+        if entry.name == "cufile" {
+            testkit::gpu::load(Path::new(env!("CARGO_TARGET_TMPDIR")), "compat=1");
+            words.push(("memory", "gpu"));
+        }
         let plan = Arc::new(plan(&words, root, depth));
         let arena = Arc::new(Arena::new(depth, BLOCK, PageSize::Base).unwrap());
-        let opened = (entry.open)(&OpenRequest::new(plan, Arc::clone(&arena), Vec::new())).unwrap();
-        Self { driver: opened.driver, arena, depth, root: root.to_owned() }
+        let needs =
+            WorkerNeeds { memory: &plan.memory, worker: 0, depth, makes_content: false, is_of_device: false };
+        let device = WorkerMemory::take(&needs, &arena, &WorkerNotes::default()).unwrap().request;
+        let request = OpenRequest::new(Arc::clone(&plan), Arc::clone(&arena), Vec::new());
+        let opened = (entry.open)(&request.on_device(device.clone())).unwrap();
+        Self { driver: opened.driver, arena, depth, root: root.to_owned(), device }
+    }
+
+    /// Fills the first buffer.
+    fn fill(&self, byte: u8) {
+        // SAFETY: nothing is in flight, and the reference ends here.
+        let buffer = unsafe { self.arena.slot_mut(0, BLOCK) };
+        buffer.fill(byte);
+        if let Some(DeviceRequest { buffers, .. }) = &self.device {
+            let mut stream = Stream::new(buffers.context()).unwrap();
+            // SAFETY: two buffers of that length, which are in no flight.
+            unsafe { stream.copy_in(buffers.slot_address(0), buffer.as_ptr(), BLOCK) }.unwrap();
+            stream.wait().unwrap();
+        }
+    }
+
+    /// The bytes of the first buffer.
+    fn bytes(&self) -> Vec<u8> {
+        // SAFETY: as for `fill`.
+        let buffer = unsafe { self.arena.slot_mut(0, BLOCK) };
+        if let Some(DeviceRequest { buffers, .. }) = &self.device {
+            let mut stream = Stream::new(buffers.context()).unwrap();
+            // SAFETY: as for `fill`.
+            unsafe { stream.copy_out(buffer.as_mut_ptr(), buffers.slot_address(0), BLOCK) }.unwrap();
+            stream.wait().unwrap();
+        }
+        buffer.to_vec()
     }
 
     /// Carries operations out; their results in the order of their slots.
@@ -168,15 +206,13 @@ fn files_are_made_written_read_and_removed() {
         let scratch = scratch();
         let mut rig = Rig::new(entry, scratch.path(), &[("op", "write"), ("file-size", "4k")]);
         assert_eq!(rig.file(FsClass::Create), 0, "{}", entry.name);
-        // SAFETY: nothing is in flight.
-        unsafe { rig.arena.slot_mut(0, BLOCK) }.fill(9);
+        rig.fill(9);
         assert_eq!(rig.file(FsClass::Write), BLOCK as i64);
         assert_eq!((rig.file(FsClass::Fsync), rig.file(FsClass::Close)), (0, 0));
         assert_eq!(std::fs::read(rig.path("f0.0")).unwrap(), vec![9; BLOCK]);
         std::fs::write(rig.path("f0.0"), vec![5; BLOCK]).unwrap();
         assert_eq!((rig.file(FsClass::Open), rig.file(FsClass::Read)), (0, BLOCK as i64));
-        // SAFETY: nothing is in flight.
-        assert!(unsafe { rig.arena.slot_mut(0, BLOCK) }.iter().all(|&byte| byte == 5));
+        assert!(rig.bytes().iter().all(|&byte| byte == 5));
         let beyond = FsOperation { offset_bytes: 4000, ..operation(FsClass::Read, NameKind::File, 0) };
         assert_eq!(rig.run(&[beyond]), [96], "a short read at the end");
         assert_eq!(
@@ -297,7 +333,7 @@ fn on_objects(directory: &Path, words: &[(&str, &str)]) -> Rig {
     let plan = Arc::new(plan(&words, Path::new(&url), 1));
     let arena = Arc::new(Arena::new(1, BLOCK, PageSize::Base).unwrap());
     let opened = (entry.open)(&OpenRequest::new(plan, Arc::clone(&arena), vec![store])).unwrap();
-    let mut rig = Rig { driver: opened.driver, arena, depth: 1, root: directory.to_owned() };
+    let mut rig = Rig { driver: opened.driver, arena, depth: 1, root: directory.to_owned(), device: None };
     for node in 0..2 {
         assert_eq!(rig.one(FsClass::Mkdir, NameKind::Node, node), 0);
     }
