@@ -227,9 +227,12 @@ fn a_second_signal_ends_the_leader_and_the_hosts_clean_up() {
     running.signal(Signal::INT);
     running.await_delivery();
     running.signal(Signal::TERM);
+    let leader = Pid::from_raw(running.id() as i32).unwrap();
+    await_that("the leader ends", LOST_WAIT, || !lives(leader));
+    // It holds the leader's standard error, which is read to its end.
+    kill_process(hosts[2], Signal::CONT).unwrap();
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    kill_process(hosts[2], Signal::CONT).unwrap();
     await_that("hosts end", LOST_WAIT, || !hosts.iter().any(|host| lives(*host)));
     assert_eq!(scratch.names(), ["record.json"]);
 }
