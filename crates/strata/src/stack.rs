@@ -1,6 +1,6 @@
 //! `strata stack`: the same loads on every layer, in passes over all of them. Rows come from the layers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use driver::Error;
@@ -58,6 +58,7 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     // Mistakes of the user's are refused before anything is touched.
     let named = row_specs(&request).into_iter().filter(|row| row.is_named);
     plan_rows(named.collect(), &mut layers.runs, spec, seed)?;
+    check_space(spec, &scratch)?;
     let mut targets = vec![label_of(scratch.as_os_str())];
     targets.extend(spec.device.clone());
     let mut session = Session::begin(words, output, &targets, seed, false, None)?;
@@ -274,7 +275,7 @@ fn window_ns(spec: &StackSpec) -> u64 {
     if spec.quick { WINDOW_QUICK_NS } else { WINDOW_NS }
 }
 
-/// A name for the scratch file that nobody has yet, beside which there is room for it.
+/// A name for the scratch file that nobody has yet.
 fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
     let directory = spec.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     if !directory.is_dir() {
@@ -282,7 +283,13 @@ fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
             .with("dir", directory.display())
             .remedy("give --dir a directory"));
     }
-    let free_bytes = rustix::fs::statvfs(&directory).map(|facts| facts.f_bavail * facts.f_frsize);
+    Ok(directory.join(format!("strata-scratch-{}", std::process::id())))
+}
+
+/// Refuses a file system without room for the scratch file and the stores beside it.
+fn check_space(spec: &StackSpec, scratch: &Path) -> Result<(), Error> {
+    let directory = scratch.parent().unwrap_or(Path::new("."));
+    let free_bytes = rustix::fs::statvfs(directory).map(|facts| facts.f_bavail * facts.f_frsize);
     let free_bytes =
         free_bytes.map_err(|error| Error::system("stack", "cannot examine the file system", error))?;
     let need_bytes = size(spec).0 * (1 + STORES) + FILES_STORE_BYTES + FREE_BYTES_MIN;
@@ -295,7 +302,7 @@ fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
                 ByteSize(need_bytes).human()
             )));
     }
-    Ok(directory.join(format!("strata-scratch-{}", std::process::id())))
+    Ok(())
 }
 
 fn size(spec: &StackSpec) -> ByteSize {

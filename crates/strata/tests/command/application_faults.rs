@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::support::{Mounted, Scratch, assert_partial, names_in, read_record};
+use crate::support::{Mounted, Running, Scratch, assert_partial, names_in, read_record};
 
 /// Writes, pauses, and reads.
 const PAUSED: &str = "format = 1\nname = 'paused'\nversion = '1'\nsummary = 'Writes, pauses and reads'\n\
@@ -30,22 +30,19 @@ fn paused() -> Scratch {
 }
 
 /// The directory of the run, once it is there and has all 16 fields.
-fn fields_of(data: PathBuf) -> PathBuf {
-    loop {
-        let top = names_in(&data).into_iter().find(|name| name.starts_with("strata-app-"));
-        let fields = top.map(|top| data.join(top).join("field"));
-        if let Some(fields) = fields.filter(|fields| fields.is_dir() && names_in(fields).len() == 16) {
-            return fields;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+fn fields_of(running: &Running, data: &Path) -> PathBuf {
+    running.await_some(|| {
+        let top = names_in(data).into_iter().find(|name| name.starts_with("strata-app-"))?;
+        let fields = data.join(top).join("field");
+        (fields.is_dir() && names_in(&fields).len() == 16).then_some(fields)
+    })
 }
 
 #[test]
 fn a_byte_that_was_changed_is_found_with_its_field_and_place() {
     let scratch = paused();
     let running = scratch.start("app paused.toml data --set pause=3s --json record.json");
-    let fields = fields_of(scratch.join("data"));
+    let fields = fields_of(&running, &scratch.join("data"));
     let file = fs::OpenOptions::new().read(true).write(true).open(fields.join("9")).unwrap();
     // The writer may still be at its last field, which is another one.
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -69,7 +66,7 @@ fn a_byte_that_was_changed_is_found_with_its_field_and_place() {
 fn a_field_that_is_missing_is_named() {
     let scratch = paused();
     let running = scratch.start("app paused.toml data --set pause=3s --json record.json");
-    let fields = fields_of(scratch.join("data"));
+    let fields = fields_of(&running, &scratch.join("data"));
     std::thread::sleep(std::time::Duration::from_millis(300));
     fs::remove_file(fields.join("12")).unwrap();
     let ended = running.end();
@@ -83,14 +80,14 @@ fn a_field_that_is_missing_is_named() {
 fn a_run_that_is_interrupted_or_killed_leaves_nothing() {
     let scratch = paused();
     let running = scratch.start("app paused.toml data --json record.json");
-    fields_of(scratch.join("data"));
+    fields_of(&running, &scratch.join("data"));
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert_eq!(read_record(&scratch.join("record.json"))["status"], "partial");
     assert!(names_in(&scratch.join("data")).is_empty());
     let running = scratch.start("app paused.toml data");
-    let fields = fields_of(scratch.join("data"));
+    let fields = fields_of(&running, &scratch.join("data"));
     fs::write(fields.join("notes.txt"), "of others").unwrap();
     running.signal(Signal::KILL);
     running.end();

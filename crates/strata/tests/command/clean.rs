@@ -156,9 +156,7 @@ fn a_second_signal_ends_at_once_and_says_what_is_left() {
     let proxy = proxy.unwrap();
     let running = bed.putting(&proxy.endpoint(), "");
     running.signal(Signal::INT);
-    while !is_cleaning.load(Ordering::Relaxed) {
-        std::thread::yield_now();
-    }
+    running.await_that(|| is_cleaning.load(Ordering::Relaxed));
     running.signal(Signal::TERM);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
@@ -300,9 +298,8 @@ fn a_pool_that_was_not_finished_goes_by_the_manifest_of_its_run() {
     let scratch = Scratch::new();
     for file in ["", "superblock.partial", "superblock"] {
         let running = scratch.start("object vos:pool --scm 256m --op put --dkeys 10 --time 100s");
-        while !scratch.join("pool").join(file).exists() && !scratch.join("pool/superblock").exists() {
-            std::thread::yield_now();
-        }
+        let has = |file: &str| scratch.join("pool").join(file).exists();
+        running.await_that(|| has(file) || has("superblock"));
         running.signal(Signal::KILL);
         running.end();
         assert_eq!(manifests_of(&scratch).len(), 1, "{file:?}");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use testkit::s3::{S3Options, S3Server};
 
 use crate::engines::Engine;
-use crate::support::{Mounted, Scratch, assert_partial, class, names_in, read_record};
+use crate::support::{Mounted, Running, Scratch, assert_partial, class, names_in, read_record};
 
 /// A small workload, written as DLIO's own are.
 const SMALL: &str = "model:\n  name: small\n  model_size_bytes: 300000\n\nframework: pytorch\n\nworkflow:\n  generate_data: False\n  train: True\n  checkpoint: True\n\n\
@@ -157,15 +157,12 @@ const SLOW: &str = "--set dataset.num_files_train=2,reader.batch_size=1,train.co
     checkpoint.epochs_between_checkpoints=9";
 
 /// The samples of the run, once they are there.
-fn samples_of(data: &Path) -> PathBuf {
-    loop {
-        let top = names_in(data).into_iter().find(|name| name.starts_with("strata-app-"));
-        let samples = top.map(|top| data.join(top).join("sample"));
-        if let Some(samples) = samples.filter(|samples| samples.is_dir() && names_in(samples).len() == 2) {
-            return samples;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn samples_of(running: &Running, data: &Path) -> PathBuf {
+    running.await_some(|| {
+        let top = names_in(data).into_iter().find(|name| name.starts_with("strata-app-"))?;
+        let samples = data.join(top).join("sample");
+        (samples.is_dir() && names_in(&samples).len() == 2).then_some(samples)
+    })
 }
 
 #[test]
@@ -174,7 +171,7 @@ fn samples_that_are_damaged_or_missing_are_named() {
     for is_missing in [false, true] {
         let words = format!("app dlio data --workload small.yaml {SLOW} --json record.json");
         let running = scratch.start(&words);
-        let sample = samples_of(&scratch.join("data")).join("1");
+        let sample = samples_of(&running, &scratch.join("data")).join("1");
         // The last sample may still be on its way to the file.
         std::thread::sleep(Duration::from_millis(300));
         if is_missing {
@@ -201,7 +198,7 @@ fn a_target_that_fills_up_before_a_checkpoint_ends_the_run() {
     let target = small.path().display().to_string();
     let model = ",model.model_size_bytes=4000000 --json record.json";
     let running = scratch.start(&format!("app dlio {target} --workload small.yaml {SLOW}{model}"));
-    samples_of(small.path());
+    samples_of(&running, small.path());
     fs::write(small.path().join("others"), vec![0; 6 << 20]).unwrap();
     let ended = running.end();
     let record = read_record(&scratch.join("record.json"));

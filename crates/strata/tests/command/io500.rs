@@ -156,10 +156,8 @@ fn result_files(scratch: &Scratch) {
 /// Waits until a phase is whole.
 fn await_phase(scratch: &Scratch, running: &Running, phase: &str) {
     let state = scratch.join("results/state.json");
-    running.await_file(&state);
-    while !fs::read_to_string(&state).is_ok_and(|text| text.contains(&format!("\"{phase}\""))) {
-        std::thread::yield_now();
-    }
+    let name = format!("\"{phase}\"");
+    running.await_that(|| fs::read_to_string(&state).is_ok_and(|text| text.contains(&name)));
 }
 
 /// Work for more than the stonewall, so that a signal comes in time.
@@ -205,18 +203,17 @@ fn an_interrupted_run_goes_on_behind_its_last_whole_phase() {
 }
 
 /// Waits until files of this beginning hold something.
-fn await_data(scratch: &Scratch, below: &str) {
+fn await_data(scratch: &Scratch, running: &Running, below: &str) {
     let data = scratch.join("data");
     let holds = |path: &Path| fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
     let any = |directory: &Path| {
         fs::read_dir(directory)
             .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|entry| holds(&entry.path()))))
     };
-    while !fs::read_dir(&data)
-        .is_ok_and(|mut runs| runs.any(|run| run.is_ok_and(|run| any(&run.path().join(below)))))
-    {
-        std::thread::yield_now();
-    }
+    running.await_that(|| {
+        fs::read_dir(&data)
+            .is_ok_and(|mut runs| runs.any(|run| run.is_ok_and(|run| any(&run.path().join(below)))))
+    });
 }
 
 #[test]
@@ -225,7 +222,7 @@ fn a_run_that_is_killed_in_a_write_phase_goes_on_or_is_cleaned() {
         for resumes in [true, false] {
             let scratch = scratch(LONG);
             let running = scratch.start(RUN);
-            await_data(&scratch, set);
+            await_data(&scratch, &running, set);
             running.signal(Signal::KILL);
             assert_eq!(running.end().code, None);
             let words = if resumes { "suite io500 --resume results --live none" } else { "clean --yes" };

@@ -121,9 +121,7 @@ fn a_kill_at_any_moment_leaves_nothing_that_clean_does_not_know() {
     for (number, is_come) in moments.iter().enumerate() {
         let scratch = Scratch::new();
         let running = scratch.start("stack --quick --size 64m --dir . --seed 3");
-        while !is_come(&scratch) {
-            std::thread::yield_now();
-        }
+        running.await_that(|| is_come(&scratch));
         running.signal(rustix::process::Signal::KILL);
         running.end();
         let left = scratch.names();

@@ -2,7 +2,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -284,13 +283,6 @@ fn a_killed_stage_leaves_the_stages_before_it() {
     assert!(shown.code == Some(0) && shown.stdout.contains("killed"), "{}", shown.stdout);
 }
 
-/// Waits until a file that a run writes holds this text.
-fn await_text(path: &Path, text: &str) {
-    while !fs::read_to_string(path).is_ok_and(|found| found.contains(text)) {
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn an_interrupted_dialect_prints_all_its_jobs() {
     let scratch = Scratch::new();
@@ -299,7 +291,8 @@ fn an_interrupted_dialect_prints_all_its_jobs() {
     fs::write(scratch.join("job.fio"), job).unwrap();
     let words = "as --live-csv live.csv --json record.json fio --output-format=json job.fio";
     let running = scratch.start(words);
-    await_text(&scratch.join("live.csv"), "a + b + c");
+    let rows = scratch.join("live.csv");
+    running.await_that(|| fs::read_to_string(&rows).is_ok_and(|found| found.contains("a + b + c")));
     running.signal(Signal::INT);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);

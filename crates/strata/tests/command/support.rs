@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -172,7 +172,23 @@ impl Running {
 
     /// Waits until a file is there, which the run makes.
     pub(crate) fn await_file(&self, path: &Path) {
-        while !path.exists() {
+        self.await_that(|| path.exists());
+    }
+
+    /// Waits until something is so that the run brings about; a run that ends without it fails the test.
+    pub(crate) fn await_that(&self, is_so: impl Fn() -> bool) {
+        self.await_some(|| is_so().then_some(()));
+    }
+
+    /// Waits until there is what the run brings about, and returns it; see [`Self::await_that`].
+    pub(crate) fn await_some<T>(&self, look: impl Fn() -> Option<T>) -> T {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        loop {
+            let status = waitid(WaitId::Pid(Pid::from_child(&self.child)), options).unwrap();
+            if let Some(found) = look() {
+                return found;
+            }
+            assert!(status.is_none(), "ended before what is waited for came about: {status:?}");
             std::thread::yield_now();
         }
     }

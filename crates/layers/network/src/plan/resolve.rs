@@ -344,9 +344,9 @@ pub(super) fn check_memory(plan: &NetworkPlan, memory_bytes: Option<u64>) -> Res
 
 /// Buffers of one RPC and of all that are in flight in one process, in bytes.
 pub(super) fn slots_bytes(plan: &NetworkPlan) -> (u64, u64) {
-    let slot_bytes =
-        [plan.request, plan.reply].map(|payload| payload.size_bytes.next_multiple_of(PAGE_BYTES));
-    let slot_bytes = slot_bytes.iter().sum::<u64>().max(PAGE_BYTES);
+    let pages = |bytes: u64| bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX);
+    let slot_bytes = pages(plan.request.size_bytes).saturating_add(pages(plan.reply.size_bytes));
+    let slot_bytes = slot_bytes.max(PAGE_BYTES);
     let slots = u64::from(plan.load.threads) * u64::from(plan.load.depth);
     (slot_bytes, slots.saturating_mul(slot_bytes))
 }

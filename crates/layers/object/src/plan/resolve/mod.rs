@@ -342,17 +342,25 @@ fn default_time_ns(request: &Request<'_>, plan: &ObjectPlan) -> Option<u64> {
 
 fn check_memory(plan: &ObjectPlan, memory_bytes: Option<u64>) -> Result<(), PlanError> {
     let slot_bytes = plan.dataset.value_size_bytes_max.max(plan.short_read_bytes.unwrap_or(0));
-    let slot_bytes = slot_bytes.next_multiple_of(PAGE_BYTES);
+    let slot_bytes = slot_bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX);
     let slots = u64::from(plan.load.threads) * u64::from(plan.load.depth);
     let accepted = buffer_bytes_max(memory_bytes);
-    if slots.saturating_mul(slot_bytes) > accepted {
-        return refuse(format!(
-            "{slots} operations in flight with buffers of {} each need more than half of the memory: use {} or fewer in flight, or a smaller --value-size",
-            Amount(slot_bytes),
-            accepted / slot_bytes
-        ));
+    if slots.saturating_mul(slot_bytes) <= accepted {
+        return Ok(());
     }
-    Ok(())
+    let option = if slot_bytes > plan.dataset.value_size_bytes_max.next_multiple_of(PAGE_BYTES) {
+        "--read-size"
+    } else {
+        "--value-size"
+    };
+    let remedy = match accepted / slot_bytes.max(1) {
+        0 => format!("use a smaller {option}"),
+        fitting => format!("use {fitting} or fewer in flight, or a smaller {option}"),
+    };
+    refuse(format!(
+        "{slots} operations in flight with buffers of {} each need more than half of the memory: {remedy}",
+        Amount(slot_bytes)
+    ))
 }
 
 /// A limit is none at all.

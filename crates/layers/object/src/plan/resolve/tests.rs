@@ -447,6 +447,10 @@ fn what_does_not_go_together_is_refused() {
             "op=put value-size=1g threads=8 dkeys=8",
             "8 operations in flight with buffers of 1GiB each need more than half of the memory: use 4 or fewer in flight, or a smaller --value-size",
         ),
+        (
+            "op=get value-size=4k read-size=16777215t",
+            "1 operations in flight with buffers of 16777215TiB each need more than half of the memory: use a smaller --read-size",
+        ),
         ("op=put compress=50 refill=once", "--compress and --dedupe need --refill full"),
     ] {
         refused(words, message);
