@@ -38,13 +38,6 @@ impl InFlight {
         self.ended.push_back((slot, result));
     }
 
-    /// Whether any of them has ended and was not handed over.
-    #[inline]
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        !self.ended.is_empty()
-    }
-
     /// How many were taken and not handed over.
     #[inline]
     #[must_use]

@@ -72,7 +72,7 @@ pub enum GpuPath {
 impl GpuPath {
     /// Its name as it is typed.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Staged => "staged",
             Self::Cufile => "cufile",
@@ -83,10 +83,10 @@ impl GpuPath {
 
     /// All of them with their names.
     pub const NAMED: [(&'static str, Self); 4] = [
-        ("staged", Self::Staged),
-        ("cufile", Self::Cufile),
-        ("cufile-batch", Self::CufileBatch),
-        ("cufile-stream", Self::CufileStream),
+        (Self::Staged.name(), Self::Staged),
+        (Self::Cufile.name(), Self::Cufile),
+        (Self::CufileBatch.name(), Self::CufileBatch),
+        (Self::CufileStream.name(), Self::CufileStream),
     ];
 
     /// Whether it is GPUDirect Storage.
@@ -105,6 +105,11 @@ pub enum Staging {
     Pinned,
     /// Memory of the process as it is: the driver copies it once more.
     Pageable,
+}
+
+impl Staging {
+    /// Both with their names.
+    pub const NAMED: [(&'static str, Self); 2] = [("pinned", Self::Pinned), ("pageable", Self::Pageable)];
 }
 
 /// Whom devices are dealt out to (`--gpu-per`).

@@ -99,6 +99,9 @@ impl WorkerNotes {
 
     /// The shortest distance of a device to the storage; none where a place is not known.
     pub(crate) fn distance_to_storage(&self, device: &Device) -> Option<Distance> {
+        if self.0.storage.is_empty() {
+            return None;
+        }
         let place = PciePlace::of_address(&device.pci_address)?;
         self.0.storage.iter().map(|storage| place.distance(storage)).min()
     }

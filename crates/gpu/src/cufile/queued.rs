@@ -70,12 +70,9 @@ pub trait Queue: Send {
     /// # Errors
     /// As for [`Queue::ask`].
     fn poll(&mut self, in_flight: &mut InFlight, longest: Duration) -> Result<bool, Error> {
-        if self.ask(in_flight)? || longest.is_zero() {
-            return Ok(in_flight.has_ended());
-        }
-        let deadline = Instant::now() + longest;
+        let deadline = (!longest.is_zero()).then(|| Instant::now() + longest);
         while !self.ask(in_flight)? {
-            if Instant::now() >= deadline || in_flight.is_interrupted() {
+            if deadline.is_none_or(|deadline| Instant::now() >= deadline) || in_flight.is_interrupted() {
                 return Ok(false);
             }
             std::thread::yield_now();

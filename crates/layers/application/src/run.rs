@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::{Arena, Capabilities, Error, ErrorKind, Operation, PageSize};
+use driver::{Arena, Capabilities, Error, ErrorKind, Operation};
 use gpu::{GpuWatch, WorkerNotes};
-use layer::memory::{WorkerMemory, WorkerNeeds, receiver};
+use layer::memory::{Attached, WorkerMemory, WorkerNeeds};
 use layer::observations::Observations;
 use layer::storage::Storage;
 use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext};
@@ -109,7 +109,7 @@ impl LayerRun for AppRun {
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
                 storage: Arc::clone(&kept.0),
-                far: WorkerNotes::default(),
+                gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
             });
         }
@@ -129,8 +129,8 @@ impl LayerRun for AppRun {
 struct Ready {
     plan: Arc<AppPlan>,
     storage: Arc<dyn Storage>,
-    /// Workers that are far from their devices.
-    far: WorkerNotes,
+    /// Notes of its workers about their devices.
+    gpu_notes: WorkerNotes,
     /// Work of the accelerators.
     meters: Meters,
 }
@@ -140,23 +140,15 @@ impl Ready {
         let plan = &self.plan;
         let progress = Arc::new(Progress::new(plan));
         let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
-        let far = self.far.clone();
-        let meters = self.meters.clone();
+        let (gpu_notes, meters) = (self.gpu_notes.clone(), self.meters.clone());
         let open = Opener::new(move |worker| {
             let number = shared.load.worker(worker);
-            let needs = WorkerNeeds {
-                memory: &shared.memory,
-                worker: receiver(&shared.memory, &shared.load, worker),
-                depth: 1,
-                makes_content: false,
-                is_of_device: false,
-            };
-            let pages = if needs.memory.is_host() { PageSize::Base } else { PageSize::Transparent };
-            let arena = Arc::new(Arena::new(1, shared.transfer_bytes_max() as usize, pages)?);
-            let memory = WorkerMemory::take(&needs, &arena, &far)?;
+            let needs =
+                WorkerNeeds { depth: 1, ..WorkerNeeds::of(&shared.memory, &shared.load, worker, true) };
+            let arena = Arc::new(Arena::new(1, shared.transfer_bytes_max() as usize, needs.pages())?);
+            let memory = WorkerMemory::take(&needs, &arena, &gpu_notes)?;
             let opened = storage.open(worker, &arena, &flag)?;
-            let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
-            let (driver, device) = memory.attach(&needs, opened.driver, &arena)?;
+            let Attached { driver, device, notes } = memory.attach(&needs, opened, &arena)?;
             let none =
                 || Error::new(ErrorKind::Run, "stage", "a worker has no process").with("worker", number);
             let (group, _) = shared.process(number).ok_or_else(none)?;
@@ -211,7 +203,7 @@ impl Part for AppPart {
         let stages = self.ready.iter().zip(self.devices);
         let seen = outcomes.into_iter().zip(stages).map(|(outcome, (ready, watch))| {
             let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
-            let gpu = watch.map(|watch| watch.end(&ready.far));
+            let gpu = watch.map(|watch| watch.end(&ready.gpu_notes));
             let utilisation = ready.meters.utilisation(&ready.plan);
             (outcome, Observations { profile, gpu, utilisation, ..machine.clone() })
         });

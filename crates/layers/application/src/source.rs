@@ -7,7 +7,7 @@ use driver::{Arena, Error, Fault, PageSize, Source};
 use units::random::derive_seed;
 use workload::access::Scatter;
 
-use layer::memory::OnDevice;
+use layer::memory::{BufferPart, OnDevice};
 
 use crate::content::{Content, index_value};
 use crate::operation::{AppClass, AppOperation};
@@ -65,7 +65,7 @@ pub struct AppSource {
     has_ended: bool,
     stores: bool,
     /// Where the buffers are not memory of the process alone.
-    device: Option<OnDevice>,
+    device: OnDevice,
 }
 
 impl AppSource {
@@ -101,7 +101,7 @@ impl AppSource {
             has_ended: steps.is_empty(),
             stores: steps.iter().flat_map(StepPlan::calls).any(stores),
             plan: Arc::clone(plan),
-            device: None,
+            device: OnDevice::default(),
         };
         if !source.has_ended {
             source.begin_step();
@@ -110,14 +110,9 @@ impl AppSource {
     }
 
     /// The same with buffers on a device, or registered ones.
-    pub(crate) fn on_device(mut self, device: Option<OnDevice>) -> Self {
+    pub(crate) fn on_device(mut self, device: OnDevice) -> Self {
         self.device = device;
         self
-    }
-
-    /// Maker of content on a device; none where the buffers are not there.
-    fn content_on_device(&mut self) -> Option<&mut layer::memory::Content> {
-        self.device.as_mut().and_then(OnDevice::content)
     }
 
     /// The source of process `worker` with buffers of its own, to measure what a description costs: nobody waits for it.
@@ -374,7 +369,7 @@ impl Source<AppOperation> for AppSource {
     }
 
     fn prepares(&self) -> bool {
-        self.stores
+        self.stores || (self.plan.verify && self.device.has_content())
     }
 
     #[inline]
@@ -386,7 +381,7 @@ impl Source<AppOperation> for AppSource {
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
                 let content = self.contents[usize::from(operation.set)];
                 content.fill(operation.item, operation.item_offset_bytes, buffer);
-                if let Some(device) = self.content_on_device() {
+                if let Some(device) = self.device.content() {
                     device.send(operation.slot, length);
                 }
             }
@@ -397,25 +392,28 @@ impl Source<AppOperation> for AppSource {
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
                 buffer.copy_from_slice(&index_value(describes, operation.item));
             }
+            AppClass::Read if self.plan.verify => {
+                // Data that never arrive are not to be taken for those of an earlier operation.
+                if let Some(device) = self.device.content() {
+                    device.spoil(BufferPart { slot: operation.slot, at: 0, length });
+                }
+            }
             _ => {}
         }
     }
 
     fn checks(&self) -> bool {
-        self.plan.verify || self.device.is_some()
+        self.plan.verify || self.device.has_content()
     }
 
     #[inline]
     fn check(&mut self, operation: &AppOperation, bytes: u64) -> Result<(), Fault> {
         let (is_read, verifies) = (operation.class == AppClass::Read, self.plan.verify);
-        if let Some(device) = self.content_on_device() {
+        if let Some(device) = self.device.content() {
             if is_read && verifies {
                 device.fetch(operation.slot, bytes as usize);
             }
-            // A copy that failed outside of the operation leaves its data unknown.
-            if let Some(error) = device.failure() {
-                return Err(Fault { cause: "device", detail: error.to_string() });
-            }
+            device.settle()?;
         }
         if !verifies || !matches!(operation.class, AppClass::Read | AppClass::Get) {
             return Ok(());

@@ -26,7 +26,7 @@ pub(crate) struct Content {
     refills: bool,
     generation: u64,
     /// Where the buffers are not memory of the process alone.
-    device: Option<OnDevice>,
+    device: OnDevice,
 }
 
 /// Bytes of a block that carry a header, and the interval of its headers; what is left behind them has bytes that follow from their place.
@@ -60,7 +60,7 @@ impl Content {
             filler,
             refills: writes && (plan.verify || plan.content.refill != Refill::Once),
             generation: 0,
-            device: None,
+            device: OnDevice::default(),
         };
         if writes {
             for slot in 0..plan.load.depth {
@@ -73,10 +73,10 @@ impl Content {
     }
 
     /// Takes buffers on a device, or registered ones; those of a device get what those of the host hold.
-    pub(crate) fn on_device(&mut self, device: Option<OnDevice>) {
+    pub(crate) fn on_device(&mut self, device: OnDevice) {
         self.device = device;
         let writes = self.plan.operation == crate::phases::FsOp::Write;
-        if let Some(content) = self.device.as_mut().and_then(OnDevice::content).filter(|_| writes) {
+        if let Some(content) = self.device.content().filter(|_| writes) {
             let length = self.plan.geometry.block_size_bytes as usize;
             (0..self.plan.load.depth).for_each(|slot| content.send(slot, length));
         }
@@ -84,7 +84,7 @@ impl Content {
 
     /// Whether buffers are made ready for operations.
     pub(crate) fn prepares(&self) -> bool {
-        self.refills || (self.plan.verify && self.device.as_ref().is_some_and(OnDevice::has_content))
+        self.refills || (self.plan.verify && self.device.has_content())
     }
 
     /// Terms of a block whose headers and bytes a kernel makes; none where it has bytes behind the last header.
@@ -97,17 +97,22 @@ impl Content {
 
     /// Makes a block that is verified in a buffer on a device; false where no kernel makes it, or buffers are memory of the host.
     fn seal_on_device(&mut self, operation: &FsOperation, part: BufferPart) -> bool {
+        if !self.device.has_content() {
+            return false;
+        }
         let recipe = self.recipe(operation, part.length);
-        let content = self.device.as_mut().and_then(OnDevice::content);
         recipe
-            .zip(content)
+            .zip(self.device.content())
             .is_some_and(|(recipe, content)| content.make(part, &recipe, SEQUENCE, operation.offset_bytes))
     }
 
     /// Whether a block that was read to a buffer on a device is as this run wrote it, by a kernel; what it cannot tell is fetched for the host to check.
     fn is_right_on_device(&mut self, operation: &FsOperation, length: usize) -> bool {
+        if !self.device.has_content() {
+            return false;
+        }
         let recipe = self.recipe(operation, length);
-        let Some(content) = self.device.as_mut().and_then(OnDevice::content) else { return false };
+        let Some(content) = self.device.content() else { return false };
         let part = BufferPart { slot: operation.slot, at: 0, length };
         let is_right = recipe
             .and_then(|recipe| content.is_right(part, &recipe, SEQUENCE, operation.offset_bytes))
@@ -124,7 +129,7 @@ impl Content {
         let part = BufferPart { slot: operation.slot, at: 0, length };
         if operation.class == FsClass::Read && self.plan.verify {
             // Data that never arrive are not to be taken for those of an earlier operation.
-            if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
+            if let Some(content) = self.device.content() {
                 content.spoil(part);
             }
             return;
@@ -144,8 +149,7 @@ impl Content {
             match self.plan.content.refill {
                 Refill::Once => return,
                 Refill::Full => {
-                    let content = self.device.as_mut().and_then(OnDevice::content).zip(recipe);
-                    let made = content
+                    let made = (self.device.content().zip(recipe))
                         .is_some_and(|(content, recipe)| content.make(part, &recipe, self.generation, place));
                     if made {
                         return;
@@ -155,7 +159,7 @@ impl Content {
                 _ => self.filler.stamp(buffer, place, self.generation),
             }
         }
-        if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
+        if let Some(content) = self.device.content() {
             content.send(operation.slot, length);
         }
     }
@@ -181,11 +185,8 @@ impl Content {
         let length = (operation.length_bytes as usize).min(bytes as usize);
         let is_verified = operation.class == FsClass::Read && self.plan.verify;
         let is_right = is_verified && self.is_right_on_device(operation, length);
-        if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
-            // A kernel or a copy that failed outside of the operation leaves its data unknown.
-            if let Some(error) = content.failure() {
-                return Err(Fault { cause: "device", detail: error.to_string() });
-            }
+        if let Some(content) = self.device.content() {
+            content.settle()?;
         }
         if !is_verified || is_right {
             return Ok(());

@@ -1,9 +1,7 @@
 //! Memory that the buffers of blocks lie in.
 
-use std::path::Path;
-
 use gpu::{GpuPath, MemoryPlan, Transfer, Transfers, WorkerNotes};
-use layer::memory::{WorkerNeeds, receiver, storage_places};
+use layer::memory::{WorkerNeeds, worker_notes};
 use workload::option;
 use workload::options::OptionDef;
 use workload::spec::{Refill, choice};
@@ -25,8 +23,8 @@ pub(crate) static CUFILE: &[OptionDef] = &[
         Engine,
         "Way to memory of a GPU: a copy through memory of the host within the latency, or GPUDirect Storage",
         |spec, text| {
-            let ways = [("staged", GpuPath::Staged), ("cufile", GpuPath::Cufile)];
-            spec.own.get_mut::<FsSpec>().memory.gpu_path = Some(choice("gpu-path", text, &ways)?);
+            spec.own.get_mut::<FsSpec>().memory.gpu_path =
+                Some(choice("gpu-path", text, &GpuPath::NAMED[..2])?);
             Ok(())
         }
     ),
@@ -78,23 +76,16 @@ impl Transfers for FsOperation {
 impl FsPlan {
     /// Memory of worker `worker` of this host. Phases that move no blocks need none of a device.
     pub(crate) fn worker_needs(&self, worker: u32) -> WorkerNeeds<'_> {
-        const HOST: &MemoryPlan = &MemoryPlan::Host;
-        let moves_data = self.operation.moves_data();
         let refills = self.operation == crate::phases::FsOp::Write && self.content.refill == Refill::Full;
         WorkerNeeds {
-            memory: if moves_data { &self.memory } else { HOST },
-            worker: receiver(&self.memory, &self.load, worker),
-            depth: self.load.depth,
             makes_content: self.verify || refills,
-            is_of_device: false,
+            ..WorkerNeeds::of(&self.memory, &self.load, worker, self.operation.moves_data())
         }
     }
 
     /// Notes of the workers about their devices, which know where the files are.
     pub(crate) fn gpu_notes(&self) -> WorkerNotes {
-        if self.memory.gpu().is_none() || !self.operation.moves_data() {
-            return WorkerNotes::default();
-        }
-        WorkerNotes::near(storage_places(self.targets.iter().map(Path::new)))
+        let stored = self.targets.iter().filter(|_| self.operation.moves_data());
+        worker_notes(&self.memory, stored)
     }
 }

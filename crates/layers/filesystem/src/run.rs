@@ -346,7 +346,7 @@ impl LayerRun for FsRun {
                 plan.wear_out_ns.map(|after_ns| WearOut::new(after_ns, threads, with)).transpose()?;
             let barriers = plan.barriers.then(|| Barriers::new(threads, with)).transpose()?;
             ready.push(Ready {
-                far: plan.gpu_notes(),
+                gpu_notes: plan.gpu_notes(),
                 plan: Arc::new(plan.clone()),
                 stores,
                 functions: self.doors.functions(plan),
@@ -444,7 +444,7 @@ impl Part for FsPart<'_> {
             }
             let observations = Observations {
                 files: Some(ready.activity()),
-                gpu: devices.next().flatten().map(|watch| watch.end(&ready.far)),
+                gpu: devices.next().flatten().map(|watch| watch.end(&ready.gpu_notes)),
                 process_fetched_bytes: fetched_bytes,
                 ..machine.clone()
             };

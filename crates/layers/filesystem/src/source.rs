@@ -95,7 +95,7 @@ pub(crate) struct FsSource {
 
 impl FsSource {
     /// The same with buffers on a device, or registered ones.
-    pub(crate) fn on_device(mut self, device: Option<OnDevice>) -> Self {
+    pub(crate) fn on_device(mut self, device: OnDevice) -> Self {
         self.content.on_device(device);
         self
     }

@@ -1,16 +1,20 @@
 //! Memory of the buffers of a worker, for any layer: registered, or on a GPU, with the copies of operations and the content that is made and checked there.
 #![allow(unsafe_code)]
 
+mod direct;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use driver::{Arena, Driver, Error};
+use driver::{Arena, Driver, Error, Fault, Opened, PageSize};
 use gpu::{
     BlockTerms, ContentKernels, Context, DeviceBuffers, Exchange, GpuPath, GpuPer, GpuPlan, MemoryPlan,
     PciePlace, Pinned, Share, Staged, Staging, Stream, Transfers, WorkerNotes,
 };
 use workload::content::Recipe;
 use workload::plan::LoadPlan;
+
+pub use direct::DirectMemory;
 
 /// Buffers on a device.
 #[derive(Clone, Debug)]
@@ -23,8 +27,8 @@ pub struct DeviceRequest {
     pub notes: WorkerNotes,
 }
 
-/// Places on PCIe of the devices that paths are on, for [`WorkerNotes::near`].
-pub fn storage_places<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<PciePlace> {
+/// Places on PCIe of the devices that paths are on.
+fn storage_places<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<PciePlace> {
     let numbers = paths.into_iter().flat_map(host::block::numbers_of);
     let devices = numbers.filter_map(host::block::BlockDevice::read);
     let bottoms = devices.flat_map(|device| {
@@ -37,15 +41,45 @@ pub fn storage_places<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<Pcie
     bottoms.filter_map(|directory| PciePlace::of_directory(Path::new(&directory))).collect()
 }
 
-/// A driver with the memory of its worker, and what makes content there.
-pub type Attached<Op> = (Box<dyn Driver<Op>>, Option<OnDevice>);
+impl DeviceRequest {
+    /// The request of a driver that works on a device; engine `engine`.
+    ///
+    /// # Errors
+    /// Bad usage where the buffers are on none.
+    pub fn required<'a>(request: Option<&'a Self>, engine: &str) -> Result<&'a Self, Error> {
+        request.ok_or_else(|| {
+            Error::usage("open", "the buffers are not on a GPU")
+                .with("engine", engine)
+                .remedy("give --memory gpu")
+        })
+    }
+}
+
+/// Notes of workers about their devices ([`WorkerNotes`]), which know where `paths` are stored; paths are looked at where the buffers are on devices.
+pub fn worker_notes<P: AsRef<Path>>(memory: &MemoryPlan, paths: impl IntoIterator<Item = P>) -> WorkerNotes {
+    if memory.gpu().is_none() {
+        return WorkerNotes::default();
+    }
+    let paths: Vec<P> = paths.into_iter().collect();
+    WorkerNotes::near(storage_places(paths.iter().map(AsRef::as_ref)))
+}
+
+/// A driver with the memory of its worker.
+pub struct Attached<Op> {
+    /// The driver, with the copies to the device and from it where they are a part of its operations.
+    pub driver: Box<dyn Driver<Op>>,
+    /// What makes content there, and keeps the memory.
+    pub device: OnDevice,
+    /// Notes of the memory and of the driver, for the record.
+    pub notes: Vec<String>,
+}
 
 /// Memory of a worker as its plan has it.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerNeeds<'a> {
     /// Memory of the plan.
     pub memory: &'a MemoryPlan,
-    /// Number of the worker, by which it gets a device ([`receiver`]).
+    /// Number by which it gets a device.
     pub worker: u32,
     /// Operations in flight.
     pub depth: u32,
@@ -56,15 +90,34 @@ pub struct WorkerNeeds<'a> {
 }
 
 /// Number by which worker `worker` of this host gets a device: its own, or that of its host, as the plan deals them out.
-#[must_use]
-pub fn receiver(memory: &MemoryPlan, load: &LoadPlan, worker: u32) -> u32 {
+fn receiver(memory: &MemoryPlan, load: &LoadPlan, worker: u32) -> u32 {
     match memory.gpu().map(|gpu| gpu.per) {
         Some(GpuPer::Host) => load.place.map_or(0, |place| place.rank),
         _ => load.worker(worker),
     }
 }
 
-impl WorkerNeeds<'_> {
+impl<'a> WorkerNeeds<'a> {
+    /// Needs of worker `worker` of this host, whose content is made on the host and whose driver works on memory of the host. A load
+    /// that moves no data needs no memory of a device.
+    #[must_use]
+    pub fn of(memory: &'a MemoryPlan, load: &LoadPlan, worker: u32, moves_data: bool) -> Self {
+        const HOST: &MemoryPlan = &MemoryPlan::Host;
+        Self {
+            memory: if moves_data { memory } else { HOST },
+            worker: receiver(memory, load, worker),
+            depth: load.depth,
+            makes_content: false,
+            is_of_device: false,
+        }
+    }
+
+    /// Pages of its buffers: few where they are registered.
+    #[must_use]
+    pub fn pages(&self) -> PageSize {
+        if self.memory.is_host() { PageSize::Base } else { PageSize::Transparent }
+    }
+
     /// Whether data go through buffers of the host to those of a device.
     fn is_staged(&self) -> bool {
         !self.is_of_device && self.memory.gpu().is_some_and(|gpu| gpu.path == GpuPath::Staged)
@@ -75,8 +128,7 @@ impl WorkerNeeds<'_> {
 pub struct WorkerMemory {
     /// Buffers on a device, for the driver.
     pub request: Option<DeviceRequest>,
-    /// Notes for the record.
-    pub notes: Vec<String>,
+    notes: Vec<String>,
     pinned: Option<Pinned>,
     share: Option<Share>,
 }
@@ -116,10 +168,10 @@ impl WorkerMemory {
     pub fn attach<Op: Transfers>(
         self,
         needs: &WorkerNeeds<'_>,
-        driver: Box<dyn Driver<Op>>,
+        opened: Opened<Op>,
         arena: &Arc<Arena>,
     ) -> Result<Attached<Op>, Error> {
-        self.attach_exchange(needs, driver, arena, Exchange::default())
+        self.attach_exchange(needs, opened, arena, Exchange::default())
     }
 
     /// The same for operations that send a part of their buffers and receive another.
@@ -129,19 +181,17 @@ impl WorkerMemory {
     pub fn attach_exchange<Op: Transfers>(
         self,
         needs: &WorkerNeeds<'_>,
-        driver: Box<dyn Driver<Op>>,
+        opened: Opened<Op>,
         arena: &Arc<Arena>,
         exchange: Exchange,
     ) -> Result<Attached<Op>, Error> {
+        let (driver, mut notes) = (opened.driver, self.notes);
+        notes.extend(opened.notes);
         let Some(request) = self.request else {
-            let kept = self.pinned.map(|pinned| OnDevice {
-                device: None,
-                _pinned: Some(pinned),
-                _share: self.share,
-            });
-            return Ok((driver, kept));
+            let device = OnDevice { device: None, _pinned: self.pinned, _share: self.share };
+            return Ok(Attached { driver, device, notes });
         };
-        let content = OnDevice {
+        let device = OnDevice {
             device: Some(Content {
                 kernels: if needs.makes_content {
                     Some(ContentKernels::new(request.buffers.context())?)
@@ -162,11 +212,12 @@ impl WorkerMemory {
         } else {
             driver
         };
-        Ok((driver, Some(content)))
+        Ok(Attached { driver, device, notes })
     }
 }
 
-/// Buffers of the source on a device, or registered ones.
+/// Buffers of the source on a device, or registered ones; those of the process by default.
+#[derive(Default)]
 pub struct OnDevice {
     device: Option<Content>,
     /// Keeps buffers of the host registered as long as the source.
@@ -176,13 +227,14 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    /// Whether it makes content on a device.
+    /// Whether the buffers are on a device.
     #[inline]
     pub fn has_content(&self) -> bool {
         self.device.is_some()
     }
 
-    /// Maker of content on the device; none where buffers are registered memory of the host.
+    /// Maker of content on the device; none where the buffers are memory of the host.
+    #[inline]
     pub fn content(&mut self) -> Option<&mut Content> {
         self.device.as_mut()
     }
@@ -213,9 +265,15 @@ pub struct BufferPart {
 }
 
 impl Content {
-    /// Why work on the device failed first; asked once.
-    pub fn failure(&mut self) -> Option<Error> {
-        self.failure.take()
+    /// The first kernel or copy outside of an operation that failed since this was asked last.
+    ///
+    /// # Errors
+    /// The data of the operation are unknown then: its content was not as it should be, or cannot be checked.
+    pub fn settle(&mut self) -> Result<(), Fault> {
+        match self.failure.take() {
+            Some(error) => Err(Fault { cause: "device", detail: error.to_string() }),
+            None => Ok(()),
+        }
     }
 
     /// Notes the first failure, and says whether there was none.
@@ -354,8 +412,7 @@ macro_rules! staged_memory_options {
                 Engine,
                 "Memory of the host that copies of --memory gpu go through: registered with the driver of the GPU, or not",
                 |spec, text| {
-                    let ways = [("pinned", ::gpu::Staging::Pinned), ("pageable", ::gpu::Staging::Pageable)];
-                    let way = ::workload::spec::choice("gpu-staging", text, &ways)?;
+                    let way = ::workload::spec::choice("gpu-staging", text, &::gpu::Staging::NAMED)?;
                     spec.own.get_mut::<$spec>().memory.gpu_staging = Some(way);
                     Ok(())
                 }

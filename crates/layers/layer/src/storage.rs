@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::{Arena, Driver, Error, Operation};
+use driver::{Arena, Error, Opened, Operation};
 use workload::spec::Spec;
 
 use crate::measured::{Measured, RunContext, all};
@@ -225,14 +225,6 @@ pub struct StorageFacts {
     pub is_in_process: bool,
 }
 
-/// Driver of one worker, with its notes.
-pub struct OpenedStorage {
-    /// Carries the calls out.
-    pub driver: Box<dyn Driver<StorageOperation>>,
-    /// Notes for the record.
-    pub notes: Vec<String>,
-}
-
 /// A storage during a run. Nothing is made before [`Storage::prepare`].
 pub trait Storage: Send + Sync {
     /// Its facts.
@@ -253,7 +245,7 @@ pub trait Storage: Send + Sync {
         worker: u32,
         arena: &Arc<Arena>,
         interrupt: &Arc<AtomicBool>,
-    ) -> Result<OpenedStorage, Error>;
+    ) -> Result<Opened<StorageOperation>, Error>;
 
     /// Name of an object, or of a key of an index, for people.
     fn name(&self, operation: &StorageOperation) -> String;

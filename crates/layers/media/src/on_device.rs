@@ -1,30 +1,12 @@
 //! Buffers of a load on media on a GPU.
 
-use std::path::Path;
-
-use driver::Error;
 use gpu::{Transfer, Transfers, WorkerNotes};
-use layer::memory::{DeviceRequest, WorkerNeeds, receiver, storage_places};
+use layer::memory::{WorkerNeeds, worker_notes};
 use workload::spec::Refill;
 use workload::target::TargetKind;
 
 use crate::plan::MediaPlan;
-use crate::{MediaClass, MediaOperation, OpenRequest};
-
-/// The buffers of a request on a device.
-///
-/// # Errors
-/// Bad usage where it has none.
-pub(crate) fn requested<'a>(
-    request: &'a OpenRequest,
-    engine: &'static str,
-) -> Result<&'a DeviceRequest, Error> {
-    request.device.as_ref().ok_or_else(|| {
-        Error::usage("open", "the buffers are not on a GPU")
-            .with("engine", engine)
-            .remedy("give --memory gpu")
-    })
-}
+use crate::{MediaClass, MediaOperation};
 
 impl Transfers for MediaOperation {
     #[inline]
@@ -42,21 +24,16 @@ impl MediaPlan {
     pub(crate) fn worker_needs(&self, worker: u32) -> WorkerNeeds<'_> {
         let refills = self.mix.write_percent > 0 && self.content.refill != Refill::Once;
         WorkerNeeds {
-            memory: &self.memory,
-            worker: receiver(&self.memory, &self.load, worker),
-            depth: self.load.depth,
             makes_content: refills || self.verify_interval_bytes.is_some(),
             is_of_device: ["gpu_copy", "gpu_mem"].contains(&self.engine.as_str()),
+            ..WorkerNeeds::of(&self.memory, &self.load, worker, true)
         }
     }
 
     /// Notes of the workers about their devices, which know where the storage is.
     pub(crate) fn gpu_notes(&self) -> WorkerNotes {
-        if self.memory.gpu().is_none() {
-            return WorkerNotes::default();
-        }
         let stored = [TargetKind::File, TargetKind::BlockDevice];
         let targets = self.targets.iter().filter(|target| stored.contains(&target.kind));
-        WorkerNotes::near(storage_places(targets.map(|target| Path::new(&target.path))))
+        worker_notes(&self.memory, targets.map(|target| &target.path))
     }
 }

@@ -83,7 +83,7 @@ pub struct MediaSource {
     discards_in_flight: u32,
     arena: Arc<Arena>,
     /// Where the buffers are not memory of the process alone.
-    device: Option<OnDevice>,
+    device: OnDevice,
 }
 
 impl MediaSource {
@@ -153,7 +153,7 @@ impl MediaSource {
             discarded: VecDeque::with_capacity(plan.load.depth as usize),
             discards_in_flight: 0,
             arena,
-            device: None,
+            device: OnDevice::default(),
         };
         if plan.mix.write_percent > 0 {
             source.fill_all(plan);

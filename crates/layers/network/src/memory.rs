@@ -1,7 +1,7 @@
 //! Memory that the payloads of RPCs lie in.
 
-use gpu::{Exchange, MemoryPlan, Transfer, Transfers};
-use layer::memory::{WorkerNeeds, receiver};
+use gpu::{Exchange, Transfer, Transfers};
+use layer::memory::WorkerNeeds;
 use workload::options::OptionDef;
 
 use crate::plan::NetworkPlan;
@@ -21,14 +21,7 @@ impl Transfers for Rpc {
 impl NetworkPlan {
     /// Memory of worker `worker`. RPCs without payloads need none of a device.
     pub(crate) fn worker_needs(&self, worker: u32) -> WorkerNeeds<'_> {
-        const HOST: &MemoryPlan = &MemoryPlan::Host;
-        WorkerNeeds {
-            memory: if self.rpc_bytes() > 0 { &self.memory } else { HOST },
-            worker: receiver(&self.memory, &self.load, worker),
-            depth: self.load.depth,
-            makes_content: false,
-            is_of_device: false,
-        }
+        WorkerNeeds::of(&self.memory, &self.load, worker, self.rpc_bytes() > 0)
     }
 
     /// Parts of a buffer that go out with a request and come in with a reply.

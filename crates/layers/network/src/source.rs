@@ -31,15 +31,21 @@ struct Payloads {
 }
 
 impl Payloads {
-    /// The payload area of a slot that is this source's turn.
-    fn of(&mut self, slot: u32, direction: Direction) -> &mut [u8] {
-        let (from, bytes) = match direction {
+    /// Part of a slot's buffer that a payload lies in.
+    fn part(&self, slot: u32, direction: Direction) -> BufferPart {
+        let (at, length) = match direction {
             Direction::Request => (self.layout.request_offset_bytes, self.request_bytes),
             Direction::Reply => (self.layout.reply_offset_bytes, self.reply_bytes),
         };
+        BufferPart { slot, at, length }
+    }
+
+    /// The payload area of a slot that is this source's turn.
+    fn of(&mut self, slot: u32, direction: Direction) -> &mut [u8] {
+        let BufferPart { at, length, .. } = self.part(slot, direction);
         // SAFETY: called only before the slot is submitted and after it has completed, and the slice borrows the payloads, which alone make them.
-        let buffer = unsafe { self.arena.slot_mut(slot, from + bytes) };
-        &mut buffer[from..]
+        let buffer = unsafe { self.arena.slot_mut(slot, at + length) };
+        &mut buffer[at..]
     }
 }
 
@@ -54,7 +60,7 @@ pub struct RpcSource {
     /// Where payloads are made and checked.
     content: Option<Content>,
     /// Payloads on a device.
-    device: Option<OnDevice>,
+    device: OnDevice,
 }
 
 impl RpcSource {
@@ -91,7 +97,7 @@ impl RpcSource {
             sequence: 0,
             payloads: Payloads { request_bytes, reply_bytes, layout, arena: Arc::clone(&request.arena) },
             content: request.verify.then(|| content.clone()),
-            device: None,
+            device: OnDevice::default(),
         };
         // Zeros all through would flatter a link that compresses.
         for slot in 0..request.arena.slots() {
@@ -102,7 +108,7 @@ impl RpcSource {
 
     /// The same with payloads on a device, which gets those of the host, or in registered memory.
     #[must_use]
-    pub fn on_device(mut self, device: Option<OnDevice>) -> Self {
+    pub fn on_device(mut self, device: OnDevice) -> Self {
         self.device = device;
         for slot in 0..self.payloads.arena.slots() {
             self.send(slot);
@@ -110,20 +116,10 @@ impl RpcSource {
         self
     }
 
-    /// Part of a buffer that a payload lies in.
-    fn part(&self, slot: u32, direction: Direction) -> BufferPart {
-        let Payloads { layout, request_bytes, reply_bytes, .. } = &self.payloads;
-        let (at, length) = match direction {
-            Direction::Request => (layout.request_offset_bytes, *request_bytes),
-            Direction::Reply => (layout.reply_offset_bytes, *reply_bytes),
-        };
-        BufferPart { slot, at, length }
-    }
-
     /// Brings the payload of a request to the device.
     fn send(&mut self, slot: u32) {
-        let part = self.part(slot, Direction::Request);
-        if let Some(device) = self.device.as_mut().and_then(OnDevice::content) {
+        let part = self.payloads.part(slot, Direction::Request);
+        if let Some(device) = self.device.content() {
             device.send_part(part);
         }
     }
@@ -157,7 +153,7 @@ impl Source<Rpc> for RpcSource {
     }
 
     fn prepares(&self) -> bool {
-        let has_device = self.device.as_ref().is_some_and(OnDevice::has_content);
+        let has_device = self.device.has_content();
         self.content.is_some() && (self.payloads.request_bytes > 0 || has_device)
     }
 
@@ -166,28 +162,25 @@ impl Source<Rpc> for RpcSource {
             content.fill(Direction::Request, rpc.sequence, self.payloads.of(rpc.slot, Direction::Request));
             self.send(rpc.slot);
             // A reply that never arrives is not to be taken for an earlier one.
-            let reply = self.part(rpc.slot, Direction::Reply);
-            if let Some(device) = self.device.as_mut().and_then(OnDevice::content) {
+            let reply = self.payloads.part(rpc.slot, Direction::Reply);
+            if let Some(device) = self.device.content() {
                 device.spoil(reply);
             }
         }
     }
 
     fn checks(&self) -> bool {
-        let has_device = self.device.as_ref().is_some_and(OnDevice::has_content);
+        let has_device = self.device.has_content();
         has_device || (self.content.is_some() && self.payloads.reply_bytes > 0)
     }
 
     fn check(&mut self, rpc: &Rpc, _bytes: u64) -> Result<(), Fault> {
-        let reply = self.part(rpc.slot, Direction::Reply);
-        if let Some(device) = self.device.as_mut().and_then(OnDevice::content) {
+        let reply = self.payloads.part(rpc.slot, Direction::Reply);
+        if let Some(device) = self.device.content() {
             if self.content.is_some() {
                 device.fetch_part(reply);
             }
-            // A copy that failed outside of the operation leaves its data unknown.
-            if let Some(error) = device.failure() {
-                return Err(Fault { cause: "device", detail: error.to_string() });
-            }
+            device.settle()?;
         }
         let Some(content) = self.content.as_mut().filter(|_| reply.length > 0) else { return Ok(()) };
         content.check(Direction::Reply, rpc.sequence, self.payloads.of(rpc.slot, Direction::Reply))

@@ -63,7 +63,7 @@ pub struct ObjectSource {
     /// Where acknowledged updates are recorded, and as which phase and worker.
     recorder: Option<(Arc<Recorder>, (u32, u32))>,
     arena: Arc<Arena>,
-    device: Option<OnDevice>,
+    device: OnDevice,
     /// Whether values may be made by kernels.
     makes_on_device: bool,
 }
@@ -118,7 +118,7 @@ impl ObjectSource {
             }),
             recorder: None,
             arena,
-            device: None,
+            device: OnDevice::default(),
             makes_on_device: false,
         };
         if stores {

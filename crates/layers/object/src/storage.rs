@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::{Arena, Completions, Driver, Error, ErrorKind, FINDINGS_MAX, Submitted, Tally, Wait};
-use layer::storage::{
-    OpenedStorage, Storage, StorageCall, StorageFacts, StorageNeeds, StorageOperation, StorageSet,
-};
+use driver::{Arena, Completions, Driver, Error, ErrorKind, FINDINGS_MAX, Opened, Submitted, Tally, Wait};
+use layer::storage::{Storage, StorageCall, StorageFacts, StorageNeeds, StorageOperation, StorageSet};
 use layer::{Phase, RunContext};
 use units::ByteSize;
 use vos::model::{Key, Names, ObjectId};
@@ -283,7 +281,7 @@ impl Storage for ObjectStorage {
         worker: u32,
         arena: &Arc<Arena>,
         interrupt: &Arc<AtomicBool>,
-    ) -> Result<OpenedStorage, Error> {
+    ) -> Result<Opened<StorageOperation>, Error> {
         let backend = self.store.connect()?;
         let (mut drivers, mut notes) = (Vec::new(), Vec::new());
         for (at, plan) in self.plans.iter().enumerate() {
@@ -297,7 +295,7 @@ impl Storage for ObjectStorage {
             notes.extend(opened.notes);
             drivers.push((opened.driver, self.names_of(at)?));
         }
-        Ok(OpenedStorage { driver: Box::new(SetDrivers { drivers, busy: 0 }), notes })
+        Ok(Opened { driver: Box::new(SetDrivers { drivers, busy: 0 }), notes })
     }
 
     fn name(&self, operation: &StorageOperation) -> String {

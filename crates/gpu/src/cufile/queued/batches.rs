@@ -62,9 +62,10 @@ pub struct Batches {
     api: &'static QueueApi,
     buffers: Arc<DeviceBuffers>,
     free: Vec<Batch>,
-    /// Those with requests in flight; the last may not be handed over yet.
+    /// The one that takes requests, which are not handed over yet.
+    filling: Option<Batch>,
+    /// Those with requests in flight.
     busy: Vec<Batch>,
-    is_filling: bool,
     events: Vec<Event>,
 }
 
@@ -90,8 +91,8 @@ impl Batches {
             api,
             buffers: Arc::clone(buffers),
             free: Vec::with_capacity(depth as usize),
+            filling: None,
             busy: Vec::with_capacity(depth as usize),
-            is_filling: false,
             events: vec![empty; depth as usize],
         };
         for _ in 0..depth {
@@ -137,13 +138,10 @@ impl Batches {
 
 impl Queue for Batches {
     fn push(&mut self, request: &Request<'_>) {
-        if !self.is_filling {
-            // There are as many handles as requests that may be in flight.
-            self.busy.push(self.free.pop().expect("more requests than the queue's depth"));
-            self.is_filling = true;
-        }
         let (base, at) = cufile::address(&self.buffers, request.slot, request.bytes);
-        let batch = self.busy.last_mut().expect("the one that is filled");
+        // There are as many handles as requests that may be in flight.
+        let unused = || self.free.pop().expect("more requests than the queue's depth");
+        let batch = self.filling.get_or_insert_with(unused);
         batch.parameters.push(Parameters {
             mode: MODE_BATCH,
             base: base as *mut c_void,
@@ -157,18 +155,15 @@ impl Queue for Batches {
     }
 
     fn flush(&mut self, in_flight: &mut InFlight) {
-        if !std::mem::take(&mut self.is_filling) {
-            return;
-        }
-        let batch = self.busy.last_mut().expect("the one that was filled");
+        let Some(mut batch) = self.filling.take() else { return };
         batch.pending = batch.parameters.len();
         let (count, parameters) = (batch.pending as c_uint, batch.parameters.as_mut_ptr());
         // SAFETY: a handle of ours with room for as many; the parameters stay until all have ended.
         let status = unsafe { (self.api.cuFileBatchIOSubmit)(batch.handle, count, parameters, 0) };
         if status.code == 0 {
+            self.busy.push(batch);
             return;
         }
-        let mut batch = self.busy.pop().expect("the same");
         for parameters in batch.parameters.drain(..) {
             in_flight.end(parameters.cookie as usize as u32, refused(status));
         }
@@ -213,7 +208,7 @@ impl Drop for Batches {
             // SAFETY: a handle of ours; requests that cannot be taken back are waited for by the library.
             unsafe { (self.api.cuFileBatchIOCancel)(batch.handle) };
         }
-        for batch in self.busy.iter().chain(&self.free) {
+        for batch in self.busy.iter().chain(&self.filling).chain(&self.free) {
             // SAFETY: a handle of ours that is used no more.
             unsafe { (self.api.cuFileBatchIODestroy)(batch.handle) };
         }

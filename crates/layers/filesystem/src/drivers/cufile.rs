@@ -1,12 +1,12 @@
 //! `cufile`: blocks of files go to and from memory of a GPU by GPUDirect Storage; each file is registered while it is open.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::Arc;
 
-use driver::{Capabilities, Completions, Driver, Error, Opened, Operation, Registration, Submitted};
-use gpu::{CuFile, CufileRequests, DeviceBuffers, RegisteredBuffers, RegisteredFile, WorkerNotes};
+use driver::{Completions, Driver, Error, Opened, Registration, Submitted};
+use gpu::{CuFile, RegisteredFile};
+use layer::memory::DirectMemory;
 use rustix::io::Errno;
 
 use super::OpenRequest;
@@ -14,20 +14,11 @@ use super::posix::{self, Directory, Posix, open_roots};
 use crate::calls::{Calls, Files, OpenMode};
 use crate::operation::{FsClass, FsOperation};
 
-const CAPABILITIES: Capabilities = Capabilities {
-    classes: FsOperation::CLASSES,
-    asynchronous: false,
-    depth_max: 1,
-    targetless: false,
-    direct: true,
-    options: &[],
-};
-
 /// The table line.
 pub(super) const REGISTRATION: Registration<FsOperation, OpenRequest> = Registration {
     name: "cufile",
     summary: "GPUDirect Storage (libcufile), one request at a time: --memory gpu",
-    capabilities: CAPABILITIES,
+    capabilities: posix::CAPABILITIES,
     open,
 };
 
@@ -36,26 +27,10 @@ fn open(request: &OpenRequest) -> Result<Opened<FsOperation>, Error> {
     if !request.plan.operation.moves_data() {
         return (posix::REGISTRATION.open)(request);
     }
-    let device = request.device.as_ref().ok_or_else(|| {
-        Error::usage("open", "the buffers are not on a GPU")
-            .with("engine", REGISTRATION.name)
-            .remedy("give --memory gpu --gpu-path cufile")
-    })?;
-    let library = CuFile::open()?;
-    let registered =
-        if device.plan.register { Some(library.register_buffers(&device.buffers)?) } else { None };
-    let transport = library.transport();
-    device.notes.add_transport(transport);
-    let calls = Registering { posix: Posix::default(), library, cause: RefCell::default() };
+    let (memory, note) = DirectMemory::open(request.device.as_ref(), REGISTRATION.name)?;
+    let calls = Registering { posix: Posix::default(), library: memory.library, cause: RefCell::default() };
     let files = Files::new(calls, &request.plan, &request.arena, open_roots(&request.plan)?);
-    let driver = Direct {
-        files,
-        _registered: registered,
-        buffers: Arc::clone(&device.buffers),
-        asked: Cell::default(),
-        notes: device.notes.clone(),
-    };
-    Ok(Opened { driver: Box::new(driver), notes: vec![transport.note().to_owned()] })
+    Ok(Opened { driver: Box::new(Direct { files, memory }), notes: vec![note] })
 }
 
 /// A file that libcufile knows. It is deregistered before it is closed.
@@ -153,10 +128,7 @@ impl Calls for Registering {
 /// The driver: files go before the buffers that they were read to.
 struct Direct {
     files: Files<Registering>,
-    _registered: Option<RegisteredBuffers>,
-    buffers: Arc<DeviceBuffers>,
-    asked: Cell<CufileRequests>,
-    notes: WorkerNotes,
+    memory: DirectMemory,
 }
 
 impl Direct {
@@ -165,13 +137,14 @@ impl Direct {
         let file = &self.files.file(operation)?.registered;
         let (slot, length, offset) =
             (operation.slot, operation.length_bytes as usize, operation.offset_bytes);
-        if slot >= self.buffers.slots() || length > self.buffers.slot_bytes() {
+        let buffers = &self.memory.buffers;
+        if slot >= buffers.slots() || length > buffers.slot_bytes() {
             return Err(Errno::INVAL);
         }
-        self.asked.set(self.asked.get().and(offset, length as u64));
+        self.memory.count(offset, length as u64);
         Ok(match operation.class {
-            FsClass::Read => file.read(&self.buffers, slot, length, offset),
-            _ => file.write(&self.buffers, slot, length, offset),
+            FsClass::Read => file.read(buffers, slot, length, offset),
+            _ => file.write(buffers, slot, length, offset),
         })
     }
 }
@@ -190,11 +163,5 @@ impl Driver<FsOperation> for Direct {
 
     fn cause(&self, slot: u32, result: i64) -> Option<String> {
         self.files.cause(slot, result).or_else(|| self.files.calls().cause.borrow_mut().take())
-    }
-}
-
-impl Drop for Direct {
-    fn drop(&mut self) {
-        self.notes.add_requests(self.asked.get());
     }
 }

@@ -10,29 +10,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use driver::foreign::{Library, LoadError};
-use driver::{Capabilities, Error, ErrorKind, Opened, Operation, Registration};
+use driver::{Error, ErrorKind, Opened, Registration};
 use libc::{AT_FDCWD, DIR, dirent64, flock, mode_t, off_t, size_t, ssize_t};
 use rustix::io::Errno;
 
 use super::OpenRequest;
-use super::posix::{DIRECTORY_MODE, FILE_MODE, XATTR, XATTR_VALUE, open_flags};
+use super::posix::{self, DIRECTORY_MODE, FILE_MODE, XATTR, XATTR_VALUE, open_flags};
 use crate::calls::{Calls, Files, OpenMode};
 use crate::operation::FsOperation;
-
-const CAPABILITIES: Capabilities = Capabilities {
-    classes: FsOperation::CLASSES,
-    asynchronous: false,
-    depth_max: 1,
-    targetless: false,
-    direct: true,
-    options: &[],
-};
 
 /// The table line.
 pub(super) const REGISTRATION: Registration<FsOperation, OpenRequest> = Registration {
     name: "libc",
     summary: "Functions of the C library, one at a time, as programs call them: libraries of LD_PRELOAD take them over",
-    capabilities: CAPABILITIES,
+    capabilities: posix::CAPABILITIES,
     open,
 };
 

@@ -17,7 +17,8 @@ use crate::calls::{Calls, Files, OpenMode};
 use crate::operation::FsOperation;
 use crate::plan::FsPlan;
 
-const CAPABILITIES: Capabilities = Capabilities {
+/// What drivers have that make one call after the other on open files.
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
     classes: FsOperation::CLASSES,
     asynchronous: false,
     depth_max: 1,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::{Arena, Error, PageSize};
+use driver::{Arena, Error};
 use gpu::WorkerNotes;
-use layer::memory::WorkerMemory;
+use layer::memory::{Attached, WorkerMemory};
 use layer::observations::{FileActivity, FoundFiles, StonewallActivity};
 use layer::{Hosts, RunContext};
 use runner::{Job, Opener, WorkerSetup};
@@ -62,8 +62,8 @@ pub(super) struct Ready {
     pub(super) wear_out: Option<Arc<WearOut>>,
     pub(super) barriers: Option<Arc<Barriers>>,
     pub(super) notes: Vec<String>,
-    /// Workers that are far from their devices.
-    pub(super) far: WorkerNotes,
+    /// Notes of its workers about their devices.
+    pub(super) gpu_notes: WorkerNotes,
     /// Name under which hosts meet in it.
     pub(super) meeting: String,
 }
@@ -83,14 +83,13 @@ impl Ready {
         }
         let (shared, progress, wear_out) =
             (Arc::clone(plan), Arc::clone(&self.progress), self.wear_out.clone());
-        let (barriers, far) = (self.barriers.clone(), self.far.clone());
+        let (barriers, gpu_notes) = (self.barriers.clone(), self.gpu_notes.clone());
         let (stores, functions) = (self.stores.clone(), self.functions.clone());
         let open = Opener::new(move |worker| {
             let slot_bytes = if shared.operation.moves_data() { shared.geometry.block_size_bytes } else { 1 };
             let needs = shared.worker_needs(worker);
-            let pages = if needs.memory.is_host() { PageSize::Base } else { PageSize::Transparent };
-            let arena = Arc::new(Arena::new(shared.load.depth, slot_bytes as usize, pages)?);
-            let memory = WorkerMemory::take(&needs, &arena, &far)?;
+            let arena = Arc::new(Arena::new(needs.depth, slot_bytes as usize, needs.pages())?);
+            let memory = WorkerMemory::take(&needs, &arena, &gpu_notes)?;
             let request = OpenRequest {
                 plan: Arc::clone(&shared),
                 arena: Arc::clone(&arena),
@@ -99,8 +98,7 @@ impl Ready {
                 device: memory.request.clone(),
             };
             let opened = (drivers::find(&shared.engine)?.open)(&request)?;
-            let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
-            let (driver, device) = memory.attach(&needs, opened.driver, &arena)?;
+            let Attached { driver, device, notes } = memory.attach(&needs, opened, &arena)?;
             let meets = (wear_out.as_ref(), barriers.as_ref());
             let source = FsSource::new(&shared, worker, &arena, &progress, meets)?.on_device(device);
             Ok(WorkerSetup { driver, source, notes, parts: Vec::new() })

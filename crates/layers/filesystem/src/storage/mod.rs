@@ -8,12 +8,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use ::driver::{Arena, Error, Secret};
+use ::driver::{Arena, Error, Opened, Secret};
 use dfs::{FileSystem, Inode};
 use layer::RunContext;
-use layer::storage::{
-    OpenedStorage, Storage, StorageCall, StorageFacts, StorageNeeds, StorageOperation, StorageSet,
-};
+use layer::storage::{Storage, StorageCall, StorageFacts, StorageNeeds, StorageOperation, StorageSet};
 use units::path_of;
 use workload::spec::Spec;
 
@@ -135,7 +133,7 @@ impl Storage for FileStorage {
         _worker: u32,
         arena: &Arc<Arena>,
         _interrupt: &Arc<AtomicBool>,
-    ) -> Result<OpenedStorage, Error> {
+    ) -> Result<Opened<StorageOperation>, Error> {
         let top = self.tree.top();
         let driver: Box<dyn ::driver::Driver<StorageOperation>> = match self.place()? {
             Root::Path(path) => {
@@ -150,7 +148,7 @@ impl Storage for FileStorage {
                 Box::new(FilesDriver::new(Dfs { owner: owner() }, &top, &self.sets, arena, false)?)
             }
         };
-        Ok(OpenedStorage { driver, notes: Vec::new() })
+        Ok(Opened { driver, notes: Vec::new() })
     }
 
     fn name(&self, operation: &StorageOperation) -> String {

@@ -16,6 +16,6 @@ pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Regis
 
 fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     queued::open(request, REGISTRATION.name, |files| {
-        Batches::new(files.library, &files.buffers, request.depth)
+        Batches::new(files.memory.library, &files.memory.buffers, request.depth)
     })
 }

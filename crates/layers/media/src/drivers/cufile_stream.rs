@@ -15,5 +15,5 @@ pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Regis
 };
 
 fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
-    queued::open(request, REGISTRATION.name, |files| Streams::new(&files.buffers))
+    queued::open(request, REGISTRATION.name, |files| Streams::new(&files.memory.buffers))
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use driver::{Capabilities, Completions, Driver, Error, Opened, Registration, Submitted};
 use gpu::{DeviceBuffers, Stream};
+use layer::memory::DeviceRequest;
 use workload::target::{TargetKind, TargetPlan};
 
 use crate::descriptor::{self, Bounds, INVALID, UNSUPPORTED};
-use crate::on_device;
 use crate::{MediaClass, MediaOperation, OpenRequest};
 
 const NAME: &str = "gpu_mem";
@@ -32,7 +32,7 @@ pub(super) const REGISTRATION: Registration<MediaOperation, OpenRequest> = Regis
 
 fn open(request: &OpenRequest) -> Result<Opened<MediaOperation>, Error> {
     descriptor::check(request, NAME, &CAPABILITIES)?;
-    let device = on_device::requested(request, NAME)?;
+    let device = DeviceRequest::required(request.device.as_ref(), NAME)?;
     let context = device.buffers.context();
     let region = |target: &TargetPlan| {
         if target.kind != TargetKind::Memory {

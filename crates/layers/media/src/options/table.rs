@@ -318,7 +318,7 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "pinned",
         "Memory of the host that copies of --gpu-path staged go through: registered with the driver of the GPU, or not",
         gpu_staging,
-        |text| choice("gpu-staging", text, &[("pinned", Staging::Pinned), ("pageable", Staging::Pageable)])
+        |text| choice("gpu-staging", text, &Staging::NAMED)
     ),
     of_memory!(
         "gpu-register",

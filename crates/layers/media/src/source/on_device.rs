@@ -12,16 +12,14 @@ impl MediaSource {
     /// Whether the buffers are on a device.
     #[inline]
     pub(super) fn has_device(&self) -> bool {
-        self.device.as_ref().is_some_and(OnDevice::has_content)
+        self.device.has_content()
     }
 
     /// The same with buffers on a device, or registered ones.
-    pub(crate) fn on_device(mut self, plan: &MediaPlan, device: Option<OnDevice>) -> Self {
+    pub(crate) fn on_device(mut self, plan: &MediaPlan, device: OnDevice) -> Self {
         self.device = device;
         self.recipe = self.content.recipe();
-        if let Some(content) =
-            self.device.as_mut().and_then(OnDevice::content).filter(|_| plan.mix.write_percent > 0)
-        {
+        if let Some(content) = self.device.content().filter(|_| plan.mix.write_percent > 0) {
             (0..plan.load.depth).for_each(|slot| content.send(slot, plan.block_size_bytes_max as usize));
         }
         self
@@ -30,7 +28,7 @@ impl MediaSource {
     /// Fills the buffer of a write on a device.
     pub(super) fn prepare_on_device(&mut self, operation: &MediaOperation) {
         let MediaOperation { slot, offset, length, .. } = *operation;
-        let Some(content) = self.device.as_mut().and_then(OnDevice::content) else { return };
+        let Some(content) = self.device.content() else { return };
         if let Some(verifier) = &mut self.verifier {
             return verifier.write_on(operation, &self.arena, content);
         }
@@ -48,22 +46,19 @@ impl MediaSource {
     /// Spoils the buffer of a read on a device that is to be verified: data that never arrive are not taken for those of an earlier operation.
     pub(super) fn spoil_on_device(&mut self, operation: &MediaOperation) {
         let MediaOperation { slot, length, .. } = *operation;
-        if let Some(content) = self.device.as_mut().and_then(OnDevice::content) {
+        if let Some(content) = self.device.content() {
             content.spoil(BufferPart { slot, at: 0, length: length as usize });
         }
     }
 
     /// Checks what an operation left in the buffer on a device.
     pub(super) fn check_on_device(&mut self, operation: &MediaOperation, bytes: u64) -> Result<(), Fault> {
-        let Some(content) = self.device.as_mut().and_then(OnDevice::content) else { return Ok(()) };
+        let Some(content) = self.device.content() else { return Ok(()) };
         let checked = match &mut self.verifier {
             Some(verifier) => verifier.check_on(operation, bytes as usize, &self.arena, content),
             None => Ok(()),
         };
-        // A kernel or a copy that failed outside of the operation leaves its data unknown.
-        match content.failure() {
-            Some(error) => Err(Fault { cause: "device", detail: error.to_string() }),
-            None => checked,
-        }
+        content.settle()?;
+        checked
     }
 }

@@ -12,7 +12,7 @@ use workload::spec::Operation;
 use super::ledgers::Check;
 use crate::zoned::ZoneSet;
 use crate::{DRIVERS, MediaClass, MediaSource, OpenRequest, Verifier};
-use layer::memory::WorkerMemory;
+use layer::memory::{Attached, WorkerMemory};
 
 /// Parts of a job besides its plan.
 #[derive(Default)]
@@ -23,23 +23,20 @@ pub struct JobSetup {
     pub is_read_back: bool,
     /// Where it keeps to zones.
     pub zones: Option<Arc<ZoneSet>>,
-    /// Where workers that are far from their devices note that.
-    pub far: WorkerNotes,
+    /// Notes of its workers about their devices.
+    pub gpu_notes: WorkerNotes,
 }
 
 /// The runner's job for a plan.
 pub fn job(plan: &MediaPlan, setup: JobSetup, interrupt: Arc<AtomicBool>) -> Job {
-    let JobSetup { check, is_read_back, zones, far } = setup;
+    let JobSetup { check, is_read_back, zones, gpu_notes } = setup;
     let (shared, images) = (Arc::new(plan.clone()), Arc::default());
     let written = check.as_ref().filter(|_| is_read_back).map(|check| check.ledger.written_blocks());
     let open = move |worker: u32| {
         let plan = Arc::clone(&shared);
-        let pages = match plan.huge_pages {
-            true => PageSize::Huge,
-            false if plan.memory.is_host() => PageSize::Base,
-            false => PageSize::Transparent,
-        };
-        let arena = Arc::new(Arena::new(plan.load.depth, plan.block_size_bytes_max as usize, pages)?);
+        let needs = plan.worker_needs(worker);
+        let pages = if plan.huge_pages { PageSize::Huge } else { needs.pages() };
+        let arena = Arc::new(Arena::new(needs.depth, plan.block_size_bytes_max as usize, pages)?);
         let verifier = match &check {
             Some(check) => {
                 let verifier = Verifier::new(&plan, Arc::clone(&check.ledger), check.accepts_foreign)?;
@@ -47,8 +44,7 @@ pub fn job(plan: &MediaPlan, setup: JobSetup, interrupt: Arc<AtomicBool>) -> Job
             }
             None => None,
         };
-        let needs = plan.worker_needs(worker);
-        let memory = WorkerMemory::take(&needs, &arena, &far)?;
+        let memory = WorkerMemory::take(&needs, &arena, &gpu_notes)?;
         let request = OpenRequest {
             targets: plan.targets.clone(),
             writes: plan.writes(),
@@ -59,8 +55,7 @@ pub fn job(plan: &MediaPlan, setup: JobSetup, interrupt: Arc<AtomicBool>) -> Job
             device: memory.request.clone(),
         };
         let opened = (driver::find(DRIVERS, &plan.engine)?.open)(&request)?;
-        let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
-        let (driver, device) = memory.attach(&needs, opened.driver, &arena)?;
+        let Attached { driver, device, notes } = memory.attach(&needs, opened, &arena)?;
         let source =
             MediaSource::new(&plan, worker, arena, verifier, zones.as_deref())?.on_device(&plan, device);
         Ok(WorkerSetup { driver, source, notes, parts: Vec::new() })

@@ -74,16 +74,17 @@ impl MediaRun {
         }
         let zones = self.zones.begin_stage(&plans)?;
         let parts = phases.iter().zip(checks).zip(zones);
-        let far: Vec<WorkerNotes> = plans.iter().map(|plan| plan.gpu_notes()).collect();
-        let jobs = parts.zip(&far).map(|(((phase, check), zones), far)| {
-            let setup = JobSetup { check, is_read_back: phase.is_read_back, zones, far: far.clone() };
+        let gpu_notes: Vec<WorkerNotes> = plans.iter().map(|plan| plan.gpu_notes()).collect();
+        let jobs = parts.zip(&gpu_notes).map(|(((phase, check), zones), notes)| {
+            let gpu_notes = notes.clone();
+            let setup = JobSetup { check, is_read_back: phase.is_read_back, zones, gpu_notes };
             job(phase.plan, setup, Arc::clone(&context.interrupt))
         });
         let jobs = jobs.collect();
         Ok(Box::new(MediaPart {
             jobs,
             plans,
-            far,
+            gpu_notes,
             manifest: &mut self.manifest,
             schedulers: None,
             watches: Vec::new(),
@@ -143,8 +144,8 @@ fn look_for(plan: &MediaPlan) -> Result<(), Error> {
 /// Phases of media that are ready to run.
 struct MediaPart<'a> {
     plans: Vec<&'a MediaPlan>,
-    /// Workers of each that are far from their devices.
-    far: Vec<WorkerNotes>,
+    /// Notes of the workers of each about their devices.
+    gpu_notes: Vec<WorkerNotes>,
     jobs: Vec<Job>,
     manifest: &'a mut Manifest,
     schedulers: Option<Schedulers>,
@@ -170,8 +171,8 @@ impl Part for MediaPart<'_> {
         around::run(&own, true)?;
         // Looking at large files takes time of its own, so it comes before the times.
         let mut looked = Looked::default();
-        let plans = self.plans.iter().zip(&self.far);
-        self.watches = plans.map(|(plan, far)| PhaseWatch::begin(plan, far, &mut looked)).collect();
+        let plans = self.plans.iter().zip(&self.gpu_notes);
+        self.watches = plans.map(|(plan, notes)| PhaseWatch::begin(plan, notes, &mut looked)).collect();
         Ok(())
     }
 

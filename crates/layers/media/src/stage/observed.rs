@@ -31,8 +31,8 @@ pub(super) struct PhaseWatch {
 }
 
 impl PhaseWatch {
-    /// Looks at the targets and devices of `plan`; its workers note in `far` which of them are far from their devices.
-    pub(super) fn begin(plan: &MediaPlan, far: &WorkerNotes, looked: &mut Looked) -> Self {
+    /// Looks at the targets and devices of `plan`; its workers note in `gpu_notes` what they see of their devices.
+    pub(super) fn begin(plan: &MediaPlan, gpu_notes: &WorkerNotes, looked: &mut Looked) -> Self {
         let reads_cache = plan.reads() && !plan.options.direct;
         let touches = plan.reads() || plan.mix.write_percent > 0;
         let cached = if reads_cache { over_range(plan, |target| looked.cached(target)) } else { None };
@@ -56,7 +56,7 @@ impl PhaseWatch {
             free_fraction: plan.targets.iter().filter_map(free_fraction).reduce(f64::min),
             devices,
             bottoms: bottoms.flatten(),
-            gpu: plan.memory.gpu().and_then(|gpu| Some((GpuWatch::begin(&gpu.devices)?, far.clone()))),
+            gpu: plan.memory.gpu().and_then(|gpu| Some((GpuWatch::begin(&gpu.devices)?, gpu_notes.clone()))),
             machine: plan.targets.iter().any(is_served_by_program).then(machine_traffic).flatten(),
         }
     }
@@ -82,7 +82,7 @@ impl PhaseWatch {
             }),
             devices: devices.unwrap_or_default(),
             bottom_devices: self.bottoms.and_then(since).unwrap_or_default(),
-            gpu: self.gpu.map(|(watch, far)| watch.end(&far)),
+            gpu: self.gpu.map(|(watch, notes)| watch.end(&notes)),
             ..common.clone()
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use driver::{Arena, Error, ErrorKind, PageSize};
+use driver::{Arena, Error, ErrorKind};
 use gpu::{GpuWatch, WorkerNotes};
 use layer::masters::{self, Driven};
-use layer::memory::WorkerMemory;
+use layer::memory::{Attached, WorkerMemory};
 use layer::observations::{LinkActivity, Observations};
 use layer::server::LocalEngine;
 use layer::{Control, Part, Phase, Seen, StageContext};
@@ -59,8 +59,7 @@ fn setup(
 ) -> Result<WorkerSetup<Rpc, RpcSource>, Error> {
     let layout = SlotLayout::new(plan.request, plan.reply, plan.align);
     let needs = plan.worker_needs(worker);
-    let pages = if needs.memory.is_host() { PageSize::Base } else { PageSize::Transparent };
-    let arena = Arc::new(Arena::new(plan.load.depth, layout.slot_bytes, pages)?);
+    let arena = Arc::new(Arena::new(needs.depth, layout.slot_bytes, needs.pages())?);
     let memory = WorkerMemory::take(&needs, &arena, gpu_notes)?;
     let indexes = worker_endpoints(plan, master, worker);
     let number = plan.load.worker_of_all(worker);
@@ -87,8 +86,8 @@ fn setup(
     let opened = (super::driver_of(&plan.engine)?.open)(&request)?;
     let source = RpcSource::new(&request, plan.order, seed, number)?;
     let parts = indexes.into_iter().map(|index| index as usize).collect();
-    let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
-    let (driver, device) = memory.attach_exchange(&needs, opened.driver, &arena, plan.exchange(layout))?;
+    let Attached { driver, device, notes } =
+        memory.attach_exchange(&needs, opened, &arena, plan.exchange(layout))?;
     Ok(WorkerSetup { driver, source: source.on_device(device), notes, parts })
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use driver::{Arena, Error, PageSize};
+use driver::{Arena, Error};
 use gpu::{GpuWatch, WorkerNotes};
 use host::block::DeviceNumber;
 use host::traffic::{self, Traffic};
-use layer::memory::WorkerMemory;
+use layer::memory::{Attached, WorkerMemory};
 use layer::observations::{AcknowledgedFile, Observations, StoreActivity, StoreSpace};
 use layer::{Part, Seen, device_activity};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
@@ -54,8 +54,7 @@ fn job(
     let open = move |worker: u32| {
         let plan = Arc::clone(&shared);
         let needs = shared.worker_needs(worker);
-        let pages = if needs.memory.is_host() { PageSize::Base } else { PageSize::Transparent };
-        let arena = Arc::new(Arena::new(plan.load.depth, slot_bytes(&plan), pages)?);
+        let arena = Arc::new(Arena::new(needs.depth, slot_bytes(&plan), needs.pages())?);
         let memory = WorkerMemory::take(&needs, &arena, &gpu_notes)?;
         let worker = plan.part_of(worker);
         let source = ObjectSource::new(&plan, worker, Arc::clone(&arena), run, accepts_foreign)?;
@@ -65,8 +64,7 @@ fn job(
         }
         let request = OpenRequest { worker, plan, arena: Arc::clone(&arena), interrupt: Arc::clone(&flag) };
         let opened = backend.open(&request)?;
-        let notes = memory.notes.iter().chain(&opened.notes).cloned().collect();
-        let (driver, device) = memory.attach(&needs, opened.driver, &arena)?;
+        let Attached { driver, device, notes } = memory.attach(&needs, opened, &arena)?;
         Ok(WorkerSetup { driver, source: source.on_device(&shared, device), notes, parts: Vec::new() })
     };
     Ok(Job {

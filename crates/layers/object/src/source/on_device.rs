@@ -11,7 +11,7 @@ use crate::plan::{ObjectOp, ObjectPlan};
 impl ObjectSource {
     /// The same with buffers on a device, which get what those of the host hold, or registered ones.
     #[must_use]
-    pub fn on_device(mut self, plan: &ObjectPlan, device: Option<OnDevice>) -> Self {
+    pub fn on_device(mut self, plan: &ObjectPlan, device: OnDevice) -> Self {
         self.device = device;
         if plan.any(ObjectOp::stores) {
             let (slots, length) = (plan.load.depth, self.value_bytes_max as usize);
@@ -19,20 +19,21 @@ impl ObjectSource {
                 (0..slots).for_each(|slot| content.send(slot, length));
             }
         }
-        self.makes_on_device = !plan.verify && plan.content.refill == Refill::Full;
+        self.makes_on_device =
+            self.device.has_content() && !plan.verify && plan.content.refill == Refill::Full;
         self
     }
 
     /// Maker of content, where buffers are on a device.
     #[inline]
     pub(super) fn content_on_device(&mut self) -> Option<&mut Content> {
-        self.device.as_mut().and_then(OnDevice::content)
+        self.device.content()
     }
 
     /// Whether buffers are on a device.
     #[inline]
     pub(super) fn has_device(&self) -> bool {
-        self.device.as_ref().is_some_and(OnDevice::has_content)
+        self.device.has_content()
     }
 
     /// Makes a value that is not verified by a kernel; false where none makes it, or buffers are memory of the host.
@@ -75,9 +76,6 @@ impl ObjectSource {
         if is_checked {
             content.fetch(operation.slot, bytes as usize);
         }
-        match content.failure() {
-            Some(error) => Err(Fault { cause: "device", detail: error.to_string() }),
-            None => Ok(()),
-        }
+        content.settle()
     }
 }

@@ -60,7 +60,7 @@ impl<Q: Queue> Driver<MediaOperation> for Queued<Q> {
             if !self.files.bounds.allow(operation) {
                 done.push(operation.slot, INVALID);
             } else if is_write || operation.class == MediaClass::Read {
-                self.files.count(operation);
+                self.files.memory.count(operation.offset, u64::from(operation.length));
                 self.in_flight.begin();
                 self.queue.push(&Request {
                     file: &self.files.files[usize::from(operation.target)],
