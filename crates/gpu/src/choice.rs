@@ -67,6 +67,8 @@ pub enum GpuPath {
     CufileBatch,
     /// The same with requests as work of streams of the device.
     CufileStream,
+    /// RDMA between memory of the device and a peer's, by libfabric (`FI_HMEM`).
+    Rdma,
 }
 
 impl GpuPath {
@@ -78,21 +80,20 @@ impl GpuPath {
             Self::Cufile => "cufile",
             Self::CufileBatch => "cufile-batch",
             Self::CufileStream => "cufile-stream",
+            Self::Rdma => "rdma",
         }
     }
 
-    /// All of them with their names.
-    pub const NAMED: [(&'static str, Self); 4] = [
-        (Self::Staged.name(), Self::Staged),
-        (Self::Cufile.name(), Self::Cufile),
-        (Self::CufileBatch.name(), Self::CufileBatch),
-        (Self::CufileStream.name(), Self::CufileStream),
-    ];
+    /// It with its name, for a list of what an option takes.
+    #[must_use]
+    pub const fn named(self) -> (&'static str, Self) {
+        (self.name(), self)
+    }
 
     /// Whether it is GPUDirect Storage.
     #[must_use]
     pub fn is_cufile(self) -> bool {
-        self != Self::Staged
+        matches!(self, Self::Cufile | Self::CufileBatch | Self::CufileStream)
     }
 }
 
@@ -209,12 +210,15 @@ impl MemorySpec {
             }
             (asked, forced) => forced.or(asked).unwrap_or_default(),
         };
-        if path.is_cufile() && self.gpu_staging.is_some() {
-            return Err("--gpu-staging is for --gpu-path staged: cufile has buffers of its own".to_owned());
+        if path != GpuPath::Staged && self.gpu_staging.is_some() {
+            return Err(format!(
+                "--gpu-staging is for --gpu-path staged: {} goes through no memory of the load's",
+                path.name()
+            ));
         }
-        if path == GpuPath::Staged && self.gpu_register.is_some() {
+        if !path.is_cufile() && self.gpu_register.is_some() {
             return Err(
-                "--gpu-register is for --gpu-path cufile: staged copies need --gpu-staging".to_owned()
+                "--gpu-register is for --gpu-path cufile: other ways register what they need".to_owned()
             );
         }
         Ok(MemoryPlan::Gpu(GpuPlan {
@@ -256,6 +260,7 @@ impl GpuPlan {
             (GpuPath::CufileBatch, _, false) => "cufile in batches without registered buffers",
             (GpuPath::CufileStream, _, true) => "cufile on streams with registered buffers",
             (GpuPath::CufileStream, _, false) => "cufile on streams without registered buffers",
+            (GpuPath::Rdma, ..) => "RDMA from and to the device",
         }
     }
 }

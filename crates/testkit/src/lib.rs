@@ -8,6 +8,7 @@ mod clock;
 mod content;
 #[cfg(feature = "file_system")]
 mod directory_fs;
+pub mod fabric;
 pub mod fault_proxy;
 mod faulty;
 pub mod gpu;

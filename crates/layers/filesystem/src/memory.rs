@@ -24,7 +24,7 @@ pub(crate) static CUFILE: &[OptionDef] = &[
         "Way to memory of a GPU: a copy through memory of the host within the latency, or GPUDirect Storage",
         |spec, text| {
             spec.own.get_mut::<FsSpec>().memory.gpu_path =
-                Some(choice("gpu-path", text, &GpuPath::NAMED[..2])?);
+                Some(choice("gpu-path", text, &[GpuPath::Staged.named(), GpuPath::Cufile.named()])?);
             Ok(())
         }
     ),

@@ -68,7 +68,7 @@ pub fn worker_notes<P: AsRef<Path>>(memory: &MemoryPlan, paths: impl IntoIterato
 pub struct Attached<Op> {
     /// The driver, with the copies to the device and from it where they are a part of its operations.
     pub driver: Box<dyn Driver<Op>>,
-    /// What makes content there, and keeps the memory.
+    /// Maker of content there, which keeps the memory.
     pub device: OnDevice,
     /// Notes of the memory and of the driver, for the record.
     pub notes: Vec<String>,

@@ -1,8 +1,10 @@
 //! Memory that the payloads of RPCs lie in.
 
-use gpu::{Exchange, Transfer, Transfers};
+use gpu::{Exchange, GpuPath, Transfer, Transfers};
 use layer::memory::WorkerNeeds;
+use workload::option;
 use workload::options::OptionDef;
+use workload::spec::choice;
 
 use crate::plan::NetworkPlan;
 use crate::spec::NetworkSpec;
@@ -10,6 +12,21 @@ use crate::{Rpc, SlotLayout};
 
 /// Options of the memory of payloads.
 pub static MEMORY: &[OptionDef] = layer::staged_memory_options!(NetworkSpec);
+
+/// The way that they take.
+pub(crate) static PATH: &[OptionDef] = &[option!(
+    "gpu-path",
+    None,
+    "staged|rdma",
+    "staged",
+    Engine,
+    "Way to memory of a GPU: a copy through memory of the host within the latency, or RDMA of bulk from and to the device (libfabric, FI_HMEM)",
+    |spec, text| {
+        let paths = [GpuPath::Staged.named(), GpuPath::Rdma.named()];
+        spec.own.get_mut::<NetworkSpec>().memory.gpu_path = Some(choice("gpu-path", text, &paths)?);
+        Ok(())
+    }
+)];
 
 impl Transfers for Rpc {
     #[inline]

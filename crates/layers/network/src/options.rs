@@ -11,7 +11,7 @@ use workload::spec::choice;
 use workload::{as_shared, option, own_of, switch_of};
 
 use crate::grammar::{add_masters, parse_endpoints, parse_message_sizes};
-use crate::memory::MEMORY;
+use crate::memory::{MEMORY, PATH};
 use crate::plan::{EndpointOrder, NetworkPlan, Traffic};
 use crate::spec::{self, NetworkSpec};
 
@@ -23,7 +23,7 @@ static DEFINITION: LayerDef = LayerDef {
     help: crate::help::HELP,
     targets: "tcp://HOST:PORT or ofi+PROVIDER://HOST:PORT of engines, loopback: for an engine that is started here, or null:; a \
               group is named by --group or --endpoint",
-    options: &[NETWORK, MEMORY],
+    options: &[NETWORK, MEMORY, PATH],
     common: COMMON,
     refused: REFUSED,
     is_one_phase: |spec| spec::of(spec).message_sizes.len() <= 1,
@@ -93,8 +93,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("map-sync", DRIVER),
     ("memory-operation", DRIVER),
     ("huge-pages", "it for media alone: buffers of RPCs are on base pages"),
-    ("gpu-path", "--gpu-staging: payloads go to a GPU through memory of the host"),
-    ("gpu-register", "--gpu-staging: payloads go to a GPU through memory of the host"),
+    ("gpu-register", "--gpu-path rdma: what it reads and writes is registered"),
     ("cache", FILES),
     ("layout", FILES),
     ("content", CONTENT),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Error, Secret};
+use layer::memory::DeviceRequest;
 use rpc::{EndpointPlan, Poll, SocketPlan};
 
 use crate::Payload;
@@ -64,6 +65,8 @@ pub struct OpenRequest {
     pub seed: u32,
     /// Buffers.
     pub arena: Arc<Arena>,
+    /// Buffers on a device that bulk lies in, in place of those.
+    pub device: Option<DeviceRequest>,
     /// The shared secret, where engines demand one.
     pub secret: Option<Secret>,
     /// Set from outside: waits for connections end.

@@ -80,6 +80,7 @@ fn rpcs(engine: &Engine, request: Payload, reply: Payload) -> Box<dyn Driver<Rpc
         verify: false,
         seed: 1,
         arena: Arc::new(arena),
+        device: None,
         secret: None,
         interrupt: Arc::new(AtomicBool::new(false)),
     };

@@ -22,6 +22,7 @@ pub(super) fn serve(request: &EngineRequest, seat: Seat, inbox: Inbox, service: 
                 interface: request.interface.clone(),
                 // Without an interface it is the one that others reach the acceptor by.
                 towards: request.listen.first().copied(),
+                device_memory: false,
             };
             if let Err(error) = ofi::serve(seat, &inbox, service, &settings) {
                 log(&format!("tag {tag}: {error}"));

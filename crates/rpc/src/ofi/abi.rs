@@ -17,6 +17,7 @@ pub(super) const FI_RECV: u64 = 1 << 10;
 pub(super) const FI_SEND: u64 = 1 << 11;
 pub(super) const FI_REMOTE_READ: u64 = 1 << 12;
 pub(super) const FI_REMOTE_WRITE: u64 = 1 << 13;
+pub(super) const FI_HMEM: u64 = 1 << 47;
 pub(super) const FI_COMPLETION: u64 = 1 << 24;
 pub(super) const FI_DELIVERY_COMPLETE: u64 = 1 << 28;
 /// Mode bits: the context of an operation is memory that the provider may use.
@@ -28,6 +29,7 @@ pub(super) const FI_MR_VIRT_ADDR: c_int = 1 << 4;
 pub(super) const FI_MR_ALLOCATED: c_int = 1 << 5;
 pub(super) const FI_MR_PROV_KEY: c_int = 1 << 6;
 pub(super) const FI_MR_ENDPOINT: c_int = 1 << 9;
+pub(super) const FI_MR_HMEM: c_int = 1 << 10;
 
 /// Sends are seen after writes that were posted before them.
 pub(super) const FI_ORDER_SAW: u64 = 1 << 7;
@@ -251,20 +253,28 @@ pub(super) struct FiOpsDomain {
 #[repr(C)]
 pub(super) struct FiOpsMr {
     pub(super) size: usize,
-    /// `(domain, buffer, length, access, offset, requested key, flags, region, context)`.
-    #[allow(clippy::type_complexity)]
-    pub(super) reg: unsafe extern "C" fn(
-        *mut Fid,
-        *const c_void,
-        usize,
-        u64,
-        u64,
-        u64,
-        u64,
-        *mut *mut FidMr,
-        *mut c_void,
-    ) -> c_int,
-    rest: [Unused; 2],
+    unused: [Unused; 2],
+    pub(super) regattr: unsafe extern "C" fn(*mut Fid, *const FiMrAttr, u64, *mut *mut FidMr) -> c_int,
+}
+
+/// `FI_HMEM_SYSTEM` and `FI_HMEM_CUDA` of `enum fi_hmem_iface`.
+pub(super) const FI_HMEM_SYSTEM: c_int = 0;
+pub(super) const FI_HMEM_CUDA: c_int = 1;
+
+/// `struct fi_mr_attr`, with room for what versions after 1.17 add.
+#[repr(C)]
+pub(super) struct FiMrAttr {
+    pub(super) iov: *const libc::iovec,
+    pub(super) iov_count: usize,
+    pub(super) access: u64,
+    pub(super) offset: u64,
+    pub(super) requested_key: u64,
+    pub(super) context: *mut c_void,
+    pub(super) auth_key_size: usize,
+    pub(super) auth_key: *mut u8,
+    pub(super) iface: c_int,
+    pub(super) device: u64,
+    pub(super) later: [u64; 8],
 }
 
 #[repr(C)]

@@ -311,35 +311,84 @@ impl Port {
     /// # Safety
     /// The memory stays mapped until the port is dropped or the region is closed.
     pub unsafe fn register(&mut self, base: *mut u8, bytes: usize, remote: bool) -> Result<Region, Error> {
-        let mut region =
+        let region =
             Region { base, bytes, descriptor: null_mut(), key: 0, region: null_mut(), is_virtual: true };
-        let mode = self.mr_mode();
-        if !remote && mode & FI_MR_LOCAL == 0 {
+        if !remote && self.mr_mode() & FI_MR_LOCAL == 0 {
             return Ok(region);
         }
+        // SAFETY: the caller keeps the memory mapped.
+        unsafe { self.register_in(region, None, remote) }
+            .map_err(|error| error.remedy("raise the limit of locked memory (ulimit -l), or use less memory"))
+    }
+
+    /// Registers memory of CUDA device `device` for RMA of both sides. The port was opened for it ([`FabricSettings::device_memory`]).
+    ///
+    /// # Errors
+    /// When the provider refuses it.
+    ///
+    /// # Safety
+    /// `address` is the device's, and its memory stays until the port is dropped or the region is closed.
+    pub unsafe fn register_device(
+        &mut self,
+        address: u64,
+        bytes: usize,
+        device: u32,
+    ) -> Result<Region, Error> {
+        let base = address as *mut u8;
+        let region =
+            Region { base, bytes, descriptor: null_mut(), key: 0, region: null_mut(), is_virtual: true };
+        // SAFETY: the caller keeps the memory.
+        unsafe { self.register_in(region, Some(device), true) }.map_err(|error| {
+            error.with("gpu", device).remedy(
+                "use --gpu-path staged, or a libfabric built with CUDA whose provider reaches the GPU (nvidia-peermem, gdrcopy)",
+            )
+        })
+    }
+
+    /// Registers memory of the process, or of a device.
+    ///
+    /// # Safety
+    /// As for [`Port::register`] and [`Port::register_device`].
+    unsafe fn register_in(
+        &mut self,
+        mut region: Region,
+        device: Option<u32>,
+        remote: bool,
+    ) -> Result<Region, Error> {
+        let mode = self.mr_mode();
         let mut access = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
         if remote {
             access |= FI_REMOTE_READ | FI_REMOTE_WRITE;
         }
+        let iov = libc::iovec { iov_base: region.base.cast(), iov_len: region.bytes };
+        let mut attributes = FiMrAttr {
+            iov: &raw const iov,
+            iov_count: 1,
+            access,
+            offset: 0,
+            requested_key: 0,
+            context: null_mut(),
+            auth_key_size: 0,
+            auth_key: null_mut(),
+            iface: if device.is_some() { FI_HMEM_CUDA } else { FI_HMEM_SYSTEM },
+            device: device.map_or(0, u64::from),
+            later: [0; 8],
+        };
         let mut result = 0;
         // A key that is taken is drawn again.
         for _ in 0..16 {
-            let key = if mode & FI_MR_PROV_KEY != 0 { 0 } else { self.draw_key() };
-            // SAFETY: the caller keeps the memory mapped.
+            attributes.requested_key = if mode & FI_MR_PROV_KEY != 0 { 0 } else { self.draw_key() };
+            // SAFETY: the caller keeps the memory.
             result = unsafe {
                 let domain = &raw mut (*self.domain).fid;
-                let register = (*(*self.domain).mr).reg;
-                register(domain, base.cast(), bytes, access, 0, key, 0, &raw mut region.region, null_mut())
+                let register = (*(*self.domain).mr).regattr;
+                register(domain, &raw const attributes, 0, &raw mut region.region)
             };
             if result != -FI_ENOKEY {
                 break;
             }
         }
-        self.check(result, "cannot register memory").map_err(|error| {
-            error
-                .with("bytes", bytes)
-                .remedy("raise the limit of locked memory (ulimit -l), or use less memory")
-        })?;
+        self.check(result, "cannot register memory").map_err(|error| error.with("bytes", region.bytes))?;
         self.regions.push(region.region);
         // SAFETY: the region is open.
         unsafe {

@@ -7,8 +7,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use driver::{Error, ErrorKind};
 
 use super::abi::{
-    FI_CONTEXT, FI_CONTEXT2, FI_EP_RDM, FI_MR_ALLOCATED, FI_MR_ENDPOINT, FI_MR_LOCAL, FI_MR_PROV_KEY,
-    FI_MR_VIRT_ADDR, FI_MSG, FI_RMA, FI_THREAD_DOMAIN, FiInfo,
+    FI_CONTEXT, FI_CONTEXT2, FI_EP_RDM, FI_HMEM, FI_MR_ALLOCATED, FI_MR_ENDPOINT, FI_MR_HMEM, FI_MR_LOCAL,
+    FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, FI_MSG, FI_RMA, FI_THREAD_DOMAIN, FiInfo,
 };
 use super::library::{InfoList, api, text_of};
 use crate::interface::ProviderFacts;
@@ -24,6 +24,8 @@ pub struct FabricSettings {
     pub interface: Option<String>,
     /// Where the peers are: without domain and interface, the one that the route to them goes through is taken.
     pub towards: Option<SocketAddr>,
+    /// Whether memory of devices is to be registered, which the provider must take (`FI_HMEM`).
+    pub device_memory: bool,
 }
 
 impl FabricSettings {
@@ -55,7 +57,7 @@ pub fn providers() -> Result<Vec<ProviderFacts>, Error> {
 }
 
 fn offers() -> Result<Vec<Offer>, Error> {
-    let Ok(list) = offered(None)? else { return Ok(Vec::new()) };
+    let Ok(list) = offered(None, false)? else { return Ok(Vec::new()) };
     let interfaces = interfaces();
     Ok(list.iter().map(|info| offer_of(info, &interfaces)).collect())
 }
@@ -77,18 +79,19 @@ pub fn library_version() -> Result<(u32, u32), Error> {
     Ok(api()?.version())
 }
 
-/// Offers of libfabric under a name, or all of them.
-fn offered(name: Option<&str>) -> Result<Result<InfoList, i32>, Error> {
+/// Offers of libfabric under a name, or all of them; where they are to take memory of devices, those that say they do.
+fn offered(name: Option<&str>, device_memory: bool) -> Result<Result<InfoList, i32>, Error> {
     let api = api()?;
     let mut hints = api.hints()?;
     let info = hints.first_mut();
-    info.caps = FI_MSG | FI_RMA;
+    let for_devices = if device_memory { (FI_HMEM, FI_MR_HMEM) } else { (0, 0) };
+    info.caps = FI_MSG | FI_RMA | for_devices.0;
     info.mode = FI_CONTEXT | FI_CONTEXT2;
     // SAFETY: fi_dupinfo makes an entry with all its parts.
     unsafe {
         (*info.ep_attr).kind = FI_EP_RDM;
         (*info.domain_attr).mr_mode =
-            FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+            FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT | for_devices.1;
         (*info.domain_attr).threading = FI_THREAD_DOMAIN;
         if let Some(name) = name {
             // The library frees it with the hints, so it must be malloc's.
@@ -107,7 +110,13 @@ fn offered(name: Option<&str>) -> Result<Result<InfoList, i32>, Error> {
 pub(super) fn choose(settings: &FabricSettings) -> Result<InfoList, Error> {
     let api = api()?;
     let name = settings.provider_name()?;
-    let list = offered(Some(name))?.map_err(|_| missing(&settings.provider, name))?;
+    let list = match offered(Some(name), settings.device_memory)? {
+        Ok(list) => list,
+        Err(_) if settings.device_memory && offered(Some(name), false)?.is_ok() => {
+            return Err(without_device_memory(&settings.provider));
+        }
+        Err(_) => return Err(missing(&settings.provider, name)),
+    };
     let interfaces = interfaces();
     let source = settings.towards.and_then(source_towards);
     let fits = |info: &&FiInfo| {
@@ -130,6 +139,14 @@ pub(super) fn choose(settings: &FabricSettings) -> Result<InfoList, Error> {
         Some(info) => api.copy(info),
         None => Err(unfit(settings, &list)),
     }
+}
+
+/// The error of a provider that does not register memory of devices.
+pub(super) fn without_device_memory(provider: &str) -> Error {
+    let message = format!("{provider} does not take memory of a GPU (FI_HMEM)");
+    Error::new(ErrorKind::Unsupported, "libfabric", message).remedy(
+        "use --gpu-path staged, or a libfabric built with CUDA and a provider that has it (verbs, cxi, efa, shm)",
+    )
 }
 
 fn missing(provider: &str, name: &str) -> Error {

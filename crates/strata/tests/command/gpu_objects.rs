@@ -159,7 +159,7 @@ fn payloads_of_rpcs_go_from_the_device_and_back() {
     let ended = scratch.start_words_in(&words, &variables("flip=7")).end();
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
     for (words, wanted) in [
-        ("net loopback: --message-sizes b1m --memory gpu --gpu-path cufile", "--gpu-staging"),
+        ("net loopback: --message-sizes b1m --memory gpu --gpu-path cufile", "staged, rdma"),
         ("net loopback: --message-sizes b1m --gpu-staging pinned", "give --memory gpu with it"),
         ("net loopback: --message-sizes b1m --memory gpu:3", "there is no GPU 3"),
     ] {

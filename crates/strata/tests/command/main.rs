@@ -40,6 +40,7 @@ mod fio_truth;
 mod fio_verify;
 mod full_output;
 mod gpu;
+mod gpu_fabric;
 mod gpu_objects;
 mod hostile;
 mod hosts;

@@ -17,7 +17,7 @@ use crate::calls::{Calls, Files, OpenMode};
 use crate::operation::FsOperation;
 use crate::plan::FsPlan;
 
-/// What drivers have that make one call after the other on open files.
+/// Capabilities of drivers that make one call after the other on open files.
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     classes: FsOperation::CLASSES,
     asynchronous: false,

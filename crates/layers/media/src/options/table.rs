@@ -39,6 +39,14 @@ macro_rules! of_engine {
     };
 }
 
+/// Ways to memory of a GPU that engines of this layer go by.
+const GPU_PATHS: [(&str, GpuPath); 4] = [
+    GpuPath::Staged.named(),
+    GpuPath::Cufile.named(),
+    GpuPath::CufileBatch.named(),
+    GpuPath::CufileStream.named(),
+];
+
 /// An option of the memory of buffers, which drivers that have it name in their capabilities.
 macro_rules! of_memory {
     ($name:literal, $value:literal, $default:literal, $help:literal, $field:ident, $parse:expr) => {
@@ -310,7 +318,7 @@ pub(super) static ENGINE: &[OptionDef] = &[
         "staged; what the engine goes by",
         "Way to memory of a GPU: a copy through memory of the host within the latency, or GPUDirect Storage: one request at a time, batches, or streams",
         gpu_path,
-        |text| choice("gpu-path", text, &GpuPath::NAMED)
+        |text| choice("gpu-path", text, &GPU_PATHS)
     ),
     of_memory!(
         "gpu-staging",

@@ -4,6 +4,7 @@
 //! reported at once, but its memory is set apart until its late reply has come, or until the driver is closed. Later RPCs of the slot
 //! use other memory, and their bulk is copied. What stands for a slot's memory is a *ticket*; its number is what the engine knows the RPC by.
 
+mod device;
 mod links;
 mod opening;
 mod replies;
@@ -21,6 +22,7 @@ use driver::{
 use rpc::Poll;
 
 use crate::{OpenRequest, Payload, Rpc, SlotLayout};
+use device::OnDevice;
 use links::{Link, Peer};
 use rpc::ofi::buffers::Buffer;
 use rpc::ofi::port::{EVENTS, Event, NO_CONTEXT, Port, Region};
@@ -76,6 +78,8 @@ struct Ofi {
     poll: Poll,
     arena: Arc<Arena>,
     region: Region,
+    /// Buffers on a device that bulk lies in.
+    device: Option<OnDevice>,
     links: Vec<Link>,
     tickets: Tickets,
     receives: Buffer,
@@ -261,6 +265,7 @@ impl Drop for Ofi {
         let is_lost = |link: u32| matches!(links[link as usize].peer, Peer::Lost(_));
         if self.tickets.any_named(|link| !all_left || is_lost(link)) {
             std::mem::forget(Arc::clone(&self.arena));
+            self.device.iter().for_each(OnDevice::leak);
             self.tickets.leak();
         }
         if !all_left && links.iter().any(|link| link.is_own_process) {

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use driver::{Arena, Error, ErrorKind};
-use gpu::{GpuWatch, WorkerNotes};
+use gpu::{GpuPath, GpuWatch, WorkerNotes};
 use layer::masters::{self, Driven};
 use layer::memory::{Attached, WorkerMemory};
 use layer::observations::{LinkActivity, Observations};
@@ -80,6 +80,7 @@ fn setup(
         verify: plan.verify,
         seed: payload_seed(seed, number),
         arena: Arc::clone(&arena),
+        device: memory.request.clone().filter(|device| device.plan.path == GpuPath::Rdma),
         secret: control.secret.clone(),
         interrupt: Arc::clone(interrupt),
     };

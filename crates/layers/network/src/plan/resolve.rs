@@ -1,5 +1,6 @@
 //! From what was typed to RPCs: the plan of a phase of the network layer.
 
+use gpu::GpuPath;
 use rpc::{EndpointPlan, InterfacePlan, Poll, SocketPlan};
 use units::ByteSize;
 use workload::engine::Feature;
@@ -118,7 +119,7 @@ pub(crate) fn resolve_network(
         pipeline: 0,
         align: own.buffer_align,
         verify: spec.verify,
-        memory: own.memory.plan(Some(gpu::GpuPath::Staged)).map_err(PlanError)?,
+        memory: own.memory.plan(None).map_err(PlanError)?,
         poll: own.poll.unwrap_or(Poll::Adaptive),
         timeout_ns: own.timeout.map_or(TIMEOUT_NS, |timeout| timeout.ns()),
         socket: sockets(spec),
@@ -137,8 +138,29 @@ pub(crate) fn resolve_network(
             "--memory is for payloads of this process: leave out --master, or --memory".to_owned(),
         );
     }
+    check_path(&plan)?;
     check_memory(&plan, facts.memory_bytes)?;
     Ok(plan)
+}
+
+/// Refuses RDMA from and to a device of what does not go by it.
+fn check_path(plan: &NetworkPlan) -> Result<(), PlanError> {
+    if plan.memory.gpu().is_none_or(|gpu| gpu.path != GpuPath::Rdma) {
+        return Ok(());
+    }
+    if plan.engine != "ofi" {
+        return refuse(format!(
+            "--gpu-path rdma is for fabrics, and {} is none: use --provider ofi+verbs or another ofi+NAME, or --gpu-path staged",
+            plan.provider
+        ));
+    }
+    match [plan.request, plan.reply].iter().find(|payload| payload.iov_bytes() > 0) {
+        Some(payload) => refuse(format!(
+            "{payload} travels in the message, and --gpu-path rdma moves bulk alone: use b{}, or --gpu-path staged",
+            ByteSize(payload.size_bytes)
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Options that mean nothing here, or not beside each other.

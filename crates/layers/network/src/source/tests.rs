@@ -25,6 +25,7 @@ fn request(endpoints: u32, sizes: (u64, u64), verify: bool) -> OpenRequest {
         verify,
         seed: payload_seed(7, 0),
         arena: Arc::new(Arena::new(4, layout.slot_bytes, PageSize::Base).expect("buffers")),
+        device: None,
         secret: None,
         interrupt: Arc::new(AtomicBool::new(false)),
     }

@@ -151,6 +151,7 @@ impl Setup {
             verify: false,
             seed: 7,
             arena: Arc::clone(&arena),
+            device: None,
             secret: None,
             interrupt: Arc::new(AtomicBool::new(false)),
         };

@@ -77,6 +77,7 @@ impl Load {
             verify: true,
             seed: SEED,
             arena: Arc::clone(&arena),
+            device: None,
             secret: None,
             interrupt: Arc::default(),
         };

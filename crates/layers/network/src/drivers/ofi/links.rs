@@ -10,6 +10,7 @@ use rpc::ofi::port::PeerAddress;
 use rpc::ofi::watch::{Life, life};
 
 use super::Ofi;
+use super::tickets::State;
 
 /// How long the failure of an RPC to a lost endpoint is held back, so that a closed loop that goes on after errors does not spin.
 pub(super) const PAUSE: Duration = Duration::from_millis(1);
@@ -48,7 +49,7 @@ impl Ofi {
             })
             .collect();
         for ticket in late {
-            let link = self.give_up(ticket, libc::ETIMEDOUT, done);
+            let Some(link) = self.give_up(ticket, libc::ETIMEDOUT, done) else { continue };
             // As many silent RPCs as could be in flight: it is lost, and takes no more memory.
             if self.links[link].set_apart > self.arena.slots() {
                 self.lose(link, libc::ETIMEDOUT, done);
@@ -56,15 +57,15 @@ impl Ofi {
         }
     }
 
-    /// Ends an RPC whose ticket the engine may still know. Returns its link.
-    fn give_up(&mut self, ticket: u32, errno: i32, done: &mut Completions) -> usize {
-        let Some(entry) = self.tickets.get(ticket) else { return 0 };
+    /// Ends an RPC in flight whose ticket the engine may still know. Returns its link; none where it has ended already, with the loss of its link.
+    fn give_up(&mut self, ticket: u32, errno: i32, done: &mut Completions) -> Option<usize> {
+        let entry = self.tickets.get(ticket).filter(|entry| entry.state == State::Flying)?;
         let (slot, link) = (entry.slot, entry.link as usize);
         self.tickets.set_apart(ticket);
         self.links[link].in_flight -= 1;
         self.links[link].set_apart += 1;
         self.complete(slot, -i64::from(errno), done);
-        link
+        Some(link)
     }
 
     /// The endpoint is lost: its RPCs fail now, and later ones after a pause.

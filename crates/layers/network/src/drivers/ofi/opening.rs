@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use driver::{Completions, Error, ErrorKind, Opened};
 use rpc::{EndpointPlan, Poll};
 
+use super::device::OnDevice;
 use super::links::{Link, Peer};
 use super::sending::{COPY_BYTES_MAX, Sent};
 use super::tickets::Tickets;
@@ -67,6 +68,7 @@ fn settings_of(request: &OpenRequest) -> Result<FabricSettings, Error> {
         domain: request.domain.clone(),
         interface: request.socket.device.clone().or_else(|| request.socket.source.clone()),
         towards: address_of(first),
+        device_memory: request.device.is_some(),
     })
 }
 
@@ -90,6 +92,10 @@ impl Ofi {
         let sends = Buffer::new(&mut port, send_count * send_bytes, false)?;
         let (base, bytes) = request.arena.region();
         let has_bulk = request.request.bulk_bytes() + request.reply.bulk_bytes() > 0;
+        let device = match &request.device {
+            Some(device) => Some(OnDevice::new(&mut port, device)?),
+            None => None,
+        };
         // SAFETY: the driver holds the arena, and drops the port before it.
         let region = unsafe { port.register(base, bytes, has_bulk) }?;
         let mut driver = Self {
@@ -107,6 +113,7 @@ impl Ofi {
             poll: request.poll,
             arena: Arc::clone(&request.arena),
             region,
+            device,
             links: Vec::new(),
             tickets: Tickets::new(slots),
             receives,

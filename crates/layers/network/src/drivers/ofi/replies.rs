@@ -97,8 +97,10 @@ impl Ofi {
                 std::ptr::copy_nonoverlapping(inline.as_ptr(), to, inline.len());
             }
             if let Some(memory) = ticket.and_then(|ticket| ticket.memory.as_ref()) {
-                let bytes = header.bulk_bytes as usize;
-                std::ptr::copy_nonoverlapping(memory.bytes_mut(offset, bytes).as_ptr(), to, bytes);
+                let (own, part) = ((slot, self.arena.slot_ptr(slot)), (offset, header.bulk_bytes as usize));
+                if !memory.copy(self.device.as_ref(), own, part, true) {
+                    return -i64::from(libc::EIO);
+                }
             }
         }
         (shape.request.size_bytes + shape.reply.size_bytes) as i64

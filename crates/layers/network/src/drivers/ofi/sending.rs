@@ -12,6 +12,7 @@ use rpc::ofi::port::{PeerAddress, Region};
 use rpc::wire::{Header, flag, opcode};
 
 use super::Ofi;
+use super::device::TicketMemory;
 use super::links::{PAUSE, Peer};
 
 /// Payloads up to this size are copied behind their header; larger ones are sent from where they are.
@@ -42,8 +43,9 @@ impl Ofi {
                 return self.fail_later(rpc.slot, errno);
             }
         };
-        let Some(ticket) = self.pick_ticket(rpc.slot) else {
-            return self.fail_later(rpc.slot, libc::ENOMEM);
+        let ticket = match self.pick_ticket(rpc.slot) {
+            Ok(ticket) => ticket,
+            Err(errno) => return self.fail_later(rpc.slot, errno),
         };
         let shape = self.shape;
         let inline_bytes = shape.request.iov_bytes();
@@ -132,36 +134,45 @@ impl Ofi {
     }
 
     /// A ticket for the slot. One with memory of its own gets the request's payload.
+    ///
+    /// # Errors
+    /// An errno, where there is no memory, or the payload cannot be brought there.
     #[inline]
-    fn pick_ticket(&mut self, slot: u32) -> Option<u32> {
-        let (port, shape) = (&mut self.port, &self.shape);
+    fn pick_ticket(&mut self, slot: u32) -> Result<u32, i32> {
+        let (port, shape, device) = (&mut self.port, &self.shape, self.device.as_ref());
         let inline_bytes = shape.request.iov_bytes() as usize;
         let is_named =
             shape.request.bulk_bytes() + shape.reply.bulk_bytes() > 0 || inline_bytes > COPY_BYTES_MAX;
-        let ticket = self.tickets.pick(slot, || {
-            if is_named {
-                Buffer::new(port, shape.layout.slot_bytes, true).ok().map(Some)
-            } else {
-                Some(None)
+        let ticket = self.tickets.pick(slot, || match device {
+            _ if !is_named => Some(None),
+            Some(device) => device.another(port).map(|memory| Some(TicketMemory::Device(memory))),
+            None => {
+                let buffer = Buffer::new(port, shape.layout.slot_bytes, true).ok()?;
+                Some(Some(TicketMemory::Host(buffer)))
             }
-        })?;
+        });
+        let ticket = ticket.ok_or(libc::ENOMEM)?;
         if let Some(memory) = self.tickets.get(ticket).and_then(|ticket| ticket.memory.as_ref()) {
-            let (offset, bytes) = (shape.layout.request_offset_bytes, shape.request.size_bytes as usize);
+            let part = (shape.layout.request_offset_bytes, shape.request.size_bytes as usize);
             // SAFETY: the ticket is free, so nobody else touches its memory; the slot is the driver's.
-            unsafe {
-                let from = std::slice::from_raw_parts(self.arena.slot_ptr(slot).add(offset), bytes);
-                memory.bytes_mut(offset, bytes).copy_from_slice(from);
+            let is_there = unsafe { memory.copy(device, (slot, self.arena.slot_ptr(slot)), part, false) };
+            if !is_there {
+                self.tickets.put_back(ticket, slot);
+                return Err(libc::EIO);
             }
         }
-        Some(ticket)
+        Ok(ticket)
     }
 
     /// Where the payloads of a ticket lie: region, and offset of the slot's layout in it.
     #[inline]
     pub(super) fn memory_of(&self, ticket: u32, slot: u32) -> (Region, usize) {
         match self.tickets.get(ticket).and_then(|ticket| ticket.memory.as_ref()) {
-            Some(memory) => (memory.region, 0),
-            None => (self.region, slot as usize * self.arena.slot_bytes()),
+            Some(memory) => (memory.region(), 0),
+            None => match &self.device {
+                Some(device) => device.place(slot),
+                None => (self.region, slot as usize * self.arena.slot_bytes()),
+            },
         }
     }
 

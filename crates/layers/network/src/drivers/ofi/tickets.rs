@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rpc::ofi::buffers::Buffer;
+use super::device::TicketMemory;
 
 /// Whether a ticket is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Ticket {
     /// When it is given up; set by the first tick that sees it.
     pub(super) deadline: Option<Instant>,
     /// Memory of its own, where the slot's buffer was set apart.
-    pub(super) memory: Option<Buffer>,
+    pub(super) memory: Option<TicketMemory>,
 }
 
 /// All of them.
@@ -45,7 +45,7 @@ impl Tickets {
         tickets
     }
 
-    fn add(&mut self, memory: Option<Buffer>) -> u32 {
+    fn add(&mut self, memory: Option<TicketMemory>) -> u32 {
         self.entries.push(Ticket {
             state: State::Free,
             slot: 0,
@@ -59,7 +59,11 @@ impl Tickets {
 
     /// A free one for the slot: its own, or a spare one, or one with memory that `make` makes; none when it makes none.
     #[inline]
-    pub(super) fn pick(&mut self, slot: u32, make: impl FnOnce() -> Option<Option<Buffer>>) -> Option<u32> {
+    pub(super) fn pick(
+        &mut self,
+        slot: u32,
+        make: impl FnOnce() -> Option<Option<TicketMemory>>,
+    ) -> Option<u32> {
         if self.entries[slot as usize].state == State::Free {
             return Some(slot);
         }
