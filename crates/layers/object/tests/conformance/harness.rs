@@ -1,10 +1,12 @@
 //! Harnesses of the drivers: one a way to run a driver, one line each in [`HARNESSES`].
 
 use std::any::Any;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::vos::ObjectClass;
+use gpu::{GpuPlan, MemoryPlan};
 use object::backend::Forgetful;
 use object::plan::{ObjectOp, ObjectOptions, S3Key};
 use object::{Backend, ConnectRequest, DRIVERS, Registration};
@@ -97,6 +99,8 @@ impl Stand {
 /// A driver in one of the ways it runs.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
+    /// Memory of its buffers.
+    pub(crate) memory: MemoryPlan,
     pub(crate) class: ObjectClass,
     pub(crate) registration: &'static Registration,
     harness: &'static dyn Harness,
@@ -106,7 +110,14 @@ impl Entry {
     fn new(harness: &'static dyn Harness) -> Self {
         let registration =
             DRIVERS.iter().find(|entry| entry.name == harness.driver()).expect("a registered driver");
-        Self { name: harness.name(), class: harness.class().parse().expect("a class"), registration, harness }
+        let class = harness.class().parse().expect("a class");
+        Self { name: harness.name(), memory: MemoryPlan::Host, class, registration, harness }
+    }
+
+    /// The same with buffers on a device, which data are copied to and from within the operations.
+    fn staged(self) -> Self {
+        let name: &'static str = Box::leak(format!("{}, staged", self.name).into_boxed_str());
+        Self { name, memory: MemoryPlan::Gpu(GpuPlan::default()), ..self }
     }
 
     /// Whether it carries out all of these.
@@ -126,9 +137,15 @@ impl Entry {
     }
 }
 
-/// Every driver, in every way that it runs.
+/// Every driver, in every way that it runs; in the first of them with buffers on a device too.
 pub(crate) fn everyone() -> impl Iterator<Item = Entry> {
-    HARNESSES.iter().map(|harness| Entry::new(*harness))
+    testkit::gpu::load(Path::new(env!("CARGO_TARGET_TMPDIR")), "lazy=1");
+    let is_first = |at: &usize| {
+        let driver = HARNESSES[*at].driver();
+        HARNESSES[..*at].iter().all(|earlier| earlier.driver() != driver)
+    };
+    let staged = (0..HARNESSES.len()).filter(is_first).map(|at| Entry::new(HARNESSES[at]).staged());
+    HARNESSES.iter().map(|harness| Entry::new(*harness)).chain(staged)
 }
 
 /// Those that keep data and carry out all of these.

@@ -1,10 +1,13 @@
 //! A driver that was opened, with its buffers.
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Completion, Completions, Driver, Error, PageSize, Wait};
+use gpu::WorkerNotes;
+use layer::memory::{Attached, OnDevice, WorkerMemory, WorkerNeeds};
 use object::plan::{ObjectOp, ObjectPlan, ValueKind};
 use object::{Backend, ObjectOperation, OpenRequest};
 use vos::ObjectType;
@@ -62,6 +65,7 @@ pub(crate) fn plan_of(
     plan.sequence = operations.to_vec();
     plan.engine = entry.registration.name.to_owned();
     (plan.class, plan.object_type) = (entry.class, object_type);
+    plan.memory = entry.memory.clone();
     plan.dataset.value = value;
     plan.dataset.value_size_bytes_max = ROOM_BYTES as u64;
     // Chunks that do not begin where anything else does.
@@ -76,7 +80,12 @@ pub(crate) struct Rig {
     pub(crate) done: Completions,
     pub(crate) arena: Arc<Arena>,
     pub(crate) plan: Arc<ObjectPlan>,
+    /// Buffers on a device.
+    device: RefCell<OnDevice>,
 }
+
+/// Byte that the host's buffers are full of where data are to come from the device and go there.
+const FOREIGN: u8 = 0x5d;
 
 impl Rig {
     /// Opens the driver of worker `worker`.
@@ -94,8 +103,11 @@ impl Rig {
             arena: Arc::clone(&arena),
             interrupt: Arc::new(AtomicBool::new(false)),
         };
-        let driver = backend.open(&request)?.driver;
-        Ok(Self { driver, done: Completions::with_depth(depth), arena, plan })
+        let needs = WorkerNeeds::of(&plan.memory, &plan.load, worker, true);
+        let memory = WorkerMemory::take(&needs, &arena, &WorkerNotes::default())?;
+        let Attached { driver, device, .. } = memory.attach(&needs, backend.open(&request)?, &arena)?;
+        let done = Completions::with_depth(depth);
+        Ok(Self { driver, done, arena, plan, device: RefCell::new(device) })
     }
 
     /// Opens the driver of the first worker; what the plan needs is made.
@@ -127,13 +139,28 @@ impl Rig {
     /// Puts `value` into a slot's buffer.
     pub(crate) fn fill(&self, slot: u32, value: &[u8]) {
         // SAFETY: nothing is in flight in this slot, and the reference ends here.
-        unsafe { self.arena.slot_mut(slot, value.len()) }.copy_from_slice(value);
+        let buffer = unsafe { self.arena.slot_mut(slot, value.len()) };
+        buffer.copy_from_slice(value);
+        if let Some(content) = self.device.borrow_mut().content() {
+            content.send(slot, value.len());
+            buffer.fill(FOREIGN);
+        }
     }
 
     /// Content of a slot's buffer.
     pub(crate) fn buffer(&self, slot: u32, bytes: usize) -> Vec<u8> {
         // SAFETY: as for `fill`.
-        unsafe { self.arena.slot_mut(slot, bytes) }.to_vec()
+        let buffer = unsafe { self.arena.slot_mut(slot, bytes) };
+        if let Some(content) = self.device.borrow_mut().content() {
+            buffer.fill(FOREIGN);
+            content.fetch(slot, bytes);
+        }
+        buffer.to_vec()
+    }
+
+    /// The buffers on a device, for a source; the rig reads and fills those of the host from then on.
+    pub(crate) fn take_device(&mut self) -> OnDevice {
+        self.device.take()
     }
 
     /// Runs operations to their end, as many at a time as the driver takes.

@@ -1,9 +1,11 @@
 //! Loads of the source on drivers, with every value checked.
 
+use std::sync::Arc;
+
 use driver::{Fault, Operation, Source};
 use object::plan::ObjectOp::{self, Fetch, Get, Put, Read, Update, Write};
 use object::plan::{ObjectPlan, ValueKind};
-use object::{ObjectOperation, ObjectSource};
+use object::{Backend, ObjectOperation, ObjectSource};
 use vos::ObjectType;
 use workload::plan::Pattern;
 
@@ -26,9 +28,11 @@ fn plan(entry: &Entry, operation: ObjectOp) -> ObjectPlan {
     plan
 }
 
-/// Runs a phase to its end; the faults that it found.
-fn phase(rig: &mut Rig, plan: &ObjectPlan) -> Vec<Fault> {
-    let mut source = ObjectSource::new(plan, 0, rig.arena.clone(), RUN, false).expect("a source");
+/// Runs a phase to its end on a driver of its own; the faults that it found.
+fn phase(backend: &Arc<dyn Backend>, plan: &ObjectPlan) -> Vec<Fault> {
+    let mut rig = Rig::open(backend, plan);
+    let source = ObjectSource::new(plan, 0, rig.arena.clone(), RUN, false).expect("a source");
+    let mut source = source.on_device(plan, rig.take_device());
     let mut faults = Vec::new();
     loop {
         let batch: Vec<ObjectOperation> = (0..plan.load.depth).map_while(|slot| source.next(slot)).collect();
@@ -54,10 +58,10 @@ fn what_was_stored_is_read_and_right() {
             let Some(stand) = entry.start() else { continue };
             let backend = stand.connect();
             let write = plan(&entry, store);
-            assert_eq!(phase(&mut Rig::open(&backend, &write), &write), [], "{}", entry.name);
+            assert_eq!(phase(&backend, &write), [], "{}", entry.name);
             let mut read = plan(&entry, load);
             read.pattern = Pattern::Permutation;
-            assert_eq!(phase(&mut Rig::open(&backend, &read), &read), [], "{}", entry.name);
+            assert_eq!(phase(&backend, &read), [], "{}", entry.name);
         }
     }
 }
@@ -68,8 +72,8 @@ fn wrong_data_is_caught() {
         let Some(stand) = entry.start() else { continue };
         let backend = stand.connect();
         let (write, read) = (plan(&entry, Put), plan(&entry, Get));
+        assert_eq!(phase(&backend, &write), [], "{}", entry.name);
         let mut rig = Rig::open(&backend, &write);
-        assert_eq!(phase(&mut rig, &write), [], "{}", entry.name);
         // The value of one record under the key of another, and one with a bit that is wrong.
         let mut source = ObjectSource::new(&write, 0, rig.arena.clone(), RUN, false).expect("a source");
         let all: Vec<_> =
@@ -89,7 +93,7 @@ fn wrong_data_is_caught() {
         let last = flipped.len() - 1;
         flipped[last] ^= 4;
         assert!(rig.store(Put, place(&all[0]), &flipped) >= 0, "{}", entry.name);
-        let faults = phase(&mut Rig::open(&backend, &read), &read);
+        let faults = phase(&backend, &read);
         let mut causes: Vec<_> = faults.iter().map(|fault| fault.cause).collect();
         causes.sort_unstable();
         assert_eq!(causes, ["corrupt", "misplaced"], "{}: {faults:?}", entry.name);
