@@ -8,7 +8,7 @@ use driver::Error;
 use crate::memory::Stream;
 
 /// Shorter sleeps cost more than they save.
-const SLEEP_MIN: Duration = Duration::from_micros(12);
+const SLEEP_MIN: Duration = Duration::from_micros(5);
 /// Largest part of the expected time that is slept.
 const SHARE_MAX: f64 = 0.7;
 /// Weight of the last copy in the expected time.

@@ -69,26 +69,21 @@ impl Gpu {
         }))
     }
 
-    /// The options of a load: its engine, where that is another one, and those of its memory.
-    fn options(&self) -> Vec<(&'static str, String)> {
+    /// Options of the memory of a load.
+    pub(crate) fn said(&self) -> Vec<Said> {
         let numbers: Vec<_> = self.devices.iter().map(u32::to_string).collect();
         let memory = if numbers.is_empty() { "gpu".to_owned() } else { format!("gpu:{}", numbers.join(",")) };
-        let mut options = vec![("memory", memory)];
+        let mut options = vec![said("memory", memory)];
         if self.cufile {
-            options.push(("gpu-path", "cufile".to_owned()));
-            options.push(("gpu-register", if self.registers { "on" } else { "off" }.to_owned()));
+            options.push(said("gpu-path", "cufile"));
+            options.push(said("gpu-register", if self.registers { "on" } else { "off" }));
         } else {
-            options.push(("gpu-staging", if self.pins { "pinned" } else { "pageable" }.to_owned()));
+            options.push(said("gpu-staging", if self.pins { "pinned" } else { "pageable" }));
         }
         if self.per_host {
-            options.push(("gpu-per", "host".to_owned()));
+            options.push(said("gpu-per", "host"));
         }
         options
-    }
-
-    /// The same, to be said of a spec.
-    pub(crate) fn said(&self) -> Vec<Said> {
-        self.options().into_iter().map(|(name, value)| said(name, value)).collect()
     }
 
     /// Whether requests go by cuFile.

@@ -37,7 +37,7 @@ pub(crate) fn is_path(word: &str) -> bool {
 /// A name that there is none of, with the nearest; a file that cannot be read.
 pub(crate) fn text_of(name: &str) -> Result<String, Error> {
     if name == dlio::NAME {
-        return Ok(dlio::shown());
+        return dlio::text_of(dlio::DEFAULT);
     }
     if is_path(name) {
         return std::fs::read_to_string(path_of(name)).map_err(|error| {

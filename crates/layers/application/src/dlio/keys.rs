@@ -133,7 +133,7 @@ pub(super) struct Values {
     all: BTreeMap<&'static str, Value>,
 }
 
-fn refused(what: String, accepted: impl std::fmt::Display) -> Error {
+pub(super) fn refused(what: String, accepted: impl std::fmt::Display) -> Error {
     Error::usage("workload", what).remedy(format!("use {accepted}"))
 }
 

@@ -18,7 +18,7 @@ use workload::Workload;
 pub(crate) const NAME: &str = "dlio";
 
 /// The workload where none is given.
-const DEFAULT: &str = "unet3d";
+pub(crate) const DEFAULT: &str = "unet3d";
 
 /// Workloads that come with strata: facts of the published ones, for one accelerator.
 const WORKLOADS: &[(&str, &str)] = &[
@@ -51,14 +51,6 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
     );
     Err(Error::usage("workload", format!("there is no workload {name:?}"))
         .remedy(format!("use {accepted}, or the path of a YAML file")))
-}
-
-/// The workload that comes first, as `strata app show dlio --toml` prints it.
-pub(crate) fn shown() -> String {
-    WORKLOADS
-        .iter()
-        .find(|(name, _)| *name == DEFAULT)
-        .map_or_else(String::new, |(_, text)| (*text).to_owned())
 }
 
 /// The description of a workload with values: `workload`, `accelerators`, and DLIO's keys, as Hydra writes them (`++workload.train.epochs`)

@@ -2,7 +2,7 @@
 
 use driver::Error;
 
-use super::keys::Values;
+use super::keys::{Values, refused};
 
 /// Most files, samples of a file, samples of a batch.
 const COUNT_MAX: i64 = 1 << 31;
@@ -81,10 +81,6 @@ pub(super) struct Workload {
     /// Steps at the beginning and the end of a block that utilisation leaves out.
     pub(super) excluded: (u64, u64),
     pub(super) notes: Vec<String>,
-}
-
-fn refused(what: String, accepted: impl std::fmt::Display) -> Error {
-    Error::usage("workload", what).remedy(format!("use {accepted}"))
 }
 
 fn count(values: &Values, name: &str, default: i64) -> Result<u64, Error> {
