@@ -5,6 +5,7 @@
   staged    reads from the page cache to the device, beside the copy alone and the file alone
   elbencho  the same line of elbencho by elbencho (--elbencho, built with CUDA) and by strata: throughput and CPU time a GiB
   paths     reads of a file by each way of --gpu-path, through the page cache
+  lines     every line of a dialect and of an application that has buffers on a GPU: exit code and bytes
   verified  blocks made, written, read back and checked on the device by every engine: errors
 
 It needs python3, a GPU, and nothing else of this repository.
@@ -46,7 +47,7 @@ print(done * size / (time.perf_counter() - began))
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", action="append", choices=("copies", "staged", "paths", "elbencho", "verified"))
+    parser.add_argument("--case", action="append", choices=("copies", "staged", "paths", "elbencho", "lines", "verified"))
     parser.add_argument("--strata", default="target/release/strata")
     parser.add_argument("--elbencho", help="elbencho's binary: case elbencho")
     parser.add_argument("--dir", default=".", help="a directory of a file system with a page cache")
@@ -212,9 +213,42 @@ def verified(own, place):
         os.remove(os.path.join(place, "v"))
 
 
+# Lines of dialects and applications, with %D for a directory.
+LINES = (
+    *(
+        f"as elbencho {phase} -t 2 -b 1m -s 64m --nolive {gpu} %D/f"
+        for gpu in ("--gpuids all", "--gpuids 0 --cuhostbufreg", "--gpuids 0 --cufile", "--gpuids 0 --cufile --gdsbufreg --cufiledriveropen", "--gpuids 0 --gds", "--gpuids 0 --gpuperservice", "--gpuids 0 --cuhostbufreg --iodepth 4")
+        for phase in ("-w", "-r")
+    ),
+    "as elbencho -d -w -r -F -D -t 2 -n 1 -N 8 -s 1m -b 256k --nolive --gpuids 0 --cufile --gdsbufreg %D",
+    "as elbencho -d -w -r -F -D -t 2 -n 1 -N 8 -s 1m -b 256k --nolive --gpuids 0 --cuhostbufreg %D",
+    "as fio --name=j --ioengine=libcufile --gpu_dev_ids=0 --cuda_io=cufile --rw=write --bs=1m --size=64m --direct=1 --directory=%D",
+    "as fio --name=j --ioengine=libcufile --gpu_dev_ids=0 --cuda_io=posix --rw=randread --bs=64k --size=64m --directory=%D",
+    "as ior -a POSIX -b 32m -t 1m --allocateBufferOnGPU=3 -o %D/ior",
+    "as ior -a POSIX -b 32m -t 1m --allocateBufferOnGPU=3 --GPUDirect -o %D/ior",
+    "as mdtest -n 16 -w 64k -e 64k -d %D --allocateBufferOnGPU=3",
+    "as mdtest -n 16 -w 64k -e 64k -d %D --gpuDirect",
+    "app checkpoint %D --set size=16m,steps=2 --memory gpu",
+    "app dlio %D --workload bert --memory gpu --set dataset.num_files_train=2,dataset.num_samples_per_file=640,train.computation_time=0.01,train.total_training_steps=8",
+    "fs %D --op write,read --dirs 2 --files 8 --file-size 256k --memory gpu --gpu-path cufile --verify",
+    "object null: --op put,get --dkeys 64 --value-size 1m --memory gpu",
+    "net loopback: --count 64 -s b1m --memory gpu --verify",
+    "stack --quick --size 64m --passes 2 --dir %D --gpu all",
+)
+
+
+def lines(own, place):
+    print("| line | exit code | last words of standard error |\n|---|---|---|")
+    for line in LINES:
+        words = [own.strata, *shlex.split(line.replace("%D", place))]
+        done = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=300)
+        told = (done.stderr.strip().splitlines() or [""])[-1][:160] if done.returncode else ""
+        print(f"| `{line}` | {done.returncode} | {told} |", flush=True)
+
+
 def main():
     own = options()
-    cases = {"copies": copies, "staged": staged, "paths": paths, "elbencho": elbencho, "verified": verified}
+    cases = {"copies": copies, "staged": staged, "paths": paths, "elbencho": elbencho, "lines": lines, "verified": verified}
     for name in own.case or [name for name in cases if name != "elbencho" or own.elbencho]:
         with tempfile.TemporaryDirectory(dir=own.dir, prefix="strata-gpu-") as place:
             began = time.monotonic()

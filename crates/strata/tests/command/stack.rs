@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Scratch, names_in, parse_record, state_of, total};
+use crate::support::{Mounted, NO_ROOT, Scratch, names_in, parse_record, skipped, state_of, total};
 
 /// Rows of the record, as (layer, load).
 fn rows(record: &Value) -> Vec<(&str, &str)> {
@@ -101,6 +101,21 @@ fn manifests(scratch: &Scratch) -> Vec<String> {
     let mut names = if state.exists() { names_in(&state) } else { Vec::new() };
     names.retain(|name| name.ends_with(".json"));
     names
+}
+
+#[test]
+fn too_little_space_is_told_before_anything_is_made_and_after_wrong_devices() {
+    let scratch = Scratch::new();
+    let Some(small) = Mounted::tmpfs("16m") else {
+        return skipped("too_little_space_is_told_before_anything_is_made_and_after_wrong_devices", NO_ROOT);
+    };
+    let words = format!("stack --quick --size 64m --dir {}", small.path().display());
+    let ended = scratch.run(&words);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("not enough space") && ended.stderr.contains("--dir"), "{}", ended.stderr);
+    let ended = scratch.run(&format!("{words} --device missing"));
+    assert!(ended.code == Some(2) && ended.stderr.contains("no such block device"), "{}", ended.stderr);
+    assert!(names_in(small.path()).is_empty());
 }
 
 #[test]
