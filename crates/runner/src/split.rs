@@ -45,10 +45,14 @@ impl SplitTally {
         }
     }
 
-    /// The driver had taken `batch` at `now`, and `done` of it was complete then.
+    /// The driver had taken `batch` at `now`, and `done` of it was complete then. One that carries out several operations at a time has been
+    /// handed them, whenever they complete; one at a time is a call that does the work.
     fn taken<Op: Operation>(&mut self, batch: &[Op], done: &[Completion], now: u64) {
         for operation in batch {
             self.taken_ns[operation.slot() as usize] = now;
+        }
+        if self.taken_ns.len() > 1 {
+            return;
         }
         for completion in done {
             self.taken_ns[completion.slot as usize] = COMPLETED_AT_ONCE;
@@ -68,8 +72,7 @@ impl SplitTally {
         }
     }
 
-    /// Records an operation that began at `start_ns` and completed at `now`. What was complete when submission returned has no
-    /// submission of its own: a synchronous call is one time.
+    /// Records an operation that began at `start_ns` and completed at `now`. A synchronous call is one time, without a submission of its own.
     fn completed(&mut self, class: usize, slot: u32, start_ns: u64, now: u64) {
         let split = &mut self.classes[class];
         let taken_ns = match self.taken_ns[slot as usize] {

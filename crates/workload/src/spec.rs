@@ -190,6 +190,8 @@ pub struct Spec {
     pub host_targets: Option<crate::plan::HostTargets>,
     #[serde(skip)]
     pub on_host_failure: Option<OnHostFailure>,
+    /// Number of the host, among those of the run, that carries it out alone, as a run of its own; none: all of them together.
+    pub host: Option<u32>,
     /// Control addresses of processes that drive the load (masters).
     pub clients: Vec<String>,
     /// Place of this process among the hosts that carry it out together; no option says it, the one that leads them does.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use crate::fio::clients::{ClientWords, choose_section};
 use crate::fio::command_options::{Flag, What, find, names};
 use crate::fio::fault::{Fault, Origin, shown};
 use crate::fio::jobfile::{Entry, Section};
@@ -32,7 +33,9 @@ pub(crate) struct Line {
     pub(crate) wanted: Wanted,
     /// Options before the first `--name`, and the jobs of the line.
     pub(crate) sections: Vec<Section>,
-    /// Job files, in order.
+    /// `--client`, in order; none: this machine carries the jobs out.
+    pub(crate) clients: Vec<ClientWords>,
+    /// Job files, in order, but for those right behind a client.
     pub(crate) files: Vec<String>,
     /// `--section`: the only jobs to run; all when there are none.
     pub(crate) only: Vec<String>,
@@ -75,6 +78,7 @@ pub(crate) fn read(words: &[String]) -> Result<Line, Fault> {
     let mut line = Line {
         wanted: Wanted::Run,
         sections: vec![section("global")],
+        clients: Vec::new(),
         files: Vec::new(),
         only: Vec::new(),
         formats: vec![Format::Normal],
@@ -92,23 +96,28 @@ pub(crate) fn read(words: &[String]) -> Result<Line, Fault> {
         pace: Pace { results_by_signal: true, ..Pace::default() },
     };
     let mut words = words.iter();
+    let mut is_behind_client = false;
     while let Some(word) = words.next() {
         if word == "--" {
             line.files.extend(words.by_ref().cloned());
         } else if let Some(text) = option_text(word) {
+            let before = line.clients.len();
             line.option(text, &mut words)?;
+            is_behind_client = line.clients.len() > before;
         } else {
-            line.files.push(word.clone());
+            let client = line.clients.last_mut().filter(|_| is_behind_client);
+            client.map_or(&mut line.files, |client| &mut client.files).push(word.clone());
         }
     }
-    if line.only.iter().any(|name| name.starts_with("global")) {
+    let mut only = line.clients.iter().flat_map(|client| &client.only).chain(&line.only);
+    if only.any(|name| name.starts_with("global")) {
         return Err(Fault::of("section", "global sections are always read: name a job"));
     }
     Ok(line)
 }
 
 fn section(name: &str) -> Section {
-    Section { name: name.into(), entries: Vec::new(), waits: false }
+    Section { name: name.into(), entries: Vec::new(), waits: false, begins_file: false }
 }
 
 /// Text after the dashes: one or two of them; a dash alone is standard input.
@@ -194,7 +203,9 @@ impl Line {
                     _ => return Err(fault("always, never or auto")),
                 }
             }
-            Flag::Section => self.only.push(value),
+            Flag::Section if self.clients.is_empty() => self.only.push(value),
+            Flag::Section => choose_section(&mut self.clients, &value),
+            Flag::Client => self.clients.push(ClientWords { address: value, ..ClientWords::default() }),
             Flag::ReadOnly => self.readonly = true,
             Flag::ParseOnly => self.parse_only = true,
             Flag::ShowCommand => self.show_command = true,

@@ -15,6 +15,7 @@ pub(crate) enum Flag {
     TerseVersion,
     Eta,
     Section,
+    Client,
     ReadOnly,
     ParseOnly,
     ShowCommand,
@@ -47,7 +48,8 @@ pub(crate) struct CommandOption {
     pub(crate) what: What,
 }
 
-const HOSTS: &str = "one run is of one machine";
+const SERVICE: &str = "strata service is what clients reach";
+const START_SERVICE: &str = "strata service --listen ADDRESS:PORT --root DIR";
 const TRIGGER: &str = "a run is not steered from outside";
 const SELF_TEST: &str = "a dialect measures files and devices, not itself";
 
@@ -123,11 +125,22 @@ pub(crate) static COMMAND_OPTIONS: &[CommandOption] = &[
     ),
     row("inflate-log", Takes::Value, What::Does(Flag::InflateLog, "prints a log of log_store_compressed")),
     row("profile", Takes::Value, What::Refused("profiles are code of fio's", "a job file")),
-    row("client", Takes::Value, What::Refused(HOSTS, "a run on each host")),
-    row("server", Takes::Flag, What::Refused(HOSTS, "a run on each host")),
-    row("server-internal", Takes::Value, What::Refused(HOSTS, "a run on each host")),
-    row("daemonize", Takes::Value, What::Refused(HOSTS, "a run on each host")),
-    row("remote-config", Takes::Value, What::Refused(HOSTS, "a run on each host")),
+    row(
+        "client",
+        Takes::Value,
+        What::Does(
+            Flag::Client,
+            "a `strata service` that carries out the job files right behind it, HOST[,PORT]; or a file with a list of them",
+        ),
+    ),
+    row("server", Takes::Flag, What::Refused(SERVICE, START_SERVICE)),
+    row("server-internal", Takes::Value, What::Refused(SERVICE, START_SERVICE)),
+    row("daemonize", Takes::Value, What::Refused(SERVICE, START_SERVICE)),
+    row(
+        "remote-config",
+        Takes::Value,
+        What::Refused("hosts read no job files of their own", "a copy of the file behind its --client"),
+    ),
     row(
         "cpuclock-test",
         Takes::Flag,

@@ -298,6 +298,7 @@ draft! {
     verify_only: bool,
     verify_pattern: Vec<PatternPart>,
     verify_policy: String,
+    unique_filename: bool,
     verify_state_load: bool,
     verify_state_save: bool,
     wait_for: String,

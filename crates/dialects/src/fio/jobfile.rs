@@ -26,6 +26,8 @@ pub(crate) struct Section {
     pub(crate) entries: Vec<Entry>,
     /// Whether it is the first job of a file after others: all jobs before it end first.
     pub(crate) waits: bool,
+    /// Whether it is the first of a file after others: what was global before is not so here.
+    pub(crate) begins_file: bool,
 }
 
 impl Section {
@@ -80,7 +82,12 @@ impl Reader<'_> {
             let name = rest.strip_suffix(']').filter(|name| !name.is_empty());
             let name =
                 name.ok_or_else(|| Fault::new(format!("\"{}\" is not a section: use [name]", shown(line))))?;
-            self.sections.push(Section { name: name.into(), entries: Vec::new(), waits: false });
+            self.sections.push(Section {
+                name: name.into(),
+                entries: Vec::new(),
+                waits: false,
+                begins_file: false,
+            });
             return Ok(());
         }
         if self.sections.is_empty() {

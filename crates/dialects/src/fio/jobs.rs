@@ -87,6 +87,16 @@ pub(super) fn assemble(jobs: &[Settled], world: &dyn World) -> Result<Assembled,
 }
 
 impl Assembled {
+    /// The stage that a spec runs in, from 0.
+    pub(super) fn stage_of(&self, spec: usize) -> usize {
+        self.stages[self.sections[spec]].0
+    }
+
+    /// All stages.
+    pub(super) fn stage_count(&self) -> usize {
+        self.stages.last().map_or(0, |(stage, _)| stage + 1)
+    }
+
     /// Whether all jobs that run at the same time as this one are of its group.
     fn is_stage(&self, at: usize) -> bool {
         let (stage, group) = self.stages[at];
@@ -313,6 +323,7 @@ fn shown_job(job: &Settled, built: &Built) -> Job {
         operation_log: draft.write_iolog.as_ref().map(PathBuf::from),
         log_average_ms: draft.log_avg_msec.or(draft.log_hist_msec).filter(|&length| length > 0),
         per_job_logs: draft.per_job_logs.unwrap_or(true),
+        log_suffix: None,
         log_offset: draft.log_offset.unwrap_or(false),
         log_priority: draft.log_prio.unwrap_or(false).then(|| {
             let priority = built.spec.control.priority;

@@ -1,6 +1,7 @@
 //! The dialect of fio: its command line and job files, and its output.
 
 mod arithmetic;
+mod clients;
 mod command;
 mod command_options;
 mod draft;
@@ -27,7 +28,8 @@ use crate::{Piece, Progress, Request, Run, World};
 use command::{Line, Wanted};
 use fault::Fault;
 use jobfile::Section;
-use model::Model;
+use model::{Job, Model};
+use settle::Settled;
 
 /// Version that scripts which ask for fio's get: the version whose options and output are spoken.
 pub(crate) const VERSION: &str = "fio-3.42";
@@ -55,7 +57,8 @@ pub fn refused(words: &[String], error: &Error) -> Vec<Piece> {
     if !wants_json || value("output").is_some() {
         return Vec::new();
     }
-    let object = serde_json::json!({ "fio version": VERSION, "jobs": [], "error": error.to_string() });
+    let results = if value("client").is_some() { "client_stats" } else { "jobs" };
+    let object = serde_json::json!({ "fio version": VERSION, results: [], "error": error.to_string() });
     vec![Piece::stdout(format!("{object:#}\n"))]
 }
 
@@ -64,6 +67,10 @@ pub fn refused(words: &[String], error: &Error) -> Vec<Piece> {
 pub(crate) fn has_option(name: &str) -> bool {
     options::find(name).is_some()
 }
+
+/// Warning where options of the command line come before several job files.
+const OF_FIRST_FILE: &str =
+    "options before the job files hold for the jobs of the first file alone, as in fio";
 
 fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
     let line = command::read(words)?;
@@ -85,6 +92,9 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
         }
         Wanted::Run => {}
     }
+    if !line.clients.is_empty() {
+        return of_clients(&line, world);
+    }
     let sections = sections(&line, world)?;
     let mut settled = settle::settle(&sections, world)?;
     if settled.jobs.is_empty() && line.parse_only {
@@ -93,13 +103,13 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
     if settled.jobs.is_empty() {
         return Err(Fault::new("no job: give --name=... with its options, or a job file; --help tells more"));
     }
-    for job in &mut settled.jobs {
-        job.traces = line.debug.contains(&model::Topic::Io);
-        job.state_directory.clone_from(&line.aux_path);
-    }
+    prepare(&mut settled.jobs, &line);
     let mut all = jobs::assemble(&settled.jobs, world)?;
     if line.readonly {
         readonly::hold(&mut all, world)?;
+    }
+    if line.files.len() > 1 && line.sections.iter().any(|section| !section.entries.is_empty()) {
+        all.warnings.push(OF_FIRST_FILE.to_owned());
     }
     if let Some(warning) = all.warnings.first().filter(|_| line.warnings_fatal) {
         return Err(Fault::of("--warnings-fatal", warning.clone()));
@@ -110,27 +120,69 @@ fn request(words: &[String], world: &dyn World) -> Result<Request, Fault> {
     if line.parse_only {
         return Ok(Request::Show(Vec::new()));
     }
-    let output = line.output();
-    let progress =
-        if output.quiet && line.progress == Progress::Auto { Progress::Never } else { line.progress };
-    let model = Model {
-        jobs: all.jobs,
-        global_options: settled.global_options,
-        output,
-        host_name: world.host_name(),
-        process_id: world.process_id(),
-        warnings: all.warnings.clone(),
-    };
-    let render = Box::new(show::Show::new(model));
+    let warnings = all.warnings;
+    let model = model_of(all.jobs, settled.global_options, &line, world, warnings.clone());
+    let progress = progress(&line);
     Ok(Request::Run(Box::new(Run {
         tasks: None,
         specs: all.specs,
-        render,
-        warnings: all.warnings,
+        render: Box::new(show::Show::new(model)),
+        warnings,
         token_file: None,
         secrets: settled.secrets,
         progress,
     })))
+}
+
+/// A run that the hosts of `--client` carry out.
+fn of_clients(line: &Line, world: &dyn World) -> Result<Request, Fault> {
+    let clients::Together { specs, model, clients, secrets } = clients::assemble(line, world)?;
+    let warnings = model.warnings.clone();
+    if let Some(warning) = warnings.first().filter(|_| line.warnings_fatal) {
+        return Err(Fault::of("--warnings-fatal", warning.clone()));
+    }
+    if line.parse_only {
+        return Ok(Request::Show(Vec::new()));
+    }
+    Ok(Request::Run(Box::new(Run {
+        tasks: None,
+        specs,
+        render: Box::new(show::Show::of_clients(model, clients)),
+        warnings,
+        token_file: None,
+        secrets,
+        progress: progress(line),
+    })))
+}
+
+/// Gives jobs what the command line says of all of them.
+fn prepare(jobs: &mut [Settled], line: &Line) {
+    for job in jobs {
+        job.traces = line.debug.contains(&model::Topic::Io);
+        job.state_directory.clone_from(&line.aux_path);
+    }
+}
+
+fn model_of(
+    jobs: Vec<Job>,
+    global_options: Vec<(String, String)>,
+    line: &Line,
+    world: &dyn World,
+    warnings: Vec<String>,
+) -> Model {
+    Model {
+        jobs,
+        global_options,
+        output: line.output(),
+        host_name: world.host_name(),
+        process_id: world.process_id(),
+        warnings,
+    }
+}
+
+fn progress(line: &Line) -> Progress {
+    let is_quiet = line.output().quiet && line.progress == Progress::Auto;
+    if is_quiet { Progress::Never } else { line.progress }
 }
 
 /// The sections of the line and of the job files, without those that `--section` leaves out.
@@ -142,15 +194,23 @@ fn sections(line: &Line, world: &dyn World) -> Result<Vec<Section>, Fault> {
         if let Some(section) = first {
             section.waits = number > 0;
         }
+        if let Some(section) = of_file.first_mut() {
+            section.begins_file = number > 0;
+        }
         sections.extend(of_file);
     }
     let known = |name: &String| sections.iter().any(|section| section.name.as_ref() == name);
     if let Some(name) = line.only.iter().find(|name| !known(name)) {
         return Err(Fault::of("--section", format!("there is no section [{}]", fault::shown(name))));
     }
+    Ok(without_others(sections, &line.only))
+}
+
+/// The sections but for those that `--section` leaves out.
+fn without_others(mut sections: Vec<Section>, only: &[String]) -> Vec<Section> {
     sections.retain(|section| {
-        let chosen = line.only.iter().any(|name| *name == *section.name);
-        section.is_global() || line.only.is_empty() || chosen
+        let chosen = only.iter().any(|name| *name == *section.name);
+        section.is_global() || only.is_empty() || chosen
     });
-    Ok(sections)
+    sections
 }

@@ -175,6 +175,19 @@ pub(crate) struct Job {
     pub(crate) log_compressed: bool,
     /// Whether names of logs carry the job's number (`per_job_logs`).
     pub(crate) per_job_logs: bool,
+    /// Ending of the names of its logs: the client that it ran on, where there are several.
+    pub(crate) log_suffix: Option<String>,
+}
+
+/// Jobs of a client (`--client`), and how it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ClientModel {
+    pub(crate) hostname: String,
+    /// 0 for processes that were started for the run.
+    pub(crate) port: u16,
+    /// Its number among the hosts of the record.
+    pub(crate) rank: usize,
+    pub(crate) model: Model,
 }
 
 /// All that showing the results needs.

@@ -140,7 +140,7 @@ table! {
     { "filename" [] Value does filename text, "targets; a colon between two, `\\:` for a colon" }
     { "directory" [] Value does directory text, "directory of the targets; several are dealt out to the clones" }
     { "filename_format" [] Value does filename_format text, "names of the targets" }
-    { "unique_filename" [] Bool free flag, "it is for jobs of many hosts" }
+    { "unique_filename" [] Bool does unique_filename flag, "with `--client`, 0 leaves the name of the client out of names of files in `directory`" }
     { "filetype" [] Value no ["none"], "the type is that of what lies there; a new target is a file", "leave it out" }
     { "lockfile" [] Value no ["none"], "files are not locked", "a job for each file" }
     { "opendir" [] Value no [], "a directory is not walked for targets", "filename=a:b:c" }

@@ -24,14 +24,26 @@ pub(crate) struct Settled {
     pub(crate) traces: bool,
     /// Directory of its files of `verify_state_save` (`--aux-path`).
     pub(crate) state_directory: Option<String>,
+    /// Name of the client that carries it out, which names of its files begin with.
+    pub(crate) client: Option<Rc<str>>,
 }
 
 /// The jobs, and the options of the global sections as typed.
+#[derive(Default)]
 pub(crate) struct AllSettled {
     pub(crate) jobs: Vec<Settled>,
     pub(crate) global_options: Vec<(String, String)>,
     /// Values that stand in no output and no record.
     pub(crate) secrets: Vec<String>,
+}
+
+impl AllSettled {
+    /// Adds those of another job file.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.jobs.extend(other.jobs);
+        self.global_options.extend(other.global_options);
+        self.secrets.extend(other.secrets);
+    }
 }
 
 /// Options whose values are secrets.
@@ -47,6 +59,9 @@ pub(crate) fn settle(sections: &[Section], world: &dyn World) -> Result<AllSettl
     for section in sections {
         let secrets = section.entries.iter().filter(|entry| SECRET.contains(&entry.key.as_str()));
         all.secrets.extend(secrets.filter_map(|entry| entry.value.clone()));
+        if section.begins_file {
+            global = Draft::default();
+        }
         if section.is_global() {
             apply(&mut global, &section.entries, &mut all.global_options, world)?;
             // As in fio: a job's name is its own, or that of its section.
@@ -60,6 +75,7 @@ pub(crate) fn settle(sections: &[Section], world: &dyn World) -> Result<AllSettl
             waits: section.waits,
             traces: false,
             state_directory: None,
+            client: None,
         };
         apply(&mut job.draft, &section.entries, &mut job.options, world)?;
         all.jobs.push(job);

@@ -1,5 +1,6 @@
 //! Command lines and job files, and the specs that they must become.
 
+mod clients;
 mod documents;
 mod files;
 mod lines;

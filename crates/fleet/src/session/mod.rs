@@ -12,4 +12,4 @@ pub use host::{HostSession, SessionHost, SessionLink};
 pub use leader::{SessionTerms, Sessions};
 pub use meeting::HostMeetings;
 pub use messages::{SessionRequest, StagePart};
-pub use stage::{HostStageEnd, SessionProgress, StageOutcome, StageRequest};
+pub use stage::{HostStageEnd, SessionProgress, StageOutcome, StageRequest, StageTasks};

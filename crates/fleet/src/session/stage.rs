@@ -26,11 +26,31 @@ const SILENCE_RUNNING: Duration = Duration::from_secs(120);
 /// How long hosts that were told to stop may take to bring what they have.
 const COLLECT_WAIT: Duration = Duration::from_secs(60);
 
+/// Tasks of hosts in a stage, as strata has it.
+#[derive(Clone, Debug)]
+pub enum StageTasks {
+    /// All of them the same.
+    Common(Value),
+    /// Each its own; none: it takes no part in this stage.
+    Apart(Vec<Option<Value>>),
+}
+
+impl StageTasks {
+    /// The tasks of hosts by number, as bytes.
+    fn bytes(&self, hosts: usize) -> Vec<Option<Vec<u8>>> {
+        let bytes = |value: &Value| value.to_string().into_bytes();
+        match self {
+            Self::Common(value) => vec![Some(bytes(value)); hosts],
+            Self::Apart(values) => (0..hosts).map(|host| values.get(host)?.as_ref().map(bytes)).collect(),
+        }
+    }
+}
+
 /// A stage to run on all hosts.
 #[derive(Clone, Debug)]
 pub struct StageRequest {
-    /// The stage, as strata has it.
-    pub stage: Value,
+    /// The tasks of the hosts.
+    pub tasks: StageTasks,
     /// Rank 0 is ready before the others begin to get ready: it makes what they share.
     pub first_alone: bool,
 }
@@ -88,7 +108,7 @@ impl Sessions {
             return Err(Error::new(ErrorKind::Run, "hosts", "no host is left"));
         }
         let mut stage = Running {
-            request: request.stage.to_string().into_bytes(),
+            tasks: request.tasks.bytes(self.members.len()),
             first_alone: request.first_alone,
             shown: None,
             start_unix_ns: None,
@@ -131,7 +151,8 @@ impl Sessions {
 
 /// A stage in progress.
 struct Running {
-    request: Vec<u8>,
+    /// By host; none: it takes no part.
+    tasks: Vec<Option<Vec<u8>>>,
     first_alone: bool,
     shown: Option<Instant>,
     start_unix_ns: Option<u64>,
@@ -143,16 +164,24 @@ impl Running {
     /// Tells those to get ready whose turn it is.
     fn prepare(&mut self, members: &mut [Member]) {
         let turn = if self.first_alone { 1 } else { members.len() };
-        for member in members.iter_mut().take(turn).filter(|member| member.state == State::Idle) {
-            member.tell(Command::Prepare(self.request.clone()));
+        for (member, task) in members.iter_mut().zip(&self.tasks).take(turn) {
+            let Some(task) = task.as_ref().filter(|_| member.state == State::Idle) else { continue };
+            member.tell(Command::Prepare(task.clone()));
             (member.state, member.heard) = (State::Preparing, Instant::now());
         }
+    }
+
+    /// The hosts that take part.
+    fn part<'m>(&self, members: &'m [Member]) -> impl Iterator<Item = &'m Member> {
+        members.iter().zip(&self.tasks).filter(|(_, task)| task.is_some()).map(|(member, _)| member)
     }
 
     /// Whether every host has ended its part.
     fn is_over(&self, members: &[Member]) -> bool {
         let is_done = |member: &Member| matches!(member.state, State::Idle | State::Over);
-        (self.start_unix_ns.is_some() || self.stopped.is_some()) && members.iter().all(is_done)
+        let is_lost = |member: &Member| member.state == State::Over;
+        let has_begun = self.start_unix_ns.is_some() || self.stopped.is_some();
+        (has_begun || self.part(members).all(is_lost)) && members.iter().all(is_done)
     }
 
     /// Whether all are ready and none has begun.
@@ -160,8 +189,8 @@ impl Running {
         let is_there = |member: &Member| matches!(member.state, State::Ready | State::Over);
         self.start_unix_ns.is_none()
             && self.stopped.is_none()
-            && members.iter().all(is_there)
-            && members.iter().any(|member| member.state == State::Ready)
+            && self.part(members).all(is_there)
+            && self.part(members).any(|member| member.state == State::Ready)
     }
 
     /// Tells the hosts a common moment, far enough ahead that each hears of it in time.

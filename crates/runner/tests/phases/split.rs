@@ -70,6 +70,14 @@ fn a_synchronous_call_has_no_submission() {
 }
 
 #[test]
+fn several_at_a_time_are_handed_over_whenever_they_complete() {
+    let outcome = run_split(&counted(2, 100), 1, |target| slow_submission(target).synchronous());
+    let [submission, completion, latency] = parts(&outcome);
+    assert_eq!((range(submission).0, range(completion).0), (100, 100));
+    assert_eq!(submission.sum_ns() + completion.sum_ns(), latency.sum_ns());
+}
+
+#[test]
 fn in_an_open_loop_the_wait_is_part_of_submission() {
     let mut load = open_load(2000.0, Spacing::Constant, 1);
     load.limit.operations = Some(50);

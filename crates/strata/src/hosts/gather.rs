@@ -5,7 +5,7 @@ use fleet::{HostStageEnd, StageOutcome};
 use layer::Seen;
 use report::record::{HostStart, Observations};
 use runner::{ArrivalTally, Outcome};
-use statistics::{ClassTotals, PhaseSamples, WorkerSamples, merge};
+use statistics::{ClassTotals, PhaseSamples, Series, WorkerSamples, merge};
 
 use super::messages::{PhaseDetails, read};
 
@@ -39,7 +39,7 @@ struct Sum {
 ///
 /// # Errors
 /// When no host brought anything.
-pub(super) fn gather(
+pub(super) fn of_all(
     number: usize,
     outcome: &mut StageOutcome,
     labels: &[String],
@@ -51,6 +51,41 @@ pub(super) fn gather(
         sum.take(rank as u32, number, end, label, start_ns);
     }
     sum.finish(labels.len(), is_one_machine)
+}
+
+/// A phase that one host carried out alone: its number, and that of the phase among its own of the stage. A host that is lost has failed it.
+///
+/// # Errors
+/// As for [`of_all`]; not for a host that is lost.
+pub(super) fn of_one(
+    (host, number): (usize, usize),
+    outcome: &mut StageOutcome,
+    labels: &[String],
+    start_ns: u64,
+) -> Result<Gathered, Error> {
+    let label = &labels[host];
+    let mut sum = Sum::default();
+    sum.take(host as u32, number, &mut outcome.hosts[host], label, start_ns);
+    if sum.samples.is_empty() {
+        sum.samples.push(nothing(start_ns));
+    }
+    sum.notes.insert(0, (format!("carried out by host {label}"), vec![label.clone()]));
+    sum.finish(1, true)
+}
+
+/// A phase that was not measured.
+fn nothing(started_ns: u64) -> PhaseSamples {
+    PhaseSamples {
+        classes: Vec::new(),
+        window_ns: None,
+        started_ns,
+        elapsed_ns: 0,
+        workers: Vec::new(),
+        series: Series::new(1, 2, 0),
+        interrupted: None,
+        process_cpu_user_ns: 0,
+        process_cpu_system_ns: 0,
+    }
 }
 
 impl Sum {

@@ -20,10 +20,11 @@ use workload::shipped::ShippedSpec;
 use workload::spec::{OnHostFailure, Spec};
 
 use super::Leader;
+use super::apart::{self, Apart, OwnSpecs};
 use super::launcher::Crew;
 use super::local::LocalHosts;
 use super::messages::{PlannedPhase, read, written};
-use crate::planning::{self, Programme};
+use crate::planning::{self, Planned, Programme};
 use crate::world::read_text;
 
 /// Longest wait for a connection.
@@ -64,17 +65,7 @@ pub(crate) fn gather(
     crew: Option<Crew>,
     ranks: Option<u32>,
 ) -> Result<(Programme, Leader), Error> {
-    let mut programme = planning::outline(specs)?;
-    let first = specs.first().cloned().unwrap_or_default();
-    let is_other = |spec: &Spec| {
-        spec.hosts != first.hosts
-            || spec.on_host_failure != first.on_host_failure
-            || spec.fingerprints != first.fingerprints
-    };
-    if specs.iter().any(is_other) {
-        return Err(Error::usage("hosts", "the hosts are those of the whole run")
-            .remedy("in a job file, give hosts, fingerprint and on_host_failure outside of the phases"));
-    }
+    let first = first_of(specs)?;
     let secret = secret::shared_or_environment(first.token_file.as_deref())?;
     let (listed, trust) = match &crew {
         Some(crew) => (Listed::ranks(crew, ranks.unwrap_or(u32::MAX))?, None),
@@ -85,16 +76,25 @@ pub(crate) fn gather(
         }
     };
     let Listed { addresses, labels, secrets, locals, all_local } = listed;
+    let own = apart::of_hosts(specs, addresses.len())?;
+    let mut programme = match &own {
+        None => planning::outline(specs)?,
+        Some(own) => apart::outline(own)?,
+    };
     let connect = ConnectRequest { hosts: addresses.clone(), secret, tls: first.tls, timeout: CONNECT_WAIT };
     let fleet = Fleet::connect_with(connect, &secrets, trust)?;
     check_reached(&fleet, &labels)?;
     let described = describe(&fleet, &labels)?;
     let is_one_machine = are_one_machine(&described);
-    let request = request(specs, run, seed, addresses.len(), is_one_machine, !all_local)?;
+    let request = |specs: &[Spec]| request(specs, run, seed, addresses.len(), is_one_machine, !all_local);
+    let requests = match &own {
+        None => vec![request(specs)?; addresses.len()],
+        Some(own) => own.iter().map(|own| request(&own.specs)).collect::<Result<_, Error>>()?,
+    };
     let goes_on = first.on_host_failure == Some(OnHostFailure::Continue);
     let mut sessions = Sessions::begin(fleet, SessionTerms { goes_on }, &|host| SessionRequest {
         rank: host as u32,
-        ..request.clone()
+        ..requests[host].clone()
     });
     let name_host = |error: Error| {
         let named = |text: &str| {
@@ -105,12 +105,42 @@ pub(crate) fn gather(
     };
     let plans = sessions.plans(&AtomicBool::new(false)).map_err(name_host)?;
     let plans = plans.into_iter().map(read).collect::<Result<Vec<Vec<PlannedPhase>>, Error>>()?;
-    check_agreement(&plans, &labels)?;
-    let phases = plans.into_iter().next().unwrap_or_default().into_iter().enumerate();
-    programme.phases = phases.map(|(number, phase)| phase.planned(number)).collect();
+    let (phases, apart) = joined(specs, own.as_deref(), plans, &labels)?;
+    programme.phases = phases;
     Leader::check_climb(&programme)?;
     let records = records(&addresses, &labels, &described);
-    Ok((programme, Leader { sessions, labels, records, goes_on, is_one_machine, locals, crew }))
+    Ok((programme, Leader { sessions, labels, records, goes_on, is_one_machine, apart, locals, crew }))
+}
+
+/// The first spec, whose hosts are those of all.
+fn first_of(specs: &[Spec]) -> Result<Spec, Error> {
+    let first = specs.first().cloned().unwrap_or_default();
+    let is_other = |spec: &Spec| {
+        spec.hosts != first.hosts
+            || spec.on_host_failure != first.on_host_failure
+            || spec.fingerprints != first.fingerprints
+    };
+    if specs.iter().any(is_other) {
+        return Err(Error::usage("hosts", "the hosts are those of the whole run")
+            .remedy("in a job file, give hosts, fingerprint and on_host_failure outside of the phases"));
+    }
+    Ok(first)
+}
+
+/// The phases of the programme, of the plans of all hosts.
+fn joined(
+    specs: &[Spec],
+    own: Option<&[OwnSpecs]>,
+    plans: Vec<Vec<PlannedPhase>>,
+    labels: &[String],
+) -> Result<(Vec<Planned>, Option<Apart>), Error> {
+    if let Some(own) = own {
+        let (phases, apart) = Apart::join(specs, own, plans);
+        return Ok((phases, Some(apart)));
+    }
+    check_agreement(&plans, labels)?;
+    let phases = plans.into_iter().next().unwrap_or_default().into_iter().enumerate();
+    Ok((phases.map(|(number, phase)| phase.planned(number)).collect(), None))
 }
 
 /// The certificates that hosts may show: pinned ones, and those of before. Processes that are started for the run have none that lasts.
@@ -236,7 +266,8 @@ fn request(
 ) -> Result<SessionRequest, Error> {
     let shipped = specs.iter().map(|spec| {
         let mut spec = spec.clone();
-        if is_one_machine {
+        // What one host carries out is a run of its own there.
+        if spec.host.is_none() && is_one_machine {
             spec.host_targets = spec.host_targets.or(Some(HostTargets::Shared));
         }
         if is_elsewhere {
@@ -245,6 +276,9 @@ fn request(
         // It is the way of the leader to the hosts, unless the layer has ways of its own to others.
         if !options::has_own(spec.layer, "token-file") {
             spec.token_file = None;
+        }
+        if spec.host.is_some() && !options::has_own(spec.layer, "tls") {
+            spec.tls = false;
         }
         ShippedSpec::of(&spec)
     });

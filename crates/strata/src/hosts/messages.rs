@@ -18,8 +18,8 @@ use crate::planning::Planned;
 pub(super) struct PlannedPhase {
     pub(super) plan: PhasePlan,
     depth_max: u32,
-    stage: usize,
-    request: usize,
+    pub(super) stage: usize,
+    pub(super) request: usize,
     is_read_back: bool,
     pub(super) fills: bool,
 }
@@ -35,6 +35,11 @@ impl PlannedPhase {
             is_read_back: *is_read_back,
             fills: *fills,
         }
+    }
+
+    /// Whether it stores what others need (0), is what was asked for (1), or reads back what was written (2).
+    pub(super) fn kind(&self) -> u8 {
+        if self.plan.is_fill() { 0 } else { 1 + u8::from(self.is_read_back) }
     }
 
     /// The phase as the leader runs it, with its number in the programme.

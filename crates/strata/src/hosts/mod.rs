@@ -1,5 +1,6 @@
 //! A run that several hosts carry out together (`--hosts`): this process leads it. It plans nothing itself; it collects, merges and writes the record.
 
+mod apart;
 mod gather;
 mod gathering;
 pub(crate) mod launcher;
@@ -12,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use driver::{Clock as _, Error, ErrorKind, HostClock};
-use fleet::{ProgressReport, SessionProgress, Sessions, StageRequest};
+use fleet::{ProgressReport, SessionProgress, Sessions, StageRequest, StageTasks};
 use layer::Seen;
 use report::record::{HostRecord, HostStart};
 use statistics::{Event, HostRole, MasterReport, Snapshot, join_hosts};
@@ -21,6 +22,7 @@ use workload::spec::Spec;
 
 use crate::planning::{self, Layers, Planned, Programme};
 use crate::session::Session;
+use apart::Apart;
 use launcher::Crew;
 use local::LocalHosts;
 use messages::{StepAsked, written};
@@ -99,6 +101,8 @@ pub(crate) struct Leader {
     records: Vec<HostRecord>,
     goes_on: bool,
     is_one_machine: bool,
+    /// Where each host carries out phases of its own.
+    apart: Option<Apart>,
     /// After the sessions, which end before them.
     locals: Option<LocalHosts>,
     crew: Option<Crew>,
@@ -115,11 +119,14 @@ impl Leader {
         show: &mut dyn FnMut(&Event<'_>),
         interrupt: &Arc<AtomicBool>,
     ) -> Result<StageRan, Error> {
-        let steps: Vec<StepAsked> = stage.iter().map(StepAsked::of).collect();
         let is_shared = |planned: &Planned| {
             planned.plan.load().place.is_some_and(|place| place.targets == HostTargets::Shared)
         };
-        let request = StageRequest { stage: written(steps)?, first_alone: stage.iter().any(is_shared) };
+        let tasks = match &self.apart {
+            None => StageTasks::Common(written(stage.iter().map(StepAsked::of).collect::<Vec<_>>())?),
+            Some(apart) => StageTasks::Apart(apart.tasks(stage, self.labels.len())?),
+        };
+        let request = StageRequest { tasks, first_alone: stage.iter().any(is_shared) };
         let labels = &self.labels;
         let mut observe = |progress: &[SessionProgress<'_>]| show_progress(progress, labels, show);
         let mut outcome = self.sessions.stage(&request, &mut observe, interrupt)?;
@@ -140,7 +147,10 @@ impl Leader {
         let start_ns = HostClock::get().now_ns().saturating_sub(ago.as_nanos() as u64);
         let mut goes_on = self.goes_on;
         let phases = (0..stage.len()).map(|number| {
-            let gathered = gather::gather(number, &mut outcome, labels, start_ns, self.is_one_machine)?;
+            let gathered = match &self.apart {
+                None => gather::of_all(number, &mut outcome, labels, start_ns, self.is_one_machine)?,
+                Some(apart) => gather::of_one(apart.place(stage, number), &mut outcome, labels, start_ns)?,
+            };
             goes_on &= gathered.only_hosts_failed;
             Ok((gathered.seen, gathered.starts))
         });

@@ -35,7 +35,7 @@ impl ThisHost {
                 options.try_for_each(|(name, value)| policy.check_option(shipped.layer(), name, value))?;
             }
             let spec = shipped.read().map_err(|error| Error::usage("session", error.to_string()))?;
-            Ok(Spec { place: Some(place), ..spec })
+            Ok(Spec { place: spec.host.is_none().then_some(place), ..spec })
         };
         let specs = shipped.into_iter().map(read).collect::<Result<Vec<_>, Error>>()?;
         self.policy.iter().try_for_each(|policy| policy.check(&specs))?;
@@ -74,8 +74,9 @@ impl SessionHost for ThisHost {
         meetings: &Arc<HostMeetings>,
     ) -> Result<Box<dyn HostSession>, Error> {
         let specs = self.specs_of(request)?;
-        let (programme, layers) =
-            planning::plan_until(&specs, request.seed, stop, Some(hosts_of(request, meetings)))?;
+        let is_alone = specs.iter().all(|spec| spec.host.is_some());
+        let hosts = (!is_alone).then(|| hosts_of(request, meetings));
+        let (programme, layers) = planning::plan_until(&specs, request.seed, stop, hosts)?;
         if let Some(planned) = programme.phases.iter().find(|planned| planned.plan.is_driven_elsewhere()) {
             return Err(Error::usage("hosts", "a phase that masters drive has no hosts of its own")
                 .with("phase", planned.plan.name())

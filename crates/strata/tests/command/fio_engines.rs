@@ -12,6 +12,28 @@ fn json(ended: &Ended) -> Value {
 }
 
 #[test]
+fn the_null_engine_has_a_submission_latency_where_it_queues() {
+    let scratch = Scratch::new();
+    let read = |depth: u32| {
+        let words =
+            "as fio --name=x --ioengine=null --size=16m --rw=read --bs=4k --output-format=json,normal";
+        let ended = scratch.run(&format!("{words} --iodepth={depth}"));
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(ended.stdout.contains("    slat ("), depth > 1, "{}", ended.stdout);
+        let end = ended.stdout.find("\n}\n").unwrap() + 2;
+        let start = ended.stdout.find('{').unwrap();
+        let root: Value = serde_json::from_str(&ended.stdout[start..end]).unwrap();
+        let figure = |name: &str, of: &str| root["jobs"][0]["read"][name][of].as_f64().unwrap();
+        ["slat_ns", "clat_ns", "lat_ns"].map(|name| (figure(name, "N"), figure(name, "mean")))
+    };
+    let [(slat, _), (clat, clat_ns), (lat, lat_ns)] = read(1);
+    assert_eq!((slat, clat, lat, clat_ns), (0.0, 4096.0, 4096.0, lat_ns));
+    let [(slat, slat_ns), (clat, clat_ns), (lat, lat_ns)] = read(8);
+    assert_eq!((slat, clat, lat), (4096.0, 4096.0, 4096.0));
+    assert!(slat_ns > 0.0 && (slat_ns + clat_ns - lat_ns).abs() < 1e-3, "{slat_ns} {clat_ns} {lat_ns}");
+}
+
+#[test]
 fn files_and_directories_are_made_looked_at_and_removed() {
     let scratch = Scratch::new();
     let run = |engine: &str, way: &str, more: &str| {

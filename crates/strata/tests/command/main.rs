@@ -28,6 +28,7 @@ mod faults;
 mod filesystem;
 mod filesystem_faults;
 mod fio_around;
+mod fio_clients;
 mod fio_control;
 mod fio_engines;
 mod fio_iolog;

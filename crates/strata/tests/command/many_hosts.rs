@@ -85,6 +85,13 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Ends it as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+}
+
 impl Drop for Service {
     fn drop(&mut self) {
         drop(self.child.stdin.take());

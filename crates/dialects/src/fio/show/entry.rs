@@ -122,12 +122,14 @@ pub(super) fn entries<'a>(model: &'a Model, record: &'a Record) -> Vec<Entry<'a>
     if record.phases.is_empty() {
         return Vec::new();
     }
+    entries_of(&model.jobs, model.process_id, record)
+}
+
+/// Those of some jobs, which a process ran.
+pub(super) fn entries_of<'a>(jobs: &'a [Job], process_id: u32, record: &'a Record) -> Vec<Entry<'a>> {
     let shown = |jobs: &&[Job]| jobs.iter().any(|job| job.is_shown);
-    units(&model.jobs)
-        .into_iter()
-        .filter(shown)
-        .map(|jobs| Entry::new(jobs, model.process_id, record))
-        .collect()
+    let units = units(jobs).into_iter().filter(shown);
+    units.map(|jobs| Entry::new(jobs, process_id, record)).collect()
 }
 
 /// Groups of jobs that are reported together: neighbours of one group that asks for it.
@@ -168,7 +170,8 @@ pub(super) fn runs<'a>(jobs: &[Job], record: &'a Record) -> Vec<Run<'a>> {
 }
 
 impl<'a> Entry<'a> {
-    fn new(jobs: &'a [Job], process_id: u32, record: &'a Record) -> Self {
+    /// Jobs as one.
+    pub(super) fn new(jobs: &'a [Job], process_id: u32, record: &'a Record) -> Self {
         let job = &jobs[0];
         let runs = runs(jobs, record);
         let mut ways = CLASSES.map(|class| way(job, &runs, &[class]));

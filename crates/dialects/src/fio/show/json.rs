@@ -1,5 +1,7 @@
 //! `--output-format=json` and `json+`.
 
+use std::time::Duration;
+
 use report::record::Record;
 use serde_json::{Map, Value, json};
 use statistics::{RateSpread, SteadyEnding};
@@ -18,24 +20,39 @@ use crate::fio::model::Model;
 
 /// The results; with all latency bins for `json+`. Whatever became of the run, it is one object.
 pub(super) fn results(model: &Model, entries: &[Entry<'_>], record: &Record, has_bins: bool) -> String {
+    let groups = groups(entries);
+    let global = (!model.global_options.is_empty()).then(|| options(&model.global_options));
+    let elapsed_s = elapsed_s(record);
+    let jobs = entries.iter().map(|entry| job(entry, group_of(&groups, entry), elapsed_s, has_bins));
+    let disks = disks(record);
+    let disks = (!disks.is_empty()).then(|| disks.iter().map(disk_object).collect());
     let ended_at = entries.iter().map(|entry| entry.ended_at).max();
     let ended_at = ended_at.unwrap_or_else(|| moment(&record.started_at, 0));
-    let groups = groups(entries);
+    whole(model, record, ended_at, Parts { global, jobs: ("jobs", jobs.collect()), disks })
+}
+
+/// Parts of the object of a run that differ between this machine and clients.
+pub(super) struct Parts {
+    pub(super) global: Option<Value>,
+    /// The results of jobs, and the name that they stand under.
+    pub(super) jobs: (&'static str, Value),
+    pub(super) disks: Option<Value>,
+}
+
+/// The object of a run.
+pub(super) fn whole(model: &Model, record: &Record, ended_at: Duration, parts: Parts) -> String {
     let mut root = Map::new();
     let mut put = |name: &str, value: Value| root.insert(name.to_owned(), value);
     put("fio version", VERSION.into());
     put("timestamp", (epoch_ms(ended_at) / 1000).into());
     put("timestamp_ms", epoch_ms(ended_at).into());
     put("time", ctime(ended_at).into());
-    if !model.global_options.is_empty() {
-        put("global options", options(&model.global_options));
+    if let Some(global) = parts.global {
+        put("global options", global);
     }
-    let elapsed_s = elapsed_s(record);
-    let jobs = entries.iter().map(|entry| job(entry, group_of(&groups, entry), elapsed_s, has_bins));
-    put("jobs", jobs.collect());
-    let disks = disks(record);
-    if !disks.is_empty() {
-        put("disk_util", disks.iter().map(disk_object).collect());
+    put(parts.jobs.0, parts.jobs.1);
+    if let Some(disks) = parts.disks {
+        put("disk_util", disks);
     }
     if let Some(percent) = idle_percent(record).filter(|_| model.output.idle) {
         put("cpu_idleness", json!({ "system": percent }));
@@ -58,17 +75,17 @@ pub(super) fn results(model: &Model, entries: &[Entry<'_>], record: &Record, has
 }
 
 /// Whole seconds from the beginning of the run to the end of its last phase.
-fn elapsed_s(record: &Record) -> u64 {
+pub(super) fn elapsed_s(record: &Record) -> u64 {
     let ends =
         record.phases.iter().map(|phase| phase.samples.started_ns.saturating_add(phase.samples.elapsed_ns));
     ends.max().unwrap_or(0).div_ceil(1_000_000_000)
 }
 
-fn options(options: &[(String, String)]) -> Value {
+pub(super) fn options(options: &[(String, String)]) -> Value {
     options.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
 }
 
-fn job(entry: &Entry<'_>, group: Option<&Group>, elapsed_s: u64, has_bins: bool) -> Value {
+pub(super) fn job(entry: &Entry<'_>, group: Option<&Group>, elapsed_s: u64, has_bins: bool) -> Value {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
     put("jobname", entry.job.name.as_str().into());
@@ -217,7 +234,7 @@ fn latency(latency: &Latency, has_bins: bool) -> Value {
     Value::Object(object)
 }
 
-fn disk_object(disk: &Disk) -> Value {
+pub(super) fn disk_object(disk: &Disk) -> Value {
     json!({
         "name": disk.name,
         "read_ios": disk.operations[0],

@@ -29,7 +29,8 @@ fn files(job: &Job, log: &Log) -> Vec<(Content, PathBuf)> {
     let file = |name: &str| {
         let number = if job.per_job_logs { format!(".{}", job.number) } else { String::new() };
         let packed = if job.log_compressed { ".fz" } else { "" };
-        PathBuf::from(format!("{}_{name}{number}.log{packed}", log.prefix))
+        let client = job.log_suffix.as_ref().map_or_else(String::new, |client| format!(".{client}"));
+        PathBuf::from(format!("{}_{name}{number}.log{packed}{client}", log.prefix))
     };
     let shown = |is_shown: bool, content, name| is_shown.then(|| (content, file(name)));
     match log.kind {

@@ -1,5 +1,6 @@
 //! Shows a record as fio shows its results.
 
+mod clients;
 mod debug;
 mod disk;
 mod distribution;
@@ -26,19 +27,26 @@ use flate2::write::GzEncoder;
 use report::record::Record;
 
 use super::VERSION;
-use super::model::{Format, Model};
+use super::model::{ClientModel, Format, Model};
 use crate::{Destination, Pace, Piece, Render};
 
 /// Shows a record in the formats asked for.
 pub(crate) struct Show {
     model: Model,
+    /// The hosts of `--client`, whose jobs those of the model are; none without.
+    clients: Vec<ClientModel>,
     /// Whether something went to the file of `--output` already, so that more comes after it.
     has_written: bool,
 }
 
 impl Show {
     pub(crate) fn new(model: Model) -> Self {
-        Self { model, has_written: false }
+        Self::of_clients(model, Vec::new())
+    }
+
+    /// Of a run that clients carry out: `model` has the jobs of all of them.
+    pub(crate) fn of_clients(model: Model, clients: Vec<ClientModel>) -> Self {
+        Self { model, clients, has_written: false }
     }
 
     fn wants(&self, formats: &[Format]) -> bool {
@@ -67,7 +75,11 @@ impl Render for Show {
     fn begin(&mut self, record: &Record) -> Vec<Piece> {
         let mut text = debug::lines(&self.model, record);
         if self.wants(&[Format::Normal]) {
-            text += &normal::header(&self.model);
+            text += &if self.clients.is_empty() {
+                normal::header(&self.model)
+            } else {
+                clients::header(&self.model, &self.clients, record)
+            };
         }
         if text.is_empty() { Vec::new() } else { vec![self.piece(text)] }
     }
@@ -128,6 +140,9 @@ pub(super) fn unpacked(packed: &[u8]) -> io::Result<Vec<u8>> {
 impl Show {
     /// All formats in the order of fio: terse, json, normal.
     fn results(&self, record: &Record) -> String {
+        if !self.clients.is_empty() {
+            return clients::results(&self.model, &self.clients, record);
+        }
         let entries = entry::entries(&self.model, record);
         let mut text = String::new();
         if self.wants(&[Format::Terse]) {

@@ -15,6 +15,12 @@ use crate::fio::model::{Job, Model, Unified};
 
 /// The lines before anything runs: every job, the version, how many threads.
 pub(super) fn header(model: &Model) -> String {
+    let text = format!("{}{VERSION} (strata)\n{}", job_lines(model), starting(model));
+    notes(text, model)
+}
+
+/// A line for each job.
+pub(super) fn job_lines(model: &Model) -> String {
     let mut text = String::new();
     for clones in model.jobs.chunk_by(are_clones) {
         text += &job_line(&clones[0]);
@@ -22,9 +28,18 @@ pub(super) fn header(model: &Model) -> String {
             text += "...\n";
         }
     }
+    text
+}
+
+/// The line about how many threads are started.
+pub(super) fn starting(model: &Model) -> String {
     let threads: u32 = model.jobs.iter().map(|job| job.clones).sum();
     let plural = if threads == 1 { "" } else { "s" };
-    text += &format!("{VERSION} (strata)\nStarting {threads} thread{plural}\n");
+    format!("Starting {threads} thread{plural}\n")
+}
+
+/// The text with the warnings behind it.
+pub(super) fn notes(text: String, model: &Model) -> String {
     model.warnings.iter().fold(text, |text, warning| text + "note: " + warning + "\n")
 }
 
@@ -77,7 +92,8 @@ pub(super) fn lower_bounds(entries: &[Entry<'_>]) -> String {
     doubts::lines(told(entries).filter(|(_, told)| told.kind == doubts::LOWER_BOUNDS))
 }
 
-fn job(entry: &Entry<'_>, group: Option<&Group>) -> String {
+/// The results of a job, or of several as one.
+pub(super) fn job(entry: &Entry<'_>, group: Option<&Group>) -> String {
     if entry.operations() == 0 && entry.sync.count == 0 && entry.failures.errno == 0 {
         return String::new();
     }

@@ -14,11 +14,35 @@ const PERCENTILES: usize = 20;
 
 /// The results.
 pub(super) fn results(entries: &[Entry<'_>], record: &Record, version: u8) -> String {
+    let disks = disk_fields(record);
     let groups = groups(entries);
-    entries.iter().map(|entry| line(entry, group_of(&groups, entry), record, version)).collect()
+    entries.iter().map(|entry| line(entry, group_of(&groups, entry), &disks, version)).collect()
 }
 
-fn line(entry: &Entry<'_>, group: Option<&Group>, record: &Record, version: u8) -> String {
+/// The results without disks.
+pub(super) fn lines(entries: &[Entry<'_>], version: u8) -> String {
+    let groups = groups(entries);
+    entries.iter().map(|entry| line(entry, group_of(&groups, entry), &[], version)).collect()
+}
+
+/// The disks in a line of their own; nothing where there are none.
+pub(super) fn disk_line(record: &Record) -> String {
+    let fields = disk_fields(record);
+    if fields.is_empty() { String::new() } else { fields.join(";") + "\n" }
+}
+
+fn disk_fields(record: &Record) -> Vec<String> {
+    let mut fields = Vec::new();
+    for disk in disks(record) {
+        fields.push(disk.name);
+        let counts = [disk.operations, disk.merges, disk.ticks_ms].concat();
+        fields.extend(counts.iter().map(u64::to_string));
+        fields.extend([disk.queue_ms.to_string(), format!("{:.2}%", disk.busy_percent)]);
+    }
+    fields
+}
+
+fn line(entry: &Entry<'_>, group: Option<&Group>, disks: &[String], version: u8) -> String {
     let job = entry.job;
     let mut fields = vec![
         version.to_string(),
@@ -49,12 +73,7 @@ fn line(entry: &Entry<'_>, group: Option<&Group>, record: &Record, version: u8) 
     let mut us = entry.latencies.us;
     us[0] += entry.latencies.ns.iter().sum::<f64>();
     fields.extend(us.iter().chain(&entry.latencies.ms).map(|share| format!("{share:.2}%")));
-    for disk in disks(record) {
-        fields.push(disk.name);
-        let counts = [disk.operations, disk.merges, disk.ticks_ms].concat();
-        fields.extend(counts.iter().map(u64::to_string));
-        fields.extend([disk.queue_ms.to_string(), format!("{:.2}%", disk.busy_percent)]);
-    }
+    fields.extend(disks.iter().cloned());
     if entry.failures.goes_on {
         fields.extend([entry.failures.count.to_string(), entry.failures.errno.to_string()]);
     }

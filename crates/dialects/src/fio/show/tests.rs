@@ -51,6 +51,7 @@ fn job(name: &str, request: usize) -> Job {
         log_value: LogValue::Mean,
         is_shown: true,
         per_job_logs: true,
+        log_suffix: None,
     }
 }
 

@@ -130,7 +130,7 @@ impl Site<'_> {
             let filenum = file.to_string();
             let words = [
                 ("$jobname", self.clones.job.section.as_ref()),
-                ("$clientuid", ""),
+                ("$clientuid", self.clones.job.client.as_deref().unwrap_or_default()),
                 ("$jobnum", jobnum.as_str()),
                 ("$filenum", filenum.as_str()),
             ];
@@ -143,10 +143,13 @@ impl Site<'_> {
         self.draft.directory.as_deref().map(split_colons).unwrap_or_default()
     }
 
-    fn in_directory(&self, clone: usize, name: &str) -> String {
+    fn in_directory(&self, clone: usize, bare: &str) -> String {
         let directories = self.directories();
+        // As in fio, so that hosts may share the directory.
+        let client = self.clones.job.client.as_ref().filter(|_| self.draft.unique_filename.unwrap_or(true));
+        let name = client.map_or_else(|| bare.to_owned(), |client| format!("{client}.{bare}"));
         match directories.len() {
-            0 => name.to_owned(),
+            0 => bare.to_owned(),
             count => format!("{}/{name}", directories[clone % count].trim_end_matches('/')),
         }
     }

@@ -47,12 +47,13 @@ fn sections_comments_and_globals() {
 }
 
 #[test]
-fn a_file_waits_for_the_one_before_and_inherits_its_globals() {
+fn a_file_waits_for_the_one_before_and_has_globals_of_its_own() {
     let mut machine = Machine::with_job("[global]\nsize=1m\n[a]\n[b]\n");
-    machine.texts.insert("b.fio".to_owned(), "[c]\nrw=write\n[d]\n".to_owned());
+    machine.texts.insert("b.fio".to_owned(), "[c]\nrw=write\nsize=2m\n[d]\nsize=2m\n".to_owned());
     let all = assembled("--bs=8k a.fio b.fio", &machine).expect("read");
     assert_eq!(all.specs.iter().map(|spec| spec.concurrent).collect::<Vec<_>>(), [false, true, false, true]);
-    assert!(all.specs.iter().all(|spec| spec.block_size.as_deref() == Some("8192")));
+    let blocks: Vec<_> = all.specs.iter().map(|spec| spec.block_size.as_deref()).collect();
+    assert_eq!(blocks, [Some("8192"), Some("8192"), Some("4096"), Some("4096")], "as in fio");
     assert_eq!(all.jobs.iter().map(|job| job.group).collect::<Vec<_>>(), [0, 0, 1, 1]);
     let all = assembled("a.fio b.fio --section=c", &machine).expect("read");
     assert_eq!(all.jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["c"]);

@@ -63,7 +63,8 @@ fn options_are_refused_by_name_with_the_nearest() {
     refused("--nice=30", &["nice: ", "-20 to 19"]);
     refused("--iodeph=4", &["--iodeph: ", "the nearest is --iodepth"]);
     refused("--zzzzzzzzzz=4", &["--zzzzzzzzzz: there is no such option"]);
-    refused("--client=host", &["--client: is refused: "]);
+    refused("--client=host", &["--name: is refused with --client: ", "job file"]);
+    refused("--server", &["--server: is refused: ", "strata service"]);
     refused("--status-interval=x", &["--status-interval: \"x\": use a time such as 10s"]);
     refused("--append-terse", &["--append-terse", "normal,terse"]);
     refused("--output-format=xml", &["--output-format: ", "json+"]);
