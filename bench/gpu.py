@@ -225,7 +225,7 @@ LINES = (
     "as fio --name=j --ioengine=libcufile --gpu_dev_ids=0 --cuda_io=cufile --rw=write --bs=1m --size=64m --direct=1 --directory=%D",
     "as fio --name=j --ioengine=libcufile --gpu_dev_ids=0 --cuda_io=posix --rw=randread --bs=64k --size=64m --directory=%D",
     "as ior -a POSIX -b 32m -t 1m --allocateBufferOnGPU=3 -o %D/ior",
-    "as ior -a POSIX -b 32m -t 1m --allocateBufferOnGPU=3 --GPUDirect -o %D/ior",
+    "as ior -a POSIX -b 32m -t 1m -O allocateBufferOnGPU=3 -O GPUDirect=1 -o %D/ior",
     "as mdtest -n 16 -w 64k -e 64k -d %D --allocateBufferOnGPU=3",
     "as mdtest -n 16 -w 64k -e 64k -d %D --gpuDirect",
     "app checkpoint %D --set size=16m,steps=2 --memory gpu",
