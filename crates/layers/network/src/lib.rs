@@ -25,7 +25,7 @@ pub use grammar::{
     parse_endpoints, parse_message_sizes,
 };
 pub use load::{Network, providers};
-pub use memory::MEMORY;
+pub use memory::{MEMORY, PATH};
 pub use operation::{Rpc, RpcClass};
 pub use options::{COMMON, LAYER, NETWORK};
 pub use plan::{EndpointOrder, NetworkPlan, Payload, PayloadKind, Traffic};

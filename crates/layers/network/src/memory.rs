@@ -14,7 +14,7 @@ use crate::{Rpc, SlotLayout};
 pub static MEMORY: &[OptionDef] = layer::staged_memory_options!(NetworkSpec);
 
 /// The way that they take.
-pub(crate) static PATH: &[OptionDef] = &[option!(
+pub static PATH: &[OptionDef] = &[option!(
     "gpu-path",
     None,
     "staged|rdma",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use network::{COMMON, EndpointOrder, LAYER, MEMORY, NETWORK, RankTag, Traffic};
+use network::{COMMON, EndpointOrder, LAYER, MEMORY, NETWORK, PATH, RankTag, Traffic};
 use rpc::Poll;
 use units::{ByteSize, Span};
 use workload::engine::Feature;
@@ -29,6 +29,7 @@ const OWN: &[Case] = &[
     ("depth", &["1", "65536"], &["", "0", "65537"]),
     ("connections", &["1", "1024"], &["", "0", "1025"]),
     ("memory", &["pinned", "gpu", "gpu:1,0"], &["", "gpu:", "cuda"]),
+    ("gpu-path", &["staged", "rdma"], &["", "cufile"]),
     ("gpu-staging", &["pinned", "pageable"], &["", "host"]),
     ("gpu-per", &["worker", "host"], &["", "thread"]),
     ("pipeline", &["1", "65536"], &["", "0", "65537"]),
@@ -87,7 +88,7 @@ fn names_and_letters_are_unique_and_plain() {
     let options: Vec<_> = of(LAYER).collect();
     let names: HashSet<_> = options.iter().map(|option| option.name).collect();
     assert_eq!(names.len(), options.len());
-    assert_eq!(options.len(), NETWORK.len() + MEMORY.len() + COMMON.len() + OF_HOSTS.len());
+    assert_eq!(options.len(), NETWORK.len() + MEMORY.len() + PATH.len() + COMMON.len() + OF_HOSTS.len());
     let letters: Vec<_> = options.iter().filter_map(|option| option.short).collect();
     assert_eq!(letters.iter().collect::<HashSet<_>>().len(), letters.len());
     for (name, help) in options.iter().map(|option| (option.name, option.help)) {
@@ -127,7 +128,7 @@ fn every_option_of_media_holds_here_or_says_what_to_use() {
 #[test]
 fn each_option_takes_what_it_documents_and_refuses_the_rest() {
     let covered: HashSet<_> = OWN.iter().map(|case| case.0).collect();
-    for option in NETWORK.iter().chain(MEMORY) {
+    for option in NETWORK.iter().chain(MEMORY).chain(PATH) {
         assert_eq!(covered.contains(option.name), !option.is_switch(), "{}", option.name);
     }
     for (key, taken, refused) in OWN {

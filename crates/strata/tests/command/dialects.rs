@@ -154,7 +154,7 @@ fn values_that_the_tools_take_although_they_are_wrong_are_refused() {
         ("fio --name=x --filename=x --size=1m --rw=read --ioengine=rbd", "pool", "needs it"),
         ("fio --name=x --filename=x --size=1m --rw=read --iodeph=3", "iodeph", "iodepth"),
         ("fio --name=x --filename=x --size=1zzm --rw=read", "size", "1zzm"),
-        ("fio --client=host --name=x --rw=read --size=1m", "client", "host"),
+        ("fio --client=host --name=x --rw=read --size=1m", "--client", "put it into the job file"),
         ("elbencho -w --rwmixpct 150 -s 1m x", "rwmixpct", "0 to 100"),
         ("elbencho -w -s 1zzm x", "1zzm", "size"),
         ("elbencho -w -t -1 -s 1m x", "threads", "1 to"),
