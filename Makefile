@@ -14,7 +14,7 @@ BIN_DIR = $(DESTDIR)$(PREFIX)/bin
 SHARE_DIR = $(DESTDIR)$(PREFIX)/share
 
 .NOTPARALLEL:
-.PHONY: help build run test setup-tests fmt-check clippy unit-tests deny docs-check bench bench-verdict fuzz miri install uninstall package clean
+.PHONY: help build run test documents setup-tests fmt-check clippy unit-tests deny docs-check bench bench-verdict fuzz miri install uninstall package clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -38,6 +38,9 @@ fmt-check:
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+documents: ## Every command of README and docs as it stands there, on a directory for a machine: minutes (STRATA_DOCUMENTS=docs/object.md)
+	STRATA_DOCUMENTS=$${STRATA_DOCUMENTS:-all} $(CARGO) test --locked -p strata --test command documents
 
 unit-tests:
 	CARGO=$(CARGO) scripts/unit-tests.sh

@@ -18,6 +18,7 @@ mod dialect_s3;
 mod dialect_vos_perf;
 mod dialects;
 mod dlio;
+mod documents;
 mod doors;
 mod doubts;
 mod drops;
