@@ -1,10 +1,12 @@
 # The machine that commands of documents run on: a directory. Sourced by documents.rs, which has set MACHINE, STRATA, ROOT, LOOP and S3.
 set -u
 export HOME=$PWD XDG_STATE_HOME=$PWD/state CRT_ATTACH_INFO_PATH=$PWD PATH=$PWD/bin:$PATH
-export PORT=$((20000 + $$ % 20000))
+# Below the ports that the kernel gives out.
+export PORT=$((20000 + $$ % 12000))
 mkdir -p bin mnt/{test,fs,smb/mydir,a,b,pmem0,tree} scratch/bench lustre db vol shared shm history
 for name in strata ior elbencho; do ln -s "$STRATA" "bin/$name"; done
-ln -s "$ROOT/docs" docs
+cp -r "$ROOT/docs" docs
+sed -i -E 's/^size = .*/size = "16m"/; s/^time = .*/time = "200ms"/' docs/examples/*.toml
 (
     umask 077
     echo 0123456789abcdef0123456789abcdef >token

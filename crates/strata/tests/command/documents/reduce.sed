@@ -10,7 +10,7 @@ s/--value-size 1m/--value-size 16k/g
 s/-b [0-9]+g /-b 4m /g
 s/-s 10000000/-s 100/g
 s/--time([ =])[0-9]+(ms|s|m|h)/--time\1200ms/g
-s/--time 200ms --end-when-steady [^ ]+/--time 4s --end-when-steady iops:50%:2s/g
+s/--time 200ms --end-when-steady [^ ]+/--time 4s --end-when-steady iops:90%:2s/g
 s/--rate 70k/--rate 1k/g
 s/--runtime=[0-9]+/--runtime=1/g
 s/(--timelimit|--stonewall|-D|-W) [0-9]+/\1 1/g
@@ -22,6 +22,12 @@ s/dataset.num_files_train=500,/dataset.num_files_train=50,/
 s/-q 128 -t 4/-q 16 -t 2/g
 s/strata stack( --quick)?/strata stack --quick --size 64m --passes 2/g
 s#(strata stack .*--dir) ([^ ]+)#mkdir -p \2 \&\& \1 \2#
+# Loads that would last until their default ends.
+/strata object [^#]*--op/{/--time/!s/(strata object [^#]*[^ #])( *(#.*)?)$/\1 --time 200ms\2/}
+s/strata object recipes /strata object recipes --time 50ms --rounds 3 /
+/--saturate/{/--time/!s/--saturate/--saturate --time 30ms/}
+# Noise of short runs is no regression, and no lack of steadiness.
+s/slower:5%/slower:90%/g
 # Hosts are processes of this machine, targets of a group those of one engine.
 s/--targets [0-9]+/--targets 4/g
 s/0-3:2-5/0:2-5/g
