@@ -28,8 +28,8 @@ pub struct DeviceRequest {
 }
 
 /// Places on PCIe of the devices that paths are on.
-fn storage_places<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<PciePlace> {
-    let numbers = paths.into_iter().flat_map(host::block::numbers_of);
+fn storage_places<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<PciePlace> {
+    let numbers = paths.into_iter().flat_map(|path| host::block::numbers_of(path.as_ref()));
     let devices = numbers.filter_map(host::block::BlockDevice::read);
     let bottoms = devices.flat_map(|device| {
         device
@@ -60,8 +60,7 @@ pub fn worker_notes<P: AsRef<Path>>(memory: &MemoryPlan, paths: impl IntoIterato
     if memory.gpu().is_none() {
         return WorkerNotes::default();
     }
-    let paths: Vec<P> = paths.into_iter().collect();
-    WorkerNotes::near(storage_places(paths.iter().map(AsRef::as_ref)))
+    WorkerNotes::near(storage_places(paths))
 }
 
 /// A driver with the memory of its worker.

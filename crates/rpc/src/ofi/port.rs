@@ -49,6 +49,11 @@ pub struct Remote {
 unsafe impl Send for Region {}
 
 impl Region {
+    /// Memory without a registration.
+    fn plain(base: *mut u8, bytes: usize) -> Self {
+        Self { base, bytes, descriptor: null_mut(), key: 0, region: null_mut(), is_virtual: true }
+    }
+
     /// How a peer names a part of it.
     pub fn remote(&self, offset: usize, bytes: u64) -> Remote {
         let base = if self.is_virtual { self.base as u64 } else { 0 };
@@ -311,8 +316,7 @@ impl Port {
     /// # Safety
     /// The memory stays mapped until the port is dropped or the region is closed.
     pub unsafe fn register(&mut self, base: *mut u8, bytes: usize, remote: bool) -> Result<Region, Error> {
-        let region =
-            Region { base, bytes, descriptor: null_mut(), key: 0, region: null_mut(), is_virtual: true };
+        let region = Region::plain(base, bytes);
         if !remote && self.mr_mode() & FI_MR_LOCAL == 0 {
             return Ok(region);
         }
@@ -334,9 +338,7 @@ impl Port {
         bytes: usize,
         device: u32,
     ) -> Result<Region, Error> {
-        let base = address as *mut u8;
-        let region =
-            Region { base, bytes, descriptor: null_mut(), key: 0, region: null_mut(), is_virtual: true };
+        let region = Region::plain(address as *mut u8, bytes);
         // SAFETY: the caller keeps the memory.
         unsafe { self.register_in(region, Some(device), true) }.map_err(|error| {
             error.with("gpu", device).remedy(

@@ -1,7 +1,6 @@
 //! fio's words for services that carry out jobs, each those of its own job files.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -168,9 +167,13 @@ fn a_client_that_is_lost_leaves_the_others_running() {
     let long = "[l]\nioengine=null\nsize=1g\nrw=read\nruntime=3\ntime_based\n[m]\nstonewall\nioengine=null\nsize=64k\n";
     fs::write(services.scratch.join("long.fio"), long).unwrap();
     let [one, two] = services.services.each_ref().map(|service| service.address.replace(':', ","));
-    let words = format!("as fio --output-format=json --client={one} long.fio --client={two} long.fio");
+    let words = format!(
+        "as --live-csv live.csv fio --output-format=json --client={one} long.fio --client={two} long.fio"
+    );
     let running = services.scratch.start(&words);
-    std::thread::sleep(Duration::from_millis(1500));
+    // Rows come each tenth of a second from when the jobs run.
+    let rows = services.scratch.join("live.csv");
+    running.await_that(|| fs::read_to_string(&rows).is_ok_and(|text| text.lines().count() > 4));
     services.services[1].kill();
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);

@@ -11,7 +11,7 @@ const LOCALS_MAX: usize = 64;
 /// Reads `[ip:|ip4:|ip6:]HOST[,PORT]`, or strata's own `local:N`: processes on this machine that are started for the run.
 ///
 /// # Errors
-/// What is no address, and Unix sockets.
+/// Bad usage: text that is no address, and Unix sockets.
 pub(super) fn read(typed: &str, files: &[String], only: &[String]) -> Result<Vec<Client>, Fault> {
     let fault = |why: &str| {
         let message = format!("\"{}\" {why}: use HOST or HOST,PORT, such as node1,1611", shown(typed));

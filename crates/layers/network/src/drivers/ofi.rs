@@ -22,7 +22,7 @@ use driver::{
 use rpc::Poll;
 
 use crate::{OpenRequest, Payload, Rpc, SlotLayout};
-use device::OnDevice;
+use device::DeviceSlots;
 use links::{Link, Peer};
 use rpc::ofi::buffers::Buffer;
 use rpc::ofi::port::{EVENTS, Event, NO_CONTEXT, Port, Region};
@@ -79,7 +79,7 @@ struct Ofi {
     arena: Arc<Arena>,
     region: Region,
     /// Buffers on a device that bulk lies in.
-    device: Option<OnDevice>,
+    device: Option<DeviceSlots>,
     links: Vec<Link>,
     tickets: Tickets,
     receives: Buffer,
@@ -265,7 +265,7 @@ impl Drop for Ofi {
         let is_lost = |link: u32| matches!(links[link as usize].peer, Peer::Lost(_));
         if self.tickets.any_named(|link| !all_left || is_lost(link)) {
             std::mem::forget(Arc::clone(&self.arena));
-            self.device.iter().for_each(OnDevice::leak);
+            self.device.iter().for_each(DeviceSlots::leak);
             self.tickets.leak();
         }
         if !all_left && links.iter().any(|link| link.is_own_process) {

@@ -27,12 +27,12 @@ impl DeviceMemory {
 }
 
 /// The buffers of a worker, and the copies between them and memory that is set apart.
-pub(super) struct OnDevice {
+pub(super) struct DeviceSlots {
     memory: DeviceMemory,
     stream: RefCell<Stream>,
 }
 
-impl OnDevice {
+impl DeviceSlots {
     /// Registers the buffers of a worker.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl TicketMemory {
     /// `slot_buffer` is the slot's buffer in memory of the host, and nobody else uses it or this memory meanwhile.
     pub(super) unsafe fn copy(
         &self,
-        device: Option<&OnDevice>,
+        device: Option<&DeviceSlots>,
         (slot, slot_buffer): (u32, *mut u8),
         (at, bytes): (usize, usize),
         is_reply: bool,

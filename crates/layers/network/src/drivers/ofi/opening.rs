@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use driver::{Completions, Error, ErrorKind, Opened};
 use rpc::{EndpointPlan, Poll};
 
-use super::device::OnDevice;
+use super::device::DeviceSlots;
 use super::links::{Link, Peer};
 use super::sending::{COPY_BYTES_MAX, Sent};
 use super::tickets::Tickets;
@@ -93,7 +93,7 @@ impl Ofi {
         let (base, bytes) = request.arena.region();
         let has_bulk = request.request.bulk_bytes() + request.reply.bulk_bytes() > 0;
         let device = match &request.device {
-            Some(device) => Some(OnDevice::new(&mut port, device)?),
+            Some(device) => Some(DeviceSlots::new(&mut port, device)?),
             None => None,
         };
         // SAFETY: the driver holds the arena, and drops the port before it.
