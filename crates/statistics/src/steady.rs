@@ -121,7 +121,8 @@ impl Steady {
 /// 3. Warm-up ends upward. What would be cut and was faster than the rest, for longer than 5 % of the run or 1 s (whichever is
 ///    less, two intervals at least), is no warm-up: the rate dropped, and nothing is cut.
 /// 4. What remains is steady unless a change of level at some place, its slope, or the difference between its halves is
-///    both beyond chance (errors allow for autocorrelation) and above 5 % of the mean.
+///    both beyond chance (errors allow for autocorrelation) and above 5 % of the mean. Where it is not, nothing was warm-up, and
+///    the whole is judged in its place: what is said is of what is reported.
 pub fn find_steady(rates: &[f64], interval_seconds: f64) -> Steady {
     if rates.len() < SAMPLES_MIN {
         return Steady::without_figures(SteadyReason::TooFewIntervals);
@@ -135,29 +136,22 @@ pub fn find_steady(rates: &[f64], interval_seconds: f64) -> Steady {
         .and_then(|cut| drop_within((&clean, rates), cut, burst_max(rates.len(), interval_seconds)));
     let begins_at = if early.is_some() { 0 } else { truncation.unwrap_or(0) };
     let window = &clean[begins_at..];
-    let (mean, slope, slope_half, drift, drift_half) = changes_over(window);
-    let matters =
-        |change: f64, half: f64| change.abs() > half && 100.0 * change.abs() > CHANGE_PERCENT_MIN * mean;
     let shift = level_shift(window);
-    let is_slope = shift.is_some_and(|at| line_explains_more(window, at)) && matters(slope, slope_half);
+    let found = change_within(window, shift);
     let late = || shift.and_then(|at| drop_at((&clean, rates), begins_at, begins_at + at));
+    let is_slope = shift.is_some() && found == Some(SteadyReason::Trend);
     let drop = if is_slope { None } else { early.or_else(late) };
-    let reason = if drop.is_some() {
-        SteadyReason::RateDropped
-    } else if is_slope {
-        SteadyReason::Trend
-    } else if truncation.is_none() || shift.is_some() {
-        SteadyReason::LevelChanges
-    } else if matters(slope, slope_half) {
-        SteadyReason::Trend
-    } else if matters(drift, drift_half) {
-        SteadyReason::HalvesDiffer
+    // A start that is cut only to find a change behind it is no warm-up: everything is kept, and is judged as it is reported.
+    let (begins_at, reason) = if drop.is_some() {
+        (0, SteadyReason::RateDropped)
+    } else if truncation.is_none() {
+        (0, if is_slope { SteadyReason::Trend } else { SteadyReason::LevelChanges })
+    } else if found.is_some() && begins_at > 0 {
+        (0, change_within(&clean, level_shift(&clean)).unwrap_or(SteadyReason::Steady))
     } else {
-        SteadyReason::Steady
+        (begins_at, found.unwrap_or(SteadyReason::Steady))
     };
     let is_steady = reason == SteadyReason::Steady;
-    // A start that is cut only to find a trend behind it is no warm-up: everything is kept, and the figures are of that.
-    let begins_at = if is_steady { begins_at } else { 0 };
     let (mean, slope, slope_half, drift, drift_half) = changes_over(&clean[begins_at..]);
     let percent = |value: f64| if mean > 0.0 { 100.0 * value / mean } else { 0.0 };
     Steady {
@@ -170,6 +164,21 @@ pub fn find_steady(rates: &[f64], interval_seconds: f64) -> Steady {
         spikes,
         reason,
         drop,
+    }
+}
+
+/// The change within a window that is beyond chance and matters; `shift` is where its level changes, if it does.
+fn change_within(window: &[f64], shift: Option<usize>) -> Option<SteadyReason> {
+    let (mean, slope, slope_half, drift, drift_half) = changes_over(window);
+    let matters =
+        |change: f64, half: f64| change.abs() > half && 100.0 * change.abs() > CHANGE_PERCENT_MIN * mean;
+    let is_slope = matters(slope, slope_half);
+    match shift {
+        Some(at) if is_slope && line_explains_more(window, at) => Some(SteadyReason::Trend),
+        Some(_) => Some(SteadyReason::LevelChanges),
+        None if is_slope => Some(SteadyReason::Trend),
+        None if matters(drift, drift_half) => Some(SteadyReason::HalvesDiffer),
+        None => None,
     }
 }
 

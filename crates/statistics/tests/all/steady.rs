@@ -248,6 +248,29 @@ fn a_slope_that_does_not_matter_is_steady() {
     assert!((slope.drift_percent + 17.6).abs() < 0.2, "{slope:?}");
 }
 
+/// Levels from 10 % below to 10 % above for the first fifth, then a slope of up to 8 %: whatever is said of the change holds of
+/// the figure that is printed with it.
+#[test]
+fn what_is_said_of_a_change_is_of_what_is_reported() {
+    let (mut trends, mut settled) = (0, 0);
+    for case in 0..2000_u64 {
+        let start = 0.9 + 0.2 * (case % 50) as f64 / 50.0;
+        let slope = 0.16 * (case / 50) as f64 / 40.0 - 0.08;
+        let level = |at: usize| if at < 40 { start } else { 1.0 + slope * (at - 40) as f64 / 160.0 };
+        let steady = find_steady(&series(case, 200, 0.004, 0.2, level));
+        let matters = |change: f64, half: f64| change.abs() > 5.0 && change.abs() > half;
+        let holds = match steady.reason {
+            SteadyReason::Trend => matters(steady.slope_percent_per_window, steady.slope_percent_half_width),
+            SteadyReason::HalvesDiffer => matters(steady.drift_percent, steady.drift_percent_half_width),
+            _ => true,
+        };
+        assert!(holds, "{start} {slope}: {steady:?}");
+        trends += u32::from(steady.reason == SteadyReason::Trend);
+        settled += u32::from(steady.is_steady);
+    }
+    assert!(trends > 100 && settled > 300, "{trends} {settled}");
+}
+
 #[test]
 fn exact_data_has_exact_answers() {
     let flat = find_steady(&[500.0; 50]);
