@@ -6,7 +6,8 @@
 Each run is as a careful user would make it: data on the drive, long enough, no cache where none is meant. Every doubt that one
 raises is printed with its detail; the script ends with 1 then. `--condition` reads and writes the drive for as long before each run on it: a
 drive with a cache, or with a credit that its host lets it overdraw (as cloud drives have), is measured past it. On a machine that others use too, `--except other_load --except
-other_io` leaves these kinds out; the last line says so. Runs that this machine or this user cannot provide are skipped by name.
+other_io` leaves these kinds out; the last line says so. `--declared` makes a drive that nobody else uses: ext4 on a loop device on a file
+whose service times are declared (testkit's `slow_file`, from memory; root only). Runs that this machine or this user cannot provide are skipped by name.
 """
 
 import argparse
@@ -98,6 +99,36 @@ def condition(options, path, scratch):
         subprocess.run([options.binary, "media", target, *words.split()], capture_output=True, stdin=subprocess.DEVNULL)
 
 
+@contextlib.contextmanager
+def declared_drive(options):
+    """A directory on a drive with declared service times: no neighbour uses it, and no host takes back what it gave."""
+    size_mib = 3 * options.size_mib + 512
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-declared-"))
+        served, mounted = (os.path.join(scratch, name) for name in ("served", "mounted"))
+        os.mkdir(served)
+        os.mkdir(mounted)
+        words = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "testkit", "--features", "fuse", "--example", "slow_file", "--"]
+        drive = subprocess.Popen(
+            [*words, served, "drive", str(size_mib)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+        def end():
+            drive.stdin.close()
+            drive.stdout.read()
+            drive.wait()
+
+        stack.callback(end)
+        path = drive.stdout.readline().strip()
+        if not path:
+            raise Unavailable("the declared drive cannot be mounted here")
+        device = stack.enter_context(loop(scratch, path))
+        subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", device], check=True)
+        subprocess.run(["mount", device, mounted], check=True)
+        stack.callback(subprocess.run, ["umount", mounted], check=False)
+        yield mounted
+
+
 def target_of(kind, scratch, path):
     if kind == "file":
         return plain(path)
@@ -117,12 +148,22 @@ def main():
     parser.add_argument("--time", default="10s", help="length of a run (10s)")
     parser.add_argument("--size-mib", type=int, default=4096, help="size of the file (4096)")
     parser.add_argument("--condition", metavar="DURATION", help="keep the drive busy for so long before each run on it, reading and then writing")
+    parser.add_argument("--declared", action="store_true", help="on a drive with declared service times, instead of --dir")
     parser.add_argument("--except", dest="excepted", action="append", default=[], metavar="KIND", help="leave out this kind of doubt")
     parser.add_argument("--case", action="append", default=[], help="only this run; may be given several times")
     options = parser.parse_args()
+    if not options.declared:
+        sys.exit(clean_runs(options, options.dir))
+    with declared_drive(options) as directory:
+        raised = clean_runs(options, directory)
+    sys.exit(raised)
+
+
+def clean_runs(options, directory):
+    """Makes the runs in `directory` and prints what they raise; 1 when one raises something."""
     raised, skipped, clean = 0, 0, 0
-    need_space(options.dir, 2 * options.size_mib * MIB)
-    with tempfile.TemporaryDirectory(prefix="strata-clean-", dir=options.dir) as scratch:
+    need_space(directory, 2 * options.size_mib * MIB)
+    with tempfile.TemporaryDirectory(prefix="strata-clean-", dir=directory) as scratch:
         below = os.path.join(scratch, "data")
         os.mkdir(below)
         path = os.path.join(below, "file")
@@ -150,7 +191,7 @@ def main():
                 print(f"    {doubt['kind']}: {doubt['detail']}", flush=True)
     left_out = f"; left out: {', '.join(options.excepted)}" if options.excepted else ""
     print(f"{clean} clean, {raised} doubts raised, {skipped} skipped{left_out}")
-    sys.exit(1 if raised else 0)
+    return 1 if raised else 0
 
 
 if __name__ == "__main__":

@@ -377,7 +377,7 @@ mod tests {
             detail: detail.to_owned(),
             remedy: "use --direct".to_owned(),
         };
-        let mut main = sample::phase(&sample::DRIVE);
+        let mut main = crate::sampled::phase(&sample::DRIVE);
         let mut read_back = main.clone();
         main.doubts = vec![doubt("page_cache", "a"), doubt("clock", "b")];
         read_back.doubts = vec![doubt("clock", "b"), doubt("page_cache", "c")];

@@ -15,6 +15,8 @@ pub mod ior;
 pub mod mdtest;
 mod options;
 mod refusals;
+#[cfg(test)]
+mod sampled;
 pub mod self_test;
 pub mod spdk;
 mod tasks;

@@ -1,5 +1,6 @@
 //! A file with declared service times, for scripts: mounts it, prints its path, and when its standard input ends prints what it
-//! served, one operation a line (arrival and latency in nanoseconds). `slow_file DIRECTORY KIND SEED`; the mean is 8 ms or near it.
+//! served, one operation a line (arrival and latency in nanoseconds). `slow_file DIRECTORY KIND SEED`: a file of 1 MiB, the mean is
+//! 8 ms or near it. `slow_file DIRECTORY drive SIZE_MIB`: as a drive that nobody else uses.
 
 use std::io::{BufWriter, Read as _, Write as _};
 use std::path::Path;
@@ -34,6 +35,15 @@ impl Random {
     }
 }
 
+/// Operations that a drive serves at a time.
+const DRIVE_STATIONS: usize = 8;
+
+/// Service time of a drive: a part that each operation takes, long enough that the scheduler's part in a latency is small, and one
+/// by its bytes (256 MiB/s for each that is served at the time).
+fn drive(arrival: &Arrival) -> Duration {
+    Duration::from_secs_f64(2e-3 + arrival.size_bytes as f64 / (256 << 20) as f64)
+}
+
 /// Milliseconds of one operation.
 fn milliseconds(kind: &str, random: &mut Random) -> Option<f64> {
     Some(match kind {
@@ -52,28 +62,35 @@ fn milliseconds(kind: &str, random: &mut Random) -> Option<f64> {
     })
 }
 
-fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, kind, seed] = &words[..] else {
-        eprintln!("slow_file: accepted is DIRECTORY KIND SEED");
-        return ExitCode::from(2);
-    };
-    let mut random = Random { state: seed.parse().unwrap_or(0), level: 0.0 };
+/// The file that the words ask for, mounted.
+fn mounted(words: &[String]) -> Result<SlowFile, String> {
+    let [directory, kind, number] = words else { return Err("accepted is DIRECTORY KIND SEED".into()) };
+    let number: u64 = number.parse().map_err(|_| format!("{number:?}: accepted is a whole number"))?;
+    let failed = |error| format!("{directory}: cannot be mounted: {error}");
+    if kind == "drive" {
+        return SlowFile::mount(Path::new(directory), number << 20, DRIVE_STATIONS, drive).map_err(failed);
+    }
+    let mut random = Random { state: number, level: 0.0 };
     random.level = if random.uniform() < 0.5 { 1.0 } else { 0.0 };
     if milliseconds(kind, &mut random).is_none() {
-        eprintln!("slow_file: {kind:?}: accepted are constant, exponential, lognormal, bimodal, regimes");
-        return ExitCode::from(2);
+        let accepted = "accepted are constant, exponential, lognormal, bimodal, regimes, drive";
+        return Err(format!("{kind:?}: {accepted}"));
     }
     let (random, own_kind) = (Mutex::new(random), kind.clone());
     let time = move |_: &Arrival| {
         let mut random = random.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Duration::from_secs_f64(milliseconds(&own_kind, &mut random).unwrap_or(0.0) / 1e3)
     };
-    let file = match SlowFile::mount(Path::new(directory), 1 << 20, 0, time) {
+    SlowFile::mount(Path::new(directory), 1 << 20, 0, time).map_err(failed)
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let file = match mounted(&words) {
         Ok(file) => file,
         Err(error) => {
-            eprintln!("slow_file: {directory}: cannot be mounted: {error}");
-            return ExitCode::FAILURE;
+            eprintln!("slow_file: {error}");
+            return ExitCode::from(2);
         }
     };
     println!("{}", file.path().display());

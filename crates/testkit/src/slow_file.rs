@@ -21,6 +21,9 @@ const FILE_NAME: &str = "data";
 /// Requests that the kernel passes on at once: as many as it can.
 const BACKGROUND_MAX: u16 = u16::MAX;
 
+/// Bytes that the kernel hands on in one request.
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+
 /// Kind of an operation of a [`SlowFile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowKind {
@@ -176,6 +179,7 @@ struct FileSystem(Arc<Inner>);
 impl Filesystem for FileSystem {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let _ = config.set_max_background(BACKGROUND_MAX);
+        let _ = config.set_max_write(REQUEST_BYTES_MAX);
         // Without it the kernel sends direct reads of one thread one after the other.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_ASYNC_READ);
         Ok(())

@@ -215,7 +215,7 @@ fn phase(request: usize) -> PhaseRecord {
         jitter: 0.0,
         ..sample::DRIVE
     };
-    let mut phase = sample::phase(&shape);
+    let mut phase = crate::sampled::phase(&shape);
     phase.summary = summarise(&phase.samples, WarmUp::None);
     phase.request = request;
     phase

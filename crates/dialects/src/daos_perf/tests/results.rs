@@ -114,7 +114,7 @@ fn worker(number: usize, class: &str, operations: u64, value_bytes: u64, span: (
 }
 
 fn phase(request: usize, workers: Vec<WorkerSamples>) -> PhaseRecord {
-    let mut phase = sample::phase(&sample::DRIVE);
+    let mut phase = crate::sampled::phase(&sample::DRIVE);
     phase.request = request;
     phase.samples.started_ns = 0;
     phase.samples.workers = workers;

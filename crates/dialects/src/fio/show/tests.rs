@@ -7,6 +7,7 @@ use workload::spec::{OnError, Operation};
 use super::*;
 use crate::Destination;
 use crate::fio::model::{Direction, Job, Log, LogKind, LogValue, Output, Unified};
+use crate::sampled;
 
 /// The percentiles that fio shows unless told otherwise.
 const PERCENTILES: [f64; 17] =
@@ -99,11 +100,11 @@ fn split(mut phase: PhaseRecord) -> PhaseRecord {
 
 /// 400k random reads of 4 KiB a second for 4 s, by 4 threads at depth 32.
 fn reads() -> PhaseRecord {
-    split(sample::phase(&DRIVE))
+    split(sampled::phase(&DRIVE))
 }
 
 fn of(operation: Operation, request: usize) -> PhaseRecord {
-    let phase = sample::phase(&Shape { operation, engine: "psync", threads: 1, depth: 1, ..DRIVE });
+    let phase = sampled::phase(&Shape { operation, engine: "psync", threads: 1, depth: 1, ..DRIVE });
     PhaseRecord { request, ..phase }
 }
 

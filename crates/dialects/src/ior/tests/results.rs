@@ -41,7 +41,7 @@ fn task(number: usize, access: &str, begun_ms: u64, ended_ms: u64) -> WorkerSamp
 }
 
 fn phase(request: usize, workers: Vec<WorkerSamples>) -> PhaseRecord {
-    let mut phase = sample::phase(&sample::DRIVE);
+    let mut phase = crate::sampled::phase(&sample::DRIVE);
     phase.request = request;
     phase.started_at = "2026-11-24T19:43:57Z".to_owned();
     phase.samples.workers = workers;

@@ -10,7 +10,7 @@ use crate::words::machine::text_of;
 
 /// A phase of two tasks: calls by class, the failed ones too, and the time of the slower task.
 fn phase(request: usize, classes: &[(&str, u64, u64)], ms: u64) -> PhaseRecord {
-    let mut phase = sample::phase(&sample::DRIVE);
+    let mut phase = crate::sampled::phase(&sample::DRIVE);
     phase.request = request;
     phase.started_at = "2026-11-24T19:43:58Z".to_owned();
     phase.samples.elapsed_ns = 1_000_000_000;
