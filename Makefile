@@ -27,7 +27,7 @@ build: ## Build the release binary
 run: build ## Build strata and measure this machine (ARGS="--quick" for the 10 s version)
 	$(STRATA) stack $(ARGS)
 
-test: setup-tests fmt-check clippy unit-tests docs-check deny ## Everything that must be green before a commit
+test: setup-tests fmt-check clippy unit-tests documents docs-check deny ## Everything that must be green before a commit
 	@echo 'make test: all green'
 
 setup-tests:

@@ -300,7 +300,7 @@ pub(crate) fn skipped(test: &str, reason: &str) {
     eprintln!("skipped: {test}: {reason}");
 }
 
-/// What the first of up to three runs found that other load did not disturb: `run` gives none where the target's own log says that the
+/// The first of up to three runs that other load did not disturb: `run` gives none where the target's own log says that the
 /// machine kept it from its declared times, and nothing can be judged then.
 pub(crate) fn undisturbed<T>(test: &str, mut run: impl FnMut() -> Option<T>) -> Option<T> {
     let found = (0..3).find_map(|_| run());
