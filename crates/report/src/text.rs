@@ -50,21 +50,23 @@ pub fn render_in(record: &Record, width: usize, colour: bool, detail: stack::Det
     let together: Vec<_> = view::all().into_iter().map(|view| (view, view.together(record))).collect();
     let together_at = together.iter().flat_map(|(_, phases)| phases.iter().copied());
     together_at.for_each(|at| shown.iter_mut().skip(at).take(1).for_each(|shown| *shown = true));
-    for (at, phase) in record.phases.iter().enumerate().filter(|(at, _)| !shown[*at]) {
-        page.blank();
-        if is_fill(phase) {
-            phase::filled(&mut page, phase);
-            continue;
+    // An open loop at a share of what the climb found comes after it.
+    let last_rung = record.ladder.as_ref().and_then(|ladder| ladder.phases.iter().max()).copied();
+    let is_after = |at: usize| last_rung.is_some_and(|last| at > last);
+    let alone = |page: &mut Page, after: bool| {
+        for (at, phase) in
+            record.phases.iter().enumerate().filter(|(at, _)| !shown[*at] && is_after(*at) == after)
+        {
+            page.blank();
+            if is_fill(phase) {
+                phase::filled(page, phase);
+                continue;
+            }
+            let beside = record.beside(at);
+            phase::block(page, phase, &beside, &record.environment, common.is_empty(), &record.hosts);
         }
-        phase::block(
-            &mut page,
-            phase,
-            &record.beside(at),
-            &record.environment,
-            common.is_empty(),
-            &record.hosts,
-        );
-    }
+    };
+    alone(&mut page, false);
     for (view, phases) in together.iter().filter(|(_, phases)| !phases.is_empty()) {
         page.blank();
         view.overview(&mut page, record);
@@ -76,6 +78,7 @@ pub fn render_in(record: &Record, width: usize, colour: bool, detail: stack::Det
     if let Some(ladder) = &record.ladder {
         page.blank();
         ladder::block(&mut page, record, ladder);
+        alone(&mut page, true);
     }
     if let Some(rows) = &record.stack {
         page.blank();

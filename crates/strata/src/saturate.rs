@@ -3,6 +3,7 @@
 use driver::Error;
 use report::record::{LadderRecord, PhaseRecord};
 use statistics::{KneeOptions, LadderPoint, find_knee, refine_knee};
+use workload::plan::{ArrivalPlan, LimitPlan};
 use workload::spec::{LadderDimension, Spec};
 
 use crate::planning::{Planned, Programme};
@@ -82,28 +83,25 @@ enum Raised {
     Threads,
 }
 
-/// Climbs depth until the rate no longer grows, then threads.
+/// Climbs depth until the rate no longer grows, then threads; then measures the open loop at a share of the highest rate, where one is
+/// asked for.
 fn saturate(session: &mut Session, first: &Planned, spec: &Spec) -> Result<(), Error> {
-    let depth_max = first.depth_max.min(DEPTH_MAX);
-    let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
     let mut step = first.clone();
-    if step.plan.load().limit.time_ns.is_none() {
-        step.phase.plan.load_mut().limit.time_ns = Some(STEP_NS);
+    let limit = &mut step.phase.plan.load_mut().limit;
+    if spec.rate_percent.is_some() {
+        // The limit that was given is that of the open loop, and no step is longer than it.
+        let time_ns = limit.time_ns.map_or(STEP_NS, |time_ns| time_ns.min(STEP_NS));
+        *limit = LimitPlan { time_ns: Some(time_ns), operations: None, bytes: None };
+    } else if limit.time_ns.is_none() {
+        limit.time_ns = Some(STEP_NS);
     }
     let mut climb =
         Climb { spec, climbed: Vec::new(), refined: Vec::new(), best_rate: 0.0, best: step.clone() };
-    let is_on = climb.along(session, &step, Raised::Depth, first.plan.load().depth, depth_max)?
-        && climb.refine(session, &step, Raised::Depth, &[])?;
-    if !is_on {
-        return Ok(());
+    match spec.rate_percent {
+        Some(percent) if climb.whole(session, &step)? => climb.open_loop(session, first, percent),
+        Some(_) => Ok(()),
+        None => climb.whole(session, &step).map(drop),
     }
-    let (best, best_at) = (climb.best.clone(), climb.best_at(session));
-    let threads = first.plan.load().threads.saturating_mul(2);
-    let threads_max = cores.saturating_mul(4).max(threads);
-    if climb.along(session, &best, Raised::Threads, threads, threads_max)? {
-        climb.refine(session, &best, Raised::Threads, &best_at)?;
-    }
-    Ok(())
 }
 
 /// A climb under way.
@@ -117,6 +115,43 @@ struct Climb<'a> {
 }
 
 impl Climb<'_> {
+    /// Climbs from this step, first the depth and then the threads; whether the run goes on.
+    fn whole(&mut self, session: &mut Session, step: &Planned) -> Result<bool, Error> {
+        let depth_max = step.depth_max.min(DEPTH_MAX);
+        let cores = host::topology::current_affinity().map_or(1, |cores| cores.len() as u32);
+        let is_on = self.along(session, step, Raised::Depth, step.plan.load().depth, depth_max)?
+            && self.refine(session, step, Raised::Depth, &[])?;
+        if !is_on {
+            return Ok(false);
+        }
+        let (best, best_at) = (self.best.clone(), self.best_at(session));
+        let threads = step.plan.load().threads.saturating_mul(2);
+        let threads_max = cores.saturating_mul(4).max(threads);
+        Ok(self.along(session, &best, Raised::Threads, threads, threads_max)?
+            && self.refine(session, &best, Raised::Threads, &best_at)?)
+    }
+
+    /// Measures an open loop at this per cent of the highest rate, with the threads and the depth that reached it and the limit of the
+    /// load as it was asked for.
+    fn open_loop(&self, session: &mut Session, asked: &Planned, percent: f64) -> Result<(), Error> {
+        let rate_of = |&at: &usize| session.record.phases[at].summary.total.operations_per_second;
+        let Some(best_at) =
+            self.climbed.iter().copied().max_by(|one, other| rate_of(one).total_cmp(&rate_of(other)))
+        else {
+            return Ok(());
+        };
+        let rate_per_second = rate_of(&best_at) * percent / 100.0;
+        let best = session.record.phases[best_at].plan.clone();
+        let mut open = Planned { phase: layer::Phase { plan: best, ..asked.phase.clone() }, ..asked.clone() };
+        *open.phase.plan.name_mut() = format!("{} at {percent}%", asked.plan.operation_name());
+        let load = open.phase.plan.load_mut();
+        load.arrivals = Some(ArrivalPlan { rate_per_second, kind: self.spec.arrivals.unwrap_or_default() });
+        load.limit = asked.plan.load().limit;
+        load.interval_ns = asked.plan.load().interval_ns;
+        session.fill(&open)?;
+        session.run_phase(&open).map(drop)
+    }
+
     /// Stores what a step needs and no phase before it has stored; whether the climb goes on.
     fn fill(&mut self, session: &mut Session, step: &Planned) -> Result<bool, Error> {
         for fill in session.fills(step)? {

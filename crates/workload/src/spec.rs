@@ -210,6 +210,8 @@ pub struct Spec {
     pub bytes: Option<ByteSize>,
     pub warmup: Option<Warmup>,
     pub rate: Option<Rate>,
+    /// An open loop at this per cent of the highest rate that a climb to saturation finds first.
+    pub rate_percent: Option<f64>,
     pub arrivals: Option<Spacing>,
     pub ladder: Option<Ladder>,
     pub saturate: bool,

@@ -187,6 +187,11 @@ impl Leader {
 
     /// Refuses a climb that would have to store what its steps need.
     fn check_climb(programme: &Programme) -> Result<(), Error> {
+        if programme.saturate.as_ref().is_some_and(|spec| spec.rate_percent.is_some()) {
+            return Err(Error::usage("hosts", "--rate as a share is measured on one host").remedy(
+                "climb with --saturate, and give the share of what it finds as operations a second",
+            ));
+        }
         let is_filled = programme.phases.last().is_some_and(|planned| planned.fills);
         if programme.saturate.is_some() && is_filled {
             return Err(Error::usage("hosts", "a climb over hosts stores no data for its steps")

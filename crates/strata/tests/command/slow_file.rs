@@ -38,23 +38,38 @@ fn served_per_second(served: &[Served]) -> f64 {
     (ends.len() - 1 - from) as f64 / (ends[ends.len() - 1] - ends[from])
 }
 
+/// Whether the file kept to its times, by its log: operations that found a free station took what was declared.
+fn kept_time(served: &[Served]) -> bool {
+    let in_time = served.iter().filter(|one| one.latency < 2 * SERVICE).count();
+    in_time as f64 > 0.95 * served.len() as f64
+}
+
+/// Runs at rates below and above what a file of 4 stations serves, 800 a second, which kept to its times: for each the rate, how the run
+/// ended, and operations a second by the file's log.
+fn runs_at_rates(scratch: &Scratch, test: &str) -> Option<Vec<(u32, Ended, f64)>> {
+    undisturbed(test, || {
+        let file = slow_file(scratch, test, 4)?;
+        // The queue takes all that is due: a start says nothing.
+        let runs = [400, 1000, 1500].map(|rate| {
+            let words = format!(
+                "media mount/data --op randread --direct -e io_uring -q 4096 --rate {rate} --time 2s --json {rate}.json"
+            );
+            let before = file.served().len();
+            let end = scratch.run(&words);
+            assert_eq!(end.code, Some(0), "{}", end.stderr);
+            let served = &file.served()[before..];
+            let is_good = if rate < 800 { kept_time(served) } else { served_per_second(served) > 0.95 * 800.0 };
+            (is_good, (rate, end, served_per_second(served)))
+        });
+        runs.iter().all(|(is_good, _)| *is_good).then(|| runs.map(|(_, run)| run).into())
+    })
+}
+
 #[test]
 fn served_means_completed_and_nothing_piled_up() {
     let scratch = Scratch::new();
-    // 800 a second.
-    let Some(file) = slow_file(&scratch, "served_means_completed_and_nothing_piled_up", 4) else { return };
-    let mut ended = Vec::new();
-    // The queue takes all that is due: a start says nothing.
-    for rate in [400, 1000, 1500] {
-        let words = format!(
-            "media mount/data --op randread --direct -e io_uring -q 4096 --rate {rate} --time 2s --json {rate}.json"
-        );
-        let before = file.served().len();
-        let end = scratch.run(&words);
-        assert_eq!(end.code, Some(0), "{}", end.stderr);
-        ended.push((rate, end, served_per_second(&file.served()[before..])));
-    }
-    for (rate, end, served_per_second) in ended {
+    let name = "served_means_completed_and_nothing_piled_up";
+    for (rate, end, served_per_second) in runs_at_rates(&scratch, name).unwrap_or_default() {
         let record = crate::support::read_record(&scratch.join(&format!("{rate}.json")));
         let phase = &record["phases"][0];
         let arrivals = &phase["arrivals"];
@@ -85,11 +100,16 @@ fn served_means_completed_and_nothing_piled_up() {
 fn a_ladder_of_rates_ends_where_they_are_no_longer_served() {
     let scratch = Scratch::new();
     let name = "a_ladder_of_rates_ends_where_they_are_no_longer_served";
-    let Some(_file) = slow_file(&scratch, name, 4) else { return };
-    let (ended, record) = scratch.measure(
-        "media mount/data --op randread --direct -e io_uring -q 4096 --ladder rate=200,400,1000,1500 --time 1500ms",
-    );
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let climbed = undisturbed(name, || {
+        let file = slow_file(&scratch, name, 4)?;
+        let (ended, record) = scratch.measure(
+            "media mount/data --op randread --direct -e io_uring -q 4096 --ladder rate=200,400,1000,1500 --time 1500ms",
+        );
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        // The rungs of 200 and 400 a second, but for their ends.
+        kept_time(&file.served()[..800]).then_some((ended, record))
+    });
+    let Some((ended, record)) = climbed else { return };
     let steady = |phase: usize| &record["phases"][phase]["summary"]["steady"]["is_steady"];
     assert_eq!([steady(2), steady(3)], [&json!(false), &json!(false)]);
     let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -179,4 +199,60 @@ fn saturation_keeps_the_load_that_was_asked_for() {
     }
     let direct = batches("file -s 1m --direct");
     assert!(direct.iter().all(|load| load[1] == 1) && direct.iter().any(|load| load[0] > 1), "{direct:?}");
+}
+
+#[test]
+fn a_rate_as_a_share_is_of_what_saturation_finds() {
+    let scratch = Scratch::new();
+    let name = "a_rate_as_a_share_is_of_what_saturation_finds";
+    let Some(file) = slow_file(&scratch, name, 4) else { return };
+    let words =
+        "media mount/data --op randread --direct -e io_uring --rate 50% --arrivals poisson --count 600";
+    let (ended, record) = scratch.measure(words);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let phases = record["phases"].as_array().unwrap();
+    let rungs: Vec<usize> = record["ladder"]["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|at| at.as_u64().unwrap() as usize)
+        .collect();
+    assert_eq!(rungs.len(), phases.len() - 1, "the climb, and the open loop behind it");
+    let rate = |at: &usize| total(&record, *at, "operations_per_second").as_f64().unwrap();
+    let (highest_at, highest) =
+        rungs.iter().map(|at| (*at, rate(at))).max_by(|one, other| one.1.total_cmp(&other.1)).unwrap();
+    let load = |at: usize| &phases[at]["plan"]["load"];
+    let open = load(phases.len() - 1);
+    let asked = open["arrivals"]["rate_per_second"].as_f64().unwrap();
+    assert!((asked / (highest / 2.0) - 1.0).abs() < 1e-6, "{asked} of {highest}");
+    assert_eq!(open["arrivals"]["kind"], "poisson");
+    assert_eq!(
+        [&open["threads"], &open["depth"]],
+        [&load(highest_at)["threads"], &load(highest_at)["depth"]]
+    );
+    // The limit is that of the open loop; the steps of the climb are timed.
+    assert_eq!(total(&record, phases.len() - 1, "operations"), 600);
+    assert!(
+        rungs.iter().all(|&at| load(at)["limit"]["operations"].is_null() && load(at)["arrivals"].is_null())
+    );
+    assert!(file.served().len() > 600);
+    let shown = ended.stdout.find("randread at 50%").expect("the open loop");
+    assert!(ended.stdout.find("to saturation").expect("the climb") < shown, "{}", ended.stdout);
+}
+
+#[test]
+fn a_share_that_cannot_be_is_refused() {
+    let scratch = Scratch::new();
+    for (words, told) in [
+        ("--op nop --rate 0%", "above 0% and up to 100%"),
+        ("--op nop --rate 101%", "above 0% and up to 100%"),
+        ("--op nop --rate x%", "above 0% and up to 100%"),
+        ("--op nop --rate 70% --ladder depth=1,2", "leave out --ladder"),
+        ("--op nop --rate 70% --hosts local:2", "operations a second"),
+        ("--rate 70% --op read,nop", "one --op"),
+    ] {
+        let ended = scratch.run(&format!("media null: {words}"));
+        assert_eq!(ended.code, Some(2), "{words}: {}", ended.stdout);
+        assert!(ended.stderr.contains(told), "{words}: {}", ended.stderr);
+    }
 }

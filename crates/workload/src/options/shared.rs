@@ -4,7 +4,7 @@
 use units::{ParseError, Percent, Span, parse_index_list, parse_u64_in};
 
 use super::OptionDef;
-use super::value::{above_zero, count, ladder, nonzero_size, switch, warmup};
+use super::value::{self, above_zero, count, ladder, nonzero_size, switch, warmup};
 use crate::class_sizes::ClassSizes;
 use crate::plan::{Pattern, parse_content};
 use crate::spec::{CoresPolicy, OnError, Refill, Share, Spacing, choice};
@@ -130,15 +130,22 @@ pub static LOAD: &[OptionDef] = &[
         warmup,
         warmup
     ),
-    general!(
+    option!(
         "rate",
         Some('r'),
-        "RATE",
+        "RATE|N%",
         "closed loop",
         Load,
-        "Open loop: operations a second of all workers together (300k); latency counts from the intended start",
-        rate,
-        str::parse
+        "Open loop: operations a second of all workers together (300k), or a share of what --saturate finds first (70%); latency counts from the intended start",
+        |spec, text| {
+            match value::asked_rate(text)? {
+                value::AskedRate::PerSecond(rate) => spec.rate = Some(rate),
+                value::AskedRate::PercentOfSaturation(percent) => {
+                    (spec.rate_percent, spec.saturate) = (Some(percent), true);
+                }
+            }
+            Ok(())
+        }
     ),
     general!(
         "arrivals",

@@ -62,6 +62,33 @@ pub fn warmup(text: &str) -> Result<Warmup, ParseError> {
     }
 }
 
+/// Rate of an open loop, as `--rate` takes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AskedRate {
+    /// Operations a second.
+    PerSecond(Rate),
+    /// Per cent of the highest rate of a climb to saturation, above 0 and up to 100.
+    PercentOfSaturation(f64),
+}
+
+/// Parses a rate, or a share of the rate at saturation.
+///
+/// # Errors
+/// Text that is neither.
+pub fn asked_rate(text: &str) -> Result<AskedRate, ParseError> {
+    let Some(number) = text.trim().strip_suffix('%') else {
+        return text.parse().map(AskedRate::PerSecond);
+    };
+    match number.trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(AskedRate::PercentOfSaturation(percent)),
+        _ => Err(ParseError::new(
+            "a share of the rate at saturation",
+            text,
+            "above 0% and up to 100%, such as 70%",
+        )),
+    }
+}
+
 /// A ladder; `sizes` is the option of sizes that the layer can climb, where it has one.
 ///
 /// # Errors

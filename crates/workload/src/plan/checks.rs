@@ -19,7 +19,7 @@ pub fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
         ),
         (
             spec.control.latency_target.is_some()
-                && (spec.rate.is_some() || spec.think_time.is_some() || spec.control.flow.is_some()),
+                && (is_open_loop(spec) || spec.think_time.is_some() || spec.control.flow.is_some()),
             "--latency-target searches the depth of a closed loop: leave out --rate, --think-time and --flow",
         ),
         (
@@ -39,6 +39,11 @@ pub fn check_pairs(spec: &Spec) -> Result<(), PlanError> {
     }
 }
 
+/// Whether the load is an open loop: operations start at a rate.
+pub(super) fn is_open_loop(spec: &Spec) -> bool {
+    spec.rate.is_some() || spec.rate_percent.is_some()
+}
+
 /// Options of pauses that do not go together, and whether they were given so.
 fn wrong_pauses(spec: &Spec) -> [(bool, &'static str); 4] {
     [
@@ -51,7 +56,7 @@ fn wrong_pauses(spec: &Spec) -> [(bool, &'static str); 4] {
             "--think-spin is a part of --think-time: use as much or less",
         ),
         (
-            spec.no_catch_up && (spec.think_time.is_none() || spec.rate.is_none()),
+            spec.no_catch_up && (spec.think_time.is_none() || !is_open_loop(spec)),
             "--no-catch-up says what becomes of a --rate in the pauses of --think-time: give both",
         ),
         (
