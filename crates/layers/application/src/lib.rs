@@ -6,6 +6,7 @@ mod content;
 pub mod description;
 mod dlio;
 mod driver;
+mod feeding;
 mod help;
 mod meter;
 mod operation;

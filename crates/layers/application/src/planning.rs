@@ -11,7 +11,7 @@ use workload::plan::{buffer_bytes_max, load};
 use workload::spec::{OnError, Spec, Warmup};
 
 use crate::builtin;
-use crate::description::{Application, resolve};
+use crate::description::{Application, Description, resolve};
 use crate::operation::AppClass;
 use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, Layout, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
@@ -62,36 +62,64 @@ pub(crate) fn plan(
     check_target(&application, &facts, &target)?;
     check_space(&application.sets, &facts, &target)?;
     let mut plans = Vec::new();
-    for (at, (stage, groups)) in application.stages.iter().enumerate() {
-        let mut plan = AppPlan {
-            name: match &spec.name {
-                Some(name) => format!("{name} {stage}"),
-                None => format!("{} {stage}", application.name),
-            },
-            application: application.name.clone(),
-            version: application.version.clone(),
-            engine: facts.engine.clone(),
-            memory: own.memory.plan(None).map_err(|error| Error::usage("plan", error))?,
-            target: target.clone(),
-            target_options: named(&own.target_options),
-            notes: if at == 0 { application.notes.clone() } else { Vec::new() },
-            parameters: application.parameters.clone(),
-            sets: application.sets.clone(),
-            groups: groups.clone(),
-            verify: !own.no_verify && facts.engine != "null",
-            profile: own.profile,
-            left_out: Vec::new(),
-            is_cached: facts.is_cached,
-            is_in_process: facts.is_in_process,
-            is_first: at == 0,
-            content_seed: seed(0),
-            load: load(spec, 1, None, seed(at)).map_err(|error| Error::usage("plan", error.0))?,
-        };
-        plan.left_out = leave_out(&mut plan.groups, &facts.left_out);
-        settle_load(&mut plan, spec)?;
-        plans.push(plan);
+    for at in 0..application.stages.len() {
+        plans.push(stage_plan(spec, &application, at, &facts, (seed(0), seed(at)))?);
     }
     Ok(PlannedApp { plans, storage })
+}
+
+/// Plans the last stage of a description on a storage that has its sets already.
+///
+/// # Errors
+/// As for [`plan`].
+pub(crate) fn plan_last(
+    spec: &Spec,
+    description: &Description,
+    storage: &dyn Storage,
+    seeds: (u64, u64),
+) -> Result<AppPlan, Error> {
+    let application = resolve(description, &[])?;
+    let last = application.stages.len().saturating_sub(1);
+    stage_plan(spec, &application, last, &storage.facts(), seeds)
+}
+
+/// Plans a stage; the seeds are those of all content, and of the load.
+fn stage_plan(
+    spec: &Spec,
+    application: &Application,
+    at: usize,
+    facts: &StorageFacts,
+    (content_seed, seed): (u64, u64),
+) -> Result<AppPlan, Error> {
+    let own = spec::of(spec);
+    let (stage, groups) = &application.stages[at];
+    let mut plan = AppPlan {
+        name: match &spec.name {
+            Some(name) => format!("{name} {stage}"),
+            None => format!("{} {stage}", application.name),
+        },
+        application: application.name.clone(),
+        version: application.version.clone(),
+        engine: facts.engine.clone(),
+        memory: own.memory.plan(None).map_err(|error| Error::usage("plan", error))?,
+        target: spec.targets.first().cloned().unwrap_or_default(),
+        target_options: named(&own.target_options),
+        notes: if at == 0 { application.notes.clone() } else { Vec::new() },
+        parameters: application.parameters.clone(),
+        sets: application.sets.clone(),
+        groups: groups.clone(),
+        verify: !own.no_verify && facts.engine != "null",
+        profile: own.profile,
+        left_out: Vec::new(),
+        is_cached: facts.is_cached,
+        is_in_process: facts.is_in_process,
+        is_first: at == 0,
+        content_seed,
+        load: load(spec, 1, None, seed).map_err(|error| Error::usage("plan", error.0))?,
+    };
+    plan.left_out = leave_out(&mut plan.groups, &facts.left_out);
+    settle_load(&mut plan, spec)?;
+    Ok(plan)
 }
 
 fn named(options: &[(String, String)]) -> Vec<ParameterPlan> {

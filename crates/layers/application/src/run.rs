@@ -10,7 +10,7 @@ use gpu::{GpuWatch, WorkerNotes};
 use layer::memory::{Attached, WorkerMemory, WorkerNeeds};
 use layer::observations::Observations;
 use layer::storage::Storage;
-use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext};
+use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext, Tell};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 use units::path_of;
 use workload::layers::LayerDef;
@@ -18,6 +18,7 @@ use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
 use crate::driver::AppDriver;
+use crate::feeding::Feeding;
 use crate::meter::Meters;
 use crate::operation::AppOperation;
 use crate::options::LAYER;
@@ -61,17 +62,30 @@ impl Measured for Applications {
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
-        Box::new(AppRun { context: context.clone(), storages: Vec::new() })
+        Box::new(AppRun { context: context.clone(), storages: Vec::new(), searches: Vec::new() })
     }
 }
 
-/// The storage of a phase, as a phase keeps it.
-struct Kept(Arc<dyn Storage>);
+/// Storage of a phase, and the search that it is a run of.
+struct Kept {
+    storage: Arc<dyn Storage>,
+    search: Option<Arc<Feeding>>,
+}
+
+/// The phase of a plan.
+fn phase(spec: &Spec, plan: AppPlan, kept: Kept) -> Phase {
+    Phase {
+        destroy_data: spec.destroy_data,
+        state: Some(Arc::new(kept) as Arc<dyn Any + Send + Sync>),
+        ..Phase::new(PhasePlan::new(plan), &CAPABILITIES)
+    }
+}
 
 /// Applications during a run.
 struct AppRun {
     context: RunContext,
     storages: Vec<Arc<dyn Storage>>,
+    searches: Vec<Arc<Feeding>>,
 }
 
 impl LayerRun for AppRun {
@@ -82,12 +96,27 @@ impl LayerRun for AppRun {
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let planned = planning::plan(spec, |stage| planning.seed_of(stage), &self.context)?;
         self.storages.push(Arc::clone(&planned.storage));
-        let phase = |plan| Phase {
-            destroy_data: spec.destroy_data,
-            state: Some(Arc::new(Kept(Arc::clone(&planned.storage))) as Arc<dyn Any + Send + Sync>),
-            ..Phase::new(PhasePlan::new(plan), &CAPABILITIES)
+        let search = match planned.plans.first() {
+            Some(first) => Feeding::of(spec, &planned.storage, first)?,
+            None => None,
         };
-        Ok(planned.plans.into_iter().map(phase).collect())
+        self.searches.extend(search.clone());
+        let last = planned.plans.len().saturating_sub(1);
+        let phases = planned.plans.into_iter().enumerate().map(|(at, plan)| {
+            let search = search.clone().filter(|_| at == last);
+            phase(spec, plan, Kept { storage: Arc::clone(&planned.storage), search })
+        });
+        Ok(phases.collect())
+    }
+
+    fn following(&mut self) -> Result<Vec<Phase>, Error> {
+        for search in &self.searches {
+            if let Some(plan) = search.next()? {
+                let (storage, own) = (Arc::clone(search.storage()), Some(Arc::clone(search)));
+                return Ok(vec![phase(search.spec(), plan, Kept { storage, search: own })]);
+            }
+        }
+        Ok(Vec::new())
     }
 
     fn part<'a>(
@@ -101,19 +130,21 @@ impl LayerRun for AppRun {
             let (Some(plan), Some(kept)) = (phase.plan.of::<AppPlan>(), phase.state::<Kept>()) else {
                 return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its storage"));
             };
-            kept.0.prepare()?;
+            kept.storage.prepare()?;
             // A target that was opened just now tells of its room only now. Later stages find less, because the first has written.
             if plan.is_first {
-                planning::check_space(&plan.sets, &kept.0.facts(), &plan.target)?;
+                planning::check_space(&plan.sets, &kept.storage.facts(), &plan.target)?;
             }
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
-                storage: Arc::clone(&kept.0),
+                storage: Arc::clone(&kept.storage),
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
+                search: kept.search.clone(),
             });
         }
-        Ok(Box::new(AppPart { ready, interrupt: Arc::clone(&context.interrupt), devices: Vec::new() }))
+        let (interrupt, tell) = (Arc::clone(&context.interrupt), context.tell);
+        Ok(Box::new(AppPart { ready, interrupt, tell, devices: Vec::new() }))
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -133,6 +164,8 @@ struct Ready {
     gpu_notes: WorkerNotes,
     /// Work of the accelerators.
     meters: Meters,
+    /// The search that it is a run of.
+    search: Option<Arc<Feeding>>,
 }
 
 impl Ready {
@@ -171,6 +204,7 @@ impl Ready {
 struct AppPart {
     ready: Vec<Ready>,
     interrupt: Arc<AtomicBool>,
+    tell: Tell,
     /// Devices that buffers are on, stage by stage.
     devices: Vec<Option<GpuWatch>>,
 }
@@ -200,11 +234,14 @@ impl Part for AppPart {
             }
             outcome.notes.splice(0..0, notes);
         }
-        let stages = self.ready.iter().zip(self.devices);
+        let (stages, tell) = (self.ready.iter().zip(self.devices), self.tell);
         let seen = outcomes.into_iter().zip(stages).map(|(outcome, (ready, watch))| {
             let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
             let gpu = watch.map(|watch| watch.end(&ready.gpu_notes));
-            let utilisation = ready.meters.utilisation(&ready.plan);
+            let mut utilisation = ready.meters.utilisation(&ready.plan);
+            if let (Some(search), Some(seen), None) = (&ready.search, &mut utilisation, &outcome.failure) {
+                search.take(seen, tell);
+            }
             (outcome, Observations { profile, gpu, utilisation, ..machine.clone() })
         });
         seen.collect()

@@ -125,6 +125,51 @@ pub struct Utilisation {
     pub samples_per_second: f64,
     /// Bytes of them per second, by the mean length of a sample.
     pub bytes_per_second: f64,
+    /// Lower end of the 95 % interval of the utilisation, from its steps; none where there were too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_fraction: Option<f64>,
+    /// Upper end of that interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_fraction: Option<f64>,
+    /// The search for the most accelerators that the storage feeds, as far as it was after this phase; none where there is no search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<AcceleratorSearch>,
+}
+
+/// Search for the most accelerators that a storage feeds. The last phase of the search has all of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceleratorSearch {
+    /// Numbers of accelerators that were tried, in the order of their first runs.
+    pub tries: Vec<AcceleratorTry>,
+    /// Largest number that reached the utilisation; 0: none did.
+    pub most: u64,
+    /// Largest number that reached it beyond noise; 0: none did.
+    pub surely_fed: u64,
+    /// Smallest number that missed it beyond noise; none where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surely_not_fed: Option<u64>,
+    /// Reason why the search ended where it did; none while it goes on, and where it was cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+}
+
+/// A number of accelerators that was tried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceleratorTry {
+    /// The number.
+    pub accelerators: u64,
+    /// How often it was run: more than once where the first run was within noise of the limit.
+    pub runs: u32,
+    /// Utilisation, 0 to 1: the mean of the runs.
+    pub fraction: f64,
+    /// Lower end of its 95 % interval; none where there were too few steps.
+    pub low_fraction: Option<f64>,
+    /// Upper end of that interval.
+    pub high_fraction: Option<f64>,
+    /// Whether it reaches the limit.
+    pub is_met: bool,
+    /// Whether the limit lies within the interval: another run may end otherwise.
+    pub is_near: bool,
 }
 
 /// Time of the processes of a stage, by what they did. Failed calls are in `other`.

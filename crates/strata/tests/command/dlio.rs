@@ -129,6 +129,67 @@ fn values_are_set_as_hydra_does() {
     assert_eq!(record["phases"][1]["observations"]["utilisation"]["accelerators"], 2);
 }
 
+/// Numbers that a search tried, and what it found, from its last run.
+fn search(record: &Value) -> (Vec<u64>, Value) {
+    let last = record["phases"].as_array().unwrap().last().unwrap();
+    let found = last["observations"]["utilisation"]["search"].clone();
+    let tries = found["tries"].as_array().unwrap().iter();
+    (tries.map(|one| one["accelerators"].as_u64().unwrap()).collect(), found)
+}
+
+#[test]
+fn the_most_accelerators_are_searched_for() {
+    let scratch = scratch();
+    assert_eq!(scratch.run("pool create vos:pool --scm 64m").code, Some(0));
+    // 23 samples: steps of 2 for each of up to 11 accelerators. Everything passes 0.1 %, nothing 100 %.
+    let words =
+        "--workload small.yaml --accelerators max --set reader.batch_size=2,train.computation_time=0.002";
+    for target in ["data", "vos:store", "dfs+vos:pool", "null:"] {
+        let ended = scratch.run(&format!("app dlio {target} {words} --json record.json"));
+        assert_eq!(ended.code, Some(0), "{target}: {}", ended.stderr);
+        let record = read_record(&scratch.join("record.json"));
+        let (tried, found) = search(&record);
+        assert_eq!(tried, [1, 2, 4, 8, 11], "{target}");
+        assert_eq!((found["most"].as_u64(), found.get("surely_not_fed")), (Some(11), None), "{found}");
+        assert!(found["ended"].as_str().unwrap().contains("use more files"), "{found}");
+        assert_eq!(names(&record)[..2], ["dlio generate", "dlio accelerators-1"]);
+        let last = names(&record).iter().position(|name| *name == "dlio accelerators-11").unwrap();
+        assert_eq!(class(&record, last, "read").0, 11 * 11 * 2, "as many steps as one accelerator has");
+        assert!(ended.stdout.contains("feeds     at least 11 (the data set"), "{}", ended.stdout);
+        assert!(
+            ended.stderr.contains("accelerators 4: ") && ended.stderr.contains("next: 8"),
+            "{}",
+            ended.stderr
+        );
+    }
+    assert!(names_in(&scratch.join("data")).is_empty());
+    let ended = scratch.run(&format!("app dlio data {words},metric.au=1 --json record.json"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let (tried, found) = search(&read_record(&scratch.join("record.json")));
+    assert_eq!((tried, found["most"].as_u64()), (vec![1], Some(0)), "{found}");
+    assert!(ended.stdout.contains("feeds     0 (1 accelerator is below the limit)"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_search_in_a_job_is_over_before_the_next_phase() {
+    let scratch = scratch();
+    let phase = |target| {
+        format!(
+            "[[phase]]\nlayer = 'application'\napp = 'dlio'\ntargets = ['{target}']\nworkload = 'small.yaml'\n\
+             accelerators = 'max'\nset = ['reader.batch_size=3', 'train.computation_time=0.001']\n"
+        )
+    };
+    fs::write(scratch.join("job.toml"), [phase("data"), phase("null:")].concat()).unwrap();
+    let record = scratch.measured("run job.toml");
+    let one = ["generate", "accelerators-1", "accelerators-2", "accelerators-4", "accelerators-7"];
+    let one: Vec<String> = one.iter().map(|name| format!("dlio {name}")).collect();
+    // A busy machine may have numbers run again.
+    let is_first = |name: &&&str| name.matches('-').count() < 2;
+    let found: Vec<String> = names(&record).iter().filter(is_first).map(|name| (*name).to_owned()).collect();
+    assert_eq!(found, [one.clone(), one].concat());
+    assert_eq!(record["phases"].as_array().unwrap().last().unwrap()["request"], 1);
+}
+
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_made() {
     let scratch = scratch();
@@ -140,7 +201,8 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         ("--workload small.yaml --set dataset.compression=gzip", "dataset.compression=none"),
         ("--workload small.yaml --set model.num_layers=80", "strata app checkpoint"),
         ("--workload small.yaml --set reader.batch_size=24", "less than one step"),
-        ("--workload small.yaml --accelerators none", "1 to 4096"),
+        ("--workload small.yaml --accelerators none", "1 to 4096, or max"),
+        ("--workload small.yaml --accelerators max", "3 of them measured"),
     ] {
         let ended = scratch.run(&format!("app dlio data {more}"));
         assert_eq!(ended.code, Some(2), "{more}: {}", ended.stderr);

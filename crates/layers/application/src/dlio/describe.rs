@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use driver::Error;
 
-use super::workload::{Loop, Workload};
+use super::Try;
+use super::workload::{ACCELERATORS_MAX, Loop, Workload};
 use crate::description::{Description, FORMAT, Group, Parameter, Quantity, Set, Step, Utilisation};
 
 /// Most stages of a run.
@@ -17,18 +18,7 @@ const MAKERS_MAX: u64 = 8;
 /// # Errors
 /// More stages than a run has.
 pub(super) fn describe(workload: &Workload) -> Result<Description, Error> {
-    let mut description = Description {
-        format: FORMAT,
-        name: super::NAME.to_owned(),
-        version: "1".to_owned(),
-        summary:
-            "DLIO: training, evaluation and checkpoints of a workload file; utilisation of its accelerators"
-                .to_owned(),
-        notes: workload.notes.clone(),
-        parameters: parameters(workload),
-        sets: Vec::new(),
-        groups: Vec::new(),
-    };
+    let mut description = described(workload);
     data_set(&mut description, workload, "sample", "maker", workload.train.files);
     if let Some(eval) = &workload.eval {
         data_set(&mut description, workload, "eval-sample", "eval-maker", eval.files);
@@ -63,6 +53,39 @@ pub(super) fn describe(workload: &Workload) -> Result<Description, Error> {
         }
     }
     Ok(description)
+}
+
+/// A run of a search: the data set, and training. Each run takes the samples that follow those of the runs before it.
+pub(super) fn describe_try(workload: &Workload, run: &Try) -> Description {
+    let mut description = described(workload);
+    data_set(&mut description, workload, "sample", "maker", workload.train.files);
+    let name = match run.run {
+        0 => workload.accelerators.to_string(),
+        again => format!("{}-{}", workload.accelerators, again + 1),
+    };
+    // Whole passes, more than any run before it has made.
+    let passes = if workload.changes_order { run.number as u64 * ACCELERATORS_MAX } else { 0 };
+    let skip = passes.saturating_mul(workload.train.files * workload.samples_per_file);
+    let how = (workload.train.steps, skip, workload.is_shuffled);
+    let stage = format!("accelerators-{name}");
+    fed(&mut description, workload, (&stage, &name), ("sample", "maker"), &workload.train, how);
+    description
+}
+
+/// A description without sets and groups.
+fn described(workload: &Workload) -> Description {
+    Description {
+        format: FORMAT,
+        name: super::NAME.to_owned(),
+        version: "1".to_owned(),
+        summary:
+            "DLIO: training, evaluation and checkpoints of a workload file; utilisation of its accelerators"
+                .to_owned(),
+        notes: workload.notes.clone(),
+        parameters: parameters(workload),
+        sets: Vec::new(),
+        groups: Vec::new(),
+    }
 }
 
 /// Epochs after which something is done.
@@ -105,7 +128,10 @@ fn parameters(workload: &Workload) -> BTreeMap<String, Parameter> {
                 vec![name],
             ),
         ),
-        ("accelerators", number(workload.accelerators, "Accelerators that are fed")),
+        (
+            "accelerators",
+            number(workload.accelerators, "Accelerators that are fed; max: as many as the storage can feed"),
+        ),
         ("files", number(workload.train.files, "Files: dataset.num_files_train")),
         ("samples_per_file", number(workload.samples_per_file, "dataset.num_samples_per_file")),
         (

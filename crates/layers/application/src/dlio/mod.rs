@@ -2,6 +2,7 @@
 
 mod describe;
 mod keys;
+pub(crate) mod search;
 mod workload;
 
 use std::path::Path;
@@ -10,6 +11,7 @@ use driver::Error;
 use serde_json::Value;
 use units::{nearest, path_of};
 
+use crate::builtin::Setting;
 use crate::description::Description;
 use keys::Values;
 use workload::Workload;
@@ -58,10 +60,61 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
 ///
 /// # Errors
 /// As [`text_of`]; keys and values that are not carried out.
-pub(crate) fn load(settings: &[(String, String)]) -> Result<Description, Error> {
-    let last =
-        |name: &str| settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    let name = last("workload").unwrap_or(DEFAULT);
+pub(crate) fn load(settings: &[Setting]) -> Result<Description, Error> {
+    if is_search(settings) {
+        return load_try(settings, &Try { accelerators: 1, run: 0, number: 0 })
+            .map(|(description, _)| description);
+    }
+    let workload = workload(settings, last(settings, "accelerators").unwrap_or("1"))?;
+    describe::describe(&workload)
+}
+
+/// The value of a setting that holds.
+fn last<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> {
+    settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// Whether settings ask for the most accelerators that a storage feeds.
+pub(crate) fn is_search(settings: &[Setting]) -> bool {
+    last(settings, "accelerators").is_some_and(|value| value.trim() == "max")
+}
+
+/// One run of a search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Try {
+    /// Accelerators.
+    pub(crate) accelerators: u64,
+    /// Runs of the same number before it.
+    pub(crate) run: usize,
+    /// Runs of the search before it.
+    pub(crate) number: usize,
+}
+
+/// Bounds of a search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SearchFacts {
+    /// Most accelerators, of those that the data set has samples for in one step and those that a run has.
+    pub(crate) accelerators_max: u64,
+    /// Whether the data set is what limits them.
+    pub(crate) is_of_data_set: bool,
+    /// Processes for each accelerator.
+    pub(crate) processes: u64,
+}
+
+/// The description of a run of a search: the data set, and steps of training with so many accelerators.
+///
+/// # Errors
+/// As for [`load`]; too few steps to tell a utilisation by.
+pub(crate) fn load_try(settings: &[Setting], run: &Try) -> Result<(Description, SearchFacts), Error> {
+    let mut workload = workload(settings, "1")?;
+    workload.search(run.accelerators)?;
+    let facts = workload.search_facts();
+    Ok((describe::describe_try(&workload, run), facts))
+}
+
+/// The workload of settings.
+fn workload(settings: &[Setting], accelerators: &str) -> Result<Workload, Error> {
+    let name = last(settings, "workload").unwrap_or(DEFAULT);
     let mut values = Values::read(&text_of(name)?).map_err(|error| error.with("workload", name))?;
     let own = ["workload", "accelerators"];
     for (key, value) in settings.iter().filter(|(key, _)| !own.contains(&key.as_str())) {
@@ -69,8 +122,7 @@ pub(crate) fn load(settings: &[(String, String)]) -> Result<Description, Error> 
         let key = key.strip_prefix("workload.").unwrap_or(key);
         values.set(key, Value::String(value.clone()), true)?;
     }
-    let workload = Workload::new(name, last("accelerators").unwrap_or("1"), &values)?;
-    describe::describe(&workload)
+    Workload::new(name, accelerators, &values)
 }
 
 #[cfg(test)]
@@ -121,7 +173,8 @@ mod tests {
         for (text, told) in [
             ("workload=unet3", "unet3d (the nearest"),
             ("workload=./none.yaml", "cannot read"),
-            ("accelerators=0", "accelerators=\"0\""),
+            ("accelerators=0", "or max"),
+            ("accelerators=max reader.batch_size=40", "4 steps of training"),
             ("accelerators=500", "168 samples"),
             ("train.total_training_steps=1000", "24 steps"),
             ("train.computation_time=0", "train.computation_time"),

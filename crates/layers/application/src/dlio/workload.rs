@@ -2,6 +2,7 @@
 
 use driver::Error;
 
+use super::SearchFacts;
 use super::keys::{Values, refused};
 
 /// Most files, samples of a file, samples of a batch.
@@ -14,7 +15,9 @@ const DATASET_BYTES_MAX: u128 = 1 << 60;
 const EPOCHS_MAX: i64 = 100;
 const SECONDS_MAX: f64 = 3600.0;
 /// Most accelerators: each has a thread, and its loaders have one each.
-const ACCELERATORS_MAX: u64 = 4096;
+pub(super) const ACCELERATORS_MAX: u64 = 4096;
+/// Fewest measured steps of a run of a search: an interval needs so many.
+const SEARCH_STEPS_MIN: u64 = 4;
 /// Most bytes of a call where a workload says nothing.
 const TRANSFER_BYTES: i64 = 4 << 20;
 /// Bytes of a model where a workload says nothing, as DLIO has it.
@@ -101,7 +104,10 @@ impl Workload {
         let found =
             accelerators.trim().parse::<u64>().ok().filter(|number| (1..=ACCELERATORS_MAX).contains(number));
         let accelerators = found.ok_or_else(|| {
-            refused(format!("accelerators={accelerators:?} cannot be"), format!("1 to {ACCELERATORS_MAX}"))
+            refused(
+                format!("accelerators={accelerators:?} cannot be"),
+                format!("1 to {ACCELERATORS_MAX}, or max"),
+            )
         })?;
         if !values.switch("workflow.train", true)? {
             let accepted = "workflow.train=true, or strata app checkpoint for checkpoints alone";
@@ -184,6 +190,37 @@ impl Workload {
             self.train.steps = wanted as u64;
         }
         Ok(())
+    }
+
+    /// Leaves the parts of a run of a search: training with so many accelerators, as many steps as an epoch of one has.
+    ///
+    /// # Errors
+    /// Too few steps to tell a utilisation by.
+    pub(super) fn search(&mut self, accelerators: u64) -> Result<(), Error> {
+        let measured = self.train.steps.saturating_sub(self.excluded.0.saturating_add(self.excluded.1));
+        if measured < SEARCH_STEPS_MIN {
+            let given = format!(
+                "accelerators=max with {} steps of training, {measured} of them measured",
+                self.train.steps
+            );
+            return Err(refused(
+                given,
+                format!("more files or a smaller batch: {SEARCH_STEPS_MIN} or more are measured"),
+            ));
+        }
+        (self.accelerators, self.epochs, self.eval, self.checkpoints) = (accelerators, 1, None, None);
+        self.notes.push("accelerators=max: training alone is run; each run has as many steps as an epoch of one accelerator, and reads the data set as often as it takes".to_owned());
+        Ok(())
+    }
+
+    /// Facts of a search.
+    pub(super) fn search_facts(&self) -> SearchFacts {
+        let of_data_set = self.train.files.saturating_mul(self.samples_per_file) / self.train.batch;
+        SearchFacts {
+            accelerators_max: of_data_set.clamp(1, ACCELERATORS_MAX),
+            is_of_data_set: of_data_set < ACCELERATORS_MAX,
+            processes: self.read_threads + 1,
+        }
     }
 
     /// Mean bytes of a record.

@@ -1,13 +1,14 @@
 //! The report of the application layer: its parameters, where the time went, and remedies for expensive calls.
 
 mod charts;
+mod feeding;
 mod remedies;
 
 use layer::observations::{GroupProfile, ProfilePart, Utilisation};
 use report::chart::Chart;
 use report::doubts::{Evidence, Kind};
 use report::page::{Cell, Page, Style, Table};
-use report::record::PhaseRecord;
+use report::record::{PhaseRecord, Record};
 use report::view::View;
 use units::human::{human_bytes, human_ns};
 use units::{clean, count};
@@ -49,6 +50,14 @@ impl View for Applications {
         for line in remedies::of(profile) {
             page.field("expensive", &line, Style::Doubt);
         }
+    }
+
+    fn together(&self, record: &Record) -> Vec<usize> {
+        feeding::phases(record)
+    }
+
+    fn overview(&self, page: &mut Page, record: &Record) {
+        feeding::block(page, record);
     }
 
     fn doubts(&self) -> &'static [Kind] {
