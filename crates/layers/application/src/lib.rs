@@ -8,6 +8,7 @@ mod dlio;
 mod driver;
 mod feeding;
 mod help;
+mod log;
 mod meter;
 mod operation;
 mod options;
@@ -25,8 +26,8 @@ pub use builtin::{BUILTIN, Builtin};
 pub use operation::{APP_CLASSES, AppClass, AppOperation};
 pub use options::LAYER;
 pub use plan::{
-    AfterPlan, AppPlan, CallPlan, ComputeWith, Dimension, GroupPlan, Layout, ParameterPlan, Selection,
-    SetPlan, Space, StepPlan, UtilisationPlan,
+    AfterPlan, AppPlan, CallPlan, ComputeWith, Dimension, GroupPlan, Layout, LogPlan, ParameterPlan,
+    Selection, SetPlan, Space, StepPlan, UtilisationPlan,
 };
 pub use report::VIEW;
 pub use run::Applications;

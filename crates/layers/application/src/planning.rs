@@ -144,6 +144,11 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
             .with("stage", &plan.name)
             .remedy("use an application whose steps have no after, such as fdb-hammer with pattern=A, or one host"));
     }
+    if hosts > 1 && plan.sets.iter().any(|set| set.log.is_some()) {
+        return Err(Error::usage("plan", "processes of several hosts cannot share a log")
+            .with("stage", &plan.name)
+            .remedy("use one host, or an application without logs"));
+    }
     plan.load.threads = processes / hosts;
     plan.load.warmup = Warmup::None;
     plan.load.on_error = spec.on_error.unwrap_or(OnError::Stop);
@@ -200,9 +205,12 @@ fn needs(application: &Application) -> StorageNeeds {
         transfer_bytes: if set.is_index { INDEX_VALUE_BYTES } else { set.transfer_bytes },
         keys: set.space.total(),
         is_renamed: set.is_renamed,
+        data_sync: set.data_sync,
     });
     let mut calls: Vec<StorageCall> =
         application.steps().flat_map(StepPlan::calls).filter_map(|call| call.class.call()).collect();
+    let around = application.steps().flat_map(StepPlan::calls).flat_map(|call| call.class.around_log());
+    calls.extend(around.filter_map(|class| class.call()));
     calls.sort_unstable();
     calls.dedup();
     let ids =
@@ -224,6 +232,17 @@ fn leave_out(groups: &mut [GroupPlan], calls: &[StorageCall]) -> Vec<String> {
         for list in [&mut step.once, &mut step.begin, &mut step.each, &mut step.end] {
             list.retain(|call| {
                 let is_left = call.class.call().is_some_and(|call| calls.contains(&call));
+                // Calls on logs stay, and calls around them are left out as they come.
+                let around = call.class.around_log().iter();
+                let around = around.filter(|class| class.call().is_some_and(|call| calls.contains(&call)));
+                for class in
+                    around.chain((is_left && call.class == AppClass::Commit).then_some(&AppClass::Sync))
+                {
+                    if !left_out.iter().any(|known| known == class.name()) {
+                        left_out.push(class.name().to_owned());
+                    }
+                }
+                let is_left = is_left && call.class != AppClass::Commit;
                 if is_left && !left_out.iter().any(|known| known == call.class.name()) {
                     left_out.push(call.class.name().to_owned());
                 }
@@ -249,7 +268,9 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
         );
     }
     for set in application.sets.iter().filter(|set| !set.is_index) {
-        if facts.only_whole && (set.layout != Layout::Item || set.transfer_bytes < set.size_bytes_max) {
+        if facts.only_whole
+            && (set.layout != Layout::Item || set.log.is_some() || set.transfer_bytes < set.size_bytes_max)
+        {
             return refuse(
                 format!(
                     "{} writes whole objects, and items of the set {} are parts of one",
@@ -259,7 +280,9 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
             );
         }
         let unit = facts.granularity_bytes.max(1);
+        let filled = set.log.filter(|log| log.is_preallocated).map_or(0, |log| log.segment_bytes);
         let is_cut = set.size_bytes_min != set.size_bytes_max
+            || !filled.is_multiple_of(unit)
             || !set.size_bytes_max.is_multiple_of(unit)
             || !set.transfer_bytes.is_multiple_of(unit);
         if unit > 1 && is_cut {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use driver::{Arena, Capabilities, Error, ErrorKind, Operation};
 use gpu::{GpuWatch, WorkerNotes};
 use layer::memory::{Attached, WorkerMemory, WorkerNeeds};
-use layer::observations::Observations;
+use layer::observations::{CommitActivity, Observations};
 use layer::storage::Storage;
 use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext, Tell};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
@@ -19,10 +19,11 @@ use workload::spec::Spec;
 
 use crate::driver::AppDriver;
 use crate::feeding::Feeding;
+use crate::log::Logs;
 use crate::meter::Meters;
-use crate::operation::AppOperation;
+use crate::operation::{AppClass, AppOperation};
 use crate::options::LAYER;
-use crate::plan::AppPlan;
+use crate::plan::{AppPlan, StepPlan};
 use crate::progress::Progress;
 use crate::source::{AppSource, expected_operations};
 use crate::{planning, profile};
@@ -69,6 +70,8 @@ impl Measured for Applications {
 /// Storage of a phase, and the search that it is a run of.
 struct Kept {
     storage: Arc<dyn Storage>,
+    /// Its logs: all stages of an application share them.
+    logs: Arc<Logs>,
     search: Option<Arc<Feeding>>,
 }
 
@@ -102,9 +105,10 @@ impl LayerRun for AppRun {
         };
         self.searches.extend(search.clone());
         let last = planned.plans.len().saturating_sub(1);
+        let logs = Arc::new(planned.plans.first().map_or_else(Logs::default, |plan| Logs::new(&plan.sets)));
         let phases = planned.plans.into_iter().enumerate().map(|(at, plan)| {
             let search = search.clone().filter(|_| at == last);
-            phase(spec, plan, Kept { storage: Arc::clone(&planned.storage), search })
+            phase(spec, plan, Kept { storage: Arc::clone(&planned.storage), logs: Arc::clone(&logs), search })
         });
         Ok(phases.collect())
     }
@@ -113,7 +117,8 @@ impl LayerRun for AppRun {
         for search in &self.searches {
             if let Some(plan) = search.next()? {
                 let (storage, own) = (Arc::clone(search.storage()), Some(Arc::clone(search)));
-                return Ok(vec![phase(search.spec(), plan, Kept { storage, search: own })]);
+                let kept = Kept { storage, logs: Arc::default(), search: own };
+                return Ok(vec![phase(search.spec(), plan, kept)]);
             }
         }
         Ok(Vec::new())
@@ -140,6 +145,8 @@ impl LayerRun for AppRun {
                 storage: Arc::clone(&kept.storage),
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
+                progress: Arc::new(Progress::new(plan)),
+                logs: Arc::clone(&kept.logs),
                 search: kept.search.clone(),
             });
         }
@@ -164,14 +171,32 @@ struct Ready {
     gpu_notes: WorkerNotes,
     /// Work of the accelerators.
     meters: Meters,
+    progress: Arc<Progress>,
+    logs: Arc<Logs>,
     /// The search that it is a run of.
     search: Option<Arc<Feeding>>,
 }
 
 impl Ready {
+    /// Commits of the stage; none where it has no logs.
+    fn commits(&self) -> Option<CommitActivity> {
+        let plan = &self.plan;
+        let steps = || plan.groups.iter().flat_map(|group| &group.steps);
+        let has = |class| steps().flat_map(StepPlan::calls).any(|call| call.class == class);
+        let counts = self.logs.take_counts();
+        (has(AppClass::Append) || has(AppClass::Recover)).then(|| CommitActivity {
+            commits: counts.commits,
+            syncs: counts.syncs,
+            commits_per_sync: (counts.syncs > 0).then(|| counts.commits as f64 / counts.syncs as f64),
+            commits_per_sync_max: counts.largest,
+            checkpoints: self.progress.least_of(plan, AppClass::Update),
+            recovered_records: counts.recovered,
+        })
+    }
+
     fn job(&self, interrupt: &Arc<AtomicBool>) -> Job {
         let plan = &self.plan;
-        let progress = Arc::new(Progress::new(plan));
+        let (progress, logs) = (Arc::clone(&self.progress), Arc::clone(&self.logs));
         let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
         let (gpu_notes, meters) = (self.gpu_notes.clone(), self.meters.clone());
         let open = Opener::new(move |worker| {
@@ -185,10 +210,12 @@ impl Ready {
             let none =
                 || Error::new(ErrorKind::Run, "stage", "a worker has no process").with("worker", number);
             let (group, _) = shared.process(number).ok_or_else(none)?;
-            let source =
-                AppSource::new(&shared, number, &arena, &progress).ok_or_else(none)?.on_device(device);
+            let source = AppSource::new(&shared, number, &arena, (&progress, &logs))
+                .ok_or_else(none)?
+                .on_device(device);
             let meter = meters.of(&shared.groups[group]);
-            let driver = AppDriver::new(driver, &storage, &shared, &progress, &flag, group).metered(meter);
+            let driver =
+                AppDriver::new(driver, &storage, &shared, (&progress, &logs), &flag, group).metered(meter);
             Ok(WorkerSetup { driver: Box::new(driver), source, notes, parts: Vec::new() })
         });
         let compute_ns = plan.groups.iter().flat_map(|group| &group.steps).map(|step| step.compute_ns).max();
@@ -242,7 +269,8 @@ impl Part for AppPart {
             if let (Some(search), Some(seen), None) = (&ready.search, &mut utilisation, &outcome.failure) {
                 search.take(seen, tell);
             }
-            (outcome, Observations { profile, gpu, utilisation, ..machine.clone() })
+            let commits = ready.commits();
+            (outcome, Observations { profile, gpu, utilisation, commits, ..machine.clone() })
         });
         seen.collect()
     }

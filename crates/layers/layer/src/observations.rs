@@ -97,6 +97,26 @@ pub struct Observations {
     /// Utilisation of the accelerators of an application; none where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
+    /// Commits on the logs of an application; none where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<CommitActivity>,
+}
+
+/// Commits of a stage on its logs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommitActivity {
+    /// Commits that became durable.
+    pub commits: u64,
+    /// Syncs that made them so; 0 where a storage has nothing to sync.
+    pub syncs: u64,
+    /// Commits that one sync carried, in the mean; none without syncs.
+    pub commits_per_sync: Option<f64>,
+    /// Most commits that one sync carried.
+    pub commits_per_sync_max: u64,
+    /// Checkpoints that were whole: items written anew, and synced.
+    pub checkpoints: u64,
+    /// Records of logs that were read again.
+    pub recovered_records: u64,
 }
 
 /// Utilisation of accelerators as MLPerf Storage defines it: the time that they computed over the time of the stage, without the iterations

@@ -200,8 +200,7 @@ fn data_set(description: &mut Description, workload: &Workload, set: &str, maker
         layout: if workload.samples_per_file == 1 { "item" } else { "process-iteration" }.to_owned(),
         size: Some(Quantity::Text(format!("{low}..{high}"))),
         transfer: Some(Quantity::Number(workload.transfer_bytes)),
-        order: None,
-        when: None,
+        ..Set::default()
     });
     let step = Step {
         name: "write".to_owned(),
@@ -309,8 +308,7 @@ fn save(description: &mut Description, workload: &Workload, number: u64) {
         layout: "item".to_owned(),
         size: Some(Quantity::Number(all.bytes)),
         transfer: Some(Quantity::Number(workload.transfer_bytes)),
-        order: None,
-        when: None,
+        ..Set::default()
     });
     let step = Step {
         name: "write".to_owned(),

@@ -4,14 +4,14 @@ mod charts;
 mod feeding;
 mod remedies;
 
-use layer::observations::{GroupProfile, ProfilePart, Utilisation};
+use layer::observations::{CommitActivity, GroupProfile, ProfilePart, Utilisation};
 use report::chart::Chart;
 use report::doubts::{Evidence, Kind};
 use report::page::{Cell, Page, Style, Table};
 use report::record::{PhaseRecord, Record};
 use report::view::View;
 use units::human::{human_bytes, human_ns};
-use units::{clean, count};
+use units::{clean, count, counted};
 
 use crate::plan::AppPlan;
 
@@ -42,6 +42,9 @@ impl View for Applications {
     fn detail(&self, page: &mut Page, phase: &PhaseRecord) {
         if let Some(seen) = &phase.observations.utilisation {
             utilisation(page, seen);
+        }
+        if let Some(seen) = &phase.observations.commits {
+            commits(page, seen);
         }
         let Some(profile) = &phase.observations.profile else { return };
         for group in &profile.groups {
@@ -84,6 +87,27 @@ fn utilisation(page: &mut Page, seen: &Utilisation) {
     page.field("utilisation", &text, if seen.is_met { Style::Plain } else { Style::Doubt });
     let rate = format!("{:.1} samples/s, {}/s", seen.samples_per_second, human_bytes(seen.bytes_per_second));
     page.field("samples", &rate, Style::Plain);
+}
+
+/// Commits, what their syncs carried, and what was recovered.
+fn commits(page: &mut Page, seen: &CommitActivity) {
+    if seen.commits > 0 {
+        let syncs = match seen.commits_per_sync {
+            Some(each) => format!(
+                "{} in {}, {each:.2} a sync, {} at most",
+                counted(seen.commits, "commit"),
+                counted(seen.syncs, "sync"),
+                count(seen.commits_per_sync_max)
+            ),
+            None => format!("{}: durable when written, nothing to sync", counted(seen.commits, "commit")),
+        };
+        page.field("commits", &format!("{syncs}; {}", counted(seen.checkpoints, "checkpoint")), Style::Plain);
+    }
+    if seen.recovered_records > 0 {
+        let text =
+            format!("{}; no acknowledged commit is missing", counted(seen.recovered_records, "record"));
+        page.field("recovered", &text, Style::Plain);
+    }
 }
 
 /// Share of a part of the time of a group.
