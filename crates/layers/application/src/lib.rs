@@ -1,6 +1,7 @@
 //! The application layer: descriptions of applications, and loads that carry them out on storage of the layers below.
 
 mod builtin;
+mod checkpoint;
 mod commands;
 mod content;
 pub mod description;

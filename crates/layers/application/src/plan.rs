@@ -178,6 +178,9 @@ pub struct GroupPlan {
     /// Its processes are accelerators, and how their utilisation is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<UtilisationPlan>,
+    /// Its stage is a checkpoint.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checkpoint: bool,
     /// Its steps.
     pub steps: Vec<StepPlan>,
 }

@@ -17,6 +17,7 @@ use workload::layers::LayerDef;
 use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
+use crate::checkpoint::Times;
 use crate::driver::AppDriver;
 use crate::feeding::Feeding;
 use crate::log::Logs;
@@ -72,6 +73,7 @@ struct Kept {
     storage: Arc<dyn Storage>,
     /// Its logs: all stages of an application share them.
     logs: Arc<Logs>,
+    times: Arc<Times>,
     search: Option<Arc<Feeding>>,
 }
 
@@ -105,10 +107,20 @@ impl LayerRun for AppRun {
         };
         self.searches.extend(search.clone());
         let last = planned.plans.len().saturating_sub(1);
+        let times = Arc::new(Times::default());
         let logs = Arc::new(planned.plans.first().map_or_else(Logs::default, |plan| Logs::new(&plan.sets)));
         let phases = planned.plans.into_iter().enumerate().map(|(at, plan)| {
             let search = search.clone().filter(|_| at == last);
-            phase(spec, plan, Kept { storage: Arc::clone(&planned.storage), logs: Arc::clone(&logs), search })
+            phase(
+                spec,
+                plan,
+                Kept {
+                    storage: Arc::clone(&planned.storage),
+                    logs: Arc::clone(&logs),
+                    times: Arc::clone(&times),
+                    search,
+                },
+            )
         });
         Ok(phases.collect())
     }
@@ -117,7 +129,7 @@ impl LayerRun for AppRun {
         for search in &self.searches {
             if let Some(plan) = search.next()? {
                 let (storage, own) = (Arc::clone(search.storage()), Some(Arc::clone(search)));
-                let kept = Kept { storage, logs: Arc::default(), search: own };
+                let kept = Kept { storage, logs: Arc::default(), times: Arc::default(), search: own };
                 return Ok(vec![phase(search.spec(), plan, kept)]);
             }
         }
@@ -147,6 +159,7 @@ impl LayerRun for AppRun {
                 meters: Meters::default(),
                 progress: Arc::new(Progress::new(plan)),
                 logs: Arc::clone(&kept.logs),
+                times: Arc::clone(&kept.times),
                 search: kept.search.clone(),
             });
         }
@@ -173,6 +186,7 @@ struct Ready {
     meters: Meters,
     progress: Arc<Progress>,
     logs: Arc<Logs>,
+    times: Arc<Times>,
     /// The search that it is a run of.
     search: Option<Arc<Feeding>>,
 }
@@ -270,7 +284,8 @@ impl Part for AppPart {
                 search.take(seen, tell);
             }
             let commits = ready.commits();
-            (outcome, Observations { profile, gpu, utilisation, commits, ..machine.clone() })
+            let checkpoint = ready.times.take(&ready.plan, &outcome.samples);
+            (outcome, Observations { profile, gpu, utilisation, commits, checkpoint, ..machine.clone() })
         });
         seen.collect()
     }

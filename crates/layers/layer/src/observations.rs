@@ -100,6 +100,26 @@ pub struct Observations {
     /// Commits on the logs of an application; none where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<CommitActivity>,
+    /// The checkpoint that a stage of an application is; none of other stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointActivity>,
+}
+
+/// A checkpoint of an application.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckpointActivity {
+    /// Ranks that wrote.
+    pub ranks: u32,
+    /// Files that they wrote, and made durable where that was asked for.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// From the begin of the first to the end of the last, in nanoseconds.
+    pub time_ns: u64,
+    /// Bytes per second over that time.
+    pub bytes_per_second: f64,
+    /// Share of all checkpoints so far in the time of these and of the stages that compute, 0 to 1; none where none does.
+    pub share_fraction: Option<f64>,
 }
 
 /// Commits of a stage on its logs.

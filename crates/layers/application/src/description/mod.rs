@@ -134,6 +134,9 @@ pub struct Group {
     /// Its processes are accelerators, whose utilisation is measured.
     #[serde(default)]
     pub utilisation: Option<Utilisation>,
+    /// Its stage is a checkpoint, whose throughput and share of the time are told.
+    #[serde(default)]
+    pub checkpoint: bool,
     /// Its steps, carried out in this order in each iteration.
     #[serde(rename = "step")]
     pub steps: Vec<Step>,

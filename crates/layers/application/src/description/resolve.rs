@@ -205,6 +205,7 @@ impl Resolver<'_> {
             name: group.name.clone(),
             processes: processes as u32,
             iterations,
+            checkpoint: group.checkpoint,
             iteration: group.iteration.clone().unwrap_or_else(|| "iteration".to_owned()),
             utilisation: group
                 .utilisation

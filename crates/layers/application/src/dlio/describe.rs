@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use driver::Error;
 
 use super::Try;
+use super::model::{Files, Part};
 use super::workload::{ACCELERATORS_MAX, Loop, Workload};
 use crate::description::{Description, FORMAT, Group, Parameter, Quantity, Set, Step, Utilisation};
 
@@ -19,6 +20,10 @@ const MAKERS_MAX: u64 = 8;
 /// More stages than a run has.
 pub(super) fn describe(workload: &Workload) -> Result<Description, Error> {
     let mut description = described(workload);
+    if !workload.trains {
+        checkpoints_alone(&mut description, workload);
+        return Ok(description);
+    }
     data_set(&mut description, workload, "sample", "maker", workload.train.files);
     if let Some(eval) = &workload.eval {
         data_set(&mut description, workload, "eval-sample", "eval-maker", eval.files);
@@ -52,7 +57,35 @@ pub(super) fn describe(workload: &Workload) -> Result<Description, Error> {
             evaluation(&mut description, workload, each, epoch);
         }
     }
+    restore_last(&mut description, workload, saved);
     Ok(description)
+}
+
+/// Checkpoints one after the other, with pauses between them.
+fn checkpoints_alone(description: &mut Description, workload: &Workload) {
+    let Some(all) = &workload.checkpoints else { return };
+    for number in 1..=all.writes {
+        if number > 1 && all.between_ns > 0 {
+            let pause = Step {
+                name: "pause".to_owned(),
+                compute: Some(Quantity::Number(all.between_ns)),
+                begin: vec!["compute".to_owned()],
+                ..Step::default()
+            };
+            let (name, stage) = (format!("pause-{number}"), format!("pause-{number}"));
+            description.groups.push(group(name, stage, 1, 1, pause));
+        }
+        save(description, workload, number);
+    }
+    restore_last(description, workload, all.writes);
+}
+
+/// Reads the last checkpoints of `saved`, as many as the workload says.
+fn restore_last(description: &mut Description, workload: &Workload, saved: u64) {
+    let reads = workload.checkpoints.as_ref().map_or(0, |all| all.reads);
+    for number in saved.saturating_sub(reads) + 1..=saved {
+        restore(description, workload, number);
+    }
 }
 
 /// A run of a search: the data set, and training. Each run takes the samples that follow those of the runs before it.
@@ -167,6 +200,7 @@ fn group(name: String, stage: String, processes: u64, iterations: u64, step: Ste
         iteration: None,
         when: None,
         utilisation: None,
+        checkpoint: false,
         steps: vec![step],
     }
 }
@@ -298,22 +332,55 @@ fn evaluation(description: &mut Description, workload: &Workload, eval: &Loop, e
     );
 }
 
-/// A checkpoint: the first accelerator writes the model.
+/// Name of something of a part of a checkpoint.
+fn part_name(what: &str, number: u64, part: &Part) -> String {
+    if part.name.is_empty() { format!("{what}-{number}") } else { format!("{what}-{number}-{}", part.name) }
+}
+
+/// A checkpoint: ranks write their files of the model.
 fn save(description: &mut Description, workload: &Workload, number: u64) {
     let Some(all) = &workload.checkpoints else { return };
-    let set = format!("state-{number}");
-    description.sets.push(Set {
-        name: set.clone(),
-        kind: "array".to_owned(),
-        layout: "item".to_owned(),
-        size: Some(Quantity::Number(all.bytes)),
-        transfer: Some(Quantity::Number(workload.transfer_bytes)),
-        ..Set::default()
-    });
-    let step = Step {
-        name: "write".to_owned(),
-        items: Some(Quantity::Number(1)),
-        ..written(&set, true, all.is_synced)
-    };
-    description.groups.push(group(format!("saver-{number}"), format!("checkpoint-{number}"), 1, 1, step));
+    for part in &all.parts {
+        let mut steps = Vec::new();
+        for files in &part.files {
+            let set = part_name(files.kind, number, part);
+            description.sets.push(Set {
+                name: set.clone(),
+                kind: "array".to_owned(),
+                layout: "item".to_owned(),
+                size: Some(Quantity::Number(files.bytes)),
+                transfer: Some(Quantity::Number(workload.transfer_bytes)),
+                ..Set::default()
+            });
+            steps.push(Step {
+                name: files.kind.to_owned(),
+                items: Some(Quantity::Number(files.count)),
+                ..written(&set, true, all.is_synced)
+            });
+        }
+        let (name, stage) = (part_name("saver", number, part), format!("checkpoint-{number}"));
+        let saver = Group { checkpoint: true, steps, ..group(name, stage, part.ranks, 1, Step::default()) };
+        description.groups.push(saver);
+    }
+}
+
+/// Ranks read what they wrote in a checkpoint.
+fn restore(description: &mut Description, workload: &Workload, number: u64) {
+    let Some(all) = &workload.checkpoints else { return };
+    for part in &all.parts {
+        let saver = part_name("saver", number, part);
+        let read = |files: &Files| Step {
+            name: files.kind.to_owned(),
+            of: Some(format!("{saver}.{}", files.kind)),
+            from: Some("all".to_owned()),
+            each: calls(&["open", "read", "close"], &part_name(files.kind, number, part)),
+            ..Step::default()
+        };
+        let (name, stage) = (part_name("restorer", number, part), format!("restore-{number}"));
+        let restorer = Group {
+            steps: part.files.iter().map(read).collect(),
+            ..group(name, stage, part.ranks, 1, Step::default())
+        };
+        description.groups.push(restorer);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod describe;
 mod keys;
+mod model;
 pub(crate) mod search;
 mod workload;
 
@@ -169,6 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn checkpoints_alone_are_written_and_read() {
+        let text = "workflow.train=false checkpoint.num_checkpoints_write=3 checkpoint.num_checkpoints_read=2 \
+                    checkpoint.time_between_checkpoints=0.5 model.num_layers=8 model.parallelism.tensor=2 \
+                    model.parallelism.pipeline=2 accelerators=8";
+        let application = resolve(&load(&settings(text)).unwrap(), &[]).unwrap();
+        let names: Vec<&str> = application.stages.iter().map(|(name, _)| name.as_str()).collect();
+        let expected =
+            ["checkpoint-1", "pause-2", "checkpoint-2", "pause-3", "checkpoint-3", "restore-2", "restore-3"];
+        assert_eq!(names, expected);
+        let ranks: u32 = application.stages[0].1.iter().map(|group| group.processes).sum();
+        assert_eq!(ranks, 8);
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         for (text, told) in [
             ("workload=unet3", "unet3d (the nearest"),
@@ -178,7 +193,13 @@ mod tests {
             ("accelerators=500", "168 samples"),
             ("train.total_training_steps=1000", "24 steps"),
             ("train.computation_time=0", "train.computation_time"),
-            ("workflow.train=false", "workflow.train=true"),
+            ("workflow.train=false workflow.checkpoint=false", "workflow.train=true"),
+            ("workflow.train=false accelerators=max checkpoint.num_checkpoints_write=1", "without training"),
+            ("checkpoint.num_checkpoints_write=1", "workflow.train=false"),
+            (
+                "workflow.train=false checkpoint.num_checkpoints_write=1 checkpoint.num_checkpoints_read=2",
+                "as many or fewer",
+            ),
             ("dataset.format=xml", "npz"),
             ("epochs=3", "no key"),
         ] {

@@ -4,7 +4,7 @@ mod charts;
 mod feeding;
 mod remedies;
 
-use layer::observations::{CommitActivity, GroupProfile, ProfilePart, Utilisation};
+use layer::observations::{CheckpointActivity, CommitActivity, GroupProfile, ProfilePart, Utilisation};
 use report::chart::Chart;
 use report::doubts::{Evidence, Kind};
 use report::page::{Cell, Page, Style, Table};
@@ -42,6 +42,9 @@ impl View for Applications {
     fn detail(&self, page: &mut Page, phase: &PhaseRecord) {
         if let Some(seen) = &phase.observations.utilisation {
             utilisation(page, seen);
+        }
+        if let Some(seen) = &phase.observations.checkpoint {
+            checkpoint(page, seen);
         }
         if let Some(seen) = &phase.observations.commits {
             commits(page, seen);
@@ -87,6 +90,22 @@ fn utilisation(page: &mut Page, seen: &Utilisation) {
     page.field("utilisation", &text, if seen.is_met { Style::Plain } else { Style::Doubt });
     let rate = format!("{:.1} samples/s, {}/s", seen.samples_per_second, human_bytes(seen.bytes_per_second));
     page.field("samples", &rate, Style::Plain);
+}
+
+/// A checkpoint: its size, its throughput, and the share of the time that checkpoints took so far.
+fn checkpoint(page: &mut Page, seen: &CheckpointActivity) {
+    let share = seen.share_fraction.map_or(String::new(), |share| {
+        format!("; checkpoints took {:.1} % of the time so far", share * 100.0)
+    });
+    let text = format!(
+        "{} in {} of {} in {}, {}/s{share}",
+        human_bytes(seen.bytes as f64),
+        counted(seen.files, "file"),
+        counted(u64::from(seen.ranks), "rank"),
+        human_ns(seen.time_ns as f64),
+        human_bytes(seen.bytes_per_second)
+    );
+    page.field("checkpoint", &text, Style::Plain);
 }
 
 /// Commits, what their syncs carried, and what was recovered.
