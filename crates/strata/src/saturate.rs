@@ -36,11 +36,29 @@ pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Er
         if let Some(dimension) = programme.ladder {
             note_ladder(session, Some(dimension), climbed.clone(), Vec::new());
         }
-        if ran.into_iter().any(|at| ends_run(session, at)) {
+        let request = stage.first().map_or(0, |planned| planned.request);
+        if ran.into_iter().any(|at| ends_run(session, at)) || !follow(session, request)? {
             break;
         }
     }
     Ok(())
+}
+
+/// Runs what follows from the phases so far, for as long as something does; whether the run goes on.
+fn follow(session: &mut Session, request: usize) -> Result<bool, Error> {
+    loop {
+        let phases = session.following()?;
+        if phases.is_empty() {
+            return Ok(true);
+        }
+        session.phase_count += phases.len();
+        for phase in phases {
+            let at = session.run_phase(&Planned { request, ..Planned::of(phase) })?;
+            if ends_run(session, at) {
+                return Ok(false);
+            }
+        }
+    }
 }
 
 /// Whether nothing more shall be run after the phase `at`.

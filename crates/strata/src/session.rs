@@ -178,6 +178,20 @@ impl Session {
         self.is_interrupted() || (self.record.phases[at].failure.is_some() && !self.survived.contains(&at))
     }
 
+    /// Phases that follow from what was found so far, to run next.
+    ///
+    /// # Errors
+    /// Phases that cannot be planned.
+    pub(crate) fn following(&mut self) -> Result<Vec<Phase>, Error> {
+        for (_, run) in self.layers.runs.all() {
+            let phases = run.following()?;
+            if !phases.is_empty() {
+                return Ok(phases);
+            }
+        }
+        Ok(Vec::new())
+    }
+
     /// The layers of the run.
     pub(crate) fn layers(&mut self) -> &mut Layers {
         &mut self.layers

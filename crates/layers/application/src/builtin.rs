@@ -24,6 +24,7 @@ pub const BUILTIN: &[Builtin] = &[
     Builtin { name: "vpic", text: include_str!("applications/vpic.toml") },
     Builtin { name: "bd-cats", text: include_str!("applications/bd-cats.toml") },
     Builtin { name: "cosmic-tagger", text: include_str!("applications/cosmic-tagger.toml") },
+    Builtin { name: "database", text: include_str!("applications/database.toml") },
 ];
 
 /// Whether a word is the path of a description.

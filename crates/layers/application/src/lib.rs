@@ -1,12 +1,15 @@
 //! The application layer: descriptions of applications, and loads that carry them out on storage of the layers below.
 
 mod builtin;
+mod checkpoint;
 mod commands;
 mod content;
 pub mod description;
 mod dlio;
 mod driver;
+mod feeding;
 mod help;
+mod log;
 mod meter;
 mod operation;
 mod options;
@@ -24,8 +27,8 @@ pub use builtin::{BUILTIN, Builtin};
 pub use operation::{APP_CLASSES, AppClass, AppOperation};
 pub use options::LAYER;
 pub use plan::{
-    AfterPlan, AppPlan, CallPlan, ComputeWith, Dimension, GroupPlan, Layout, ParameterPlan, Selection,
-    SetPlan, Space, StepPlan, UtilisationPlan,
+    AfterPlan, AppPlan, CallPlan, ComputeWith, Dimension, GroupPlan, Layout, LogPlan, ParameterPlan,
+    Selection, SetPlan, Space, StepPlan, UtilisationPlan,
 };
 pub use report::VIEW;
 pub use run::Applications;

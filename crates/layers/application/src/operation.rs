@@ -42,6 +42,16 @@ pub enum AppClass {
     Compute,
     /// Waits for other processes.
     Wait,
+    /// Writes a record at the next free place of a log.
+    Append,
+    /// Makes records durable, with those of other processes in one sync where these wait at the same time.
+    Commit,
+    /// Reads the record at a place of a log.
+    Recover,
+    /// Fills segments of a log with zeros.
+    Allocate,
+    /// Writes an item again that another step wrote.
+    Update,
 }
 
 /// Names of the classes, in the order of the enumeration.
@@ -62,6 +72,20 @@ pub const APP_CLASSES: &[&str] = &[
     "list",
     "compute",
     "wait",
+    "append",
+    "commit",
+    "recover",
+    "allocate",
+    "update",
+];
+
+/// Classes that are calls on storages in other words, with the call that each makes.
+const OTHER_CALLS: &[(AppClass, StorageCall)] = &[
+    (AppClass::Append, StorageCall::Write),
+    (AppClass::Commit, StorageCall::Sync),
+    (AppClass::Recover, StorageCall::Read),
+    (AppClass::Allocate, StorageCall::Write),
+    (AppClass::Update, StorageCall::Write),
 ];
 
 impl AppClass {
@@ -70,6 +94,9 @@ impl AppClass {
     pub fn named(name: &str) -> Option<Self> {
         if name == "compute" {
             return Some(Self::Compute);
+        }
+        if let Some((class, _)) = OTHER_CALLS.iter().find(|(class, _)| class.name() == name) {
+            return Some(*class);
         }
         let at = STORAGE_CALLS.iter().position(|known| *known == name)?;
         StorageCall::ALL.get(at).map(|call| Self::of(*call))
@@ -100,7 +127,50 @@ impl AppClass {
     #[inline]
     #[must_use]
     pub fn call(self) -> Option<StorageCall> {
-        StorageCall::ALL.get(self as usize).copied()
+        match self {
+            Self::Append | Self::Allocate | Self::Update => Some(StorageCall::Write),
+            Self::Recover => Some(StorageCall::Read),
+            Self::Commit => Some(StorageCall::Sync),
+            _ => StorageCall::ALL.get(self as usize).copied(),
+        }
+    }
+
+    /// Whether its sets are logs.
+    #[must_use]
+    pub fn is_of_log(self) -> bool {
+        matches!(self, Self::Append | Self::Commit | Self::Recover | Self::Allocate)
+    }
+
+    /// Calls that are made around it, so that the segment of a log is open that it is about.
+    #[must_use]
+    pub fn around_log(self) -> &'static [Self] {
+        match self {
+            Self::Append => &[Self::Open, Self::Sync, Self::Close],
+            Self::Recover => &[Self::Open, Self::Close],
+            Self::Allocate => &[Self::Create, Self::Sync, Self::Close],
+            _ => &[],
+        }
+    }
+
+    /// Whether it brings content of items to the storage.
+    #[inline]
+    #[must_use]
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Append | Self::Allocate | Self::Update)
+    }
+
+    /// Whether it brings content of items back.
+    #[inline]
+    #[must_use]
+    pub fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::Recover)
+    }
+
+    /// Whether it moves data.
+    #[inline]
+    #[must_use]
+    pub fn moves(self) -> bool {
+        self.writes() || self.reads() || matches!(self, Self::Put | Self::Get)
     }
 
     /// Whether it is about a set.
@@ -179,10 +249,7 @@ impl Operation for AppOperation {
 
     #[inline]
     fn bytes(&self) -> u64 {
-        match self.class {
-            AppClass::Write | AppClass::Read | AppClass::Put | AppClass::Get => self.length_bytes,
-            _ => 0,
-        }
+        if self.class.moves() { self.length_bytes } else { 0 }
     }
 
     #[inline]
@@ -192,12 +259,7 @@ impl Operation for AppOperation {
 
     #[inline]
     fn is_whole(&self, result: i64) -> bool {
-        match self.class {
-            AppClass::Write | AppClass::Read | AppClass::Put | AppClass::Get => {
-                result == self.length_bytes as i64
-            }
-            _ => result >= 0,
-        }
+        if self.class.moves() { result == self.length_bytes as i64 } else { result >= 0 }
     }
 }
 
@@ -217,6 +279,9 @@ mod tests {
         }
         assert_eq!((AppClass::Compute.call(), AppClass::named("compute")), (None, Some(AppClass::Compute)));
         assert_eq!(AppClass::named("wait"), None);
-        assert_eq!(APP_CLASSES.len(), AppClass::Wait as usize + 1);
+        for (class, call) in OTHER_CALLS {
+            assert_eq!((class.call(), AppClass::named(class.name())), (Some(*call), Some(*class)));
+        }
+        assert_eq!(APP_CLASSES.len(), AppClass::Update as usize + 1);
     }
 }

@@ -132,7 +132,11 @@ const APPLICATION: &[OptionDef] = &[
         "FILE|NAME",
         "The same as --set workload=...: dlio: a workload file of DLIO (YAML), or one of unet3d, bert, resnet50, cosmoflow"
     ),
-    parameter!("accelerators", "N", "The same as --set accelerators=N: dlio: accelerators that are fed"),
+    parameter!(
+        "accelerators",
+        "N|max",
+        "The same as --set accelerators=N: dlio: accelerators that are fed; max: finds how many this storage can feed"
+    ),
     parameter!("steps", "N", "The same as --set steps=N: iterations of the application"),
     parameter!("members", "N", "The same as --set members=N: fdb-hammer: members of the ensemble"),
     parameter!("levels", "N", "The same as --set levels=N: fdb-hammer: levels of the atmosphere"),

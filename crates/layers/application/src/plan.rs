@@ -7,149 +7,13 @@ use workload::plan::{LayerPlan, LoadPlan, Terms};
 
 use crate::operation::AppClass;
 
+mod set;
+
+pub(crate) use set::LAYOUTS;
+pub use set::{Layout, LogPlan, SetPlan, Space};
+
 /// Bytes of the value of an index: where an item lies.
 pub(crate) const INDEX_VALUE_BYTES: u64 = 32;
-
-/// Items that share an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Layout {
-    /// Each item has its own.
-    Item,
-    /// Those of a process.
-    Process,
-    /// Those of an iteration.
-    Iteration,
-    /// Those of a process in an iteration.
-    ProcessIteration,
-    /// All.
-    Shared,
-}
-
-/// Names of the layouts.
-pub(crate) const LAYOUTS: &[(&str, Layout)] = &[
-    ("item", Layout::Item),
-    ("process", Layout::Process),
-    ("iteration", Layout::Iteration),
-    ("process-iteration", Layout::ProcessIteration),
-    ("shared", Layout::Shared),
-];
-
-/// Numbers of the items of a set: item `k` of process `p` in iteration `i` has the number `(i x processes + p) x items + k`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Space {
-    /// Iterations of the step that writes it.
-    pub iterations: u64,
-    /// Processes of its group.
-    pub processes: u64,
-    /// Items of each process in an iteration.
-    pub items: u64,
-}
-
-impl Space {
-    /// Items of an iteration.
-    #[inline]
-    #[must_use]
-    pub fn of_iteration(&self) -> u64 {
-        self.processes * self.items
-    }
-
-    /// All items.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.iterations * self.of_iteration()
-    }
-}
-
-/// A set of objects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SetPlan {
-    /// Name.
-    pub name: String,
-    /// Whether its objects are indexes of key-values.
-    pub is_index: bool,
-    /// Items that share an object.
-    pub layout: Layout,
-    /// In an object of several processes, items of the same number follow each other; else those of the same process do.
-    pub by_item: bool,
-    /// Smallest item, in bytes.
-    pub size_bytes_min: u64,
-    /// Largest item, in bytes: the distance of items in an object.
-    pub size_bytes_max: u64,
-    /// Most bytes that one call moves.
-    pub transfer_bytes: u64,
-    /// Numbers of its items.
-    pub space: Space,
-    /// The set of arrays whose items an index finds.
-    pub describes: Option<u16>,
-    /// Objects are made aside and renamed.
-    pub is_renamed: bool,
-}
-
-impl SetPlan {
-    /// Objects of the set.
-    #[must_use]
-    pub fn objects(&self) -> u64 {
-        let Space { iterations, processes, .. } = self.space;
-        match self.layout {
-            Layout::Item => self.space.total(),
-            Layout::Process => processes,
-            Layout::Iteration => iterations,
-            Layout::ProcessIteration => iterations * processes,
-            Layout::Shared => 1,
-        }
-    }
-
-    /// Bytes of the largest object.
-    #[must_use]
-    pub fn object_bytes(&self) -> u64 {
-        let objects = self.objects().max(1);
-        (self.space.total() / objects).saturating_mul(self.size_bytes_max)
-    }
-
-    /// Object of an item, and where it begins there.
-    #[inline]
-    #[must_use]
-    pub fn place(&self, item: u64) -> (u64, u64) {
-        let stride = self.size_bytes_max;
-        let Space { processes, items, .. } = self.space;
-        match self.layout {
-            Layout::Item => (item, 0),
-            Layout::Shared => (0, item * stride),
-            Layout::ProcessIteration => (item / items, item % items * stride),
-            Layout::Process => {
-                let (turn, k) = (item / items, item % items);
-                (turn % processes, (turn / processes * items + k) * stride)
-            }
-            Layout::Iteration => {
-                let all = processes * items;
-                let (iteration, within) = (item / all, item % all);
-                let at = if self.by_item { within % items * processes + within / items } else { within };
-                (iteration, at * stride)
-            }
-        }
-    }
-
-    /// Bytes of an item.
-    #[inline]
-    #[must_use]
-    pub fn size(&self, item: u64) -> u64 {
-        let range = self.size_bytes_max - self.size_bytes_min;
-        if range == 0 {
-            return self.size_bytes_max;
-        }
-        self.size_bytes_min + units::random::mix64(item ^ 0x5bd1_e995) % (range + 1)
-    }
-
-    /// Bytes of all items, about where sizes differ.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        let mean = self.size_bytes_min / 2
-            + self.size_bytes_max / 2
-            + (self.size_bytes_min & self.size_bytes_max & 1);
-        self.space.total().saturating_mul(mean)
-    }
-}
 
 /// A call of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -314,6 +178,9 @@ pub struct GroupPlan {
     /// Its processes are accelerators, and how their utilisation is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<UtilisationPlan>,
+    /// Its stage is a checkpoint.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checkpoint: bool,
     /// Its steps.
     pub steps: Vec<StepPlan>,
 }
@@ -408,6 +275,9 @@ impl AppPlan {
         if steps().any(|step| !step.after.is_empty()) {
             classes.push(AppClass::Wait as usize);
         }
+        let around = steps().flat_map(StepPlan::calls).flat_map(|call| call.class.around_log());
+        let is_there = |class: &&AppClass| !self.left_out.iter().any(|name| name == class.name());
+        classes.extend(around.filter(is_there).map(|class| *class as usize));
         classes.sort_unstable();
         classes.dedup();
         classes
@@ -486,7 +356,7 @@ impl LayerPlan for AppPlan {
 
     fn stops_to_sync(&self) -> bool {
         let mut steps = self.groups.iter().flat_map(|group| &group.steps);
-        steps.any(|step| step.calls().any(|call| call.class == AppClass::Sync))
+        steps.any(|step| step.calls().any(|call| matches!(call.class, AppClass::Sync | AppClass::Commit)))
     }
 }
 

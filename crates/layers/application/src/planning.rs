@@ -11,7 +11,7 @@ use workload::plan::{buffer_bytes_max, load};
 use workload::spec::{OnError, Spec, Warmup};
 
 use crate::builtin;
-use crate::description::{Application, resolve};
+use crate::description::{Application, Description, resolve};
 use crate::operation::AppClass;
 use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, Layout, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
@@ -62,36 +62,64 @@ pub(crate) fn plan(
     check_target(&application, &facts, &target)?;
     check_space(&application.sets, &facts, &target)?;
     let mut plans = Vec::new();
-    for (at, (stage, groups)) in application.stages.iter().enumerate() {
-        let mut plan = AppPlan {
-            name: match &spec.name {
-                Some(name) => format!("{name} {stage}"),
-                None => format!("{} {stage}", application.name),
-            },
-            application: application.name.clone(),
-            version: application.version.clone(),
-            engine: facts.engine.clone(),
-            memory: own.memory.plan(None).map_err(|error| Error::usage("plan", error))?,
-            target: target.clone(),
-            target_options: named(&own.target_options),
-            notes: if at == 0 { application.notes.clone() } else { Vec::new() },
-            parameters: application.parameters.clone(),
-            sets: application.sets.clone(),
-            groups: groups.clone(),
-            verify: !own.no_verify && facts.engine != "null",
-            profile: own.profile,
-            left_out: Vec::new(),
-            is_cached: facts.is_cached,
-            is_in_process: facts.is_in_process,
-            is_first: at == 0,
-            content_seed: seed(0),
-            load: load(spec, 1, None, seed(at)).map_err(|error| Error::usage("plan", error.0))?,
-        };
-        plan.left_out = leave_out(&mut plan.groups, &facts.left_out);
-        settle_load(&mut plan, spec)?;
-        plans.push(plan);
+    for at in 0..application.stages.len() {
+        plans.push(stage_plan(spec, &application, at, &facts, (seed(0), seed(at)))?);
     }
     Ok(PlannedApp { plans, storage })
+}
+
+/// Plans the last stage of a description on a storage that has its sets already.
+///
+/// # Errors
+/// As for [`plan`].
+pub(crate) fn plan_last(
+    spec: &Spec,
+    description: &Description,
+    storage: &dyn Storage,
+    seeds: (u64, u64),
+) -> Result<AppPlan, Error> {
+    let application = resolve(description, &[])?;
+    let last = application.stages.len().saturating_sub(1);
+    stage_plan(spec, &application, last, &storage.facts(), seeds)
+}
+
+/// Plans a stage; the seeds are those of all content, and of the load.
+fn stage_plan(
+    spec: &Spec,
+    application: &Application,
+    at: usize,
+    facts: &StorageFacts,
+    (content_seed, seed): (u64, u64),
+) -> Result<AppPlan, Error> {
+    let own = spec::of(spec);
+    let (stage, groups) = &application.stages[at];
+    let mut plan = AppPlan {
+        name: match &spec.name {
+            Some(name) => format!("{name} {stage}"),
+            None => format!("{} {stage}", application.name),
+        },
+        application: application.name.clone(),
+        version: application.version.clone(),
+        engine: facts.engine.clone(),
+        memory: own.memory.plan(None).map_err(|error| Error::usage("plan", error))?,
+        target: spec.targets.first().cloned().unwrap_or_default(),
+        target_options: named(&own.target_options),
+        notes: if at == 0 { application.notes.clone() } else { Vec::new() },
+        parameters: application.parameters.clone(),
+        sets: application.sets.clone(),
+        groups: groups.clone(),
+        verify: !own.no_verify && facts.engine != "null",
+        profile: own.profile,
+        left_out: Vec::new(),
+        is_cached: facts.is_cached,
+        is_in_process: facts.is_in_process,
+        is_first: at == 0,
+        content_seed,
+        load: load(spec, 1, None, seed).map_err(|error| Error::usage("plan", error.0))?,
+    };
+    plan.left_out = leave_out(&mut plan.groups, &facts.left_out);
+    settle_load(&mut plan, spec)?;
+    Ok(plan)
 }
 
 fn named(options: &[(String, String)]) -> Vec<ParameterPlan> {
@@ -115,6 +143,11 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
         return Err(Error::usage("plan", "processes of several hosts cannot wait for each other")
             .with("stage", &plan.name)
             .remedy("use an application whose steps have no after, such as fdb-hammer with pattern=A, or one host"));
+    }
+    if hosts > 1 && plan.sets.iter().any(|set| set.log.is_some()) {
+        return Err(Error::usage("plan", "processes of several hosts cannot share a log")
+            .with("stage", &plan.name)
+            .remedy("use one host, or an application without logs"));
     }
     plan.load.threads = processes / hosts;
     plan.load.warmup = Warmup::None;
@@ -172,9 +205,12 @@ fn needs(application: &Application) -> StorageNeeds {
         transfer_bytes: if set.is_index { INDEX_VALUE_BYTES } else { set.transfer_bytes },
         keys: set.space.total(),
         is_renamed: set.is_renamed,
+        data_sync: set.data_sync,
     });
     let mut calls: Vec<StorageCall> =
         application.steps().flat_map(StepPlan::calls).filter_map(|call| call.class.call()).collect();
+    let around = application.steps().flat_map(StepPlan::calls).flat_map(|call| call.class.around_log());
+    calls.extend(around.filter_map(|class| class.call()));
     calls.sort_unstable();
     calls.dedup();
     let ids =
@@ -196,6 +232,17 @@ fn leave_out(groups: &mut [GroupPlan], calls: &[StorageCall]) -> Vec<String> {
         for list in [&mut step.once, &mut step.begin, &mut step.each, &mut step.end] {
             list.retain(|call| {
                 let is_left = call.class.call().is_some_and(|call| calls.contains(&call));
+                // Calls on logs stay, and calls around them are left out as they come.
+                let around = call.class.around_log().iter();
+                let around = around.filter(|class| class.call().is_some_and(|call| calls.contains(&call)));
+                for class in
+                    around.chain((is_left && call.class == AppClass::Commit).then_some(&AppClass::Sync))
+                {
+                    if !left_out.iter().any(|known| known == class.name()) {
+                        left_out.push(class.name().to_owned());
+                    }
+                }
+                let is_left = is_left && call.class != AppClass::Commit;
                 if is_left && !left_out.iter().any(|known| known == call.class.name()) {
                     left_out.push(call.class.name().to_owned());
                 }
@@ -221,7 +268,9 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
         );
     }
     for set in application.sets.iter().filter(|set| !set.is_index) {
-        if facts.only_whole && (set.layout != Layout::Item || set.transfer_bytes < set.size_bytes_max) {
+        if facts.only_whole
+            && (set.layout != Layout::Item || set.log.is_some() || set.transfer_bytes < set.size_bytes_max)
+        {
             return refuse(
                 format!(
                     "{} writes whole objects, and items of the set {} are parts of one",
@@ -231,7 +280,9 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
             );
         }
         let unit = facts.granularity_bytes.max(1);
+        let filled = set.log.filter(|log| log.is_preallocated).map_or(0, |log| log.segment_bytes);
         let is_cut = set.size_bytes_min != set.size_bytes_max
+            || !filled.is_multiple_of(unit)
             || !set.size_bytes_max.is_multiple_of(unit)
             || !set.transfer_bytes.is_multiple_of(unit);
         if unit > 1 && is_cut {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::operation::AppClass;
 use crate::plan::AppPlan;
 
 /// Iterations that a process has done of a step, on a cache line of its own.
@@ -35,6 +36,19 @@ impl Progress {
     #[inline]
     pub(crate) fn is_reached(&self, (group, step): (usize, usize), iterations: u64) -> bool {
         self.done[group][step].iter().all(|done| done.0.load(Ordering::Acquire) >= iterations)
+    }
+
+    /// Iterations that all processes have done of the steps with calls of a class, of all such steps together.
+    pub(crate) fn least_of(&self, plan: &AppPlan, class: AppClass) -> u64 {
+        let mut sum = 0;
+        for (group, done) in plan.groups.iter().zip(&self.done) {
+            for (step, done) in group.steps.iter().zip(done) {
+                if step.calls().any(|call| call.class == class) {
+                    sum += done.iter().map(|done| done.0.load(Ordering::Acquire)).min().unwrap_or(0);
+                }
+            }
+        }
+        sum
     }
 
     /// A process has ended before it was done: nobody waits any more.

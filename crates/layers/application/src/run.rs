@@ -8,20 +8,23 @@ use std::sync::atomic::AtomicBool;
 use driver::{Arena, Capabilities, Error, ErrorKind, Operation};
 use gpu::{GpuWatch, WorkerNotes};
 use layer::memory::{Attached, WorkerMemory, WorkerNeeds};
-use layer::observations::Observations;
+use layer::observations::{CommitActivity, Observations};
 use layer::storage::Storage;
-use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext};
+use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext, Tell};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
 use units::path_of;
 use workload::layers::LayerDef;
 use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
+use crate::checkpoint::Times;
 use crate::driver::AppDriver;
+use crate::feeding::Feeding;
+use crate::log::Logs;
 use crate::meter::Meters;
-use crate::operation::AppOperation;
+use crate::operation::{AppClass, AppOperation};
 use crate::options::LAYER;
-use crate::plan::AppPlan;
+use crate::plan::{AppPlan, StepPlan};
 use crate::progress::Progress;
 use crate::source::{AppSource, expected_operations};
 use crate::{planning, profile};
@@ -61,17 +64,33 @@ impl Measured for Applications {
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
-        Box::new(AppRun { context: context.clone(), storages: Vec::new() })
+        Box::new(AppRun { context: context.clone(), storages: Vec::new(), searches: Vec::new() })
     }
 }
 
-/// The storage of a phase, as a phase keeps it.
-struct Kept(Arc<dyn Storage>);
+/// Storage of a phase, and the search that it is a run of.
+struct Kept {
+    storage: Arc<dyn Storage>,
+    /// Its logs: all stages of an application share them.
+    logs: Arc<Logs>,
+    times: Arc<Times>,
+    search: Option<Arc<Feeding>>,
+}
+
+/// The phase of a plan.
+fn phase(spec: &Spec, plan: AppPlan, kept: Kept) -> Phase {
+    Phase {
+        destroy_data: spec.destroy_data,
+        state: Some(Arc::new(kept) as Arc<dyn Any + Send + Sync>),
+        ..Phase::new(PhasePlan::new(plan), &CAPABILITIES)
+    }
+}
 
 /// Applications during a run.
 struct AppRun {
     context: RunContext,
     storages: Vec<Arc<dyn Storage>>,
+    searches: Vec<Arc<Feeding>>,
 }
 
 impl LayerRun for AppRun {
@@ -82,12 +101,39 @@ impl LayerRun for AppRun {
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
         let planned = planning::plan(spec, |stage| planning.seed_of(stage), &self.context)?;
         self.storages.push(Arc::clone(&planned.storage));
-        let phase = |plan| Phase {
-            destroy_data: spec.destroy_data,
-            state: Some(Arc::new(Kept(Arc::clone(&planned.storage))) as Arc<dyn Any + Send + Sync>),
-            ..Phase::new(PhasePlan::new(plan), &CAPABILITIES)
+        let search = match planned.plans.first() {
+            Some(first) => Feeding::of(spec, &planned.storage, first)?,
+            None => None,
         };
-        Ok(planned.plans.into_iter().map(phase).collect())
+        self.searches.extend(search.clone());
+        let last = planned.plans.len().saturating_sub(1);
+        let times = Arc::new(Times::default());
+        let logs = Arc::new(planned.plans.first().map_or_else(Logs::default, |plan| Logs::new(&plan.sets)));
+        let phases = planned.plans.into_iter().enumerate().map(|(at, plan)| {
+            let search = search.clone().filter(|_| at == last);
+            phase(
+                spec,
+                plan,
+                Kept {
+                    storage: Arc::clone(&planned.storage),
+                    logs: Arc::clone(&logs),
+                    times: Arc::clone(&times),
+                    search,
+                },
+            )
+        });
+        Ok(phases.collect())
+    }
+
+    fn following(&mut self) -> Result<Vec<Phase>, Error> {
+        for search in &self.searches {
+            if let Some(plan) = search.next()? {
+                let (storage, own) = (Arc::clone(search.storage()), Some(Arc::clone(search)));
+                let kept = Kept { storage, logs: Arc::default(), times: Arc::default(), search: own };
+                return Ok(vec![phase(search.spec(), plan, kept)]);
+            }
+        }
+        Ok(Vec::new())
     }
 
     fn part<'a>(
@@ -101,19 +147,24 @@ impl LayerRun for AppRun {
             let (Some(plan), Some(kept)) = (phase.plan.of::<AppPlan>(), phase.state::<Kept>()) else {
                 return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its storage"));
             };
-            kept.0.prepare()?;
+            kept.storage.prepare()?;
             // A target that was opened just now tells of its room only now. Later stages find less, because the first has written.
             if plan.is_first {
-                planning::check_space(&plan.sets, &kept.0.facts(), &plan.target)?;
+                planning::check_space(&plan.sets, &kept.storage.facts(), &plan.target)?;
             }
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
-                storage: Arc::clone(&kept.0),
+                storage: Arc::clone(&kept.storage),
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
+                progress: Arc::new(Progress::new(plan)),
+                logs: Arc::clone(&kept.logs),
+                times: Arc::clone(&kept.times),
+                search: kept.search.clone(),
             });
         }
-        Ok(Box::new(AppPart { ready, interrupt: Arc::clone(&context.interrupt), devices: Vec::new() }))
+        let (interrupt, tell) = (Arc::clone(&context.interrupt), context.tell);
+        Ok(Box::new(AppPart { ready, interrupt, tell, devices: Vec::new() }))
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -133,12 +184,33 @@ struct Ready {
     gpu_notes: WorkerNotes,
     /// Work of the accelerators.
     meters: Meters,
+    progress: Arc<Progress>,
+    logs: Arc<Logs>,
+    times: Arc<Times>,
+    /// The search that it is a run of.
+    search: Option<Arc<Feeding>>,
 }
 
 impl Ready {
+    /// Commits of the stage; none where it has no logs.
+    fn commits(&self) -> Option<CommitActivity> {
+        let plan = &self.plan;
+        let steps = || plan.groups.iter().flat_map(|group| &group.steps);
+        let has = |class| steps().flat_map(StepPlan::calls).any(|call| call.class == class);
+        let counts = self.logs.take_counts();
+        (has(AppClass::Append) || has(AppClass::Recover)).then(|| CommitActivity {
+            commits: counts.commits,
+            syncs: counts.syncs,
+            commits_per_sync: (counts.syncs > 0).then(|| counts.commits as f64 / counts.syncs as f64),
+            commits_per_sync_max: counts.largest,
+            checkpoints: self.progress.least_of(plan, AppClass::Update),
+            recovered_records: counts.recovered,
+        })
+    }
+
     fn job(&self, interrupt: &Arc<AtomicBool>) -> Job {
         let plan = &self.plan;
-        let progress = Arc::new(Progress::new(plan));
+        let (progress, logs) = (Arc::clone(&self.progress), Arc::clone(&self.logs));
         let (shared, storage, flag) = (Arc::clone(plan), Arc::clone(&self.storage), Arc::clone(interrupt));
         let (gpu_notes, meters) = (self.gpu_notes.clone(), self.meters.clone());
         let open = Opener::new(move |worker| {
@@ -152,10 +224,12 @@ impl Ready {
             let none =
                 || Error::new(ErrorKind::Run, "stage", "a worker has no process").with("worker", number);
             let (group, _) = shared.process(number).ok_or_else(none)?;
-            let source =
-                AppSource::new(&shared, number, &arena, &progress).ok_or_else(none)?.on_device(device);
+            let source = AppSource::new(&shared, number, &arena, (&progress, &logs))
+                .ok_or_else(none)?
+                .on_device(device);
             let meter = meters.of(&shared.groups[group]);
-            let driver = AppDriver::new(driver, &storage, &shared, &progress, &flag, group).metered(meter);
+            let driver =
+                AppDriver::new(driver, &storage, &shared, (&progress, &logs), &flag, group).metered(meter);
             Ok(WorkerSetup { driver: Box::new(driver), source, notes, parts: Vec::new() })
         });
         let compute_ns = plan.groups.iter().flat_map(|group| &group.steps).map(|step| step.compute_ns).max();
@@ -171,6 +245,7 @@ impl Ready {
 struct AppPart {
     ready: Vec<Ready>,
     interrupt: Arc<AtomicBool>,
+    tell: Tell,
     /// Devices that buffers are on, stage by stage.
     devices: Vec<Option<GpuWatch>>,
 }
@@ -200,12 +275,17 @@ impl Part for AppPart {
             }
             outcome.notes.splice(0..0, notes);
         }
-        let stages = self.ready.iter().zip(self.devices);
+        let (stages, tell) = (self.ready.iter().zip(self.devices), self.tell);
         let seen = outcomes.into_iter().zip(stages).map(|(outcome, (ready, watch))| {
             let profile = ready.plan.profile.then(|| profile::of(&ready.plan, &outcome.samples));
             let gpu = watch.map(|watch| watch.end(&ready.gpu_notes));
-            let utilisation = ready.meters.utilisation(&ready.plan);
-            (outcome, Observations { profile, gpu, utilisation, ..machine.clone() })
+            let mut utilisation = ready.meters.utilisation(&ready.plan);
+            if let (Some(search), Some(seen), None) = (&ready.search, &mut utilisation, &outcome.failure) {
+                search.take(seen, tell);
+            }
+            let commits = ready.commits();
+            let checkpoint = ready.times.take(&ready.plan, &outcome.samples);
+            (outcome, Observations { profile, gpu, utilisation, commits, checkpoint, ..machine.clone() })
         });
         seen.collect()
     }

@@ -10,10 +10,15 @@ use workload::access::Scatter;
 use layer::memory::{BufferPart, OnDevice};
 
 use crate::content::{Content, index_value};
+use crate::log::Logs;
 use crate::operation::{AppClass, AppOperation};
 use crate::plan::{AppPlan, CallPlan, GroupPlan, INDEX_VALUE_BYTES, Selection, StepPlan};
 use crate::progress::Progress;
 use crate::words::item_words;
+
+mod records;
+
+use records::OpenLog;
 
 /// Part of a step that a process is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +69,10 @@ pub struct AppSource {
     shuffle: Option<Shuffle>,
     has_ended: bool,
     stores: bool,
+    logs: Arc<Logs>,
+    /// Open segments of the process, by set.
+    open: Vec<OpenLog>,
+    has_logs: bool,
     /// Where the buffers are not memory of the process alone.
     device: OnDevice,
 }
@@ -74,11 +83,11 @@ impl AppSource {
         plan: &Arc<AppPlan>,
         worker: u32,
         arena: &Arc<Arena>,
-        progress: &Arc<Progress>,
+        (progress, logs): (&Arc<Progress>, &Arc<Logs>),
     ) -> Option<Self> {
         let (group, process) = plan.process(worker)?;
         let steps = &plan.groups[group].steps;
-        let stores = |call: &CallPlan| matches!(call.class, AppClass::Write | AppClass::Put);
+        let stores = |call: &CallPlan| call.class.writes() || call.class == AppClass::Put;
         let mut source = Self {
             progress: Arc::clone(progress),
             arena: Arc::clone(arena),
@@ -99,6 +108,9 @@ impl AppSource {
             counts: vec![0; steps.len()],
             shuffle: None,
             has_ended: steps.is_empty(),
+            logs: Arc::clone(logs),
+            open: plan.sets.iter().map(|set| OpenLog::new(set.log.is_some())).collect(),
+            has_logs: steps.iter().flat_map(StepPlan::calls).any(|call| call.class.is_of_log()),
             stores: steps.iter().flat_map(StepPlan::calls).any(stores),
             plan: Arc::clone(plan),
             device: OnDevice::default(),
@@ -121,7 +133,8 @@ impl AppSource {
     /// When there is no memory, or no such process.
     pub fn alone(plan: &Arc<AppPlan>, worker: u32) -> Result<Self, Error> {
         let arena = Arc::new(Arena::new(1, plan.transfer_bytes_max() as usize, PageSize::Base)?);
-        Self::new(plan, worker, &arena, &Arc::new(Progress::new(plan)))
+        let (progress, logs) = (Arc::new(Progress::new(plan)), Arc::new(Logs::new(&plan.sets)));
+        Self::new(plan, worker, &arena, (&progress, &logs))
             .ok_or_else(|| Error::usage("plan", "the stage has no such process").with("worker", worker))
     }
 
@@ -198,7 +211,7 @@ impl AppSource {
             (operation.object, operation.offset_bytes) = (object, offset);
             if set.is_index {
                 (operation.offset_bytes, operation.length_bytes) = (0, INDEX_VALUE_BYTES);
-            } else if matches!(call.class, AppClass::Write | AppClass::Read) {
+            } else if call.class.moves() {
                 operation.item_offset_bytes = self.at.transfer;
                 operation.offset_bytes += self.at.transfer;
                 operation.length_bytes = (set.size(self.at.item) - self.at.transfer).min(set.transfer_bytes);
@@ -210,17 +223,25 @@ impl AppSource {
     /// The next call of the parts that go over no items.
     #[inline]
     fn around(&mut self, slot: u32) -> Option<AppOperation> {
-        let step = self.step();
-        let calls = match self.at.part {
-            Part::Once if self.at.iteration > 0 => return None,
-            Part::Once => &step.once,
-            Part::Begin => &step.begin,
-            _ => &step.end,
-        };
-        let call = *calls.get(self.at.call)?;
-        let operation = self.operation(call, slot);
-        self.at.call += 1;
-        Some(operation)
+        loop {
+            let step = self.step();
+            let calls = match self.at.part {
+                Part::Once if self.at.iteration > 0 => return None,
+                Part::Once => &step.once,
+                Part::Begin => &step.begin,
+                _ => &step.end,
+            };
+            let call = *calls.get(self.at.call)?;
+            if !call.class.is_of_log() {
+                self.at.call += 1;
+                return Some(self.operation(call, slot));
+            }
+            let (operation, is_done) = self.on_log(call, slot);
+            self.at.call += usize::from(is_done);
+            if operation.is_some() {
+                return operation;
+            }
+        }
     }
 
     /// The next call on an item.
@@ -242,8 +263,16 @@ impl AppSource {
                 self.at.call += 1;
                 continue;
             }
+            if call.class.is_of_log() {
+                let (operation, is_done) = self.on_log(call, slot);
+                self.at.call += usize::from(is_done);
+                if operation.is_some() {
+                    return operation;
+                }
+                continue;
+            }
             let operation = self.operation(call, slot);
-            if matches!(call.class, AppClass::Write | AppClass::Read) {
+            if call.class.moves() && !call.class.is_of_index() {
                 self.at.transfer += operation.length_bytes;
                 let is_whole = self.at.transfer >= self.plan.sets[usize::from(call.set)].size(self.at.item);
                 if !is_whole {
@@ -312,7 +341,7 @@ impl AppSource {
 /// Operations of a stage, where they are known beforehand: for progress alone.
 pub(crate) fn expected_operations(plan: &AppPlan) -> u64 {
     let transfers = |call: &CallPlan| match call.class {
-        AppClass::Write | AppClass::Read => {
+        AppClass::Write | AppClass::Read | AppClass::Update => {
             let set = &plan.sets[usize::from(call.set)];
             set.size_bytes_max.div_ceil(set.transfer_bytes.max(1))
         }
@@ -376,11 +405,15 @@ impl Source<AppOperation> for AppSource {
     fn prepare(&mut self, operation: &AppOperation) {
         let length = operation.length_bytes as usize;
         match operation.class {
-            AppClass::Write => {
+            class if class.writes() => {
                 // SAFETY: the slot is the source's until the operation is submitted.
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
                 let content = self.contents[usize::from(operation.set)];
-                content.fill(operation.item, operation.item_offset_bytes, buffer);
+                match class {
+                    AppClass::Append => records::fill(content, operation.item, buffer),
+                    AppClass::Allocate => buffer.fill(0),
+                    _ => content.fill(operation.item, operation.item_offset_bytes, buffer),
+                }
                 if let Some(device) = self.device.content() {
                     device.send(operation.slot, length);
                 }
@@ -392,7 +425,7 @@ impl Source<AppOperation> for AppSource {
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
                 buffer.copy_from_slice(&index_value(describes, operation.item));
             }
-            AppClass::Read if self.plan.verify => {
+            class if class.reads() && self.plan.verify => {
                 // Data that never arrive are not to be taken for those of an earlier operation.
                 if let Some(device) = self.device.content() {
                     device.spoil(BufferPart { slot: operation.slot, at: 0, length });
@@ -403,17 +436,20 @@ impl Source<AppOperation> for AppSource {
     }
 
     fn checks(&self) -> bool {
-        self.plan.verify || self.device.has_content()
+        self.plan.verify || self.has_logs || self.device.has_content()
     }
 
     #[inline]
     fn check(&mut self, operation: &AppOperation, bytes: u64) -> Result<(), Fault> {
-        let (is_read, verifies) = (operation.class == AppClass::Read, self.plan.verify);
+        let (is_read, verifies) = (operation.class.reads(), self.plan.verify);
         if let Some(device) = self.device.content() {
             if is_read && verifies {
                 device.fetch(operation.slot, bytes as usize);
             }
             device.settle()?;
+        }
+        if operation.class.is_of_log() {
+            return self.check_log(operation, bytes);
         }
         if !verifies || !matches!(operation.class, AppClass::Read | AppClass::Get) {
             return Ok(());

@@ -64,6 +64,10 @@ pub(crate) trait Calls: Send + 'static {
     fn write(&self, file: &Self::File, data: &[u8], offset: u64) -> Result<usize, Errno>;
     /// Makes a file durable.
     fn sync(&self, file: &Self::File) -> Done;
+    /// Makes data and size of a file durable; by default the whole file.
+    fn sync_data(&self, file: &Self::File) -> Done {
+        self.sync(file)
+    }
     /// Makes all durable that the file system of a directory has not written yet; by default there is no such call.
     fn sync_all(&self, _at: &Self::Directory) -> Done {
         Err(Errno::OPNOTSUPP)

@@ -329,6 +329,14 @@ pub trait LayerRun {
         Vec::new()
     }
 
+    /// Phases that follow from what its phases have found so far, to run next. Asked after each stage until there are none.
+    ///
+    /// # Errors
+    /// As for [`LayerRun::phases`].
+    fn following(&mut self) -> Result<Vec<Phase>, Error> {
+        Ok(Vec::new())
+    }
+
     /// Checks plans of the layer that run at the same time against each other.
     ///
     /// # Errors

@@ -97,6 +97,46 @@ pub struct Observations {
     /// Utilisation of the accelerators of an application; none where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
+    /// Commits on the logs of an application; none where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<CommitActivity>,
+    /// The checkpoint that a stage of an application is; none of other stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointActivity>,
+}
+
+/// A checkpoint of an application.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckpointActivity {
+    /// Ranks that wrote.
+    pub ranks: u32,
+    /// Files that they wrote, and made durable where that was asked for.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// From the begin of the first to the end of the last, in nanoseconds.
+    pub time_ns: u64,
+    /// Bytes per second over that time.
+    pub bytes_per_second: f64,
+    /// Share of all checkpoints so far in the time of these and of the stages that compute, 0 to 1; none where none does.
+    pub share_fraction: Option<f64>,
+}
+
+/// Commits of a stage on its logs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommitActivity {
+    /// Commits that became durable.
+    pub commits: u64,
+    /// Syncs that made them so; 0 where a storage has nothing to sync.
+    pub syncs: u64,
+    /// Commits that one sync carried, in the mean; none without syncs.
+    pub commits_per_sync: Option<f64>,
+    /// Most commits that one sync carried.
+    pub commits_per_sync_max: u64,
+    /// Checkpoints that were whole: items written anew, and synced.
+    pub checkpoints: u64,
+    /// Records of logs that were read again.
+    pub recovered_records: u64,
 }
 
 /// Utilisation of accelerators as MLPerf Storage defines it: the time that they computed over the time of the stage, without the iterations
@@ -125,6 +165,51 @@ pub struct Utilisation {
     pub samples_per_second: f64,
     /// Bytes of them per second, by the mean length of a sample.
     pub bytes_per_second: f64,
+    /// Lower end of the 95 % interval of the utilisation, from its steps; none where there were too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_fraction: Option<f64>,
+    /// Upper end of that interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_fraction: Option<f64>,
+    /// The search for the most accelerators that the storage feeds, as far as it was after this phase; none where there is no search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<AcceleratorSearch>,
+}
+
+/// Search for the most accelerators that a storage feeds. The last phase of the search has all of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceleratorSearch {
+    /// Numbers of accelerators that were tried, in the order of their first runs.
+    pub tries: Vec<AcceleratorTry>,
+    /// Largest number that reached the utilisation; 0: none did.
+    pub most: u64,
+    /// Largest number that reached it beyond noise; 0: none did.
+    pub surely_fed: u64,
+    /// Smallest number that missed it beyond noise; none where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surely_not_fed: Option<u64>,
+    /// Reason why the search ended where it did; none while it goes on, and where it was cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+}
+
+/// A number of accelerators that was tried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceleratorTry {
+    /// The number.
+    pub accelerators: u64,
+    /// How often it was run: more than once where the first run was within noise of the limit.
+    pub runs: u32,
+    /// Utilisation, 0 to 1: the mean of the runs.
+    pub fraction: f64,
+    /// Lower end of its 95 % interval; none where there were too few steps.
+    pub low_fraction: Option<f64>,
+    /// Upper end of that interval.
+    pub high_fraction: Option<f64>,
+    /// Whether it reaches the limit.
+    pub is_met: bool,
+    /// Whether the limit lies within the interval: another run may end otherwise.
+    pub is_near: bool,
 }
 
 /// Time of the processes of a stage, by what they did. Failed calls are in `other`.

@@ -174,6 +174,8 @@ pub struct StorageSet {
     pub keys: u64,
     /// Objects are made aside and get their name by [`StorageCall::Rename`].
     pub is_renamed: bool,
+    /// [`StorageCall::Sync`] makes data and sizes durable, and need not do so with times.
+    pub data_sync: bool,
 }
 
 /// Demands of a load on its storage.

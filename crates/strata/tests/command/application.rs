@@ -164,7 +164,7 @@ fn applications_are_listed_shown_and_taken_from_files_and_jobs() {
     let scratch = Scratch::new();
     fs::create_dir(scratch.join("data")).unwrap();
     let listed = scratch.run("app list").stdout;
-    for name in ["fdb-hammer", "checkpoint", "vpic", "bd-cats", "cosmic-tagger"] {
+    for name in ["fdb-hammer", "checkpoint", "vpic", "bd-cats", "cosmic-tagger", "database"] {
         assert!(listed.lines().any(|line| line.starts_with(name)), "{name}: {listed}");
         let text = scratch.run(&format!("app show {name}")).stdout;
         assert!(text.contains("parameters") && text.contains("stage "), "{text}");

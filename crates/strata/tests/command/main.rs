@@ -10,6 +10,7 @@ mod clean;
 mod compare;
 mod damage;
 mod daos;
+mod database;
 mod dialect_directories;
 mod dialect_elbencho_hosts;
 mod dialect_ior;

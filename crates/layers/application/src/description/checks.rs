@@ -3,6 +3,7 @@
 use driver::Error;
 use units::ByteSize;
 
+use super::logs;
 use super::parse::refused;
 use super::resolve::Application;
 use crate::operation::AppClass;
@@ -89,6 +90,9 @@ fn check_set(set: &SetPlan) -> Result<(), Error> {
             "a multiple of 8",
         ));
     }
+    if set.log.is_some() {
+        logs::check_set(set)?;
+    }
     if set.is_index && !matches!(set.layout, Layout::Shared | Layout::Process) {
         return Err(refused(format!("the index {} has a layout of arrays", set.name), "shared or process"));
     }
@@ -133,7 +137,8 @@ fn check_calls(sets: &[SetPlan], group: &GroupPlan, step: &StepPlan) -> Result<(
             let given = format!("{place}: {} {}", call.class.name(), set.name);
             return Err(refused(given, "put, get and list for indexes, the other calls for arrays"));
         }
-        if set.space != step.space && call.class != AppClass::List {
+        logs::check_call(&place, set, call.class)?;
+        if set.space != step.space && !matches!(call.class, AppClass::List | AppClass::Allocate) {
             let given = format!("{place} has other items than the set {}", set.name);
             return Err(refused(given, "of = the step that writes the set"));
         }
@@ -141,11 +146,11 @@ fn check_calls(sets: &[SetPlan], group: &GroupPlan, step: &StepPlan) -> Result<(
     let around = step.once.iter().chain(&step.begin).chain(&step.end);
     for call in around.filter(|call| call.class.has_set()) {
         let set = &sets[usize::from(call.set)];
-        if matches!(call.class, AppClass::Write | AppClass::Read | AppClass::Put | AppClass::Get) {
+        if call.class.moves() && call.class != AppClass::Allocate {
             let given = format!("{place}: {} {} is not about an item", call.class.name(), set.name);
             return Err(refused(given, "it in each"));
         }
-        if call.class != AppClass::List && !is_one_object(set, group, step) {
+        if call.class != AppClass::List && set.log.is_none() && !is_one_object(set, group, step) {
             let given = format!(
                 "{place}: {} {}, and an iteration has several of its objects",
                 call.class.name(),
@@ -155,7 +160,10 @@ fn check_calls(sets: &[SetPlan], group: &GroupPlan, step: &StepPlan) -> Result<(
         }
     }
     for (at, set) in sets.iter().enumerate() {
-        check_open(&place, at, set, step)?;
+        match set.log {
+            Some(_) => logs::check_step(&place, at, set, step)?,
+            None => check_open(&place, at, set, step)?,
+        }
     }
     Ok(())
 }
@@ -169,7 +177,7 @@ fn check_open(place: &str, at: usize, set: &SetPlan, step: &StepPlan) -> Result<
         let (is_fault, opens) = match call.class {
             AppClass::Create | AppClass::Open => (is_open, true),
             AppClass::Close => (!is_open, false),
-            AppClass::Write | AppClass::Read | AppClass::Sync => (!is_open, is_open),
+            AppClass::Write | AppClass::Read | AppClass::Sync | AppClass::Update => (!is_open, is_open),
             _ => (false, is_open),
         };
         if is_fault {
@@ -263,9 +271,10 @@ fn circle(before: &[Vec<usize>]) -> Option<Vec<usize>> {
 
 /// Data that is read in the stage that writes it is waited for.
 fn check_readers(sets: &[SetPlan], groups: &[GroupPlan]) -> Result<(), Error> {
-    let writes = |call: &CallPlan| matches!(call.class, AppClass::Write | AppClass::Put);
+    let writes = |call: &CallPlan| matches!(call.class, AppClass::Write | AppClass::Put | AppClass::Append);
     let reads = |call: &CallPlan| {
-        matches!(call.class, AppClass::Read | AppClass::Get | AppClass::Open | AppClass::Stat)
+        let also = matches!(call.class, AppClass::Get | AppClass::Open | AppClass::Stat | AppClass::Update);
+        also || call.class.reads()
     };
     for (at, set) in sets.iter().enumerate() {
         let is_of = |call: &CallPlan| call.class.has_set() && usize::from(call.set) == at;

@@ -2,6 +2,7 @@
 
 mod checks;
 pub mod expression;
+mod logs;
 mod parse;
 mod resolve;
 
@@ -79,12 +80,12 @@ pub struct Parameter {
 }
 
 /// A set of objects of one kind.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Set {
     /// Name.
     pub name: String,
-    /// `array`: bytes at offsets (a file, an array object); `index`: key-values.
+    /// `array`: bytes at offsets (a file, an array object); `index`: key-values; `log`: records that are appended, in segments.
     pub kind: String,
     /// Which items share an object: `item`, `process`, `iteration`, `process-iteration` or `shared`.
     pub layout: String,
@@ -98,6 +99,15 @@ pub struct Set {
     /// of the same number do).
     #[serde(default)]
     pub order: Option<String>,
+    /// Bytes of a segment of a log.
+    #[serde(default)]
+    pub segment: Option<Quantity>,
+    /// Preparation of segments of a log by `allocate`: `zero` (filled with zeros) or `none` (made empty).
+    #[serde(default)]
+    pub preallocate: Option<String>,
+    /// Extent of a sync: `all` (fsync; where nothing is said) or `data` (fdatasync).
+    #[serde(default)]
+    pub sync: Option<String>,
     /// The set is there where these parameters have these values: `layout=shared`, several with commas.
     #[serde(default)]
     pub when: Option<String>,
@@ -124,6 +134,9 @@ pub struct Group {
     /// Its processes are accelerators, whose utilisation is measured.
     #[serde(default)]
     pub utilisation: Option<Utilisation>,
+    /// Its stage is a checkpoint, whose throughput and share of the time are told.
+    #[serde(default)]
+    pub checkpoint: bool,
     /// Its steps, carried out in this order in each iteration.
     #[serde(rename = "step")]
     pub steps: Vec<Step>,

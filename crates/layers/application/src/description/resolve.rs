@@ -5,6 +5,7 @@ use units::{ParseError, parse_u64_in};
 use workload::spec::choice;
 
 use super::expression::{evaluate, number};
+use super::logs::{self, Kind};
 use super::parse::refused;
 use super::{Description, Group, Parameter, Quantity, Set, Step, Utilisation, checks};
 use crate::operation::AppClass;
@@ -60,7 +61,7 @@ fn usage(error: ParseError) -> Error {
 }
 
 /// Values of parameters.
-struct Values<'a> {
+pub(super) struct Values<'a> {
     all: Vec<(&'a str, &'a Parameter, String)>,
 }
 
@@ -88,7 +89,7 @@ impl<'a> Values<'a> {
         self.all.iter().find(|(known, ..)| *known == name).map(|(.., value)| value.as_str())
     }
 
-    fn number(&self, quantity: &Quantity) -> Result<u64, Error> {
+    pub(super) fn number(&self, quantity: &Quantity) -> Result<u64, Error> {
         let lookup = |name: &str| {
             let (_, parameter, value) = self.all.iter().find(|(known, ..)| *known == name)?;
             if parameter.choices.is_empty() { number(value).ok() } else { None }
@@ -97,7 +98,7 @@ impl<'a> Values<'a> {
     }
 
     /// One of several words: itself, or the value of the parameter of that name.
-    fn chosen<T: Copy>(&self, what: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
+    pub(super) fn chosen<T: Copy>(&self, what: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
         let is_choice = choices.iter().any(|(name, _)| *name == text);
         let word = if is_choice { text } else { self.word(text).unwrap_or(text) };
         choice(what, word, choices).map_err(usage)
@@ -204,6 +205,7 @@ impl Resolver<'_> {
             name: group.name.clone(),
             processes: processes as u32,
             iterations,
+            checkpoint: group.checkpoint,
             iteration: group.iteration.clone().unwrap_or_else(|| "iteration".to_owned()),
             utilisation: group
                 .utilisation
@@ -413,14 +415,17 @@ impl Resolver<'_> {
     }
 
     fn set(&self, at: usize, set: &Set, stages: &[(String, Vec<GroupPlan>)]) -> Result<SetPlan, Error> {
-        let is_index = self.values.chosen("kind", &set.kind, &[("array", false), ("index", true)])?;
+        let kinds = [("array", Kind::Array), ("index", Kind::Index), ("log", Kind::Log)];
+        let kind = self.values.chosen("kind", &set.kind, &kinds)?;
+        let is_index = kind == Kind::Index;
         let layout: Layout = self.values.chosen("layout", &set.layout, LAYOUTS)?;
         let orders = [("process", false), ("item", true)];
         let by_item = self.values.chosen("order", set.order.as_deref().unwrap_or("process"), &orders)?;
         let steps = || stages.iter().flat_map(|(_, groups)| groups).flat_map(|group| &group.steps);
         let writes = |step: &&StepPlan| {
             step.calls().any(|call| {
-                usize::from(call.set) == at && matches!(call.class, AppClass::Write | AppClass::Put)
+                usize::from(call.set) == at
+                    && matches!(call.class, AppClass::Write | AppClass::Put | AppClass::Append)
             })
         };
         let space = checks::writer(&set.name, steps().filter(writes))?;
@@ -437,8 +442,11 @@ impl Resolver<'_> {
                 ));
             }
         };
-        let transfer =
-            set.transfer.as_ref().map_or(Ok(max), |transfer| self.values.number(transfer))?.min(max);
+        let log = logs::log_of(&self.values, set, kind)?;
+        let transfer = set.transfer.as_ref().map_or(Ok(max), |transfer| self.values.number(transfer))?;
+        // Records are written by one call.
+        let transfer = log.map_or(transfer.min(max), |log| transfer.min(log.segment_bytes).max(max));
+        let syncs = [("all", false), ("data", true)];
         let uses = |class| {
             steps().any(|step| step.calls().any(|call| call.class == class && usize::from(call.set) == at))
         };
@@ -456,6 +464,8 @@ impl Resolver<'_> {
             space,
             describes: describes.filter(|_| is_index),
             is_renamed: uses(AppClass::Rename),
+            log,
+            data_sync: self.values.chosen("sync", set.sync.as_deref().unwrap_or("all"), &syncs)?,
         })
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use driver::Error;
 
-use super::workload::{Loop, Workload};
+use super::Try;
+use super::model::{Files, Part};
+use super::workload::{ACCELERATORS_MAX, Loop, Workload};
 use crate::description::{Description, FORMAT, Group, Parameter, Quantity, Set, Step, Utilisation};
 
 /// Most stages of a run.
@@ -17,18 +19,11 @@ const MAKERS_MAX: u64 = 8;
 /// # Errors
 /// More stages than a run has.
 pub(super) fn describe(workload: &Workload) -> Result<Description, Error> {
-    let mut description = Description {
-        format: FORMAT,
-        name: super::NAME.to_owned(),
-        version: "1".to_owned(),
-        summary:
-            "DLIO: training, evaluation and checkpoints of a workload file; utilisation of its accelerators"
-                .to_owned(),
-        notes: workload.notes.clone(),
-        parameters: parameters(workload),
-        sets: Vec::new(),
-        groups: Vec::new(),
-    };
+    let mut description = described(workload);
+    if !workload.trains {
+        checkpoints_alone(&mut description, workload);
+        return Ok(description);
+    }
     data_set(&mut description, workload, "sample", "maker", workload.train.files);
     if let Some(eval) = &workload.eval {
         data_set(&mut description, workload, "eval-sample", "eval-maker", eval.files);
@@ -62,7 +57,68 @@ pub(super) fn describe(workload: &Workload) -> Result<Description, Error> {
             evaluation(&mut description, workload, each, epoch);
         }
     }
+    restore_last(&mut description, workload, saved);
     Ok(description)
+}
+
+/// Checkpoints one after the other, with pauses between them.
+fn checkpoints_alone(description: &mut Description, workload: &Workload) {
+    let Some(all) = &workload.checkpoints else { return };
+    for number in 1..=all.writes {
+        if number > 1 && all.between_ns > 0 {
+            let pause = Step {
+                name: "pause".to_owned(),
+                compute: Some(Quantity::Number(all.between_ns)),
+                begin: vec!["compute".to_owned()],
+                ..Step::default()
+            };
+            let (name, stage) = (format!("pause-{number}"), format!("pause-{number}"));
+            description.groups.push(group(name, stage, 1, 1, pause));
+        }
+        save(description, workload, number);
+    }
+    restore_last(description, workload, all.writes);
+}
+
+/// Reads the last checkpoints of `saved`, as many as the workload says.
+fn restore_last(description: &mut Description, workload: &Workload, saved: u64) {
+    let reads = workload.checkpoints.as_ref().map_or(0, |all| all.reads);
+    for number in saved.saturating_sub(reads) + 1..=saved {
+        restore(description, workload, number);
+    }
+}
+
+/// A run of a search: the data set, and training. Each run takes the samples that follow those of the runs before it.
+pub(super) fn describe_try(workload: &Workload, run: &Try) -> Description {
+    let mut description = described(workload);
+    data_set(&mut description, workload, "sample", "maker", workload.train.files);
+    let name = match run.run {
+        0 => workload.accelerators.to_string(),
+        again => format!("{}-{}", workload.accelerators, again + 1),
+    };
+    // Whole passes, more than any run before it has made.
+    let passes = if workload.changes_order { run.number as u64 * ACCELERATORS_MAX } else { 0 };
+    let skip = passes.saturating_mul(workload.train.files * workload.samples_per_file);
+    let how = (workload.train.steps, skip, workload.is_shuffled);
+    let stage = format!("accelerators-{name}");
+    fed(&mut description, workload, (&stage, &name), ("sample", "maker"), &workload.train, how);
+    description
+}
+
+/// A description without sets and groups.
+fn described(workload: &Workload) -> Description {
+    Description {
+        format: FORMAT,
+        name: super::NAME.to_owned(),
+        version: "1".to_owned(),
+        summary:
+            "DLIO: training, evaluation and checkpoints of a workload file; utilisation of its accelerators"
+                .to_owned(),
+        notes: workload.notes.clone(),
+        parameters: parameters(workload),
+        sets: Vec::new(),
+        groups: Vec::new(),
+    }
 }
 
 /// Epochs after which something is done.
@@ -105,7 +161,10 @@ fn parameters(workload: &Workload) -> BTreeMap<String, Parameter> {
                 vec![name],
             ),
         ),
-        ("accelerators", number(workload.accelerators, "Accelerators that are fed")),
+        (
+            "accelerators",
+            number(workload.accelerators, "Accelerators that are fed; max: as many as the storage can feed"),
+        ),
         ("files", number(workload.train.files, "Files: dataset.num_files_train")),
         ("samples_per_file", number(workload.samples_per_file, "dataset.num_samples_per_file")),
         (
@@ -141,6 +200,7 @@ fn group(name: String, stage: String, processes: u64, iterations: u64, step: Ste
         iteration: None,
         when: None,
         utilisation: None,
+        checkpoint: false,
         steps: vec![step],
     }
 }
@@ -174,8 +234,7 @@ fn data_set(description: &mut Description, workload: &Workload, set: &str, maker
         layout: if workload.samples_per_file == 1 { "item" } else { "process-iteration" }.to_owned(),
         size: Some(Quantity::Text(format!("{low}..{high}"))),
         transfer: Some(Quantity::Number(workload.transfer_bytes)),
-        order: None,
-        when: None,
+        ..Set::default()
     });
     let step = Step {
         name: "write".to_owned(),
@@ -273,23 +332,55 @@ fn evaluation(description: &mut Description, workload: &Workload, eval: &Loop, e
     );
 }
 
-/// A checkpoint: the first accelerator writes the model.
+/// Name of something of a part of a checkpoint.
+fn part_name(what: &str, number: u64, part: &Part) -> String {
+    if part.name.is_empty() { format!("{what}-{number}") } else { format!("{what}-{number}-{}", part.name) }
+}
+
+/// A checkpoint: ranks write their files of the model.
 fn save(description: &mut Description, workload: &Workload, number: u64) {
     let Some(all) = &workload.checkpoints else { return };
-    let set = format!("state-{number}");
-    description.sets.push(Set {
-        name: set.clone(),
-        kind: "array".to_owned(),
-        layout: "item".to_owned(),
-        size: Some(Quantity::Number(all.bytes)),
-        transfer: Some(Quantity::Number(workload.transfer_bytes)),
-        order: None,
-        when: None,
-    });
-    let step = Step {
-        name: "write".to_owned(),
-        items: Some(Quantity::Number(1)),
-        ..written(&set, true, all.is_synced)
-    };
-    description.groups.push(group(format!("saver-{number}"), format!("checkpoint-{number}"), 1, 1, step));
+    for part in &all.parts {
+        let mut steps = Vec::new();
+        for files in &part.files {
+            let set = part_name(files.kind, number, part);
+            description.sets.push(Set {
+                name: set.clone(),
+                kind: "array".to_owned(),
+                layout: "item".to_owned(),
+                size: Some(Quantity::Number(files.bytes)),
+                transfer: Some(Quantity::Number(workload.transfer_bytes)),
+                ..Set::default()
+            });
+            steps.push(Step {
+                name: files.kind.to_owned(),
+                items: Some(Quantity::Number(files.count)),
+                ..written(&set, true, all.is_synced)
+            });
+        }
+        let (name, stage) = (part_name("saver", number, part), format!("checkpoint-{number}"));
+        let saver = Group { checkpoint: true, steps, ..group(name, stage, part.ranks, 1, Step::default()) };
+        description.groups.push(saver);
+    }
+}
+
+/// Ranks read what they wrote in a checkpoint.
+fn restore(description: &mut Description, workload: &Workload, number: u64) {
+    let Some(all) = &workload.checkpoints else { return };
+    for part in &all.parts {
+        let saver = part_name("saver", number, part);
+        let read = |files: &Files| Step {
+            name: files.kind.to_owned(),
+            of: Some(format!("{saver}.{}", files.kind)),
+            from: Some("all".to_owned()),
+            each: calls(&["open", "read", "close"], &part_name(files.kind, number, part)),
+            ..Step::default()
+        };
+        let (name, stage) = (part_name("restorer", number, part), format!("restore-{number}"));
+        let restorer = Group {
+            steps: part.files.iter().map(read).collect(),
+            ..group(name, stage, part.ranks, 1, Step::default())
+        };
+        description.groups.push(restorer);
+    }
 }

@@ -27,7 +27,8 @@ use Rule::{Alias, NoInfluence, Only, Used};
 const OFF: &[&str] = &["0"];
 const NO: &[&str] = &["false"];
 const NEVER: &[&str] = &["-1"];
-const LLM: &str = "strata app checkpoint --set ranks=N,size=SIZE";
+const RANKS: &str = "--accelerators with all ranks of the model";
+const SHIFT: &str = "ranks that read what they wrote, at once";
 const FIXED: &str = "the mean alone";
 
 /// The table.
@@ -36,16 +37,16 @@ const KEYS: &[(&str, Rule)] = &[
     ("checkpoint.checkpoint_folder", NoInfluence),
     ("checkpoint.epochs_between_checkpoints", Used),
     ("checkpoint.fsync", Used),
-    ("checkpoint.mode", Only(&["default"], LLM)),
+    ("checkpoint.mode", Only(&["default"], RANKS)),
     ("checkpoint.model_size", Alias("model.model_size_bytes")),
-    ("checkpoint.num_checkpoints_read", Only(NEVER, LLM)),
-    ("checkpoint.num_checkpoints_write", Only(NEVER, LLM)),
+    ("checkpoint.num_checkpoints_read", Used),
+    ("checkpoint.num_checkpoints_write", Used),
     ("checkpoint.randomize_tensor", NoInfluence),
-    ("checkpoint.rank_sync", Only(NO, LLM)),
-    ("checkpoint.recovery_rank_shift", Only(NO, LLM)),
+    ("checkpoint.rank_sync", Only(NO, SHIFT)),
+    ("checkpoint.recovery_rank_shift", Only(NO, SHIFT)),
     ("checkpoint.steps_between_checkpoints", Used),
-    ("checkpoint.time_between_checkpoints", Only(NEVER, LLM)),
-    ("checkpoint.type", Only(&["rank_zero"], LLM)),
+    ("checkpoint.time_between_checkpoints", Used),
+    ("checkpoint.type", Used),
     ("dataset.chunk_size", Only(OFF, "no chunks")),
     ("dataset.compression", Only(&["none"], "data that is not compressed")),
     ("dataset.data_folder", NoInfluence),
@@ -72,18 +73,23 @@ const KEYS: &[(&str, Rule)] = &[
     ("framework", NoInfluence),
     ("metric.au", Used),
     ("model", Alias("model.name")),
-    ("model.layer_parameters", Only(&["[]"], LLM)),
-    ("model.model_datatype", NoInfluence),
+    ("model.layer_parameters", Used),
+    ("model.model_datatype", Used),
     ("model.model_size", Alias("model.model_size_bytes")),
     ("model.model_size_bytes", Used),
     ("model.name", NoInfluence),
-    ("model.num_layers", Only(NEVER, LLM)),
-    ("model.optimization_groups", Only(&["[]"], LLM)),
-    ("model.optimizer_datatype", NoInfluence),
-    ("model.parallelism.data", Only(NEVER, LLM)),
-    ("model.parallelism.pipeline", Only(&["1"], LLM)),
-    ("model.parallelism.tensor", Only(&["1"], LLM)),
-    ("model.parallelism.zero_stage", Only(OFF, LLM)),
+    ("model.num_layers", Used),
+    ("model.optimization_groups", Used),
+    ("model.optimizer_datatype", Used),
+    ("model.parallelism.data", Only(NEVER, RANKS)),
+    ("model.parallelism.pipeline", Used),
+    ("model.parallelism.tensor", Used),
+    ("model.parallelism.zero_stage", Used),
+    ("model.transformer.ffn_hidden_size", Used),
+    ("model.transformer.hidden_size", Used),
+    ("model.transformer.num_attention_heads", Used),
+    ("model.transformer.num_kv_heads", Used),
+    ("model.transformer.vocab_size", Used),
     ("model.type", NoInfluence),
     ("output.folder", NoInfluence),
     ("output.log_file", NoInfluence),
@@ -227,6 +233,17 @@ impl Values {
         self.all.get(name).map_or_else(|| default.to_owned(), text_of)
     }
 
+    /// A list of whole numbers; empty where nothing is said.
+    pub(super) fn list(&self, name: &str) -> Result<Vec<u64>, Error> {
+        let text = self.word(name, "[]");
+        let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let words = inner.map(|inner| inner.split(',').map(str::trim).filter(|word| !word.is_empty()));
+        let numbers = words.and_then(|words| words.map(|word| word.parse().ok()).collect());
+        numbers.ok_or_else(|| {
+            refused(format!("{name}={text:?} cannot be"), "a list of whole numbers: [1000, 2000]")
+        })
+    }
+
     /// A switch.
     pub(super) fn switch(&self, name: &str, default: bool) -> Result<bool, Error> {
         match self.word(name, if default { "true" } else { "false" }).as_str() {
@@ -280,7 +297,7 @@ mod tests {
             ("dataset: {record_length: 1, record_length_bytes: 2}", "given twice"),
             ("train: {epochs: 1\n", "no YAML"),
             ("dataset: {num_files_train: '${a.b}'}", "refers to another"),
-            ("model: {num_layers: 80}", "strata app checkpoint"),
+            ("checkpoint: {mode: subset}", "--accelerators with all ranks"),
         ] {
             let error = Values::read(text).unwrap_err().to_string();
             assert!(error.contains(told) && !error.contains('\n'), "{text}: {error}");

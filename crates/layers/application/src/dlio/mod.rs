@@ -2,6 +2,8 @@
 
 mod describe;
 mod keys;
+mod model;
+pub(crate) mod search;
 mod workload;
 
 use std::path::Path;
@@ -10,6 +12,7 @@ use driver::Error;
 use serde_json::Value;
 use units::{nearest, path_of};
 
+use crate::builtin::Setting;
 use crate::description::Description;
 use keys::Values;
 use workload::Workload;
@@ -58,10 +61,61 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
 ///
 /// # Errors
 /// As [`text_of`]; keys and values that are not carried out.
-pub(crate) fn load(settings: &[(String, String)]) -> Result<Description, Error> {
-    let last =
-        |name: &str| settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    let name = last("workload").unwrap_or(DEFAULT);
+pub(crate) fn load(settings: &[Setting]) -> Result<Description, Error> {
+    if is_search(settings) {
+        return load_try(settings, &Try { accelerators: 1, run: 0, number: 0 })
+            .map(|(description, _)| description);
+    }
+    let workload = workload(settings, last(settings, "accelerators").unwrap_or("1"))?;
+    describe::describe(&workload)
+}
+
+/// The value of a setting that holds.
+fn last<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> {
+    settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// Whether settings ask for the most accelerators that a storage feeds.
+pub(crate) fn is_search(settings: &[Setting]) -> bool {
+    last(settings, "accelerators").is_some_and(|value| value.trim() == "max")
+}
+
+/// One run of a search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Try {
+    /// Accelerators.
+    pub(crate) accelerators: u64,
+    /// Runs of the same number before it.
+    pub(crate) run: usize,
+    /// Runs of the search before it.
+    pub(crate) number: usize,
+}
+
+/// Bounds of a search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SearchFacts {
+    /// Most accelerators, of those that the data set has samples for in one step and those that a run has.
+    pub(crate) accelerators_max: u64,
+    /// Whether the data set is what limits them.
+    pub(crate) is_of_data_set: bool,
+    /// Processes for each accelerator.
+    pub(crate) processes: u64,
+}
+
+/// The description of a run of a search: the data set, and steps of training with so many accelerators.
+///
+/// # Errors
+/// As for [`load`]; too few steps to tell a utilisation by.
+pub(crate) fn load_try(settings: &[Setting], run: &Try) -> Result<(Description, SearchFacts), Error> {
+    let mut workload = workload(settings, "1")?;
+    workload.search(run.accelerators)?;
+    let facts = workload.search_facts();
+    Ok((describe::describe_try(&workload, run), facts))
+}
+
+/// The workload of settings.
+fn workload(settings: &[Setting], accelerators: &str) -> Result<Workload, Error> {
+    let name = last(settings, "workload").unwrap_or(DEFAULT);
     let mut values = Values::read(&text_of(name)?).map_err(|error| error.with("workload", name))?;
     let own = ["workload", "accelerators"];
     for (key, value) in settings.iter().filter(|(key, _)| !own.contains(&key.as_str())) {
@@ -69,8 +123,7 @@ pub(crate) fn load(settings: &[(String, String)]) -> Result<Description, Error> 
         let key = key.strip_prefix("workload.").unwrap_or(key);
         values.set(key, Value::String(value.clone()), true)?;
     }
-    let workload = Workload::new(name, last("accelerators").unwrap_or("1"), &values)?;
-    describe::describe(&workload)
+    Workload::new(name, accelerators, &values)
 }
 
 #[cfg(test)]
@@ -117,15 +170,36 @@ mod tests {
     }
 
     #[test]
+    fn checkpoints_alone_are_written_and_read() {
+        let text = "workflow.train=false checkpoint.num_checkpoints_write=3 checkpoint.num_checkpoints_read=2 \
+                    checkpoint.time_between_checkpoints=0.5 model.num_layers=8 model.parallelism.tensor=2 \
+                    model.parallelism.pipeline=2 accelerators=8";
+        let application = resolve(&load(&settings(text)).unwrap(), &[]).unwrap();
+        let names: Vec<&str> = application.stages.iter().map(|(name, _)| name.as_str()).collect();
+        let expected =
+            ["checkpoint-1", "pause-2", "checkpoint-2", "pause-3", "checkpoint-3", "restore-2", "restore-3"];
+        assert_eq!(names, expected);
+        let ranks: u32 = application.stages[0].1.iter().map(|group| group.processes).sum();
+        assert_eq!(ranks, 8);
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         for (text, told) in [
             ("workload=unet3", "unet3d (the nearest"),
             ("workload=./none.yaml", "cannot read"),
-            ("accelerators=0", "accelerators=\"0\""),
+            ("accelerators=0", "or max"),
+            ("accelerators=max reader.batch_size=40", "4 steps of training"),
             ("accelerators=500", "168 samples"),
             ("train.total_training_steps=1000", "24 steps"),
             ("train.computation_time=0", "train.computation_time"),
-            ("workflow.train=false", "workflow.train=true"),
+            ("workflow.train=false workflow.checkpoint=false", "workflow.train=true"),
+            ("workflow.train=false accelerators=max checkpoint.num_checkpoints_write=1", "without training"),
+            ("checkpoint.num_checkpoints_write=1", "workflow.train=false"),
+            (
+                "workflow.train=false checkpoint.num_checkpoints_write=1 checkpoint.num_checkpoints_read=2",
+                "as many or fewer",
+            ),
             ("dataset.format=xml", "npz"),
             ("epochs=3", "no key"),
         ] {

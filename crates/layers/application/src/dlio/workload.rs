@@ -2,7 +2,9 @@
 
 use driver::Error;
 
+use super::SearchFacts;
 use super::keys::{Values, refused};
+use super::model::{self, Part};
 
 /// Most files, samples of a file, samples of a batch.
 const COUNT_MAX: i64 = 1 << 31;
@@ -14,11 +16,13 @@ const DATASET_BYTES_MAX: u128 = 1 << 60;
 const EPOCHS_MAX: i64 = 100;
 const SECONDS_MAX: f64 = 3600.0;
 /// Most accelerators: each has a thread, and its loaders have one each.
-const ACCELERATORS_MAX: u64 = 4096;
+pub(super) const ACCELERATORS_MAX: u64 = 4096;
+/// Fewest measured steps of a run of a search: an interval needs so many.
+const SEARCH_STEPS_MIN: u64 = 4;
 /// Most bytes of a call where a workload says nothing.
 const TRANSFER_BYTES: i64 = 4 << 20;
-/// Bytes of a model where a workload says nothing, as DLIO has it.
-const MODEL_BYTES: i64 = 10_240;
+/// Most checkpoints that are written without training.
+const CHECKPOINTS_MAX: i64 = 100;
 const FORMATS: &[&str] = &[
     "npz",
     "npy",
@@ -50,12 +54,19 @@ pub(super) struct Loop {
 /// Checkpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Checkpoints {
-    pub(super) bytes: u64,
+    /// Ranks and their files.
+    pub(super) parts: Vec<Part>,
     pub(super) is_synced: bool,
     /// Steps between two; none: by epochs.
     pub(super) steps: Option<u64>,
     /// The first epoch after which there is one, and epochs from one to the next.
     pub(super) after: (u64, u64),
+    /// How many are written where nothing is trained.
+    pub(super) writes: u64,
+    /// How many of the last ones are read at the end.
+    pub(super) reads: u64,
+    /// Pause between two where nothing is trained, in nanoseconds.
+    pub(super) between_ns: u64,
 }
 
 /// A workload.
@@ -73,6 +84,8 @@ pub(super) struct Workload {
     pub(super) ahead: u64,
     pub(super) is_shuffled: bool,
     pub(super) changes_order: bool,
+    /// Whether there is training; else checkpoints alone.
+    pub(super) trains: bool,
     pub(super) train: Loop,
     pub(super) eval: Option<Loop>,
     pub(super) checkpoints: Option<Checkpoints>,
@@ -101,11 +114,20 @@ impl Workload {
         let found =
             accelerators.trim().parse::<u64>().ok().filter(|number| (1..=ACCELERATORS_MAX).contains(number));
         let accelerators = found.ok_or_else(|| {
-            refused(format!("accelerators={accelerators:?} cannot be"), format!("1 to {ACCELERATORS_MAX}"))
+            refused(
+                format!("accelerators={accelerators:?} cannot be"),
+                format!("1 to {ACCELERATORS_MAX}, or max"),
+            )
         })?;
-        if !values.switch("workflow.train", true)? {
-            let accepted = "workflow.train=true, or strata app checkpoint for checkpoints alone";
-            return Err(refused("a workload without training is not carried out".to_owned(), accepted));
+        let trains = values.switch("workflow.train", true)?;
+        let checkpoints = checkpoints(values, accelerators)?;
+        if !trains && checkpoints.as_ref().is_none_or(|all| all.writes == 0) {
+            let accepted =
+                "workflow.train=true, or workflow.checkpoint=true with checkpoint.num_checkpoints_write";
+            return Err(refused(
+                "a workload without training and checkpoints is not carried out".to_owned(),
+                accepted,
+            ));
         }
         let format = values.word("dataset.format", "tfrecord");
         if !FORMATS.contains(&format.as_str()) {
@@ -128,15 +150,19 @@ impl Workload {
             ahead,
             is_shuffled: shuffled(values, samples_per_file)?,
             changes_order: values.switch("train.seed_change_epoch", true)?,
+            trains,
             train: Loop {
                 files: count(values, "dataset.num_files_train", 8)?,
                 batch: count(values, "reader.batch_size", 1)?,
                 steps: 0,
-                compute_ns: ns(values.real("train.computation_time", 0.0, (1e-6, SECONDS_MAX))?),
+                compute_ns: match trains {
+                    true => ns(values.real("train.computation_time", 0.0, (1e-6, SECONDS_MAX))?),
+                    false => 0,
+                },
                 after: (1, 1),
             },
-            eval: evaluation(values)?,
-            checkpoints: checkpoints(values)?,
+            eval: if trains { evaluation(values)? } else { None },
+            checkpoints,
             utilisation_permille: (values.real("metric.au", 0.9, (0.001, 1.0))? * 1000.0).round() as u64,
             excluded: (
                 values.whole("output.metric.exclude_start_steps", 1, (0, COUNT_MAX))? as u64,
@@ -150,6 +176,9 @@ impl Workload {
 
     /// Steps of an epoch: an incomplete batch at the end is left out, as DLIO does.
     fn settle(&mut self, values: &Values) -> Result<(), Error> {
+        if !self.trains {
+            return Ok(());
+        }
         let (samples_per_file, accelerators, record) =
             (self.samples_per_file, self.accelerators, self.record_bytes.1);
         for (of, each) in std::iter::once(("train", &mut self.train))
@@ -184,6 +213,41 @@ impl Workload {
             self.train.steps = wanted as u64;
         }
         Ok(())
+    }
+
+    /// Leaves the parts of a run of a search: training with so many accelerators, as many steps as an epoch of one has.
+    ///
+    /// # Errors
+    /// Too few steps to tell a utilisation by.
+    pub(super) fn search(&mut self, accelerators: u64) -> Result<(), Error> {
+        if !self.trains {
+            let given = "accelerators=max without training".to_owned();
+            return Err(refused(given, "workflow.train=true, or a number of accelerators"));
+        }
+        let measured = self.train.steps.saturating_sub(self.excluded.0.saturating_add(self.excluded.1));
+        if measured < SEARCH_STEPS_MIN {
+            let given = format!(
+                "accelerators=max with {} steps of training, {measured} of them measured",
+                self.train.steps
+            );
+            return Err(refused(
+                given,
+                format!("more files or a smaller batch: {SEARCH_STEPS_MIN} or more are measured"),
+            ));
+        }
+        (self.accelerators, self.epochs, self.eval, self.checkpoints) = (accelerators, 1, None, None);
+        self.notes.push("accelerators=max: training alone is run; each run has as many steps as an epoch of one accelerator, and reads the data set as often as it takes".to_owned());
+        Ok(())
+    }
+
+    /// Facts of a search.
+    pub(super) fn search_facts(&self) -> SearchFacts {
+        let of_data_set = self.train.files.saturating_mul(self.samples_per_file) / self.train.batch;
+        SearchFacts {
+            accelerators_max: of_data_set.clamp(1, ACCELERATORS_MAX),
+            is_of_data_set: of_data_set < ACCELERATORS_MAX,
+            processes: self.read_threads + 1,
+        }
     }
 
     /// Mean bytes of a record.
@@ -249,19 +313,38 @@ fn evaluation(values: &Values) -> Result<Option<Loop>, Error> {
     }))
 }
 
-fn checkpoints(values: &Values) -> Result<Option<Checkpoints>, Error> {
+fn checkpoints(values: &Values, ranks: u64) -> Result<Option<Checkpoints>, Error> {
     if !values.switch("workflow.checkpoint", false)? {
         return Ok(None);
     }
     let steps = values.whole("checkpoint.steps_between_checkpoints", -1, (-1, COUNT_MAX))?;
+    let written =
+        |name: &str| values.whole(name, -1, (-1, CHECKPOINTS_MAX)).map(|number| number.max(0) as u64);
+    let (writes, reads) =
+        (written("checkpoint.num_checkpoints_write")?, written("checkpoint.num_checkpoints_read")?);
+    if writes > 0 && reads > writes {
+        let given = format!("checkpoint.num_checkpoints_read={reads} of {writes} that are written");
+        return Err(refused(given, "as many or fewer"));
+    }
+    if writes > 0 && values.switch("workflow.train", true)? {
+        let given =
+            "checkpoint.num_checkpoints_write with training, which says by steps and epochs when they are"
+                .to_owned();
+        return Err(refused(given, "workflow.train=false, or checkpoints by steps or epochs alone"));
+    }
     Ok(Some(Checkpoints {
-        bytes: values.whole("model.model_size_bytes", MODEL_BYTES, (1, BYTES_MAX))? as u64,
+        parts: model::parts(values, ranks)?,
         is_synced: values.switch("checkpoint.fsync", false)?,
         steps: u64::try_from(steps).ok().filter(|steps| *steps > 0),
         after: (
             count(values, "checkpoint.checkpoint_after_epoch", 1)?,
             count(values, "checkpoint.epochs_between_checkpoints", 1)?,
         ),
+        writes,
+        reads,
+        between_ns: ns(values
+            .real("checkpoint.time_between_checkpoints", -1.0, (-1.0, SECONDS_MAX))?
+            .max(0.0)),
     }))
 }
 

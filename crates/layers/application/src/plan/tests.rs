@@ -14,6 +14,8 @@ fn set(layout: Layout, by_item: bool) -> SetPlan {
         space: Space { iterations: 3, processes: 2, items: 4 },
         describes: None,
         is_renamed: false,
+        log: None,
+        data_sync: false,
     }
 }
 

@@ -1,16 +1,17 @@
 //! The report of the application layer: its parameters, where the time went, and remedies for expensive calls.
 
 mod charts;
+mod feeding;
 mod remedies;
 
-use layer::observations::{GroupProfile, ProfilePart, Utilisation};
+use layer::observations::{CheckpointActivity, CommitActivity, GroupProfile, ProfilePart, Utilisation};
 use report::chart::Chart;
 use report::doubts::{Evidence, Kind};
 use report::page::{Cell, Page, Style, Table};
-use report::record::PhaseRecord;
+use report::record::{PhaseRecord, Record};
 use report::view::View;
 use units::human::{human_bytes, human_ns};
-use units::{clean, count};
+use units::{clean, count, counted};
 
 use crate::plan::AppPlan;
 
@@ -42,6 +43,12 @@ impl View for Applications {
         if let Some(seen) = &phase.observations.utilisation {
             utilisation(page, seen);
         }
+        if let Some(seen) = &phase.observations.checkpoint {
+            checkpoint(page, seen);
+        }
+        if let Some(seen) = &phase.observations.commits {
+            commits(page, seen);
+        }
         let Some(profile) = &phase.observations.profile else { return };
         for group in &profile.groups {
             breakdown(page, group);
@@ -49,6 +56,14 @@ impl View for Applications {
         for line in remedies::of(profile) {
             page.field("expensive", &line, Style::Doubt);
         }
+    }
+
+    fn together(&self, record: &Record) -> Vec<usize> {
+        feeding::phases(record)
+    }
+
+    fn overview(&self, page: &mut Page, record: &Record) {
+        feeding::block(page, record);
     }
 
     fn doubts(&self) -> &'static [Kind] {
@@ -75,6 +90,43 @@ fn utilisation(page: &mut Page, seen: &Utilisation) {
     page.field("utilisation", &text, if seen.is_met { Style::Plain } else { Style::Doubt });
     let rate = format!("{:.1} samples/s, {}/s", seen.samples_per_second, human_bytes(seen.bytes_per_second));
     page.field("samples", &rate, Style::Plain);
+}
+
+/// A checkpoint: its size, its throughput, and the share of the time that checkpoints took so far.
+fn checkpoint(page: &mut Page, seen: &CheckpointActivity) {
+    let share = seen.share_fraction.map_or(String::new(), |share| {
+        format!("; checkpoints took {:.1} % of the time so far", share * 100.0)
+    });
+    let text = format!(
+        "{} in {} of {} in {}, {}/s{share}",
+        human_bytes(seen.bytes as f64),
+        counted(seen.files, "file"),
+        counted(u64::from(seen.ranks), "rank"),
+        human_ns(seen.time_ns as f64),
+        human_bytes(seen.bytes_per_second)
+    );
+    page.field("checkpoint", &text, Style::Plain);
+}
+
+/// Commits, what their syncs carried, and what was recovered.
+fn commits(page: &mut Page, seen: &CommitActivity) {
+    if seen.commits > 0 {
+        let syncs = match seen.commits_per_sync {
+            Some(each) => format!(
+                "{} in {}, {each:.2} a sync, {} at most",
+                counted(seen.commits, "commit"),
+                counted(seen.syncs, "sync"),
+                count(seen.commits_per_sync_max)
+            ),
+            None => format!("{}: durable when written, nothing to sync", counted(seen.commits, "commit")),
+        };
+        page.field("commits", &format!("{syncs}; {}", counted(seen.checkpoints, "checkpoint")), Style::Plain);
+    }
+    if seen.recovered_records > 0 {
+        let text =
+            format!("{}; no acknowledged commit is missing", counted(seen.recovered_records, "record"));
+        page.field("recovered", &text, Style::Plain);
+    }
 }
 
 /// Share of a part of the time of a group.

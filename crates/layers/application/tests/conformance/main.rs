@@ -58,6 +58,7 @@ fn needs(is_renamed: bool) -> StorageNeeds {
         transfer_bytes: TRANSFER_BYTES,
         keys: 4,
         is_renamed,
+        data_sync: false,
     };
     let index = StorageSet {
         name: "index".to_owned(),
@@ -67,6 +68,7 @@ fn needs(is_renamed: bool) -> StorageNeeds {
         transfer_bytes: 32,
         keys: 100,
         is_renamed: false,
+        data_sync: true,
     };
     StorageNeeds { sets: vec![array, index], workers: 2, ids_per_call: 10, calls: Call::ALL.to_vec() }
 }

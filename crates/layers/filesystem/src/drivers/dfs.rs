@@ -188,6 +188,10 @@ impl Calls for Dfs {
         file.held.store.sync(file.handle, false)
     }
 
+    fn sync_data(&self, file: &OpenFile) -> Result<(), Errno> {
+        file.held.store.sync(file.handle, true)
+    }
+
     fn allocate(&self, file: &OpenFile, bytes: u64) -> Result<(), Errno> {
         file.held.store.allocate(file.handle, 0, bytes, false, false)
     }

@@ -161,6 +161,11 @@ impl Calls for Posix {
         rustix::fs::fsync(file)
     }
 
+    #[inline]
+    fn sync_data(&self, file: &OwnedFd) -> Result<(), Errno> {
+        rustix::fs::fdatasync(file)
+    }
+
     fn allocate(&self, file: &OwnedFd, bytes: u64) -> Result<(), Errno> {
         rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes)
     }

@@ -50,6 +50,7 @@ struct Set<C: Calls> {
     indexes: Vec<Option<C::Directory>>,
     open: Option<C::File>,
     is_renamed: bool,
+    data_sync: bool,
 }
 
 /// The driver.
@@ -79,7 +80,7 @@ impl<C: Calls> FilesDriver<C> {
                 Error::system("files", "cannot open the directory of a set", errno).with("set", &set.name)
             })?;
             let indexes = if set.is_index { (0..set.objects).map(|_| None).collect() } else { Vec::new() };
-            Ok(Set { directory, indexes, open: None, is_renamed: set.is_renamed })
+            Ok(Set { directory, indexes, open: None, is_renamed: set.is_renamed, data_sync: set.data_sync })
         };
         let sets = sets.iter().map(open).collect::<Result<_, Error>>()?;
         Ok(Self { calls, sets, arena: Arc::clone(arena), direct })
@@ -115,6 +116,7 @@ impl<C: Calls> FilesDriver<C> {
                 };
                 Ok(moved as u64)
             }
+            Call::Sync if set.data_sync => calls.sync_data(set.open.as_ref().ok_or(Errno::BADF)?).map(|()| 0),
             Call::Sync => calls.sync(set.open.as_ref().ok_or(Errno::BADF)?).map(|()| 0),
             Call::Close => calls.close(set.open.take().ok_or(Errno::BADF)?).map(|()| 0),
             Call::Stat => calls.stat(&set.directory, Name::new(call.object, b"").as_c_str()?).map(|()| 0),

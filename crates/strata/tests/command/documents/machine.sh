@@ -23,6 +23,11 @@ for file in old new nightly job; do job $file.dat >$file.toml; done
 strata app show checkpoint --toml | sed 's/64MiB/64KiB/' >mine.toml
 strata app show dlio --toml >unet3d.yaml
 cp unet3d.yaml my.yaml
+cat >llama3_8b.yaml <<'YAML'
+model: {name: llama3_8b, num_layers: 2, transformer: {vocab_size: 512, hidden_size: 64, ffn_hidden_size: 128}}
+workflow: {train: False, checkpoint: True}
+checkpoint: {num_checkpoints_write: 2, num_checkpoints_read: 1, fsync: True}
+YAML
 echo local:2 >hosts.txt
 for file in before after record a b history/baseline; do
     strata media null: --op nop --count 1000 --live none --json $file.json >/dev/null

@@ -1,0 +1,152 @@
+//! Checks of logs: records that are appended in the order in which they come, and committed in groups.
+
+use driver::Error;
+use units::ByteSize;
+
+use super::Set;
+use super::parse::refused;
+use super::resolve::Values;
+use crate::operation::AppClass;
+use crate::plan::{Layout, LogPlan, Selection, SetPlan, StepPlan};
+
+/// Most records of a log: which of them are acknowledged and found is kept in memory.
+const RECORDS_MAX: u64 = 1 << 28;
+/// Most segments.
+const SEGMENTS_MAX: u64 = 1 << 16;
+/// Smallest record: its number, and as many bytes of content.
+const RECORD_BYTES_MIN: u64 = 16;
+
+/// Kinds of sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Array,
+    Index,
+    Log,
+}
+
+/// Segments of a set that is a log.
+pub(super) fn log_of(values: &Values<'_>, set: &Set, kind: Kind) -> Result<Option<LogPlan>, Error> {
+    if kind != Kind::Log {
+        let given = [("segment", set.segment.is_some()), ("preallocate", set.preallocate.is_some())];
+        return match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(None),
+            Some((field, _)) => {
+                Err(refused(format!("the set {} has a {field}, and is no log", set.name), "kind = \"log\""))
+            }
+        };
+    }
+    let Some(segment) = &set.segment else {
+        return Err(refused(format!("the log {} has no segment", set.name), "segment = \"16MiB\""));
+    };
+    let ways = [("none", false), ("zero", true)];
+    let way = set.preallocate.as_deref().unwrap_or("none");
+    Ok(Some(LogPlan {
+        segment_bytes: values.number(segment)?,
+        is_preallocated: values.chosen("preallocate", way, &ways)?,
+    }))
+}
+
+/// Checks a set that is a log.
+pub(super) fn check_set(set: &SetPlan) -> Result<(), Error> {
+    let name = &set.name;
+    if set.layout != Layout::Shared {
+        return Err(refused(format!("the log {name} has a layout of arrays"), "layout = \"shared\""));
+    }
+    let size = set.size_bytes_max;
+    if set.size_bytes_min != size || size < RECORD_BYTES_MIN {
+        let given = format!("records of the log {name} have {} to {size} bytes", set.size_bytes_min);
+        return Err(refused(given, &format!("one size from {RECORD_BYTES_MIN} bytes on")));
+    }
+    let segment = set.object_bytes();
+    if segment < size {
+        let given =
+            format!("a segment of the log {name} has {}, a record {}", ByteSize(segment), ByteSize(size));
+        return Err(refused(given, "segments that hold a record or more"));
+    }
+    let (records, segments) = (set.space.total(), set.objects());
+    if records > RECORDS_MAX || segments > SEGMENTS_MAX {
+        let given = format!("the log {name} has {records} records in {segments} segments");
+        return Err(refused(given, &format!("at most {RECORDS_MAX} records and {SEGMENTS_MAX} segments")));
+    }
+    Ok(())
+}
+
+/// A call is one of logs where its set is one.
+pub(super) fn check_call(place: &str, set: &SetPlan, class: AppClass) -> Result<(), Error> {
+    if class.is_of_log() == set.log.is_some() {
+        return Ok(());
+    }
+    Err(refused(
+        format!("{place}: {} {}", class.name(), set.name),
+        "allocate, append, commit and recover for logs, the other calls for arrays and indexes",
+    ))
+}
+
+/// Calls of a step on a log are where they can be.
+pub(super) fn check_step(place: &str, at: usize, set: &SetPlan, step: &StepPlan) -> Result<(), Error> {
+    let has = |class| step.calls().any(|call| call.class == class && usize::from(call.set) == at);
+    let refuse = |what: &str, accepted: &str| Err(refused(format!("{place}: {what} {}", set.name), accepted));
+    if has(AppClass::Commit) && !has(AppClass::Append) {
+        return refuse("commit", "it in the step that appends to the log");
+    }
+    if has(AppClass::Append) && step.selection != Selection::Own {
+        return refuse("append", "it in a step with items of its own");
+    }
+    if has(AppClass::Recover) && step.selection != Selection::All {
+        return refuse("recover", "it with of = the step that appends, and from = \"all\"");
+    }
+    let is_of =
+        |call: &&crate::plan::CallPlan| call.class == AppClass::Allocate && usize::from(call.set) == at;
+    if step.each.iter().any(|call| is_of(&call)) {
+        return refuse("allocate", "it in once, begin or end");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::description::{parse, resolve};
+
+    const LOG: &str = "format = 1\nname = 'a'\nversion = '1'\nsummary = 'b'\n\
+        [[set]]\nname = 'wal'\nkind = 'log'\nlayout = 'shared'\nsize = 100\nsegment = 1000\nsync = 'data'\n\
+        [[group]]\nname = 'w'\nstage = 'one'\nprocesses = 2\niterations = 3\n\
+        [[group.step]]\nname = 'put'\nitems = 7\neach = ['append wal', 'commit wal every 2']\nend = ['commit wal']\n\
+        [[group]]\nname = 'r'\nstage = 'two'\nprocesses = 1\niterations = 1\n\
+        [[group.step]]\nname = 'get'\nof = 'w.put'\nfrom = 'all'\neach = ['recover wal']\n";
+
+    #[test]
+    fn records_lie_in_segments_in_their_order() {
+        let application = resolve(&parse(LOG).unwrap(), &[]).unwrap();
+        let set = &application.sets[0];
+        assert_eq!((set.objects(), set.object_bytes(), set.segment_records()), (5, 1000, 10));
+        assert_eq!((set.place(0), set.place(23)), ((0, 0), (2, 300)));
+        assert!(set.data_sync && set.log.is_some_and(|log| !log.is_preallocated));
+    }
+
+    #[test]
+    fn faults_are_named() {
+        for (from, to, said) in [
+            ("segment = 1000\n", "", "has no segment"),
+            ("segment = 1000", "segment = 99", "segments that hold a record"),
+            ("size = 100", "size = 8", "from 16 bytes on"),
+            ("size = 100", "size = '100..200'", "one size"),
+            ("layout = 'shared'", "layout = 'item'", "layout = \"shared\""),
+            ("kind = 'log'", "kind = 'array'", "is no log"),
+            ("segment = 1000\n", "segment = 1000\npreallocate = 'one'\n", "preallocate"),
+            ("sync = 'data'", "sync = 'some'", "sync"),
+            ("'append wal'", "'write wal'", "append, commit and recover for logs"),
+            ("'append wal', ", "", "no step writes the set wal"),
+            ("from = 'all'", "from = 'last'", "from = \"all\""),
+            ("['recover wal']", "['commit wal']", "in the step that appends"),
+            ("end = ['commit wal']", "end = ['append wal']", "it in each"),
+            ("'append wal', ", "'append wal', 'allocate wal', ", "once, begin or end"),
+            ("items = 7", "items = 100000000", "at most 268435456 records"),
+        ] {
+            assert!(LOG.contains(from), "{from}");
+            let described = parse(&LOG.replacen(from, to, 1));
+            let error =
+                described.and_then(|description| resolve(&description, &[])).expect_err(said).to_string();
+            assert!(error.contains(said) && !error.contains('\n'), "{said}: {error}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Sets of objects, and where their items lie.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Items that share an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Each item has its own.
+    Item,
+    /// Those of a process.
+    Process,
+    /// Those of an iteration.
+    Iteration,
+    /// Those of a process in an iteration.
+    ProcessIteration,
+    /// All.
+    Shared,
+}
+
+/// Names of the layouts.
+pub(crate) const LAYOUTS: &[(&str, Layout)] = &[
+    ("item", Layout::Item),
+    ("process", Layout::Process),
+    ("iteration", Layout::Iteration),
+    ("process-iteration", Layout::ProcessIteration),
+    ("shared", Layout::Shared),
+];
+
+/// Numbers of the items of a set: item `k` of process `p` in iteration `i` has the number `(i x processes + p) x items + k`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Space {
+    /// Iterations of the step that writes it.
+    pub iterations: u64,
+    /// Processes of its group.
+    pub processes: u64,
+    /// Items of each process in an iteration.
+    pub items: u64,
+}
+
+impl Space {
+    /// Items of an iteration.
+    #[inline]
+    #[must_use]
+    pub fn of_iteration(&self) -> u64 {
+        self.processes * self.items
+    }
+
+    /// All items.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.iterations * self.of_iteration()
+    }
+}
+
+/// A set of objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SetPlan {
+    /// Name.
+    pub name: String,
+    /// Whether its objects are indexes of key-values.
+    pub is_index: bool,
+    /// Items that share an object.
+    pub layout: Layout,
+    /// In an object of several processes, items of the same number follow each other; else those of the same process do.
+    pub by_item: bool,
+    /// Smallest item, in bytes.
+    pub size_bytes_min: u64,
+    /// Largest item, in bytes: the distance of items in an object.
+    pub size_bytes_max: u64,
+    /// Most bytes that one call moves.
+    pub transfer_bytes: u64,
+    /// Numbers of its items.
+    pub space: Space,
+    /// The set of arrays whose items an index finds.
+    pub describes: Option<u16>,
+    /// Objects are made aside and renamed.
+    pub is_renamed: bool,
+    /// It is a log: records in the order in which they are appended, in segments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPlan>,
+    /// A sync is about data and sizes, not about times: `fdatasync`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data_sync: bool,
+}
+
+/// Segments of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogPlan {
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// Segments are filled with zeros before the first record.
+    pub is_preallocated: bool,
+}
+
+impl SetPlan {
+    /// Objects of the set.
+    #[must_use]
+    pub fn objects(&self) -> u64 {
+        if self.log.is_some() {
+            return self.space.total().div_ceil(self.segment_records());
+        }
+        let Space { iterations, processes, .. } = self.space;
+        match self.layout {
+            Layout::Item => self.space.total(),
+            Layout::Process => processes,
+            Layout::Iteration => iterations,
+            Layout::ProcessIteration => iterations * processes,
+            Layout::Shared => 1,
+        }
+    }
+
+    /// Bytes of the largest object.
+    #[must_use]
+    pub fn object_bytes(&self) -> u64 {
+        if let Some(log) = self.log {
+            return log.segment_bytes;
+        }
+        let objects = self.objects().max(1);
+        (self.space.total() / objects).saturating_mul(self.size_bytes_max)
+    }
+
+    /// Records of a segment of a log.
+    #[inline]
+    #[must_use]
+    pub fn segment_records(&self) -> u64 {
+        self.log.map_or(1, |log| log.segment_bytes / self.size_bytes_max.max(1)).max(1)
+    }
+
+    /// Object of an item, and where it begins there; of a log, those of the record at place `item`.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, item: u64) -> (u64, u64) {
+        let stride = self.size_bytes_max;
+        if self.log.is_some() {
+            let records = self.segment_records();
+            return (item / records, item % records * stride);
+        }
+        let Space { processes, items, .. } = self.space;
+        match self.layout {
+            Layout::Item => (item, 0),
+            Layout::Shared => (0, item * stride),
+            Layout::ProcessIteration => (item / items, item % items * stride),
+            Layout::Process => {
+                let (turn, k) = (item / items, item % items);
+                (turn % processes, (turn / processes * items + k) * stride)
+            }
+            Layout::Iteration => {
+                let all = processes * items;
+                let (iteration, within) = (item / all, item % all);
+                let at = if self.by_item { within % items * processes + within / items } else { within };
+                (iteration, at * stride)
+            }
+        }
+    }
+
+    /// Bytes of an item.
+    #[inline]
+    #[must_use]
+    pub fn size(&self, item: u64) -> u64 {
+        let range = self.size_bytes_max - self.size_bytes_min;
+        if range == 0 {
+            return self.size_bytes_max;
+        }
+        self.size_bytes_min + units::random::mix64(item ^ 0x5bd1_e995) % (range + 1)
+    }
+
+    /// Bytes of all items, about where sizes differ.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        if let Some(log) = self.log.filter(|log| log.is_preallocated) {
+            return self.objects().saturating_mul(log.segment_bytes);
+        }
+        let mean = self.size_bytes_min / 2
+            + self.size_bytes_max / 2
+            + (self.size_bytes_min & self.size_bytes_max & 1);
+        self.space.total().saturating_mul(mean)
+    }
+}
