@@ -12,19 +12,21 @@ use layer::observations::Observations;
 use layer::storage::Storage;
 use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
-use units::path_of;
+use units::{path_of, without_password};
 use workload::layers::LayerDef;
 use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
+use crate::beside::{self, BesidePlan, Turn};
 use crate::driver::AppDriver;
 use crate::meter::Meters;
 use crate::operation::AppOperation;
 use crate::options::LAYER;
 use crate::plan::AppPlan;
+use crate::planning::{self, Opening};
+use crate::profile;
 use crate::progress::Progress;
 use crate::source::{AppSource, expected_operations};
-use crate::{planning, profile};
 
 /// Applications.
 #[derive(Debug)]
@@ -46,9 +48,11 @@ impl Measured for Applications {
     fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
         let target =
             spec.targets.last().filter(|_| spec.targets.len() > 1 || crate::spec::of(spec).app.is_some());
-        let paths =
-            target.filter(|target| !target.contains(':') || target.contains('/') && !target.contains("://"));
-        paths.map(|path| path_of(path).into_owned()).into_iter().collect()
+        let beside = beside::targets(&crate::spec::of(spec).on).unwrap_or_default();
+        let is_path =
+            |target: &&String| !target.contains(':') || target.contains('/') && !target.contains("://");
+        let paths = target.into_iter().chain(&beside).filter(is_path);
+        paths.map(|path| path_of(path).into_owned()).collect()
     }
 
     fn commands(&self) -> Vec<layer::Command> {
@@ -61,17 +65,96 @@ impl Measured for Applications {
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
-        Box::new(AppRun { context: context.clone(), storages: Vec::new() })
+        Box::new(AppRun {
+            context: context.clone(),
+            storages: Vec::new(),
+            turns: 0,
+            turn: None,
+            left: Ok(()),
+        })
     }
 }
 
 /// The storage of a phase, as a phase keeps it.
-struct Kept(Arc<dyn Storage>);
+enum Kept {
+    /// Opened when it was planned.
+    Open(Arc<dyn Storage>),
+    /// Opened for the turn of this number.
+    InTurn(Arc<Opening>, usize),
+}
 
 /// Applications during a run.
 struct AppRun {
     context: RunContext,
     storages: Vec<Arc<dyn Storage>>,
+    /// Turns that are planned.
+    turns: usize,
+    /// The turn that goes on, and its storage.
+    turn: Option<(usize, Arc<dyn Storage>)>,
+    /// Things that turns left behind.
+    left: Result<(), Error>,
+}
+
+impl AppRun {
+    /// Adds the phases of all turns of several targets, each pass over all of them. Nothing stays open until the turn comes.
+    fn turns(
+        &mut self,
+        (turns, passes): (Vec<Turn>, u32),
+        planning: &Planning<'_>,
+    ) -> Result<Vec<Phase>, Error> {
+        let mut planned = Vec::new();
+        for turn in turns {
+            let app = planning::plan(&turn.spec, |stage| planning.seed_of(stage), &self.context)?;
+            app.storage.end()?;
+            planned.push((turn, app.plans, Arc::new(app.opening)));
+        }
+        let mut phases = Vec::new();
+        for pass in 1..=passes {
+            for (turn, plans, opening) in &planned {
+                self.turns += 1;
+                for plan in plans {
+                    let beside = BesidePlan { pass, ..turn.beside.clone() };
+                    let side = Some(beside.at);
+                    let name = format!("{} on {}", plan.name, without_password(&plan.target));
+                    let plan = AppPlan { name, beside: Some(beside), ..plan.clone() };
+                    let kept = Kept::InTurn(Arc::clone(opening), self.turns);
+                    phases.push(Phase { side, ..phase(&turn.spec, plan, kept) });
+                }
+            }
+        }
+        Ok(phases)
+    }
+
+    /// The storage of a phase. That of the turn before is closed first, with what the run made removed.
+    fn storage(&mut self, kept: &Kept) -> Result<Arc<dyn Storage>, Error> {
+        let (opening, number) = match kept {
+            Kept::Open(storage) => return Ok(Arc::clone(storage)),
+            Kept::InTurn(opening, number) => (opening, *number),
+        };
+        if let Some((_, storage)) = self.turn.as_ref().filter(|(turn, _)| *turn == number) {
+            return Ok(Arc::clone(storage));
+        }
+        self.end_turn();
+        let storage = opening.open(&self.context)?;
+        self.turn = Some((number, Arc::clone(&storage)));
+        Ok(storage)
+    }
+
+    /// Closes the storage of the turn that goes on. What it leaves is told at the end, and keeps no other target from its turn.
+    fn end_turn(&mut self) {
+        if let Some((_, storage)) = self.turn.take() {
+            let left = storage.end();
+            self.left = std::mem::replace(&mut self.left, Ok(())).and(left);
+        }
+    }
+}
+
+fn phase(spec: &Spec, plan: AppPlan, kept: Kept) -> Phase {
+    Phase {
+        destroy_data: spec.destroy_data,
+        state: Some(Arc::new(kept) as Arc<dyn Any + Send + Sync>),
+        ..Phase::new(PhasePlan::new(plan), &CAPABILITIES)
+    }
 }
 
 impl LayerRun for AppRun {
@@ -80,14 +163,13 @@ impl LayerRun for AppRun {
     }
 
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
+        if let Some(turns) = beside::turns(spec)? {
+            return self.turns(turns, planning);
+        }
         let planned = planning::plan(spec, |stage| planning.seed_of(stage), &self.context)?;
         self.storages.push(Arc::clone(&planned.storage));
-        let phase = |plan| Phase {
-            destroy_data: spec.destroy_data,
-            state: Some(Arc::new(Kept(Arc::clone(&planned.storage))) as Arc<dyn Any + Send + Sync>),
-            ..Phase::new(PhasePlan::new(plan), &CAPABILITIES)
-        };
-        Ok(planned.plans.into_iter().map(phase).collect())
+        let kept = || Kept::Open(Arc::clone(&planned.storage));
+        Ok(planned.plans.into_iter().map(|plan| phase(spec, plan, kept())).collect())
     }
 
     fn part<'a>(
@@ -101,14 +183,15 @@ impl LayerRun for AppRun {
             let (Some(plan), Some(kept)) = (phase.plan.of::<AppPlan>(), phase.state::<Kept>()) else {
                 return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its storage"));
             };
-            kept.0.prepare()?;
+            let storage = self.storage(&kept)?;
+            storage.prepare()?;
             // A target that was opened just now tells of its room only now. Later stages find less, because the first has written.
             if plan.is_first {
-                planning::check_space(&plan.sets, &kept.0.facts(), &plan.target)?;
+                planning::check_space(&plan.sets, &storage.facts(), &plan.target)?;
             }
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
-                storage: Arc::clone(&kept.0),
+                storage,
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
             });
@@ -117,7 +200,8 @@ impl LayerRun for AppRun {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        let mut result = Ok(());
+        self.end_turn();
+        let mut result = std::mem::replace(&mut self.left, Ok(()));
         for storage in self.storages.drain(..) {
             result = result.and(storage.end());
         }

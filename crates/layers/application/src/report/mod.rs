@@ -1,5 +1,6 @@
 //! The report of the application layer: its parameters, where the time went, and remedies for expensive calls.
 
+mod beside;
 mod charts;
 mod remedies;
 
@@ -7,7 +8,7 @@ use layer::observations::{GroupProfile, ProfilePart, Utilisation};
 use report::chart::Chart;
 use report::doubts::{Evidence, Kind};
 use report::page::{Cell, Page, Style, Table};
-use report::record::PhaseRecord;
+use report::record::{PhaseRecord, Record};
 use report::view::View;
 use units::human::{human_bytes, human_ns};
 use units::{clean, count};
@@ -27,28 +28,23 @@ impl View for Applications {
     fn places(&self, page: &mut Page, phase: &PhaseRecord) {
         let Some(plan) = phase.plan.of::<AppPlan>() else { return };
         page.field("on", &clean(&plan.target), Style::Plain);
-        let values =
-            plan.parameters.iter().map(|parameter| format!("{}={}", parameter.name, clean(&parameter.value)));
-        let text = format!(
-            "{} {}: {}",
-            clean(&plan.application),
-            clean(&plan.version),
-            values.collect::<Vec<_>>().join(" ")
-        );
-        page.field("application", &text, Style::Plain);
+        page.field("application", &application_words(plan), Style::Plain);
     }
 
     fn detail(&self, page: &mut Page, phase: &PhaseRecord) {
-        if let Some(seen) = &phase.observations.utilisation {
-            utilisation(page, seen);
-        }
-        let Some(profile) = &phase.observations.profile else { return };
-        for group in &profile.groups {
-            breakdown(page, group);
-        }
-        for line in remedies::of(profile) {
-            page.field("expensive", &line, Style::Doubt);
-        }
+        seen(page, phase);
+    }
+
+    fn together(&self, record: &Record) -> Vec<usize> {
+        beside::phases(record)
+    }
+
+    fn overview(&self, page: &mut Page, record: &Record) {
+        beside::block(page, record);
+    }
+
+    fn overview_charts(&self, record: &Record) -> Vec<(&'static str, Chart)> {
+        beside::chart(record).map(|chart| ("beside", chart)).into_iter().collect()
     }
 
     fn doubts(&self) -> &'static [Kind] {
@@ -57,6 +53,28 @@ impl View for Applications {
 
     fn charts(&self, phase: &PhaseRecord, title: &str) -> Vec<(&'static str, Chart)> {
         charts::of(phase, title)
+    }
+}
+
+/// Name, version and parameters of an application.
+fn application_words(plan: &AppPlan) -> String {
+    let values =
+        plan.parameters.iter().map(|parameter| format!("{}={}", parameter.name, clean(&parameter.value)));
+    let values = values.collect::<Vec<_>>().join(" ");
+    format!("{} {}: {values}", clean(&plan.application), clean(&plan.version))
+}
+
+/// Writes the utilisation of accelerators, where the time went, and remedies for expensive calls.
+fn seen(page: &mut Page, phase: &PhaseRecord) {
+    if let Some(seen) = &phase.observations.utilisation {
+        utilisation(page, seen);
+    }
+    let Some(profile) = &phase.observations.profile else { return };
+    for group in &profile.groups {
+        breakdown(page, group);
+    }
+    for line in remedies::of(profile) {
+        page.field("expensive", &line, Style::Doubt);
     }
 }
 
