@@ -124,6 +124,7 @@ const COLUMNS: &[Column] = &[
     ("samples_per_second", |row| {
         row.of_phase(row.phase.observations.utilisation.as_ref().map(|seen| seen.samples_per_second))
     }),
+    own!("pass"),
 ];
 
 /// Columns of the table by pair.

@@ -30,6 +30,11 @@ pub trait View: Sync {
     /// Writes what these phases say together. Their notes and doubts come below it.
     fn overview(&self, _page: &mut Page, _record: &Record) {}
 
+    /// Charts of what these phases say together, each with its part of the file's name.
+    fn overview_charts(&self, _record: &Record) -> Vec<(&'static str, Chart)> {
+        Vec::new()
+    }
+
     /// Kinds of doubts of its own.
     fn doubts(&self) -> &'static [Kind] {
         &[]

@@ -19,6 +19,7 @@ mod planning;
 mod saturate;
 mod service;
 mod session;
+mod sides;
 mod signals;
 mod stack;
 mod status;

@@ -8,6 +8,7 @@ use workload::spec::{LadderDimension, Spec};
 
 use crate::planning::{Planned, Programme};
 use crate::session::Session;
+use crate::sides::Sides;
 
 /// Growth of the rate below which a step is taken for none: below it lies the noise of a short phase.
 const GROWTH_MIN: f64 = 1.05;
@@ -27,9 +28,19 @@ pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Er
         return programme.phases.last().map_or(Ok(()), |first| saturate(session, first, spec));
     }
     session.phase_count = programme.phases.len();
-    let mut climbed = Vec::new();
+    let (mut climbed, mut sides) = (Vec::new(), Sides::default());
     for stage in programme.phases.chunk_by(|one, next| one.stage == next.stage) {
-        let ran = session.run_stage(stage)?;
+        if sides.has_lost(stage) {
+            continue;
+        }
+        let ran = match session.run_stage(stage) {
+            Ok(ran) => ran,
+            Err(error) => {
+                sides.note_refused(session, stage, error)?;
+                continue;
+            }
+        };
+        sides.note(session, stage, &ran);
         // What was only stored for others is no rung.
         let is_rung = |at: &usize| !session.record.phases[*at].plan.is_fill();
         climbed.extend(ran.iter().copied().filter(is_rung));
@@ -41,7 +52,7 @@ pub(crate) fn run(session: &mut Session, programme: &Programme) -> Result<(), Er
             break;
         }
     }
-    Ok(())
+    sides.result()
 }
 
 /// Runs what follows from the phases so far, for as long as something does; whether the run goes on.

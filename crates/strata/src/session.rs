@@ -60,7 +60,7 @@ pub(crate) struct Session {
     layers: Layers,
     /// The hosts that carry it out, where this process leads them.
     leader: Option<Leader>,
-    /// Phases that failed because hosts are lost, without which the run goes on.
+    /// Phases that failed, without which the run goes on: hosts are lost, or a target beside others.
     survived: BTreeSet<usize>,
     /// Done when they have ended.
     ending: Option<Ending>,
@@ -190,6 +190,11 @@ impl Session {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Has the run go on after the phase `at`, which failed.
+    pub(crate) fn survive(&mut self, at: usize) {
+        self.survived.insert(at);
     }
 
     /// The layers of the run.

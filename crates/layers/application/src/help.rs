@@ -13,6 +13,10 @@ pub(crate) const APP: Help = Help {
             "app checkpoint vos:/dev/shm/pool --profile",
         ),
         Example::new(
+            "a file system and an object store side by side",
+            "app fdb-hammer --on /mnt/test,vos:/dev/shm/pool",
+        ),
+        Example::new(
             "a workload of DLIO, smaller than published, for two accelerators",
             "app dlio /mnt/test --workload unet3d --accelerators 2 --set dataset.num_files_train=28",
         ),

@@ -1,5 +1,6 @@
 //! The application layer: descriptions of applications, and loads that carry them out on storage of the layers below.
 
+mod beside;
 mod builtin;
 mod checkpoint;
 mod commands;
@@ -23,6 +24,7 @@ mod source;
 mod spec;
 mod words;
 
+pub use beside::BesidePlan;
 pub use builtin::{BUILTIN, Builtin};
 pub use operation::{APP_CLASSES, AppClass, AppOperation};
 pub use options::LAYER;

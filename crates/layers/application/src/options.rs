@@ -1,6 +1,6 @@
 //! Options of a load of an application.
 
-use units::{ParseError, split_list};
+use units::{ParseError, parse_u64_in, split_list};
 use workload::layers::{Layer, LayerDef};
 use workload::options::OptionDef;
 use workload::options::value::some_text;
@@ -160,12 +160,36 @@ const APPLICATION: &[OptionDef] = &[
         "NAME=VALUE,...",
         "none",
         Engine,
-        "Options of the layer that the target is of (strata fs, strata object), such as direct=true, durability=batch, class=SX, s3-endpoint=http://HOST:PORT, token-file=FILE",
+        "Options of the layer that the target is of (strata fs, strata object), such as direct=true, durability=batch, class=SX, s3-endpoint=http://HOST:PORT, token-file=FILE; with --on each goes to the targets that have it, and 2:NAME=VALUE to the second alone",
         |spec: &mut Spec, text| {
             let options = pairs("target-options", text, Some("true"))?;
             spec.own.get_mut::<AppSpec>().target_options.extend(options);
             Ok(())
         }
+    ),
+    option!(
+        "on",
+        None,
+        "TARGET,TARGET,...",
+        "none: the TARGET beside the application",
+        Engine,
+        "Targets side by side: each runs the application in its turn, in several passes over all; given several times, each is one target, which may hold commas",
+        |spec: &mut Spec, text| {
+            let target = some_text("on", text)?;
+            spec.own.get_mut::<AppSpec>().on.push(target);
+            Ok(())
+        }
+    ),
+    own_of!(
+        AppSpec,
+        "passes",
+        None,
+        "N",
+        "3",
+        Run,
+        "Passes over the targets of --on; intervals come from their differences. 2 to 50",
+        passes,
+        |text| parse_u64_in("passes", text, 2..=50).map(|passes| passes as u32)
     ),
     switch_of!(AppSpec, "no-verify", "off", Data, "Does not check the bytes that are read", no_verify),
     switch_of!(

@@ -210,6 +210,9 @@ pub struct AppPlan {
     pub memory: gpu::MemoryPlan,
     /// Target.
     pub target: String,
+    /// Its place among targets that are measured side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<crate::beside::BesidePlan>,
     /// Options of the target's layer.
     pub target_options: Vec<ParameterPlan>,
     /// Lines for the notes of the record.
@@ -346,7 +349,10 @@ impl LayerPlan for AppPlan {
     fn fields(&self) -> Vec<(&'static str, String)> {
         let values =
             self.parameters.iter().map(|parameter| format!("{}={}", parameter.name, parameter.value));
-        vec![("application", self.application.clone()), ("parameters", values.collect::<Vec<_>>().join(" "))]
+        let values = values.collect::<Vec<_>>().join(" ");
+        let own = [("application", self.application.clone()), ("parameters", values)];
+        let pass = self.beside.as_ref().map(|beside| ("pass", beside.pass.to_string()));
+        own.into_iter().chain(pass).collect()
     }
 
     fn is_busy_on_purpose(&self) -> bool {

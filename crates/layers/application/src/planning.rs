@@ -10,11 +10,11 @@ use workload::options;
 use workload::plan::{buffer_bytes_max, load};
 use workload::spec::{OnError, Spec, Warmup};
 
-use crate::builtin;
 use crate::description::{Application, Description, resolve};
 use crate::operation::AppClass;
 use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, Layout, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
+use crate::{beside, builtin};
 
 /// An application that is planned on a target.
 pub(crate) struct PlannedApp {
@@ -22,6 +22,24 @@ pub(crate) struct PlannedApp {
     pub(crate) plans: Vec<AppPlan>,
     /// Its storage; nothing is made there yet.
     pub(crate) storage: Arc<dyn Storage>,
+    /// The spec that it was opened by, and the demands on it.
+    pub(crate) opening: Opening,
+}
+
+/// Spec of a target in the layer that serves it, and the demands of the application.
+pub(crate) struct Opening {
+    spec: Spec,
+    needs: StorageNeeds,
+}
+
+impl Opening {
+    /// Opens the target anew.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub(crate) fn open(&self, context: &RunContext) -> Result<Arc<dyn Storage>, Error> {
+        storage::open(&self.spec, &self.needs, context)
+    }
 }
 
 /// Takes the name of the application out of the targets.
@@ -33,12 +51,15 @@ pub(crate) fn name_app(spec: &mut Spec) -> Result<(), Error> {
     let app = spec::of(spec).app.clone().ok_or_else(|| {
         Error::usage("plan", "no application was named").remedy("strata app list shows those that there are")
     })?;
+    beside::check(spec)?;
     match spec.targets.len() {
+        0 if !spec::of(spec).on.is_empty() => Ok(()),
         1 => Ok(()),
         0 => Err(Error::usage("plan", format!("the application {app} has no target"))
             .remedy(format!("name one: strata app {app} DIRECTORY"))),
-        count => Err(Error::usage("plan", format!("{count} targets where an application has one"))
-            .remedy(format!("strata app {app} {}", spec.targets[0]))),
+        count => Err(Error::usage("plan", format!("{count} targets where an application has one")).remedy(
+            format!("strata app {app} {}, or several side by side: --on TARGET,TARGET", spec.targets[0]),
+        )),
     }
 }
 
@@ -56,8 +77,8 @@ pub(crate) fn plan(
     let (description, settings) = builtin::load(&name, &own.settings)?;
     let application = resolve(&description, settings).map_err(|error| error.with("application", &name))?;
     let target = spec.targets.first().cloned().unwrap_or_default();
-    let target_spec = target_spec(spec, &target, seed(0))?;
-    let storage = storage::open(&target_spec, &needs(&application), context)?;
+    let opening = Opening { spec: target_spec(spec, &target, seed(0))?, needs: needs(&application) };
+    let storage = opening.open(context)?;
     let facts = storage.facts();
     check_target(&application, &facts, &target)?;
     check_space(&application.sets, &facts, &target)?;
@@ -65,7 +86,7 @@ pub(crate) fn plan(
     for at in 0..application.stages.len() {
         plans.push(stage_plan(spec, &application, at, &facts, (seed(0), seed(at)))?);
     }
-    Ok(PlannedApp { plans, storage })
+    Ok(PlannedApp { plans, storage, opening })
 }
 
 /// Plans the last stage of a description on a storage that has its sets already.
@@ -103,6 +124,7 @@ fn stage_plan(
         engine: facts.engine.clone(),
         memory: own.memory.plan(None).map_err(|error| Error::usage("plan", error))?,
         target: spec.targets.first().cloned().unwrap_or_default(),
+        beside: None,
         target_options: named(&own.target_options),
         notes: if at == 0 { application.notes.clone() } else { Vec::new() },
         parameters: application.parameters.clone(),

@@ -12,11 +12,12 @@ use layer::observations::{CommitActivity, Observations};
 use layer::storage::Storage;
 use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext, Tell};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
-use units::path_of;
+use units::{path_of, without_password};
 use workload::layers::LayerDef;
 use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
+use crate::beside::{self, BesidePlan, Turn};
 use crate::checkpoint::Times;
 use crate::driver::AppDriver;
 use crate::feeding::Feeding;
@@ -25,9 +26,10 @@ use crate::meter::Meters;
 use crate::operation::{AppClass, AppOperation};
 use crate::options::LAYER;
 use crate::plan::{AppPlan, StepPlan};
+use crate::planning::{self, Opening};
+use crate::profile;
 use crate::progress::Progress;
 use crate::source::{AppSource, expected_operations};
-use crate::{planning, profile};
 
 /// Applications.
 #[derive(Debug)]
@@ -49,9 +51,11 @@ impl Measured for Applications {
     fn paths(&self, spec: &Spec) -> Vec<PathBuf> {
         let target =
             spec.targets.last().filter(|_| spec.targets.len() > 1 || crate::spec::of(spec).app.is_some());
-        let paths =
-            target.filter(|target| !target.contains(':') || target.contains('/') && !target.contains("://"));
-        paths.map(|path| path_of(path).into_owned()).into_iter().collect()
+        let beside = beside::targets(&crate::spec::of(spec).on).unwrap_or_default();
+        let is_path =
+            |target: &&String| !target.contains(':') || target.contains('/') && !target.contains("://");
+        let paths = target.into_iter().chain(&beside).filter(is_path);
+        paths.map(|path| path_of(path).into_owned()).collect()
     }
 
     fn commands(&self) -> Vec<layer::Command> {
@@ -64,23 +68,57 @@ impl Measured for Applications {
     }
 
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
-        Box::new(AppRun { context: context.clone(), storages: Vec::new(), searches: Vec::new() })
+        Box::new(AppRun {
+            context: context.clone(),
+            storages: Vec::new(),
+            searches: Vec::new(),
+            turns: 0,
+            turn: None,
+            left: Ok(()),
+        })
     }
+}
+
+/// The storage of a phase, as a phase keeps it.
+enum KeptStorage {
+    /// Opened when it was planned.
+    Open(Arc<dyn Storage>),
+    /// Opened for the turn of this number.
+    InTurn(Arc<Opening>, usize),
 }
 
 /// Storage of a phase, and the search that it is a run of.
 struct Kept {
-    storage: Arc<dyn Storage>,
+    storage: KeptStorage,
     /// Its logs: all stages of an application share them.
     logs: Arc<Logs>,
     times: Arc<Times>,
     search: Option<Arc<Feeding>>,
 }
 
+/// Stages of an application with what they share; `kept` says where their storage is, and `search` is of the last one.
+fn stages(
+    spec: &Spec,
+    plans: Vec<AppPlan>,
+    kept: impl Fn() -> KeptStorage,
+    search: Option<&Arc<Feeding>>,
+) -> Vec<Phase> {
+    let last = plans.len().saturating_sub(1);
+    let times = Arc::new(Times::default());
+    let logs = Arc::new(plans.first().map_or_else(Logs::default, |plan| Logs::new(&plan.sets)));
+    let stage = |(at, plan)| {
+        let (logs, times) = (Arc::clone(&logs), Arc::clone(&times));
+        let search = search.filter(|_| at == last).cloned();
+        phase(spec, plan, Kept { storage: kept(), logs, times, search })
+    };
+    plans.into_iter().enumerate().map(stage).collect()
+}
+
 /// The phase of a plan.
 fn phase(spec: &Spec, plan: AppPlan, kept: Kept) -> Phase {
     Phase {
         destroy_data: spec.destroy_data,
+        side: plan.beside.as_ref().map(|beside| beside.at),
         state: Some(Arc::new(kept) as Arc<dyn Any + Send + Sync>),
         ..Phase::new(PhasePlan::new(plan), &CAPABILITIES)
     }
@@ -91,6 +129,66 @@ struct AppRun {
     context: RunContext,
     storages: Vec<Arc<dyn Storage>>,
     searches: Vec<Arc<Feeding>>,
+    /// Turns that are planned.
+    turns: usize,
+    /// The turn that goes on, and its storage.
+    turn: Option<(usize, Arc<dyn Storage>)>,
+    /// Things that turns left behind.
+    left: Result<(), Error>,
+}
+
+impl AppRun {
+    /// Adds the phases of all turns of several targets, each pass over all of them. Nothing stays open until the turn comes.
+    fn turns(
+        &mut self,
+        (turns, passes): (Vec<Turn>, u32),
+        planning: &Planning<'_>,
+    ) -> Result<Vec<Phase>, Error> {
+        let mut planned = Vec::new();
+        for turn in turns {
+            let app = planning::plan(&turn.spec, |stage| planning.seed_of(stage), &self.context)?;
+            app.storage.end()?;
+            planned.push((turn, app.plans, Arc::new(app.opening)));
+        }
+        let mut phases = Vec::new();
+        for pass in 1..=passes {
+            for (turn, plans, opening) in &planned {
+                self.turns += 1;
+                let in_turn = |plan: &AppPlan| AppPlan {
+                    name: format!("{} on {}", plan.name, without_password(&plan.target)),
+                    beside: Some(BesidePlan { pass, ..turn.beside.clone() }),
+                    ..plan.clone()
+                };
+                let plans = plans.iter().map(in_turn).collect();
+                let kept = || KeptStorage::InTurn(Arc::clone(opening), self.turns);
+                phases.extend(stages(&turn.spec, plans, kept, None));
+            }
+        }
+        Ok(phases)
+    }
+
+    /// The storage of a phase. That of the turn before is closed first, with what the run made removed.
+    fn storage(&mut self, kept: &KeptStorage) -> Result<Arc<dyn Storage>, Error> {
+        let (opening, number) = match kept {
+            KeptStorage::Open(storage) => return Ok(Arc::clone(storage)),
+            KeptStorage::InTurn(opening, number) => (opening, *number),
+        };
+        if let Some((_, storage)) = self.turn.as_ref().filter(|(turn, _)| *turn == number) {
+            return Ok(Arc::clone(storage));
+        }
+        self.end_turn();
+        let storage = opening.open(&self.context)?;
+        self.turn = Some((number, Arc::clone(&storage)));
+        Ok(storage)
+    }
+
+    /// Closes the storage of the turn that goes on. What it leaves is told at the end, and keeps no other target from its turn.
+    fn end_turn(&mut self) {
+        if let Some((_, storage)) = self.turn.take() {
+            let left = storage.end();
+            self.left = std::mem::replace(&mut self.left, Ok(())).and(left);
+        }
+    }
 }
 
 impl LayerRun for AppRun {
@@ -99,6 +197,9 @@ impl LayerRun for AppRun {
     }
 
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
+        if let Some(turns) = beside::turns(spec)? {
+            return self.turns(turns, planning);
+        }
         let planned = planning::plan(spec, |stage| planning.seed_of(stage), &self.context)?;
         self.storages.push(Arc::clone(&planned.storage));
         let search = match planned.plans.first() {
@@ -106,29 +207,15 @@ impl LayerRun for AppRun {
             None => None,
         };
         self.searches.extend(search.clone());
-        let last = planned.plans.len().saturating_sub(1);
-        let times = Arc::new(Times::default());
-        let logs = Arc::new(planned.plans.first().map_or_else(Logs::default, |plan| Logs::new(&plan.sets)));
-        let phases = planned.plans.into_iter().enumerate().map(|(at, plan)| {
-            let search = search.clone().filter(|_| at == last);
-            phase(
-                spec,
-                plan,
-                Kept {
-                    storage: Arc::clone(&planned.storage),
-                    logs: Arc::clone(&logs),
-                    times: Arc::clone(&times),
-                    search,
-                },
-            )
-        });
-        Ok(phases.collect())
+        let kept = || KeptStorage::Open(Arc::clone(&planned.storage));
+        Ok(stages(spec, planned.plans, kept, search.as_ref()))
     }
 
     fn following(&mut self) -> Result<Vec<Phase>, Error> {
         for search in &self.searches {
             if let Some(plan) = search.next()? {
-                let (storage, own) = (Arc::clone(search.storage()), Some(Arc::clone(search)));
+                let (storage, own) =
+                    (KeptStorage::Open(Arc::clone(search.storage())), Some(Arc::clone(search)));
                 let kept = Kept { storage, logs: Arc::default(), times: Arc::default(), search: own };
                 return Ok(vec![phase(search.spec(), plan, kept)]);
             }
@@ -147,14 +234,15 @@ impl LayerRun for AppRun {
             let (Some(plan), Some(kept)) = (phase.plan.of::<AppPlan>(), phase.state::<Kept>()) else {
                 return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its storage"));
             };
-            kept.storage.prepare()?;
+            let storage = self.storage(&kept.storage)?;
+            storage.prepare()?;
             // A target that was opened just now tells of its room only now. Later stages find less, because the first has written.
             if plan.is_first {
-                planning::check_space(&plan.sets, &kept.storage.facts(), &plan.target)?;
+                planning::check_space(&plan.sets, &storage.facts(), &plan.target)?;
             }
             ready.push(Ready {
                 plan: Arc::new(plan.clone()),
-                storage: Arc::clone(&kept.storage),
+                storage,
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
                 progress: Arc::new(Progress::new(plan)),
@@ -168,7 +256,8 @@ impl LayerRun for AppRun {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        let mut result = Ok(());
+        self.end_turn();
+        let mut result = std::mem::replace(&mut self.left, Ok(()));
         for storage in self.storages.drain(..) {
             result = result.and(storage.end());
         }

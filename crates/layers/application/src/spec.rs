@@ -11,6 +11,10 @@ pub struct AppSpec {
     pub app: Option<String>,
     /// Values of its parameters, in the order in which they were given.
     pub settings: Vec<(String, String)>,
+    /// `--on`: targets side by side, as they were given.
+    pub on: Vec<String>,
+    /// `--passes`: passes over them.
+    pub passes: Option<u32>,
     /// Options of the layer that the target is of, by name.
     pub target_options: Vec<(String, String)>,
     /// `--no-verify`.

@@ -74,6 +74,10 @@ impl Measured for Filesystem {
         storage::OPTIONS
     }
 
+    fn takes_storage_option(&self, target: &str, option: &str) -> bool {
+        storage::takes_option(target, option)
+    }
+
     fn serves_storage(&self, target: &str) -> bool {
         storage::serves(target)
     }

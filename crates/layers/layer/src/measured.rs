@@ -36,6 +36,8 @@ pub struct Phase {
     pub fills: bool,
     /// Secrets and settings of the way to the processes that drive it, which stand in no plan.
     pub control: Control,
+    /// Number of the target that it is of, where a run measures several side by side: when one fails, the run goes on with the others.
+    pub side: Option<u32>,
     /// State that its layer keeps for it besides the plan: a store, endpoints that were found.
     pub state: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -62,6 +64,7 @@ impl Phase {
             is_read_back: false,
             fills: false,
             control: Control::default(),
+            side: None,
             state: None,
         }
     }
@@ -210,6 +213,11 @@ pub trait Measured: Sync {
     /// Its options that such a target takes.
     fn storage_options(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether such a target takes one of these options: an endpoint is of some targets alone.
+    fn takes_storage_option(&self, _target: &str, option: &str) -> bool {
+        self.storage_options().contains(&option)
     }
 
     /// Whether it serves a target to loads made of its operations.

@@ -45,6 +45,14 @@ pub(crate) const OPTIONS: &[&str] = &[
     "token-file",
 ];
 
+/// Whether a target takes one of them: its driver honours it, or it is of all drivers.
+pub(crate) fn takes_option(target: &str, option: &str) -> bool {
+    let is_honoured =
+        |options: &[&str]| options.contains(&option) || !crate::options::DRIVER_OPTIONS.contains(&option);
+    OPTIONS.contains(&option)
+        && crate::backend::driver_of(target).is_ok_and(|driver| is_honoured(driver.capabilities.options))
+}
+
 /// Smallest memory of a store that is made, in bytes, and what a record takes beside its value.
 const SCM_BYTES_MIN: u64 = 256 << 20;
 const RECORD_BYTES: u64 = 512;

@@ -64,6 +64,7 @@ pub fn charts(records: &[Named<'_>]) -> Vec<NamedChart> {
     let mut made = Vec::new();
     let ladder = ladder::chart(records);
     made.extend(ladder.map(|chart| ("ladder".to_owned(), "Ladder".to_owned(), chart)));
+    records.iter().for_each(|named| made.extend(overviews(named, records.len() > 1)));
     for group in groups(records) {
         let slug = slug(&group.title);
         let mut push = |kind: &str, chart: Option<Chart>| {
@@ -99,6 +100,23 @@ pub fn charts(records: &[Named<'_>]) -> Vec<NamedChart> {
             chart,
         })
         .collect()
+}
+
+/// Charts of phases that a layer shows together.
+fn overviews(named: &Named<'_>, several: bool) -> Vec<(String, String, Chart)> {
+    let mut made = Vec::new();
+    for view in view::all() {
+        let phases = view.together(named.record).into_iter().filter_map(|at| named.record.phases.get(at));
+        let lines: Vec<Line<'_>> = phases.map(|phase| Line::new(phase.plan.name().clone(), phase)).collect();
+        for (kind, mut chart) in view.overview_charts(named.record) {
+            chart.warning = warning(&lines);
+            if several {
+                chart.title = format!("{}: {}", named.name, chart.title);
+            }
+            made.push((kind.to_owned(), chart.title.clone(), chart));
+        }
+    }
+    made
 }
 
 /// Charts that layers have of the phases of a group.
@@ -171,8 +189,13 @@ fn warning(lines: &[Line<'_>]) -> String {
             }
         }
     }
-    let told = kinds.into_iter().map(|(kind, names)| match names.len() {
-        count if count == lines.len() => kind,
+    let told = kinds.into_iter().map(|(kind, mut names)| {
+        let is_everywhere = names.len() == lines.len();
+        names.dedup();
+        (kind, names, is_everywhere)
+    });
+    let told = told.map(|(kind, names, is_everywhere)| match names.len() {
+        _ if is_everywhere => kind,
         count if count > NAMES_MAX => {
             format!("{kind} ({} and {} more)", names[..NAMES_MAX].join(", "), count - NAMES_MAX)
         }

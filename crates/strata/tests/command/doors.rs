@@ -88,7 +88,7 @@ fn all_doors_take_turns_and_stand_side_by_side() {
     let again = scratch.run("report record.json");
     assert!(again.stdout.contains("doors of dfs+vos:pool"), "{}", again.stdout);
     let csv = scratch.run("report --csv record.json").stdout;
-    assert!(csv.lines().any(|line| line.ends_with(",intercept,2,,")), "{csv}");
+    assert!(csv.lines().any(|line| line.ends_with(",intercept,2,,,")), "{csv}");
 }
 
 #[test]

@@ -75,6 +75,7 @@ mod recipes;
 mod safety;
 mod seeds_network;
 mod service;
+mod side_by_side;
 mod signals;
 mod slow_file;
 mod snapshots;

@@ -166,7 +166,15 @@ fn shared() -> impl Iterator<Item = &'static OptionDef> + Clone {
 pub fn is_repeatable(name: &str) -> bool {
     matches!(
         name,
-        "endpoint" | "master" | "s3-endpoint" | "hosts" | "fingerprint" | "root" | "set" | "target-options"
+        "endpoint"
+            | "master"
+            | "s3-endpoint"
+            | "hosts"
+            | "fingerprint"
+            | "root"
+            | "set"
+            | "target-options"
+            | "on"
     )
 }
 

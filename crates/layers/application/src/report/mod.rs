@@ -1,5 +1,6 @@
 //! The report of the application layer: its parameters, where the time went, and remedies for expensive calls.
 
+mod beside;
 mod charts;
 mod feeding;
 mod remedies;
@@ -28,42 +29,26 @@ impl View for Applications {
     fn places(&self, page: &mut Page, phase: &PhaseRecord) {
         let Some(plan) = phase.plan.of::<AppPlan>() else { return };
         page.field("on", &clean(&plan.target), Style::Plain);
-        let values =
-            plan.parameters.iter().map(|parameter| format!("{}={}", parameter.name, clean(&parameter.value)));
-        let text = format!(
-            "{} {}: {}",
-            clean(&plan.application),
-            clean(&plan.version),
-            values.collect::<Vec<_>>().join(" ")
-        );
-        page.field("application", &text, Style::Plain);
+        page.field("application", &application_words(plan), Style::Plain);
     }
 
     fn detail(&self, page: &mut Page, phase: &PhaseRecord) {
-        if let Some(seen) = &phase.observations.utilisation {
-            utilisation(page, seen);
-        }
-        if let Some(seen) = &phase.observations.checkpoint {
-            checkpoint(page, seen);
-        }
-        if let Some(seen) = &phase.observations.commits {
-            commits(page, seen);
-        }
-        let Some(profile) = &phase.observations.profile else { return };
-        for group in &profile.groups {
-            breakdown(page, group);
-        }
-        for line in remedies::of(profile) {
-            page.field("expensive", &line, Style::Doubt);
-        }
+        seen(page, phase);
     }
 
     fn together(&self, record: &Record) -> Vec<usize> {
-        feeding::phases(record)
+        let mut phases = feeding::phases(record);
+        phases.extend(beside::phases(record));
+        phases
     }
 
     fn overview(&self, page: &mut Page, record: &Record) {
         feeding::block(page, record);
+        beside::block(page, record);
+    }
+
+    fn overview_charts(&self, record: &Record) -> Vec<(&'static str, Chart)> {
+        beside::chart(record).map(|chart| ("beside", chart)).into_iter().collect()
     }
 
     fn doubts(&self) -> &'static [Kind] {
@@ -72,6 +57,34 @@ impl View for Applications {
 
     fn charts(&self, phase: &PhaseRecord, title: &str) -> Vec<(&'static str, Chart)> {
         charts::of(phase, title)
+    }
+}
+
+/// Name, version and parameters of an application.
+fn application_words(plan: &AppPlan) -> String {
+    let values =
+        plan.parameters.iter().map(|parameter| format!("{}={}", parameter.name, clean(&parameter.value)));
+    let values = values.collect::<Vec<_>>().join(" ");
+    format!("{} {}: {values}", clean(&plan.application), clean(&plan.version))
+}
+
+/// Writes the utilisation of accelerators, checkpoints and commits, where the time went, and remedies for expensive calls.
+fn seen(page: &mut Page, phase: &PhaseRecord) {
+    if let Some(seen) = &phase.observations.utilisation {
+        utilisation(page, seen);
+    }
+    if let Some(seen) = &phase.observations.checkpoint {
+        checkpoint(page, seen);
+    }
+    if let Some(seen) = &phase.observations.commits {
+        commits(page, seen);
+    }
+    let Some(profile) = &phase.observations.profile else { return };
+    for group in &profile.groups {
+        breakdown(page, group);
+    }
+    for line in remedies::of(profile) {
+        page.field("expensive", &line, Style::Doubt);
     }
 }
 

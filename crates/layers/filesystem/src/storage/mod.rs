@@ -25,6 +25,15 @@ use tree::Tree;
 
 /// Options of this layer that an application's target takes.
 pub(crate) const OPTIONS: &[&str] = &["direct", "token-file"];
+/// Whether a target takes one of them: paths alone have a page cache to go past, and files behind an engine a secret.
+pub(crate) fn takes_option(target: &str, option: &str) -> bool {
+    match option {
+        "direct" => !is_store(target),
+        "token-file" => target.starts_with("dfs+engine:"),
+        _ => false,
+    }
+}
+
 /// Offsets and lengths of direct I/O, in bytes.
 const DIRECT_BYTES: u64 = 4096;
 

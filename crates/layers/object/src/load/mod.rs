@@ -76,6 +76,10 @@ impl Measured for Objects {
         crate::storage::OPTIONS
     }
 
+    fn takes_storage_option(&self, target: &str, option: &str) -> bool {
+        crate::storage::takes_option(target, option)
+    }
+
     fn serves_storage(&self, target: &str) -> bool {
         crate::backend::driver_of(target).is_ok()
     }

@@ -17,6 +17,7 @@ s/(--timelimit|--stonewall|-D|-W) [0-9]+/\1 1/g
 s/--repeat [0-9]+/--repeat 2/g
 s/(depth=[0-9]+),[0-9,]*,([0-9]+) /\1,\2 /g
 s/ranks=8,compute=2s/ranks=2,compute=20ms/g
+s/particles=1000000/particles=10000,compute=10ms/g
 s/(app dlio [^#]*--workload [^ ]+)/\1 --set dataset.record_length_bytes=100000,dataset.record_length_bytes_stdev=0,dataset.num_files_train=48,train.computation_time=0.01,train.epochs=1/
 s/(app database [^#]*--set )/\1interval=20,pages=64,reads=20,dirty=20,/
 s/dataset.num_files_train=500,/dataset.num_files_train=50,/
