@@ -1,8 +1,8 @@
 //! From a spec to the plans of the stages of an application on a target.
 
 use driver::Error;
-use layer::RunContext;
 use layer::storage::{self, Storage, StorageCall, StorageFacts, StorageNeeds, StorageSet};
+use layer::{Planning, RunContext};
 use std::sync::Arc;
 use units::ByteSize;
 use workload::layers::Layer;
@@ -67,17 +67,15 @@ pub(crate) fn name_app(spec: &mut Spec) -> Result<(), Error> {
 ///
 /// # Errors
 /// What cannot be, with what would be accepted; nothing is touched.
-pub(crate) fn plan(
-    spec: &Spec,
-    seed: impl Fn(usize) -> u64,
-    context: &RunContext,
-) -> Result<PlannedApp, Error> {
+pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -> Result<PlannedApp, Error> {
     let own = spec::of(spec);
     let name = own.app.clone().unwrap_or_default();
     let (description, settings) = builtin::load(&name, &own.settings)?;
     let application = resolve(&description, settings).map_err(|error| error.with("application", &name))?;
     let target = spec.targets.first().cloned().unwrap_or_default();
-    let opening = Opening { spec: target_spec(spec, &target, seed(0))?, needs: needs(&application) };
+    let seed = |stage| planning.seed_of(stage);
+    let needs = needs(&application, planning.number);
+    let opening = Opening { spec: target_spec(spec, &target, seed(0))?, needs };
     let storage = opening.open(context)?;
     let facts = storage.facts();
     check_target(&application, &facts, &target)?;
@@ -218,7 +216,7 @@ fn target_spec(spec: &Spec, target: &str, seed: u64) -> Result<Spec, Error> {
 }
 
 /// Demands of an application on its storage.
-fn needs(application: &Application) -> StorageNeeds {
+fn needs(application: &Application, number: usize) -> StorageNeeds {
     let sets = application.sets.iter().map(|set| StorageSet {
         name: set.name.clone(),
         is_index: set.is_index,
@@ -240,6 +238,7 @@ fn needs(application: &Application) -> StorageNeeds {
     let of_stage =
         |(_, groups): &(String, Vec<GroupPlan>)| groups.iter().map(|group| group.processes).sum::<u32>();
     StorageNeeds {
+        number,
         sets: sets.collect(),
         workers: application.stages.iter().map(of_stage).max().unwrap_or(1),
         ids_per_call: ids.map(|call| call.every.min(u64::from(u32::MAX)) as u32).max().unwrap_or(1),

@@ -146,7 +146,7 @@ impl AppRun {
     ) -> Result<Vec<Phase>, Error> {
         let mut planned = Vec::new();
         for turn in turns {
-            let app = planning::plan(&turn.spec, |stage| planning.seed_of(stage), &self.context)?;
+            let app = planning::plan(&turn.spec, planning, &self.context)?;
             app.storage.end()?;
             planned.push((turn, app.plans, Arc::new(app.opening)));
         }
@@ -200,7 +200,7 @@ impl LayerRun for AppRun {
         if let Some(turns) = beside::turns(spec)? {
             return self.turns(turns, planning);
         }
-        let planned = planning::plan(spec, |stage| planning.seed_of(stage), &self.context)?;
+        let planned = planning::plan(spec, planning, &self.context)?;
         self.storages.push(Arc::clone(&planned.storage));
         let search = match planned.plans.first() {
             Some(first) => Feeding::of(spec, &planned.storage, first)?,

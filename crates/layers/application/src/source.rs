@@ -408,7 +408,7 @@ impl Source<AppOperation> for AppSource {
             class if class.writes() => {
                 // SAFETY: the slot is the source's until the operation is submitted.
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, length) };
-                let content = self.contents[usize::from(operation.set)];
+                let content = &self.contents[usize::from(operation.set)];
                 match class {
                     AppClass::Append => records::fill(content, operation.item, buffer),
                     AppClass::Allocate => buffer.fill(0),
@@ -457,7 +457,7 @@ impl Source<AppOperation> for AppSource {
         // SAFETY: the operation has completed, so its slot is the source's again.
         let buffer = unsafe { self.arena.slot_mut(operation.slot, bytes as usize) };
         if operation.class == AppClass::Read {
-            let content = self.contents[usize::from(operation.set)];
+            let content = &self.contents[usize::from(operation.set)];
             return match content.check(operation.item, operation.item_offset_bytes, buffer) {
                 None => Ok(()),
                 Some(found) => Err(Fault {

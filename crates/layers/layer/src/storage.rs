@@ -181,6 +181,8 @@ pub struct StorageSet {
 /// Demands of a load on its storage.
 #[derive(Clone, Debug, Default)]
 pub struct StorageNeeds {
+    /// Number of its first phase in the run: loads on one target keep apart by it.
+    pub number: usize,
     /// Its sets.
     pub sets: Vec<StorageSet>,
     /// Workers that will ask for a driver at the same time, at most.

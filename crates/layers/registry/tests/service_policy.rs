@@ -99,6 +99,7 @@ fn specs_of_all_layers_are_held_to_the_roots() {
 
 #[test]
 fn plans_take_no_more_than_the_service_gives() {
+    registry::register();
     let plan = report::sample::plan(&report::sample::DRIVE);
     let load = plan.load();
     let time_ns = load.limit.time_ns.expect("it ends by time");

@@ -178,3 +178,24 @@ fn applications_are_listed_shown_and_taken_from_files_and_jobs() {
     let record = scratch.measured("run job.toml");
     assert_eq!(class(&record, 0, "write"), (4, 4 * 4096));
 }
+
+#[test]
+fn two_applications_of_a_job_share_a_directory() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.join("data")).unwrap();
+    let phase = |app: &str, set: &str| {
+        format!("[[phase]]\nlayer = 'application'\napp = '{app}'\ntargets = ['data']\nset = [{set}]\n")
+    };
+    let job = phase("fdb-hammer", "'size=4KiB','steps=1','levels=1','params=1'")
+        + &phase("vpic", "'particles=100','ranks=1','steps=1','compute=1ms'");
+    std::fs::write(scratch.join("job.toml"), job).unwrap();
+    let record = scratch.measured("run job.toml");
+    let names: Vec<_> = record["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|phase| phase["plan"]["application"].clone())
+        .collect();
+    assert_eq!(names, ["fdb-hammer", "fdb-hammer", "vpic", "vpic"]);
+    assert!(std::fs::read_dir(scratch.join("data")).unwrap().next().is_none(), "all of it is removed");
+}

@@ -43,7 +43,7 @@ impl OpenLog {
 }
 
 /// Fills the buffer of a record.
-pub(super) fn fill(content: Content, record: u64, into: &mut [u8]) {
+pub(super) fn fill(content: &Content, record: u64, into: &mut [u8]) {
     content.fill(record, 0, into);
     if let Some(number) = into.first_chunk_mut::<NUMBER_BYTES>() {
         *number = record.to_le_bytes();
@@ -200,7 +200,7 @@ impl AppSource {
                 // SAFETY: the operation has completed, so its slot is the source's again.
                 let buffer = unsafe { self.arena.slot_mut(operation.slot, bytes as usize) };
                 let total = self.plan.sets[set].space.total();
-                found(log, self.contents[set], operation, buffer, total).map_err(|(cause, what)| Fault {
+                found(log, &self.contents[set], operation, buffer, total).map_err(|(cause, what)| Fault {
                     cause,
                     detail: format!("{what} (segment {}, byte {})", operation.object, operation.offset_bytes),
                 })?;
@@ -226,7 +226,7 @@ impl AppSource {
 /// Checks the record at a place, and notes it as found.
 fn found(
     log: &Log,
-    content: Content,
+    content: &Content,
     operation: &AppOperation,
     buffer: &[u8],
     total: u64,

@@ -70,7 +70,13 @@ fn needs(is_renamed: bool) -> StorageNeeds {
         is_renamed: false,
         data_sync: true,
     };
-    StorageNeeds { sets: vec![array, index], workers: 2, ids_per_call: 10, calls: Call::ALL.to_vec() }
+    StorageNeeds {
+        number: 0,
+        sets: vec![array, index],
+        workers: 2,
+        ids_per_call: 10,
+        calls: Call::ALL.to_vec(),
+    }
 }
 
 impl Harness {

@@ -91,7 +91,7 @@ impl FileStorage {
         };
         let secret = layer::secret::shared_or_environment(spec.token_file.as_deref())?;
         let place = place.map_or_else(OnceLock::new, OnceLock::from);
-        let tree = Tree::new(target, &needs.sets, context);
+        let tree = Tree::new(target, needs, context);
         Ok(Self { place, secret, tree, sets: needs.sets.clone(), direct: own.direct, keep: context.keep })
     }
 }

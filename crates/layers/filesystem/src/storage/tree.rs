@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dfs::{FileKind, FileSystem, Inode};
 use driver::{Error, ErrorKind};
-use layer::storage::StorageSet;
+use layer::storage::StorageNeeds;
 use layer::{CleanRequest, FileIdentity, Journal, Leftovers, MARK, RunContext, identity_of};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
@@ -75,7 +75,8 @@ fn failed_in_store<'a>(what: &'static str, path: &'a str) -> impl Fn(Errno) -> E
 
 impl Tree {
     /// The directory for these sets on a target; not made yet.
-    pub(super) fn new(target: &str, sets: &[StorageSet], context: &RunContext) -> Self {
+    pub(super) fn new(target: &str, needs: &StorageNeeds, context: &RunContext) -> Self {
+        let sets = &needs.sets;
         let run_id = format!("{:016x}", context.journal.run());
         let noted = if is_store(target) {
             target.to_owned()
@@ -83,7 +84,10 @@ impl Tree {
             std::path::absolute(path_of(target))
                 .map_or_else(|_| target.to_owned(), |path| label_of(path.as_os_str()))
         };
-        let top = format!("strata-app-{run_id}");
+        let top = match needs.number {
+            0 => format!("strata-app-{run_id}"),
+            number => format!("strata-app-{run_id}-{number}"),
+        };
         let names = sets.iter().map(|set| (set.name.clone(), set.is_index)).collect();
         let made = MadeTree { target: noted, top: top.clone(), sets: names, identity: None };
         Self {
