@@ -25,7 +25,7 @@ pub fn load(spec: &Spec, depth: u32, time_ns_default: Option<u64>, seed: u64) ->
         return refuse("--arrivals shapes an open loop: give --rate too".to_owned());
     }
     if spec.saturate && (spec.rate.is_some() || spec.ladder.is_some()) {
-        return refuse("--saturate climbs by itself: leave out --ladder and a --rate that is no share of what it finds (70%)".to_owned());
+        return refuse("--saturate climbs by itself: leave out --rate and --ladder".to_owned());
     }
     let batch_min = spec.batch_min.unwrap_or(1);
     if batch_min > depth {
