@@ -132,11 +132,14 @@ def same(own, place):
     files = lambda: bandwidth(run(own, ["fs", data, "--op", "write,read", *shape], place), ("write", "read"))
     found = rounds(own, [("app", lambda: app(data)), ("fs", files)])
     print_ratios("files", found, "app", "fs", ("write", "read"), "MiB/s")
-    pool = os.path.join(place, "pool")
-    subprocess.run([own.strata, "pool", "create", f"vos:{pool}", "--scm", f"{4 * own.mib}m"], check=True, capture_output=True)
     words = ["--op", "write,read", "--objects", 1, "--value-size", "1m", "--records", own.mib, "--verify"]
-    objects = lambda: bandwidth(run(own, ["object", f"vos:{pool}", *words], place), ("write", "read"))
-    found = rounds(own, [("app", lambda: app(f"vos:{pool}")), ("object", objects)])
+
+    def objects(front):
+        with pool(own, place, 4 * own.mib) as target:
+            return bandwidth(run(own, [*front(target)], place), ("write", "read"))
+
+    fronts = {"app": lambda target: ["app", description, target], "object": lambda target: ["object", target, *words]}
+    found = rounds(own, [(name, lambda front=front: objects(front)) for name, front in fronts.items()])
     print_ratios("arrays of vos:", found, "app", "object", ("write", "read"), "MiB/s")
 
 
@@ -164,6 +167,17 @@ def free_port():
 
 
 @contextlib.contextmanager
+def pool(own, place, mib):
+    """A new embedded store: what earlier runs left in one is no part of a figure."""
+    path = os.path.join(place, "pool")
+    subprocess.run([own.strata, "pool", "create", f"vos:{path}", "--scm", f"{mib}m"], check=True, capture_output=True)
+    try:
+        yield f"vos:{path}"
+    finally:
+        shutil.rmtree(path)
+
+
+@contextlib.contextmanager
 def engine(own, place):
     """An engine with a pool in memory; the URL of a container of it."""
     port = free_port()
@@ -181,15 +195,14 @@ def engine(own, place):
 
 def fdb(own, place):
     print("| fdb-hammer | an index each | one index | factor: median (lowest to highest) |\n|---|---|---|---|")
-    pool = os.path.join(place, "fields")
     size = ["--set", "size=1MiB,steps=8,levels=16,params=2"]
     def hammer(target, index):
         return lambda: bandwidth(run(own, ["app", "fdb-hammer", target, "--index", index, *size], place), ("write", "read"))
     def both(title, target):
         found = rounds(own, [(index, hammer(target, index)) for index in ("process", "shared")])
         print_ratios(title, found, "process", "shared", ("written", "read"), "MiB/s")
-    subprocess.run([own.strata, "pool", "create", f"vos:{pool}", "--scm", "4g"], check=True, capture_output=True)
-    both("vos:", f"vos:{pool}")
+    with pool(own, place, 6 * 1024) as target:
+        both("vos:", target)
     with engine(own, place) as url:
         both("engine on loopback", url)
 
