@@ -7,13 +7,12 @@ pub(crate) const APP: Help = Help {
     options: &["set", "pattern", "index", "profile", "target-options", "json"],
     examples: &[
         Example::new("the applications that there are", "app list"),
-        Example::new("a weather model's fields on a file system", "app fdb-hammer /mnt/test"),
         Example::new(
             "checkpoints on an object store, and where the time goes",
             "app checkpoint vos:/dev/shm/pool --profile",
         ),
         Example::new(
-            "a file system and an object store side by side",
+            "a weather model's fields on a file system and an object store, side by side",
             "app fdb-hammer --on /mnt/test,vos:/dev/shm/pool",
         ),
         Example::new(
