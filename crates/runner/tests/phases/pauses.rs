@@ -144,9 +144,16 @@ fn a_delay_is_interrupted() {
     let target = SimulatedTarget::new(&clock, Service::Fixed(MS), 1);
     let mut load = closed_load(2, 1);
     load.start_delay_ns = 3600 * SECOND;
-    let open = move |_| (Box::new(target.driver()) as AnyDriver, TestSource::reads(BLOCK));
+    // Up once the worker has its driver: before that it would end the wait for drivers.
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&interrupt);
+    let open = move |_| {
+        let driver = Box::new(target.driver()) as AnyDriver;
+        raised.store(true, Ordering::SeqCst);
+        (driver, TestSource::reads(BLOCK))
+    };
     let mut job = job(&load, open);
-    job.interrupt = Arc::new(AtomicBool::new(true));
+    job.interrupt = interrupt;
     let outcome = run(job, clock.clone());
     assert_eq!((outcome.failure.as_deref(), operations(&outcome)), (Some("interrupted"), 0));
     assert_eq!(clock.elapsed_ns(), 0, "nobody waited");
