@@ -230,6 +230,7 @@ fn the_most_accelerators_are_searched_for() {
         let last = names(&record).iter().position(|name| *name == "dlio accelerators-11").unwrap();
         assert_eq!(class(&record, last, "read").0, 11 * 11 * 2, "as many steps as one accelerator has");
         assert!(ended.stdout.contains("feeds     at least 11 (the data set"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("side by side"), "{}", ended.stdout);
         assert!(
             ended.stderr.contains("accelerators 4: ") && ended.stderr.contains("next: 8"),
             "{}",

@@ -224,4 +224,10 @@ fn logs_of_a_database_begin_anew_in_every_turn() {
         .collect();
     assert_eq!(commits.len(), 4, "{commits:?}");
     assert!(commits.iter().all(|count| *count == commits[0]), "{commits:?}");
+    assert_eq!(
+        ended.stdout.matches("40 commits").count(),
+        2,
+        "each target, in the first pass: {}",
+        ended.stdout
+    );
 }

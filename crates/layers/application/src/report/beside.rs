@@ -172,6 +172,9 @@ fn stages(record: &Record) -> (Vec<String>, Vec<Stage>, u32) {
 /// Writes the table, and below it the breakdown of each target where there is one.
 pub(super) fn block(page: &mut Page, record: &Record) {
     let (targets, stages, passes) = stages(record);
+    if stages.is_empty() {
+        return;
+    }
     page.line("targets side by side", Style::Strong);
     let plans = phases(record).into_iter().filter_map(|at| plan_of(record.phases.get(at)?));
     if let Some((plan, _)) = plans.take(1).last() {
@@ -198,11 +201,16 @@ pub(super) fn block(page: &mut Page, record: &Record) {
     details(page, record);
 }
 
-/// Breakdowns of the first pass: one of each stage and target.
+/// Where the time went, commits and the like in the first pass: one of each stage and target.
 fn details(page: &mut Page, record: &Record) {
     for phase in phases(record).into_iter().filter_map(|at| record.phases.get(at)) {
         let Some((plan, _)) = plan_of(phase).filter(|(_, beside)| beside.pass == 1) else { continue };
-        if phase.observations.profile.is_some() || phase.observations.utilisation.is_some() {
+        let seen = &phase.observations;
+        if seen.profile.is_some()
+            || seen.utilisation.is_some()
+            || seen.checkpoint.is_some()
+            || seen.commits.is_some()
+        {
             page.gap();
             page.line(&format!("{}, the first pass", clean(&plan.name)), Style::Strong);
             super::seen(page, phase);
