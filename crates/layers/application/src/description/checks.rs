@@ -336,6 +336,31 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_names_one_value_or_several() {
+        let with = |condition: &str, value: &str| {
+            let parameter = format!(
+                "[parameters]\nkind = {{ default = '{value}', choices = ['a', 'b', 'c'], help = 'Kind' }}\n"
+            );
+            let sets = HEAD.replacen("[[set]]", &format!("{parameter}[[set]]"), 1);
+            let reader = READER.replace("name = 'r'\n", &format!("name = 'r'\nwhen = '{condition}'\n"));
+            told(&format!("{sets}{reader}")).map(|application| application.stages[0].1.len())
+        };
+        for (condition, value, groups) in [
+            ("kind=a", "a", 2),
+            ("kind=a", "b", 1),
+            ("kind=a|c", "c", 2),
+            ("kind=a | c", "a", 2),
+            ("kind=a|c", "b", 1),
+        ] {
+            assert_eq!(with(condition, value), Ok(groups), "{condition} {value}");
+        }
+        for condition in ["kind=d", "kind=a|d", "kind=a|", "sort=a", "kind"] {
+            let error = with(condition, "a").expect_err(condition);
+            assert!(error.contains("is none") && error.contains("pattern=A|B"), "{error}");
+        }
+    }
+
+    #[test]
     fn faults_are_named() {
         let second = "[[group.step]]\nname = 'more'\nafter = ['r.get']\n";
         for (text, said) in [

@@ -110,13 +110,17 @@ impl<'a> Values<'a> {
         for condition in text.split(',') {
             let (name, value) = condition.split_once('=').unwrap_or((condition, ""));
             let (name, value) = (name.trim(), value.trim());
+            let values: Vec<&str> = value.split('|').map(str::trim).collect();
+            let is_choice = |parameter: &Parameter| {
+                values.iter().all(|value| parameter.choices.iter().any(|choice| choice == value))
+            };
             let known = self.all.iter().find(|(known, ..)| *known == name);
             match known {
-                Some((_, parameter, now)) if parameter.choices.iter().any(|choice| choice == value) => {
-                    holds &= now == value;
+                Some((_, parameter, now)) if is_choice(parameter) => {
+                    holds &= values.iter().any(|value| now == value);
                 }
                 _ => {
-                    let accepted = "a parameter with choices and one of them, such as pattern=A";
+                    let accepted = "a parameter with choices and one of them, or several, such as pattern=A or pattern=A|B";
                     return Err(refused(format!("the condition {condition:?} is none"), accepted));
                 }
             }
