@@ -104,6 +104,20 @@ impl AppSource {
         }
     }
 
+    /// An operation on the record at a place of a log, whose segment is open.
+    fn on_record(&self, call: CallPlan, place: u64, slot: u32) -> AppOperation {
+        let set = &self.plan.sets[usize::from(call.set)];
+        let (segment, offset) = set.place(place);
+        AppOperation {
+            object: segment,
+            offset_bytes: offset,
+            item_offset_bytes: 0,
+            length_bytes: set.size_bytes_max,
+            amount: place,
+            ..self.operation(call, slot)
+        }
+    }
+
     fn append(&mut self, call: CallPlan, slot: u32) -> (Option<AppOperation>, bool) {
         let set = usize::from(call.set);
         let place = match self.open[set].place {
@@ -111,19 +125,12 @@ impl AppSource {
             None => self.logs.of(call.set).map_or(0, Log::take),
         };
         self.open[set].place = Some(place);
-        let (segment, offset) = self.plan.sets[set].place(place);
+        let (segment, _) = self.plan.sets[set].place(place);
         if let Some(operation) = self.opened(call, segment, slot) {
             return (Some(operation), false);
         }
         self.open[set].place = None;
-        let operation = AppOperation {
-            object: segment,
-            offset_bytes: offset,
-            item_offset_bytes: 0,
-            length_bytes: self.plan.sets[set].size_bytes_max,
-            amount: place,
-            ..self.operation(call, slot)
-        };
+        let operation = self.on_record(call, place, slot);
         self.open[set].uncommitted.push(operation.item);
         (Some(operation), true)
     }
@@ -135,19 +142,11 @@ impl AppSource {
             // The load ended before it came to this place.
             return (None, true);
         }
-        let (segment, offset) = self.plan.sets[set].place(place);
+        let (segment, _) = self.plan.sets[set].place(place);
         if let Some(operation) = self.opened(call, segment, slot) {
             return (Some(operation), false);
         }
-        let operation = AppOperation {
-            object: segment,
-            offset_bytes: offset,
-            item_offset_bytes: 0,
-            length_bytes: self.plan.sets[set].size_bytes_max,
-            amount: place,
-            ..self.operation(call, slot)
-        };
-        (Some(operation), true)
+        (Some(self.on_record(call, place, slot)), true)
     }
 
     /// Makes the segments of a log, one after the other.
