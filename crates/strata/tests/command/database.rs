@@ -132,10 +132,11 @@ fn paused(scratch: &Scratch) -> (crate::support::Running, PathBuf) {
     let log = running.await_some(|| {
         let top = names_in(&data).into_iter().find(|name| name.starts_with("strata-app-"))?;
         let log = data.join(top).join("wal").join("0");
-        fs::metadata(&log).is_ok_and(|found| found.len() == 40 * 512).then_some(log)
+        // The record at the last place is not the last one that is written.
+        let is_written = |record: &[u8]| record.iter().any(|byte| *byte != 0);
+        let is_whole = |bytes: Vec<u8>| bytes.len() == 40 * 512 && bytes.chunks(512).all(is_written);
+        fs::read(&log).is_ok_and(is_whole).then_some(log)
     });
-    // The last record may still be on its way to the file.
-    std::thread::sleep(std::time::Duration::from_millis(300));
     (running, log)
 }
 
