@@ -14,13 +14,16 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 
-MIB = 1 << 20
+# The helpers beside this file leave no compiled copies in the source tree.
+sys.dont_write_bytecode = True
+
+from files import Ran, bandwidth, engine, in_turns, table
+
 PLAIN = """format = 1
 name = "plain"
 version = "1"
@@ -77,93 +80,63 @@ def options():
     return own
 
 
-def run(own, words, place):
+def record_of(own, words, place):
+    """The record of a run of strata with all its phases counted: an application has no warm-up."""
     record = os.path.join(place, "record.json")
-    words = [own.strata, *map(str, words), "--json", record, "--live", "none"]
-    ended = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if ended.returncode != 0:
-        sys.exit(f"app.py: {' '.join(words)}: exit {ended.returncode}: {ended.stderr.strip()}")
+    Ran([own.strata, *words, "--live", "none", "--json", record], place)
     with open(record, encoding="utf-8") as file:
-        return json.load(file)["phases"]
+        return json.load(file)
 
 
-def bytes_of(phase, name):
-    """Bytes of the calls of a class in a phase, all workers together."""
-    classes = [one for worker in phase["samples"]["workers"] for one in worker["classes"] if one["class"] == name]
-    return sum(one["bytes"] for one in classes)
+def moved(own, words, place):
+    """MiB a second of the writing and of the reading stage."""
+    return {f"{name} MiB/s": rate for name, rate in bandwidth(record_of(own, words, place)).items()}
 
 
-def bandwidth(phases, names):
-    """MiB a second of the first phase that has bytes of each of the classes."""
-    found = []
-    for name in names:
-        phase = next(phase for phase in phases if bytes_of(phase, name) > 0 and not phase["plan"].get("is_fill"))
-        found.append(bytes_of(phase, name) / MIB / (phase["samples"]["elapsed_ns"] / 1e9))
-    return found
-
-
-def rounds(own, contenders):
-    """Figures of each contender, a list a figure, in turns that begin with another one each round."""
-    found = {name: [] for name, _ in contenders}
-    for turn in range(own.rounds):
-        order = contenders[turn % len(contenders) :] + contenders[: turn % len(contenders)]
-        for name, contender in order:
-            found[name].append(contender())
-    return found
-
-
-def print_ratios(title, found, one, other, figures, unit):
-    for at, figure in enumerate(figures):
-        ones, others = ([figures[at] for figures in found[name]] for name in (one, other))
-        ratios = sorted(a / b for a, b in zip(ones, others))
-        spread = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
-        print(f"| {title}, {figure} | {statistics.median(ones):.0f} {unit} | {statistics.median(others):.0f} {unit} | {spread} |", flush=True)
+def described(place, count, size):
+    path = os.path.join(place, "plain.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(PLAIN.format(count=count, size=size))
+    return path
 
 
 def same(own, place):
-    print("| case | app | beside | ratio: median (lowest to highest) |\n|---|---|---|---|")
-    description = os.path.join(place, "plain.toml")
-    with open(description, "w", encoding="utf-8") as file:
-        file.write(PLAIN.format(count=own.mib, size="1MiB"))
-    data = os.path.join(place, "data")
+    description, data = described(place, own.mib, "1MiB"), os.path.join(place, "data")
     os.mkdir(data)
-    app = lambda target: bandwidth(run(own, ["app", description, target], place), ("write", "read"))
     shape = ["--shape", "private", "--file-size", f"{own.mib}m", "--block-size", "1m", "--verify"]
-    files = lambda: bandwidth(run(own, ["fs", data, "--op", "write,read", *shape], place), ("write", "read"))
-    found = rounds(own, [("app", lambda: app(data)), ("fs", files)])
-    print_ratios("files", found, "app", "fs", ("write", "read"), "MiB/s")
+    contenders = {
+        "strata fs": lambda: moved(own, ["fs", data, "--op", "write,read", *shape], place),
+        "strata app": lambda: moved(own, ["app", description, data], place),
+    }
+    table("files, 1 MiB; ratios to strata fs", in_turns(own, contenders), "strata fs")
     words = ["--op", "write,read", "--objects", 1, "--value-size", "1m", "--records", own.mib, "--verify"]
 
-    def objects(front):
+    def in_pool(front):
         with pool(own, place, 4 * own.mib) as target:
-            return bandwidth(run(own, [*front(target)], place), ("write", "read"))
+            return moved(own, front(target), place)
 
-    fronts = {"app": lambda target: ["app", description, target], "object": lambda target: ["object", target, *words]}
-    found = rounds(own, [(name, lambda front=front: objects(front)) for name, front in fronts.items()])
-    print_ratios("arrays of vos:", found, "app", "object", ("write", "read"), "MiB/s")
+    contenders = {
+        "strata object": lambda: in_pool(lambda target: ["object", target, *words]),
+        "strata app": lambda: in_pool(lambda target: ["app", description, target]),
+    }
+    table("arrays of vos:, 1 MiB; ratios to strata object", in_turns(own, contenders), "strata object")
 
 
 def cost(own, place):
-    description = os.path.join(place, "small.toml")
-    with open(description, "w", encoding="utf-8") as file:
-        file.write(PLAIN.format(count=2_000_000, size="8"))
-    def app():
-        phases = run(own, ["app", description, "null:", "--no-verify"], place)
-        return [phase["summary"]["cpu_ns_per_operation"] for phase in phases[:2]]
-    def plain():
-        return [run(own, ["media", "null:", "--op", "nop", "--count", 2_000_000], place)[0]["summary"]["cpu_ns_per_operation"]]
-    found = rounds(own, [("app", app), ("null", plain)])
-    floor = statistics.median(one[0] for one in found["null"])
-    print("| call on null: | CPU a call | no-op of media null: | the description |\n|---|---|---|---|")
-    for at, name in enumerate(("write of 8 bytes", "read of 8 bytes")):
-        own_ns = statistics.median(one[at] for one in found["app"])
-        print(f"| {name} | {own_ns:.0f} ns | {floor:.0f} ns | {own_ns - floor:.0f} ns |", flush=True)
+    description = described(place, 2_000_000, "8")
 
+    def cpu_ns(words, names):
+        phases = record_of(own, words, place)["phases"]
+        return {f"{name}, ns of CPU": phase["summary"]["cpu_ns_per_operation"] for name, phase in zip(names, phases)}
 
-def free_port():
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return made.getsockname()[1]
+    contenders = {
+        "no-op of media null:": lambda: cpu_ns(["media", "null:", "--op", "nop", "--count", 2_000_000], ["a call"]),
+        "app on null:": lambda: cpu_ns(["app", description, "null:", "--no-verify"], ["write of 8 bytes", "read of 8 bytes"]),
+    }
+    found = in_turns(own, contenders)
+    floor = statistics.median(found["no-op of media null:"]["a call, ns of CPU"])
+    costs = {name: [one - floor for one in each] for name, each in found["app on null:"].items()}
+    table(f"the description of a call: above the {floor:.0f} ns of a no-op of media null:", {"app on null:": costs}, "app on null:")
 
 
 @contextlib.contextmanager
@@ -177,34 +150,18 @@ def pool(own, place, mib):
         shutil.rmtree(path)
 
 
-@contextlib.contextmanager
-def engine(own, place):
-    """An engine with a pool in memory; the URL of a container of it."""
-    port = free_port()
-    words = [own.strata, "engine", "--pool", "tank", "--scm", "4g", "--listen", f"127.0.0.1:{port}", "--path", place]
-    server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True)
-    try:
-        server.stdout.readline()
-        url = f"engine://127.0.0.1:{port}/tank/fields"
-        subprocess.run([own.strata, "container", "create", url], check=True, capture_output=True)
-        yield url
-    finally:
-        server.terminate()
-        server.communicate()
-
-
 def fdb(own, place):
-    print("| fdb-hammer | an index each | one index | factor: median (lowest to highest) |\n|---|---|---|---|")
     size = ["--set", "size=1MiB,steps=8,levels=16,params=2"]
-    def hammer(target, index):
-        return lambda: bandwidth(run(own, ["app", "fdb-hammer", target, "--index", index, *size], place), ("write", "read"))
+
     def both(title, target):
-        found = rounds(own, [(index, hammer(target, index)) for index in ("process", "shared")])
-        print_ratios(title, found, "process", "shared", ("written", "read"), "MiB/s")
+        hammer = lambda index: moved(own, ["app", "fdb-hammer", target, "--index", index, *size], place)
+        contenders = {"one index": lambda: hammer("shared"), "an index each": lambda: hammer("process")}
+        table(f"fdb-hammer, {title}; factors to one index", in_turns(own, contenders), "one index")
+
     with pool(own, place, 6 * 1024) as target:
         both("vos:", target)
-    with engine(own, place) as url:
-        both("engine on loopback", url)
+    with engine(own, place) as address:
+        both("engine on loopback", f"engine://{address}/p/fields")
 
 
 def main():

@@ -13,6 +13,7 @@ What is ready before the time counts: see README.md.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -241,17 +242,26 @@ def bandwidth(record):
     return found
 
 
-def doors(own, place):
-    mount = f"{place}/mount"
-    os.mkdir(mount)
-    # The store takes all its space when it is made, as DAOS does with its memory.
-    engine = subprocess.Popen(
+@contextlib.contextmanager
+def engine(own, place):
+    """The address of an engine with the pool `p`, whose store takes all its space when it is made, as DAOS does with its memory."""
+    process = subprocess.Popen(
         [own.strata, "engine", "--dir", f"{place}/pool", "--pool", "p", "--scm", "3g", "--allocate", "whole", "--no-attach-info",
          "--until-stdin-closes"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    environment = {"XDG_RUNTIME_DIR": place}
     try:
-        address = re.search(r"tcp://(\S+?),", engine.stdout.readline()).group(1)
+        yield re.search(r"tcp://(\S+?),", process.stdout.readline()).group(1)
+    finally:
+        process.stdin.close()
+        process.wait()
+
+
+def doors(own, place):
+    mount = f"{place}/mount"
+    os.mkdir(mount)
+    environment = {"XDG_RUNTIME_DIR": place}
+    with engine(own, place) as address, contextlib.ExitStack() as ending:
+        ending.callback(subprocess.run, ["umount", mount], check=False)
         url = f"dfs+engine://{address}/p/c"
         Ran([own.strata, "mount", url, mount, "--create", "--intercept", "--background"], place, environment)
         each = f"{512 // own.tasks}m"
@@ -271,10 +281,6 @@ def doors(own, place):
             "interception": lambda: on_mount({"LD_PRELOAD": own.intercept}),
         }
         table(f"doors: 1 MiB over `dfs+engine://` on loopback, {own.tasks} workers; ratios to the library", in_turns(own, contenders), "library")
-    finally:
-        subprocess.run(["umount", mount], check=False)
-        engine.stdin.close()
-        engine.wait()
 
 
 def make_tree(own, place, files, keep=True):
