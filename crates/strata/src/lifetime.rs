@@ -2,13 +2,15 @@
 
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use driver::Error;
 use layer::Ending;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::iterator::Signals;
+
+use crate::signals::REPEAT_TIME;
 
 /// Begins to listen for what may end it. A second signal ends the process at once.
 ///
@@ -21,7 +23,6 @@ pub(crate) fn begin(until_stdin_closes: bool) -> Result<Ending, Error> {
     let ending = crate::signals::ending();
     for &signal in &ending {
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&once)).map_err(failed)?;
-        signal_hook::flag::register(signal, Arc::clone(&once)).map_err(failed)?;
     }
     let mut signals = Signals::new(&ending).map_err(failed)?;
     let teller = sender.clone();
@@ -35,6 +36,9 @@ pub(crate) fn begin(until_stdin_closes: bool) -> Result<Ending, Error> {
             };
             // Whoever waited may be gone already, and then the end is under way.
             let _ = teller.send(format!("signal {name}"));
+            // Repeats of the first are no second request.
+            std::thread::sleep(REPEAT_TIME);
+            once.store(true, Ordering::SeqCst);
         }
     })?;
     if until_stdin_closes {

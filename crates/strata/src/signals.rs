@@ -1,8 +1,12 @@
 //! Signals that end a run: the first has it end in order, with what it made removed; the second ends the process at once.
+//!
+//! One request to end often arrives twice: timeout(1) signals its child and then its process group, and launchers pass on what they were sent as often
+//! as they were sent it. Signals within [`REPEAT_TIME`] of the first are one request with it.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use driver::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -13,6 +17,8 @@ use crate::output::tell;
 
 /// Signals that end a process, and may be caught.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// Time after the first signal in which more of them are repeats of it. It is short beside the time that a user waits before asking again.
+pub(crate) const REPEAT_TIME: Duration = Duration::from_millis(500);
 /// Exit code of a process that a second signal has ended: the run failed.
 const FAILED: i32 = 1;
 
@@ -48,7 +54,9 @@ impl Attention {
         attention.interrupts(interrupt)?;
         let listen = move || {
             // The first has been seen by whoever it was set for.
-            if all.forever().nth(1).is_some() {
+            let mut signals = all.forever();
+            let first = signals.next().map(|_| Instant::now());
+            if first.is_some_and(|first| signals.any(|_| first.elapsed() >= REPEAT_TIME)) {
                 let manifest = manifest.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 tell_what_is_left(manifest.as_deref());
                 // An operation may hang, and so may whatever would be done in order.

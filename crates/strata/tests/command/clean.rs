@@ -157,7 +157,7 @@ fn a_second_signal_ends_at_once_and_says_what_is_left() {
     let running = bed.putting(&proxy.endpoint(), "");
     running.signal(Signal::INT);
     running.await_that(|| is_cleaning.load(Ordering::Relaxed));
-    running.signal(Signal::TERM);
+    running.signal_again(Signal::TERM);
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(

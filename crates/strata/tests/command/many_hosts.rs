@@ -232,8 +232,7 @@ fn a_second_signal_ends_the_leader_and_the_hosts_clean_up() {
     // A host that does not answer keeps the leader waiting.
     kill_process(hosts[2], Signal::STOP).unwrap();
     running.signal(Signal::INT);
-    running.await_delivery();
-    running.signal(Signal::TERM);
+    running.signal_again(Signal::TERM);
     let leader = Pid::from_raw(running.id() as i32).unwrap();
     await_that("the leader ends", LOST_WAIT, || !lives(leader));
     // It holds the leader's standard error, which is read to its end.

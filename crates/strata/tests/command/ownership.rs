@@ -320,8 +320,7 @@ fn a_second_signal_names_the_files_that_are_left_too() {
     running.await_row("put");
     served.engine.signal(Signal::STOP);
     running.signal(Signal::HUP);
-    running.await_delivery();
-    running.signal(Signal::QUIT);
+    running.signal_again(Signal::QUIT);
     let ended = running.end();
     served.engine.signal(Signal::CONT);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
@@ -339,8 +338,7 @@ fn a_second_signal_while_an_engine_hangs_says_what_is_left() {
     let running = putting(a, &format!("{}/data", served.pool()), "");
     served.engine.signal(Signal::STOP);
     running.signal(Signal::INT);
-    running.await_delivery();
-    running.signal(Signal::TERM);
+    running.signal_again(Signal::TERM);
     let ended = running.end();
     served.engine.signal(Signal::CONT);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);

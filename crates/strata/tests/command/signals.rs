@@ -1,10 +1,15 @@
 //! Signals: what was measured so far is kept, and the run's own files go.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::process::Signal;
+use testkit::{Arrival, SlowFile};
 
-use crate::support::{Scratch, assert_partial, read_record, total};
+use crate::engines::await_gone;
+use crate::support::{Scratch, assert_partial, read_record, skipped, total};
 
 #[test]
 fn every_signal_that_ends_a_process_ends_cleanly() {
@@ -58,15 +63,48 @@ fn kept_files_outlive_an_interrupt() {
 fn a_second_signal_ends_at_once() {
     let scratch = Scratch::new();
     // One operation takes so long that the run is still waiting for it when the second signal comes.
+    let mounted = scratch.join("mounted");
+    fs::create_dir(&mounted).unwrap();
+    let (hangs, is_hanging) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (wanted, seen) = (Arc::clone(&hangs), Arc::clone(&is_hanging));
+    let time = move |_: &Arrival| {
+        let is_it = wanted.load(Ordering::Relaxed);
+        seen.fetch_or(is_it, Ordering::Relaxed);
+        if is_it { Duration::from_secs(3600) } else { Duration::from_millis(1) }
+    };
+    let file = match SlowFile::mount(&mounted, 1 << 20, 0, time) {
+        Ok(file) => file,
+        Err(error) => return skipped("signals", &format!("FUSE cannot be mounted here: {error}")),
+    };
+    let mut running = scratch.start(
+        "media mounted/data -b 4k --op randread --direct -e psync --time 60s --live-csv - --json record.json",
+    );
+    running.await_row("randread");
+    hangs.store(true, Ordering::Relaxed);
+    running.await_that(|| is_hanging.load(Ordering::Relaxed));
+    running.signal(Signal::INT);
+    running.signal_again(Signal::TERM);
+    await_gone(running.id());
+    // The kernel keeps a process until its request comes back.
+    file.release();
+    let ended = running.end();
+    assert_eq!((ended.code, ended.stdout.contains("strata ")), (Some(1), false), "{}", ended.stdout);
+    assert_eq!(read_record(&scratch.join("record.json"))["status"], "running");
+}
+
+/// timeout(1) signals its child and then its process group.
+#[test]
+fn a_signal_that_comes_twice_is_one() {
+    let scratch = Scratch::new();
     let mut running =
         scratch.start("media /dev/zero -b 1g -s 1g --op read --time 60s --live-csv - --json record.json");
     running.await_row("read");
     running.signal(Signal::INT);
     running.await_delivery();
-    running.signal(Signal::TERM);
+    running.signal(Signal::INT);
     let ended = running.end();
-    assert_eq!((ended.code, ended.stdout.contains("strata ")), (Some(1), false), "{}", ended.stdout);
-    assert_eq!(read_record(&scratch.join("record.json"))["status"], "running");
+    assert!(ended.code == Some(1) && ended.stdout.contains("strata "), "{}", ended.stderr);
+    assert_eq!(read_record(&scratch.join("record.json"))["status"], "partial");
 }
 
 #[test]

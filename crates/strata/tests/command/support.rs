@@ -210,6 +210,13 @@ impl Running {
         }
     }
 
+    /// Sends a second signal, after the time in which it would be a repeat of the first.
+    pub(crate) fn signal_again(&self, signal: Signal) {
+        self.await_delivery();
+        std::thread::sleep(Duration::from_millis(700));
+        self.signal(signal);
+    }
+
     /// Closes the reading end of its standard output.
     pub(crate) fn close_stdout(self) -> Ended {
         let Self { child, stdout, watchdog } = self;
