@@ -28,6 +28,11 @@ impl SaidOptions {
         self.0.iter().map(|said| said.name.as_str())
     }
 
+    /// Changes the values of an option.
+    pub fn change(&mut self, name: &str, change: impl FnMut(&mut String)) {
+        self.0.iter_mut().filter(|said| said.name == name).map(|said| &mut said.value).for_each(change);
+    }
+
     pub(crate) fn note(&mut self, name: &str, value: &str, is_secret: bool) {
         self.0.push(SaidOption { name: name.to_owned(), value: value.to_owned(), is_secret });
     }

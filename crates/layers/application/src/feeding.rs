@@ -44,6 +44,11 @@ impl Feeding {
         if spec::of(spec).app.as_deref() != Some(dlio::NAME) || !dlio::is_search(settings) {
             return Ok(None);
         }
+        if spec.place.is_some_and(|place| place.hosts > 1) {
+            return Err(Error::usage("plan", "several hosts do not search for the most accelerators")
+                .with("accelerators", "max")
+                .remedy("give their number (--accelerators N), or leave out --hosts"));
+        }
         let (_, facts) = dlio::load_try(settings, &Try { accelerators: 1, run: 0, number: 0 })?;
         let memory = buffer_bytes_max(host::memory::memory().total_bytes);
         let of_memory = (memory / first.transfer_bytes_max().saturating_mul(facts.processes).max(1)).max(1);

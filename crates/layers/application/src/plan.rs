@@ -243,17 +243,33 @@ pub struct AppPlan {
 }
 
 impl AppPlan {
-    /// Group of a process of the stage, and its number in the group.
+    /// Group of a process of the stage, and its number in the group. Each host has as many of each group where all groups can be dealt out so;
+    /// otherwise hosts take the processes in their order.
     #[must_use]
     pub fn process(&self, worker: u32) -> Option<(usize, u32)> {
-        let mut first = 0;
-        for (at, group) in self.groups.iter().enumerate() {
-            if worker < first + group.processes {
-                return Some((at, worker - first));
+        let hosts = self.load.place.map_or(1, |place| place.hosts.max(1));
+        let is_even = self.groups.iter().all(|group| group.processes.is_multiple_of(hosts));
+        let hosts = if is_even { hosts } else { 1 };
+        // Workers of a host are neighbours, and so are those of a group in it.
+        let each = (self.processes() / hosts).max(1);
+        let (host, mut at) = (worker / each, worker % each);
+        if host >= hosts {
+            return None;
+        }
+        for (number, group) in self.groups.iter().enumerate() {
+            let count = group.processes / hosts;
+            if at < count {
+                return Some((number, host * count + at));
             }
-            first += group.processes;
+            at -= count;
         }
         None
+    }
+
+    /// Numbers of the processes of a group that are of this host.
+    pub fn processes_here(&self, group: usize) -> impl Iterator<Item = u32> {
+        let here = (0..self.load.threads).filter_map(|worker| self.process(self.load.worker(worker)));
+        here.filter(move |(of, _)| *of == group).map(|(_, process)| process)
     }
 
     /// Processes of the stage.

@@ -1,20 +1,22 @@
 //! From a spec to the plans of the stages of an application on a target.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use driver::Error;
 use layer::storage::{self, Storage, StorageCall, StorageFacts, StorageNeeds, StorageSet};
 use layer::{Planning, RunContext};
-use std::sync::Arc;
-use units::ByteSize;
+use units::{ByteSize, without_password};
 use workload::layers::Layer;
 use workload::options;
-use workload::plan::{buffer_bytes_max, load};
+use workload::plan::{HostTargets, buffer_bytes_max, load};
 use workload::spec::{OnError, Spec, Warmup};
 
 use crate::description::{Application, Description, resolve};
 use crate::operation::AppClass;
-use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, Layout, ParameterPlan, SetPlan, StepPlan};
+use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
-use crate::{beside, builtin};
+use crate::{beside, builtin, dlio};
 
 /// An application that is planned on a target.
 pub(crate) struct PlannedApp {
@@ -63,6 +65,53 @@ pub(crate) fn name_app(spec: &mut Spec) -> Result<(), Error> {
     }
 }
 
+/// Makes the paths of a spec absolute, before it goes to hosts with working directories of their own: target, description and workload.
+pub(crate) fn ship(spec: &mut Spec) {
+    // The name of an application may stand before its target, and is a path only where it looks like one.
+    let is_named = usize::from(spec::of(spec).app.is_none() && !spec.targets.is_empty());
+    let (names, targets) = spec.targets.split_at_mut(is_named);
+    targets.iter_mut().for_each(layer::make_absolute);
+    names.iter_mut().filter(|name| builtin::is_path(name)).for_each(layer::make_absolute);
+    for (name, is_path) in [("app", builtin::is_path as fn(&str) -> bool), ("workload", dlio::is_path)] {
+        let absolute = |value: &mut String| {
+            if is_path(value) {
+                layer::make_absolute(value);
+            }
+        };
+        spec.said.change(name, absolute);
+    }
+}
+
+/// Has a spec say that the hosts of a run share its target: each writes parts of what all read.
+///
+/// # Errors
+/// Bad usage where they have targets of their own, or stores that one process alone opens.
+pub(crate) fn settle_hosts(spec: &mut Spec, paths: &[PathBuf]) -> Result<(), Error> {
+    if spec.place.is_none_or(|place| place.hosts < 2) {
+        return Ok(());
+    }
+    let target = spec.targets.first().cloned().unwrap_or_default();
+    let is_embedded = ["vos:", "dfs+vos:"].iter().any(|form| target.starts_with(form));
+    if !is_embedded {
+        layer::settle_host_targets(spec, paths);
+    }
+    if !is_embedded && spec.host_targets != Some(HostTargets::Own) {
+        return Ok(());
+    }
+    let (message, remedy) = if is_embedded {
+        (
+            "one process alone can have the store in a directory open, and the hosts of an application share its target",
+            "serve it (strata engine --pool POOL --dir DIR) and give engine://HOST:PORT/POOL/CONTAINER",
+        )
+    } else {
+        (
+            "the hosts of an application share its target, and these have each their own",
+            "use a file system or an object store that all of them reach; --host-targets shared where they see the same directory all the same",
+        )
+    };
+    Err(Error::usage("plan", message).with("target", without_password(&target)).remedy(remedy))
+}
+
 /// Plans an application.
 ///
 /// # Errors
@@ -103,7 +152,7 @@ pub(crate) fn plan_last(
 }
 
 /// Plans a stage; the seeds are those of all content, and of the load.
-fn stage_plan(
+pub(crate) fn stage_plan(
     spec: &Spec,
     application: &Application,
     at: usize,
@@ -146,30 +195,16 @@ fn named(options: &[(String, String)]) -> Vec<ParameterPlan> {
     options.iter().map(|(name, value)| ParameterPlan { name: name.clone(), value: value.clone() }).collect()
 }
 
-/// One thread a process; of several hosts each has as many.
+/// One thread a process; of several hosts each has as many, and those of the last ones may have no process.
 fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
     let processes = plan.processes();
     let hosts = spec.place.map_or(1, |place| place.hosts.max(1));
-    if !processes.is_multiple_of(hosts) {
-        return Err(Error::usage(
-            "plan",
-            format!("{processes} processes cannot be dealt out to {hosts} hosts evenly"),
-        )
-        .with("stage", &plan.name)
-        .remedy("use a number of processes that is a multiple of the number of hosts"));
-    }
-    let waits = plan.groups.iter().flat_map(|group| &group.steps).any(|step| !step.after.is_empty());
-    if hosts > 1 && waits {
-        return Err(Error::usage("plan", "processes of several hosts cannot wait for each other")
-            .with("stage", &plan.name)
-            .remedy("use an application whose steps have no after, such as fdb-hammer with pattern=A, or one host"));
-    }
     if hosts > 1 && plan.sets.iter().any(|set| set.log.is_some()) {
         return Err(Error::usage("plan", "processes of several hosts cannot share a log")
             .with("stage", &plan.name)
             .remedy("use one host, or an application without logs"));
     }
-    plan.load.threads = processes / hosts;
+    plan.load.threads = processes.div_ceil(hosts);
     plan.load.warmup = Warmup::None;
     plan.load.on_error = spec.on_error.unwrap_or(OnError::Stop);
     let memory = host::memory::memory().total_bytes;
@@ -196,6 +231,8 @@ fn target_spec(spec: &Spec, target: &str, seed: u64) -> Result<Spec, Error> {
         keep: spec.keep,
         destroy_data: spec.destroy_data,
         seed: Some(seed),
+        place: spec.place,
+        host_targets: spec.place.map(|_| HostTargets::Shared),
         ..Spec::default()
     };
     for (name, value) in &spec::of(spec).target_options {
@@ -289,15 +326,14 @@ fn check_target(application: &Application, facts: &StorageFacts, target: &str) -
         );
     }
     for set in application.sets.iter().filter(|set| !set.is_index) {
-        if facts.only_whole
-            && (set.layout != Layout::Item || set.log.is_some() || set.transfer_bytes < set.size_bytes_max)
-        {
+        let is_alone = set.objects() == set.space.total() && set.log.is_none();
+        if facts.only_whole && (!is_alone || set.transfer_bytes < set.size_bytes_max) {
             return refuse(
                 format!(
                     "{} writes whole objects, and items of the set {} are parts of one",
                     facts.engine, set.name
                 ),
-                "use a target with arrays or files, or an application with an object for each item, such as fdb-hammer",
+                "use a target with arrays or files, or an application with an object for each item that one call moves (fdb-hammer; cosmic-tagger: --set files=sample; checkpoint: --set names=direct and a transfer as large as size)",
             );
         }
         let unit = facts.granularity_bytes.max(1);

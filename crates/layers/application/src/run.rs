@@ -58,6 +58,10 @@ impl Measured for Applications {
         paths.map(|path| path_of(path).into_owned()).collect()
     }
 
+    fn ship(&self, spec: &mut Spec) {
+        planning::ship(spec);
+    }
+
     fn commands(&self) -> Vec<layer::Command> {
         crate::commands::all()
     }
@@ -72,6 +76,7 @@ impl Measured for Applications {
             context: context.clone(),
             storages: Vec::new(),
             searches: Vec::new(),
+            stages: 0,
             turns: 0,
             turn: None,
             left: Ok(()),
@@ -129,6 +134,8 @@ struct AppRun {
     context: RunContext,
     storages: Vec<Arc<dyn Storage>>,
     searches: Vec<Arc<Feeding>>,
+    /// Stages so far.
+    stages: usize,
     /// Turns that are planned.
     turns: usize,
     /// The turn that goes on, and its storage.
@@ -193,7 +200,12 @@ impl AppRun {
 
 impl LayerRun for AppRun {
     fn find(&mut self, specs: &mut [&mut Spec]) -> Result<(), Error> {
-        specs.iter_mut().try_for_each(|spec| planning::name_app(spec))
+        for spec in specs.iter_mut() {
+            planning::name_app(spec)?;
+            let paths = Applications.paths(spec);
+            planning::settle_hosts(spec, &paths)?;
+        }
+        Ok(())
     }
 
     fn phases(&mut self, spec: &Spec, planning: &Planning<'_>) -> Result<Vec<Phase>, Error> {
@@ -230,11 +242,15 @@ impl LayerRun for AppRun {
         context: &StageContext<'_>,
     ) -> Result<Box<dyn Part + 'a>, Error> {
         let mut ready = Vec::new();
-        for phase in phases {
+        self.stages += 1;
+        for (number, phase) in phases.into_iter().enumerate() {
             let (Some(plan), Some(kept)) = (phase.plan.of::<AppPlan>(), phase.state::<Kept>()) else {
                 return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its storage"));
             };
             let storage = self.storage(&kept.storage)?;
+            let meeting = format!("app.{}.{number}", self.stages);
+            let hosts = self.context.hosts.as_ref().filter(|_| plan.load.place.is_some());
+            // The others get ready when the first host has made what all share.
             storage.prepare()?;
             // A target that was opened just now tells of its room only now. Later stages find less, because the first has written.
             if plan.is_first {
@@ -245,7 +261,7 @@ impl LayerRun for AppRun {
                 storage,
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
-                progress: Arc::new(Progress::new(plan)),
+                progress: Arc::new(Progress::with_hosts(plan, &meeting, hosts)?),
                 logs: Arc::clone(&kept.logs),
                 times: Arc::clone(&kept.times),
                 search: kept.search.clone(),
@@ -310,13 +326,11 @@ impl Ready {
             let memory = WorkerMemory::take(&needs, &arena, &gpu_notes)?;
             let opened = storage.open(worker, &arena, &flag)?;
             let Attached { driver, device, notes } = memory.attach(&needs, opened, &arena)?;
-            let none =
-                || Error::new(ErrorKind::Run, "stage", "a worker has no process").with("worker", number);
-            let (group, _) = shared.process(number).ok_or_else(none)?;
-            let source = AppSource::new(&shared, number, &arena, (&progress, &logs))
-                .ok_or_else(none)?
-                .on_device(device);
-            let meter = meters.of(&shared.groups[group]);
+            // The last hosts may have fewer processes than the others.
+            let found = shared.process(number);
+            let group = found.map_or(0, |(group, _)| group);
+            let source = AppSource::new(&shared, found, &arena, (&progress, &logs)).on_device(device);
+            let meter = found.and_then(|(group, _)| meters.of(&shared.groups[group]));
             let driver =
                 AppDriver::new(driver, &storage, &shared, (&progress, &logs), &flag, group).metered(meter);
             Ok(WorkerSetup { driver: Box::new(driver), source, notes, parts: Vec::new() })

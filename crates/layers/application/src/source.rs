@@ -78,14 +78,14 @@ pub struct AppSource {
 }
 
 impl AppSource {
-    /// The source of process `worker` of the stage; none where it has none of that number.
+    /// The source of a process of the stage, by its group and its number in it; one that has ended where there is none.
     pub(crate) fn new(
         plan: &Arc<AppPlan>,
-        worker: u32,
+        found: Option<(usize, u32)>,
         arena: &Arc<Arena>,
         (progress, logs): (&Arc<Progress>, &Arc<Logs>),
-    ) -> Option<Self> {
-        let (group, process) = plan.process(worker)?;
+    ) -> Self {
+        let (group, process) = found.unwrap_or_default();
         let steps = &plan.groups[group].steps;
         let stores = |call: &CallPlan| call.class.writes() || call.class == AppClass::Put;
         let mut source = Self {
@@ -107,7 +107,7 @@ impl AppSource {
             },
             counts: vec![0; steps.len()],
             shuffle: None,
-            has_ended: steps.is_empty(),
+            has_ended: found.is_none() || steps.is_empty(),
             logs: Arc::clone(logs),
             open: plan.sets.iter().map(|set| OpenLog::new(set.log.is_some())).collect(),
             has_logs: steps.iter().flat_map(StepPlan::calls).any(|call| call.class.is_of_log()),
@@ -118,7 +118,7 @@ impl AppSource {
         if !source.has_ended {
             source.begin_step();
         }
-        Some(source)
+        source
     }
 
     /// The same with buffers on a device, or registered ones.
@@ -134,8 +134,9 @@ impl AppSource {
     pub fn alone(plan: &Arc<AppPlan>, worker: u32) -> Result<Self, Error> {
         let arena = Arc::new(Arena::new(1, plan.transfer_bytes_max() as usize, PageSize::Base)?);
         let (progress, logs) = (Arc::new(Progress::new(plan)), Arc::new(Logs::new(&plan.sets)));
-        Self::new(plan, worker, &arena, (&progress, &logs))
-            .ok_or_else(|| Error::usage("plan", "the stage has no such process").with("worker", worker))
+        let found = plan.process(worker);
+        found.ok_or_else(|| Error::usage("plan", "the stage has no such process").with("worker", worker))?;
+        Ok(Self::new(plan, found, &arena, (&progress, &logs)))
     }
 
     #[inline]

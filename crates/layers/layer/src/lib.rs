@@ -23,7 +23,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 pub use command::{Bench, BenchRequest, Command, CommandKind, Console, Ending, ServerOptions};
 pub use device::device_activity;
-pub use hosts::{HostLink, Hosts, Meeting, Met};
+pub use hosts::{HostLink, Hosts, Meeting, Met, Together};
 pub use identity::{FileIdentity, MARK, MadeFile, identity_of};
 pub use leftovers::{CleanRequest, Leftovers};
 pub use machine::MachineWatch;
@@ -31,7 +31,7 @@ pub use measured::{
     AcceptLimits, Control, DriverEntry, Journal, LayerRun, Measured, Phase, Planning, RunContext, Runs, Seed,
     add, all, find,
 };
-pub use places::{settle_host_targets, settle_store_of_process};
+pub use places::{make_absolute, settle_host_targets, settle_store_of_process};
 pub use service_policy::{NetworkPolicy, ServicePolicy};
 pub use stack::{StackCarrier, StackKind, StackRequest, StackRowSpec, StackServed};
 pub use stage::{Part, Parts, Seen, StageContext, Start, Tell, plain_part, run};

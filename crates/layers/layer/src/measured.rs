@@ -200,6 +200,11 @@ pub trait Measured: Sync {
         Vec::new()
     }
 
+    /// Makes the relative paths of a spec absolute, before it goes to hosts with working directories of their own.
+    fn ship(&self, spec: &mut Spec) {
+        spec.targets.iter_mut().for_each(crate::places::make_absolute);
+    }
+
     /// Things that its runs make and may leave, by kind.
     fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
         Vec::new()

@@ -56,6 +56,14 @@ pub fn settle_store_of_process(spec: &mut Spec, directory: &Path) -> Result<(), 
     Ok(())
 }
 
+/// Makes a target absolute where it is a relative path: what has a colon is another kind of target.
+pub fn make_absolute(target: &mut String) {
+    let is_name = target.contains(':') || target.starts_with('/');
+    if !is_name && let Ok(path) = std::path::absolute(units::path_of(target)) {
+        *target = units::label_of(path.as_os_str());
+    }
+}
+
 /// Whether a path, or the directory in which it would be made, lies on a file system of the network.
 fn is_on_network(path: &Path) -> bool {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

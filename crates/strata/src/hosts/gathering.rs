@@ -270,8 +270,8 @@ fn request(
         if spec.host.is_none() && is_one_machine {
             spec.host_targets = spec.host_targets.or(Some(HostTargets::Shared));
         }
-        if is_elsewhere {
-            spec.targets.iter_mut().for_each(make_absolute);
+        if is_elsewhere && let Ok(layer) = layer::find(spec.layer.name) {
+            layer.ship(&mut spec);
         }
         // It is the way of the leader to the hosts, unless the layer has ways of its own to others.
         if !options::has_own(spec.layer, "token-file") {
@@ -296,14 +296,6 @@ fn request(
         lease: LEASE,
         progress_interval: PROGRESS_INTERVAL,
     })
-}
-
-/// Services have directories of their own to begin relative paths at: those of the leader are meant.
-fn make_absolute(target: &mut String) {
-    let is_name = target.contains(':') || target.starts_with('/');
-    if !is_name && let Ok(path) = std::path::absolute(units::path_of(target)) {
-        *target = units::label_of(path.as_os_str());
-    }
 }
 
 /// Refuses plans that are not the same but for what only a host can know.

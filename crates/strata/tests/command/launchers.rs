@@ -22,11 +22,16 @@ const RUN_SECONDS_MAX: &str = "60";
 const SERVE_WAIT: Duration = Duration::from_secs(20);
 
 /// Words of mpirun, which refuses root and more processes than cores unless told otherwise.
-const MPIRUN: &[&str] = &["mpirun", "--allow-run-as-root", "--oversubscribe"];
+pub(crate) const MPIRUN: &[&str] = &["mpirun", "--allow-run-as-root", "--oversubscribe"];
 const HYDRA: &[&str] = &["mpiexec.hydra"];
 
 /// A command of a launcher in a directory, with the words of strata behind those of the launcher.
-fn launch(scratch: &Scratch, launcher: &[&str], words: &str, environment: &[(&str, String)]) -> Command {
+pub(crate) fn launch(
+    scratch: &Scratch,
+    launcher: &[&str],
+    words: &str,
+    environment: &[(&str, String)],
+) -> Command {
     let meeting = scratch.join("meeting");
     fs::create_dir_all(&meeting).unwrap();
     let mut command = Command::new("timeout");
@@ -43,16 +48,16 @@ fn launch(scratch: &Scratch, launcher: &[&str], words: &str, environment: &[(&st
     command
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn output(mut command: Command) -> Output {
+pub(crate) fn output(mut command: Command) -> Output {
     command.output().unwrap()
 }
 
 /// Whether a program is there; tells that the test is skipped where it is not.
-fn has(test: &str, program: &str) -> bool {
+pub(crate) fn has(test: &str, program: &str) -> bool {
     let found = tool(&["sh", "-c", &format!("command -v {program}")]).is_some();
     if !found {
         skipped(test, &format!("{program} is missing"));

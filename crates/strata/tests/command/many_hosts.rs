@@ -19,7 +19,7 @@ use super::hosts::await_that;
 use super::support::{Running, Scratch, assert_partial, read_record, state_of, total};
 
 /// Longest wait for what follows from the end of a process: a host that is lost is found within 8 s, a leader that is gone within 10 s.
-const LOST_WAIT: Duration = Duration::from_secs(20);
+pub(crate) const LOST_WAIT: Duration = Duration::from_secs(20);
 
 /// Positions of all operations of a phase, by worker.
 fn positions(record: &Value, phase: usize) -> Vec<Vec<u64>> {
@@ -39,13 +39,13 @@ fn origins(record: &Value, phase: usize) -> BTreeSet<String> {
 }
 
 /// Processes that a process has started.
-fn children(of: u32) -> Vec<Pid> {
+pub(crate) fn children(of: u32) -> Vec<Pid> {
     let path = format!("/proc/{of}/task/{of}/children");
     let listed = fs::read_to_string(path).unwrap_or_default();
     listed.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
-fn lives(process: Pid) -> bool {
+pub(crate) fn lives(process: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap_or_default();
     // proc(5): the state comes after the name, which is in parentheses.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

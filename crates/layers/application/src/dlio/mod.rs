@@ -31,6 +31,11 @@ const WORKLOADS: &[(&str, &str)] = &[
     ("cosmoflow", include_str!("../applications/dlio/cosmoflow.yaml")),
 ];
 
+/// Whether the name of a workload is the path of one.
+pub(crate) fn is_path(name: &str) -> bool {
+    name.contains('/') || Path::new(name).extension().is_some()
+}
+
 /// Text of a workload.
 ///
 /// # Errors
@@ -39,8 +44,7 @@ pub(crate) fn text_of(name: &str) -> Result<String, Error> {
     if let Some((_, text)) = WORKLOADS.iter().find(|(known, _)| *known == name) {
         return Ok((*text).to_owned());
     }
-    let is_path = name.contains('/') || Path::new(name).extension().is_some();
-    if is_path {
+    if is_path(name) {
         return std::fs::read_to_string(path_of(name)).map_err(|error| {
             Error::usage("workload", format!("cannot read the workload: {error}"))
                 .with("path", name)

@@ -91,7 +91,7 @@ impl FileStorage {
         };
         let secret = layer::secret::shared_or_environment(spec.token_file.as_deref())?;
         let place = place.map_or_else(OnceLock::new, OnceLock::from);
-        let tree = Tree::new(target, needs, context);
+        let tree = Tree::new(spec, needs, context);
         Ok(Self { place, secret, tree, sets: needs.sets.clone(), direct: own.direct, keep: context.keep })
     }
 }
@@ -146,13 +146,13 @@ impl Storage for FileStorage {
         let top = self.tree.top();
         let driver: Box<dyn ::driver::Driver<StorageOperation>> = match self.place()? {
             Root::Path(path) => {
-                let top = Directory::open(&path.join(top))?;
+                let top = Directory::open(&path.join(&top))?;
                 Box::new(FilesDriver::new(Posix::default(), &top, &self.sets, arena, self.direct)?)
             }
             Root::Store(store) => {
                 let root = Held { store: Arc::clone(store), inode: Inode::ROOT };
                 let top = root.below(top.as_bytes()).map_err(|errno| {
-                    Error::system("dfs", "cannot open the directory of the run", errno).with("path", top)
+                    Error::system("dfs", "cannot open the directory of the run", errno).with("path", &top)
                 })?;
                 Box::new(FilesDriver::new(Dfs { owner: owner() }, &top, &self.sets, arena, false)?)
             }

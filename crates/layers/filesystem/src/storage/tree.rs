@@ -13,6 +13,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use units::{label_of, path_of};
+use workload::plan::HostPlace;
+use workload::spec::Spec;
 
 use super::driver::ASIDE;
 use super::{Root, is_store};
@@ -38,9 +40,11 @@ pub(super) struct Tree {
     made: Mutex<MadeTree>,
     is_made: Mutex<bool>,
     target: String,
-    top: String,
+    /// Number among the directories of the run.
+    number: usize,
     indexes: Vec<u64>,
-    run_id: String,
+    /// Another host of the run makes and removes it.
+    is_guest: bool,
     journal: Arc<dyn Journal>,
 }
 
@@ -75,30 +79,31 @@ fn failed_in_store<'a>(what: &'static str, path: &'a str) -> impl Fn(Errno) -> E
 
 impl Tree {
     /// The directory for these sets on a target; not made yet.
-    pub(super) fn new(target: &str, needs: &StorageNeeds, context: &RunContext) -> Self {
+    pub(super) fn new(spec: &Spec, needs: &StorageNeeds, context: &RunContext) -> Self {
+        let target = spec.targets.first().map_or("", String::as_str);
         let sets = &needs.sets;
-        let run_id = format!("{:016x}", context.journal.run());
         let noted = if is_store(target) {
             target.to_owned()
         } else {
             std::path::absolute(path_of(target))
                 .map_or_else(|_| target.to_owned(), |path| label_of(path.as_os_str()))
         };
-        let top = match needs.number {
-            0 => format!("strata-app-{run_id}"),
-            number => format!("strata-app-{run_id}-{number}"),
-        };
         let names = sets.iter().map(|set| (set.name.clone(), set.is_index)).collect();
-        let made = MadeTree { target: noted, top: top.clone(), sets: names, identity: None };
+        let made = MadeTree { target: noted, top: String::new(), sets: names, identity: None };
         Self {
             made: Mutex::new(made),
             is_made: Mutex::new(false),
             target: target.to_owned(),
-            top,
+            number: needs.number,
             indexes: sets.iter().map(|set| if set.is_index { set.objects } else { 0 }).collect(),
-            run_id,
+            is_guest: spec.place.is_some_and(HostPlace::is_guest),
             journal: Arc::clone(&context.journal),
         }
+    }
+
+    /// Number of the run, as it is marked with; a run has it once it has begun.
+    fn run_id(&self) -> String {
+        format!("{:016x}", self.journal.run())
     }
 
     /// The target, as given.
@@ -106,9 +111,12 @@ impl Tree {
         &self.target
     }
 
-    /// Name of the directory in the target.
-    pub(super) fn top(&self) -> &str {
-        &self.top
+    /// Name of the directory in the target, which is the same for all hosts of the run.
+    pub(super) fn top(&self) -> String {
+        match (self.run_id(), self.number) {
+            (run, 0) => format!("strata-app-{run}"),
+            (run, number) => format!("strata-app-{run}-{number}"),
+        }
     }
 
     /// Makes it with the directories of the sets and their indexes, once.
@@ -117,18 +125,20 @@ impl Tree {
     /// When it cannot be noted or made.
     pub(super) fn make(&self, place: &Root) -> Result<(), Error> {
         let mut is_made = self.is_made.lock().unwrap_or_else(PoisonError::into_inner);
-        if *is_made {
+        if *is_made || self.is_guest {
             return Ok(());
         }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.top = self.top();
+        let run_id = self.run_id();
         note(&self.journal, &made, false)?;
         match place {
             Root::Path(path) => {
-                let top = path.join(&self.top);
+                let top = path.join(&made.top);
                 std::fs::create_dir(&top).map_err(failed("cannot make the directory of the run", &top))?;
                 *is_made = true;
                 // A file system without extended attributes keeps no mark: then its identity alone tells.
-                let _ = rustix::fs::lsetxattr(&*top, MARK, self.run_id.as_bytes(), XattrFlags::empty());
+                let _ = rustix::fs::lsetxattr(&*top, MARK, run_id.as_bytes(), XattrFlags::empty());
                 made.identity = std::fs::symlink_metadata(&top).ok().map(|metadata| identity_of(&metadata));
                 note(&self.journal, &made, false)?;
                 for ((name, _), indexes) in made.sets.iter().zip(&self.indexes) {
@@ -141,12 +151,11 @@ impl Tree {
                 }
             }
             Root::Store(store) => {
-                let top = make_in(store, Inode::ROOT, &self.top)
-                    .map_err(failed_in_store("cannot make the directory of the run", &self.top))?;
+                let top = make_in(store, Inode::ROOT, &made.top)
+                    .map_err(failed_in_store("cannot make the directory of the run", &made.top))?;
                 *is_made = true;
-                let marked =
-                    store.set_xattr(top.inode, MARK.as_bytes(), self.run_id.as_bytes(), false, false);
-                marked.map_err(failed_in_store("cannot mark the directory of the run", &self.top))?;
+                let marked = store.set_xattr(top.inode, MARK.as_bytes(), run_id.as_bytes(), false, false);
+                marked.map_err(failed_in_store("cannot mark the directory of the run", &made.top))?;
                 for ((name, _), indexes) in made.sets.iter().zip(&self.indexes) {
                     let failed = failed_in_store("cannot make the directory of a set", name);
                     let set = make_in(store, top.inode, name).map_err(&failed)?;
@@ -167,7 +176,7 @@ impl Tree {
         let mut is_made = self.is_made.lock().unwrap_or_else(PoisonError::into_inner);
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *is_made) {
-            remove(&made, place, &self.run_id)?;
+            remove(&made, place, &self.run_id())?;
         }
         if listed(&self.journal.noted(JOURNAL_KEY))?.is_empty() {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Observations of several hosts as one.
 
-use super::Observations;
+use super::{CheckpointActivity, Observations, Profile, Utilisation};
 
 impl Observations {
     /// Joins what the hosts of a phase observed. Counters of processes add up. So do those of machines and devices, unless all hosts
@@ -16,11 +16,10 @@ impl Observations {
             all.minor_faults += host.minor_faults;
             add(&mut all.kernel_worker_cpu_ns, host.kernel_worker_cpu_ns);
             add(&mut all.process_fetched_bytes, host.process_fetched_bytes);
-            match (&mut all.files, host.files) {
-                (Some(files), Some(more)) => files.add(&more),
-                (files @ None, more) => *files = more,
-                (Some(_), None) => {}
-            }
+            join(&mut all.files, host.files, |files, more| files.add(&more));
+            join(&mut all.profile, host.profile, Profile::add);
+            join(&mut all.utilisation, host.utilisation, Utilisation::add);
+            join(&mut all.checkpoint, host.checkpoint, CheckpointActivity::add);
             if !is_one_machine {
                 for (known, more) in [
                     (&mut all.machine_cpus_busy, host.machine_cpus_busy),
@@ -52,6 +51,73 @@ impl Observations {
     }
 }
 
+/// Adds what a host told to what the others did; some may have nothing to tell.
+fn join<T>(all: &mut Option<T>, more: Option<T>, add: fn(&mut T, T)) {
+    match (&mut *all, more) {
+        (Some(all), Some(more)) => add(all, more),
+        (None, more) => *all = more,
+        (Some(_), None) => {}
+    }
+}
+
+impl Profile {
+    /// Adds the processes of another host: groups and parts of the same name are the same.
+    fn add(&mut self, more: Self) {
+        for group in more.groups {
+            let Some(known) = self.groups.iter_mut().find(|known| known.name == group.name) else {
+                self.groups.push(group);
+                continue;
+            };
+            known.processes += group.processes;
+            known.wall_ns += group.wall_ns;
+            for part in group.parts {
+                match known.parts.iter_mut().find(|known| known.name == part.name) {
+                    Some(known) => {
+                        known.calls += part.calls;
+                        known.time_ns += part.time_ns;
+                    }
+                    None => known.parts.push(part),
+                }
+            }
+        }
+    }
+}
+
+impl Utilisation {
+    /// Adds the accelerators of another host. Steps of all hosts are in step, so the interval of all is the mean of theirs: more accelerators do not
+    /// make it narrower.
+    fn add(&mut self, more: Self) {
+        let (own, others) = (f64::from(self.accelerators), f64::from(more.accelerators));
+        let mean = |one: f64, other: f64| (one * own + other * others) / (own + others).max(1.0);
+        self.fraction = mean(self.fraction, more.fraction);
+        self.waiting_fraction = mean(self.waiting_fraction, more.waiting_fraction);
+        self.low_fraction = self.low_fraction.zip(more.low_fraction).map(|(one, other)| mean(one, other));
+        self.high_fraction = self.high_fraction.zip(more.high_fraction).map(|(one, other)| mean(one, other));
+        self.fraction_min = self.fraction_min.min(more.fraction_min);
+        self.is_met = self.fraction >= self.limit_fraction;
+        self.accelerators += more.accelerators;
+        self.steps = self.steps.min(more.steps);
+        self.compute_ns += more.compute_ns;
+        self.time_ns += more.time_ns;
+        self.samples_per_second += more.samples_per_second;
+        self.bytes_per_second += more.bytes_per_second;
+    }
+}
+
+impl CheckpointActivity {
+    /// Adds the files of another host. Ranks are those of all hosts already, and the slowest host ends the checkpoint.
+    fn add(&mut self, more: Self) {
+        self.files += more.files;
+        self.bytes += more.bytes;
+        self.time_ns = self.time_ns.max(more.time_ns);
+        self.bytes_per_second = self.bytes as f64 * 1e9 / self.time_ns.max(1) as f64;
+        self.share_fraction = match (self.share_fraction, more.share_fraction) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
 /// Adds a counter that each host must have told.
 fn add(all: &mut Option<u64>, more: Option<u64>) {
     *all = all.zip(more).map(|(all, more)| all.saturating_add(more));
@@ -59,7 +125,78 @@ fn add(all: &mut Option<u64>, more: Option<u64>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{GroupProfile, ProfilePart};
     use super::*;
+
+    #[test]
+    fn processes_of_all_hosts_are_in_the_profile() {
+        let part = |name: &str, calls, time_ns| ProfilePart { name: name.to_owned(), calls, time_ns };
+        let group = |name: &str, processes, wall_ns, parts| GroupProfile {
+            name: name.to_owned(),
+            processes,
+            wall_ns,
+            parts,
+        };
+        let seen = |groups| Observations { profile: Some(Profile { groups }), ..Observations::default() };
+        let first = seen(vec![group("w", 2, 20, vec![part("write", 3, 15), part("wait", 1, 5)])]);
+        let second = seen(vec![
+            group("w", 1, 10, vec![part("write", 2, 10)]),
+            group("r", 1, 7, vec![part("read", 1, 7)]),
+        ]);
+        let all = Observations::of_hosts(vec![first, second, Observations::default()], &[], true);
+        let expected = vec![
+            group("w", 3, 30, vec![part("write", 5, 25), part("wait", 1, 5)]),
+            group("r", 1, 7, vec![part("read", 1, 7)]),
+        ];
+        assert_eq!(all.profile.unwrap().groups, expected);
+    }
+
+    #[test]
+    fn accelerators_and_checkpoints_of_all_hosts_are_told() {
+        let accelerators = |accelerators, steps, fraction| Utilisation {
+            accelerators,
+            steps,
+            compute_ns: 10,
+            time_ns: 20,
+            fraction,
+            fraction_min: fraction - 0.1,
+            waiting_fraction: 1.0 - fraction,
+            limit_fraction: 0.75,
+            is_met: true,
+            samples_per_second: 100.0,
+            bytes_per_second: 1000.0,
+            low_fraction: Some(fraction - 0.2),
+            high_fraction: Some(fraction + 0.1),
+            search: None,
+        };
+        let checkpoint = |files, bytes, time_ns| CheckpointActivity {
+            ranks: 4,
+            files,
+            bytes,
+            time_ns,
+            bytes_per_second: 1.0,
+            share_fraction: Some(time_ns as f64 / 100.0),
+        };
+        let seen = |utilisation, checkpoint| Observations {
+            utilisation: Some(utilisation),
+            checkpoint: Some(checkpoint),
+            ..Observations::default()
+        };
+        let hosts = vec![
+            seen(accelerators(3, 9, 0.8), checkpoint(3, 300, 10)),
+            seen(accelerators(1, 8, 0.4), checkpoint(1, 100, 40)),
+        ];
+        let all = Observations::of_hosts(hosts, &[], true);
+        let told = all.utilisation.unwrap();
+        assert_eq!((told.accelerators, told.steps, told.compute_ns, told.time_ns), (4, 8, 20, 40));
+        assert!((told.fraction - 0.7).abs() < 1e-9 && !told.is_met && (told.fraction_min - 0.3).abs() < 1e-9);
+        assert!(
+            (told.low_fraction.unwrap() - 0.5).abs() < 1e-9 && (told.samples_per_second - 200.0).abs() < 1e-9
+        );
+        let told = all.checkpoint.unwrap();
+        assert_eq!((told.ranks, told.files, told.bytes, told.time_ns), (4, 4, 400, 40));
+        assert!((told.bytes_per_second - 1e10).abs() < 1.0 && told.share_fraction == Some(0.4));
+    }
 
     fn seen(switches: u64, busy: f64, read_bytes: Option<u64>) -> Observations {
         Observations {
