@@ -78,7 +78,8 @@ fn hdf5(asked: &AskedFormat, set: &SetPlan, spec: &Spec, opening: &Spec) -> Resu
         return Err(Error::usage("plan", why.clone()).remedy("use sizes that fit, or --format raw"));
     }
     if hosts(spec) > 1 && is_shared(set) {
-        let what = "processes of several hosts cannot share an HDF5 file: parallel HDF5, which needs MPI, is not used";
+        let what =
+            "processes of several hosts cannot share an HDF5 file: strata does not use parallel HDF5 (MPI)";
         return Err(Error::usage("plan", what).with("target", target).remedy(
             "use a file for each process where the application has them (vpic, bd-cats: --set files=rank), one host, or --format raw",
         ));
