@@ -18,6 +18,7 @@ use workload::plan::PhasePlan;
 use workload::spec::Spec;
 
 use crate::beside::{self, BesidePlan, Turn};
+use crate::builtin;
 use crate::checkpoint::Times;
 use crate::driver::AppDriver;
 use crate::feeding::Feeding;
@@ -56,6 +57,12 @@ impl Measured for Applications {
             |target: &&String| !target.contains(':') || target.contains('/') && !target.contains("://");
         let paths = target.into_iter().chain(&beside).filter(is_path);
         paths.map(|path| path_of(path).into_owned()).collect()
+    }
+
+    fn is_name(&self, spec: &Spec, target: &str) -> bool {
+        let is_app =
+            crate::spec::of(spec).app.is_none() && spec.targets.first().is_some_and(|first| first == target);
+        is_app && !builtin::is_path(target)
     }
 
     fn commands(&self) -> Vec<layer::Command> {

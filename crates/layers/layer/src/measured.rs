@@ -200,6 +200,11 @@ pub trait Measured: Sync {
         Vec::new()
     }
 
+    /// Whether a word among the targets of a spec is a name of the layer's own, and no path where it has no scheme.
+    fn is_name(&self, _spec: &Spec, _target: &str) -> bool {
+        false
+    }
+
     /// Things that its runs make and may leave, by kind.
     fn leftovers(&self) -> Vec<&'static dyn Leftovers> {
         Vec::new()

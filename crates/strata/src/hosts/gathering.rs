@@ -271,7 +271,7 @@ fn request(
             spec.host_targets = spec.host_targets.or(Some(HostTargets::Shared));
         }
         if is_elsewhere {
-            spec.targets.iter_mut().for_each(make_absolute);
+            make_absolute(&mut spec);
         }
         // It is the way of the leader to the hosts, unless the layer has ways of its own to others.
         if !options::has_own(spec.layer, "token-file") {
@@ -299,11 +299,15 @@ fn request(
 }
 
 /// Services have directories of their own to begin relative paths at: those of the leader are meant.
-fn make_absolute(target: &mut String) {
-    let is_name = target.contains(':') || target.starts_with('/');
-    if !is_name && let Ok(path) = std::path::absolute(units::path_of(target)) {
-        *target = units::label_of(path.as_os_str());
-    }
+fn make_absolute(spec: &mut Spec) {
+    let layer = layer::find(spec.layer.name).ok();
+    let absolute = |target: &String| {
+        let is_own = layer.is_some_and(|layer| layer.is_name(spec, target));
+        let is_name = is_own || target.contains(':') || target.starts_with('/');
+        let path = if is_name { None } else { std::path::absolute(units::path_of(target)).ok() };
+        path.map_or_else(|| target.clone(), |path| units::label_of(path.as_os_str()))
+    };
+    spec.targets = spec.targets.iter().map(absolute).collect();
 }
 
 /// Refuses plans that are not the same but for what only a host can know.
