@@ -57,7 +57,7 @@ Architecture: $architecture
 Maintainer: strata developers <strata@localhost>
 Installed-Size: $size
 Depends: libc6 (>= ${glibc:-2.36})
-Suggests: librados2, librbd1, libfabric1, fuse3
+Suggests: librados2, librbd1, libfabric1, libhdf5-103-1, fuse3
 ${homepage:+Homepage: $homepage
 }Description: $summary
  It takes the command lines of fio, IOR, mdtest, IO500, elbencho and others, and says

@@ -18,6 +18,7 @@ NEEDED=(
     python3:python3
     column:bsdextrautils
     fi_info:libfabric-bin
+    h5dump:hdf5-tools
     ip:iproute2
     ceph-mon:ceph-mon
     ceph-osd:ceph-osd
@@ -33,6 +34,9 @@ NEEDED=(
 
 # file:package, for what is no command
 NEEDED_FILES=(
+    # Its directory depends on the architecture; the document is in all of them.
+    /usr/share/doc/libhdf5-103-1:libhdf5-103-1
+    /usr/lib/python3/dist-packages/h5py:python3-h5py
     /usr/share/doc/fio/examples/null.fio:fio-examples
     # srun --mpi=pmix loads libpmix.so, which no package that brings the plugin depends on.
     /usr/lib/x86_64-linux-gnu/libpmix.so:libpmix-dev

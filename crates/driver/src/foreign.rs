@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use libloading::Error as LoadError;
 pub use libloading::os::unix::Library;
@@ -29,15 +29,32 @@ impl ClientLibrary {
     /// # Errors
     /// When there is none: one line that names the package.
     pub fn open(&self) -> Result<Library, Error> {
+        self.open_any(&[]).map(|(library, _)| library)
+    }
+
+    /// Loads it under its name, or else under the first of these names that there is; and the name that it was.
+    ///
+    /// # Errors
+    /// When there is none: one line that names the package.
+    pub fn open_any(&self, others: &[&str]) -> Result<(Library, String), Error> {
         let Self { layer, name, variable, package } = *self;
         let other = std::env::var_os(variable).filter(|value| !value.is_empty());
         let file = PathBuf::from(other.clone().unwrap_or_else(|| OsString::from(name)));
         // SAFETY: loading runs the library's constructors, which set up its own tables.
-        unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) }.map_err(|cause| {
-            let message = format!("{name} is missing: install {package}");
-            let error = Error::new(ErrorKind::Unsupported, layer, message).with("cause", cause);
-            if other.is_some() { error.with("file", file.display()) } else { error }
-        })
+        let load = |file: &Path| unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) };
+        let missing = match load(&file) {
+            Ok(library) => return Ok((library, file.display().to_string())),
+            Err(missing) => missing,
+        };
+        let further = others.iter().filter(|_| other.is_none());
+        for name in further {
+            if let Ok(library) = load(Path::new(name)) {
+                return Ok((library, (*name).to_owned()));
+            }
+        }
+        let message = format!("{name} is missing: install {package}");
+        let error = Error::new(ErrorKind::Unsupported, layer, message).with("cause", missing);
+        Err(if other.is_some() { error.with("file", file.display()) } else { error })
     }
 
     /// A function that it lacks.

@@ -4,10 +4,12 @@ use driver::Error;
 use layer::storage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{path_of, split_list};
+use units::{path_of, split_list, without_password};
 use workload::spec::Spec;
 
 use crate::dlio;
+use crate::formats::why;
+use crate::planning;
 use crate::spec::{self, AppSpec};
 
 /// Passes over the targets where nothing is said.
@@ -118,7 +120,20 @@ pub(crate) fn turns(spec: &Spec) -> Result<Option<(Vec<Turn>, u32)>, Error> {
         spec.own.get_mut::<AppSpec>().target_options = options;
         turns.push(Turn { spec, beside: BesidePlan { targets: targets.clone(), at: at as u32, pass: 1 } });
     }
+    // One without HDF5 would be measured with another load than the others.
+    let because = turns.iter().find_map(|turn| without_hdf5(&turn.spec));
+    for turn in &mut turns {
+        turn.spec.own.get_mut::<AppSpec>().raw_because.clone_from(&because);
+    }
     Ok(Some((turns, own.passes.unwrap_or(PASSES))))
+}
+
+/// Why the target of a spec has no HDF5; none where it has, and where it cannot be planned, which is told later.
+fn without_hdf5(spec: &Spec) -> Option<String> {
+    let target = spec.targets.first()?;
+    let opening = planning::target_spec(spec, target, 0).ok()?;
+    let error = storage::find(target).ok()?.storage_hdf5(&opening).err()?;
+    Some(format!("all targets have the same: {}", without_password(&why(&error))))
 }
 
 /// The option of `NAME`, or of `N:NAME`, and the targets that take it: all that have it, or the one of that number.

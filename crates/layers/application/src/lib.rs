@@ -9,6 +9,7 @@ pub mod description;
 mod dlio;
 mod driver;
 mod feeding;
+mod formats;
 mod help;
 mod log;
 mod meter;

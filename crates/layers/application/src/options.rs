@@ -153,6 +153,11 @@ const APPLICATION: &[OptionDef] = &[
         "shared|process",
         "The same as --set index=...: fdb-hammer: one index for all processes, or one for each"
     ),
+    parameter!(
+        "format",
+        "raw|hdf5|auto",
+        "The same as --set format=...: vpic, bd-cats: HDF5 files by libhdf5, raw files, or HDF5 where library and target have it"
+    ),
     parameter!("size", "SIZE", "The same as --set size=SIZE: bytes of an item"),
     option!(
         "target-options",

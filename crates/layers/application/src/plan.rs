@@ -205,6 +205,9 @@ pub struct AppPlan {
     pub version: String,
     /// Driver of the target.
     pub engine: String,
+    /// Library that makes HDF5 files, its version and file; none where all objects are raw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hdf5_library: Option<String>,
     /// Memory that the buffers lie in.
     #[serde(default, skip_serializing_if = "gpu::MemoryPlan::is_host")]
     pub memory: gpu::MemoryPlan,

@@ -16,7 +16,7 @@ use crate::description::{Application, Description, resolve};
 use crate::operation::AppClass;
 use crate::plan::{AppPlan, GroupPlan, INDEX_VALUE_BYTES, ParameterPlan, SetPlan, StepPlan};
 use crate::spec;
-use crate::{beside, builtin, dlio};
+use crate::{beside, builtin, dlio, formats};
 
 /// An application that is planned on a target.
 pub(crate) struct PlannedApp {
@@ -120,18 +120,21 @@ pub(crate) fn plan(spec: &Spec, planning: &Planning<'_>, context: &RunContext) -
     let own = spec::of(spec);
     let name = own.app.clone().unwrap_or_default();
     let (description, settings) = builtin::load(&name, &own.settings)?;
-    let application = resolve(&description, settings).map_err(|error| error.with("application", &name))?;
+    let mut application =
+        resolve(&description, settings).map_err(|error| error.with("application", &name))?;
     let target = spec.targets.first().cloned().unwrap_or_default();
     let seed = |stage| planning.seed_of(stage);
-    let needs = needs(&application, planning.number);
-    let opening = Opening { spec: target_spec(spec, &target, seed(0))?, needs };
+    let target_spec = target_spec(spec, &target, seed(0))?;
+    let hdf5_library = formats::settle(&mut application, spec, &target_spec)?;
+    let opening = Opening { spec: target_spec, needs: needs(&application, planning.number) };
     let storage = opening.open(context)?;
     let facts = storage.facts();
     check_target(&application, &facts, &target)?;
     check_space(&application.sets, &facts, &target)?;
     let mut plans = Vec::new();
     for at in 0..application.stages.len() {
-        plans.push(stage_plan(spec, &application, at, &facts, (seed(0), seed(at)))?);
+        let plan = stage_plan(spec, &application, at, &facts, (seed(0), seed(at)))?;
+        plans.push(AppPlan { hdf5_library: hdf5_library.clone(), ..plan });
     }
     Ok(PlannedApp { plans, storage, opening })
 }
@@ -169,6 +172,7 @@ pub(crate) fn stage_plan(
         application: application.name.clone(),
         version: application.version.clone(),
         engine: facts.engine.clone(),
+        hdf5_library: None,
         memory: own.memory.plan(None).map_err(|error| Error::usage("plan", error))?,
         target: spec.targets.first().cloned().unwrap_or_default(),
         beside: None,
@@ -223,7 +227,7 @@ fn settle_load(plan: &mut AppPlan, spec: &Spec) -> Result<(), Error> {
 }
 
 /// The spec of the target in the layer that serves it.
-fn target_spec(spec: &Spec, target: &str, seed: u64) -> Result<Spec, Error> {
+pub(crate) fn target_spec(spec: &Spec, target: &str, seed: u64) -> Result<Spec, Error> {
     let serving = storage::find(target)?;
     let mut own = Spec {
         layer: Layer::of(serving.definition()),
@@ -254,7 +258,7 @@ fn target_spec(spec: &Spec, target: &str, seed: u64) -> Result<Spec, Error> {
 
 /// Demands of an application on its storage.
 fn needs(application: &Application, number: usize) -> StorageNeeds {
-    let sets = application.sets.iter().map(|set| StorageSet {
+    let sets = application.sets.iter().enumerate().map(|(at, set)| StorageSet {
         name: set.name.clone(),
         is_index: set.is_index,
         objects: set.objects(),
@@ -263,6 +267,9 @@ fn needs(application: &Application, number: usize) -> StorageNeeds {
         keys: set.space.total(),
         is_renamed: set.is_renamed,
         data_sync: set.data_sync,
+        format: set.format,
+        datasets: set.datasets.clone(),
+        is_updated: application.steps().any(|step| updates(step, at)),
     });
     let mut calls: Vec<StorageCall> =
         application.steps().flat_map(StepPlan::calls).filter_map(|call| call.class.call()).collect();
@@ -281,6 +288,12 @@ fn needs(application: &Application, number: usize) -> StorageNeeds {
         ids_per_call: ids.map(|call| call.every.min(u64::from(u32::MAX)) as u32).max().unwrap_or(1),
         calls,
     }
+}
+
+/// Whether a step writes objects of a set that are there already.
+fn updates(step: &StepPlan, set: usize) -> bool {
+    let on_set = || step.calls().filter(|call| usize::from(call.set) == set);
+    on_set().any(|call| call.class == AppClass::Open) && on_set().any(|call| call.class.writes())
 }
 
 /// Takes calls out that a target does not have; their names.

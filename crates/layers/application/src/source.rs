@@ -14,7 +14,7 @@ use crate::log::Logs;
 use crate::operation::{AppClass, AppOperation};
 use crate::plan::{AppPlan, CallPlan, GroupPlan, INDEX_VALUE_BYTES, Selection, StepPlan};
 use crate::progress::Progress;
-use crate::words::item_words;
+use crate::words::{damage_words, item_words};
 
 mod records;
 
@@ -461,16 +461,9 @@ impl Source<AppOperation> for AppSource {
             let content = &self.contents[usize::from(operation.set)];
             return match content.check(operation.item, operation.item_offset_bytes, buffer) {
                 None => Ok(()),
-                Some(found) => Err(Fault {
-                    cause: "damaged",
-                    detail: format!(
-                        "{}, byte {} of it: {:#04x} was expected, {:#04x} found",
-                        self.words(operation),
-                        operation.item_offset_bytes + found.at,
-                        found.expected,
-                        found.found
-                    ),
-                }),
+                Some(found) => {
+                    Err(Fault { cause: "damaged", detail: damage_words(&self.plan, operation, &found) })
+                }
             };
         }
         let set = &self.plan.sets[usize::from(operation.set)];

@@ -17,6 +17,8 @@ pub struct AppSpec {
     pub passes: Option<u32>,
     /// Options of the layer that the target is of, by name.
     pub target_options: Vec<(String, String)>,
+    /// Why objects of format `auto` are raw: another of the targets side by side has no HDF5. Nobody types it.
+    pub raw_because: Option<String>,
     /// `--no-verify`.
     pub no_verify: bool,
     /// `--memory`, `--gpu-staging`.

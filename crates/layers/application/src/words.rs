@@ -2,8 +2,30 @@
 
 use std::fmt::Write;
 
+use layer::storage::{Dataset, DatasetPlace};
+
+use crate::content::Difference;
 use crate::operation::AppOperation;
 use crate::plan::{AppPlan, GroupPlan, StepPlan};
+
+/// A byte of an item that is not what was written, with its dataset and element where it lies in one.
+pub(crate) fn damage_words(plan: &AppPlan, operation: &AppOperation, found: &Difference) -> String {
+    let set = &plan.sets[usize::from(operation.set)];
+    let place = DatasetPlace::of(operation.offset_bytes + found.at, set.object_bytes(), set.datasets.len());
+    let element = match set.datasets.get(place.dataset) {
+        Some(Dataset { name, element }) => {
+            format!(" (dataset {name}, element {})", place.offset_bytes / element.bytes())
+        }
+        None => String::new(),
+    };
+    format!(
+        "{}, byte {} of it{element}: {:#04x} was expected, {:#04x} found",
+        item_words(plan, operation),
+        operation.item_offset_bytes + found.at,
+        found.expected,
+        found.found
+    )
+}
 
 /// The step that wrote a set, and its group's name for iterations where the stage of the plan has it.
 fn writer(plan: &AppPlan, set: u16) -> Option<(&GroupPlan, &StepPlan)> {

@@ -82,6 +82,10 @@ impl Measured for Filesystem {
         storage::serves(target)
     }
 
+    fn storage_hdf5(&self, spec: &Spec) -> Result<String, Error> {
+        storage::hdf5(spec)
+    }
+
     fn storage(
         &self,
         spec: &Spec,

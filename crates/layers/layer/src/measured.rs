@@ -230,6 +230,17 @@ pub trait Measured: Sync {
         false
     }
 
+    /// The library that makes HDF5 files on the target of a spec of this layer, and its version.
+    ///
+    /// # Errors
+    /// Bad usage: a target that has none, a library that is missing; with what would be accepted.
+    fn storage_hdf5(&self, spec: &Spec) -> Result<String, Error> {
+        let target = spec.targets.first().map_or("", String::as_str);
+        Err(Error::usage("plan", "HDF5 files are made in directories alone")
+            .with("target", target)
+            .remedy("use a directory, or --format raw"))
+    }
+
     /// Opens the target of a spec of this layer for such a load.
     ///
     /// # Errors

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use driver::{Arena, Error, Opened, Operation};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use workload::spec::Spec;
 
 use crate::measured::{Measured, RunContext, all};
@@ -95,6 +97,12 @@ impl StorageCall {
         matches!(self, Self::Write | Self::Put)
     }
 
+    /// Whether it is about a part of an object.
+    #[must_use]
+    pub fn is_part(self) -> bool {
+        matches!(self, Self::Write | Self::Read)
+    }
+
     /// Whether it brings data back.
     #[must_use]
     pub fn loads(self) -> bool {
@@ -157,6 +165,102 @@ impl Operation for StorageOperation {
     }
 }
 
+/// Form of the objects of a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectFormat {
+    /// Bytes as they are.
+    #[default]
+    Raw,
+    /// An HDF5 file with a group of datasets, made and read by libhdf5.
+    Hdf5,
+}
+
+impl ObjectFormat {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Hdf5 => "hdf5",
+        }
+    }
+
+    /// Whether objects are bytes as they are.
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
+        *self == Self::Raw
+    }
+}
+
+/// Type of the elements of a dataset, little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ElementType {
+    /// IEEE 754, 4 bytes.
+    Float32,
+    /// IEEE 754, 8 bytes.
+    Float64,
+    /// Signed, 4 bytes.
+    Int32,
+    /// Signed, 8 bytes.
+    Int64,
+    /// A byte.
+    Uint8,
+    /// Unsigned, 8 bytes.
+    Uint64,
+}
+
+impl ElementType {
+    /// Names of the types.
+    pub const NAMES: &'static [(&'static str, Self)] = &[
+        ("float32", Self::Float32),
+        ("float64", Self::Float64),
+        ("int32", Self::Int32),
+        ("int64", Self::Int64),
+        ("uint8", Self::Uint8),
+        ("uint64", Self::Uint64),
+    ];
+
+    /// Bytes of an element.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Uint8 => 1,
+            Self::Float32 | Self::Int32 => 4,
+            Self::Float64 | Self::Int64 | Self::Uint64 => 8,
+        }
+    }
+}
+
+/// A dataset of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dataset {
+    /// Name.
+    pub name: String,
+    /// Type of its elements.
+    pub element: ElementType,
+}
+
+/// Place in the datasets of an object: they have the same number of bytes, and lie one behind the other in its offsets.
+#[derive(Clone, Copy, Debug)]
+pub struct DatasetPlace {
+    /// Number of the dataset.
+    pub dataset: usize,
+    /// First byte in it.
+    pub offset_bytes: u64,
+}
+
+impl DatasetPlace {
+    /// That of an offset in an object of so many datasets.
+    #[inline]
+    #[must_use]
+    pub fn of(offset_bytes: u64, object_bytes: u64, datasets: usize) -> Self {
+        let each = (object_bytes / datasets.max(1) as u64).max(1);
+        Self { dataset: (offset_bytes / each) as usize, offset_bytes: offset_bytes % each }
+    }
+}
+
 /// Objects of one kind that a load has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageSet {
@@ -176,6 +280,12 @@ pub struct StorageSet {
     pub is_renamed: bool,
     /// [`StorageCall::Sync`] makes data and sizes durable, and need not do so with times.
     pub data_sync: bool,
+    /// Form of its objects.
+    pub format: ObjectFormat,
+    /// Datasets of an object that is no bytes as they are.
+    pub datasets: Vec<Dataset>,
+    /// Objects that are there already are opened to be written.
+    pub is_updated: bool,
 }
 
 /// Demands of a load on its storage.
@@ -288,4 +398,24 @@ pub fn find(target: &str) -> Result<&'static dyn Measured, Error> {
 pub fn open(spec: &Spec, needs: &StorageNeeds, context: &RunContext) -> Result<Arc<dyn Storage>, Error> {
     let target = spec.targets.first().map_or("", String::as_str);
     find(target)?.storage(spec, needs, context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datasets_follow_each_other_in_the_offsets_of_an_object() {
+        let place = |offset| {
+            let place = DatasetPlace::of(offset, 800, 8);
+            (place.dataset, place.offset_bytes)
+        };
+        assert_eq!([place(0), place(99), place(100), place(799)], [(0, 0), (0, 99), (1, 0), (7, 99)]);
+        // A raw object has none, and one without bytes has no place.
+        assert_eq!(DatasetPlace::of(5, 10, 0).offset_bytes, 5);
+        assert_eq!(DatasetPlace::of(0, 0, 3).dataset, 0);
+        for (name, element) in ElementType::NAMES {
+            assert_eq!(serde_json::to_value(element).unwrap(), *name);
+        }
+    }
 }

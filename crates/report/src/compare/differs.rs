@@ -44,12 +44,13 @@ const LOAD_FIELDS: &[&str] = &[
     "load.think",
 ];
 
-/// Whether a field of a plan is one of the load's, or the kind of a target.
+/// Whether a field of a plan is one of the load's, the kind of a target, or the format of its objects.
 pub(super) fn is_load(field: &str) -> bool {
     let is_kind = field.starts_with("targets.") && field.ends_with(".kind");
     let is_below =
         |load: &&str| field.strip_prefix(*load).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    is_kind || LOAD_FIELDS.iter().any(is_below)
+    let is_format = field.starts_with("sets.") && field.ends_with(".format");
+    is_kind || is_format || LOAD_FIELDS.iter().any(is_below)
 }
 
 impl Comparison {

@@ -45,6 +45,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("strata media mem: --op read --block-size 64m --memory gpu", "needs a GPU"),
     ("strata as fdb-hammer --read ...", "no command but its form"),
     ("jq ", "a tool of others"),
+    ("h5ls ", "names the directory of a run"),
     ("strata fs dfs+vos:/dev/shm/pool --door all", "needs the interception library beside the program"),
     ("strata app fdb-hammer engine://HOST:PORT", "names a server of the reader's"),
     ("strata container snapshot vos:/dev/shm/pool cont --destroy EPOCH", "names an epoch of a moment"),

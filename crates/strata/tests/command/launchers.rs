@@ -109,6 +109,40 @@ fn mpirun_makes_one_run_of_its_processes() {
 }
 
 #[test]
+fn mpirun_makes_one_run_of_an_application() {
+    if !has("applications", "mpirun.openmpi") {
+        return;
+    }
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("data")).unwrap();
+    let two = [MPIRUN, &["-np", "2"]].concat();
+    let run = |words: &str| output(launch(&scratch, &two, words, &[]));
+    let small = "--steps 2 --set particles=1000,compute=0";
+    // The application by its name, and by the path of a description.
+    let description = scratch.run("app show vpic --toml").stdout;
+    fs::write(scratch.join("mine.toml"), description).unwrap();
+    for app in ["vpic", "mine.toml"] {
+        let ended = run(&format!("app {app} data {small} --json record.json"));
+        assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+        let record = read_record(&scratch.join("record.json"));
+        assert_eq!(class(&record, 0, "write"), (2 * 2 * 8, 2 * 2 * 8 * 4000));
+        assert_eq!(record["phases"][0]["plan"]["sets"][0]["format"], "raw", "one file, several processes");
+    }
+    let refused = run(&format!("app vpic data {small} --format hdf5"));
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("does not use parallel HDF5 (MPI)"), "{}", text(&refused.stderr));
+    if scratch.run(&format!("app vpic data {small} --format hdf5")).code != Some(0) {
+        return skipped("applications", "libhdf5 is not installed");
+    }
+    let ended = run(&format!("app vpic data {small},files=rank --format hdf5 --json record.json"));
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    let record = read_record(&scratch.join("record.json"));
+    assert_eq!(record["phases"][0]["plan"]["engine"], "hdf5");
+    assert_eq!(class(&record, 1, "read").1, 2 * 8 * 4000);
+    assert!(names_in(&scratch.join("data")).is_empty());
+}
+
+#[test]
 fn tools_of_mpi_have_a_task_a_rank() {
     if !has("tools of MPI", "mpirun.openmpi") {
         return;

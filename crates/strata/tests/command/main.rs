@@ -4,6 +4,7 @@ mod acknowledged;
 mod acknowledged_clusters;
 mod application;
 mod application_faults;
+mod application_hdf5;
 mod application_hosts;
 mod bad_input;
 mod charts;

@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("workload", &["units"]),
     ("ceph", &["driver"]),
     ("gpu", &["driver", "units"]),
+    ("hdf5", &["driver"]),
     ("runner", &["driver", "host", "statistics", "units", "workload"]),
     ("rpc", &["driver", "host", "units", "workload"]),
     ("object_service", &["driver", "rpc", "units", "vos"]),
@@ -25,7 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["driver", "gpu", "host", "layer", "statistics", "units", "workload"]),
     (
         "filesystem",
-        &["dfs", "driver", "gpu", "host", "layer", "mount", "report", "runner", "units", "workload"],
+        &["dfs", "driver", "gpu", "hdf5", "host", "layer", "mount", "report", "runner", "units", "workload"],
     ),
     (
         "media",

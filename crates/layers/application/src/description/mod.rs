@@ -1,6 +1,7 @@
 //! Descriptions of applications: a TOML file with parameters, sets of objects, and groups of processes with their steps.
 
 mod checks;
+mod datasets;
 pub mod expression;
 mod logs;
 mod parse;
@@ -10,6 +11,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+pub(crate) use datasets::is_shared;
+pub use datasets::{AskedFormat, FormatChoice};
 pub use parse::{FORMAT, parse};
 pub use resolve::{Application, resolve};
 
@@ -108,6 +111,12 @@ pub struct Set {
     /// Extent of a sync: `all` (fsync; where nothing is said) or `data` (fdatasync).
     #[serde(default)]
     pub sync: Option<String>,
+    /// Form of objects: `raw` (bytes as they are; where nothing is said), `hdf5`, or `auto` (HDF5 where the library and the target can).
+    #[serde(default)]
+    pub format: Option<String>,
+    /// Datasets of an HDF5 object, `NAME:TYPE`: they share its bytes evenly, one behind the other. One of bytes where nothing is said.
+    #[serde(default)]
+    pub datasets: Vec<String>,
     /// The set is there where these parameters have these values: `layout=shared`, several with commas.
     #[serde(default)]
     pub when: Option<String>,

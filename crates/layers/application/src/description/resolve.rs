@@ -1,13 +1,14 @@
 //! From a description and values of its parameters to what each process does.
 
 use driver::Error;
+use layer::storage::ObjectFormat;
 use units::{ParseError, parse_u64_in};
 use workload::spec::choice;
 
 use super::expression::{evaluate, number};
 use super::logs::{self, Kind};
 use super::parse::refused;
-use super::{Description, Group, Parameter, Quantity, Set, Step, Utilisation, checks};
+use super::{AskedFormat, Description, Group, Parameter, Quantity, Set, Step, Utilisation, checks, datasets};
 use crate::operation::AppClass;
 use crate::plan::{
     AfterPlan, CallPlan, ComputeWith, Dimension, GroupPlan, INDEX_VALUE_BYTES, LAYOUTS, Layout,
@@ -28,8 +29,10 @@ pub struct Application {
     pub notes: Vec<String>,
     /// Values of its parameters.
     pub parameters: Vec<ParameterPlan>,
-    /// Its sets.
+    /// Its sets, raw so far.
     pub sets: Vec<SetPlan>,
+    /// Forms that were asked for, set by set.
+    pub formats: Vec<AskedFormat>,
     /// Its stages: name and groups.
     pub stages: Vec<(String, Vec<GroupPlan>)>,
 }
@@ -85,7 +88,7 @@ impl<'a> Values<'a> {
         Ok(Self { all })
     }
 
-    fn word(&self, name: &str) -> Option<&str> {
+    pub(super) fn word(&self, name: &str) -> Option<&str> {
         self.all.iter().find(|(known, ..)| *known == name).map(|(.., value)| value.as_str())
     }
 
@@ -183,6 +186,8 @@ impl Resolver<'_> {
         }
         let sets = self.sets.iter().enumerate().map(|(at, set)| self.set(at, set, &stages));
         let sets = sets.collect::<Result<_, Error>>()?;
+        let formats = self.sets.iter().zip(&sets).map(|(set, plan)| datasets::asked(&self.values, set, plan));
+        let formats = formats.collect::<Result<_, Error>>()?;
         let parameters = self.values.all.iter();
         Ok(Application {
             name: description.name.clone(),
@@ -192,6 +197,7 @@ impl Resolver<'_> {
                 .map(|(name, _, value)| ParameterPlan { name: (*name).to_owned(), value: value.clone() })
                 .collect(),
             sets,
+            formats,
             stages,
         })
     }
@@ -470,6 +476,8 @@ impl Resolver<'_> {
             is_renamed: uses(AppClass::Rename),
             log,
             data_sync: self.values.chosen("sync", set.sync.as_deref().unwrap_or("all"), &syncs)?,
+            format: ObjectFormat::Raw,
+            datasets: Vec::new(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Sets of objects, and where their items lie.
 
+use layer::storage::{Dataset, ObjectFormat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,12 @@ pub struct SetPlan {
     /// A sync is about data and sizes, not about times: `fdatasync`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_sync: bool,
+    /// Form of its objects on the target.
+    #[serde(default)]
+    pub format: ObjectFormat,
+    /// Datasets of an object in another format than raw: as many bytes each, one behind the other in the offsets of the object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub datasets: Vec<Dataset>,
 }
 
 /// Segments of a log.

@@ -16,6 +16,8 @@ fn set(layout: Layout, by_item: bool) -> SetPlan {
         is_renamed: false,
         log: None,
         data_sync: false,
+        format: layer::storage::ObjectFormat::Raw,
+        datasets: Vec::new(),
     }
 }
 

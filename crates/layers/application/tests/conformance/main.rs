@@ -7,7 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use driver::{Arena, Completions, Driver, Error, PageSize, Wait};
-use layer::storage::{self, Storage, StorageCall as Call, StorageNeeds, StorageOperation, StorageSet};
+use layer::storage::{
+    self, Dataset, ElementType, ObjectFormat, Storage, StorageCall as Call, StorageNeeds, StorageOperation,
+    StorageSet,
+};
 use layer::{Journal, RunContext};
 use serde_json::Value;
 use workload::layers::Layer;
@@ -59,6 +62,9 @@ fn needs(is_renamed: bool) -> StorageNeeds {
         keys: 4,
         is_renamed,
         data_sync: false,
+        format: ObjectFormat::Raw,
+        datasets: Vec::new(),
+        is_updated: false,
     };
     let index = StorageSet {
         name: "index".to_owned(),
@@ -69,6 +75,9 @@ fn needs(is_renamed: bool) -> StorageNeeds {
         keys: 100,
         is_renamed: false,
         data_sync: true,
+        format: ObjectFormat::Raw,
+        datasets: Vec::new(),
+        is_updated: false,
     };
     StorageNeeds {
         number: 0,
@@ -152,8 +161,13 @@ fn value(call: Call, object: u64, key: u64) -> StorageOperation {
 
 /// Bytes come back where they were written, values under their keys; what is not there is told.
 fn suite(target: &str, options: &[(&str, &str)], is_renamed: bool) {
-    let needs = needs(is_renamed);
-    let mut harness = Harness::open(target, options, &needs);
+    suite_of(target, options, &needs(is_renamed));
+}
+
+/// The same with these sets.
+fn suite_of(target: &str, options: &[(&str, &str)], needs: &StorageNeeds) {
+    let is_renamed = needs.sets[0].is_renamed;
+    let mut harness = Harness::open(target, options, needs);
     let facts = harness.storage.facts();
     let skips = |call: Call| facts.left_out.contains(&call) || facts.refused.contains(&call);
     assert!(!facts.only_whole, "{target}");
@@ -232,6 +246,24 @@ fn files_of_this_machine() {
     for is_renamed in [false, true] {
         suite(&target, &[], is_renamed);
         suite(&target, &[("direct", "true")], is_renamed);
+    }
+    assert!(is_empty(scratch.path()), "what the run made is removed");
+}
+
+#[test]
+fn hdf5_files() {
+    if let Err(missing) = hdf5::Hdf5::get() {
+        return eprintln!("skipped: hdf5_files: {missing}");
+    }
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let target = scratch.path().display().to_string();
+    let element = [ElementType::Float32, ElementType::Int64, ElementType::Uint8];
+    for (is_renamed, count) in [(false, 3), (true, 1)] {
+        let mut needs = needs(is_renamed);
+        needs.sets[0].format = ObjectFormat::Hdf5;
+        needs.sets[0].datasets =
+            (0..count).map(|at| Dataset { name: format!("d{at}"), element: element[at] }).collect();
+        suite_of(&target, &[], &needs);
     }
     assert!(is_empty(scratch.path()), "what the run made is removed");
 }

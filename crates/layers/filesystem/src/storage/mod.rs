@@ -2,16 +2,20 @@
 //! directory with a file for each key. All of it lies in one directory of the run's own.
 
 mod driver;
+mod hdf5_driver;
 mod tree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use ::driver::{Arena, Error, Opened, Secret};
+use ::driver::{Arena, Error, ErrorKind, Opened, Secret};
 use dfs::{FileSystem, Inode};
+use hdf5::Hdf5;
 use layer::RunContext;
-use layer::storage::{Storage, StorageCall, StorageFacts, StorageNeeds, StorageOperation, StorageSet};
+use layer::storage::{
+    DatasetPlace, Storage, StorageCall, StorageFacts, StorageNeeds, StorageOperation, StorageSet,
+};
 use units::path_of;
 use workload::spec::Spec;
 
@@ -21,6 +25,7 @@ use crate::drivers::{Dfs, Directory, Held, Posix};
 use crate::spec;
 use crate::stores::{self, is_store, owner};
 use driver::FilesDriver;
+use hdf5_driver::{Hdf5Driver, Hdf5Set};
 use tree::Tree;
 
 /// Options of this layer that an application's target takes.
@@ -55,6 +60,8 @@ pub(crate) struct FileStorage {
     sets: Vec<StorageSet>,
     direct: bool,
     keep: bool,
+    /// Sets of HDF5 files, of the workers together.
+    hdf5: OnceLock<Arc<Vec<Option<Hdf5Set>>>>,
 }
 
 /// Whether a target is a path or a file system over objects.
@@ -62,6 +69,33 @@ pub(crate) fn serves(target: &str) -> bool {
     let scheme = target.split_once(':').map_or("", |(scheme, _)| scheme);
     let is_scheme = target.contains("://") || matches!(scheme, "null" | "mem" | "rbd");
     is_store(target) || (!target.is_empty() && !is_scheme)
+}
+
+/// The library that makes HDF5 files in the directory of a spec, and its version.
+///
+/// # Errors
+/// Bad usage: a target that is no directory, direct I/O, a library that is missing.
+pub(crate) fn hdf5(spec: &Spec) -> Result<String, Error> {
+    let target = spec.targets.first().map_or("", String::as_str);
+    let refused = |what: &str, remedy: &str| {
+        Err(Error::usage("plan", what).with("target", target).remedy(remedy.to_owned()))
+    };
+    if is_store(target) {
+        return refused(
+            "libhdf5 writes files by system calls, and this target has none",
+            "use a directory, such as one where strata mount shows it, or --format raw",
+        );
+    }
+    if spec::of(spec).direct {
+        return refused("HDF5 files go through the page cache", "leave out direct, or use --format raw");
+    }
+    let library = Hdf5::get().map_err(|error| {
+        // What was asked for cannot be had here: nothing was touched.
+        let missing = error.to_string();
+        let words = missing.split_once(": ").map_or(missing.as_str(), |(_, words)| words);
+        Error::new(ErrorKind::Usage, "plan", words).remedy("or use --format raw")
+    })?;
+    Ok(format!("HDF5 {} ({})", library.version(), library.file()))
 }
 
 impl FileStorage {
@@ -92,7 +126,11 @@ impl FileStorage {
         let secret = layer::secret::shared_or_environment(spec.token_file.as_deref())?;
         let place = place.map_or_else(OnceLock::new, OnceLock::from);
         let tree = Tree::new(spec, needs, context);
-        Ok(Self { place, secret, tree, sets: needs.sets.clone(), direct: own.direct, keep: context.keep })
+        let (sets, direct, keep) = (needs.sets.clone(), own.direct, context.keep);
+        if sets.iter().any(|set| !set.format.is_raw()) {
+            hdf5(spec)?;
+        }
+        Ok(Self { place, secret, tree, sets, direct, keep, hdf5: OnceLock::new() })
     }
 }
 
@@ -105,6 +143,21 @@ impl FileStorage {
         let store = stores::open(self.tree.target(), self.secret.as_ref())?;
         Ok(self.place.get_or_init(|| Root::Store(store)))
     }
+
+    fn has_hdf5(&self) -> bool {
+        self.sets.iter().any(|set| !set.format.is_raw())
+    }
+
+    /// The sets of HDF5 files below the directory of the run.
+    fn hdf5_sets(&self, top: &Path) -> Result<&Arc<Vec<Option<Hdf5Set>>>, Error> {
+        if let Some(sets) = self.hdf5.get() {
+            return Ok(sets);
+        }
+        let sets = self.sets.iter();
+        let sets = sets.map(|set| (!set.format.is_raw()).then(|| Hdf5Set::new(top, set)).transpose());
+        let sets = sets.collect::<Result<Vec<_>, Error>>()?;
+        Ok(self.hdf5.get_or_init(|| Arc::new(sets)))
+    }
 }
 
 impl Storage for FileStorage {
@@ -113,7 +166,10 @@ impl Storage for FileStorage {
             None => ("dfs", None),
             Some(Root::Path(path)) => {
                 let space = rustix::fs::statvfs(path).ok();
-                ("posix", space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)))
+                (
+                    if self.has_hdf5() { "hdf5" } else { "posix" },
+                    space.map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
+                )
             }
             // A store that keeps no count says 0 of 0 bytes.
             Some(Root::Store(store)) => {
@@ -128,7 +184,7 @@ impl Storage for FileStorage {
             only_whole: false,
             granularity_bytes: if self.direct { DIRECT_BYTES } else { 1 },
             free_bytes,
-            is_cached: engine == "posix" && !self.direct,
+            is_cached: engine != "dfs" && !self.direct,
             is_in_process: self.tree.target().starts_with("dfs+vos"),
         }
     }
@@ -146,8 +202,13 @@ impl Storage for FileStorage {
         let top = self.tree.top();
         let driver: Box<dyn ::driver::Driver<StorageOperation>> = match self.place()? {
             Root::Path(path) => {
-                let top = Directory::open(&path.join(&top))?;
-                Box::new(FilesDriver::new(Posix::default(), &top, &self.sets, arena, self.direct)?)
+                let path = path.join(&top);
+                let top = Directory::open(&path)?;
+                let files = FilesDriver::new(Posix::default(), &top, &self.sets, arena, self.direct)?;
+                match self.has_hdf5() {
+                    true => Box::new(Hdf5Driver::new(files, self.hdf5_sets(&path)?, arena)?),
+                    false => Box::new(files),
+                }
             }
             Root::Store(store) => {
                 let root = Held { store: Arc::clone(store), inode: Inode::ROOT };
@@ -163,6 +224,16 @@ impl Storage for FileStorage {
     fn name(&self, operation: &StorageOperation) -> String {
         let set = &self.sets[usize::from(operation.set)];
         let (target, top, object) = (self.tree.target(), self.tree.top(), operation.object);
+        if !set.format.is_raw() && operation.call.is_part() {
+            let place = DatasetPlace::of(operation.offset_bytes, set.object_bytes, set.datasets.len());
+            if let Some(dataset) = set.datasets.get(place.dataset) {
+                let (name, element) = (&dataset.name, place.offset_bytes / dataset.element.bytes());
+                return format!(
+                    "{target}/{top}/{}/{object} dataset /{}/{name} element {element}",
+                    set.name, set.name
+                );
+            }
+        }
         match set.is_index {
             true => format!("{target}/{top}/{}/{object}/{}", set.name, operation.key),
             false => format!("{target}/{top}/{}/{object} offset {}", set.name, operation.offset_bytes),
