@@ -251,22 +251,40 @@ pub(crate) fn doubts_of(page: &mut Page, phases: &[(String, &PhaseRecord)]) {
             .filter_map(|(label, phase)| Some((label, &phase.doubts[doubt_in(phase)?])))
             .collect();
         let Some((first_label, first)) = found.first() else { continue };
-        let mut labels: Vec<_> = found.iter().map(|(label, _)| clean(label)).collect();
-        if labels.len() > DOUBT_LABELS_MAX + 1 {
-            let more = labels.len() - DOUBT_LABELS_MAX;
-            labels.truncate(DOUBT_LABELS_MAX);
-            labels.push(format!("{more} more").into());
-        }
+        let labels = labels_of(found.iter().map(|(label, _)| label.as_str()));
         let alike = found.iter().all(|(_, doubt)| doubt.detail == first.detail);
         let place = match found.len() {
             1 => format!(" ({})", labels[0]),
             count if count == phases.len() && alike => " (everywhere)".to_owned(),
             count if count == phases.len() => format!(" (everywhere; this is {})", clean(first_label)),
             _ if alike => format!(" ({})", labels.join("; ")),
+            _ if labels.len() == 1 => format!(" ({})", labels[0]),
             _ => format!(" (this is {}; also {})", labels[0], labels[1..].join("; ")),
         };
         doubt_lines(page, kind, &format!("{}{place}", first.detail), &first.remedy);
     }
+}
+
+/// Names of the phases of a doubt, each once: those of the passes of a run are the same.
+fn labels_of<'a>(phases: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut counted: Vec<(&str, u32)> = Vec::new();
+    for label in phases {
+        match counted.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((label, 1)),
+        }
+    }
+    let name = |(label, count): &(&str, u32)| match count {
+        1 => clean(label).into_owned(),
+        count => format!("{}, {count} times", clean(label)),
+    };
+    let mut labels: Vec<String> = counted.iter().map(name).collect();
+    if labels.len() > DOUBT_LABELS_MAX + 1 {
+        let more = labels.len() - DOUBT_LABELS_MAX;
+        labels.truncate(DOUBT_LABELS_MAX);
+        labels.push(format!("{more} more"));
+    }
+    labels
 }
 
 fn doubt_lines(page: &mut Page, kind: &str, detail: &str, remedy: &str) {

@@ -133,7 +133,7 @@ fn without_hdf5(spec: &Spec) -> Option<String> {
     let target = spec.targets.first()?;
     let opening = planning::target_spec(spec, target, 0).ok()?;
     let error = storage::find(target).ok()?.storage_hdf5(&opening).err()?;
-    Some(format!("all targets have the same: {}", without_password(&why(&error))))
+    Some(format!("all targets have the same load, and {}", without_password(&why(&error))))
 }
 
 /// The option of `NAME`, or of `N:NAME`, and the targets that take it: all that have it, or the one of that number.

@@ -281,6 +281,10 @@ fn doubts_of_many_phases_are_told_once() {
     assert!(text.contains("doubt     debug_build: slow (everywhere)\n"), "{text}");
     assert!(text.contains("doubt     too_short: 1 s (this is depth 2; also depth 4)\n"), "{text}");
     assert_eq!(text.matches("try: measure again").count(), 2);
+    // Passes over the same load have one name.
+    let same = |count| std::iter::repeat_n("a", count).chain(["b"]).collect::<Vec<_>>();
+    assert_eq!(labels_of(same(3).into_iter()), ["a, 3 times", "b"]);
+    assert_eq!(labels_of(["a", "b", "c", "d", "e"].into_iter()), ["a", "b", "c", "2 more"]);
 }
 
 #[test]
