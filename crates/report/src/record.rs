@@ -201,6 +201,15 @@ pub struct StackRow {
     /// Reason why it may be faster than what carries it.
     #[serde(default)]
     pub faster_by: Option<String>,
+    /// Name of what has this load, such as an application; none: it is one of those that every layer gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_of: Option<String>,
+    /// Whether it is compared by bandwidth; none: by the size of its operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_bytes: Option<bool>,
+    /// Reason why it is compared with nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncompared: Option<String>,
     /// Its passes, each with the number of the pass over all rows; `phase` is the first.
     #[serde(default)]
     pub passes: Vec<StackPass>,
@@ -248,6 +257,9 @@ pub struct StackVerdict {
     pub high: Option<f64>,
     /// The verdict in words.
     pub sentence: String,
+    /// Distances down to the hardware in words, a line for each load that is a stage of an application.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<String>,
 }
 
 /// A remedy that was tried: pairs of phases without and with it.

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod source;
 mod spec;
+mod stack;
 mod words;
 
 pub use beside::BesidePlan;
