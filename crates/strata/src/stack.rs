@@ -138,7 +138,7 @@ fn plan_rows(
             let window_ns = window_ns(stack) as f64 * given.window_share;
             spec.time = Some(Span((window_ns as u64).max(WINDOW_NS_MIN)));
         }
-        let planned = match (known, &mut spec) {
+        let planned = match (known.clone(), &mut spec) {
             // What could not be reached for one load is not tried again.
             (Some(why), _) => Err(Error::new(driver::ErrorKind::Run, "stack", why)),
             (None, Err(error)) => Err(Error::new(error.kind(), "stack", error.to_string())),
@@ -166,7 +166,7 @@ fn plan_rows(
                 layer: given.layer.to_owned(),
                 load: given.load,
                 phase: None,
-                missing: planned.as_ref().err().map(ToString::to_string),
+                missing: planned.as_ref().err().map(|error| known.unwrap_or_else(|| error.to_string())),
                 called: Some(given.called),
                 kind: Some(given.kind),
                 stands_on: given.stands_on,

@@ -171,6 +171,7 @@ fn a_row_that_a_store_cannot_carry_is_missing_and_says_why() {
     let ended = scratch.run(&format!("{QUICK} {words} --json record.json --warnings"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("missing   app-object: plan: vos has no rename"), "{}", ended.stdout);
+    assert_eq!(ended.stdout.matches("has no rename").count(), 1, "once for both stages: {}", ended.stdout);
     let record = read_record(&scratch.join("record.json"));
     let load = "checkpoint checkpoint, write 256 KiB x 2";
     assert_eq!(row(&record, "app", load)["stands_on"][0]["layer"], "media", "past the page cache");
