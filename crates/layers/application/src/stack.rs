@@ -22,38 +22,38 @@ const STAGES_MAX: usize = 4;
 const MOST_SHARE: f64 = 0.9;
 
 /// An application on something: its row, the form of its target, and the row that it stands on.
-struct Place {
+struct Carried {
     layer: &'static str,
     /// Name in a sentence.
     called: &'static str,
     below: &'static str,
     faster_by: Option<&'static str>,
-    /// What a target of this kind looks like, for its options.
+    /// Form of its targets, for their options.
     form: &'static str,
 }
 
-const FILES: Place = Place {
+const FILES: Carried = Carried {
     layer: "app",
     called: "the application on files",
     below: "file",
     faster_by: Some("the page cache"),
     form: ".",
 };
-const FILES_OVER_OBJECTS: Place = Place {
+const FILES_OVER_OBJECTS: Carried = Carried {
     layer: "app-dfs",
     called: "the application on files over objects",
     below: "dfs",
     faster_by: Some("what its files have in memory"),
     form: "dfs+vos:pool",
 };
-const OBJECTS: Place = Place {
+const OBJECTS: Carried = Carried {
     layer: "app-object",
     called: "the application on objects",
     below: "object",
     faster_by: Some("one sync shared by several updates"),
     form: "vos:store",
 };
-const PLACES: [&Place; 3] = [&FILES, &FILES_OVER_OBJECTS, &OBJECTS];
+const PLACES: [&Carried; 3] = [&FILES, &FILES_OVER_OBJECTS, &OBJECTS];
 
 fn usage(what: impl Into<String>) -> Error {
     Error::usage("stack", what)
@@ -305,7 +305,7 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
 /// A stage of the application on one of its places.
 fn row(
     request: &StackRequest<'_>,
-    place: &Place,
+    place: &Carried,
     application: &Application,
     stage: usize,
     spec: Result<Spec, Error>,
@@ -341,7 +341,7 @@ fn is_direct(request: &StackRequest<'_>) -> bool {
 
 fn spec_of(
     request: &StackRequest<'_>,
-    place: &Place,
+    place: &Carried,
     target: &str,
     (called, settings): (&str, &[Setting]),
 ) -> Result<Spec, Error> {
