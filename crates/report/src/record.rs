@@ -1,14 +1,17 @@
 //! The record: all that is known about a run, as versioned JSON.
 
+mod stack;
+
 use driver::ClockSource;
 use host::Environment;
-use layer::{StackCarrier, StackKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use statistics::{Knee, PhaseSamples, Summary};
 use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
+
+pub use stack::{StackPass, StackRecord, StackRow, StackTrial, StackVerdict, StackVerdictKind};
 
 pub use layer::observations::{
     AcknowledgedFile, DeviceActivity, FileActivity, IoLimitActivity, LinkActivity, MachineTraffic,
@@ -176,121 +179,6 @@ pub struct LadderRecord {
     pub refined: Vec<usize>,
     /// Where the climb stops paying, when it was found.
     pub knee: Option<Knee>,
-}
-
-/// One row of the waterfall of `strata stack`: one load on one layer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StackRow {
-    /// Layer (`memory`, `media`, `file`, ...), lowest first.
-    pub layer: String,
-    /// Load (`1 MiB sequential read`, ...).
-    pub load: String,
-    /// Index into `phases`; none when the layer could not be measured.
-    pub phase: Option<usize>,
-    /// Why it could not be measured.
-    pub missing: Option<String>,
-    /// Name of the layer in a sentence; none in records of earlier versions, as all that follows.
-    #[serde(default)]
-    pub called: Option<String>,
-    /// Kind of the row.
-    #[serde(default)]
-    pub kind: Option<StackKind>,
-    /// Rows that carry it. Of those that were measured the slowest counts.
-    #[serde(default)]
-    pub stands_on: Vec<StackCarrier>,
-    /// Reason why it may be faster than what carries it.
-    #[serde(default)]
-    pub faster_by: Option<String>,
-    /// Its passes, each with the number of the pass over all rows; `phase` is the first.
-    #[serde(default)]
-    pub passes: Vec<StackPass>,
-}
-
-/// One pass of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StackPass {
-    /// Number of the pass over all rows, from 0.
-    pub pass: u32,
-    /// Index into `phases`.
-    pub phase: usize,
-}
-
-/// Kind of a verdict on a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StackVerdictKind {
-    /// Software gives less than what it stands on.
-    Loss,
-    /// Hardware is used up.
-    Limit,
-    /// Nothing can be said.
-    Inconclusive,
-    /// Nothing is lost, or there is nothing to compare.
-    None,
-}
-
-/// Verdict on a stack.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StackVerdict {
-    /// Kind.
-    pub kind: StackVerdictKind,
-    /// Layer that it names.
-    pub layer: Option<String>,
-    /// Load that it names.
-    pub load: Option<String>,
-    /// Layer that it was compared with.
-    pub below: Option<String>,
-    /// How many times slower the layer is than that one.
-    pub factor: Option<f64>,
-    /// Lower end of the 95 % interval of the factor.
-    pub low: Option<f64>,
-    /// Upper end of the 95 % interval of the factor.
-    pub high: Option<f64>,
-    /// The verdict in words.
-    pub sentence: String,
-}
-
-/// A remedy that was tried: pairs of phases without and with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StackTrial {
-    /// The remedy in words.
-    pub remedy: String,
-    /// Options that it changed, by name.
-    pub options: Vec<[String; 2]>,
-    /// Layer of the row.
-    pub layer: String,
-    /// Load of the row.
-    pub load: String,
-    /// Indexes into `phases`, without and with it.
-    pub pairs: Vec<[usize; 2]>,
-    /// Why it could not be tried.
-    pub failure: Option<String>,
-}
-
-/// `strata stack`: the rows of the waterfall.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StackRecord {
-    /// Rows, lowest layer first within a load.
-    pub rows: Vec<StackRow>,
-    /// Passes over all rows that were asked for.
-    #[serde(default)]
-    pub pass_count: u32,
-    /// The verdict, once all passes are done.
-    #[serde(default)]
-    pub verdict: Option<StackVerdict>,
-    /// The remedy that was tried, where that was asked for.
-    #[serde(default)]
-    pub trial: Option<StackTrial>,
-}
-
-impl StackRecord {
-    /// Whether a phase, by its index, is a pass of a row or of a trial.
-    #[must_use]
-    pub fn has(&self, at: usize) -> bool {
-        let of_row = |row: &StackRow| row.phase == Some(at) || row.passes.iter().any(|pass| pass.phase == at);
-        self.rows.iter().any(of_row)
-            || self.trial.iter().any(|trial| trial.pairs.iter().flatten().any(|of| *of == at))
-    }
 }
 
 /// Result of a recipe of `strata object recipes` on a store.

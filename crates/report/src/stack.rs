@@ -9,7 +9,7 @@ mod tests;
 mod verdict;
 
 pub use remedy::{Remedy, RemedyCase};
-pub use rows::{Disturbance, Row, rows};
+pub use rows::{Disturbance, Row, bytes_in_calls, rows};
 pub use screen::Detail;
 pub(crate) use screen::block;
 pub use step::{FASTER_FACTOR, Finding, LOSS_FACTOR_MIN, Step, WIDE_FACTOR, steps};

@@ -50,6 +50,16 @@ pub trait View: Sync {
         Vec::new()
     }
 
+    /// Classes of operations that are none on storage: computing, and waiting for others.
+    fn idle_classes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether more threads and more operations in flight are options of its loads, and so remedies that can be tried.
+    fn takes_more(&self) -> bool {
+        true
+    }
+
     /// Remedies for a row of a stack of its own, the most promising first; nothing that the plan of the row has already.
     fn stack_remedies(&self, _case: &RemedyCase<'_>) -> Vec<Remedy> {
         Vec::new()

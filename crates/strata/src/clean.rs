@@ -122,10 +122,12 @@ fn one(run: Run, matches: &ArgMatches, removes: bool, attention: &Attention) -> 
         print: &print,
         tell: |line| tell(line),
     };
+    // What cannot be reached keeps nothing else from going.
+    let mut result = Ok(());
     for kind in manifest::leftovers() {
         if let Some(made) = made.get(kind.key()) {
-            kind.clean(made, &request).map_err(|error| error.with("run", &name))?;
+            result = result.and(kind.clean(made, &request).map_err(|error| error.with("run", &name)));
         }
     }
-    Ok(())
+    result
 }

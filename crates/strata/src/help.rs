@@ -32,11 +32,11 @@ const OWN: &[(&str, Help)] = &[
     (
         "stack",
         Help {
-            options: &["quick", "dir", "device", "engine", "size", "out", "json"],
+            options: &["quick", "dir", "device", "engine", "app", "size", "out", "json"],
             examples: &[
                 Example::new("this machine, in the current directory", "stack"),
                 Example::new("another file system, in about 10 s", "stack --quick --dir /mnt/data"),
-                Example::new("with the report, the table and the record kept", "stack --out results"),
+                Example::new("and an application above the layers", "stack --quick --app vpic"),
             ],
         },
     ),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use live::{CsvTarget, LiveMode};
 use units::{ByteSize, ParseError};
+use workload::options::value::some_text;
 use workload::options::{Group, OptionDef, path, switch};
 
 /// Options of the output of a run: files, forms and places.
@@ -30,6 +31,9 @@ pub(crate) struct StackSpec {
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) stack_object: Option<String>,
     pub(crate) stack_object_options: Vec<(String, String)>,
+    pub(crate) app: Option<String>,
+    pub(crate) app_settings: Vec<(String, String)>,
+    pub(crate) app_options: Vec<(String, String)>,
     pub(crate) gpu: Option<String>,
     pub(crate) passes: Option<u32>,
     pub(crate) full: bool,
@@ -114,6 +118,17 @@ pub(crate) static OUTPUT: &[OptionDef<OutputSpec>] = &[
     },
 ];
 
+/// Reads `NAME=VALUE,NAME=VALUE`.
+fn pairs(text: &str) -> Result<Vec<(String, String)>, ParseError> {
+    let pair = |option: &str| match option.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(ParseError::new("an option", option, "NAME=VALUE")),
+    };
+    text.split(',').map(pair).collect()
+}
+
 /// Options of `strata stack`.
 pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
     OptionDef {
@@ -194,12 +209,43 @@ pub(crate) static STACK: &[OptionDef<StackSpec>] = &[
         help: "Options of the load on --stack-object, as `strata object` has them: s3-endpoint=http://host:9000",
         group: Group::Run,
         apply: |spec, text| {
-            for option in text.split(',') {
-                let Some((name, value)) = option.split_once('=') else {
-                    return Err(ParseError::new("an option", option, "NAME=VALUE"));
-                };
-                spec.stack_object_options.push((name.to_owned(), value.to_owned()));
-            }
+            spec.stack_object_options.extend(pairs(text)?);
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "app",
+        short: None,
+        value: "NAME",
+        default: "none",
+        help: "Rows of this application (a name of strata app list, or the path of a description) above those of the layers that carry it",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.app = Some(some_text("app", text)?);
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "app-set",
+        short: None,
+        value: "NAME=VALUE[,...]",
+        default: "as its description says for a stack",
+        help: "Values of parameters of --app (strata app show NAME lists them)",
+        group: Group::Workload,
+        apply: |spec, text| {
+            spec.app_settings.extend(pairs(text)?);
+            Ok(())
+        },
+    },
+    OptionDef {
+        name: "app-options",
+        short: None,
+        value: "NAME=VALUE[,...]",
+        default: "none",
+        help: "Options of the targets of --app, as `strata app --target-options` has them; each goes to the rows that have it: direct=true, durability=batch",
+        group: Group::Run,
+        apply: |spec, text| {
+            spec.app_options.extend(pairs(text)?);
             Ok(())
         },
     },

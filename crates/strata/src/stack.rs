@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use driver::Error;
-use layer::{Planning, Runs, Seed, StackRequest, StackRowSpec, StackServed};
+use layer::{Phase, Planning, Runs, Seed, StackLoads, StackRequest, StackRowSpec, StackServed};
 use report::record::{StackPass, StackRecord, StackRow, StackTrial};
 use report::stack::verdict;
 use units::{ByteSize, Span, label_of};
@@ -43,6 +43,7 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
     let seed = spec.seed.unwrap_or_else(session::draw_seed);
     let scratch = scratch_file(spec)?;
     let mut layers = Layers::new(false);
+    let nothing = StackLoads::default();
     let mut request = StackRequest {
         scratch: &scratch,
         size_bytes: size(spec).0,
@@ -51,14 +52,20 @@ pub(crate) fn run(words: &[String], spec: &StackSpec, output: &OutputSpec) -> Re
         object_options: &spec.stack_object_options,
         engine: spec.engine.as_deref(),
         gpu: spec.gpu.as_deref(),
+        app: spec.app.as_deref(),
+        app_settings: &spec.app_settings,
+        app_options: &spec.app_options,
+        loads: &nothing,
         token_file: spec.token_file.as_deref(),
         destroy_data: spec.destroy_data,
         served: None,
     };
     // Mistakes of the user's are refused before anything is touched.
+    let loads = all_loads(&request)?;
+    request.loads = &loads;
     let named = row_specs(&request).into_iter().filter(|row| row.is_named);
     plan_rows(named.collect(), &mut layers.runs, spec, seed)?;
-    check_space(spec, &scratch)?;
+    check_space(spec, &scratch, &loads)?;
     let mut targets = vec![label_of(scratch.as_os_str())];
     targets.extend(spec.device.clone());
     let mut session = Session::begin(words, output, &targets, seed, false, None)?;
@@ -92,6 +99,17 @@ fn end(served: Vec<StackServed>) -> Result<(), Error> {
     result
 }
 
+/// Loads that layers need measured below them.
+fn all_loads(request: &StackRequest<'_>) -> Result<StackLoads, Error> {
+    let mut all = StackLoads::default();
+    for layer in layer::all() {
+        let more = layer.stack_loads(request)?;
+        all.loads.extend(more.loads);
+        all.stored_bytes = all.stored_bytes.saturating_add(more.stored_bytes);
+    }
+    Ok(all)
+}
+
 /// Rows of all layers.
 fn row_specs(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     layer::all().into_iter().flat_map(|layer| layer.stack_rows(request)).collect()
@@ -109,18 +127,33 @@ fn plan_rows(
 ) -> Result<Vec<PlannedRow>, Error> {
     let mut rows: Vec<PlannedRow> = Vec::new();
     let mut refused: Vec<(&'static str, String)> = Vec::new();
+    // Phases of the last spec: rows that follow are its later ones.
+    let mut phases: Vec<Phase> = Vec::new();
+    let stages: Vec<usize> = specs.iter().map(|row| row.stage).collect();
+    let rows_of = |first: usize| 1 + stages[first + 1..].iter().take_while(|stage| **stage > 0).count();
     for (number, given) in specs.into_iter().enumerate() {
         let known = refused.iter().find(|(layer, _)| *layer == given.layer).map(|(_, why)| why.clone());
         let mut spec = given.spec;
-        if let Ok(spec) = &mut spec {
+        if let (Ok(spec), true) = (&mut spec, given.window_share > 0.0) {
             let window_ns = window_ns(stack) as f64 * given.window_share;
             spec.time = Some(Span((window_ns as u64).max(WINDOW_NS_MIN)));
         }
-        let planned = match (known, &mut spec) {
+        let planned = match (known.clone(), &mut spec) {
             // What could not be reached for one load is not tried again.
             (Some(why), _) => Err(Error::new(driver::ErrorKind::Run, "stack", why)),
             (None, Err(error)) => Err(Error::new(error.kind(), "stack", error.to_string())),
-            (None, Ok(spec)) => only_phase(spec, runs, seed, number),
+            (None, Ok(spec)) => {
+                let all = match given.stage {
+                    0 => phases_of(spec, runs, seed, rows_of(number)),
+                    _ => Ok(std::mem::take(&mut phases)),
+                };
+                all.and_then(|all| {
+                    phases = all;
+                    let missing = || Error::usage("stack", "the stage before it cannot be measured");
+                    let phase = phases.get(given.stage).cloned().ok_or_else(missing)?;
+                    Ok(Planned { request: number, ..Planned::of(phase) })
+                })
+            }
         };
         if let Err(error) = &planned {
             if given.is_named {
@@ -131,13 +164,16 @@ fn plan_rows(
         rows.push(PlannedRow {
             row: StackRow {
                 layer: given.layer.to_owned(),
-                load: given.load.to_owned(),
+                load: given.load,
                 phase: None,
-                missing: planned.as_ref().err().map(ToString::to_string),
+                missing: planned.as_ref().err().map(|error| known.unwrap_or_else(|| error.to_string())),
                 called: Some(given.called),
                 kind: Some(given.kind),
                 stands_on: given.stands_on,
                 faster_by: given.faster_by.map(str::to_owned),
+                load_of: given.load_of,
+                in_bytes: given.in_bytes,
+                uncompared: given.uncompared,
                 passes: Vec::new(),
             },
             spec: spec.ok(),
@@ -147,16 +183,17 @@ fn plan_rows(
     Ok(rows)
 }
 
-/// The phase of a spec, without those that store for it: they come right before it. Every row has the same seed.
-fn only_phase(spec: &mut Spec, runs: &mut Runs, seed: u64, request: usize) -> Result<Planned, Error> {
+/// The phases of a spec, as many as it has rows, without those that store for it: they come right before it. Every row has the same seed.
+fn phases_of(spec: &mut Spec, runs: &mut Runs, seed: u64, rows: usize) -> Result<Vec<Phase>, Error> {
     let run = runs.of(spec.layer.name)?;
     run.find(&mut [&mut *spec])?;
     let planning = Planning { before: &[], number: 0, seed: Seed::Given(seed) };
     let mut phases = run.phases(spec, &planning)?;
     phases.retain(|phase| !phase.plan.is_fill());
-    match (phases.pop(), phases.len()) {
-        (Some(phase), 0) => Ok(Planned { request, ..Planned::of(phase) }),
-        _ => Err(Error::usage("stack", "a row of the stack is one phase")),
+    if phases.len() == rows {
+        Ok(phases)
+    } else {
+        Err(Error::usage("stack", "a row of the stack is one phase"))
     }
 }
 
@@ -245,8 +282,10 @@ fn attempt(session: &mut Session, rows: &[PlannedRow], seed: u64) -> Result<(), 
     }
     session.phase_count += 2 * TRIAL_PAIRS as usize;
     session.ends_at = None;
-    let planned = only_phase(&mut changed, &mut session.layers().runs, seed, without.request);
-    let result = planned.and_then(|with| {
+    let planned = phases_of(&mut changed, &mut session.layers().runs, seed, 1);
+    let result = planned.and_then(|mut phases| {
+        let none = || Error::usage("stack", "a row of the stack is one phase");
+        let with = Planned { request: without.request, ..Planned::of(phases.pop().ok_or_else(none)?) };
         for _ in 0..TRIAL_PAIRS {
             let mut pair = [0; 2];
             for (at, planned) in [without, &with].into_iter().enumerate() {
@@ -286,13 +325,14 @@ fn scratch_file(spec: &StackSpec) -> Result<PathBuf, Error> {
     Ok(directory.join(format!("strata-scratch-{}", std::process::id())))
 }
 
-/// Refuses a file system without room for the scratch file and the stores beside it.
-fn check_space(spec: &StackSpec, scratch: &Path) -> Result<(), Error> {
+/// Refuses a file system without room for the scratch file, the stores beside it, and the data of loads of their own.
+fn check_space(spec: &StackSpec, scratch: &Path, loads: &StackLoads) -> Result<(), Error> {
     let directory = scratch.parent().unwrap_or(Path::new("."));
     let free_bytes = rustix::fs::statvfs(directory).map(|facts| facts.f_bavail * facts.f_frsize);
     let free_bytes =
         free_bytes.map_err(|error| Error::system("stack", "cannot examine the file system", error))?;
     let need_bytes = size(spec).0 * (1 + STORES) + FILES_STORE_BYTES + FREE_BYTES_MIN;
+    let need_bytes = need_bytes.saturating_add(loads.room_bytes());
     if free_bytes < need_bytes {
         return Err(Error::new(driver::ErrorKind::Run, "stack", "not enough space for the scratch file")
             .with("dir", directory.display())

@@ -23,6 +23,7 @@ mod report;
 mod run;
 mod source;
 mod spec;
+mod stack;
 mod words;
 
 pub use beside::BesidePlan;

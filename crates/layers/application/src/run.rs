@@ -66,6 +66,14 @@ impl Measured for Applications {
         crate::commands::all()
     }
 
+    fn stack_loads(&self, request: &layer::StackRequest<'_>) -> Result<layer::StackLoads, Error> {
+        crate::stack::loads(request)
+    }
+
+    fn stack_rows(&self, request: &layer::StackRequest<'_>) -> Vec<layer::StackRowSpec> {
+        crate::stack::rows(request)
+    }
+
     fn options_title(&self) -> String {
         "Options of a load of an application (`strata app`, `layer = \"application\"` in a job file)"
             .to_owned()
@@ -90,6 +98,16 @@ enum KeptStorage {
     Open(Arc<dyn Storage>),
     /// Opened for the turn of this number.
     InTurn(Arc<Opening>, usize),
+    /// Opened anew each time the first stage of the turn of this number begins.
+    Repeated(Arc<Opening>, usize),
+}
+
+/// Storage of a turn, and what its stages share.
+struct OpenTurn {
+    number: usize,
+    storage: Arc<dyn Storage>,
+    logs: Arc<Logs>,
+    times: Arc<Times>,
 }
 
 /// Storage of a phase, and the search that it is a run of.
@@ -99,6 +117,14 @@ struct Kept {
     logs: Arc<Logs>,
     times: Arc<Times>,
     search: Option<Arc<Feeding>>,
+}
+
+/// Storage of a phase, and what it shares with the other stages.
+type Shared = (Arc<dyn Storage>, Arc<Logs>, Arc<Times>);
+
+/// Whether a class of calls, by its index, brings data back.
+fn is_read(class: usize) -> bool {
+    [AppClass::Read, AppClass::Recover].iter().any(|read| *read as usize == class)
 }
 
 /// Stages of an application with what they share; `kept` says where their storage is, and `search` is of the last one.
@@ -138,8 +164,8 @@ struct AppRun {
     stages: usize,
     /// Turns that are planned.
     turns: usize,
-    /// The turn that goes on, and its storage.
-    turn: Option<(usize, Arc<dyn Storage>)>,
+    /// The turn that goes on.
+    turn: Option<OpenTurn>,
     /// Things that turns left behind.
     left: Result<(), Error>,
 }
@@ -174,25 +200,38 @@ impl AppRun {
         Ok(phases)
     }
 
-    /// The storage of a phase. That of the turn before is closed first, with what the run made removed.
-    fn storage(&mut self, kept: &KeptStorage) -> Result<Arc<dyn Storage>, Error> {
-        let (opening, number) = match kept {
-            KeptStorage::Open(storage) => return Ok(Arc::clone(storage)),
-            KeptStorage::InTurn(opening, number) => (opening, *number),
+    /// The storage of a phase, and what its stages share. That of the turn before is closed first, with what the run made removed.
+    fn storage(&mut self, kept: &Kept, plan: &AppPlan) -> Result<Shared, Error> {
+        let of_run = |storage| Ok((storage, Arc::clone(&kept.logs), Arc::clone(&kept.times)));
+        let (opening, number, is_repeated) = match &kept.storage {
+            KeptStorage::Open(storage) => return of_run(Arc::clone(storage)),
+            KeptStorage::InTurn(opening, number) => (opening, *number, false),
+            KeptStorage::Repeated(opening, number) => (opening, *number, true),
         };
-        if let Some((_, storage)) = self.turn.as_ref().filter(|(turn, _)| *turn == number) {
-            return Ok(Arc::clone(storage));
+        if let Some(turn) = self.turn.as_ref().filter(|turn| turn.number == number)
+            && !(is_repeated && plan.is_first)
+        {
+            return Ok((Arc::clone(&turn.storage), Arc::clone(&turn.logs), Arc::clone(&turn.times)));
+        }
+        if is_repeated && !plan.is_first {
+            return Err(Error::new(ErrorKind::Run, "stage", "the stage before it did not run"));
         }
         self.end_turn();
         let storage = opening.open(&self.context)?;
-        self.turn = Some((number, Arc::clone(&storage)));
-        Ok(storage)
+        let (logs, times) = match is_repeated {
+            true => (Arc::new(Logs::new(&plan.sets)), Arc::default()),
+            false => (Arc::clone(&kept.logs), Arc::clone(&kept.times)),
+        };
+        let turn = OpenTurn { number, storage, logs, times };
+        let shared = (Arc::clone(&turn.storage), Arc::clone(&turn.logs), Arc::clone(&turn.times));
+        self.turn = Some(turn);
+        Ok(shared)
     }
 
     /// Closes the storage of the turn that goes on. What it leaves is told at the end, and keeps no other target from its turn.
     fn end_turn(&mut self) {
-        if let Some((_, storage)) = self.turn.take() {
-            let left = storage.end();
+        if let Some(turn) = self.turn.take() {
+            let left = turn.storage.end();
             self.left = std::mem::replace(&mut self.left, Ok(())).and(left);
         }
     }
@@ -213,6 +252,13 @@ impl LayerRun for AppRun {
             return self.turns(turns, planning);
         }
         let planned = planning::plan(spec, planning, &self.context)?;
+        if crate::spec::of(spec).is_repeated {
+            planned.storage.end()?;
+            self.turns += 1;
+            let opening = Arc::new(planned.opening);
+            let kept = || KeptStorage::Repeated(Arc::clone(&opening), self.turns);
+            return Ok(stages(spec, planned.plans, kept, None));
+        }
         self.storages.push(Arc::clone(&planned.storage));
         let search = match planned.plans.first() {
             Some(first) => Feeding::of(spec, &planned.storage, first)?,
@@ -247,11 +293,15 @@ impl LayerRun for AppRun {
             let (Some(plan), Some(kept)) = (phase.plan.of::<AppPlan>(), phase.state::<Kept>()) else {
                 return Err(Error::new(ErrorKind::Run, "stage", "a phase was planned without its storage"));
             };
-            let storage = self.storage(&kept.storage)?;
+            let (storage, logs, times) = self.storage(&kept, plan)?;
             let meeting = format!("app.{}.{number}", self.stages);
             let hosts = self.context.hosts.as_ref().filter(|_| plan.load.place.is_some());
             // The others get ready when the first host has made what all share.
             storage.prepare()?;
+            let reads = || plan.classes().into_iter().any(is_read);
+            if matches!(kept.storage, KeptStorage::Repeated(..)) && reads() {
+                storage.drop_cache(&context.interrupt)?;
+            }
             // A target that was opened just now tells of its room only now. Later stages find less, because the first has written.
             if plan.is_first {
                 planning::check_space(&plan.sets, &storage.facts(), &plan.target)?;
@@ -262,8 +312,8 @@ impl LayerRun for AppRun {
                 gpu_notes: WorkerNotes::default(),
                 meters: Meters::default(),
                 progress: Arc::new(Progress::with_hosts(plan, &meeting, hosts)?),
-                logs: Arc::clone(&kept.logs),
-                times: Arc::clone(&kept.times),
+                logs,
+                times,
                 search: kept.search.clone(),
             });
         }

@@ -25,6 +25,8 @@ pub struct AppSpec {
     pub memory: gpu::MemorySpec,
     /// `--profile`.
     pub profile: bool,
+    /// Its stages run several times, each time on a target without their data, as the rows of a stack do.
+    pub is_repeated: bool,
 }
 
 /// Options of the layer in a spec.

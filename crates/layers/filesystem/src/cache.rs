@@ -1,5 +1,6 @@
 //! The page cache before a phase.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use driver::Error;
@@ -29,6 +30,23 @@ pub(crate) fn in_memory(plan: &FsPlan) -> Vec<String> {
     targets.into_iter().filter_map(note).collect()
 }
 
+/// Drops what the page cache holds of a file, if it is there.
+///
+/// # Errors
+/// When an interruption ended it.
+pub(crate) fn drop_file(path: &Path, interrupt: &AtomicBool) -> Result<(), Error> {
+    if interrupt.load(Ordering::Relaxed) {
+        let what = "interrupted while the page cache was dropped";
+        return Err(Error::new(driver::ErrorKind::Run, "cache", what));
+    }
+    if let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+        // Only clean pages are dropped.
+        let synced = rustix::fs::fdatasync(&file);
+        let _ = synced.and_then(|()| rustix::fs::fadvise(&file, 0, None, Advice::DontNeed));
+    }
+    Ok(())
+}
+
 /// Drops what the page cache holds of the files of a plan; a note where inodes and names stay in memory.
 ///
 /// # Errors
@@ -44,19 +62,7 @@ pub(crate) fn drop_of(plan: &FsPlan, interrupt: &AtomicBool) -> Result<Option<St
     for rank in plan.ranks_here() {
         let items = if plan.set.shape == Shape::Tree { plan.set.items_of(rank, true) } else { 1 };
         for item in 0..items {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(Error::new(
-                    driver::ErrorKind::Run,
-                    "cache",
-                    "interrupted while the page cache was dropped",
-                ));
-            }
-            let path = name_of(plan, NameKind::File, rank, item);
-            let opened = rustix::fs::open(&*path_of(&path), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-            let Ok(file) = opened else { continue };
-            // Only clean pages are dropped.
-            let synced = rustix::fs::fdatasync(&file);
-            let _ = synced.and_then(|()| rustix::fs::fadvise(&file, 0, None, Advice::DontNeed));
+            drop_file(&path_of(&name_of(plan, NameKind::File, rank, item)), interrupt)?;
         }
     }
     let is_tree = plan.set.shape == Shape::Tree;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use driver::{Error, ErrorKind};
 use layer::stack::{loads, spec};
-use layer::{RunContext, StackCarrier, StackKind, StackRequest, StackRowSpec, StackServed};
+use layer::{RunContext, StackCarrier, StackKind, StackLoad, StackRequest, StackRowSpec, StackServed};
 use mount::{MountSpec, Mounted};
-use units::{label_of, path_of};
+use units::{Span, label_of, path_of};
 use workload::spec::Spec;
 
 use crate::LAYER;
@@ -18,6 +18,8 @@ use crate::stores;
 const LOCAL: &str = "file";
 const LIBRARY: &str = "dfs";
 const MOUNT: &str = "mount";
+/// Name of the second in a sentence.
+const LIBRARY_CALLED: &str = "files over objects by their library";
 /// Name under which the mount is served.
 const MOUNT_SERVED: &str = "mount";
 /// Length of the file of each data load.
@@ -91,6 +93,7 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
         rows.push(row(LIBRARY, load, target(&store), &[("files", FILES_LIBRARY)]));
         rows.push(row(MOUNT, load, target(&mounted), &[("files", FILES_KERNEL)]));
     }
+    rows.extend(request.loads.loads.iter().map(|load| own_load(load, target(&store))));
     rows
 }
 
@@ -107,7 +110,7 @@ fn row(
     };
     let called = match layer {
         LOCAL => "the file system",
-        LIBRARY => "files over objects by their library",
+        LIBRARY => LIBRARY_CALLED,
         _ => "files over objects through the kernel",
     };
     let planned = |target: String| -> Result<Spec, Error> {
@@ -115,15 +118,42 @@ fn row(
         spec(LAYER, &target, format!("{layer}: {}", load.name), &words)
     };
     StackRowSpec {
-        layer,
         called: called.to_owned(),
-        load: load.name,
         kind: if below.is_some() { StackKind::Software } else { StackKind::Carrier },
         stands_on: below.map(|below| StackCarrier::new(below, load.name)).into_iter().collect(),
         faster_by: (layer == MOUNT).then_some("what the kernel keeps"),
         window_share: 0.8,
-        is_named: false,
-        spec: target.and_then(planned),
+        ..StackRowSpec::new(layer, load.name, target.and_then(planned))
+    }
+}
+
+/// Files over objects by their library at a load of another layer: a file of each worker, with one call at a time.
+fn own_load(load: &StackLoad, target: Result<String, Error>) -> StackRowSpec {
+    let file_bytes = load.transfer_bytes.saturating_mul(load.transfers());
+    let planned = |target: String| -> Result<Spec, Error> {
+        let mut words = vec![
+            ("op", if load.writes { "write" } else { "read" }.to_owned()),
+            ("order", if load.is_random { "random" } else { "sequential" }.to_owned()),
+            ("block-size", load.transfer_bytes.to_string()),
+            ("threads", load.workers.to_string()),
+            ("shape", "private".to_owned()),
+            ("file-size", file_bytes.to_string()),
+            ("bytes", file_bytes.saturating_mul(u64::from(load.workers.max(1))).to_string()),
+        ];
+        if let Some(writes) = load.writes_per_sync.filter(|_| load.writes) {
+            words.extend([("fsync", writes.to_string()), ("end-fsync", "true".to_owned())]);
+        }
+        let words: Vec<(&str, &str)> = words.iter().map(|(name, value)| (*name, &**value)).collect();
+        let mut made = spec(LAYER, &target, format!("{LIBRARY}: {}", load.name), &words)?;
+        made.time = Some(Span(StackLoad::TIME_NS_MAX));
+        Ok(made)
+    };
+    StackRowSpec {
+        called: LIBRARY_CALLED.to_owned(),
+        kind: StackKind::Software,
+        stands_on: vec![StackCarrier::new("object", &load.name)],
+        window_share: 0.0,
+        ..StackRowSpec::new(LIBRARY, &*load.name, target.and_then(planned)).at(load)
     }
 }
 

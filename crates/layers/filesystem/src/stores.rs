@@ -42,6 +42,11 @@ pub(crate) fn check_pool(url: &str) -> Result<(), Error> {
     check_directory(&url.parse()?)
 }
 
+/// Whether a file system over objects lay in a pool of this machine that is not there any more.
+pub(crate) fn is_gone(url: &str) -> bool {
+    matches!(url.parse(), Ok(Url::Vos { directory }) if !is_pool(&directory))
+}
+
 fn check_directory(url: &Url) -> Result<(), Error> {
     match url {
         Url::Vos { directory } if !is_pool(directory) => {

@@ -17,7 +17,7 @@ use crate::command::Command;
 use crate::hosts::Hosts;
 use crate::leftovers::Leftovers;
 use crate::server::EngineService;
-use crate::stack::{StackRequest, StackRowSpec, StackServed};
+use crate::stack::{StackLoads, StackRequest, StackRowSpec, StackServed};
 use crate::stage::{Part, StageContext, Tell};
 use crate::storage::{Storage, StorageNeeds};
 
@@ -295,6 +295,14 @@ pub trait Measured: Sync {
     /// made is noted in its list before.
     fn stack_serve(&self, _request: &StackRequest<'_>, _context: &RunContext) -> Vec<StackServed> {
         Vec::new()
+    }
+
+    /// Loads of its rows that the rows below shall have too. Asked for first, before anything is touched.
+    ///
+    /// # Errors
+    /// What the user asked for and cannot be, with what would be accepted.
+    fn stack_loads(&self, _request: &StackRequest<'_>) -> Result<StackLoads, Error> {
+        Ok(StackLoads::default())
     }
 
     /// Rows of `strata stack` that it brings, the lowest first. Asked for twice: before the run begins, when nothing is served, and then.

@@ -67,19 +67,115 @@ pub struct StackRowSpec {
     /// Name of the layer in a sentence: `the drive`.
     pub called: String,
     /// Load, the column of tables.
-    pub load: &'static str,
+    pub load: String,
+    /// Name of what has this load, such as an application; none: it is one of those that every layer gets.
+    pub load_of: Option<String>,
     /// Kind.
     pub kind: StackKind,
     /// Rows that carry it. Of those that were measured the slowest counts.
     pub stands_on: Vec<StackCarrier>,
     /// Reason why it may be faster than what carries it: a cache, a shared sync.
     pub faster_by: Option<&'static str>,
-    /// Length of one pass, in parts of the window of a drive: 1 for what varies as a drive does, less for what does not.
+    /// Whether it is compared by bandwidth; none: by the size of its operations.
+    pub in_bytes: Option<bool>,
+    /// Reason why it is compared with nothing, where that is none of its kind.
+    pub uncompared: Option<String>,
+    /// Length of one pass, in parts of the window of a drive: 1 for what varies as a drive does, less for what does not, 0 for what ends by itself.
     pub window_share: f64,
+    /// Number of the phase of the spec that it is. Rows of one spec follow each other, and the first of them, of phase 0, brings it.
+    pub stage: usize,
     /// Whether the user named the target: a refusal is for the user to decide then, and ends the run.
     pub is_named: bool,
     /// The load, or why it cannot be.
     pub spec: Result<Spec, Error>,
+}
+
+impl StackRowSpec {
+    /// A row that is compared with nothing, as long as a window of the drive, for others to be made of.
+    #[must_use]
+    pub fn new(layer: &'static str, load: impl Into<String>, spec: Result<Spec, Error>) -> Self {
+        Self {
+            layer,
+            called: layer.to_owned(),
+            load: load.into(),
+            load_of: None,
+            kind: StackKind::Carrier,
+            stands_on: Vec::new(),
+            faster_by: None,
+            in_bytes: None,
+            uncompared: None,
+            window_share: 1.0,
+            stage: 0,
+            is_named: false,
+            spec,
+        }
+    }
+
+    /// The same on a load of another one: compared by bandwidth, whatever the size of its operations.
+    #[must_use]
+    pub fn at(self, load: &StackLoad) -> Self {
+        Self { load: load.name.clone(), load_of: Some(load.of.clone()), in_bytes: Some(true), ..self }
+    }
+}
+
+/// A load that a layer needs measured on the layers below it, so that its own rows can be compared with theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackLoad {
+    /// Its name, the column of tables; it begins with `of`.
+    pub name: String,
+    /// Name of what has it.
+    pub of: String,
+    /// It writes; else it reads.
+    pub writes: bool,
+    /// In random order; else from the first byte to the last.
+    pub is_random: bool,
+    /// Bytes that all workers move in a pass: what is below moves as many.
+    pub bytes: u64,
+    /// Bytes that one operation moves.
+    pub transfer_bytes: u64,
+    /// Workers, each with one operation at a time.
+    pub workers: u32,
+    /// Writes of a worker after which it makes them durable; none: never.
+    pub writes_per_sync: Option<u64>,
+}
+
+/// Loads that layers need measured below them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackLoads {
+    /// The loads.
+    pub loads: Vec<StackLoad>,
+    /// Bytes that lie on each target of the rows that have them at a time, at most.
+    pub stored_bytes: u64,
+}
+
+impl StackLoad {
+    /// Longest pass of a row below, in nanoseconds: on what is so slow, a part of the data says as much.
+    pub const TIME_NS_MAX: u64 = 5_000_000_000;
+
+    /// Operations of each worker in a pass.
+    #[must_use]
+    pub fn transfers(&self) -> u64 {
+        let all = self.bytes.div_ceil(self.transfer_bytes.max(1));
+        all.div_ceil(u64::from(self.workers.max(1))).max(1)
+    }
+}
+
+impl StackLoads {
+    /// Memory of a pool that the data lie in: what is removed is given back later.
+    #[must_use]
+    pub fn pool_bytes(&self) -> u64 {
+        const UNIT: u64 = 256 << 20;
+        self.stored_bytes.saturating_mul(4).div_ceil(UNIT).max(2).saturating_mul(UNIT)
+    }
+
+    /// Room that the data need, in bytes: in files, in two pools for files over objects, in the store of the rows, and in one of their own.
+    #[must_use]
+    pub fn room_bytes(&self) -> u64 {
+        if self.stored_bytes == 0 {
+            return 0;
+        }
+        self.pool_bytes().saturating_mul(4).saturating_add(self.stored_bytes)
+    }
 }
 
 /// Facts that layers make their rows of.
@@ -101,6 +197,14 @@ pub struct StackRequest<'a> {
     pub engine: Option<&'a str>,
     /// File with the secret of the way there.
     pub token_file: Option<&'a Path>,
+    /// Application whose rows are wanted: a name, or the path of a description.
+    pub app: Option<&'a str>,
+    /// Values of its parameters, by name.
+    pub app_settings: &'a [(String, String)],
+    /// Options of its targets, by name.
+    pub app_options: &'a [(String, String)],
+    /// Loads that layers need measured below them.
+    pub loads: &'a StackLoads,
     /// The user allows writes to what carries data.
     pub destroy_data: bool,
     /// Things that layers serve to each other's rows; none before the run has begun.
@@ -129,6 +233,8 @@ impl StackServed {
     pub const POOL: &'static str = "pool";
     /// Another one, for what opens it beside that.
     pub const SECOND_POOL: &'static str = "second pool";
+    /// One for the data of rows that have loads of their own ([`StackLoads`]); only where there are such.
+    pub const LOADS_POOL: &'static str = "pool of loads";
 }
 
 impl std::fmt::Debug for StackServed {
@@ -179,4 +285,36 @@ pub fn spec(
         options::apply(&mut spec, key, value).map_err(|error| Error::usage("stack", error.to_string()))?;
     }
     Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_worker_moves_its_part_of_the_data() {
+        let load = StackLoad {
+            name: "a s, write 4 MiB x 2".to_owned(),
+            of: "a".to_owned(),
+            writes: true,
+            is_random: false,
+            bytes: 64 << 20,
+            transfer_bytes: 4 << 20,
+            workers: 2,
+            writes_per_sync: Some(8),
+        };
+        assert_eq!(load.transfers(), 8);
+        assert_eq!(StackLoad { workers: 3, ..load.clone() }.transfers(), 6, "the rest has a place too");
+        assert_eq!(StackLoad { bytes: 1, ..load }.transfers(), 1);
+    }
+
+    #[test]
+    fn room_is_needed_in_files_in_pools_and_in_stores() {
+        let of = |stored_bytes| StackLoads { stored_bytes, ..StackLoads::default() };
+        assert_eq!(of(0).room_bytes(), 0);
+        assert_eq!(of(64 << 20).pool_bytes(), 512 << 20, "no pool is smaller");
+        assert_eq!(of(200 << 20).pool_bytes(), 1 << 30, "four times the data, in units of 256 MiB");
+        assert_eq!(of(200 << 20).room_bytes(), (4 << 30) + (200 << 20));
+        assert_eq!(of(u64::MAX).room_bytes(), u64::MAX, "more than there can be");
+    }
 }

@@ -350,6 +350,14 @@ pub trait Storage: Send + Sync {
     /// What could not be made, and what is others'.
     fn prepare(&self) -> Result<(), Error>;
 
+    /// Drops what memory keeps of the data, so that they are read from the storage; where nothing can be dropped, nothing is.
+    ///
+    /// # Errors
+    /// When an interruption ended it.
+    fn drop_cache(&self, _interrupt: &AtomicBool) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Opens the driver of one worker, on its thread. Its buffers are those of `arena`.
     ///
     /// # Errors

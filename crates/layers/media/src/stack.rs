@@ -4,12 +4,15 @@ mod gpu;
 
 use driver::Error;
 use layer::stack::{loads, spec};
-use layer::{StackCarrier, StackKind, StackRequest, StackRowSpec};
-use units::label_of;
+use layer::{StackCarrier, StackKind, StackLoad, StackRequest, StackRowSpec};
+use units::{Span, label_of};
 use workload::spec::Spec;
 use workload::target::TargetKind;
 
 use crate::{LAYER, probe};
+
+/// Bytes that direct I/O moves are multiples of so many.
+const DIRECT_BYTES: u64 = 4096;
 
 /// One load that memory, drive and file get.
 struct Load {
@@ -107,24 +110,93 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     for row in ROWS {
         // The overhead is the same for every load.
         let loads = if row.medium == Medium::Null { &LOADS[3..] } else { LOADS };
-        rows.extend(loads.iter().map(|load| StackRowSpec {
-            layer: row.layer,
-            called: row.called.to_owned(),
-            load: load.name,
-            kind: row.kind,
-            stands_on: row.below.map(|below| StackCarrier::new(below, load.name)).into_iter().collect(),
-            faster_by: row.faster_by,
-            window_share: row.window_share,
-            is_named: row.medium == Medium::Drive && request.device.is_some(),
-            spec: planned(request, row, load),
-        }));
+        rows.extend(loads.iter().map(|load| made(request, row, &words_of(request, load))));
+        if row.medium != Medium::Null {
+            rows.extend(request.loads.loads.iter().map(|load| made_own(request, row, load)));
+        }
     }
     rows.extend(gpu::rows(request));
     rows
 }
 
-fn planned(request: &StackRequest<'_>, row: &Row, load: &Load) -> Result<Spec, Error> {
-    let size = request.size_bytes.to_string();
+/// A load in options of this layer.
+struct Words {
+    name: String,
+    own: Vec<(&'static str, String)>,
+    /// Bytes of the range of storage that it goes over.
+    size_bytes: u64,
+    /// Writes after which they are made durable; empty: never.
+    fsync: String,
+    /// Bytes after which it ends, with all of them durable where any are made so; none: with the window.
+    bytes: Option<u64>,
+}
+
+/// The options of a load that every layer gets.
+fn words_of(request: &StackRequest<'_>, load: &Load) -> Words {
+    Words {
+        name: load.name.to_owned(),
+        own: load.options.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+        size_bytes: request.size_bytes,
+        fsync: load.fsync.to_owned(),
+        bytes: None,
+    }
+}
+
+/// The options of a load of another layer: as many workers, each with one operation at a time, and as many bytes.
+fn words_of_own(request: &StackRequest<'_>, load: &StackLoad) -> Words {
+    let operation = match (load.writes, load.is_random) {
+        (true, false) => "write",
+        (true, true) => "randwrite",
+        (false, false) => "read",
+        (false, true) => "randread",
+    };
+    let block_bytes = load.transfer_bytes.max(1).next_multiple_of(DIRECT_BYTES);
+    // Each worker has a whole number of blocks.
+    let turn_bytes = block_bytes.saturating_mul(u64::from(load.workers.max(1)));
+    let size_bytes = (request.size_bytes / turn_bytes).max(1).saturating_mul(turn_bytes);
+    let fsync = load.writes_per_sync.filter(|_| load.writes);
+    let own = [
+        ("op", operation.to_owned()),
+        ("block-size", block_bytes.to_string()),
+        ("depth", "1".to_owned()),
+        ("threads", load.workers.to_string()),
+    ];
+    Words {
+        name: load.name.clone(),
+        own: own.to_vec(),
+        size_bytes,
+        fsync: fsync.map_or_else(String::new, |writes| writes.to_string()),
+        bytes: Some(load.transfers().saturating_mul(turn_bytes).min(size_bytes)),
+    }
+}
+
+fn made(request: &StackRequest<'_>, row: &Row, words: &Words) -> StackRowSpec {
+    StackRowSpec {
+        called: row.called.to_owned(),
+        kind: row.kind,
+        stands_on: row.below.map(|below| StackCarrier::new(below, &words.name)).into_iter().collect(),
+        faster_by: row.faster_by,
+        window_share: row.window_share,
+        is_named: row.medium == Medium::Drive && request.device.is_some(),
+        ..StackRowSpec::new(row.layer, &*words.name, planned(request, row, words))
+    }
+}
+
+/// The row at a load of another layer: on storage it ends by itself.
+fn made_own(request: &StackRequest<'_>, row: &Row, load: &StackLoad) -> StackRowSpec {
+    let is_storage = matches!(row.medium, Medium::Drive | Medium::File);
+    let mut made = made(request, row, &words_of_own(request, load)).at(load);
+    if is_storage {
+        made.window_share = 0.0;
+        if let Ok(spec) = &mut made.spec {
+            spec.time = Some(Span(StackLoad::TIME_NS_MAX));
+        }
+    }
+    made
+}
+
+fn planned(request: &StackRequest<'_>, row: &Row, load: &Words) -> Result<Spec, Error> {
+    let (size, bytes) = (load.size_bytes.to_string(), load.bytes.unwrap_or(load.size_bytes).to_string());
     let scratch = label_of(request.scratch.as_os_str());
     let target = match (row.medium, request.device) {
         (Medium::Null, _) => "null:",
@@ -135,21 +207,25 @@ fn planned(request: &StackRequest<'_>, row: &Row, load: &Load) -> Result<Spec, E
         }
         (Medium::Drive | Medium::File, _) => &scratch,
     };
-    let mut words = load.options.to_vec();
+    let mut words: Vec<(&str, &str)> = load.own.iter().map(|(name, value)| (*name, &**value)).collect();
     let is_storage = matches!(row.medium, Medium::Drive | Medium::File);
+    let syncs = !load.fsync.is_empty();
     match row.medium {
         Medium::Null => words.push(("size", &size)),
         // A copy is done when it returns.
         Medium::Memory => words.extend([("depth", "1"), ("size", "256m")]),
         Medium::Drive => words.extend([("direct", "true"), ("size", &size)]),
-        // A second pass over the range would measure memory.
-        Medium::File if load.fsync.is_empty() => {
-            words.extend([("cache", "drop"), ("size", &size), ("bytes", &size)]);
-        }
         Medium::File => words.extend([("cache", "drop"), ("size", &size)]),
     }
-    if is_storage && !load.fsync.is_empty() {
-        words.push(("fsync", load.fsync));
+    // A second pass over the range of a file would measure memory.
+    if is_storage && (load.bytes.is_some() || (row.medium == Medium::File && !syncs)) {
+        words.push(("bytes", &bytes));
+    }
+    if is_storage && syncs {
+        words.push(("fsync", &load.fsync));
+    }
+    if is_storage && syncs && load.bytes.is_some() {
+        words.push(("end-fsync", "true"));
     }
     // Writes into space that was only allocated convert it: another load than the ones beside it.
     if is_storage && target == scratch {

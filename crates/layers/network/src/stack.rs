@@ -27,15 +27,13 @@ pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
         // A round trip of a small message is no use of the link that could be compared with memory.
         let is_link = !is_local && sizes.contains("b1m");
         StackRowSpec {
-            layer: ROW,
             called: if is_local { "loopback".to_owned() } else { "the network".to_owned() },
-            load,
             kind: if is_link { StackKind::Hardware } else { StackKind::Carrier },
             stands_on: if is_link { vec![StackCarrier::new("memory", load)] } else { Vec::new() },
             faster_by: None,
             window_share: 0.6,
             is_named,
-            spec: planned(request, load, sizes, depth),
+            ..StackRowSpec::new(ROW, *load, planned(request, load, sizes, depth))
         }
     });
     rows.collect()

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use driver::{Error, ErrorKind};
 use layer::server::{LocalEngine, LocalRequest, split_cores};
 use layer::stack::{loads, spec};
-use layer::{RunContext, StackCarrier, StackKind, StackRequest, StackRowSpec, StackServed};
-use units::{ByteSize, label_of};
+use layer::{RunContext, StackCarrier, StackKind, StackLoad, StackRequest, StackRowSpec, StackServed};
+use units::{ByteSize, Span, label_of};
 use vos::{Pool, PoolOptions, PoolUuid};
 use workload::options;
 use workload::spec::Spec;
@@ -20,6 +20,8 @@ use crate::{ConnectRequest, LAYER};
 /// Layers of the store: in this process, and behind an engine.
 const IN_PROCESS: &str = "object";
 const OVER_NETWORK: &str = "engine";
+/// Name of the first in a sentence.
+const CALLED: &str = "the embedded object store";
 /// Operations in flight: those that are made durable share a sync, and over the network they hide the way there.
 const IN_FLIGHT_SMALL: &str = "16";
 const IN_FLIGHT_LARGE: &str = "8";
@@ -27,6 +29,8 @@ const IN_FLIGHT_LARGE: &str = "8";
 const SCM_BYTES_MIN: u64 = 256 << 20;
 /// Memory of the pool that file systems over objects lie in: what is written over is given back later.
 const FILES_SCM_BYTES: u64 = 1 << 30;
+/// Ids of the objects of the first such row begin here, and of each after it so many further on: apart from those of all other rows.
+const OWN_FIRST_ID: u64 = 1 << 20;
 /// Part of a store that one pass may write: what is written over is not given back while a phase runs.
 const WRITTEN_PART: u64 = 16;
 
@@ -64,11 +68,19 @@ fn scm_bytes(request: &StackRequest<'_>) -> u64 {
     request.size_bytes.max(SCM_BYTES_MIN)
 }
 
+/// Memory of the store in process: it also has the data of loads of other layers.
+fn in_process_bytes(request: &StackRequest<'_>) -> u64 {
+    let own_bytes = if request.loads.loads.is_empty() { 0 } else { request.loads.pool_bytes() };
+    scm_bytes(request).saturating_add(own_bytes)
+}
+
 /// Rows of the store in process, and of the user's store or the one behind the engine of the run.
 pub(crate) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     let directory = label_of(request.beside("-object").as_os_str());
     let mut rows: Vec<StackRowSpec> =
         LOADS.iter().map(|load| in_process(request, &format!("vos:{directory}"), load)).collect();
+    let others = request.loads.loads.iter().enumerate();
+    rows.extend(others.map(|(at, load)| own_load(request, &format!("vos:{directory}"), at as u64, load)));
     rows.extend(LOADS.iter().map(|load| remote(request, load)));
     rows
 }
@@ -79,19 +91,47 @@ fn in_process(request: &StackRequest<'_>, target: &str, load: &Load) -> StackRow
     let planned = || {
         let mut made = spec(LAYER, target, format!("{IN_PROCESS}: {}", load.name), load.records)?;
         limit_writes(request, &mut made, load)?;
-        ObjectSpec::of_mut(&mut made).scm = Some(ByteSize(scm_bytes(request)));
+        ObjectSpec::of_mut(&mut made).scm = Some(ByteSize(in_process_bytes(request)));
         Ok(made)
     };
     StackRowSpec {
-        layer: IN_PROCESS,
-        called: "the embedded object store".to_owned(),
-        load: load.name,
+        called: CALLED.to_owned(),
         kind: if is_of_drive { StackKind::Software } else { StackKind::Carrier },
         stands_on: is_of_drive.then(|| StackCarrier::new("media", load.name)).into_iter().collect(),
         faster_by: is_of_drive.then_some("one sync shared by the updates in flight"),
         window_share: 0.6,
-        is_named: false,
-        spec: planned(),
+        ..StackRowSpec::new(IN_PROCESS, load.name, planned())
+    }
+}
+
+/// The store in process at a load of another layer: arrays of records of its transfer, one operation of each worker at a time.
+fn own_load(request: &StackRequest<'_>, target: &str, number: u64, load: &StackLoad) -> StackRowSpec {
+    let planned = || {
+        let workers = u64::from(load.workers.max(1));
+        let records = load.transfers().saturating_mul(workers);
+        let words = [
+            ("op", if load.writes { "write" } else { "read" }.to_owned()),
+            ("pattern", if load.is_random { "permutation" } else { "sequential" }.to_owned()),
+            ("threads", workers.to_string()),
+            ("depth", "1".to_owned()),
+            ("records", records.to_string()),
+            ("value-size", load.transfer_bytes.to_string()),
+            ("first-id", (OWN_FIRST_ID * (number + 1)).to_string()),
+            ("bytes", records.saturating_mul(load.transfer_bytes).to_string()),
+        ];
+        let words: Vec<(&str, &str)> = words.iter().map(|(name, value)| (*name, &**value)).collect();
+        let mut made = spec(LAYER, target, format!("{IN_PROCESS}: {}", load.name), &words)?;
+        made.time = Some(Span(StackLoad::TIME_NS_MAX));
+        ObjectSpec::of_mut(&mut made).scm = Some(ByteSize(in_process_bytes(request)));
+        Ok(made)
+    };
+    StackRowSpec {
+        called: CALLED.to_owned(),
+        kind: StackKind::Software,
+        stands_on: vec![StackCarrier::new("media", &load.name)],
+        faster_by: Some("mapped memory, and one sync shared by several updates"),
+        window_share: 0.0,
+        ..StackRowSpec::new(IN_PROCESS, &*load.name, planned()).at(load)
     }
 }
 
@@ -109,19 +149,16 @@ fn remote(request: &StackRequest<'_>, load: &Load) -> StackRowSpec {
         stands_on.push(StackCarrier::new("network", load.name));
     }
     StackRowSpec {
-        layer,
         called: if request.object.is_some() {
             "your object store".to_owned()
         } else {
             "the engine".to_owned()
         },
-        load: load.name,
         kind: StackKind::Software,
         stands_on,
-        faster_by: None,
         window_share: 0.8,
         is_named: request.object.is_some(),
-        spec: remote_spec(request, layer, load),
+        ..StackRowSpec::new(layer, load.name, remote_spec(request, layer, load))
     }
 }
 
@@ -180,9 +217,17 @@ pub(crate) fn serve(request: &StackRequest<'_>, context: &RunContext) -> Vec<Sta
             })),
         });
     }
-    for (name, suffix) in [(StackServed::POOL, "-files"), (StackServed::SECOND_POOL, "-mounted")] {
+    let own_bytes = if request.loads.loads.is_empty() { 0 } else { request.loads.pool_bytes() };
+    let mut pools = vec![
+        (StackServed::POOL, "-files", FILES_SCM_BYTES + own_bytes),
+        (StackServed::SECOND_POOL, "-mounted", FILES_SCM_BYTES),
+    ];
+    if !request.loads.loads.is_empty() {
+        pools.push((StackServed::LOADS_POOL, "-loads", own_bytes));
+    }
+    for (name, suffix, scm_bytes) in pools {
         let mut pool = MadePool { directory: request.beside(suffix), journal: journal.clone() };
-        let made = pool.make(FILES_SCM_BYTES).map(|()| label_of(pool.directory.as_os_str()));
+        let made = pool.make(scm_bytes).map(|()| label_of(pool.directory.as_os_str()));
         let target = made.map_err(|error| error.to_string());
         served.push(StackServed { name, target, end: Some(Box::new(move || pool.remove())) });
     }

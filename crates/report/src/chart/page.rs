@@ -82,7 +82,11 @@ fn about(named: &Named<'_>, out: &mut String) {
     );
     out.push_str(&ended(record));
     if record.stack.is_some() {
-        let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&verdict(record).found.sentence));
+        let found = verdict(record).found;
+        let _ = writeln!(out, "<p><b>{}</b></p>", escaped(&found.sentence));
+        for chain in &found.chains {
+            let _ = writeln!(out, "<p>{}</p>", escaped(chain));
+        }
     }
     table(record, out);
     doubts(record, out);

@@ -42,11 +42,13 @@ struct Line<'a> {
     phase: &'a PhaseRecord,
     /// How long after the start of the chart's time it began.
     begins_ns: u64,
+    /// It is compared by the bandwidth while its workers are in operations.
+    in_calls: bool,
 }
 
 impl<'a> Line<'a> {
     fn new(name: String, phase: &'a PhaseRecord) -> Self {
-        Self { name, phase, begins_ns: 0 }
+        Self { name, phase, begins_ns: 0, in_calls: false }
     }
 
     /// A time of the phase on the chart's axis.

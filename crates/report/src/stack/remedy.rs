@@ -118,8 +118,11 @@ pub(super) fn remedies(row: &Row<'_>, step: &Step, rows: &[Row<'_>], record: &Re
         is_cpu_bound: row.is_cpu_bound(),
         environment: &record.environment,
     };
-    let mut found = view::of(phase.plan.layer()).stack_remedies(&case);
-    found.extend(more(&case));
+    let view = view::of(phase.plan.layer());
+    let mut found = view.stack_remedies(&case);
+    if view.takes_more() {
+        found.extend(more(&case));
+    }
     found.truncate(LINES_MAX);
     found
 }

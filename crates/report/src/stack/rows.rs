@@ -2,10 +2,10 @@
 
 use layer::StackKind;
 use statistics::RateEstimate;
-use workload::plan::PhasePlan;
 
 use crate::doubts::{Evidence, others_cpus_max, throttled_share, used_by_others};
 use crate::record::{PhaseRecord, Record, StackRow};
+use crate::view;
 use crate::words::clean;
 
 /// Operations from this size on are compared by bandwidth, smaller ones by operations a second; bytes.
@@ -64,13 +64,23 @@ impl<'a> Row<'a> {
     /// Whether it is compared by bandwidth. The floor moves nothing: a bandwidth would mean nothing.
     #[must_use]
     pub fn in_bytes(&self) -> bool {
-        self.kind != StackKind::Floor && self.phase().is_some_and(|phase| is_bandwidth(&phase.plan))
+        self.kind != StackKind::Floor && self.phase().is_some_and(|phase| in_bytes(self.row, phase))
+    }
+
+    /// Speed of one of its passes, bytes or operations a second.
+    pub(super) fn speed_of(&self, phase: &PhaseRecord) -> f64 {
+        speed(self.row, phase).0
+    }
+
+    /// The estimate of the window of one of its passes.
+    pub(super) fn estimate_of<'p>(&self, phase: &'p PhaseRecord) -> Option<&'p RateEstimate> {
+        speed(self.row, phase).1
     }
 
     /// Its speed, bytes or operations a second: the geometric mean over the passes.
     #[must_use]
     pub fn speed(&self) -> Option<f64> {
-        let logs: Vec<f64> = self.passes.iter().map(|(_, phase)| speed(phase).0.ln()).collect();
+        let logs: Vec<f64> = self.passes.iter().map(|(_, phase)| self.speed_of(phase).ln()).collect();
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 
@@ -81,15 +91,37 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether a phase is compared by bandwidth.
-fn is_bandwidth(plan: &PhasePlan) -> bool {
-    plan.operation_bytes_max() >= BANDWIDTH_BLOCK_BYTES_MIN
+/// Whether a phase of a row is compared by bandwidth.
+fn in_bytes(row: &StackRow, phase: &PhaseRecord) -> bool {
+    row.in_bytes.unwrap_or_else(|| phase.plan.operation_bytes_max() >= BANDWIDTH_BLOCK_BYTES_MIN)
 }
 
-/// Speed of a phase, and the estimate of its own window.
-pub(super) fn speed(phase: &PhaseRecord) -> (f64, Option<&RateEstimate>) {
+/// Bytes a second while workers are in operations on storage: computing, waiting for each other and the tool's own work are left out, and so are
+/// workers that move nothing. None where nothing was moved.
+#[must_use]
+pub fn bytes_in_calls(phase: &PhaseRecord) -> Option<f64> {
+    let idle = view::of(phase.plan.layer()).idle_classes();
+    let (mut bytes, mut called_ns, mut workers) = (0u64, 0u128, 0u32);
+    for worker in &phase.samples.workers {
+        let calls = || worker.classes.iter().filter(|class| !idle.contains(&&*class.class));
+        let moved: u64 = calls().map(|class| class.bytes).sum();
+        if moved > 0 {
+            bytes += moved;
+            called_ns += calls().map(|class| class.latency.sum_ns()).sum::<u128>();
+            workers += 1;
+        }
+    }
+    (called_ns > 0).then(|| bytes as f64 * f64::from(workers) * 1e9 / called_ns as f64)
+}
+
+/// Speed of a phase of a row, and the estimate of its own window.
+fn speed<'p>(row: &StackRow, phase: &'p PhaseRecord) -> (f64, Option<&'p RateEstimate>) {
     let total = &phase.summary.total;
-    if is_bandwidth(&phase.plan) {
+    if in_bytes(row, phase) {
+        // Workers of such a load have one operation at a time.
+        if row.load_of.is_some() {
+            return (bytes_in_calls(phase).unwrap_or(0.0), None);
+        }
         (total.bytes_per_second, total.bandwidth.as_ref())
     } else {
         (total.operations_per_second, total.rate.as_ref())
@@ -128,7 +160,7 @@ fn of<'a>(record: &'a Record, row: &'a StackRow) -> Row<'a> {
         row,
         kind: row.kind.or_else(unsaid).unwrap_or(StackKind::Software),
         carriers: Vec::new(),
-        passes: all.into_iter().filter(|(_, phase)| speed(phase).0 > 0.0).collect(),
+        passes: all.into_iter().filter(|(_, phase)| speed(row, phase).0 > 0.0).collect(),
         disturbance,
     }
 }

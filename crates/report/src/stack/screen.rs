@@ -18,6 +18,10 @@ use crate::words::{clean, counted, cpu, factor, percentile_words, rate};
 const COLUMNS: usize = 4;
 /// Remedies on the screen.
 const REMEDIES_SHOWN: usize = 2;
+/// The same where an application's rows need the room.
+const REMEDIES_DENSE: usize = 1;
+/// Loads of an application side by side.
+const OWN_COLUMNS: usize = 2;
 
 /// How much of a stack is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,9 +39,23 @@ pub enum Detail {
 pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detail: Detail) {
     let rows = rows(record);
     let steps = steps(&rows);
-    for group in loads(&rows).chunk_by(|a, b| is_of_names(a) == is_of_names(b)) {
+    let owners = owners(&rows);
+    let general: Vec<&str> = loads(&rows).into_iter().filter(|load| owner(&rows, load).is_none()).collect();
+    // An application's rows need the room of the names and of the second lines.
+    let is_dense = detail == Detail::Screen && !owners.is_empty();
+    for group in general.chunk_by(|a, b| is_of_names(a) == is_of_names(b)) {
         for loads in group.chunks(COLUMNS) {
-            page.table(&table(&rows, &steps, loads));
+            match is_dense {
+                false => page.table(&table(&rows, &steps, loads)),
+                true if is_of_names(&loads[0]) => {}
+                true => page.table(&dense(&rows, &steps, loads, "layer", bare_cell)),
+            }
+        }
+    }
+    for of in owners {
+        let own = loads_of(&rows, of);
+        for loads in own.chunks(OWN_COLUMNS) {
+            page.table(&dense(&rows, &steps, loads, of, loss_cell));
         }
     }
     if detail == Detail::Full {
@@ -52,13 +70,21 @@ pub(crate) fn block(page: &mut Page, record: &Record, stack: &StackRecord, detai
         doubts_of(page, &phases);
     }
     let found = verdict(record);
-    for (at, remedy) in found.remedies.iter().take(REMEDIES_SHOWN).enumerate() {
+    let shown = if is_dense { REMEDIES_DENSE } else { REMEDIES_SHOWN };
+    for (at, remedy) in found.remedies.iter().take(shown).enumerate() {
         page.field(if at == 0 { "try" } else { "" }, &remedy.line, Style::Plain);
     }
     if let Some(trial) = &stack.trial {
         page.field("tried", &tried(record, trial), Style::Plain);
     }
-    page.field("rows", &reliability(&rows, &steps, warnings(record, stack), detail), Style::Plain);
+    let mut reliability = reliability(&rows, &steps, warnings(record, stack), detail);
+    if is_dense && general.iter().any(is_of_names) {
+        reliability.push_str("; create, stat, remove: --full");
+    }
+    page.field("rows", &reliability, Style::Plain);
+    for (at, chain) in found.found.chains.iter().enumerate() {
+        page.field(if at == 0 { "chain" } else { "" }, &clean(chain), Style::Plain);
+    }
     let kind = match found.found.kind {
         crate::record::StackVerdictKind::Loss => "loss: ",
         crate::record::StackVerdictKind::Limit => "limit: ",
@@ -87,20 +113,89 @@ fn loads<'a>(rows: &[Row<'a>]) -> Vec<&'a str> {
     loads
 }
 
+/// The one that has a load, such as an application; none for the loads that every layer gets.
+fn owner<'a>(rows: &[Row<'a>], load: &str) -> Option<&'a str> {
+    rows.iter().find(|row| row.row.load == load)?.row.load_of.as_deref()
+}
+
+/// All of them, each once.
+fn owners<'a>(rows: &[Row<'a>]) -> Vec<&'a str> {
+    let mut owners: Vec<&str> = Vec::new();
+    for of in rows.iter().filter_map(|row| row.row.load_of.as_deref()) {
+        if !owners.contains(&of) {
+            owners.push(of);
+        }
+    }
+    owners
+}
+
+/// The loads of one that has some, in their order: the layer with most of them has it.
+fn loads_of<'a>(rows: &[Row<'a>], of: &str) -> Vec<&'a str> {
+    let mut layers: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows.iter().map(|row| row.row).filter(|row| row.load_of.as_deref() == Some(of)) {
+        match layers.iter_mut().find(|(layer, _)| *layer == row.layer) {
+            Some((_, loads)) => loads.push(&row.load),
+            None => layers.push((&row.layer, vec![&row.load])),
+        }
+    }
+    layers.into_iter().map(|(_, loads)| loads).max_by_key(Vec::len).unwrap_or_default()
+}
+
+/// Layers that have one of these loads, in the order of the rows.
+fn layers_of<'a>(rows: &[Row<'a>], loads: &[&str]) -> Vec<&'a str> {
+    let mut layers: Vec<&str> = Vec::new();
+    let is_shown = |row: &&Row<'a>| row.kind != StackKind::Floor && loads.contains(&row.row.load.as_str());
+    for row in rows.iter().filter(is_shown) {
+        if !layers.contains(&row.row.layer.as_str()) {
+            layers.push(&row.row.layer);
+        }
+    }
+    layers
+}
+
+/// Layers by loads in a line each: the rate, and beside it how many times slower than what carries it. The first header is the one that has
+/// the loads, whose name they need not repeat.
+fn dense(
+    rows: &[Row<'_>],
+    steps: &[Step],
+    loads: &[&str],
+    first: &str,
+    cell_of: impl Fn(&Step) -> Cell,
+) -> Table {
+    let short = |load: &&str| clean(load.strip_prefix(first).unwrap_or(load).trim_start()).into_owned();
+    let mut table =
+        Table::named(std::iter::once(clean(first).into_owned()).chain(loads.iter().map(short)).collect());
+    let layers = layers_of(rows, loads);
+    let column = |load: &&str| -> Vec<(String, Cell)> {
+        let cells = layers.iter().map(|layer| {
+            let at = rows.iter().position(|row| row.row.layer == *layer && row.row.load == *load);
+            let Some(at) = at else { return (String::new(), Cell::from("")) };
+            let step = steps.iter().find(|step| step.row == at);
+            (speed_words(&rows[at]), step.map_or_else(|| Cell::from("-"), &cell_of))
+        });
+        cells.collect()
+    };
+    let columns: Vec<Vec<(String, Cell)>> = loads.iter().map(column).collect();
+    let width = |column: &Vec<(String, Cell)>| {
+        column.iter().map(|(_, cell)| cell.text.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = columns.iter().map(width).collect();
+    for (line, layer) in layers.iter().enumerate() {
+        let cells = columns.iter().zip(&widths).map(|(column, width)| match &column[line] {
+            (speed, _) if speed.is_empty() => Cell::from(""),
+            (speed, cell) => Cell::styled(format!("{speed} {:>width$}", cell.text), cell.style),
+        });
+        table.row(std::iter::once(Cell::from(clean(layer).into_owned())).chain(cells).collect());
+    }
+    table
+}
+
 /// Layers by loads: the rate, and below it how many times slower than what carries it.
 fn table(rows: &[Row<'_>], steps: &[Step], loads: &[&str]) -> Table {
     let mut headers = vec!["layer".to_owned()];
     headers.extend(loads.iter().map(|load| clean(load).into_owned()));
     let mut table = Table::named(headers);
-    let mut layers: Vec<&str> = Vec::new();
-    for row in
-        rows.iter().filter(|row| row.kind != StackKind::Floor && loads.contains(&row.row.load.as_str()))
-    {
-        if !layers.contains(&row.row.layer.as_str()) {
-            layers.push(&row.row.layer);
-        }
-    }
-    for layer in layers {
+    for layer in layers_of(rows, loads) {
         let at = |load: &&str| rows.iter().position(|row| row.row.layer == layer && row.row.load == *load);
         let speeds = loads.iter().map(|load| match at(load) {
             Some(at) => Cell::styled(speed_words(&rows[at]), Style::Strong),
@@ -127,9 +222,23 @@ fn speed_words(row: &Row<'_>) -> String {
     }
 }
 
+/// A factor in short.
+fn short(value: f64) -> String {
+    if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// `4.1x`, `?` where nothing can be said, `void`.
+fn bare_cell(step: &Step) -> Cell {
+    match &step.finding {
+        Finding::Void(_) => Cell::styled("void", Style::Doubt),
+        Finding::Inconclusive(..) => Cell::styled("?", Style::Doubt),
+        Finding::Loss => Cell::from(format!("{}x", short(step.factor))),
+        Finding::Keeps | Finding::Faster => Cell::styled(format!("{}x", short(step.factor)), Style::Faint),
+    }
+}
+
 /// `4.1x 3.8-4.4`, or the word that says why there is none.
 fn loss_cell(step: &Step) -> Cell {
-    let short = |value: f64| if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") };
     let interval =
         step.interval.map_or_else(String::new, |(low, high)| format!(" {}-{}", short(low), short(high)));
     match &step.finding {
@@ -183,6 +292,12 @@ fn told(page: &mut Page, rows: &[Row<'_>], steps: &[Step]) {
     }
     for (why, layers) in missing {
         page.field("missing", &clean(&format!("{}: {why}", layers.join(", "))), Style::Plain);
+    }
+    for row in rows {
+        if let Some(why) = &row.row.uncompared {
+            let text = format!("{} at {} is compared with nothing: {why}", row.row.layer, row.row.load);
+            page.field("note", &clean(&text), Style::Plain);
+        }
     }
     for step in steps {
         let row = rows[step.row].row;
@@ -259,7 +374,10 @@ fn tried(record: &Record, trial: &StackTrial) -> String {
     if let Some(failure) = &trial.failure {
         return clean(&format!("{what}: {failure}")).into_owned();
     }
-    let speed_at = |at: usize| record.phases.get(at).map(|phase| super::rows::speed(phase).0);
+    let rows = rows(record);
+    let row = rows.iter().find(|row| row.row.layer == trial.layer && row.row.load == trial.load);
+    let Some(row) = row else { return clean(&what).into_owned() };
+    let speed_at = |at: usize| record.phases.get(at).map(|phase| row.speed_of(phase));
     let pairs =
         trial.pairs.iter().filter_map(|[without, with]| Some((speed_at(*without)?, speed_at(*with)?)));
     let (without, with): (Vec<f64>, Vec<f64>) = pairs.filter(|(a, b)| *a > 0.0 && *b > 0.0).unzip();
@@ -269,9 +387,7 @@ fn tried(record: &Record, trial: &StackTrial) -> String {
     let times = |percent: f64| factor(1.0 + percent / 100.0);
     let mean =
         |values: &[f64]| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
-    let is_bytes = trial.pairs.first().and_then(|[at, _]| record.phases.get(*at));
-    let is_bytes = is_bytes.is_some_and(|phase| phase.plan.operation_bytes_max() >= 64 << 10);
-    let words = |value: f64| if is_bytes { human_bytes_per_second(value) } else { rate(value) };
+    let words = |value: f64| if row.in_bytes() { human_bytes_per_second(value) } else { rate(value) };
     clean(&format!(
         "{what}: {} before, {} after, {} times as fast (95% CI {} to {})",
         words(mean(&without)),

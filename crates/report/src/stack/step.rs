@@ -4,7 +4,7 @@ use layer::StackKind;
 use statistics::Difference;
 use statistics::RateEstimate;
 
-use super::rows::{Disturbance, Row, speed};
+use super::rows::{Disturbance, Row};
 use crate::words::{factor, processors};
 
 /// A row counts as slower than what carries it from this factor on.
@@ -67,14 +67,15 @@ fn step(rows: &[Row<'_>], at: usize, below: usize) -> Option<Step> {
         .iter()
         .filter_map(|(pass, phase)| {
             let (_, other) = carrier.passes.iter().find(|(other, _)| other == pass)?;
-            Some((speed(phase).0, speed(other).0, (*phase, *other)))
+            Some((row.speed_of(phase), carrier.speed_of(other), (*phase, *other)))
         })
         .collect();
     let (own, other): (Vec<f64>, Vec<f64>) = pairs.iter().map(|(own, other, _)| (*own, *other)).unzip();
     let (factor, interval) = match &pairs[..] {
         [] => return None,
         [(own, other, phases)] => {
-            (other / own, of_windows(other / own, speed(phases.0).1, speed(phases.1).1))
+            let (of_own, of_other) = (row.estimate_of(phases.0), carrier.estimate_of(phases.1));
+            (other / own, of_windows(other / own, of_own, of_other))
         }
         _ => of_passes(&own, &other)?,
     };

@@ -225,3 +225,64 @@ fn intervals_of_passes_cover_the_true_factor() {
     let share = covered as f64 / trials as f64;
     assert!((0.93..=0.97).contains(&share), "{share}");
 }
+
+/// The same stack whose rows are at a load of an application.
+fn owned(rows: &[Given<'_>]) -> Record {
+    let mut record = measured(rows);
+    for row in &mut record.stack.as_mut().unwrap().rows {
+        row.load_of = Some("vpic".to_owned());
+        row.load = "vpic restart, read 4 KiB x 1".to_owned();
+        row.in_bytes = Some(true);
+        row.stands_on.iter_mut().for_each(|carrier| carrier.load = "vpic restart, read 4 KiB x 1".to_owned());
+    }
+    for phase in &mut record.phases {
+        // One worker whose calls follow each other: twice as long in them means half the speed.
+        let rate = phase.summary.total.operations_per_second;
+        phase.samples.workers.truncate(1);
+        let worker = &mut phase.samples.workers[0];
+        worker.classes.truncate(1);
+        let class = &mut worker.classes[0];
+        class.bytes = 4096 * 1000;
+        let mut latency = statistics::Histogram::default();
+        (0..1000).for_each(|_| latency.record((1e9 / rate) as u64));
+        class.latency = statistics::SparseHistogram::from(&latency);
+    }
+    record
+}
+
+#[test]
+fn an_application_is_compared_while_it_is_in_calls_and_its_chain_goes_down_to_the_drive() {
+    let rows = [
+        ("memory", Carrier, None, &[1e6; 5][..]),
+        ("media", Hardware, Some("memory"), &[1e5; 5]),
+        ("file", Software, Some("media"), &[5e4; 5]),
+        ("object", Software, Some("media"), &[4e4; 5]),
+        ("app", Software, Some("file"), &[2.5e4; 5]),
+        ("app-object", Software, Some("object"), &[4e4; 5]),
+    ];
+    let record = owned(&rows);
+    let found = verdict(&record).found;
+    let chain = "vpic restart: app 2.00x under file 2.00x under media; app-object 1.00x under object 2.50x under media";
+    assert_eq!(found.chains, [chain]);
+    let all = super::rows(&record);
+    let speed = all[4].speed().unwrap();
+    assert!((speed / (2.5e4 * 4096.0) - 1.0).abs() < 0.001 && all[4].in_bytes(), "{speed}");
+    let text = crate::render_in(&record, 80, false, Detail::Screen);
+    assert!(text.contains("vpic        restart, read 4 KiB x 1"), "{text}");
+    let line = text.lines().find(|line| line.starts_with("app  ")).unwrap();
+    assert!(line.contains("97.7 MiB/s 2.0x 2.0-2.0"), "{line}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    // What is disturbed has no figure in a chain.
+    let mut unsure = record;
+    unsure.stack.as_mut().unwrap().rows[2].passes.truncate(1);
+    assert!(verdict(&unsure).found.chains[0].starts_with("vpic restart: app ? under file"));
+}
+
+#[test]
+fn a_chain_that_bites_its_tail_ends() {
+    let mut record = owned(&[("a", Software, Some("b"), &[1e4; 5]), ("b", Software, Some("a"), &[2e4; 5])]);
+    assert!(verdict(&record).found.chains.is_empty(), "nothing is on top");
+    let rows = &mut record.stack.as_mut().unwrap().rows;
+    rows.push(crate::record::StackRow { layer: "c".to_owned(), ..rows[0].clone() });
+    assert_eq!(verdict(&record).found.chains, ["vpic restart: c 2.00x under b void under a 2.00x under b"]);
+}

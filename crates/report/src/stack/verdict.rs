@@ -37,18 +37,24 @@ pub struct Verdict {
 pub fn verdict(record: &Record) -> Verdict {
     let rows = rows(record);
     let steps = steps(&rows);
+    let mut verdict = of_steps(record, &rows, &steps);
+    verdict.found.chains = chains(&rows, &steps);
+    verdict
+}
+
+fn of_steps(record: &Record, rows: &[Row<'_>], steps: &[Step]) -> Verdict {
     let bare = |found: StackVerdict| Verdict { found, row: None, remedies: Vec::new() };
     if steps.is_empty() {
         let sentence = "nothing to compare: no row and one that carries it were measured at the same load";
         return bare(nothing(StackVerdictKind::None, sentence));
     }
-    if let Some(found) = quota(record, &rows) {
+    if let Some(found) = quota(record, rows) {
         return bare(found);
     }
-    if let Some(found) = others(&rows) {
+    if let Some(found) = others(rows) {
         return bare(found);
     }
-    let losses: Vec<&Step> = steps.iter().filter(|step| is_ranked(step, &rows, &steps)).collect();
+    let losses: Vec<&Step> = steps.iter().filter(|step| is_ranked(step, rows, steps)).collect();
     let leader = losses.iter().copied().max_by(|a, b| a.factor.total_cmp(&b.factor));
     let most = leader.map_or(LOSS_FACTOR_MIN, |leader| leader.factor);
     if let Some(step) = steps.iter().find(|step| may_lose_more(step, most)) {
@@ -65,9 +71,9 @@ pub fn verdict(record: &Record) -> Verdict {
     let chosen = losses.iter().find(is_alike).copied().unwrap_or(leader);
     let row = &rows[chosen.row];
     Verdict {
-        found: found(chosen, &rows, &steps),
+        found: found(chosen, rows, steps),
         row: Some(chosen.row),
-        remedies: remedy::remedies(row, chosen, &rows, record),
+        remedies: remedy::remedies(row, chosen, rows, record),
     }
 }
 
@@ -85,6 +91,7 @@ fn nothing(kind: StackVerdictKind, sentence: &str) -> StackVerdict {
         low: None,
         high: None,
         sentence: sentence.to_owned(),
+        chains: Vec::new(),
     }
 }
 
@@ -180,7 +187,46 @@ fn found(step: &Step, rows: &[Row<'_>], steps: &[Step]) -> StackVerdict {
         low: step.interval.map(|(low, _)| low),
         high: step.interval.map(|(_, high)| high),
         sentence,
+        chains: Vec::new(),
     }
+}
+
+/// Distances down to the hardware at the loads that are stages of an application: from each row that nothing stands on, a step at a time.
+///
+/// `vpic restart: app 1.9x under file 1.2x under media; app-object 1.1x under object`. A step that several share is said once.
+fn chains(rows: &[Row<'_>], steps: &[Step]) -> Vec<String> {
+    let mut lines: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut said: Vec<usize> = Vec::new();
+    for top in steps {
+        let row = rows[top.row].row;
+        let is_top =
+            rows[top.row].kind != StackKind::Hardware && steps.iter().all(|other| other.below != top.row);
+        if row.load_of.is_none() || !is_top {
+            continue;
+        }
+        let mut words = clean(&row.layer).into_owned();
+        let mut step = Some(top);
+        // A carrier of its own cannot be in a record of strata's, but in one that was edited.
+        for _ in 0..rows.len() {
+            let is_new =
+                |step: &&Step| rows[step.row].kind != StackKind::Hardware && !said.contains(&step.row);
+            let Some(here) = step.filter(is_new) else { break };
+            said.push(here.row);
+            let distance = match &here.finding {
+                Finding::Inconclusive(..) => "?".to_owned(),
+                Finding::Void(_) => "void".to_owned(),
+                _ => format!("{}x", factor(here.factor)),
+            };
+            words += &format!(" {distance} under {}", clean(&rows[here.below].row.layer));
+            step = steps.iter().find(|step| step.row == here.below);
+        }
+        match lines.iter_mut().find(|(load, _)| *load == row.load) {
+            Some((_, chains)) => chains.push(words),
+            None => lines.push((&row.load, vec![words])),
+        }
+    }
+    let stage = |load: &str| clean(load.split(',').next().unwrap_or(load)).into_owned();
+    lines.into_iter().map(|(load, chains)| format!("{}: {}", stage(load), chains.join("; "))).collect()
 }
 
 /// A limit that somebody set on the hardware of a row.

@@ -82,6 +82,7 @@ mod signals;
 mod slow_file;
 mod snapshots;
 mod stack;
+mod stack_app;
 mod stages;
 mod support;
 mod tool_words;

@@ -34,6 +34,9 @@ pub struct Description {
     /// Parameters by name.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter>,
+    /// Values of parameters for a row of `strata stack`, whose passes take some tenths of a second.
+    #[serde(default)]
+    pub stack: BTreeMap<String, Quantity>,
     /// Sets of objects.
     #[serde(default, rename = "set")]
     pub sets: Vec<Set>,

@@ -77,6 +77,9 @@ fn check_names(description: &Description) -> Result<(), Error> {
             return Err(refused(format!("{name:?} is no name of a parameter"), accepted));
         }
     }
+    if let Some(name) = description.stack.keys().find(|name| !description.parameters.contains_key(*name)) {
+        return Err(refused(format!("[stack] has {name}, which is no parameter"), "names of [parameters]"));
+    }
     unique("a set", description.sets.iter().filter(|set| set.when.is_none()).map(|set| &set.name))?;
     unique(
         "a group",
@@ -107,6 +110,7 @@ mod tests {
             (&good.replace("name = 'x'", "name = 'x'\ncolour = 1"), "unknown field `colour`"),
             (&good.replace("name = 'a'", "name = 'A b'"), "no name of an application"),
             (&format!("{good}[[group.step]]\nname = 'x'\n"), "twice"),
+            (&good.replace("[[group]]", "[stack]\nranks = 1\n[[group]]"), "[stack] has ranks"),
             (&good.replace("processes = 1", "processes = -1"), "line 8: expected a whole number"),
         ] {
             let error = parse(text).unwrap_err().to_string();

@@ -116,6 +116,7 @@ fn described(workload: &Workload) -> Description {
                 .to_owned(),
         notes: workload.notes.clone(),
         parameters: parameters(workload),
+        stack: BTreeMap::new(),
         sets: Vec::new(),
         groups: Vec::new(),
     }

@@ -4,12 +4,12 @@ use report::chart::{Axis, Chart, Point, Scale, Series, Style as Drawn, Unit};
 use report::page::{Cell, Page, Style, Table};
 use report::recipes::factor_of;
 use report::record::{PhaseRecord, RecipeFactor, Record};
+use report::stack::bytes_in_calls;
 use report::words::factor;
 use units::human::{human_bytes_per_second, human_ns};
 use units::{clean, without_password};
 
 use crate::beside::BesidePlan;
-use crate::operation::AppClass;
 use crate::plan::AppPlan;
 
 /// The plan of a stage of one of several targets.
@@ -40,22 +40,11 @@ struct Figures {
 impl Figures {
     fn add(&mut self, phase: &PhaseRecord, pass: u32) {
         let seconds = phase.samples.elapsed_ns.max(1) as f64 / 1e9;
-        let (mut bytes, mut called_ns, mut processes) = (0, 0, 0);
-        for worker in &phase.samples.workers {
-            let is_idle = |class: &str| [AppClass::Compute.name(), AppClass::Wait.name()].contains(&class);
-            let calls = || worker.classes.iter().filter(|class| !is_idle(&class.class));
-            let moved: u64 = calls().map(|class| class.bytes).sum();
-            if moved > 0 {
-                bytes += moved;
-                called_ns += calls().map(|class| class.latency.sum_ns()).sum::<u128>();
-                processes += 1;
-            }
-        }
+        let classes = phase.samples.workers.iter().flat_map(|worker| &worker.classes);
+        let bytes: u64 = classes.map(|class| class.bytes).sum();
         self.time_ns.push((pass, seconds * 1e9));
         self.speed.push((pass, if bytes > 0 { bytes as f64 } else { 1.0 } / seconds));
-        if called_ns > 0 {
-            self.io.push((pass, bytes as f64 * f64::from(processes) * 1e9 / called_ns as f64));
-        }
+        self.io.extend(bytes_in_calls(phase).map(|io| (pass, io)));
     }
 }
 

@@ -4,12 +4,14 @@ mod beside;
 mod charts;
 mod feeding;
 mod remedies;
+mod stack_remedies;
 
 use layer::observations::{CheckpointActivity, CommitActivity, GroupProfile, ProfilePart, Utilisation};
 use report::chart::Chart;
 use report::doubts::{Evidence, Kind};
 use report::page::{Cell, Page, Style, Table};
 use report::record::{PhaseRecord, Record};
+use report::stack::{Remedy, RemedyCase};
 use report::view::View;
 use units::human::{human_bytes, human_ns};
 use units::{clean, count, counted};
@@ -53,6 +55,18 @@ impl View for Applications {
 
     fn doubts(&self) -> &'static [Kind] {
         KINDS
+    }
+
+    fn idle_classes(&self) -> &'static [&'static str] {
+        &["compute", "wait"]
+    }
+
+    fn takes_more(&self) -> bool {
+        false
+    }
+
+    fn stack_remedies(&self, case: &RemedyCase<'_>) -> Vec<Remedy> {
+        stack_remedies::remedies(case)
     }
 
     fn charts(&self, phase: &PhaseRecord, title: &str) -> Vec<(&'static str, Chart)> {

@@ -64,7 +64,8 @@ impl Leftovers for FileSets {
 fn remove_from_stores(set: &MadeSet, run_id: &str, request: &CleanRequest<'_>) -> Result<u64, Error> {
     let secret = layer::secret::shared_or_environment((request.file)("token-file").as_deref())?;
     let mut removed = 0;
-    for target in &set.targets {
+    // The pool of a run's own goes with all that is in it.
+    for target in set.targets.iter().filter(|target| !stores::is_gone(target)) {
         let store = stores::open(target, secret.as_ref())?;
         removed += stores::remove_set(&set.set, target, &store, run_id)?;
     }

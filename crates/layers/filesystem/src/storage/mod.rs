@@ -22,8 +22,8 @@ use workload::spec::Spec;
 pub(crate) use tree::Trees;
 
 use crate::drivers::{Dfs, Directory, Held, Posix};
-use crate::spec;
 use crate::stores::{self, is_store, owner};
+use crate::{cache, spec};
 use driver::FilesDriver;
 use hdf5_driver::{Hdf5Driver, Hdf5Set};
 use tree::Tree;
@@ -191,6 +191,15 @@ impl Storage for FileStorage {
 
     fn prepare(&self) -> Result<(), Error> {
         self.tree.make(self.place()?)
+    }
+
+    fn drop_cache(&self, interrupt: &AtomicBool) -> Result<(), Error> {
+        match self.place.get() {
+            Some(Root::Path(path)) => {
+                self.tree.files(path)?.iter().try_for_each(|file| cache::drop_file(file, interrupt))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn open(

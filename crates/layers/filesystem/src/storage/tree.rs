@@ -119,6 +119,17 @@ impl Tree {
         }
     }
 
+    /// Files of its sets on a path; those of indexes are not among them.
+    ///
+    /// # Errors
+    /// When a directory cannot be listed.
+    pub(super) fn files(&self, path: &Path) -> Result<Vec<PathBuf>, Error> {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let sets = made.sets.iter().filter(|(_, is_index)| !is_index);
+        let files = sets.map(|(name, _)| given_in(&path.join(self.top()).join(name)));
+        Ok(files.collect::<Result<Vec<_>, Error>>()?.concat())
+    }
+
     /// Makes it with the directories of the sets and their indexes, once.
     ///
     /// # Errors

@@ -97,18 +97,22 @@ pub(super) fn rows(request: &StackRequest<'_>) -> Vec<StackRowSpec> {
     // A machine without GPUs is told before anything is touched.
     let missing = GpuFacts::read().err().map(|error| error.to_string());
     let row = |row: &'static Row, (load, operation, fsync): (&'static str, &str, &str)| StackRowSpec {
-        layer: row.layer,
         called: row.called.to_owned(),
-        load,
         kind: row.kind,
         stands_on: row.below.iter().map(|below| StackCarrier::new(below, load)).collect(),
         faster_by: row.faster_by,
         window_share: if row.is_file { 1.0 } else { 0.25 },
         is_named: row.layer == ROWS[0].layer,
-        spec: match &missing {
-            Some(error) => Err(Error::usage("stack", error.clone()).remedy("leave out --gpu")),
-            None => planned(request, row, load, &[("op", operation), ("fsync", fsync), ("memory", memory)]),
-        },
+        ..StackRowSpec::new(
+            row.layer,
+            load,
+            match &missing {
+                Some(error) => Err(Error::usage("stack", error.clone()).remedy("leave out --gpu")),
+                None => {
+                    planned(request, row, load, &[("op", operation), ("fsync", fsync), ("memory", memory)])
+                }
+            },
+        )
     };
     ROWS.iter().flat_map(|of| LOADS.iter().map(move |load| row(of, *load))).collect()
 }

@@ -49,10 +49,11 @@ impl Leftovers for InStores {
             )
         })?;
         let journal = StoreJournal::new(Arc::clone(&request.journal));
-        for store in &stores {
-            clean(store, &journal, request).map_err(|error| error.with("target", &store.target))?;
-        }
-        Ok(())
+        // A store that cannot be reached does not keep those behind it from being cleaned.
+        let clean = |store: &MadeInStore| {
+            clean(store, &journal, request).map_err(|error| error.with("target", &store.target))
+        };
+        stores.iter().map(clean).fold(Ok(()), Result::and)
     }
 }
 

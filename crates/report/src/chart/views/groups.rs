@@ -162,6 +162,7 @@ fn stack_groups<'a>(named: &Named<'a>, several: bool, groups: &mut Vec<Group<'a>
         let layer = clean(&row.layer);
         let name = if several { format!("{}: {layer}", named.name) } else { layer.into_owned() };
         let key = (String::new(), row.load.clone(), 0);
-        add(groups, Kind::Stack, clean(&row.load).into_owned(), Line::new(name, phase), key);
+        let line = Line { in_calls: row.load_of.is_some(), ..Line::new(name, phase) };
+        add(groups, Kind::Stack, clean(&row.load).into_owned(), line, key);
     }
 }

@@ -6,6 +6,7 @@ use super::super::model::{Axis, Band, Chart, Dash, Point, Scale, Series, Style, 
 use super::groups::Group;
 use super::{Line, dash_of};
 use crate::record::PhaseRecord;
+use crate::stack::bytes_in_calls;
 
 /// Block size in bytes from which on a phase is about bytes a second, and below about operations a second.
 const BANDWIDTH_BLOCK_BYTES: u64 = 64 << 10;
@@ -132,11 +133,13 @@ pub(super) fn over_time(group: &Group<'_>) -> Option<Chart> {
 /// The rate of every layer at one load. The null engine is no layer: what strata itself costs would dwarf the rest.
 pub(super) fn waterfall(group: &Group<'_>) -> Option<Chart> {
     let lines: Vec<_> = group.lines.iter().filter(|line| line.phase.plan.engine() != "null").collect();
-    let is_bandwidth = is_bandwidth(lines.iter().map(|line| line.phase));
+    let is_bandwidth =
+        lines.iter().any(|line| line.in_calls) || is_bandwidth(lines.iter().map(|line| line.phase));
     let names = lines.iter().map(|line| line.name.clone()).collect();
     let axis = axis(is_bandwidth);
     let bars = lines.iter().enumerate().map(|(at, line)| {
-        let rate = of_phase(line.phase, is_bandwidth);
+        let in_calls = line.in_calls.then(|| bytes_in_calls(line.phase).unwrap_or(0.0));
+        let rate = in_calls.unwrap_or_else(|| of_phase(line.phase, is_bandwidth));
         Point { x: at as f64, y: rate, label: Some(super::super::scale::written(rate, axis.unit)) }
     });
     let series = Series::new("", Style::Bars, 0, bars.collect());
