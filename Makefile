@@ -40,7 +40,7 @@ clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 documents: ## Every command of README and docs as it stands there, on a directory for a machine: minutes (STRATA_DOCUMENTS=docs/object.md)
-	STRATA_DOCUMENTS=$${STRATA_DOCUMENTS:-all} $(CARGO) test --locked -p strata --test command documents
+	STRATA_DOCUMENTS=$${STRATA_DOCUMENTS:-all} $(CARGO) test --locked --workspace --test command documents
 
 unit-tests:
 	CARGO=$(CARGO) scripts/unit-tests.sh
