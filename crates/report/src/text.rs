@@ -2,6 +2,7 @@
 
 mod ladder;
 mod phase;
+mod split;
 #[cfg(test)]
 mod tests;
 

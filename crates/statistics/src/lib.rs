@@ -47,5 +47,5 @@ pub use sample::{
 pub use series::{ClassPoint, IntervalPoint, Series};
 pub use snapshot::{Event, Snapshot, Waiting, WorkerSnapshot};
 pub use spread::{RateSpread, Spread, spread};
-pub use steady::{RateDrop, Steady, SteadyReason, find_steady};
+pub use steady::{LevelChange, RateDrop, Steady, SteadyReason, find_steady};
 pub use summary::{BEYOND_PERCENTILE_MIN, ClassSummary, Finish, LatencySummary, Summary, WarmUp, summarise};

@@ -65,6 +65,17 @@ pub struct RateDrop {
     pub operations_per_second_after: f64,
 }
 
+/// A change of the rate from one level to another, up or down, within the window that is reported.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelChange {
+    /// First interval of the later level.
+    pub at_interval: usize,
+    /// Mean rate before it, operations per second.
+    pub operations_per_second_before: f64,
+    /// Mean rate from it on, operations per second.
+    pub operations_per_second_after: f64,
+}
+
 /// Where steady state begins, and whether what follows is steady.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steady {
@@ -87,6 +98,9 @@ pub struct Steady {
     /// Where the rate fell, and from what to what; none where it did not.
     #[serde(default)]
     pub drop: Option<RateDrop>,
+    /// Where the level changed, where that is the reason and the place can be told.
+    #[serde(default)]
+    pub level_change: Option<LevelChange>,
 }
 
 impl Steady {
@@ -108,6 +122,7 @@ impl Steady {
             spikes: 0,
             reason,
             drop: None,
+            level_change: None,
         }
     }
 }
@@ -164,7 +179,22 @@ pub fn find_steady(rates: &[f64], interval_seconds: f64) -> Steady {
         spikes,
         reason,
         drop,
+        level_change: (reason == SteadyReason::LevelChanges)
+            .then(|| level_change(&clean, begins_at))
+            .flatten(),
     }
+}
+
+/// The change of level of the window that begins at an interval.
+fn level_change(clean: &[f64], begins_at: usize) -> Option<LevelChange> {
+    let window = &clean[begins_at..];
+    let at = level_shift(window)?;
+    let (before, after) = window.split_at(at);
+    Some(LevelChange {
+        at_interval: begins_at + at,
+        operations_per_second_before: mean_of(before),
+        operations_per_second_after: mean_of(after),
+    })
 }
 
 /// The change within a window that is beyond chance and matters; `shift` is where its level changes, if it does.

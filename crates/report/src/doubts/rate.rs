@@ -104,7 +104,14 @@ pub(super) fn not_steady(evidence: &Evidence<'_>) -> Option<String> {
         // Doubts of their own.
         SteadyReason::RateDropped | SteadyReason::BacklogGrows => None,
         SteadyReason::Wanders => wanders(evidence),
-        SteadyReason::LevelChanges => Some("the rate changed its level within the window".to_owned()),
+        SteadyReason::LevelChanges => {
+            let words = "the rate changed its level within the window";
+            Some(steady.level_change.as_ref().map_or(words.to_owned(), |change| {
+                let (before, after) =
+                    (rate(change.operations_per_second_before), rate(change.operations_per_second_after));
+                format!("{words}, from {before} to {after}")
+            }))
+        }
         SteadyReason::Trend => {
             let (verb, change) = moved(steady.slope_percent_per_window);
             Some(format!("the rate {verb} by {change:.1}% over the window"))

@@ -53,6 +53,7 @@ pub(super) fn block(
     page.blank();
     classes(page, phase);
     page.blank();
+    super::split::parts(page, phase);
     view.moved(page, phase);
     page.field("sure", &sure(phase), Style::Plain);
     page.field("cost", &cost(phase), Style::Plain);

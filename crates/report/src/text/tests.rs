@@ -271,6 +271,31 @@ fn errors_failures_and_arrivals_are_told() {
 }
 
 #[test]
+fn parts_of_the_latency_have_their_shares_of_the_time() {
+    let mut phase = sample::phase(&DRIVE);
+    assert!(!render(&sample::record(vec![phase.clone()]), 80, false).contains("part of the latency"));
+    // Three of the four operations were handed over and taken later, one was complete at once.
+    let part = |ns: u64, count| {
+        let mut histogram = statistics::Histogram::new();
+        (0..count).for_each(|_| histogram.record(ns));
+        statistics::LatencySummary::of(&histogram)
+    };
+    let class = &mut phase.summary.classes[0];
+    (class.submission, class.completion) = (part(1000, 3), part(2250, 4));
+    let text = render(&sample::record(vec![phase]), 80, false);
+    let line = |start: &str| {
+        let found = text.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+        found.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("part of"), "part of the latency share mean p50 p90 p99 p99.9 max");
+    assert!(
+        line("read submission").starts_with("read submission 25.0 % 1.00 us 1.00 us - - - 1.00 us"),
+        "{text}"
+    );
+    assert!(line("read completion").starts_with("read completion 75.0 % 2.25 us"), "{text}");
+}
+
+#[test]
 fn doubts_of_many_phases_are_told_once() {
     let mut record = sample::ladder(&[1, 2, 4], 80_000.0, 1e6);
     for (at, phase) in record.phases.iter_mut().enumerate() {

@@ -319,3 +319,25 @@ fn levels_of_a_drop_count_intervals_without_an_operation() {
     assert!((drop.operations_per_second_before / 800.0 - 1.0).abs() < 0.02, "{drop:?}");
     assert!((drop.operations_per_second_after / 266.7 - 1.0).abs() < 0.02, "{drop:?}");
 }
+
+#[test]
+fn a_rise_late_in_the_run_is_told_with_its_place_and_levels() {
+    for (count, at, after) in [(100, 60, 1.5), (200, 150, 1.3), (300, 200, 1.2)] {
+        let data = |seed| series(seed, count, 0.03, 0.0, |interval| if interval < at { 1.0 } else { after });
+        let is_told = |steady: &Steady| {
+            steady.level_change.as_ref().is_some_and(|change| {
+                let near = |found: f64, level: f64| (found / (LEVEL * level) - 1.0).abs() < 0.02;
+                change.at_interval.abs_diff(at) <= 2
+                    && near(change.operations_per_second_before, 1.0)
+                    && near(change.operations_per_second_after, after)
+            })
+        };
+        let told = trials(data, |steady| steady.reason == SteadyReason::LevelChanges && is_told(steady));
+        assert!(told >= 190, "at {at} of {count}: {told} of 200");
+    }
+    // No other reason has one.
+    let flat = |seed| series(seed, 200, 0.05, 0.3, |_| 1.0);
+    let without =
+        |steady: &Steady| steady.reason == SteadyReason::LevelChanges || steady.level_change.is_none();
+    assert_eq!(trials(flat, without), 200);
+}

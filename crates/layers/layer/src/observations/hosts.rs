@@ -17,6 +17,13 @@ impl Observations {
             add(&mut all.kernel_worker_cpu_ns, host.kernel_worker_cpu_ns);
             add(&mut all.process_fetched_bytes, host.process_fetched_bytes);
             join(&mut all.files, host.files, |files, more| files.add(&more));
+            join(&mut all.free_fraction, host.free_fraction, |fullest, more| *fullest = fullest.min(more));
+            // Each has a quota of its own: the one that held its host back most is told.
+            join(&mut all.cpu_throttling, host.cpu_throttling, |most, more| {
+                if more.throttled_ns > most.throttled_ns {
+                    *most = more;
+                }
+            });
             join(&mut all.profile, host.profile, Profile::add);
             join(&mut all.utilisation, host.utilisation, Utilisation::add);
             join(&mut all.checkpoint, host.checkpoint, CheckpointActivity::add);
@@ -125,6 +132,8 @@ fn add(all: &mut Option<u64>, more: Option<u64>) {
 
 #[cfg(test)]
 mod tests {
+    use host::control_group::CpuThrottling;
+
     use super::super::{GroupProfile, ProfilePart};
     use super::*;
 
@@ -149,6 +158,24 @@ mod tests {
             group("r", 1, 7, vec![part("read", 1, 7)]),
         ];
         assert_eq!(all.profile.unwrap().groups, expected);
+    }
+
+    #[test]
+    fn the_host_that_its_quota_held_back_most_and_the_fullest_file_system_are_told() {
+        let throttled = |throttled_ns| CpuThrottling { periods: 9, throttled_periods: 3, throttled_ns };
+        let seen = |throttling: Option<u64>, free_fraction| Observations {
+            cpu_throttling: throttling.map(throttled),
+            free_fraction,
+            ..Observations::default()
+        };
+        let hosts = vec![
+            seen(None, Some(0.5)),
+            seen(Some(7), Some(0.01)),
+            seen(Some(90), None),
+            seen(Some(8), Some(0.9)),
+        ];
+        let all = Observations::of_hosts(hosts, &[], true);
+        assert_eq!((all.cpu_throttling, all.free_fraction), (Some(throttled(90)), Some(0.01)));
     }
 
     #[test]
