@@ -10,6 +10,7 @@ use driver::Error;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::element::ElementType;
 use crate::failure::Failure;
 use crate::library::{DEFAULT, Hdf5, Hid, Locked};
 
@@ -19,36 +20,6 @@ const TRUNCATE: c_uint = 2;
 const WHOLE_FILE: i32 = 1;
 /// `H5S_SELECT_SET`.
 const SELECT_SET: i32 = 0;
-
-/// Type of the elements of a dataset, little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Element {
-    /// IEEE 754, 4 bytes.
-    Float32,
-    /// IEEE 754, 8 bytes.
-    Float64,
-    /// Signed, 4 bytes.
-    Int32,
-    /// Signed, 8 bytes.
-    Int64,
-    /// A byte.
-    Uint8,
-    /// Unsigned, 8 bytes.
-    Uint64,
-}
-
-impl Element {
-    /// Bytes of one.
-    #[must_use]
-    pub fn bytes(self) -> u64 {
-        match self {
-            Self::Uint8 => 1,
-            Self::Float32 | Self::Int32 => 4,
-            Self::Float64 | Self::Int64 | Self::Uint64 => 8,
-        }
-    }
-}
 
 /// Extent of the use of a file that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +37,7 @@ pub struct Dataset {
     /// Name in the group.
     pub name: CString,
     /// Type of its elements.
-    pub element: Element,
+    pub element: ElementType,
     /// How many elements it has.
     pub elements: u64,
 }
@@ -143,7 +114,7 @@ impl File {
     /// Makes a file, in place of one of this path, with a group of these datasets.
     ///
     /// # Errors
-    /// What the library refused, and why. The file may be there.
+    /// A refusal of the library, with its cause. The file may be there.
     pub fn create(
         library: &'static Hdf5,
         path: &Path,
@@ -166,7 +137,7 @@ impl File {
     /// Opens one with its group and datasets.
     ///
     /// # Errors
-    /// What the library refused, and why; a dataset that is missing or has another size.
+    /// A refusal of the library, with its cause; a dataset that is missing or has another size.
     pub fn open(
         library: &'static Hdf5,
         path: &Path,
@@ -353,7 +324,7 @@ impl File {
     /// Closes it, which writes what the library keeps.
     ///
     /// # Errors
-    /// What could not be written.
+    /// Data that could not be written.
     pub fn close(mut self) -> Result<(), Failure> {
         let locked = self.library.lock();
         self.release(&locked)
@@ -393,7 +364,8 @@ mod tests {
     }
 
     fn datasets(elements: u64) -> Vec<Dataset> {
-        let named = [(c"x", Element::Float32), (c"id", Element::Int64), (c"flag", Element::Uint8)];
+        let named =
+            [(c"x", ElementType::Float32), (c"id", ElementType::Int64), (c"flag", ElementType::Uint8)];
         named.map(|(name, element)| Dataset { name: name.to_owned(), element, elements }).to_vec()
     }
 

@@ -3,10 +3,12 @@
 //! The library of most distributions is not thread-safe, so one lock is around every call of it, and threads that work on one file share one handle
 //! ([`File`]). That is what a thread-safe libhdf5 does too.
 
+mod element;
 mod failure;
 mod file;
 mod library;
 
+pub use element::ElementType;
 pub use failure::Failure;
-pub use file::{Access, Dataset, Element, File, MemorySpace};
+pub use file::{Access, Dataset, File, MemorySpace};
 pub use library::Hdf5;

@@ -101,7 +101,7 @@ pub struct Hdf5 {
     version: (u32, u32, u32),
     /// Access to files by system calls, whatever `HDF5_DRIVER` says.
     pub(crate) access: Hid,
-    /// Types of elements, in the order of [`crate::Element`].
+    /// Types of elements, in the order of [`crate::ElementType`].
     pub(crate) types: [Hid; 6],
 }
 

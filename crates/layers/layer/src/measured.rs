@@ -300,7 +300,7 @@ pub trait Measured: Sync {
     /// Loads of its rows that the rows below shall have too. Asked for first, before anything is touched.
     ///
     /// # Errors
-    /// What the user asked for and cannot be, with what would be accepted.
+    /// Options that cannot be, with what would be accepted.
     fn stack_loads(&self, _request: &StackRequest<'_>) -> Result<StackLoads, Error> {
         Ok(StackLoads::default())
     }

@@ -21,7 +21,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("dfs", &["driver", "object_service", "rpc", "units", "vos"]),
     ("intercept", &["dfs", "driver"]),
     ("fleet", &["driver", "statistics"]),
-    ("layer", &["driver", "fleet", "gpu", "host", "rpc", "runner", "statistics", "units", "workload"]),
+    (
+        "layer",
+        &["driver", "fleet", "gpu", "hdf5", "host", "rpc", "runner", "statistics", "units", "workload"],
+    ),
     ("mount", &["dfs", "driver", "layer", "units", "workload"]),
     ("report", &["driver", "gpu", "host", "layer", "statistics", "units", "workload"]),
     (

@@ -7,23 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use driver::{Arena, Completions, Driver, Error, Submitted};
-use hdf5::{Access, Element, Failure, File, Hdf5, MemorySpace};
-use layer::storage::{DatasetPlace, ElementType, StorageCall, StorageOperation, StorageSet};
+use hdf5::{Access, Failure, File, Hdf5, MemorySpace};
+use layer::storage::{DatasetPlace, StorageCall, StorageOperation, StorageSet};
 use rustix::io::Errno;
 
 use super::driver::{ASIDE, FilesDriver};
 use crate::drivers::Posix;
-
-fn element_of(element: ElementType) -> Element {
-    match element {
-        ElementType::Float32 => Element::Float32,
-        ElementType::Float64 => Element::Float64,
-        ElementType::Int32 => Element::Int32,
-        ElementType::Int64 => Element::Int64,
-        ElementType::Uint8 => Element::Uint8,
-        ElementType::Uint64 => Element::Uint64,
-    }
-}
 
 /// A file that workers have open.
 struct Held {
@@ -62,7 +51,7 @@ impl Hdf5Set {
         };
         let each = set.object_bytes / set.datasets.len().max(1) as u64;
         let datasets = set.datasets.iter().map(|dataset| {
-            let element = element_of(dataset.element);
+            let element = dataset.element;
             Ok(hdf5::Dataset { name: name(&dataset.name)?, element, elements: each / element.bytes() })
         });
         Ok(Self {
