@@ -55,6 +55,8 @@ def options():
     parser.add_argument("--fdb-hammer", help="ECMWF's program")
     parser.add_argument("--template", help="GRIB message of one field")
     parser.add_argument("--h5bench", help="directory with h5bench_write and h5bench_read")
+    parser.add_argument("--ranks", type=int, default=1, help="ranks of MPI of the case h5bench")
+    parser.add_argument("--transfers", default="collective", choices=("collective", "independent"), help="transfers of several ranks")
     parser.add_argument("--particles", type=int, default=4 << 20, help="particles of the case h5bench (4 Mi: 128 MiB a checkpoint)")
     parser.add_argument("--dlio", help="dlio_benchmark")
     parser.add_argument("--samples", type=int, default=128, help="files of 4 MiB of the case dlio")
@@ -120,6 +122,10 @@ def in_calls(phase, data):
     return moved / MIB / (parts[data]["time_ns"] / 1e9), moved / MIB / (called_ns / 1e9)
 
 
+def launched(ranks):
+    return ["mpirun", "--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "-np", ranks]
+
+
 def h5bench(own, place):
     data, record = os.path.join(place, "data"), os.path.join(place, "record.json")
     os.mkdir(data)
@@ -128,10 +134,10 @@ def h5bench(own, place):
         found, file = {}, os.path.join(place, "x.h5")
         for name in ("write", "read"):
             config, csv = os.path.join(place, f"{name}.cfg"), os.path.join(place, f"{name}.csv")
-            lines = {**H5BENCH, "DIM_1": own.particles, "CSV_FILE": csv}
+            lines = {**H5BENCH, "DIM_1": own.particles, "CSV_FILE": csv, "COLLECTIVE_DATA": "YES" if own.ranks > 1 and own.transfers == "collective" else "NO"}
             with open(config, "w", encoding="utf-8") as out:
                 out.writelines(f"{key}={value}\n" for key, value in lines.items() if name == "read" or key != "READ_OPTION")
-            Ran(["mpirun", "-np", 1, os.path.join(own.h5bench, f"h5bench_{name}"), config, file], place)
+            Ran([*launched(own.ranks), os.path.join(own.h5bench, f"h5bench_{name}"), config, file], place)
             with open(csv, encoding="utf-8") as text:
                 told = dict(line.split(", ")[:2] for line in text.read().splitlines()[1:])
             size = float(told["total size"])
@@ -141,20 +147,23 @@ def h5bench(own, place):
         return found
 
     def ours():
+        shared = f",transfers={own.transfers}" if own.ranks > 1 else ""
         words = [
-            own.strata, "app", "vpic", data, "--format", "hdf5", "--profile", "--live", "none", "--json", record, "--set",
-            f"ranks=1,steps={H5BENCH['TIMESTEPS']},compute=0ns,particles={own.particles},transfer={own.particles * 4}",
+            *(launched(own.ranks) if own.ranks > 1 else []), own.strata, "app", "vpic", data, "--format", "hdf5", "--profile", "--live", "none", "--json", record, "--set",
+            f"ranks={own.ranks},steps={H5BENCH['TIMESTEPS']},compute=0ns,particles={own.particles},transfer={own.particles * 4}{shared}",
         ]
         Ran(words, place)
         with open(record, encoding="utf-8") as file:
             phases = json.load(file)["phases"]
         found = {}
         for phase, name in zip(phases, ("write", "read")):
-            found[f"H5D{name}, MiB/s"], found[f"{name}, all calls, MiB/s"] = in_calls(phase, name)
+            # Time is that of all ranks, which are in the calls at the same time.
+            found[f"H5D{name}, MiB/s"], found[f"{name}, all calls, MiB/s"] = (own.ranks * rate for rate in in_calls(phase, name))
         return found
 
-    size = own.particles * 32 >> 20
-    table(f"h5bench: checkpoints of {size} MiB, one rank; ratios to h5bench", in_turns(own, {"h5bench": theirs, "strata app vpic": ours}), "h5bench")
+    size = own.particles * 32 * own.ranks >> 20
+    ranks = "one rank" if own.ranks == 1 else f"{own.ranks} ranks, {own.transfers} transfers"
+    table(f"h5bench: checkpoints of {size} MiB, {ranks}; ratios to h5bench", in_turns(own, {"h5bench": theirs, "strata app vpic": ours}), "h5bench")
 
 
 def dlio(own, place):

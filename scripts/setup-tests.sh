@@ -36,6 +36,7 @@ NEEDED=(
 NEEDED_FILES=(
     # Its directory depends on the architecture; the document is in all of them.
     /usr/share/doc/libhdf5-103-1:libhdf5-103-1
+    /usr/share/doc/libhdf5-openmpi-103-1:libhdf5-openmpi-103-1
     /usr/lib/python3/dist-packages/h5py:python3-h5py
     /usr/share/doc/fio/examples/null.fio:fio-examples
     # srun --mpi=pmix loads libpmix.so, which no package that brings the plugin depends on.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::element::ElementType;
 use crate::failure::Failure;
-use crate::library::{DEFAULT, Hdf5, Hid, Locked};
+use crate::library::{DEFAULT, Hdf5, Hid, Locked, Way};
 
 /// `H5F_ACC_TRUNC`.
 const TRUNCATE: c_uint = 2;
@@ -56,6 +56,7 @@ struct OpenDataset {
 #[derive(Debug)]
 pub struct File {
     library: &'static Hdf5,
+    way: Way,
     id: Hid,
     group: Hid,
     datasets: Vec<OpenDataset>,
@@ -116,16 +117,16 @@ impl File {
     /// # Errors
     /// A refusal of the library, with its cause. The file may be there.
     pub fn create(
-        library: &'static Hdf5,
+        (library, way): (&'static Hdf5, Way),
         path: &Path,
         group: &CStr,
         datasets: &[Dataset],
     ) -> Result<Self, Failure> {
         let name = name_of(path)?;
-        let mut file = Self::empty(library);
+        let mut file = Self::empty(library, way);
         let locked = library.lock();
         // SAFETY: the path ends with a NUL, and the list is the library's.
-        let id = unsafe { (locked.api.H5Fcreate)(name.as_ptr(), TRUNCATE, DEFAULT, library.access) };
+        let id = unsafe { (locked.api.H5Fcreate)(name.as_ptr(), TRUNCATE, DEFAULT, way.access) };
         file.id = locked.checked("H5Fcreate", id)?;
         file.descriptor = Some(descriptor_of(path).map_err(|failure| file.undo(&locked, failure))?);
         let made = file.make(&locked, group, datasets);
@@ -139,16 +140,16 @@ impl File {
     /// # Errors
     /// A refusal of the library, with its cause; a dataset that is missing or has another size.
     pub fn open(
-        library: &'static Hdf5,
+        (library, way): (&'static Hdf5, Way),
         path: &Path,
         access: Access,
         (group, datasets): (&CStr, &[Dataset]),
     ) -> Result<Self, Failure> {
         let name = name_of(path)?;
-        let mut file = Self::empty(library);
+        let mut file = Self::empty(library, way);
         let locked = library.lock();
         // SAFETY: as in `create`.
-        let id = unsafe { (locked.api.H5Fopen)(name.as_ptr(), access as c_uint, library.access) };
+        let id = unsafe { (locked.api.H5Fopen)(name.as_ptr(), access as c_uint, way.access) };
         file.id = locked.checked("H5Fopen", id)?;
         file.descriptor = Some(descriptor_of(path).map_err(|failure| file.undo(&locked, failure))?);
         let found = file.find(&locked, group, datasets);
@@ -157,8 +158,8 @@ impl File {
         Ok(file)
     }
 
-    fn empty(library: &'static Hdf5) -> Self {
-        Self { library, id: -1, group: -1, datasets: Vec::new(), descriptor: None }
+    fn empty(library: &'static Hdf5, way: Way) -> Self {
+        Self { library, way, id: -1, group: -1, datasets: Vec::new(), descriptor: None }
     }
 
     fn make(&mut self, locked: &Locked, group: &CStr, datasets: &[Dataset]) -> Result<(), Failure> {
@@ -211,7 +212,12 @@ impl File {
 
     /// Closes what is open after a failure, which is given back.
     fn undo(&mut self, locked: &Locked, failure: Failure) -> Failure {
-        let _ = self.release(locked);
+        if self.way.is_together {
+            // Without the other ranks it cannot be closed.
+            self.forget();
+        } else {
+            let _ = self.release(locked);
+        }
         failure
     }
 
@@ -277,7 +283,7 @@ impl File {
         // SAFETY: the memory has `count` elements, of the type of the dataset's.
         let result = unsafe {
             let from = from.as_ptr().cast();
-            (locked.api.H5Dwrite)(dataset.id, dataset.kind, memory, dataset.space, DEFAULT, from)
+            (locked.api.H5Dwrite)(dataset.id, dataset.kind, memory, dataset.space, self.way.transfer, from)
         };
         locked.checked("H5Dwrite", result).map(|_| ())
     }
@@ -300,7 +306,7 @@ impl File {
         // SAFETY: the memory has room for `count` elements, of the type of the dataset's, and is borrowed for this call alone.
         let result = unsafe {
             let into = into.as_mut_ptr().cast();
-            (locked.api.H5Dread)(dataset.id, dataset.kind, memory, dataset.space, DEFAULT, into)
+            (locked.api.H5Dread)(dataset.id, dataset.kind, memory, dataset.space, self.way.transfer, into)
         };
         locked.checked("H5Dread", result).map(|_| ())
     }
@@ -331,9 +337,21 @@ impl File {
     }
 }
 
+impl File {
+    /// Leaves it open for good: other ranks, without which it cannot be closed, are gone.
+    pub fn abandon(mut self) {
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        (self.id, self.group) = (-1, -1);
+        self.datasets.clear();
+    }
+}
+
 impl Drop for File {
     fn drop(&mut self) {
-        if self.id >= 0 {
+        if self.id >= 0 && !self.way.is_together {
             let locked = self.library.lock();
             // Who wants to know closes it.
             let _ = self.release(&locked);
@@ -375,7 +393,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("0");
         let all = datasets(4000);
-        let file = File::create(library, &path, GROUP, &all).unwrap();
+        let file = File::create((library, library.alone()), &path, GROUP, &all).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..4u8 {
                 let (file, all) = (&file, &all);
@@ -393,7 +411,7 @@ mod tests {
             }
         });
         file.close().unwrap();
-        let file = File::open(library, &path, Access::Read, (GROUP, &all)).unwrap();
+        let file = File::open((library, library.alone()), &path, Access::Read, (GROUP, &all)).unwrap();
         let mut memory = MemorySpace::new().unwrap();
         for (at, dataset) in all.iter().enumerate() {
             let mut found = vec![0; 4000 * dataset.element.bytes() as usize];
@@ -415,21 +433,24 @@ mod tests {
         let Some(library) = library("what_is_not_there") else { return };
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("0");
-        let open = |datasets: &[Dataset]| File::open(library, &path, Access::Read, (GROUP, datasets));
+        let open = |datasets: &[Dataset]| {
+            File::open((library, library.alone()), &path, Access::Read, (GROUP, datasets))
+        };
         let failed = open(&datasets(8)).unwrap_err();
         assert_eq!(failed.errno, Errno::NOENT.raw_os_error(), "{failed}");
-        File::create(library, &path, GROUP, &datasets(8)[..2]).unwrap().close().unwrap();
+        File::create((library, library.alone()), &path, GROUP, &datasets(8)[..2]).unwrap().close().unwrap();
         let failed = open(&datasets(8)).unwrap_err();
         assert!(failed.text.contains("object 'flag' doesn't exist"), "{failed}");
         let failed = open(&datasets(9)[..2]).unwrap_err();
         assert!(failed.text.contains("has 8 elements, and 9 were made"), "{failed}");
-        assert!(File::open(library, &path, Access::Read, (c"fields", &[])).is_err());
+        assert!(File::open((library, library.alone()), &path, Access::Read, (c"fields", &[])).is_err());
         std::fs::write(&path, "no HDF5").unwrap();
         let failed = open(&datasets(8)).unwrap_err();
         assert!(failed.text.contains("signature"), "{failed}");
-        let failed = File::create(library, scratch.path(), GROUP, &datasets(8)).unwrap_err();
+        let failed =
+            File::create((library, library.alone()), scratch.path(), GROUP, &datasets(8)).unwrap_err();
         assert_eq!(failed.errno, Errno::ISDIR.raw_os_error(), "{failed}");
         // What failed was closed: the file can be made anew.
-        File::create(library, &path, GROUP, &datasets(8)).unwrap().close().unwrap();
+        File::create((library, library.alone()), &path, GROUP, &datasets(8)).unwrap().close().unwrap();
     }
 }

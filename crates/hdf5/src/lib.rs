@@ -7,8 +7,10 @@ mod element;
 mod failure;
 mod file;
 mod library;
+mod mpi;
 
 pub use element::ElementType;
 pub use failure::Failure;
 pub use file::{Access, Dataset, File, MemorySpace};
-pub use library::Hdf5;
+pub use library::{Hdf5, Way};
+pub use mpi::{ENDED_MAX, Ranks};

@@ -13,6 +13,7 @@ use driver::foreign::{self, ClientLibrary, Library, LoadError};
 use driver::{Error, ErrorKind};
 
 use crate::failure::{Failure, Walker};
+use crate::mpi::{Handle, Ranks};
 
 /// `hid_t`: an object of the library. Releases before 1.10 have one of 4 bytes.
 pub(crate) type Hid = i64;
@@ -27,6 +28,16 @@ const LIBRARY: ClientLibrary = ClientLibrary {
     variable: "STRATA_LIBHDF5",
     package: "libhdf5-103-1 (or another libhdf5 from 1.10 on, and name its file in STRATA_LIBHDF5)",
 };
+
+/// The parallel library, which ranks of MPI load.
+const PARALLEL: ClientLibrary = ClientLibrary {
+    name: "libhdf5_openmpi.so.103",
+    package: "libhdf5-openmpi-103-1 (or another parallel libhdf5 from 1.10 on, and name its file in STRATA_LIBHDF5)",
+    ..LIBRARY
+};
+
+/// Names of it in other releases.
+const PARALLEL_NAMES: &[&str] = &["libhdf5_openmpi.so.310", "libhdf5_openmpi.so.200"];
 
 /// Names of other releases and distributions, in the order in which they are tried.
 const OTHER_NAMES: &[&str] = &[
@@ -46,7 +57,13 @@ struct AnyName;
 
 impl AnyName {
     fn open(&self) -> Result<Library, Error> {
-        let (library, file) = LIBRARY.open_any(OTHER_NAMES)?;
+        // One process has one library, and the parallel one does what the other does.
+        let is_rank = std::env::var_os("OMPI_COMM_WORLD_SIZE").is_some();
+        let parallel = is_rank.then(|| PARALLEL.open_any(PARALLEL_NAMES).ok()).flatten();
+        let (library, file) = match parallel {
+            Some(found) => found,
+            None => LIBRARY.open_any(OTHER_NAMES)?,
+        };
         LOADED.get_or_init(|| file);
         Ok(library)
     }
@@ -93,6 +110,30 @@ impl Api {
         // SAFETY: the headers declare it as a `hid_t`, which H5open sets.
         unsafe { Ok(**self._library.get::<*const Hid>(symbol.to_bytes_with_nul())?) }
     }
+
+    /// A function of the parallel library.
+    fn parallel<T: Copy>(&self, symbol: &CStr) -> Result<T, Error> {
+        // SAFETY: the type is that of the library's header.
+        let found = unsafe { self._library.get::<T>(symbol.to_bytes_with_nul()) };
+        found.map(|function| *function).map_err(|cause| {
+            let missing = format!("{} is missing: install {}", PARALLEL.name, PARALLEL.package);
+            Error::new(ErrorKind::Unsupported, "hdf5", missing).with("cause", cause)
+        })
+    }
+}
+
+/// `H5Pset_fapl_mpio` of Open MPI.
+type SetAccess = unsafe extern "C" fn(Hid, Handle, Handle) -> c_int;
+/// `H5Pset_dxpl_mpio`.
+type SetTransfer = unsafe extern "C" fn(Hid, c_int) -> c_int;
+
+/// A way to files: alone, or together with other ranks.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    pub(crate) access: Hid,
+    pub(crate) transfer: Hid,
+    /// Other ranks have the files open too.
+    pub(crate) is_together: bool,
 }
 
 /// libhdf5, ready for calls.
@@ -100,7 +141,7 @@ pub struct Hdf5 {
     api: &'static Api,
     version: (u32, u32, u32),
     /// Access to files by system calls, whatever `HDF5_DRIVER` says.
-    pub(crate) access: Hid,
+    access: Hid,
     /// Types of elements, in the order of [`crate::ElementType`].
     pub(crate) types: [Hid; 6],
 }
@@ -211,6 +252,41 @@ impl Hdf5 {
     #[must_use]
     pub fn file(&self) -> &str {
         LOADED.get().map_or(LIBRARY.name, String::as_str)
+    }
+
+    /// The way to files of this process alone.
+    #[must_use]
+    pub fn alone(&self) -> Way {
+        Way { access: self.access, transfer: DEFAULT, is_together: false }
+    }
+
+    /// It, where it is a parallel one.
+    ///
+    /// # Errors
+    /// Where it is none: one line that names the package.
+    pub fn parallel(&'static self) -> Result<&'static Self, Error> {
+        self.api.parallel::<SetAccess>(c"H5Pset_fapl_mpio").map(|_| self)
+    }
+
+    /// The way to files that all ranks have open, with transfers that they make together or each by itself.
+    ///
+    /// # Errors
+    /// A library that is not parallel, and what it refuses.
+    pub fn together(&self, ranks: &Ranks, is_collective: bool) -> Result<Way, Error> {
+        let failed = || Error::new(ErrorKind::Run, "hdf5", "libhdf5 refuses the communicator of MPI");
+        let value = |symbol: &CStr| self.api.value(symbol).map_err(|cause| LIBRARY.lacks(&cause));
+        let set_access: SetAccess = self.api.parallel(c"H5Pset_fapl_mpio")?;
+        let set_transfer: SetTransfer = self.api.parallel(c"H5Pset_dxpl_mpio")?;
+        let (accesses, transfers) =
+            (value(c"H5P_CLS_FILE_ACCESS_ID_g")?, value(c"H5P_CLS_DATASET_XFER_ID_g")?);
+        let locked = self.lock();
+        // SAFETY: the classes are the library's; lists that were not made are refused by the calls on them.
+        unsafe {
+            let (access, transfer) = ((locked.api.H5Pcreate)(accesses), (locked.api.H5Pcreate)(transfers));
+            let is_set = set_access(access, ranks.world, ranks.no_info) >= 0
+                && set_transfer(transfer, c_int::from(is_collective)) >= 0;
+            if is_set { Ok(Way { access, transfer, is_together: true }) } else { Err(failed()) }
+        }
     }
 
     /// Waits until no other thread is in the library.

@@ -52,6 +52,11 @@ pub fn run(words: &[String]) -> u8 {
     }
 }
 
+/// Settles variables of the environment that libraries which are loaded later read. Called before any other thread is there.
+pub fn settle_environment() {
+    launcher::settle_environment();
+}
+
 /// Carries out the command, or serves the process that does, where a launcher has started several.
 fn carry_out(words: &[String]) -> Result<u8, Error> {
     let launched = if launcher::is_shared_out(words) { launcher::launched()? } else { None };

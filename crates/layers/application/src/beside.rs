@@ -132,7 +132,7 @@ pub(crate) fn turns(spec: &Spec) -> Result<Option<(Vec<Turn>, u32)>, Error> {
 fn without_hdf5(spec: &Spec) -> Option<String> {
     let target = spec.targets.first()?;
     let opening = planning::target_spec(spec, target, 0).ok()?;
-    let error = storage::find(target).ok()?.storage_hdf5(&opening).err()?;
+    let error = storage::find(target).ok()?.storage_hdf5(&opening, 1).err()?;
     Some(format!("all targets have the same load, and {}", without_password(&why(&error))))
 }
 

@@ -5,13 +5,12 @@ use layer::storage::{self, ObjectFormat};
 use workload::spec::Spec;
 
 use crate::description::{Application, AskedFormat, FormatChoice, is_shared};
-use crate::plan::SetPlan;
 use crate::spec;
 
 /// Settles the format of each set on the target of `opening`, a spec of the layer that serves it; the library that makes HDF5 files, where some are.
 ///
 /// # Errors
-/// HDF5 that was asked for and cannot be had, with what would be accepted.
+/// HDF5 that was asked for and cannot be had, and transfers of ranks that share no file, with what would be accepted.
 pub(crate) fn settle(
     application: &mut Application,
     spec: &Spec,
@@ -19,18 +18,25 @@ pub(crate) fn settle(
 ) -> Result<Option<String>, Error> {
     let mut library = None;
     for at in 0..application.sets.len() {
-        let (asked, set) = (&application.formats[at], &mut application.sets[at]);
+        let (asked, set) = (&application.formats[at], &application.sets[at]);
         if asked.choice == FormatChoice::Raw {
             continue;
         }
-        let mut had = hdf5(asked, set, spec, opening);
-        if let (FormatChoice::Auto, Some(reason)) = (asked.choice, raw_reason(spec)) {
+        let is_parallel = hosts(spec) > 1 && is_shared(set);
+        let had = match is_parallel {
+            true => one_rank_each(application, hosts(spec)),
+            false => Ok(()),
+        };
+        let mut had = had.and_then(|()| hdf5(asked, if is_parallel { hosts(spec) } else { 1 }, opening));
+        if let (FormatChoice::Auto, Some(reason)) = (asked.choice, raw_reason(spec, is_parallel)) {
             had = had.and(Err(Error::usage("plan", reason)));
         }
         let note = match had {
             Ok(found) => {
+                let set = &mut application.sets[at];
                 set.format = ObjectFormat::Hdf5;
                 set.datasets = asked.datasets.clone().unwrap_or_default();
+                set.parallel = is_parallel.then_some(asked.transfers);
                 library = Some(found.clone());
                 format!("format hdf5: {found}")
             }
@@ -43,12 +49,47 @@ pub(crate) fn settle(
             application.notes.push(note);
         }
         // The record says what the format is, not that it was left open.
+        let format = application.sets[at].format;
         let own = application.parameters.iter_mut();
         for parameter in own.filter(|own| asked.parameter.as_ref() == Some(&own.name)) {
-            set.format.name().clone_into(&mut parameter.value);
+            format.name().clone_into(&mut parameter.value);
         }
     }
+    settle_transfers(application, spec)?;
     Ok(library)
+}
+
+/// Parallel HDF5 has one process on each rank, in each stage: all make the same calls.
+fn one_rank_each(application: &Application, hosts: u32) -> Result<(), Error> {
+    for (stage, groups) in &application.stages {
+        let processes = groups.iter().map(|group| group.processes).sum::<u32>();
+        if processes != hosts || groups.len() != 1 {
+            let what = format!(
+                "{processes} processes on {hosts} ranks of MPI, and parallel HDF5 has one process on each"
+            );
+            return Err(Error::usage("plan", what)
+                .with("stage", stage)
+                .remedy(format!("use {hosts} processes in each stage (vpic: --set ranks={hosts}; bd-cats: --set ranks={hosts} --set writers={hosts}), or --format raw")));
+        }
+    }
+    Ok(())
+}
+
+/// Leaves the transfers out of the record where no ranks share a file.
+fn settle_transfers(application: &mut Application, spec: &Spec) -> Result<(), Error> {
+    if application.sets.iter().any(|set| set.parallel.is_some()) {
+        return Ok(());
+    }
+    let parameters = application.formats.iter().filter_map(|asked| asked.transfers_parameter.clone());
+    for name in parameters.collect::<Vec<_>>() {
+        if spec::of(spec).settings.iter().any(|(given, _)| *given == name) {
+            let what = format!("{name} is of ranks of MPI that share an HDF5 file, and none do here");
+            return Err(Error::usage("plan", what)
+                .remedy(format!("leave out --set {name}, or start ranks by mpirun, with --format hdf5")));
+        }
+        application.parameters.retain(|parameter| parameter.name != name);
+    }
+    Ok(())
 }
 
 /// An error without where it came from, and without its remedy.
@@ -64,25 +105,18 @@ fn hosts(spec: &Spec) -> u32 {
 }
 
 /// Reason beside the target itself for which `auto` is raw.
-fn raw_reason(spec: &Spec) -> Option<String> {
-    if hosts(spec) > 1 {
+fn raw_reason(spec: &Spec, is_parallel: bool) -> Option<String> {
+    if hosts(spec) > 1 && !is_parallel {
         return Some("several hosts carry the run out, and each may have another library".to_owned());
     }
     spec::of(spec).raw_because.clone()
 }
 
-/// The library that makes the objects of a set as HDF5 files.
-fn hdf5(asked: &AskedFormat, set: &SetPlan, spec: &Spec, opening: &Spec) -> Result<String, Error> {
+/// The library that makes the objects of a set as HDF5 files, for so many hosts that have one open together.
+fn hdf5(asked: &AskedFormat, hosts: u32, opening: &Spec) -> Result<String, Error> {
     let target = opening.targets.first().map_or("", String::as_str);
     if let Err(why) = &asked.datasets {
         return Err(Error::usage("plan", why.clone()).remedy("use sizes that fit, or --format raw"));
     }
-    if hosts(spec) > 1 && is_shared(set) {
-        let what =
-            "processes of several hosts cannot share an HDF5 file: strata does not use parallel HDF5 (MPI)";
-        return Err(Error::usage("plan", what).with("target", target).remedy(
-            "use a file for each process where the application has them (vpic, bd-cats: --set files=rank), one host, or --format raw",
-        ));
-    }
-    storage::find(target)?.storage_hdf5(opening)
+    storage::find(target)?.storage_hdf5(opening, hosts)
 }

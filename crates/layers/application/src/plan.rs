@@ -379,6 +379,10 @@ impl LayerPlan for AppPlan {
         self.is_in_process || self.groups.iter().flat_map(|group| &group.steps).any(is_busy)
     }
 
+    fn meets_to_prepare(&self) -> bool {
+        self.sets.iter().any(|set| set.parallel.is_some())
+    }
+
     fn stops_to_sync(&self) -> bool {
         let mut steps = self.groups.iter().flat_map(|group| &group.steps);
         steps.any(|step| step.calls().any(|call| matches!(call.class, AppClass::Sync | AppClass::Commit)))

@@ -269,6 +269,7 @@ fn needs(application: &Application, number: usize) -> StorageNeeds {
         data_sync: set.data_sync,
         format: set.format,
         datasets: set.datasets.clone(),
+        parallel: set.parallel,
         is_updated: application.steps().any(|step| updates(step, at)),
     });
     let mut calls: Vec<StorageCall> =

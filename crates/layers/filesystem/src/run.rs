@@ -82,8 +82,8 @@ impl Measured for Filesystem {
         storage::serves(target)
     }
 
-    fn storage_hdf5(&self, spec: &Spec) -> Result<String, Error> {
-        storage::hdf5(spec)
+    fn storage_hdf5(&self, spec: &Spec, hosts: u32) -> Result<String, Error> {
+        storage::hdf5(spec, hosts)
     }
 
     fn storage(

@@ -230,11 +230,12 @@ pub trait Measured: Sync {
         false
     }
 
-    /// The library that makes HDF5 files on the target of a spec of this layer, and its version.
+    /// The library that makes HDF5 files on the target of a spec of this layer, and its version. With more than one host, these have the files open
+    /// together, as ranks of MPI.
     ///
     /// # Errors
-    /// Bad usage: a target that has none, a library that is missing; with what would be accepted.
-    fn storage_hdf5(&self, spec: &Spec) -> Result<String, Error> {
+    /// Bad usage: a target that has none, a library that is missing, hosts that are no ranks; with what would be accepted.
+    fn storage_hdf5(&self, spec: &Spec, _hosts: u32) -> Result<String, Error> {
         let target = spec.targets.first().map_or("", String::as_str);
         Err(Error::usage("plan", "HDF5 files are made in directories alone")
             .with("target", target)

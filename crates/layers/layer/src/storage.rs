@@ -222,6 +222,16 @@ impl DatasetPlace {
     }
 }
 
+/// Transfers of ranks that have an object open together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transfers {
+    /// All ranks make each of them together.
+    Collective,
+    /// Each rank makes its own.
+    Independent,
+}
+
 /// Objects of one kind that a load has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageSet {
@@ -247,6 +257,8 @@ pub struct StorageSet {
     pub datasets: Vec<Dataset>,
     /// Objects that are there already are opened to be written.
     pub is_updated: bool,
+    /// The hosts are ranks of MPI and have its objects open together.
+    pub parallel: Option<Transfers>,
 }
 
 /// Demands of a load on its storage.

@@ -103,9 +103,9 @@ pub(crate) struct Leader {
     is_one_machine: bool,
     /// Where each host carries out phases of its own.
     apart: Option<Apart>,
-    /// After the sessions, which end before them.
-    locals: Option<LocalHosts>,
+    /// After the sessions, which end before them; first the crew.
     crew: Option<Crew>,
+    locals: Option<LocalHosts>,
 }
 
 impl Leader {
@@ -126,7 +126,9 @@ impl Leader {
             None => StageTasks::Common(written(stage.iter().map(StepAsked::of).collect::<Vec<_>>())?),
             Some(apart) => StageTasks::Apart(apart.tasks(stage, self.labels.len())?),
         };
-        let request = StageRequest { tasks, first_alone: stage.iter().any(is_shared) };
+        let meets = |planned: &Planned| planned.plan.meets_to_prepare();
+        let first_alone = stage.iter().any(is_shared) && !stage.iter().any(meets);
+        let request = StageRequest { tasks, first_alone };
         let labels = &self.labels;
         let mut observe = |progress: &[SessionProgress<'_>]| show_progress(progress, labels, show);
         let mut outcome = self.sessions.stage(&request, &mut observe, interrupt)?;
@@ -172,8 +174,9 @@ impl Leader {
             record.failure = self.sessions.failure(host).map(|failure| named(failure, record));
             gathering::note_clock(record, self.sessions.clocks(host));
         }
-        drop(self.locals.take());
+        // Ranks of MPI take leave of each other: the others are told first, and the one that this process has started is waited for.
         drop(self.crew.take());
+        drop(self.locals.take());
         let lines = self.records.iter().flat_map(|record| record.left.iter().map(move |line| (record, line)));
         let lines: Vec<String> =
             lines.map(|(record, line)| format!("host {}: {line}", record.name)).collect();

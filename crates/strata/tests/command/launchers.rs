@@ -126,11 +126,8 @@ fn mpirun_makes_one_run_of_an_application() {
         assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
         let record = read_record(&scratch.join("record.json"));
         assert_eq!(class(&record, 0, "write"), (2 * 2 * 8, 2 * 2 * 8 * 4000));
-        assert_eq!(record["phases"][0]["plan"]["sets"][0]["format"], "raw", "one file, several processes");
+        assert_eq!(record["hosts"].as_array().unwrap().len(), 2);
     }
-    let refused = run(&format!("app vpic data {small} --format hdf5"));
-    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
-    assert!(text(&refused.stderr).contains("does not use parallel HDF5 (MPI)"), "{}", text(&refused.stderr));
     if scratch.run(&format!("app vpic data {small} --format hdf5")).code != Some(0) {
         return skipped("applications", "libhdf5 is not installed");
     }

@@ -6,6 +6,7 @@ mod application;
 mod application_faults;
 mod application_hdf5;
 mod application_hosts;
+mod application_mpi;
 mod bad_input;
 mod charts;
 mod clean;

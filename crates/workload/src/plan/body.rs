@@ -163,6 +163,11 @@ pub trait LayerPlan: AnyPlan {
         false
     }
 
+    /// Whether the hosts of a run meet while they get ready for it; else the first does so before the others.
+    fn meets_to_prepare(&self) -> bool {
+        false
+    }
+
     /// Whether workers stop now and then, or at the end, to make their writes durable: nothing completes meanwhile.
     fn stops_to_sync(&self) -> bool {
         false

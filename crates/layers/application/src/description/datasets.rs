@@ -1,7 +1,7 @@
 //! Formats of objects that a description asks for, and the datasets of those in HDF5.
 
 use driver::Error;
-use layer::storage::{Dataset, ElementType};
+use layer::storage::{Dataset, ElementType, Transfers};
 use units::ByteSize;
 
 use super::Set;
@@ -23,6 +23,10 @@ pub struct AskedFormat {
     pub parameter: Option<String>,
     /// Datasets of an object in HDF5, or why the items of the set do not go there.
     pub datasets: Result<Vec<Dataset>, String>,
+    /// Transfers, where ranks of MPI have an object open together.
+    pub transfers: Transfers,
+    /// The parameter that says them.
+    pub transfers_parameter: Option<String>,
 }
 
 /// A form, as asked for.
@@ -40,6 +44,10 @@ pub enum FormatChoice {
 const CHOICES: &[(&str, FormatChoice)] =
     &[("raw", FormatChoice::Raw), ("hdf5", FormatChoice::Hdf5), ("auto", FormatChoice::Auto)];
 
+/// Words for transfers of ranks of MPI; the first stands where nothing is said.
+const TRANSFERS: &[(&str, Transfers)] =
+    &[("collective", Transfers::Collective), ("independent", Transfers::Independent)];
+
 /// The form that a set asks for.
 ///
 /// # Errors
@@ -48,16 +56,19 @@ pub(super) fn asked(values: &Values<'_>, set: &Set, plan: &SetPlan) -> Result<As
     let text = set.format.as_deref().unwrap_or("raw");
     let choice = values.chosen("format", text, CHOICES)?;
     let named = datasets_of(set)?;
-    if set.format.is_none() && !set.datasets.is_empty() {
-        let given = format!("the set {} has datasets and no format", set.name);
+    if set.format.is_none() && (!set.datasets.is_empty() || set.transfers.is_some()) {
+        let given = format!("the set {} has datasets or transfers and no format", set.name);
         return Err(refused(given, "format = \"auto\" or format = \"hdf5\" too"));
     }
     if (plan.is_index || plan.log.is_some()) && choice != FormatChoice::Raw {
         let given = format!("the set {} is of kind {} and has a format", set.name, set.kind);
         return Err(refused(given, "a format for sets of kind array alone"));
     }
-    let parameter = values.word(text).map(|_| text.to_owned());
-    Ok(AskedFormat { choice, parameter, datasets: fit(plan, named) })
+    let way = set.transfers.as_deref().unwrap_or(TRANSFERS[0].0);
+    let transfers = values.chosen("transfers", way, TRANSFERS)?;
+    let parameter = |text: &str| values.word(text).map(|_| text.to_owned());
+    let (parameter, transfers_parameter) = (parameter(text), parameter(way));
+    Ok(AskedFormat { choice, parameter, datasets: fit(plan, named), transfers, transfers_parameter })
 }
 
 /// The datasets that a set names.
@@ -184,6 +195,7 @@ mod tests {
                 data_sync: false,
                 format: ObjectFormat::Hdf5,
                 datasets: Vec::new(),
+                parallel: None,
             };
             let datasets = (0..count).map(|at| Dataset { name: at.to_string(), element }).collect();
             if fit(&set, datasets).is_ok() {

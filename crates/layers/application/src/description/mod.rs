@@ -120,6 +120,9 @@ pub struct Set {
     /// Datasets of an HDF5 object, `NAME:TYPE`: they share its bytes evenly, one behind the other. One of bytes where nothing is said.
     #[serde(default)]
     pub datasets: Vec<String>,
+    /// Transfers of ranks of MPI that have an HDF5 object open together: `collective` (where nothing is said) or `independent`.
+    #[serde(default)]
+    pub transfers: Option<String>,
     /// The set is there where these parameters have these values: `layout=shared`, several with commas.
     #[serde(default)]
     pub when: Option<String>,

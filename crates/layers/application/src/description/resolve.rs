@@ -478,6 +478,7 @@ impl Resolver<'_> {
             data_sync: self.values.chosen("sync", set.sync.as_deref().unwrap_or("all"), &syncs)?,
             format: ObjectFormat::Raw,
             datasets: Vec::new(),
+            parallel: None,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Sets of objects, and where their items lie.
 
-use layer::storage::{Dataset, ObjectFormat};
+use layer::storage::{Dataset, ObjectFormat, Transfers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,9 @@ pub struct SetPlan {
     /// Datasets of an object in another format than raw: as many bytes each, one behind the other in the offsets of the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<Dataset>,
+    /// The hosts have its objects open together, as ranks of MPI, and make transfers so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<Transfers>,
 }
 
 /// Segments of a log.

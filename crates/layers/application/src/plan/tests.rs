@@ -18,6 +18,7 @@ fn set(layout: Layout, by_item: bool) -> SetPlan {
         data_sync: false,
         format: layer::storage::ObjectFormat::Raw,
         datasets: Vec::new(),
+        parallel: None,
     }
 }
 

@@ -65,6 +65,7 @@ fn needs(is_renamed: bool) -> StorageNeeds {
         format: ObjectFormat::Raw,
         datasets: Vec::new(),
         is_updated: false,
+        parallel: None,
     };
     let index = StorageSet {
         name: "index".to_owned(),
@@ -78,6 +79,7 @@ fn needs(is_renamed: bool) -> StorageNeeds {
         format: ObjectFormat::Raw,
         datasets: Vec::new(),
         is_updated: false,
+        parallel: None,
     };
     StorageNeeds {
         number: 0,

@@ -3,6 +3,7 @@
 
 mod driver;
 mod hdf5_driver;
+mod together;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use ::driver::{Arena, Error, ErrorKind, Opened, Secret};
 use dfs::{FileSystem, Inode};
-use hdf5::Hdf5;
+use hdf5::{Hdf5, Ranks};
 use layer::RunContext;
 use layer::storage::{
     DatasetPlace, Storage, StorageCall, StorageFacts, StorageNeeds, StorageOperation, StorageSet,
@@ -26,6 +27,7 @@ use crate::stores::{self, is_store, owner};
 use crate::{cache, spec};
 use driver::FilesDriver;
 use hdf5_driver::{Hdf5Driver, Hdf5Set};
+use together::Together;
 use tree::Tree;
 
 /// Options of this layer that an application's target takes.
@@ -62,6 +64,8 @@ pub(crate) struct FileStorage {
     keep: bool,
     /// Sets of HDF5 files, of the workers together.
     hdf5: OnceLock<Arc<Vec<Option<Hdf5Set>>>>,
+    /// The hosts, where they have HDF5 files open together.
+    together: Option<Together>,
 }
 
 /// Whether a target is a path or a file system over objects.
@@ -71,11 +75,11 @@ pub(crate) fn serves(target: &str) -> bool {
     is_store(target) || (!target.is_empty() && !is_scheme)
 }
 
-/// The library that makes HDF5 files in the directory of a spec, and its version.
+/// The library that makes HDF5 files in the directory of a spec, and its version; for so many hosts that have the files open together.
 ///
 /// # Errors
-/// Bad usage: a target that is no directory, direct I/O, a library that is missing.
-pub(crate) fn hdf5(spec: &Spec) -> Result<String, Error> {
+/// Bad usage: a target that is no directory, direct I/O, a library that is missing, processes that are no ranks of MPI.
+pub(crate) fn hdf5(spec: &Spec, hosts: u32) -> Result<String, Error> {
     let target = spec.targets.first().map_or("", String::as_str);
     let refused = |what: &str, remedy: &str| {
         Err(Error::usage("plan", what).with("target", target).remedy(remedy.to_owned()))
@@ -89,14 +93,26 @@ pub(crate) fn hdf5(spec: &Spec) -> Result<String, Error> {
     if spec::of(spec).direct {
         return refused("HDF5 files go through the page cache", "leave out direct, or use --format raw");
     }
-    let library = Hdf5::get().map_err(|error| {
-        // What was asked for cannot be had here: nothing was touched.
-        let missing = error.to_string();
-        let words = missing.split_once(": ").map_or(missing.as_str(), |(_, words)| words);
+    // What was asked for cannot be had here: nothing was touched.
+    let missing = |error: Error| {
+        let text = error.to_string();
+        let words = text.split_once(": ").map_or(text.as_str(), |(_, words)| words);
         Error::new(ErrorKind::Usage, "plan", words).remedy("or use --format raw")
-    })?;
-    Ok(format!("HDF5 {} ({})", library.version(), library.file()))
+    };
+    if hosts > 1 {
+        Ranks::are_there(hosts).map_err(|error| match error.kind() {
+            ErrorKind::Usage => error.remedy(NO_RANKS),
+            _ => missing(error),
+        })?;
+        Hdf5::get().and_then(Hdf5::parallel).map_err(missing)?;
+    }
+    let library = Hdf5::get().map_err(missing)?;
+    let shared = if hosts > 1 { format!(", parallel over {hosts} ranks of MPI") } else { String::new() };
+    Ok(format!("HDF5 {} ({}){shared}", library.version(), library.file()))
 }
+
+/// Ways without ranks of MPI.
+const NO_RANKS: &str = "start them by Open MPI's mpirun, use a file for each process where the application has them (vpic, bd-cats: --set files=rank), one host, or --format raw";
 
 impl FileStorage {
     /// Looks at the target of a spec of this layer; nothing is made.
@@ -127,10 +143,12 @@ impl FileStorage {
         let place = place.map_or_else(OnceLock::new, OnceLock::from);
         let tree = Tree::new(spec, needs, context);
         let (sets, direct, keep) = (needs.sets.clone(), own.direct, context.keep);
+        let is_parallel = sets.iter().any(|set| set.parallel.is_some());
+        let together = context.hosts.clone().filter(|_| is_parallel).map(Together::new);
         if sets.iter().any(|set| !set.format.is_raw()) {
-            hdf5(spec)?;
+            hdf5(spec, together.as_ref().map_or(1, Together::count))?;
         }
-        Ok(Self { place, secret, tree, sets, direct, keep, hdf5: OnceLock::new() })
+        Ok(Self { place, secret, tree, sets, direct, keep, hdf5: OnceLock::new(), together })
     }
 }
 
@@ -153,8 +171,9 @@ impl FileStorage {
         if let Some(sets) = self.hdf5.get() {
             return Ok(sets);
         }
+        let ranks = self.together.as_ref().and_then(|_| Ranks::begun());
         let sets = self.sets.iter();
-        let sets = sets.map(|set| (!set.format.is_raw()).then(|| Hdf5Set::new(top, set)).transpose());
+        let sets = sets.map(|set| (!set.format.is_raw()).then(|| Hdf5Set::new(top, set, ranks)).transpose());
         let sets = sets.collect::<Result<Vec<_>, Error>>()?;
         Ok(self.hdf5.get_or_init(|| Arc::new(sets)))
     }
@@ -190,7 +209,11 @@ impl Storage for FileStorage {
     }
 
     fn prepare(&self) -> Result<(), Error> {
-        self.tree.make(self.place()?)
+        let make = || self.tree.make(self.place()?);
+        match &self.together {
+            Some(together) => together.prepare(make),
+            None => make(),
+        }
     }
 
     fn drop_cache(&self, interrupt: &AtomicBool) -> Result<(), Error> {
@@ -206,7 +229,7 @@ impl Storage for FileStorage {
         &self,
         _worker: u32,
         arena: &Arc<Arena>,
-        _interrupt: &Arc<AtomicBool>,
+        interrupt: &Arc<AtomicBool>,
     ) -> Result<Opened<StorageOperation>, Error> {
         let top = self.tree.top();
         let driver: Box<dyn ::driver::Driver<StorageOperation>> = match self.place()? {
@@ -215,7 +238,7 @@ impl Storage for FileStorage {
                 let top = Directory::open(&path)?;
                 let files = FilesDriver::new(Posix::default(), &top, &self.sets, arena, self.direct)?;
                 match self.has_hdf5() {
-                    true => Box::new(Hdf5Driver::new(files, self.hdf5_sets(&path)?, arena)?),
+                    true => Box::new(Hdf5Driver::new(files, self.hdf5_sets(&path)?, arena, interrupt)?),
                     false => Box::new(files),
                 }
             }

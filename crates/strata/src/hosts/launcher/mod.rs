@@ -159,6 +159,8 @@ impl Launched {
     }
 }
 
+pub(crate) use pmix::settle_environment;
+
 fn bad(message: impl Into<String>) -> Error {
     Error::usage("launcher", message.into())
 }

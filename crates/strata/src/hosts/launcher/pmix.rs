@@ -66,6 +66,17 @@ driver::foreign::functions! {
     }
 }
 
+/// Has PMIx keep what it knows in the process. Where it shares that with its server by files (`ds21`), a process that comes after another one of the
+/// same rank has left finds nothing, and MPI, which an application may begin later than this meeting, could not begin. The user's own choice stands.
+pub(crate) fn settle_environment() {
+    let names = |module: &str| module == "hash";
+    let serves = std::env::var("PMIX_GDS_MODULE").is_ok_and(|modules| modules.split(',').any(names));
+    if serves && std::env::var_os("PMIX_MCA_gds").is_none() {
+        // SAFETY: the caller has begun no other thread, which could read the environment meanwhile.
+        unsafe { std::env::set_var("PMIX_MCA_gds", "hash") };
+    }
+}
+
 /// Whether the library is there.
 ///
 /// # Errors

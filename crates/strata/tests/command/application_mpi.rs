@@ -1,0 +1,249 @@
+//! Parallel HDF5: ranks of Open MPI that share the files of an application, with what is refused and what goes wrong.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::launchers::{MPIRUN, has, launch, output, text};
+use crate::support::{Mounted, Scratch, class, names_in, read_record, skipped, tool};
+
+/// A small load of three ranks: 2 checkpoints of 1.5 MiB.
+const SMALL: &str = "--steps 2 --set particles=16384,ranks=3,compute=1ms,transfer=16KiB";
+/// Bytes of a variable in a checkpoint of it.
+const VARIABLE_BYTES: usize = 3 * 16384 * 4;
+const VARIABLES: [&str; 8] = ["x", "y", "z", "px", "py", "pz", "id1", "id2"];
+/// Longest wait for what a test waits for.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// A run directory with a directory for data. None, and a line that says so, where parallel HDF5 is not installed.
+fn with_ranks(test: &str) -> Option<Scratch> {
+    if !has(test, "mpirun.openmpi") {
+        return None;
+    }
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("data")).unwrap();
+    let ended = ranks(&scratch, 2, "app vpic data --format hdf5 --set particles=2,ranks=2,steps=1,compute=0");
+    if text(&ended.stderr).contains(".so.103 is missing") {
+        skipped(test, "libhdf5-openmpi-103-1 is not installed");
+        return None;
+    }
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    Some(scratch)
+}
+
+fn ranks(scratch: &Scratch, count: u32, words: &str) -> Output {
+    output(launch(scratch, &[MPIRUN, &["-np", &count.to_string()]].concat(), words, &[]))
+}
+
+/// The record of a run of three ranks that must be good.
+fn good(scratch: &Scratch, words: &str) -> Value {
+    let ended = ranks(scratch, 3, &format!("{words} --json record.json"));
+    assert_eq!(ended.status.code(), Some(0), "{words}: {}", text(&ended.stderr));
+    read_record(&scratch.join("record.json"))
+}
+
+#[test]
+fn ranks_write_one_file_with_the_bytes_of_the_raw_file() {
+    let Some(scratch) = with_ranks("ranks_write_one_file") else { return };
+    let mut found = Vec::new();
+    for (name, words) in [
+        ("raw", "--format raw"),
+        ("collective", ""),
+        ("independent", "--format hdf5 --set transfers=independent"),
+    ] {
+        fs::create_dir(scratch.join(name)).unwrap();
+        let record = good(&scratch, &format!("app vpic {name} {SMALL} {words} --seed 5 --keep"));
+        assert_eq!(class(&record, 0, "write"), (3 * 2 * 8 * 4, 2 * 8 * VARIABLE_BYTES as u64));
+        assert_eq!((class(&record, 0, "create").0, class(&record, 0, "close").0), (6, 6));
+        assert_eq!(class(&record, 1, "read").1, 8 * VARIABLE_BYTES as u64);
+        assert_eq!(record["hosts"].as_array().unwrap().len(), 3);
+        let plan = &record["phases"][0]["plan"];
+        let library = plan["hdf5_library"].as_str().unwrap_or("none");
+        assert_eq!(library.contains("parallel over 3 ranks of MPI"), name != "raw", "{library}");
+        assert_eq!(plan["sets"][0]["parallel"].as_str().unwrap_or("raw"), name);
+        let top = names_in(&scratch.join(name)).remove(0);
+        found.push(scratch.join(name).join(top).join("particles"));
+    }
+    if tool(&["h5dump", "--version"]).is_none() {
+        return skipped("ranks_write_one_file", "hdf5-tools is not installed");
+    }
+    for checkpoint in ["0", "1"] {
+        let raw = fs::read(found[0].join(checkpoint)).unwrap();
+        assert_eq!(raw.len(), 8 * VARIABLE_BYTES);
+        for file in &found[1..] {
+            assert_eq!(datasets(&scratch, &file.join(checkpoint)), raw, "{}", file.display());
+        }
+    }
+}
+
+/// Bytes of all variables of a file, as h5dump has them.
+fn datasets(scratch: &Scratch, file: &Path) -> Vec<u8> {
+    let (file, out) = (file.display().to_string(), scratch.join("out").display().to_string());
+    let mut bytes = Vec::new();
+    for name in VARIABLES {
+        tool(&["h5dump", "-d", &format!("/particles/{name}"), "-b", "FILE", "-o", &out, &file]).unwrap();
+        bytes.extend(fs::read(&out).unwrap());
+    }
+    bytes
+}
+
+#[test]
+fn ranks_read_together_and_each_by_itself() {
+    let Some(scratch) = with_ranks("ranks_read_together") else { return };
+    for transfers in ["collective", "independent"] {
+        let words = format!("app bd-cats data {SMALL},writers=3,transfers={transfers} --profile");
+        let record = good(&scratch, &words);
+        assert_eq!(class(&record, 1, "read").1, 2 * 8 * VARIABLE_BYTES as u64);
+        assert_eq!(record["phases"][1]["plan"]["sets"][0]["parallel"], transfers);
+    }
+    // Files of ranks are no shared ones: MPI is not in it.
+    let record = good(&scratch, &format!("app vpic data {SMALL},files=rank --format hdf5"));
+    let plan = &record["phases"][0]["plan"];
+    assert!(plan["sets"][0]["parallel"].is_null() && !plan["parameters"].to_string().contains("transfers"));
+    assert!(names_in(&scratch.join("data")).is_empty());
+}
+
+#[test]
+fn what_ranks_cannot_share_is_refused_or_raw() {
+    let Some(scratch) = with_ranks("what_ranks_cannot_share") else { return };
+    let refused = |ended: &Output, said: &str| {
+        let errors = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(said), "{said}: {errors}");
+        assert_eq!(errors.lines().filter(|line| line.starts_with("strata:")).count(), 1, "{errors}");
+    };
+    let two = "--steps 2 --set particles=1000,ranks=2,compute=0";
+    refused(&ranks(&scratch, 3, &format!("app vpic data {two} --format hdf5")), "--set ranks=3");
+    let record = good(&scratch, &format!("app vpic data {two}"));
+    assert_eq!(record["phases"][0]["plan"]["sets"][0]["format"], "raw");
+    assert!(record["phases"][0]["notes"].to_string().contains("2 processes on 3 ranks of MPI"));
+    let three = format!("app vpic data {SMALL},transfers=collective");
+    refused(&ranks(&scratch, 3, &format!("{three} --format raw")), "leave out --set transfers");
+    refused(&ranks(&scratch, 3, &format!("{three},files=rank")), "leave out --set transfers");
+    assert!(scratch.run(&three).stderr.contains("leave out --set transfers"));
+    for (variable, absent, package) in [
+        ("STRATA_LIBHDF5", "libhdf5_serial.so.103", "install libhdf5-openmpi-103-1"),
+        ("STRATA_LIBMPI", "libstrata-absent.so", "install libopenmpi3"),
+    ] {
+        let words = format!("app vpic data {SMALL} --format hdf5");
+        let launcher = [MPIRUN, &["-np", "3"]].concat();
+        let ended = output(launch(&scratch, &launcher, &words, &[(variable, absent.to_owned())]));
+        refused(&ended, package);
+    }
+    assert!(names_in(&scratch.join("data")).is_empty());
+}
+
+/// A run of three ranks that goes on while a test does something to it.
+struct Going {
+    child: Child,
+}
+
+impl Going {
+    fn start(scratch: &Scratch, target: &str, set: &str) -> Self {
+        let words = format!("app vpic {target} --format hdf5 --set ranks=3,{set} --json record.json");
+        let mut command = launch(scratch, &[MPIRUN, &["-np", "3"]].concat(), &words, &[]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { child: command.spawn().unwrap() }
+    }
+
+    /// The processes of a rank: that of the launcher, and those that it has started.
+    fn of_rank(rank: u32, scratch: &Scratch) -> Vec<Pid> {
+        let is_own = |process: &i32| {
+            let read = |name: &str| fs::read(format!("/proc/{process}/{name}")).unwrap_or_default();
+            let has = |variable: String| {
+                read("environ").split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
+            };
+            read("comm").starts_with(b"strata")
+                && has(format!("OMPI_COMM_WORLD_RANK={rank}"))
+                && has(format!("XDG_RUNTIME_DIR={}", scratch.join("meeting").display()))
+        };
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        all.filter(is_own).filter_map(Pid::from_raw).collect()
+    }
+
+    fn end(self) -> (Output, Duration) {
+        let begun = Instant::now();
+        (self.child.wait_with_output().unwrap(), begun.elapsed())
+    }
+}
+
+fn await_file(data: &Path, checkpoint: &str) {
+    let until = Instant::now() + WAIT;
+    let is_there = || {
+        let top = names_in(data).into_iter().find(|name| name.starts_with("strata-app-"));
+        top.is_some_and(|top| data.join(top).join("particles").join(checkpoint).exists())
+    };
+    while !is_there() {
+        assert!(Instant::now() < until, "checkpoint {checkpoint} was not written");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_ends_the_run() {
+    let Some(scratch) = with_ranks("a_rank_that_is_killed") else { return };
+    let going = Going::start(&scratch, "data", "steps=9,particles=16384,compute=1s");
+    await_file(&scratch.join("data"), "1");
+    let processes = Going::of_rank(2, &scratch);
+    assert_eq!(processes.len(), 1);
+    kill_process(processes[0], Signal::KILL).unwrap();
+    let (ended, took) = going.end();
+    assert_ne!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    assert!(took < WAIT, "{took:?}");
+    let record = read_record(&scratch.join("record.json"));
+    assert_eq!(record["status"], "partial", "{}", record["failure"]);
+    assert!(record["failure"].as_str().unwrap().contains("rank 2"), "{}", record["failure"]);
+    assert!(names_in(&scratch.join("data")).is_empty(), "the first rank has removed it");
+}
+
+#[test]
+fn an_interrupt_and_a_full_target_end_all_ranks() {
+    let Some(scratch) = with_ranks("an_interrupt_and_a_full_target") else { return };
+    let going = Going::start(&scratch, "data", "steps=9,particles=16384,compute=1s");
+    await_file(&scratch.join("data"), "1");
+    let leaders = Going::of_rank(0, &scratch);
+    let leader = leaders.iter().min_by_key(|process| process.as_raw_nonzero()).unwrap();
+    kill_process(*leader, Signal::INT).unwrap();
+    let (ended, took) = going.end();
+    assert!(ended.status.code() == Some(1) && took < WAIT, "{took:?}: {}", text(&ended.stderr));
+    let record = read_record(&scratch.join("record.json"));
+    assert_eq!(
+        (record["status"].as_str(), record["failure"].as_str()),
+        (Some("partial"), Some("interrupted"))
+    );
+    assert!(names_in(&scratch.join("data")).is_empty());
+    let Some(small) = Mounted::tmpfs("16m") else { return };
+    let target = small.path().display().to_string();
+    let going =
+        Going::start(&scratch, &target, "steps=6,particles=16384,compute=500ms,transfers=independent");
+    await_file(small.path(), "0");
+    fs::write(small.path().join("others"), vec![0; 16 << 20]).unwrap_err();
+    let (ended, took) = going.end();
+    assert!(ended.status.code() == Some(1) && took < WAIT, "{took:?}: {}", text(&ended.stderr));
+    let record = read_record(&scratch.join("record.json"));
+    assert_eq!(record["status"], "partial");
+    let errors = text(&ended.stdout);
+    assert!(errors.contains("of HDF5: "), "{errors}");
+    assert_eq!(names_in(small.path()), ["others"]);
+}
+
+#[test]
+fn processes_of_another_mpi_are_told_which_one_is_needed() {
+    if !has("another MPI", "mpiexec.hydra") {
+        return;
+    }
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("data")).unwrap();
+    let mut command: Command =
+        launch(&scratch, &["mpiexec.hydra", "-n", "3"], &format!("app vpic data {SMALL} --format hdf5"), &[]);
+    let ended = command.output().unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{}", text(&ended.stderr));
+    let errors = text(&ended.stderr);
+    let is_told = errors.contains("Open MPI's mpirun") || errors.contains("libhdf5_serial.so.103 is missing");
+    assert!(is_told && errors.contains("--format raw"), "{errors}");
+}
