@@ -188,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn accelerators_that_compute_nothing_have_no_utilisation() {
+        let description = load(&settings("train.computation_time=0")).unwrap();
+        assert!(description.groups.iter().all(|group| group.utilisation.is_none()));
+        assert!(
+            description.notes.iter().any(|note| note.contains("has no utilisation: it computes nothing"))
+        );
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         for (text, told) in [
             ("workload=unet3", "unet3d (the nearest"),
@@ -196,7 +205,8 @@ mod tests {
             ("accelerators=max reader.batch_size=40", "4 steps of training"),
             ("accelerators=500", "168 samples"),
             ("train.total_training_steps=1000", "24 steps"),
-            ("train.computation_time=0", "train.computation_time"),
+            ("train.computation_time=0 accelerators=max", "no utilisation"),
+            ("train.computation_time=-1", "train.computation_time"),
             ("workflow.train=false workflow.checkpoint=false", "workflow.train=true"),
             ("workflow.train=false accelerators=max checkpoint.num_checkpoints_write=1", "without training"),
             ("checkpoint.num_checkpoints_write=1", "workflow.train=false"),

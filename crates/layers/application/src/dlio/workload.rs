@@ -156,7 +156,7 @@ impl Workload {
                 batch: count(values, "reader.batch_size", 1)?,
                 steps: 0,
                 compute_ns: match trains {
-                    true => ns(values.real("train.computation_time", 0.0, (1e-6, SECONDS_MAX))?),
+                    true => ns(values.real("train.computation_time", 0.0, (0.0, SECONDS_MAX))?),
                     false => 0,
                 },
                 after: (1, 1),
@@ -218,11 +218,15 @@ impl Workload {
     /// Leaves the parts of a run of a search: training with so many accelerators, as many steps as an epoch of one has.
     ///
     /// # Errors
-    /// Too few steps to tell a utilisation by.
+    /// No computing, or too few steps, to tell a utilisation by.
     pub(super) fn search(&mut self, accelerators: u64) -> Result<(), Error> {
         if !self.trains {
             let given = "accelerators=max without training".to_owned();
             return Err(refused(given, "workflow.train=true, or a number of accelerators"));
+        }
+        if self.train.compute_ns == 0 {
+            let given = "accelerators=max with train.computation_time=0, which has no utilisation".to_owned();
+            return Err(refused(given, "the seconds that an accelerator computes in a step"));
         }
         let measured = self.train.steps.saturating_sub(self.excluded.0.saturating_add(self.excluded.1));
         if measured < SEARCH_STEPS_MIN {
