@@ -399,7 +399,10 @@ impl Session {
                 doubts::find(&Evidence::of(&self.record, &self.record.phases[at]));
         }
         self.record.peak_rss_bytes = host::memory::peak_rss_bytes().unwrap_or(0);
-        self.output.save(&self.record)
+        let saved = self.output.save(&self.record);
+        // mpirun kills this process as soon as another one has ended after a signal: the record comes first.
+        self.leader = None;
+        saved
     }
 }
 

@@ -109,7 +109,10 @@ pub(crate) fn gather(
     programme.phases = phases;
     Leader::check_climb(&programme)?;
     let records = records(&addresses, &labels, &described);
-    Ok((programme, Leader { sessions, labels, records, goes_on, is_one_machine, apart, locals, crew }))
+    Ok((
+        programme,
+        Leader { sessions, labels, records, goes_on, is_one_machine, apart, _crew: crew, _locals: locals },
+    ))
 }
 
 /// The first spec, whose hosts are those of all.

@@ -103,9 +103,10 @@ pub(crate) struct Leader {
     is_one_machine: bool,
     /// Where each host carries out phases of its own.
     apart: Option<Apart>,
-    /// After the sessions, which end before them; first the crew.
-    crew: Option<Crew>,
-    locals: Option<LocalHosts>,
+    /// After the sessions, which end before them. First the crew: ranks of MPI take leave of each other, and the one that this process has started is
+    /// waited for.
+    _crew: Option<Crew>,
+    _locals: Option<LocalHosts>,
 }
 
 impl Leader {
@@ -174,9 +175,6 @@ impl Leader {
             record.failure = self.sessions.failure(host).map(|failure| named(failure, record));
             gathering::note_clock(record, self.sessions.clocks(host));
         }
-        // Ranks of MPI take leave of each other: the others are told first, and the one that this process has started is waited for.
-        drop(self.crew.take());
-        drop(self.locals.take());
         let lines = self.records.iter().flat_map(|record| record.left.iter().map(move |line| (record, line)));
         let lines: Vec<String> =
             lines.map(|(record, line)| format!("host {}: {line}", record.name)).collect();

@@ -204,19 +204,21 @@ fn a_rank_that_is_killed_ends_the_run() {
 #[test]
 fn an_interrupt_and_a_full_target_end_all_ranks() {
     let Some(scratch) = with_ranks("an_interrupt_and_a_full_target") else { return };
-    let going = Going::start(&scratch, "data", "steps=9,particles=16384,compute=1s");
-    await_file(&scratch.join("data"), "1");
-    let leaders = Going::of_rank(0, &scratch);
-    let leader = leaders.iter().min_by_key(|process| process.as_raw_nonzero()).unwrap();
-    kill_process(*leader, Signal::INT).unwrap();
-    let (ended, took) = going.end();
-    assert!(ended.status.code() == Some(1) && took < WAIT, "{took:?}: {}", text(&ended.stderr));
-    let record = read_record(&scratch.join("record.json"));
-    assert_eq!(
-        (record["status"].as_str(), record["failure"].as_str()),
-        (Some("partial"), Some("interrupted"))
-    );
-    assert!(names_in(&scratch.join("data")).is_empty());
+    // The first rank alone, and mpirun, which kills all others as soon as one has ended.
+    for whom in ["rank", "mpirun"] {
+        let going = Going::start(&scratch, "data", "steps=9,particles=16384,compute=1s");
+        await_file(&scratch.join("data"), "1");
+        let leaders = Going::of_rank(0, &scratch);
+        let leader = *leaders.iter().min_by_key(|process| process.as_raw_nonzero()).unwrap();
+        let launcher = Pid::from_raw(going.child.id() as i32).unwrap();
+        kill_process(if whom == "rank" { leader } else { launcher }, Signal::INT).unwrap();
+        let (ended, took) = going.end();
+        assert!(ended.status.code() == Some(1) && took < WAIT, "{whom}: {took:?}: {}", text(&ended.stderr));
+        let record = read_record(&scratch.join("record.json"));
+        let said = (record["status"].as_str(), record["failure"].as_str());
+        assert_eq!(said, (Some("partial"), Some("interrupted")), "{whom}");
+        assert!(names_in(&scratch.join("data")).is_empty(), "{whom}");
+    }
     let Some(small) = Mounted::tmpfs("16m") else { return };
     let target = small.path().display().to_string();
     let going =
