@@ -122,6 +122,7 @@ impl Session {
             stack: None,
             recipes: None,
             suite: None,
+            preset: None,
             made: Vec::new(),
         };
         if let Some(CsvTarget::File(path)) = &output.live_csv {

@@ -24,6 +24,7 @@ mod dlio;
 mod documents;
 mod doors;
 mod doubts;
+mod drive;
 mod drops;
 mod durability;
 mod engines;
