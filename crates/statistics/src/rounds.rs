@@ -59,26 +59,40 @@ impl RoundsWindow {
 pub struct RepeatsEstimate {
     /// The mean.
     pub mean: f64,
-    /// Lower end of the interval, not below 0; none for a single value.
+    /// Lower end of the interval; none for a single value, or where one is not above 0.
     pub low: Option<f64>,
-    /// Upper end; none for a single value.
+    /// Upper end; none for a single value, or where one is not above 0.
     pub high: Option<f64>,
 }
 
 impl RepeatsEstimate {
-    /// The estimate from these values; none where there is none.
+    /// The estimate from these values; none where there is none. The interval is that of their logarithms, because rates and times vary by
+    /// factors: its lower end is above 0.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
-        let count = values.len() as f64;
         if values.is_empty() {
             return None;
         }
+        let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let half = student_t_quantile(0.975, count - 1.0).map(|t| t * (variance / count).sqrt());
-        let half = half.filter(|half| half.is_finite());
-        Some(Self { mean, low: half.map(|half| (mean - half).max(0.0)), high: half.map(|half| mean + half) })
+        let interval = log_interval(values, count);
+        Some(Self {
+            mean,
+            low: interval.map(|(low, _)| low.min(mean)),
+            high: interval.map(|(_, high)| high.max(mean)),
+        })
     }
+}
+
+fn log_interval(values: &[f64], count: f64) -> Option<(f64, f64)> {
+    if values.len() < 2 || !values.iter().all(|value| *value > 0.0 && value.is_finite()) {
+        return None;
+    }
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let middle = logs.iter().sum::<f64>() / count;
+    let variance = logs.iter().map(|log| (log - middle).powi(2)).sum::<f64>() / (count - 1.0);
+    let half = student_t_quantile(0.975, count - 1.0)? * (variance / count).sqrt();
+    Some(((middle - half).exp(), (middle + half).exp()))
 }
 
 #[cfg(test)]
@@ -130,10 +144,16 @@ mod tests {
     #[test]
     fn the_interval_of_five_repeats_is_that_of_students_t() {
         let found = RepeatsEstimate::of(&[98.0, 99.0, 100.0, 101.0, 102.0]).unwrap();
-        // t(0.975, 4) = 2.776; standard error sqrt(2.5 / 5).
+        // t(0.975, 4) = 2.776; of the values themselves 98.037 to 101.963.
         assert!((found.mean - 100.0).abs() < 1e-9);
-        assert!((found.high.unwrap() - 101.963).abs() < 0.001, "{found:?}");
-        assert!((found.low.unwrap() - 98.037).abs() < 0.001, "{found:?}");
+        assert!((found.high.unwrap() - 101.973).abs() < 0.01, "{found:?}");
+        assert!((found.low.unwrap() - 98.044).abs() < 0.01, "{found:?}");
+        let apart = RepeatsEstimate::of(&[1.0, 10.0, 100.0]).unwrap();
+        assert!(apart.low.unwrap() > 0.0 && apart.high.unwrap() > 100.0, "{apart:?}");
+        assert_eq!(
+            RepeatsEstimate::of(&[0.0, 2.0]),
+            Some(RepeatsEstimate { mean: 1.0, low: None, high: None })
+        );
         assert_eq!(RepeatsEstimate::of(&[7.0]), Some(RepeatsEstimate { mean: 7.0, low: None, high: None }));
         assert_eq!(RepeatsEstimate::of(&[]), None);
     }

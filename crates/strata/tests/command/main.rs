@@ -89,4 +89,5 @@ mod support;
 mod tool_words;
 mod traps;
 mod verification;
+mod wal;
 mod zones;
