@@ -6,6 +6,7 @@ pub mod csv;
 pub mod doubts;
 pub mod json;
 pub mod page;
+pub mod preset;
 pub mod recipes;
 pub mod record;
 #[cfg(any(test, feature = "sample"))]

@@ -1,5 +1,6 @@
 //! The record: all that is known about a run, as versioned JSON.
 
+mod preset;
 mod stack;
 
 use driver::ClockSource;
@@ -11,6 +12,7 @@ use statistics::{Knee, PhaseSamples, Summary};
 use workload::plan::PhasePlan;
 use workload::spec::LadderDimension;
 
+pub use preset::{PresetFigure, PresetFinding, PresetRecord, PresetUnit};
 pub use stack::{StackPass, StackRecord, StackRow, StackTrial, StackVerdict, StackVerdictKind};
 
 pub use layer::observations::{
@@ -354,6 +356,9 @@ pub struct Record {
     /// The suite, for `strata suite`.
     #[serde(default)]
     pub suite: Option<SuiteRecord>,
+    /// The answer of a preset, for `strata drive` and `strata wal`.
+    #[serde(default)]
+    pub preset: Option<PresetRecord>,
     /// Objects, containers, pools and buckets that the run has made in stores and has not removed: `strata clean` removes them.
     #[serde(default)]
     #[schemars(schema_with = "made_schema")]

@@ -296,6 +296,7 @@ pub fn record(phases: Vec<PhaseRecord>) -> Record {
         stack: None,
         recipes: None,
         suite: None,
+        preset: None,
         made: Vec::new(),
     }
 }

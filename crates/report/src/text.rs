@@ -15,7 +15,7 @@ use workload::target::{TargetKind, TargetPlan};
 use crate::page::{Page, Style};
 use crate::record::{PhaseRecord, Record, Status, ToolCost};
 use crate::words::{clean, counted};
-use crate::{recipes, stack, suite, view};
+use crate::{preset, recipes, stack, suite, view};
 
 pub use phase::summary_line;
 
@@ -93,11 +93,15 @@ pub fn render_in(record: &Record, width: usize, colour: bool, detail: stack::Det
         page.blank();
         suite::block(&mut page, record, suite);
     }
+    if let Some(answer) = &record.preset {
+        page.blank();
+        preset::block(&mut page, record, answer);
+    }
     footer(&mut page, record);
     page.finish()
 }
 
-/// Whether each phase is shown as a part of a stack, of recipes, of a suite or of a ladder.
+/// Whether each phase is shown as a part of a stack, of recipes, of a suite, of a preset or of a ladder.
 fn shown_as_parts(record: &Record) -> Vec<bool> {
     let mut shown = vec![false; record.phases.len()];
     let mut mark = |indexes: &mut dyn Iterator<Item = usize>| {
@@ -113,6 +117,9 @@ fn shown_as_parts(record: &Record) -> Vec<bool> {
     }
     if let Some(suite) = &record.suite {
         mark(&mut suite.phases.iter().filter_map(|phase| phase.phase));
+    }
+    if record.preset.is_some() {
+        mark(&mut (0..record.phases.len()));
     }
     if let Some(ladder) = &record.ladder {
         mark(&mut ladder.phases.iter().copied());

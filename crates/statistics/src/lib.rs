@@ -18,6 +18,7 @@ mod merge;
 mod packed;
 mod parts;
 mod plateau;
+mod rounds;
 mod sample;
 mod series;
 mod snapshot;
@@ -41,6 +42,7 @@ pub use merge::{Merger, merge};
 pub use packed::{InvalidPacked, Pack};
 pub use parts::{OriginSummary, PartSummary, ShareSummary, by_origin, by_part, tally};
 pub use plateau::{OperationSample, Plateau, SteadyEnding};
+pub use rounds::{ROUNDS_OF_WINDOW, RepeatsEstimate, RoundsWindow};
 pub use sample::{
     CauseCount, ClassTotals, DepthCounts, ErrorCount, PartTotals, PhaseSamples, TallySample, WorkerSamples,
 };

@@ -30,6 +30,7 @@ pub(crate) fn command() -> Command {
             .args(arguments(OUTPUT)),
         )
         .subcommands(Layer::all().into_iter().map(measure))
+        .subcommands(brought(|kind| matches!(kind, CommandKind::Preset)))
         .subcommands(brought(|kind| matches!(kind, CommandKind::Suite)))
         .subcommands(brought(|kind| matches!(kind, CommandKind::Administration)))
         .subcommand(crate::clean::command())

@@ -122,6 +122,7 @@ impl Session {
             stack: None,
             recipes: None,
             suite: None,
+            preset: None,
             made: Vec::new(),
         };
         if let Some(CsvTarget::File(path)) = &output.live_csv {
@@ -378,20 +379,25 @@ impl Session {
     /// Ends the run without a report: the tool's own cost, the final record. `result` is what stopped it.
     pub(crate) fn close(&mut self, result: &Result<(), Error>) -> Result<(), Error> {
         self.view.finish();
+        let stopped = match (result, failure_of(&self.record.phases)) {
+            (Err(error), _) => Some(error.to_string()),
+            (Ok(()), None) if self.is_interrupted() => Some("interrupted".to_owned()),
+            (Ok(()), failed) => failed,
+        };
+        if stopped.is_some() {
+            // Whoever has stopped the run may kill this process before all else is done: a launcher does.
+            (self.record.status, self.record.failure) = (Status::Partial, stopped.clone());
+            // The last word on a disk that is full is that of the final record.
+            let _ = self.output.save(&self.record);
+        }
         self.record.tool_cost = tool_cost::measure().ok();
         let cleaned = self.end_layers();
-        if let (Err(left), true) = (&cleaned, result.is_err() || failure_of(&self.record.phases).is_some()) {
+        if let (Err(left), true) = (&cleaned, stopped.is_some()) {
             // The run has failed of something else, and what it left must be told all the same.
             output::tell(format_args!("strata: left: {left}"));
         }
         self.record.made = self.made_in_stores();
-        let failed = failure_of(&self.record.phases);
-        let failure = match (result, failed) {
-            (Err(error), _) => Some(error.to_string()),
-            (Ok(()), Some(failure)) => Some(failure),
-            (Ok(()), None) if self.is_interrupted() => Some("interrupted".to_owned()),
-            (Ok(()), None) => cleaned.err().map(|error| error.to_string()),
-        };
+        let failure = stopped.or_else(|| cleaned.err().map(|error| error.to_string()));
         self.record.status = if failure.is_some() { Status::Partial } else { Status::Complete };
         self.record.failure = failure;
         for at in 0..self.record.phases.len() {

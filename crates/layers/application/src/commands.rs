@@ -1,4 +1,4 @@
-//! `strata app list` and `strata app show`.
+//! `strata app list` and `strata app show`, and the list of all commands of the layer.
 
 use std::fmt::Write;
 
@@ -24,7 +24,11 @@ pub(crate) fn all() -> Vec<Command> {
         run,
         document: |_| {},
     };
-    vec![command("list", help::LIST, list_command, list), command("show", help::SHOW, show_command, show)]
+    vec![
+        command("list", help::LIST, list_command, list),
+        command("show", help::SHOW, show_command, show),
+        crate::wal::command(),
+    ]
 }
 
 fn list_command() -> clap::Command {

@@ -24,6 +24,7 @@ mod run;
 mod source;
 mod spec;
 mod stack;
+mod wal;
 mod words;
 
 pub use beside::BesidePlan;

@@ -44,6 +44,8 @@ pub type Run = fn(&ArgMatches, &dyn Console) -> Result<u8, Error>;
 pub enum CommandKind {
     /// Stands below the command that measures the layer.
     OfLayer,
+    /// Answers one common question by a programme of loads of its own.
+    Preset,
     /// Measures by a programme of its own, with a command below it for each.
     Suite,
     /// Manages what the layer's targets hold.

@@ -6,6 +6,7 @@ pub mod cache;
 pub mod content;
 pub mod course;
 mod descriptor;
+mod drive;
 pub mod drivers;
 pub mod engine;
 mod expected;

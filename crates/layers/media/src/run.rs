@@ -70,6 +70,10 @@ impl Measured for Media {
         Some(crate::probe::probe(target, false).map(|facts| facts.size_bytes))
     }
 
+    fn commands(&self) -> Vec<layer::Command> {
+        vec![crate::drive::command()]
+    }
+
     fn begin(&self, context: &RunContext) -> Box<dyn LayerRun> {
         Box::new(RunOfMedia { context: context.clone(), state: None })
     }

@@ -72,7 +72,7 @@ const PLACES: &[(&str, &str)] = &[
     ("/mnt/", "@/mnt/"),
     ("/scratch", "@/scratch"),
     ("/lustre/", "@/lustre/"),
-    ("/var/lib/db/", "@/db/"),
+    ("/var/lib/db", "@/db"),
     (" /data/", " @/vol/"),
     ("/dev/shm", "@/shm"),
     ("/tmp/test", "@/test"),

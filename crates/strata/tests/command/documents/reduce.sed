@@ -11,6 +11,8 @@ s/-b [0-9]+g /-b 4m /g
 s/-s 10000000/-s 100/g
 s/--time([ =])[0-9]+(ms|s|m|h)/--time\1200ms/g
 s/--time 200ms --end-when-steady [^ ]+/--time 4s --end-when-steady iops:90%:2s/g
+/strata drive /{/--size/!s/(strata drive [^#]*[^# ])( *(#.*)?)$/\1 --size 8m --round 20ms\2/}
+s/(strata wal [^#]*[^# ])( *(#.*)?)$/\1 --commits 20 --rounds 2\2/
 s/--rate 70k/--rate 1k/g
 s/--runtime=[0-9]+/--runtime=1/g
 s/(--timelimit|--stonewall|-D|-W) [0-9]+/\1 1/g
