@@ -85,8 +85,8 @@ impl fmt::Debug for Ranks {
 
 /// The ranks of this process.
 static READY: OnceLock<Ranks> = OnceLock::new();
-/// A rank that did not come to an agreement: MPI cannot be left in order any more.
-static IS_LOST: AtomicBool = AtomicBool::new(false);
+/// A rank did not come to an agreement, or this one is in a call that all make: MPI cannot be left in order.
+static IS_BOUND: AtomicBool = AtomicBool::new(false);
 
 impl Ranks {
     /// Whether MPI is there, and this process is one of `count` ranks.
@@ -163,14 +163,18 @@ impl Ranks {
         }
         let result = self.reduce(said, interrupt);
         match result {
-            Some([most, rest]) if most == !rest => Ok(()),
+            Some([most, rest]) if most == !rest => {
+                IS_BOUND.store(said > ENDED_MAX, Ordering::Release);
+                Ok(())
+            }
             Some([_, rest]) => {
+                IS_BOUND.store(false, Ordering::Release);
                 self.is_over.store(true, Ordering::Release);
                 Err(refused(if !rest <= ENDED_MAX { GONE } else { APART }))
             }
             None => {
                 self.is_over.store(true, Ordering::Release);
-                IS_LOST.store(true, Ordering::Release);
+                IS_BOUND.store(true, Ordering::Release);
                 Err(refused("another rank does not come any more"))
             }
         }
@@ -214,7 +218,7 @@ impl Ranks {
 
 /// Leaves MPI at the exit, together with the other ranks, or after a while without them.
 extern "C" fn leave() {
-    if IS_LOST.load(Ordering::Acquire) {
+    if IS_BOUND.load(Ordering::Acquire) {
         return;
     }
     let Ok(api) = Api::get() else { return };

@@ -303,9 +303,17 @@ impl Session {
         let Self { record, output, due, view, phase_count, ends_at, layers, interrupt, leader, .. } = self;
         let number = (record.phases.len() + 1, *phase_count);
         if let Some(leader) = leader {
-            let mut show = |event: &Event<'_>| match event {
-                Event::Running(snapshot) => viewer(view, number, *ends_at)(snapshot),
-                event => view.event(event),
+            let mut is_noted = false;
+            let mut show = |event: &Event<'_>| {
+                if interrupt.load(Ordering::Relaxed) && !std::mem::replace(&mut is_noted, true) {
+                    // A launcher kills all ranks soon after its signal, also where one is in a call of MPI that does not come back.
+                    (record.status, record.failure) = (Status::Partial, Some("interrupted".to_owned()));
+                    let _ = output.save(record);
+                }
+                match event {
+                    Event::Running(snapshot) => viewer(view, number, *ends_at)(snapshot),
+                    event => view.event(event),
+                }
             };
             return leader.stage(stage, &mut show, interrupt);
         }

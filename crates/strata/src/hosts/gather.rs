@@ -5,6 +5,7 @@ use fleet::{HostStageEnd, StageOutcome};
 use layer::Seen;
 use report::record::{HostStart, Observations};
 use runner::{ArrivalTally, Outcome};
+use rustix::io::Errno;
 use statistics::{ClassTotals, PhaseSamples, Series, WorkerSamples, merge};
 
 use super::messages::{PhaseDetails, read};
@@ -28,6 +29,8 @@ struct Sum {
     notes: Vec<(String, Vec<String>)>,
     arrivals: Option<ArrivalTally>,
     failures: Vec<String>,
+    /// Failures that follow from that of another host, or from its end.
+    consequences: Vec<String>,
     is_interrupted: bool,
     /// Hosts that brought nothing, and why.
     lost: Vec<(String, String)>,
@@ -88,6 +91,13 @@ fn nothing(started_ns: u64) -> PhaseSamples {
     }
 }
 
+/// Whether all failed operations of a host were canceled: another one, which they need, failed or ended.
+fn is_canceled(samples: &PhaseSamples) -> bool {
+    let mut errors = samples.workers.iter().flat_map(|worker| &worker.errors).peekable();
+    let canceled = Some(Errno::CANCELED.raw_os_error());
+    errors.peek().is_some() && errors.all(|error| error.errno == canceled)
+}
+
 impl Sum {
     fn take(&mut self, rank: u32, number: usize, end: &mut HostStageEnd, label: &str, start_ns: u64) {
         self.note(&end.notes.clone(), label);
@@ -107,6 +117,7 @@ impl Sum {
         let busy_ns = samples.process_cpu_user_ns.saturating_add(samples.process_cpu_system_ns);
         self.cpus_used.push(busy_ns as f64 / samples.elapsed_ns.max(1) as f64);
         let started_ns = start_ns.saturating_add_signed(details.started_after_ns);
+        let is_consequence = is_canceled(&samples);
         let mut samples = PhaseSamples { started_ns, ..samples };
         samples.workers.iter_mut().for_each(|worker| worker.origin = Some(label.to_owned()));
         self.samples.push(samples);
@@ -119,7 +130,10 @@ impl Sum {
         }
         match details.failure {
             Some(failure) if failure == "interrupted" => self.is_interrupted = true,
-            Some(failure) => self.failures.push(format!("host {label}: {failure}")),
+            Some(failure) => {
+                let all = if is_consequence { &mut self.consequences } else { &mut self.failures };
+                all.push(format!("host {label}: {failure}"));
+            }
             None => {}
         }
         // Its connection broke after it had brought what it measured.
@@ -156,10 +170,12 @@ impl Sum {
                 ..WorkerSamples::default()
             });
         }
-        let only_hosts_failed = self.failures.is_empty() && !self.is_interrupted;
+        let only_hosts_failed =
+            self.failures.is_empty() && self.consequences.is_empty() && !self.is_interrupted;
         let failure = (!lost.is_empty()).then(|| lost.join("; "));
         let failure = failure.or_else(|| self.failures.first().cloned());
         let failure = failure.or_else(|| self.is_interrupted.then(|| "interrupted".to_owned()));
+        let failure = failure.or_else(|| self.consequences.first().cloned());
         let note = |(note, of): (String, Vec<String>)| {
             if of.len() == hosts { note } else { format!("{}: {note}", of.join(", ")) }
         };
