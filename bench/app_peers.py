@@ -5,7 +5,7 @@ built or installed outside of the project, and a case whose peer is not named is
   hammer   ECMWF's fdb-hammer on an FDB of its own (engine toc), and `strata as fdb-hammer`: fields of the size of the template, written and
            retrieved, bytes a second without the making and checking of content; CPU seconds of the whole process
            --fdb-hammer PATH --template GRIB   (pip install fdb5lib==5.22.0.26 brings the program; a template: bench/README.md)
-  h5bench  h5bench_write and h5bench_read (the kernel of VPIC-IO), one rank, contiguous, and `strata app vpic --format hdf5`: bytes a second
+  h5bench  h5bench_write and h5bench_read (the kernel of VPIC-IO), one rank or `--ranks N`, contiguous, and `strata app vpic --format hdf5`: bytes a second
            of H5Dwrite and H5Dread alone, and with all other calls of HDF5
            --h5bench DIR   (h5pcc -O2 -Icommons h5bench_patterns/h5bench_write.c commons/h5bench_util.c -lm -o h5bench_write)
   dlio     dlio_benchmark, one accelerator without computation, npz files, and `strata app dlio`: samples a second of the last epoch, and
