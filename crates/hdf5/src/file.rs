@@ -55,7 +55,6 @@ struct OpenDataset {
 /// An open file. Threads share it; each of its calls waits for the library's lock.
 #[derive(Debug)]
 pub struct File {
-    library: &'static Hdf5,
     way: Way,
     id: Hid,
     group: Hid,
@@ -116,15 +115,10 @@ impl File {
     ///
     /// # Errors
     /// A refusal of the library, with its cause. The file may be there.
-    pub fn create(
-        (library, way): (&'static Hdf5, Way),
-        path: &Path,
-        group: &CStr,
-        datasets: &[Dataset],
-    ) -> Result<Self, Failure> {
+    pub fn create(way: Way, path: &Path, group: &CStr, datasets: &[Dataset]) -> Result<Self, Failure> {
         let name = name_of(path)?;
-        let mut file = Self::empty(library, way);
-        let locked = library.lock();
+        let mut file = Self::empty(way);
+        let locked = way.library.lock();
         // SAFETY: the path ends with a NUL, and the list is the library's.
         let id = unsafe { (locked.api.H5Fcreate)(name.as_ptr(), TRUNCATE, DEFAULT, way.access) };
         file.id = locked.checked("H5Fcreate", id)?;
@@ -140,14 +134,14 @@ impl File {
     /// # Errors
     /// A refusal of the library, with its cause; a dataset that is missing or has another size.
     pub fn open(
-        (library, way): (&'static Hdf5, Way),
+        way: Way,
         path: &Path,
         access: Access,
         (group, datasets): (&CStr, &[Dataset]),
     ) -> Result<Self, Failure> {
         let name = name_of(path)?;
-        let mut file = Self::empty(library, way);
-        let locked = library.lock();
+        let mut file = Self::empty(way);
+        let locked = way.library.lock();
         // SAFETY: as in `create`.
         let id = unsafe { (locked.api.H5Fopen)(name.as_ptr(), access as c_uint, way.access) };
         file.id = locked.checked("H5Fopen", id)?;
@@ -158,8 +152,8 @@ impl File {
         Ok(file)
     }
 
-    fn empty(library: &'static Hdf5, way: Way) -> Self {
-        Self { library, way, id: -1, group: -1, datasets: Vec::new(), descriptor: None }
+    fn empty(way: Way) -> Self {
+        Self { way, id: -1, group: -1, datasets: Vec::new(), descriptor: None }
     }
 
     fn make(&mut self, locked: &Locked, group: &CStr, datasets: &[Dataset]) -> Result<(), Failure> {
@@ -171,7 +165,7 @@ impl File {
             // SAFETY: one dimension, whose length is given.
             let space = unsafe { (api.H5Screate_simple)(1, &raw const dataset.elements, ptr::null()) };
             locked.checked("H5Screate_simple", space)?;
-            let kind = self.library.types[dataset.element as usize];
+            let kind = self.way.library.types[dataset.element as usize];
             let name = dataset.name.as_ptr();
             // SAFETY: group, type and space are there, and the name ends with a NUL.
             let id = unsafe { (api.H5Dcreate2)(self.group, name, kind, space, DEFAULT, DEFAULT, DEFAULT) };
@@ -193,7 +187,7 @@ impl File {
             locked.checked("H5Dopen2", id)?;
             // SAFETY: the dataset was opened just now.
             let space = unsafe { (api.H5Dget_space)(id) };
-            let kind = self.library.types[dataset.element as usize];
+            let kind = self.way.library.types[dataset.element as usize];
             self.datasets.push(OpenDataset { id, space, kind, element_bytes: dataset.element.bytes() });
             locked.checked("H5Dget_space", space)?;
             // SAFETY: the space was given just now.
@@ -277,7 +271,7 @@ impl File {
         first: u64,
         from: &[u8],
     ) -> Result<(), Failure> {
-        let locked = self.library.lock();
+        let locked = self.way.library.lock();
         let (dataset, count) = self.select(&locked, dataset, first, from.len())?;
         let memory = memory.of(&locked, count)?;
         // SAFETY: the memory has `count` elements, of the type of the dataset's.
@@ -300,7 +294,7 @@ impl File {
         first: u64,
         into: &mut [u8],
     ) -> Result<(), Failure> {
-        let locked = self.library.lock();
+        let locked = self.way.library.lock();
         let (dataset, count) = self.select(&locked, dataset, first, into.len())?;
         let memory = memory.of(&locked, count)?;
         // SAFETY: the memory has room for `count` elements, of the type of the dataset's, and is borrowed for this call alone.
@@ -316,7 +310,7 @@ impl File {
     /// # Errors
     /// Why it is not.
     pub fn sync(&self, data_only: bool) -> Result<(), Failure> {
-        let locked = self.library.lock();
+        let locked = self.way.library.lock();
         // SAFETY: the file is open.
         let result = unsafe { (locked.api.H5Fflush)(self.id, WHOLE_FILE) };
         locked.checked("H5Fflush", result)?;
@@ -332,7 +326,7 @@ impl File {
     /// # Errors
     /// Data that could not be written.
     pub fn close(mut self) -> Result<(), Failure> {
-        let locked = self.library.lock();
+        let locked = self.way.library.lock();
         self.release(&locked)
     }
 }
@@ -352,7 +346,7 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         if self.id >= 0 && !self.way.is_together {
-            let locked = self.library.lock();
+            let locked = self.way.library.lock();
             // Who wants to know closes it.
             let _ = self.release(&locked);
         }
@@ -393,7 +387,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("0");
         let all = datasets(4000);
-        let file = File::create((library, library.alone()), &path, GROUP, &all).unwrap();
+        let file = File::create(library.alone(), &path, GROUP, &all).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..4u8 {
                 let (file, all) = (&file, &all);
@@ -411,7 +405,7 @@ mod tests {
             }
         });
         file.close().unwrap();
-        let file = File::open((library, library.alone()), &path, Access::Read, (GROUP, &all)).unwrap();
+        let file = File::open(library.alone(), &path, Access::Read, (GROUP, &all)).unwrap();
         let mut memory = MemorySpace::new().unwrap();
         for (at, dataset) in all.iter().enumerate() {
             let mut found = vec![0; 4000 * dataset.element.bytes() as usize];
@@ -433,24 +427,21 @@ mod tests {
         let Some(library) = library("what_is_not_there") else { return };
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("0");
-        let open = |datasets: &[Dataset]| {
-            File::open((library, library.alone()), &path, Access::Read, (GROUP, datasets))
-        };
+        let open = |datasets: &[Dataset]| File::open(library.alone(), &path, Access::Read, (GROUP, datasets));
         let failed = open(&datasets(8)).unwrap_err();
         assert_eq!(failed.errno, Errno::NOENT.raw_os_error(), "{failed}");
-        File::create((library, library.alone()), &path, GROUP, &datasets(8)[..2]).unwrap().close().unwrap();
+        File::create(library.alone(), &path, GROUP, &datasets(8)[..2]).unwrap().close().unwrap();
         let failed = open(&datasets(8)).unwrap_err();
         assert!(failed.text.contains("object 'flag' doesn't exist"), "{failed}");
         let failed = open(&datasets(9)[..2]).unwrap_err();
         assert!(failed.text.contains("has 8 elements, and 9 were made"), "{failed}");
-        assert!(File::open((library, library.alone()), &path, Access::Read, (c"fields", &[])).is_err());
+        assert!(File::open(library.alone(), &path, Access::Read, (c"fields", &[])).is_err());
         std::fs::write(&path, "no HDF5").unwrap();
         let failed = open(&datasets(8)).unwrap_err();
         assert!(failed.text.contains("signature"), "{failed}");
-        let failed =
-            File::create((library, library.alone()), scratch.path(), GROUP, &datasets(8)).unwrap_err();
+        let failed = File::create(library.alone(), scratch.path(), GROUP, &datasets(8)).unwrap_err();
         assert_eq!(failed.errno, Errno::ISDIR.raw_os_error(), "{failed}");
         // What failed was closed: the file can be made anew.
-        File::create((library, library.alone()), &path, GROUP, &datasets(8)).unwrap().close().unwrap();
+        File::create(library.alone(), &path, GROUP, &datasets(8)).unwrap().close().unwrap();
     }
 }

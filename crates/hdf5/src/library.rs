@@ -13,7 +13,7 @@ use driver::foreign::{self, ClientLibrary, Library, LoadError};
 use driver::{Error, ErrorKind};
 
 use crate::failure::{Failure, Walker};
-use crate::mpi::{Handle, Ranks};
+use crate::mpi::{Handle, Ranks, SIZE_OF_LAUNCH};
 
 /// `hid_t`: an object of the library. Releases before 1.10 have one of 4 bytes.
 pub(crate) type Hid = i64;
@@ -58,7 +58,7 @@ struct AnyName;
 impl AnyName {
     fn open(&self) -> Result<Library, Error> {
         // One process has one library, and the parallel one does what the other does.
-        let is_rank = std::env::var_os("OMPI_COMM_WORLD_SIZE").is_some();
+        let is_rank = std::env::var_os(SIZE_OF_LAUNCH).is_some();
         let parallel = is_rank.then(|| PARALLEL.open_any(PARALLEL_NAMES).ok()).flatten();
         let (library, file) = match parallel {
             Some(found) => found,
@@ -130,6 +130,7 @@ type SetTransfer = unsafe extern "C" fn(Hid, c_int) -> c_int;
 /// A way to files: alone, or together with other ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
+    pub(crate) library: &'static Hdf5,
     pub(crate) access: Hid,
     pub(crate) transfer: Hid,
     /// Other ranks have the files open too.
@@ -256,23 +257,23 @@ impl Hdf5 {
 
     /// The way to files of this process alone.
     #[must_use]
-    pub fn alone(&self) -> Way {
-        Way { access: self.access, transfer: DEFAULT, is_together: false }
+    pub fn alone(&'static self) -> Way {
+        Way { library: self, access: self.access, transfer: DEFAULT, is_together: false }
     }
 
-    /// It, where it is a parallel one.
+    /// Whether it is a parallel one.
     ///
     /// # Errors
     /// Where it is none: one line that names the package.
-    pub fn parallel(&'static self) -> Result<&'static Self, Error> {
-        self.api.parallel::<SetAccess>(c"H5Pset_fapl_mpio").map(|_| self)
+    pub fn check_parallel(&self) -> Result<(), Error> {
+        self.api.parallel::<SetAccess>(c"H5Pset_fapl_mpio").map(drop)
     }
 
     /// The way to files that all ranks have open, with transfers that they make together or each by itself.
     ///
     /// # Errors
     /// A library that is not parallel, and what it refuses.
-    pub fn together(&self, ranks: &Ranks, is_collective: bool) -> Result<Way, Error> {
+    pub fn together(&'static self, ranks: &Ranks, is_collective: bool) -> Result<Way, Error> {
         let failed = || Error::new(ErrorKind::Run, "hdf5", "libhdf5 refuses the communicator of MPI");
         let value = |symbol: &CStr| self.api.value(symbol).map_err(|cause| LIBRARY.lacks(&cause));
         let set_access: SetAccess = self.api.parallel(c"H5Pset_fapl_mpio")?;
@@ -285,7 +286,11 @@ impl Hdf5 {
             let (access, transfer) = ((locked.api.H5Pcreate)(accesses), (locked.api.H5Pcreate)(transfers));
             let is_set = set_access(access, ranks.world, ranks.no_info) >= 0
                 && set_transfer(transfer, c_int::from(is_collective)) >= 0;
-            if is_set { Ok(Way { access, transfer, is_together: true }) } else { Err(failed()) }
+            if is_set {
+                Ok(Way { library: self, access, transfer, is_together: true })
+            } else {
+                Err(failed())
+            }
         }
     }
 

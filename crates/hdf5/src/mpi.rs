@@ -21,6 +21,8 @@ pub(crate) type Handle = *mut c_void;
 const LIBRARY: ClientLibrary =
     ClientLibrary { layer: "mpi", name: "libmpi.so.40", variable: "STRATA_LIBMPI", package: "libopenmpi3" };
 
+/// Variable in which mpirun says how many ranks it has started.
+pub(crate) const SIZE_OF_LAUNCH: &str = "OMPI_COMM_WORLD_SIZE";
 /// `MPI_THREAD_SERIALIZED`.
 const SERIALIZED: c_int = 2;
 /// How long others may stay away after the run is being stopped: launchers kill all ranks a second after one was killed.
@@ -94,7 +96,7 @@ impl Ranks {
     /// # Errors
     /// Bad usage: no launcher of MPI has started it; a library that is missing, with its package.
     pub fn are_there(count: u32) -> Result<(), Error> {
-        let size = std::env::var("OMPI_COMM_WORLD_SIZE").ok().and_then(|size| size.parse::<u32>().ok());
+        let size = std::env::var(SIZE_OF_LAUNCH).ok().and_then(|size| size.parse::<u32>().ok());
         if size != Some(count) {
             let what = "processes of several hosts share an HDF5 file by parallel HDF5 (MPI), as ranks of Open MPI, whose mpirun has not started them";
             return Err(Error::usage("plan", what));
@@ -147,8 +149,7 @@ impl Ranks {
     }
 
     /// Whether nothing is done together any more.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 

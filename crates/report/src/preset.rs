@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use layer::Bench;
 use statistics::RepeatsEstimate;
 use units::{human_ns, human_rate};
 
@@ -33,6 +34,13 @@ pub fn finding_of(unit: PresetUnit, ratio: f64, interval: Option<(f64, f64)>) ->
     }
 }
 
+impl PresetRecord {
+    /// The answer in the record of a run.
+    pub fn of(bench: &mut dyn Bench) -> &mut Self {
+        Record::of(bench).preset.get_or_insert_with(Self::default)
+    }
+}
+
 impl PresetFigure {
     /// A figure that is not measured yet.
     #[must_use]
@@ -54,6 +62,16 @@ impl PresetFigure {
             ratio_high: None,
             finding: None,
             reason: None,
+        }
+    }
+
+    /// Takes the values of the rounds of a window; `too_few` says why some of them have none, and there is no figure then.
+    pub fn take(&mut self, values: &[f64], window: &[usize], too_few: &str) {
+        if values.len() < window.len() {
+            self.reason = Some(too_few.to_owned());
+        } else if let Some(estimate) = RepeatsEstimate::of(values) {
+            self.window = window.to_vec();
+            self.measured(&estimate);
         }
     }
 

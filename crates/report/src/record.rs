@@ -5,6 +5,7 @@ mod stack;
 
 use driver::ClockSource;
 use host::Environment;
+use layer::Bench;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -379,6 +380,19 @@ fn overlap(one: &PhaseSamples, other: &PhaseSamples) -> bool {
 }
 
 impl Record {
+    /// The record of a run.
+    ///
+    /// # Panics
+    /// Where the run has a record of another type: there is this one alone.
+    pub fn of(bench: &mut dyn Bench) -> &mut Self {
+        bench.record().downcast_mut().expect("a run has a record of the report")
+    }
+
+    /// Whether a run ends with the phase of this index: it failed, or somebody ended it.
+    pub fn ends_with(bench: &mut dyn Bench, at: usize) -> bool {
+        bench.is_interrupted() || Self::of(bench).phases[at].failure.is_some()
+    }
+
     /// The phases of the same stage that ran at the same time as the one of this index. Records from before stages were
     /// counted have one stage for all, so the times are looked at too.
     #[must_use]

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::distribution::student_t_quantile;
+use crate::compare::Figure;
+use crate::confidence::mean_of;
 
 /// Rounds of the window that steady state is decided on.
 pub const ROUNDS_OF_WINDOW: usize = 5;
@@ -73,26 +74,14 @@ impl RepeatsEstimate {
         if values.is_empty() {
             return None;
         }
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let interval = log_interval(values, count);
+        let mean = mean_of(values);
+        let interval = Figure::of_repeats(values);
         Some(Self {
             mean,
-            low: interval.map(|(low, _)| low.min(mean)),
-            high: interval.map(|(_, high)| high.max(mean)),
+            low: interval.map(|found| found.low.min(mean)),
+            high: interval.map(|found| found.high.max(mean)),
         })
     }
-}
-
-fn log_interval(values: &[f64], count: f64) -> Option<(f64, f64)> {
-    if values.len() < 2 || !values.iter().all(|value| *value > 0.0 && value.is_finite()) {
-        return None;
-    }
-    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let middle = logs.iter().sum::<f64>() / count;
-    let variance = logs.iter().map(|log| (log - middle).powi(2)).sum::<f64>() / (count - 1.0);
-    let half = student_t_quantile(0.975, count - 1.0)? * (variance / count).sqrt();
-    Some(((middle - half).exp(), (middle + half).exp()))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dialects::{Destination, Piece, Render};
 use driver::Error;
 use live::{CsvTarget, LiveMode};
-use report::record::Record;
+use report::record::{Record, Status};
 use report::stack::Detail;
 use units::path_of;
 
@@ -103,6 +103,13 @@ impl Output {
             Some(path) => write_or_fail(path, &report::render(record, WIDTH_DEFAULT, false)),
             None => Ok(()),
         }
+    }
+
+    /// Saves the record of a run that was stopped, before it is whole.
+    pub(crate) fn save_stopped(&self, record: &mut Record, why: &str) {
+        (record.status, record.failure) = (Status::Partial, Some(why.to_owned()));
+        // The last word on a disk that is full is that of the final record.
+        let _ = self.save(record);
     }
 
     /// Shows, before the first phase, what a dialect shows then.

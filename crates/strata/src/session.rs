@@ -307,8 +307,7 @@ impl Session {
             let mut show = |event: &Event<'_>| {
                 if interrupt.load(Ordering::Relaxed) && !std::mem::replace(&mut is_noted, true) {
                     // A launcher kills all ranks soon after its signal, also where one is in a call of MPI that does not come back.
-                    (record.status, record.failure) = (Status::Partial, Some("interrupted".to_owned()));
-                    let _ = output.save(record);
+                    output.save_stopped(record, "interrupted");
                 }
                 match event {
                     Event::Running(snapshot) => viewer(view, number, *ends_at)(snapshot),
@@ -392,11 +391,9 @@ impl Session {
             (Ok(()), None) if self.is_interrupted() => Some("interrupted".to_owned()),
             (Ok(()), failed) => failed,
         };
-        if stopped.is_some() {
+        if let Some(why) = &stopped {
             // Whoever has stopped the run may kill this process before all else is done: a launcher does.
-            (self.record.status, self.record.failure) = (Status::Partial, stopped.clone());
-            // The last word on a disk that is full is that of the final record.
-            let _ = self.output.save(&self.record);
+            self.output.save_stopped(&mut self.record, why);
         }
         self.record.tool_cost = tool_cost::measure().ok();
         let cleaned = self.end_layers();

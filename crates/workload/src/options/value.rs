@@ -138,6 +138,25 @@ pub fn word(name: &str, text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
+/// Names with commas between them, each of which must be one of `known`; `what` is what they name, such as `a recipe`.
+///
+/// # Errors
+/// A name that is none of them.
+pub fn names<'a>(
+    what: &'static str,
+    text: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<Vec<String>, ParseError> {
+    let named = |name: &str| {
+        if known.clone().any(|other| other == name) {
+            return Ok(name.to_owned());
+        }
+        let all: Vec<&str> = known.clone().collect();
+        Err(ParseError::new(what, name, format!("one of {}", all.join(", "))))
+    };
+    text.split(',').map(str::trim).map(named).collect()
+}
+
 /// A text that is not empty.
 ///
 /// # Errors

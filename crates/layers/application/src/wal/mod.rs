@@ -11,7 +11,6 @@ use layer::{
 };
 use report::preset::value_words;
 use report::record::{PresetFigure, PresetFinding, PresetRecord, PresetUnit, Record};
-use statistics::RepeatsEstimate;
 use units::path_of;
 use workload::help::{Example, Help};
 use workload::spec::Spec;
@@ -88,7 +87,7 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let paths: Vec<String> =
         crate::Applications.paths(&named).iter().map(|path| units::label_of(path.as_os_str())).collect();
     let mut bench = console.bench(&BenchRequest { paths: &paths, seed, keep, phase_count, record: None })?;
-    record_of(&mut *bench).preset = Some(answer);
+    Record::of(&mut *bench).preset = Some(answer);
     let adopted = bench.adopt(runs);
     let result = adopted.and_then(|()| measure(&mut *bench, &mut tests, rounds));
     tests.iter().for_each(|test| note(&mut *bench, test));
@@ -104,16 +103,6 @@ fn directory_of(target: &str) -> String {
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.map_or_else(|| ".".to_owned(), |parent| units::label_of(parent.as_os_str()))
-}
-
-/// Record of the run.
-fn record_of(bench: &mut dyn Bench) -> &mut Record {
-    bench.record().downcast_mut().expect("a run has a record of the report")
-}
-
-/// The answer that the record will have.
-fn answer_of(bench: &mut dyn Bench) -> &mut PresetRecord {
-    record_of(bench).preset.get_or_insert_with(PresetRecord::default)
 }
 
 /// Plans the stages of all databases.
@@ -191,7 +180,7 @@ fn measure(bench: &mut dyn Bench, tests: &mut [Test], rounds: u64) -> Result<(),
         for test in &mut *tests {
             for phase in &test.stages {
                 let at = bench.run_phase(phase)?;
-                if bench.is_interrupted() || record_of(bench).phases[at].failure.is_some() {
+                if Record::ends_with(bench, at) {
                     return Ok(());
                 }
                 if phase.plan.name().ends_with(STAGE) {
@@ -205,23 +194,18 @@ fn measure(bench: &mut dyn Bench, tests: &mut [Test], rounds: u64) -> Result<(),
 
 /// Notes the figures of a database.
 fn note(bench: &mut dyn Bench, test: &Test) {
-    let Record { preset, phases, .. } = record_of(bench);
+    let Record { preset, phases, .. } = Record::of(bench);
     let Some(answer) = preset else { return };
     for (figure, need) in answer.figures[test.first..].iter_mut().zip(test.database.needs) {
         let values: Vec<f64> = test.done.iter().filter_map(|at| (need.value)(phases.get(*at)?)).collect();
         figure.rounds.clone_from(&test.done);
-        if values.len() < test.done.len() {
-            figure.reason = Some(TOO_FEW.to_owned());
-        } else if let Some(estimate) = RepeatsEstimate::of(&values) {
-            figure.window.clone_from(&test.done);
-            figure.measured(&estimate);
-        }
+        figure.take(&values, &test.done, TOO_FEW);
     }
 }
 
 /// Writes a line for each database.
 fn conclude(bench: &mut dyn Bench, tests: &[Test]) {
-    let answer = answer_of(bench);
+    let answer = PresetRecord::of(bench);
     answer.verdict = tests
         .iter()
         .map(|test| {

@@ -1,6 +1,7 @@
 //! Options of `strata wal`.
 
-use units::{ParseError, parse_u64_in};
+use units::parse_u64_in;
+use workload::options::value::names;
 use workload::options::{self, Group, OptionDef};
 
 use super::needs::DATABASES;
@@ -36,13 +37,7 @@ pub(super) static OWN: &[OptionDef<WalSpec>] = &[
         help: "Databases whose logs are measured",
         group: Group::Workload,
         apply: |spec, text| {
-            for name in text.split(',').map(str::trim) {
-                if !DATABASES.iter().any(|database| database.name == name) {
-                    let names: Vec<_> = DATABASES.iter().map(|database| database.name).collect();
-                    return Err(ParseError::new("a database", name, format!("one of {}", names.join(", "))));
-                }
-                spec.only.push(name.to_owned());
-            }
+            spec.only.extend(names("a database", text, DATABASES.iter().map(|database| database.name))?);
             Ok(())
         },
     },

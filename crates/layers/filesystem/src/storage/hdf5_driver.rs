@@ -30,7 +30,6 @@ struct Files {
 
 /// A set of HDF5 files.
 pub(super) struct Hdf5Set {
-    library: &'static Hdf5,
     way: Way,
     /// The ranks that have its files open together, and whether they make transfers together.
     together: Option<(&'static Ranks, bool)>,
@@ -65,7 +64,6 @@ impl Hdf5Set {
             None => library.alone(),
         };
         Ok(Self {
-            library,
             way,
             together,
             directory: top.join(&set.name),
@@ -92,10 +90,10 @@ impl Hdf5Set {
         let is_new = creates && !files.made.contains(&object);
         let (group, datasets) = (self.group.as_c_str(), &self.datasets[..]);
         let open = || match is_new {
-            true => File::create((self.library, self.way), &path, group, datasets),
+            true => File::create(self.way, &path, group, datasets),
             false => {
                 let access = if creates || self.is_updated { Access::Write } else { Access::Read };
-                File::open((self.library, self.way), &path, access, (group, datasets))
+                File::open(self.way, &path, access, (group, datasets))
             }
         };
         let file = self.jointly(said(call, 0), interrupt, open)?;

@@ -104,11 +104,14 @@ pub(crate) fn hdf5(spec: &Spec, hosts: u32) -> Result<String, Error> {
             ErrorKind::Usage => error.remedy(NO_RANKS),
             _ => missing(error),
         })?;
-        Hdf5::get().and_then(Hdf5::parallel).map_err(missing)?;
     }
     let library = Hdf5::get().map_err(missing)?;
-    let shared = if hosts > 1 { format!(", parallel over {hosts} ranks of MPI") } else { String::new() };
-    Ok(format!("HDF5 {} ({}){shared}", library.version(), library.file()))
+    let found = format!("HDF5 {} ({})", library.version(), library.file());
+    if hosts == 1 {
+        return Ok(found);
+    }
+    library.check_parallel().map_err(missing)?;
+    Ok(format!("{found}, parallel over {hosts} ranks of MPI"))
 }
 
 /// Ways without ranks of MPI.

@@ -1,7 +1,7 @@
 //! Hosts that have HDF5 files open together, as ranks of MPI.
 
 use driver::{Error, ErrorKind};
-use hdf5::{Hdf5, Ranks};
+use hdf5::Ranks;
 use layer::Hosts;
 
 /// Name of the meeting before MPI begins.
@@ -26,11 +26,10 @@ impl Together {
     /// where one cannot.
     ///
     /// # Errors
-    /// Where MPI or its library is missing on a host, what all share cannot be made, a host is gone, or MPI cannot begin.
+    /// Where what all share cannot be made, a host is gone, or MPI cannot begin.
     pub(super) fn prepare(&self, make: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let count = self.count();
-        let there = Ranks::are_there(count).and_then(|()| Hdf5::get().and_then(Hdf5::parallel));
-        let ready = there.and_then(|_| make());
+        let ready = make();
         let met = self.hosts.link.meet(MEETING, &[u64::from(ready.is_err())])?;
         ready?;
         if met.hosts != count || met.figures.first().is_none_or(|failed| failed.most > 0) {

@@ -192,7 +192,7 @@ impl<'a> Suite<'a> {
         if begun.is_err() {
             return bench.finish(begun);
         }
-        self.state.run_id = record_of(&mut *bench).run_id.clone();
+        self.state.run_id = Record::of(&mut *bench).run_id.clone();
         let result = self.measure(&mut *bench, planned);
         let is_interrupted = bench.is_interrupted();
         if is_interrupted && has_sets(&*journal) {
@@ -251,7 +251,7 @@ impl<'a> Suite<'a> {
             }
             self.state.save(&self.settings.results)?;
             self.write(None)?;
-            record_of(bench).suite = Some(self.state.suite.clone());
+            Record::of(bench).suite = Some(self.state.suite.clone());
         }
         Ok(())
     }
@@ -337,7 +337,7 @@ impl<'a> Suite<'a> {
         entry: &mut SuitePhase,
     ) -> Result<Vec<(&'static str, String)>, Error> {
         let at = bench.run_phase(phase)?;
-        let record = record_of(bench);
+        let record = Record::of(bench);
         let text = files::phase_text(record, at);
         let block_bytes = phase.plan.of::<FsPlan>().map_or(0, |plan| plan.geometry.block_size_bytes);
         let measured = &record.phases[at];
@@ -423,7 +423,7 @@ impl<'a> Suite<'a> {
             self.state.suite.invalid.push(format!("the run ended before or in {next}"));
         }
         self.write(Some(&time::stamp()))?;
-        record_of(bench).suite = Some(self.state.suite.clone());
+        Record::of(bench).suite = Some(self.state.suite.clone());
         for score in &self.state.suite.scores {
             bench.show(&files::score_line(score))?;
         }
@@ -438,11 +438,6 @@ impl<'a> Suite<'a> {
         }
         Ok(())
     }
-}
-
-/// Record of the run.
-fn record_of(bench: &mut dyn Bench) -> &mut Record {
-    bench.record().downcast_mut().expect("a run has a record of the report")
 }
 
 /// Items or blocks of each rank.

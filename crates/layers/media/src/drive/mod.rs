@@ -11,7 +11,7 @@ use layer::{
     Bench, BenchRequest, Command, CommandKind, Console, LayerRun, Measured, Phase, Planning, Runs, Seed,
 };
 use report::record::{PresetFinding, PresetRecord, Record};
-use statistics::{ROUNDS_OF_WINDOW, RepeatsEstimate, RoundsWindow};
+use statistics::{ROUNDS_OF_WINDOW, RoundsWindow};
 use units::{ByteSize, Span};
 use workload::help::{Example, Help};
 use workload::spec::Spec;
@@ -107,21 +107,11 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let phase_count = usize::from(programme.precondition.is_some()) + TESTS.len() * ROUNDS_OF_WINDOW;
     let paths = [target];
     let mut bench = console.bench(&BenchRequest { paths: &paths, seed, keep, phase_count, record: None })?;
-    record_of(&mut *bench).preset = Some(answer);
+    Record::of(&mut *bench).preset = Some(answer);
     let adopted = bench.adopt(runs);
     let result = adopted.and_then(|()| measure(&mut *bench, &programme));
     conclude(&mut *bench, programme.is_quick);
     bench.finish(result)
-}
-
-/// Record of the run.
-fn record_of(bench: &mut dyn Bench) -> &mut Record {
-    bench.record().downcast_mut().expect("a run has a record of the report")
-}
-
-/// The answer that the record will have.
-fn answer_of(bench: &mut dyn Bench) -> &mut PresetRecord {
-    record_of(bench).preset.get_or_insert_with(PresetRecord::default)
 }
 
 /// Plans all phases before any is run, so that what is refused has touched nothing.
@@ -232,7 +222,7 @@ fn warnings_before(own: &DriveSpec, target: &str, kind: TargetKind, bytes: u64) 
 fn measure(bench: &mut dyn Bench, programme: &Programme) -> Result<(), Error> {
     if let Some(phase) = &programme.precondition {
         let at = bench.run_phase(phase)?;
-        if ends_run(bench, at) {
+        if Record::ends_with(bench, at) {
             return Ok(());
         }
     }
@@ -262,15 +252,10 @@ fn measure_one(
     let steady = RoundsWindow::of(&series(bench, &done, values[0])).filter(|_| waits);
     for (number, value) in values.iter().enumerate() {
         let found = series(bench, &window, *value);
-        let figure = &mut answer_of(bench).figures[first + number];
+        let figure = &mut PresetRecord::of(bench).figures[first + number];
         figure.rounds.clone_from(&done);
         figure.steady = steady;
-        if found.len() < window.len() {
-            figure.reason = Some(TOO_FEW.to_owned());
-        } else if let Some(estimate) = RepeatsEstimate::of(&found) {
-            figure.window.clone_from(&window);
-            figure.measured(&estimate);
-        }
+        figure.take(&found, &window, TOO_FEW);
     }
     result
 }
@@ -284,7 +269,7 @@ fn run_rounds(
 ) -> Result<bool, Error> {
     for phase in rounds {
         let at = bench.run_phase(phase)?;
-        if ends_run(bench, at) {
+        if Record::ends_with(bench, at) {
             return Ok(false);
         }
         done.push(at);
@@ -297,18 +282,13 @@ fn run_rounds(
 
 /// Values of these phases, without those that have none.
 fn series(bench: &mut dyn Bench, phases: &[usize], value: ValueOf) -> Vec<f64> {
-    let record = record_of(bench);
+    let record = Record::of(bench);
     phases.iter().filter_map(|at| value(record.phases.get(*at)?)).collect()
-}
-
-/// Whether the run ends with this phase: it failed, or somebody ended it.
-fn ends_run(bench: &mut dyn Bench, at: usize) -> bool {
-    bench.is_interrupted() || record_of(bench).phases[at].failure.is_some()
 }
 
 /// Writes the answer, from the figures that there are.
 fn conclude(bench: &mut dyn Bench, is_quick: bool) {
-    let answer = answer_of(bench);
+    let answer = PresetRecord::of(bench);
     let mut unsteady = Vec::new();
     for figure in &answer.figures {
         let Some(found) = figure.steady.filter(|found| !found.is_steady) else { continue };

@@ -111,16 +111,11 @@ fn run(matches: &ArgMatches, console: &dyn Console) -> Result<u8, Error> {
     let phase_count = tests.len() * 2 * rounds as usize;
     let mut bench = console.bench(&BenchRequest { paths: &paths, seed, keep, phase_count, record: None })?;
     found.rounds = rounds;
-    record_of(&mut *bench).recipes = Some(found);
+    Record::of(&mut *bench).recipes = Some(found);
     runs.put(named.layer.name, Box::new(ObjectRun::on(stores)));
     let adopted = bench.adopt(runs);
     let result = adopted.and_then(|()| measure(&mut *bench, &tests, &store, rounds, seed));
     bench.finish(result)
-}
-
-/// Record of the run.
-fn record_of(bench: &mut dyn Bench) -> &mut Record {
-    bench.record().downcast_mut().expect("a run has a record of the report")
 }
 
 /// The recipes that the store of the spec has the operations for, and the record of all.
@@ -227,7 +222,7 @@ fn measure(
 
 /// Changes the record of a recipe.
 fn note(bench: &mut dyn Bench, at: usize, change: impl FnOnce(&mut RecipeRecord)) {
-    if let Some(record) = record_of(bench).recipes.as_mut().and_then(|found| found.recipes.get_mut(at)) {
+    if let Some(record) = Record::of(bench).recipes.as_mut().and_then(|found| found.recipes.get_mut(at)) {
         change(record);
     }
 }
@@ -258,7 +253,7 @@ fn measure_one(
             let planned = one(&spec, phase, store, derive_seed(seed, &[phase_number]))?;
             bench.fill(&planned)?;
             pair[number] = bench.run_phase(&planned)?;
-            if ends_run(bench, pair[number]) {
+            if Record::ends_with(bench, pair[number]) {
                 note(bench, test.at, |record| record.pairs.push([pair[number]; 2]));
                 return Ok(());
             }
@@ -268,21 +263,16 @@ fn measure_one(
     Ok(())
 }
 
-/// Whether the run ends with this phase: it failed, or somebody ended it.
-fn ends_run(bench: &mut dyn Bench, at: usize) -> bool {
-    bench.is_interrupted() || record_of(bench).phases[at].failure.is_some()
-}
-
 /// Failure in the phases of a recipe.
 fn failure_of(bench: &mut dyn Bench, at: usize) -> Option<String> {
-    let Record { recipes, phases, .. } = record_of(bench);
+    let Record { recipes, phases, .. } = Record::of(bench);
     let found = recipes.as_ref()?.recipes.get(at)?;
     found.pairs.iter().flatten().find_map(|&at| phases[at].failure.clone())
 }
 
 /// Factor computed from the pairs of a recipe. Pairs in which one side completed nothing have no ratio; they are left out.
 fn factor(bench: &mut dyn Bench, at: usize) -> Option<report::record::RecipeFactor> {
-    let Record { recipes, phases, .. } = record_of(bench);
+    let Record { recipes, phases, .. } = Record::of(bench);
     let found = recipes.as_ref()?.recipes.get(at)?;
     let rates = found.pairs.iter().map(|pair| pair.map(|at| rate(&phases[at])));
     let (without, with): (Vec<f64>, Vec<f64>) = rates

@@ -2,6 +2,7 @@
 
 use crate::options::DRIVER_OPTIONS;
 use units::{ParseError, Span, parse_u64_in};
+use workload::options::value::names;
 use workload::options::{self, Group, OptionDef};
 
 use super::table::RECIPES;
@@ -67,13 +68,7 @@ pub(super) static OWN: &[OptionDef<RecipesSpec>] = &[
         help: "Recipes that are measured, by name",
         group: Group::Workload,
         apply: |spec, text| {
-            for name in text.split(',').map(str::trim) {
-                if !RECIPES.iter().any(|recipe| recipe.name == name) {
-                    let names: Vec<_> = RECIPES.iter().map(|recipe| recipe.name).collect();
-                    return Err(ParseError::new("a recipe", name, format!("one of {}", names.join(", "))));
-                }
-                spec.only.push(name.to_owned());
-            }
+            spec.only.extend(names("a recipe", text, RECIPES.iter().map(|recipe| recipe.name))?);
             Ok(())
         },
     },
