@@ -39,7 +39,8 @@ REPLACED = """Run for real by `scripts/fio-examples.py`, in a directory of their
 - `size`, `filesize` and `io_size` above 16 MiB by 16 MiB; `runtime` and `timeout` above 2 s by 2 s; `ramp_time` and
   `startdelay` above 1 s by 1 s; `loops` above 2 by 2; `zonesize` above 1 MiB by 1 MiB;
 - `http_host`, `https`, and `filename` of jobs with `ioengine=http`, by a bucket of a server on this machine; `pool` and `conf` by
-  a pool of a Ceph cluster of one node, which has an image `fio_test`; keys by theirs, and `STORAGE_CLASS` by `STANDARD`."""
+  a pool of a Ceph cluster of one node, which has an image `fio_test`; keys by theirs, and `STORAGE_CLASS` by `STANDARD`;
+- `POOL` and `CONT` by the file system of a pool in the directory (`vos:pool`, `dfs`)."""
 
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "ms": 0.001, "us": 0.000001}
@@ -86,7 +87,7 @@ def replaced(line: str, scratch: pathlib.Path, is_of_http: bool) -> str:
     key, value = match[1], match[2]
     if key == "program" and not pathlib.Path(value).exists():
         return "program=/bin/true"
-    if key in ("http_host", "pool", "conf") and key in PLACES:
+    if key in ("http_host", "pool", "conf") and key in PLACES and "$" not in value:
         return f"{key}={PLACES[key]}"
     if key == "https" and "http_host" in PLACES:
         return "https=off"
@@ -115,6 +116,7 @@ def environment(scratch: pathlib.Path, text: str) -> dict[str, str]:
     known = {"FIO_RW": "randread", "FIO_BS": "4k", "FIO_IODEPTH": "1", "FIO_DIR": str(scratch)}
     known |= {"S3_ID": os.environ.get("AWS_ACCESS_KEY_ID", ""), "S3_KEY": os.environ.get("AWS_SECRET_ACCESS_KEY", "")}
     known["STORAGE_CLASS"] = "STANDARD"
+    known |= {"POOL": "vos:pool", "CONT": "dfs"}
     variables = dict(os.environ)
     for name in re.findall(r"\$\{(\w+)\}", text):
         default = "2" if "TIME" in name else "16m"
@@ -142,6 +144,9 @@ def attempt(words: list[object], example: pathlib.Path, base: pathlib.Path) -> t
             for section in re.findall(r"^\[(?!global)(.+?)\]", text, re.MULTILINE):
                 (scratch / f"{section}.0.0").touch()
                 os.truncate(scratch / f"{section}.0.0", SIZE_BYTES_MAX)
+        if "${POOL}" in text and "as" in words:
+            made = [words[0], "pool", "create", "vos:pool", "--scm", "64m", "--nvme", "1g"]
+            subprocess.run(made, cwd=scratch, stdout=subprocess.DEVNULL, check=True)
         copy = scratch / example.name
         is_of_http = re.search(r"^\s*ioengine\s*=\s*http", text, re.MULTILINE) is not None
         copy.write_text("".join(replaced(line, scratch, is_of_http) + "\n" for line in text.splitlines()))

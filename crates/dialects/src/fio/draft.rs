@@ -231,6 +231,7 @@ draft! {
     percentage_random: Triple<u8>,
     percentile_list: Vec<f64>,
     pool: String,
+    cont: String,
     pre_read: bool,
     prio: u64,
     prioclass: u64,

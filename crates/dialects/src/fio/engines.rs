@@ -34,11 +34,16 @@ pub(crate) const ENGINES: &[(&str, &str, Option<&str>)] = &[
     ("rados", "rados", None),
     ("rbd", "rbd", None),
     ("libcufile", "cufile", None),
+    ("dfs", "dfs", None),
 ];
 
-/// Whether an engine is a driver of objects, not of files.
-pub(crate) fn is_of_objects(ours: &str) -> bool {
-    matches!(ours, "s3" | "rados")
+/// Layer whose driver an engine is.
+pub(crate) fn layer_of(ours: &str) -> &'static str {
+    match ours {
+        "s3" | "rados" => "object",
+        "dfs" => "filesystem",
+        _ => "media",
+    }
 }
 
 /// Engines that are not spoken, and the nearest that is.
@@ -70,10 +75,6 @@ pub(crate) const OTHER_ENGINES: &[(&str, &str)] = &[
     ("librpma_apm_client", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_gpspm_server", "it measures a network; nearest: strata net with libfabric"),
     ("librpma_gpspm_client", "it measures a network; nearest: strata net with libfabric"),
-    (
-        "dfs",
-        "a DAOS file system is no block device; nearest: strata object daos://POOL, or psync through dfuse",
-    ),
     ("gfapi", "it needs the library of GlusterFS; nearest: psync or io_uring on the mounted volume"),
     ("gfapi_async", "it needs the library of GlusterFS; nearest: io_uring on the mounted volume"),
     ("libhdfs", "it needs the library of HDFS; nearest: psync on the volume mounted by FUSE"),

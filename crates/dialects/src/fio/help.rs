@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::fio::command_options::{COMMAND_OPTIONS, What};
-use crate::fio::engines::{ENGINES, is_of_objects};
+use crate::fio::engines::{ENGINES, layer_of};
 use crate::fio::fault::{Fault, shown};
 use crate::fio::jobfile::Section;
 use crate::fio::options::{Fate, FioOption, OPTIONS, Takes, find};
@@ -68,7 +68,7 @@ pub(super) fn options(name: Option<&str>) -> Result<String, Fault> {
 /// # Errors
 /// An unknown engine.
 pub(super) fn engines(name: Option<&str>, here: &[&str]) -> Result<String, Fault> {
-    let spoken = ENGINES.iter().filter(|(_, ours, _)| here.contains(ours) || is_of_objects(ours));
+    let spoken = ENGINES.iter().filter(|(_, ours, _)| here.contains(ours) || layer_of(ours) != "media");
     let line = |(name, ours, difference): &(&str, &str, Option<&str>)| match difference {
         Some(difference) => format!("\t{name}\truns as {ours}: {difference}\n"),
         None => format!("\t{name}\n"),

@@ -7,7 +7,7 @@ use workload::spec::{Operation, Spec};
 
 use crate::World;
 use crate::fio::draft::Draft;
-use crate::fio::engines::is_of_objects;
+use crate::fio::engines::layer_of;
 use crate::fio::fault::{Fault, Origin};
 use crate::fio::model::{Direction, Job, Log, LogKind};
 use crate::fio::settle::Settled;
@@ -187,7 +187,7 @@ impl Assembled {
             let Some(beside) = beside else { continue };
             if spec.layer != self.specs[beside].layer {
                 let message = format!(
-                    "{} is refused beside job {} with ioengine={}: files and objects are not measured at the same time; nearest: stonewall",
+                    "{} is refused beside job {} with ioengine={}: loads of different layers are not measured at the same time; nearest: stonewall",
                     self.jobs[at].engine,
                     crate::fio::fault::shown(&self.jobs[beside].name),
                     self.jobs[beside].engine
@@ -195,7 +195,7 @@ impl Assembled {
                 return Err(located(Fault::of("ioengine", message), &jobs[*section]));
             }
             if self.reads_back[at] || self.reads_back[beside] {
-                let message = "objects are read back by a job that runs alone: give it stonewall and numjobs=1, or do_verify=0 and a job that reads behind a stonewall";
+                let message = "a job that reads back what it wrote runs alone: give it stonewall and numjobs=1, or do_verify=0 and a job that reads behind a stonewall";
                 return Err(located(Fault::of("verify", message), &jobs[*section]));
             }
         }
@@ -281,9 +281,12 @@ fn check_agreement<T: PartialEq>(jobs: &[Settled], key: &str, of: impl Fn(&Draft
 fn is_one_phase(draft: &Draft) -> bool {
     let logs = [&draft.write_bw_log, &draft.write_iops_log, &draft.write_lat_log, &draft.write_hist_log];
     let own_logs = draft.per_job_logs.unwrap_or(true) && logs.iter().any(|log| log.is_some());
-    // Objects are named for each phase, not for each of its threads.
-    let own_names =
-        draft.engine.as_ref().is_some_and(|engine| is_of_objects(engine.ours)) && draft.filename.is_none();
+    // Objects are named for each phase, not for each of its threads; so are files over objects, of which one phase has one.
+    let own_names = match draft.engine.as_ref().map(|engine| layer_of(engine.ours)) {
+        Some("object") => draft.filename.is_none(),
+        Some("filesystem") => true,
+        _ => false,
+    };
     draft.group_reporting == Some(true) && draft.offset_increment.is_none() && !own_logs && !own_names
 }
 

@@ -376,9 +376,11 @@ table! {
     { "arguments" [] Value does arguments text, "exec: `--program-arguments`" }
     { "grace_time" [] Value does grace_time number, "exec: `--program-grace`" }
     { "std_redirect" [] Bool does std_redirect flag, "exec: `--program-output` with the job's name" }
-    { "pool" [] Value does pool text, "rados and rbd: the pool of `rados://POOL`, `rbd:POOL/IMAGE`" }
-    { "cont" [] Value of "dfs" } { "chunk_size" [] Value of "dfs" }
-    { "object_class" [] Value of "dfs" } { "svcl" [] Value of "dfs" }
+    { "pool" [] Value does pool text, "rados and rbd: the pool of `rados://POOL`, `rbd:POOL/IMAGE`; dfs: a label or UUID of DAOS, `vos:DIR` or `engine://HOST:PORT/POOL`, for `dfs+daos://POOL/CONT` and the like" }
+    { "cont" [] Value does cont text, "dfs: the container of `dfs+daos://POOL/CONT`, `dfs+engine://HOST:PORT/POOL/CONT`" }
+    { "chunk_size" [] Value no ["0"], "files have the chunk size of their file system", "a container made with it: daos container create --chunk-size" }
+    { "object_class" [] Value no [], "files have the object class of their file system", "a container made with it: daos container create --file-oclass" }
+    { "svcl" [] Value no [], "DAOS finds the servers of a pool by itself since its version 1", "leave it out" }
     { "donorname" [] Value of "e4defrag" } { "inplace" [] Value of "e4defrag" }
     { "stat_type" [] Value no ["stat"], "files are asked for by stat(2)", "stat" }
     { "volume" [] Value of "gfapi" } { "brick" [] Value of "gfapi" } { "single-instance" [] Value of "gfapi" }

@@ -202,7 +202,6 @@ const IOR_PHRASES: Phrases = &[
         "run longer (--time 10s or more), or take out --count and --bytes limits",
         "run longer: a larger -b or -s",
     ),
-    ("use at most so many, or --order random-repeats", "use at most so many, or -z -z"),
     ("ask for a lower --rate, or allow more in flight (-t, -q)", "raise -N"),
 ];
 

@@ -286,7 +286,7 @@ pub(crate) static FILES: &[OptionDef] = &[
         "N",
         "all blocks",
         Workload,
-        "Private and shared files: blocks that each worker reads or writes; with --order random-repeats they may be more than there are",
+        "Private and shared files: blocks that each worker reads or writes; more than there are go over them again",
         transfers,
         |text| positive("transfers", text)
     ),

@@ -10,7 +10,7 @@ use crate::listed::{self, ListedTree, Reading};
 use crate::memory;
 use crate::operation::CLASSES;
 use crate::phases::{FsOp, Over};
-use crate::plan::{CacheBefore, FindPlan, FsPlan, Geometry, OffsetOrder, PathForm, RankShift};
+use crate::plan::{CacheBefore, FindPlan, FsPlan, Geometry, PathForm, RankShift};
 use crate::set::{FileSet, Naming, Shape};
 use crate::spec::{self, FsSpec};
 use crate::stores::is_store;
@@ -85,7 +85,7 @@ pub(crate) fn plan(
         engine,
         targets: spec.targets.clone(),
         operation,
-        transfers: transfers(own, &set, &geometry)?,
+        transfers: own.transfers,
         geometry,
         item_order: own.item_order.unwrap_or_default(),
         rank_shift: own.rank_shift.unwrap_or(RankShift::By(0)),
@@ -391,20 +391,6 @@ fn check_operation(operation: FsOp, set: &FileSet, own: &FsSpec) -> Result<(), E
         return Err(usage("--find-name, --find-size and --find-newer are of --op find alone"));
     }
     Ok(())
-}
-
-/// Blocks that each worker moves. More than there are make sense only where blocks come more than once.
-fn transfers(own: &FsSpec, set: &FileSet, geometry: &Geometry) -> Result<Option<u64>, Error> {
-    let repeats = geometry.order == OffsetOrder::RandomRepeats;
-    match own.transfers {
-        Some(wanted) if set.shape != Shape::Tree && wanted > geometry.blocks() && !repeats => {
-            Err(usage(format!(
-                "--transfers {wanted}: a worker has {} blocks: use at most so many, or --order random-repeats",
-                geometry.blocks()
-            )))
-        }
-        wanted => Ok(wanted),
-    }
 }
 
 fn geometry(spec: &Spec, own: &FsSpec, set: &FileSet) -> Result<Geometry, Error> {

@@ -124,10 +124,9 @@ impl FsSource {
             let all = plan.geometry.blocks();
             let blocks = if plan.operation == FsOp::Read { progress.blocks.of(rank, all) } else { all };
             let mut order = Order::new(plan.geometry.order, blocks, seed)?;
-            order.left = match plan.geometry.order {
-                OffsetOrder::RandomRepeats if blocks > 0 => plan.blocks_to_move(),
-                _ => blocks.min(plan.blocks_to_move()),
-            };
+            let moved = plan.blocks_to_move();
+            let repeats = plan.geometry.order == OffsetOrder::RandomRepeats || moved > all;
+            order.left = if repeats && blocks > 0 { moved } else { blocks.min(moved) };
             Some(OneFile {
                 blocks: order,
                 opening: false,

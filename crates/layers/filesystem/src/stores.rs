@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use dfs::{FileKind, FileSystem, Inode, Options, Owner, Url};
 use driver::{Error, ErrorKind, Secret};
@@ -124,13 +125,19 @@ impl Stores {
         for rank in 0..plan.set.trees().max(plan.targets.len() as u32) {
             let (url, store) = (plan.target(rank), &stores[rank as usize % stores.len()]);
             let top = top_of(&plan.set, rank);
-            match is_marked(store, &top) {
+            match is_marked_soon(store, &top) {
                 Err(Errno::NOENT) if makes && plan.load.is_guest() => {
                     return Err(unseen(&format!("{url}/{top}")));
                 }
                 Err(Errno::NOENT) if makes => {
                     note()?;
-                    make_top(store, &top, run_id).map_err(failed("cannot make the directory", url, &top))?;
+                    // Where a run beside this one was faster, it is there by now.
+                    make_top(store, &top, run_id)
+                        .or_else(|errno| match is_marked_soon(store, &top) {
+                            Ok(true) if errno == Errno::EXIST => Ok(()),
+                            _ => Err(errno),
+                        })
+                        .map_err(failed("cannot make the directory", url, &top))?;
                 }
                 Err(Errno::NOENT) => {
                     return Err(Error::usage("files", "there is no tree to change")
@@ -210,6 +217,17 @@ fn top_of(set: &FileSet, rank: u32) -> String {
 fn is_marked(store: &Arc<dyn FileSystem>, top: &str) -> Result<bool, Errno> {
     let found = root(store).below(top.as_bytes())?;
     Ok(store.xattr(found.inode, MARK.as_bytes()).is_ok())
+}
+
+/// The same, with a wait for a run beside this one that has made it and not marked it yet.
+fn is_marked_soon(store: &Arc<dyn FileSystem>, top: &str) -> Result<bool, Errno> {
+    for _ in 0..20 {
+        match is_marked(store, top) {
+            Ok(false) => std::thread::sleep(Duration::from_millis(20)),
+            other => return other,
+        }
+    }
+    is_marked(store, top)
 }
 
 fn make_top(store: &Arc<dyn FileSystem>, top: &str, run_id: &str) -> Result<(), Errno> {

@@ -19,6 +19,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("strata object recipes rados:", "needs a Ceph cluster"),
     ("strata media rbd:", "needs a Ceph cluster"),
     ("strata as fio --name=x --ioengine=rbd", "needs a Ceph cluster"),
+    ("strata as fio --name=x --ioengine=dfs --pool=tank", "needs a DAOS system"),
     ("strata object daos:", "needs a DAOS system"),
     ("strata as daos_perf -u", "needs a DAOS system"),
     ("strata as self_test -u", "needs a group of 16 targets for 100,000 repetitions"),

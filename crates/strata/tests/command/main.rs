@@ -36,6 +36,7 @@ mod filesystem_faults;
 mod fio_around;
 mod fio_clients;
 mod fio_control;
+mod fio_dfs;
 mod fio_engines;
 mod fio_iolog;
 mod fio_logs;

@@ -264,7 +264,7 @@ fn zone_resets(runs: &[Run<'_>]) -> Option<u64> {
 fn sync(job: &Job, runs: &[Run<'_>]) -> Latency {
     let is_shown = job.shows_completion_percentiles || job.shows_total_percentiles;
     let percentiles = if is_shown { job.percentiles.as_slice() } else { &[] };
-    gather(runs, &["sync"], percentiles, |totals| Some(&totals.latency))
+    gather(runs, &["sync", "fsync"], percentiles, |totals| Some(&totals.latency))
 }
 
 fn spread_of(job: &Job, runs: &[Run<'_>], classes: &[&str]) -> Option<RateSpread> {

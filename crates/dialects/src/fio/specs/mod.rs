@@ -4,6 +4,7 @@ mod amount;
 mod bucket;
 mod control;
 mod data;
+mod dfs;
 mod driver;
 mod gpu;
 mod object_options;
@@ -22,7 +23,7 @@ use workload::spec::{OnError, Operation, Spec};
 
 use crate::World;
 use crate::fio::draft::{Access, Draft, Engine, OnErrors};
-use crate::fio::engines::is_of_objects;
+use crate::fio::engines::layer_of;
 use crate::fio::fault::{Fault, Origin};
 use crate::fio::settle::Settled;
 use crate::fio::value::Triple;
@@ -116,8 +117,12 @@ fn build_unplaced(clones: Clones<'_>, draft: &Draft) -> Result<Built, Fault> {
     site.spec.name = Some(draft.name.clone().unwrap_or_else(|| clones.job.section.to_string()));
     site.spec.threads = Some(clones.count);
     site.spec.split_latency = true;
-    if is_of_objects(site.engine.ours) {
-        let depth = site.stored(access)?;
+    let depth = match layer_of(site.engine.ours) {
+        "object" => Some(site.stored(access)?),
+        "filesystem" => Some(site.filed(access)?),
+        _ => None,
+    };
+    if let Some(depth) = depth {
         return Ok(site.built(access, depth));
     }
     object_options::refuse_options(draft, site.engine.ours)?;

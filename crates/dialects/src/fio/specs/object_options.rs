@@ -1,4 +1,4 @@
-//! Which options mean something to a job whose blocks are objects.
+//! Which options mean something to a job whose blocks are objects, or whose files lie over objects.
 
 use super::Site;
 use crate::fio::draft::{Access, Draft, ZoneMode};
@@ -20,6 +20,8 @@ const OF_HTTP: &[&str] = &[
     "http_verbose",
     "http_object_mode",
 ];
+/// Of the engine dfs.
+const OF_DFS: &[&str] = &["pool", "cont", "fsync", "fdatasync", "end_fsync", "fsync_on_close"];
 const OF_RADOS: &[&str] = &["pool", "clustername", "clientname", "conf", "busy_poll", "touch_objects"];
 /// Of these what the engine rbd has too, and its own.
 const OF_RBD: &[&str] = &["pool", "clustername", "clientname", "conf", "busy_poll", "rbdname"];
@@ -171,6 +173,7 @@ pub(super) fn refuse_options(draft: &Draft, ours: &str) -> Result<(), Fault> {
     let of = |name: &str| match name {
         name if ours == "rbd" && OF_RBD.contains(&name) => None,
         "rbdname" => Some("rbd"),
+        "cont" => Some("dfs"),
         name if OF_HTTP.contains(&name) => Some("http"),
         name if OF_RADOS.contains(&name) => Some("rados"),
         _ => None,
@@ -196,15 +199,19 @@ impl Site<'_> {
     /// Such an option.
     pub(super) fn check_options(&self, access: Access) -> Result<(), Fault> {
         let (draft, typed) = (self.draft, &self.engine.typed);
-        let own = if self.engine.ours == "s3" { OF_HTTP } else { OF_RADOS };
+        let (own, what) = match self.engine.ours {
+            "s3" => (OF_HTTP, "it is for files"),
+            "dfs" => (OF_DFS, "files over objects have no part of it"),
+            _ => (OF_RADOS, "it is for files"),
+        };
         let lists = [own, OF_ALL, OF_OPENED_FILES];
         let is_refused = |name: &str| {
             let is_read = find(name).is_some_and(|option| matches!(option.fate, Fate::Honoured { .. }));
-            let is_of_other = [OF_HTTP, OF_RADOS, OF_RBD].iter().any(|list| list.contains(&name));
+            let is_of_other = [OF_HTTP, OF_RADOS, OF_RBD, &["cont"]].iter().any(|list| list.contains(&name));
             (is_read || is_of_other) && !lists.iter().any(|list| list.contains(&name)) && asks(draft, name)
         };
         if let Some((name, _)) = draft.places.iter().find(|(name, _)| is_refused(name)) {
-            let message = format!("is refused with ioengine={typed}: it is for files; nearest: leave it out");
+            let message = format!("is refused with ioengine={typed}: {what}; nearest: leave it out");
             return Err(Fault::of(name, message));
         }
         if access.gap_bytes != 0 || access.run > 1 {

@@ -325,8 +325,8 @@ impl Site<'_> {
         self.set("verify", "no-fill", "true")
     }
 
-    /// Operations one by one are not kept of objects.
-    fn check_logs(&self) -> Result<(), Fault> {
+    /// Operations one by one are kept of the media layer alone.
+    pub(super) fn check_logs(&self) -> Result<(), Fault> {
         let draft = self.draft;
         let logs = [
             ("write_bw_log", &draft.write_bw_log),
@@ -337,7 +337,10 @@ impl Site<'_> {
         match logs.iter().find(|(_, log)| log.is_some() && !is_averaged) {
             Some((key, _)) => Err(Fault::of(
                 key,
-                "of single operations is refused with objects; nearest: log_avg_msec=1000, for averages",
+                format!(
+                    "of single operations is refused with ioengine={}; nearest: log_avg_msec=1000, for averages",
+                    self.engine.typed
+                ),
             )),
             None => Ok(()),
         }

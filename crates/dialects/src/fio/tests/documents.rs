@@ -71,6 +71,8 @@ fn machine_of_examples() -> Machine {
         ("S3_KEY", "secret"),
         ("SSE_KEY", "secret of the client"),
         ("STORAGE_CLASS", "STANDARD"),
+        ("POOL", "vos:pool"),
+        ("CONT", "dfs"),
         ("SWIFT_id", "token"),
     ];
     let devices = [

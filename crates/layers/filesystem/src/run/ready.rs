@@ -124,7 +124,8 @@ impl Ready {
         let ranks = u64::from(plan.load.threads);
         let blocks = plan.geometry.blocks();
         if plan.set.shape != Shape::Tree && plan.operation.moves_data() {
-            return ranks * (plan.blocks_to_move() + 2 + u64::from(plan.end_fsync));
+            let others = 2 + u64::from(plan.end_fsync);
+            return ranks.saturating_mul(plan.blocks_to_move().saturating_add(others));
         }
         let calls = plan.operation.phase().calls.iter();
         let calls: u64 = calls
