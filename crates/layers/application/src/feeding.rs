@@ -30,6 +30,25 @@ struct State {
     is_open: bool,
 }
 
+/// Whether a spec asks for a search.
+fn is_asked(spec: &Spec) -> bool {
+    let own = spec::of(spec);
+    own.app.as_deref() == Some(dlio::NAME) && dlio::is_search(&own.settings)
+}
+
+/// Refuses a search of several hosts, before the target is asked whether it has room for one.
+///
+/// # Errors
+/// Bad usage with what would be accepted.
+pub(crate) fn check_hosts(spec: &Spec) -> Result<(), Error> {
+    if !is_asked(spec) || spec.place.is_none_or(|place| place.hosts < 2) {
+        return Ok(());
+    }
+    Err(Error::usage("plan", "several hosts do not search for the most accelerators")
+        .with("accelerators", "max")
+        .remedy("give their number (--accelerators N), or leave out --hosts"))
+}
+
 impl Feeding {
     /// The search that a spec asks for, whose first run is planned; none where it asks for none.
     ///
@@ -40,15 +59,10 @@ impl Feeding {
         storage: &Arc<dyn Storage>,
         first: &AppPlan,
     ) -> Result<Option<Arc<Self>>, Error> {
-        let settings = &spec::of(spec).settings;
-        if spec::of(spec).app.as_deref() != Some(dlio::NAME) || !dlio::is_search(settings) {
+        if !is_asked(spec) {
             return Ok(None);
         }
-        if spec.place.is_some_and(|place| place.hosts > 1) {
-            return Err(Error::usage("plan", "several hosts do not search for the most accelerators")
-                .with("accelerators", "max")
-                .remedy("give their number (--accelerators N), or leave out --hosts"));
-        }
+        let settings = &spec::of(spec).settings;
         let (_, facts) = dlio::load_try(settings, &Try { accelerators: 1, run: 0, number: 0 })?;
         let memory = buffer_bytes_max(host::memory::memory().total_bytes);
         let of_memory = (memory / first.transfer_bytes_max().saturating_mul(facts.processes).max(1)).max(1);

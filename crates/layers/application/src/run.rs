@@ -20,7 +20,7 @@ use workload::spec::Spec;
 use crate::beside::{self, BesidePlan, Turn};
 use crate::checkpoint::Times;
 use crate::driver::AppDriver;
-use crate::feeding::Feeding;
+use crate::feeding::{self, Feeding};
 use crate::log::Logs;
 use crate::meter::Meters;
 use crate::operation::{AppClass, AppOperation};
@@ -243,6 +243,7 @@ impl LayerRun for AppRun {
             planning::name_app(spec)?;
             let paths = Applications.paths(spec);
             planning::settle_hosts(spec, &paths)?;
+            feeding::check_hosts(spec)?;
         }
         Ok(())
     }
