@@ -1,5 +1,7 @@
 //! One application on several targets, side by side: which targets, which options each takes, and the turns that they take.
 
+mod labels;
+
 use driver::Error;
 use layer::storage;
 use schemars::JsonSchema;
@@ -7,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use units::{path_of, split_list, without_password};
 use workload::spec::Spec;
 
+pub(crate) use self::labels::Target;
 use crate::dlio;
 use crate::formats::why;
 use crate::planning;
@@ -20,10 +23,28 @@ const PASSES: u32 = 3;
 pub struct BesidePlan {
     /// All targets, in the order in which they take turns.
     pub targets: Vec<String>,
+    /// What they are called, where the user labelled one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// Number of the stage's own target among them, from 0.
     pub at: u32,
     /// Pass over the targets, from 1.
     pub pass: u32,
+}
+
+impl BesidePlan {
+    /// What tables and charts call each target: its label, or itself.
+    pub(crate) fn names(&self) -> Vec<String> {
+        match self.labels.is_empty() {
+            true => self.targets.iter().map(|target| without_password(target)).collect(),
+            false => self.labels.clone(),
+        }
+    }
+
+    /// What its own target is called.
+    pub(crate) fn name(&self) -> String {
+        self.names().into_iter().nth(self.at as usize).unwrap_or_default()
+    }
 }
 
 fn usage(message: impl Into<String>) -> Error {
@@ -33,25 +54,27 @@ fn usage(message: impl Into<String>) -> Error {
 /// The targets of `--on`: of one word, those between its commas; of several words, each as it is.
 ///
 /// # Errors
-/// Empty targets, one alone, and the same one twice.
-pub(crate) fn targets(on: &[String]) -> Result<Vec<String>, Error> {
-    let targets: Vec<String> = match on {
+/// Empty targets, one alone, the same one twice, and labels that cannot be.
+pub(crate) fn targets(on: &[String]) -> Result<Vec<Target>, Error> {
+    let words: Vec<String> = match on {
         [one] => {
             let parts = split_list("targets", one).map_err(|error| usage(format!("--on: {error}")))?;
             parts.into_iter().map(str::to_owned).collect()
         }
         several => several.to_vec(),
     };
-    if let ([target], false) = (&targets[..], on.is_empty()) {
-        return Err(usage(format!("--on compares targets, and {target} is the only one")).remedy(
+    let targets: Vec<Target> = words.iter().map(|word| labels::parse(word)).collect::<Result<_, _>>()?;
+    if let ([only], false) = (&targets[..], on.is_empty()) {
+        return Err(usage(format!("--on compares targets, and {} is the only one", only.target)).remedy(
             "name two or more: --on TARGET,TARGET, or --on once for each; one alone stands without --on",
         ));
     }
     for (at, target) in targets.iter().enumerate() {
-        if targets[..at].iter().any(|other| same(other) == same(target)) {
-            return Err(usage("--on names a target twice").with("target", target));
+        if targets[..at].iter().any(|other| same(&other.target) == same(&target.target)) {
+            return Err(usage("--on names a target twice").with("target", &target.target));
         }
     }
+    labels::check(&targets)?;
     Ok(targets)
 }
 
@@ -114,11 +137,18 @@ pub(crate) fn turns(spec: &Spec) -> Result<Option<(Vec<Turn>, u32)>, Error> {
         let (name, takers) = takers(name, &targets)?;
         takers.into_iter().for_each(|at| options[at].push((name.to_owned(), value.clone())));
     }
+    let is_labelled = targets.iter().any(|target| target.label.is_some());
+    let all = BesidePlan {
+        targets: targets.iter().map(|target| target.target.clone()).collect(),
+        labels: targets.iter().filter(|_| is_labelled).map(Target::name).collect(),
+        at: 0,
+        pass: 1,
+    };
     let mut turns = Vec::new();
     for (at, (target, options)) in targets.iter().zip(options).enumerate() {
-        let mut spec = Spec { targets: vec![target.clone()], ..spec.clone() };
+        let mut spec = Spec { targets: vec![target.target.clone()], ..spec.clone() };
         spec.own.get_mut::<AppSpec>().target_options = options;
-        turns.push(Turn { spec, beside: BesidePlan { targets: targets.clone(), at: at as u32, pass: 1 } });
+        turns.push(Turn { spec, beside: BesidePlan { at: at as u32, ..all.clone() } });
     }
     // One without HDF5 would be measured with another load than the others.
     let because = turns.iter().find_map(|turn| without_hdf5(&turn.spec));
@@ -136,36 +166,30 @@ fn without_hdf5(spec: &Spec) -> Option<String> {
     Some(format!("all targets have the same load, and {}", without_password(&why(&error))))
 }
 
-/// The option of `NAME`, or of `N:NAME`, and the targets that take it: all that have it, or the one of that number.
-fn takers<'a>(name: &'a str, targets: &[String]) -> Result<(&'a str, Vec<usize>), Error> {
-    let numbered =
-        name.split_once(':').and_then(|(number, name)| Some((number.parse::<usize>().ok()?, name)));
-    let takes = |at: &usize, name: &str| -> Result<bool, Error> {
-        let flag = name.replace('_', "-");
-        Ok(storage::find(&targets[*at])?.takes_storage_option(&targets[*at], &flag))
-    };
-    match numbered {
-        Some((number, name)) => {
-            let at = number.checked_sub(1).filter(|at| *at < targets.len()).ok_or_else(|| {
-                usage(format!("--target-options {number}:{name}: there is no target of this number"))
-                    .remedy(format!("use 1 to {}, in the order of --on", targets.len()))
-            })?;
-            // One that it does not take is refused with those that it does when its spec is made.
-            Ok((name, vec![at]))
+/// The option of `NAME`, or of `N:NAME` or `LABEL:NAME`, and the targets that take it: all that have it, or the one of that number or label.
+fn takers<'a>(name: &'a str, targets: &[Target]) -> Result<(&'a str, Vec<usize>), Error> {
+    if let Some((which, name)) = name.split_once(':') {
+        let numbered = which.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let labelled = || targets.iter().position(|target| target.label.as_deref() == Some(which));
+        let Some(at) = numbered.or_else(labelled).filter(|at| *at < targets.len()) else {
+            let kind = if which.parse::<usize>().is_ok() { "number" } else { "label" };
+            return Err(usage(format!("--target-options {which}:{name}: there is no target of this {kind}"))
+                .remedy(format!("use 1 to {}, in the order of --on, or a label of it", targets.len())));
+        };
+        // One that it does not take is refused with those that it does when its spec is made.
+        return Ok((name, vec![at]));
+    }
+    let flag = name.replace('_', "-");
+    let mut found = Vec::new();
+    for (at, Target { target, .. }) in targets.iter().enumerate() {
+        if storage::find(target)?.takes_storage_option(target, &flag) {
+            found.push(at);
         }
-        None => {
-            let mut found = Vec::new();
-            for at in 0..targets.len() {
-                if takes(&at, name)? {
-                    found.push(at);
-                }
-            }
-            match found.is_empty() {
-                false => Ok((name, found)),
-                true => Err(usage(format!("--target-options {name}: no target of --on takes it"))
-                    .remedy("leave it out; docs/applications.md says which options targets take")),
-            }
-        }
+    }
+    match found.is_empty() {
+        false => Ok((name, found)),
+        true => Err(usage(format!("--target-options {name}: no target of --on takes it"))
+            .remedy("leave it out; docs/applications.md says which options targets take")),
     }
 }
 
@@ -175,9 +199,12 @@ mod tests {
 
     #[test]
     fn one_word_is_split_at_commas_and_several_are_targets_as_they_are() {
-        let list = |on: &[&str]| targets(&on.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        assert_eq!(list(&["/a,vos:/b"]).unwrap(), ["/a", "vos:/b"]);
-        assert_eq!(list(&["/a,x", "s3://b"]).unwrap(), ["/a,x", "s3://b"]);
+        let list = |on: &[&str]| {
+            let found = targets(&on.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())?;
+            Ok::<_, Error>(found.into_iter().map(|target| target.target).collect::<Vec<_>>())
+        };
+        assert_eq!(list(&["/a,x"]).unwrap(), ["/a", "x"]);
+        assert_eq!(list(&["/a,x", "/b"]).unwrap(), ["/a,x", "/b"]);
         for (on, said) in [
             (&["/a"][..], "the only one"),
             (&["/a,/a/"], "twice"),

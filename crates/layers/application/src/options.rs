@@ -165,7 +165,7 @@ const APPLICATION: &[OptionDef] = &[
         "NAME=VALUE,...",
         "none",
         Engine,
-        "Options of the layer that the target is of (strata fs, strata object), such as direct=true, durability=batch, class=SX, s3-endpoint=http://HOST:PORT, token-file=FILE; with --on each goes to the targets that have it, and 2:NAME=VALUE to the second alone",
+        "Options of the layer that the target is of (strata fs, strata object), such as direct=true, durability=batch, class=SX, s3-endpoint=http://HOST:PORT, token-file=FILE; with --on each goes to the targets that have it, and 2:NAME=VALUE to the second alone, LABEL:NAME=VALUE to the labelled one",
         |spec: &mut Spec, text| {
             let options = pairs("target-options", text, Some("true"))?;
             spec.own.get_mut::<AppSpec>().target_options.extend(options);
@@ -175,10 +175,10 @@ const APPLICATION: &[OptionDef] = &[
     option!(
         "on",
         None,
-        "TARGET,TARGET,...",
+        "[LABEL:]TARGET,...",
         "none: the TARGET beside the application",
         Engine,
-        "Targets side by side: each runs the application in its turn, in several passes over all; given several times, each is one target, which may hold commas",
+        "Targets side by side: each runs the application in its turn, in several passes over all; given several times, each is one target, which may hold commas. LABEL:TARGET says what tables and charts call it",
         |spec: &mut Spec, text| {
             let target = some_text("on", text)?;
             spec.own.get_mut::<AppSpec>().on.push(target);

@@ -12,7 +12,7 @@ use layer::observations::{CommitActivity, Observations};
 use layer::storage::Storage;
 use layer::{DriverEntry, LayerRun, Measured, Part, Phase, Planning, RunContext, Seen, StageContext, Tell};
 use runner::{GRACE_NS, Job, Opener, Outcome, WorkerSetup};
-use units::{path_of, without_password};
+use units::path_of;
 use workload::layers::LayerDef;
 use workload::plan::PhasePlan;
 use workload::spec::Spec;
@@ -54,7 +54,8 @@ impl Measured for Applications {
         let beside = beside::targets(&crate::spec::of(spec).on).unwrap_or_default();
         let is_path =
             |target: &&String| !target.contains(':') || target.contains('/') && !target.contains("://");
-        let paths = target.into_iter().chain(&beside).filter(is_path);
+        let beside = beside.iter().map(|beside| &beside.target);
+        let paths = target.into_iter().chain(beside).filter(is_path);
         paths.map(|path| path_of(path).into_owned()).collect()
     }
 
@@ -188,7 +189,7 @@ impl AppRun {
             for (turn, plans, opening) in &planned {
                 self.turns += 1;
                 let in_turn = |plan: &AppPlan| AppPlan {
-                    name: format!("{} on {}", plan.name, without_password(&plan.target)),
+                    name: format!("{} on {}", plan.name, turn.beside.name()),
                     beside: Some(BesidePlan { pass, ..turn.beside.clone() }),
                     ..plan.clone()
                 };

@@ -91,6 +91,67 @@ fn targets_take_turns_and_stand_in_one_table_chart_and_record() {
 }
 
 #[test]
+fn labels_stand_for_targets_in_table_record_and_chart() {
+    let scratch = directories();
+    let targets =
+        ["--on", "files:./a,fast store:vos:store", "--target-options", "fast store:durability=batch"];
+    let words = FDB.split_whitespace().chain(["--passes", "2", "--json", "record.json"]).chain(targets);
+    let ended = scratch.run_words(&words.collect::<Vec<_>>());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let record = read_record(&scratch.join("record.json"));
+    let plan = &record["phases"][2]["plan"];
+    assert_eq!((&plan["target"], &plan["beside"]["labels"][1]), (&"vos:store".into(), &"fast store".into()));
+    assert_eq!(plan["target_options"][0]["name"], "durability");
+    assert!(record["phases"][0]["plan"]["target_options"].as_array().unwrap().is_empty());
+    assert!(
+        ended.stdout.lines().any(|line| line.starts_with("fast store ") && line.ends_with(" vos:store")),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.lines().any(|line| line.trim_start().starts_with("files ")), "{}", ended.stdout);
+    let csv = scratch.run("report record.json --csv").stdout;
+    assert!(csv.contains("fdb-hammer read on fast store,"), "{csv}");
+    assert_eq!(scratch.run("report record.json --svg charts").code, Some(0));
+    let charts = names_in(&scratch.join("charts"));
+    let chart = fs::read_to_string(scratch.join("charts").join(&charts[0])).unwrap();
+    assert!(chart.contains(">fast store<") && !chart.contains("vos:store"), "{chart}");
+}
+
+#[test]
+fn labels_that_cannot_be_are_refused() {
+    let scratch = directories();
+    let here = scratch.join("a").display().to_string();
+    // The type of the file system that the directory lies on, and another that this machine has mounted.
+    let (own, other) = (mount_type(&here), "proc");
+    for (on, said) in [
+        (format!("vso:{here},b"), "too near to vos".to_owned()),
+        ("one:./a,one:./b".to_owned(), "calls two targets one".to_owned()),
+        (format!("{other}:{here},b"), format!("is on {own}, and its label says {other}")),
+        ("x://a,b".to_owned(), "no layer serves".to_owned()),
+        ("one:./a,./a".to_owned(), "names a target twice".to_owned()),
+    ] {
+        let ended = scratch.run(&format!("{FDB} --on {on}"));
+        assert_eq!(ended.code, Some(2), "{on}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&said) && ended.stderr.lines().count() == 1, "{on}: {}", ended.stderr);
+    }
+    let ended = scratch.run(&format!("{FDB} --on one:./a,./b --target-options two:direct=true"));
+    assert!(ended.code == Some(2) && ended.stderr.contains("no target of this label"), "{}", ended.stderr);
+    let ended = scratch.run(&format!("{FDB} --passes 2 --on {own}:{here},b"));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+/// Type of the file system that a path lies on, as the kernel says it.
+fn mount_type(path: &str) -> String {
+    let ended =
+        std::process::Command::new("stat").args(["--file-system", "--format=%T", path]).output().unwrap();
+    match String::from_utf8_lossy(&ended.stdout).trim() {
+        "ext2/ext3" => "ext4".to_owned(),
+        "overlayfs" => "overlay".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[test]
 fn options_go_to_the_targets_that_have_them() {
     let scratch = directories();
     let server = S3Server::start(S3Options::default()).unwrap();

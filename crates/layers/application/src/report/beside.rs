@@ -140,10 +140,9 @@ fn stages(record: &Record) -> (Vec<String>, Vec<Stage>, u32) {
     let (mut targets, mut stages, mut passes) = (Vec::new(), Vec::<Stage>::new(), 0);
     for phase in phases(record).into_iter().filter_map(|at| record.phases.get(at)) {
         let Some((plan, beside)) = plan_of(phase) else { continue };
-        targets.clone_from(&beside.targets);
+        targets = beside.names();
         passes = passes.max(beside.pass);
-        let target = without_password(&plan.target);
-        let name = plan.name.strip_suffix(&*target).and_then(|name| name.strip_suffix(" on "));
+        let name = plan.name.strip_suffix(&*beside.name()).and_then(|name| name.strip_suffix(" on "));
         let name = name.unwrap_or(&plan.name);
         let at = stages.iter().position(|stage| stage.name == name).unwrap_or(stages.len());
         if at == stages.len() {
@@ -166,8 +165,13 @@ pub(super) fn block(page: &mut Page, record: &Record) {
     }
     page.line("targets side by side", Style::Strong);
     let plans = phases(record).into_iter().filter_map(|at| plan_of(record.phases.get(at)?));
-    if let Some((plan, _)) = plans.take(1).last() {
+    if let Some((plan, beside)) = plans.take(1).last() {
         page.field("application", &super::application_words(plan), Style::Plain);
+        for (label, target) in
+            beside.labels.iter().zip(&beside.targets).filter(|(label, target)| label != target)
+        {
+            page.field(&clean(label), &clean(&without_password(target)), Style::Plain);
+        }
     }
     let how = format!(
         "{} over all targets in turns; speed is that of the whole stage, I/O speed that of calls alone; both are factors to the first target, with 95%",
